@@ -36,8 +36,8 @@ const columns = {
   'interval year to month': `CAST(i % 100 AS INTEGER)`,
   uuid: `CAST(md5(CAST(i AS VARCHAR)) AS UUID)`,
   ipaddress: `u_ip_parse('10.0.' || i % 256 || '.1')`,
-  HyperLogLog: `CAST(MAP {hash(i): 1} AS MAP(UBIGINT, BIGINT))`,
-  SetDigest: `CAST(MAP {hash(i): 1} AS MAP(UBIGINT, BIGINT))`,
+  HyperLogLog: `{'b': CAST(12 AS INTEGER), 'd': false, 'c': [q_distinct_code(hash(i), 16)]}`,
+  SetDigest: `MAP {q_distinct_code(hash(i), 16): CAST(1 AS BIGINT)}`,
   tdigest: `[{'v': CAST(i AS DOUBLE), 'w': CAST(1 AS DOUBLE)}]`,
   color: `CAST(i % 256 AS INTEGER)`,
 }

@@ -52,9 +52,9 @@ const simple: Readonly<Record<string, string>> = {
   'interval year to month': 'CAST(3 AS INTEGER)',
   uuid: `CAST('12151fd2-7586-11e9-8f9e-2a86e4085a59' AS UUID)`,
   ipaddress: `u_ip_parse('10.0.0.1')`,
-  HyperLogLog: 'CAST(MAP {1: 1} AS MAP(UBIGINT, BIGINT))',
-  P4HyperLogLog: 'CAST(MAP {1: 1} AS MAP(UBIGINT, BIGINT))',
-  SetDigest: 'CAST(MAP {1: 1} AS MAP(UBIGINT, BIGINT))',
+  HyperLogLog: `{'b': CAST(12 AS INTEGER), 'd': false, 'c': CAST([1] AS INTEGER[])}`,
+  P4HyperLogLog: `{'b': CAST(12 AS INTEGER), 'd': false, 'c': CAST([1] AS INTEGER[])}`,
+  SetDigest: 'CAST(MAP {1: 1} AS MAP(INTEGER, BIGINT))',
   tdigest: `[{'v': CAST(1 AS DOUBLE), 'w': CAST(1 AS DOUBLE)}]`,
   color: 'CAST(255 AS INTEGER)',
 }

@@ -120,7 +120,6 @@ function sameRepresentation(from: SqlType, to: SqlType): boolean {
       return to.kind === from.kind && to.precision >= from.precision && to.precision > 6 === from.precision > 6
     case 'HyperLogLog':
     case 'P4HyperLogLog':
-    case 'SetDigest':
       return to.kind === 'HyperLogLog' || to.kind === 'P4HyperLogLog'
     case 'array':
       return to.kind === 'array' && equivalent(from.element, to.element)
@@ -179,6 +178,7 @@ function convert(x: Sql, from: SqlType, to: SqlType, context: CastContext): Sql 
       return from.kind === 'varbinary' ? sql`u_ip_from_binary(${x})` : sql`u_ip_parse(${x})`
     case 'HyperLogLog':
     case 'P4HyperLogLog':
+      return from.kind === 'SetDigest' ? sql`q_sketch(map_keys(${x}), 12)` : sql`q_sketch_read(decode(${x}))`
     case 'SetDigest':
     case 'tdigest':
     case 'qdigest':

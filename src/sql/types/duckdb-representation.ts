@@ -15,7 +15,8 @@ const FINE_TIME_WITH_ZONE = code('STRUCT(t BIGINT, o INTEGER)')
 const FINE_TIMESTAMP = code('STRUCT(t TIMESTAMP, p INTEGER)')
 const TIMESTAMP_WITH_ZONE = code('STRUCT(t TIMESTAMP, z VARCHAR)')
 const FINE_TIMESTAMP_WITH_ZONE = code('STRUCT(t TIMESTAMP, p INTEGER, z VARCHAR)')
-const COUNTED_HASHES = code('MAP(UBIGINT, BIGINT)')
+const SKETCH = code('STRUCT(b INTEGER, d BOOLEAN, c INTEGER[])')
+const COUNTED_CODES = code('MAP(INTEGER, BIGINT)')
 const WEIGHTED_DOUBLES = code('STRUCT(v DOUBLE, w DOUBLE)[]')
 
 /** Types whose names are DuckDB's. */
@@ -45,8 +46,9 @@ const named = {
  * | interval day to second; year to month | BIGINT milliseconds; INTEGER months |
  * | row | STRUCT(f0 …, f1 …): by position, since DuckDB's names are case-insensitive, unique and cast by name |
  * | uuid; ipaddress | UUID; BLOB of 16 bytes |
- * | HyperLogLog, SetDigest | MAP(UBIGINT, BIGINT): hashes with their counts, exact |
- * | tdigest, qdigest(T) | STRUCT(v, w DOUBLE)[]: the values with their weights, exact |
+ * | HyperLogLog | STRUCT(b INTEGER, d BOOLEAN, c INTEGER[]): codes of the values (`q_distinct_code`), where d of 2^b registers |
+ * | SetDigest | MAP(INTEGER, BIGINT): codes of the values with their counts |
+ * | tdigest, qdigest(T) | STRUCT(v, w DOUBLE)[]: values with their weights, sorted |
  * | unknown | INTEGER, always NULL |
  */
 export function duckdbType(type: SqlType): Sql {
@@ -102,8 +104,9 @@ export function duckdbType(type: SqlType): Sql {
       )})`
     case 'HyperLogLog':
     case 'P4HyperLogLog':
+      return SKETCH
     case 'SetDigest':
-      return COUNTED_HASHES
+      return COUNTED_CODES
     case 'tdigest':
       return WEIGHTED_DOUBLES
     case 'qdigest':

@@ -1,6 +1,10 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { distinctEstimate, shareOfPlace } from '../../../src/sql/functions/javascript/distinct-estimate.ts'
+import {
+  distinctEstimate,
+  highestEstimate,
+  shareOfPlace,
+} from '../../../src/sql/functions/javascript/distinct-estimate.ts'
 import { statisticsScripts } from '../../../src/sql/functions/javascript/statistics.ts'
 import { overloadsOf } from '../../../src/sql/functions/function-table.ts'
 import { resolveDefinition } from '../../../src/sql/functions/resolve-function.ts'
@@ -175,6 +179,147 @@ describe('approx_distinct', () => {
   it('holds no more than half a million codes, whatever the number of values', () => {
     const places = Array.from({ length: 31 }, (_, level) => 2 ** -(level + 1) / shareOfPlace(level, 13))
     expect(places.reduce((sum, each) => sum + each)).toBeLessThan(600_000)
+  })
+})
+
+describe('sketches of different values', () => {
+  const set = rendered('approx_set', [['x', 'bigint']])
+  const fine = rendered('approx_set', [
+    ['x', 'bigint'],
+    ['0.0040625', 'double'],
+  ])
+  const count = (sketch: string): string => rendered('cardinality', [[sketch, 'HyperLogLog']])
+  const merged = rendered('merge', [['s', 'HyperLogLog']])
+
+  it('count few values exactly, and of many are as large as their registers', async () => {
+    for (const [sql, places, error] of [
+      [set, 4096, 1.04 / 64],
+      [fine, 65_536, 1.04 / 256],
+    ] as const) {
+      for (const values of [0, 1, 30, 3000, 100_000]) {
+        const [[found, size]] = (await rows(
+          `SELECT ${count('s')}, len(s.c) FROM (SELECT ${sql} AS s FROM (SELECT i AS x FROM range(${values}) r(i), range(2)))`,
+        )) as [[string | null, string | null]]
+        const off = Math.abs(Number(found ?? 0) - values)
+        expect(off, `${values}`).toBeLessThanOrEqual(values <= 30 ? 0 : values * 6 * error)
+        expect(Number(size ?? 0)).toBeLessThanOrEqual(places)
+      }
+    }
+  })
+
+  it('merged are the sketch of all, whatever each has', async () => {
+    for (const values of [20, 900, 40_000]) {
+      const from = `(SELECT i AS x, CASE WHEN i % 7 = 0 THEN i % 3 ELSE 3 END AS g FROM range(${values}) r(i))`
+      const found = await rows(
+        `SELECT (SELECT ${count(set)} FROM ${from}), (SELECT ${count(merged)} FROM (SELECT ${set} AS s FROM ${from} GROUP BY g)),
+          (SELECT ${count(merged)} FROM (SELECT ${set} AS s FROM ${from} WHERE g = 0 UNION ALL SELECT ${fine} FROM ${from} WHERE g > 0))`,
+      )
+      expect(new Set(found[0]).size, String(found)).toBe(1)
+    }
+  })
+
+  it('are read as they were stored before', async () => {
+    const before = `CAST(to_json(histogram(hash(i))) AS VARCHAR)`
+    expect(await rows(`SELECT ${count(`q_sketch_read(${before})`)} FROM range(40) r(i)`)).toEqual([['40']])
+  })
+
+  it.each([12, 16])('are at most six standard deviations off by 2 to the %i registers', (bits) => {
+    const registers = 2 ** bits
+    for (const values of [registers / 8, registers * 4, 1e12]) {
+      const levels = new Map<number, number>()
+      for (let i = 0; i < registers; i++) {
+        // The highest of so many levels of which each is reached by half of those that reached the one before.
+        const highest = Math.floor(-Math.log2(-Math.log(Math.random()) / (values / registers)))
+        if (highest >= 0) levels.set(Math.min(highest, 39), (levels.get(Math.min(highest, 39)) ?? 0) + 1)
+      }
+      const found = highestEstimate([...levels.keys()], [...levels.values()], bits)
+      expect(Math.abs(found / values - 1), `${values}`).toBeLessThan((6 * 1.06) / Math.sqrt(registers))
+    }
+  })
+
+  it('of sets of hashes tell what two sets share', async () => {
+    const digest = rendered('make_set_digest', [['x', 'bigint']])
+    const asked = (name: string): string =>
+      rendered(name, [
+        ['a', 'SetDigest'],
+        ['b', 'SetDigest'],
+      ])
+    for (const [values, error] of [
+      [40, 0],
+      [20_000, 0.02],
+    ] as const) {
+      const from = (first: number): string =>
+        `(SELECT ${digest} FROM (SELECT i + ${first} AS x FROM range(${values}) r(i), range(2)))`
+      const [[common, share]] = (await rows(
+        `SELECT ${asked('intersection_cardinality')}, ${asked('jaccard_index')} FROM (SELECT ${from(0)} AS a, ${from(values / 2)} AS b)`,
+      )) as [[string, number]]
+      expect(Math.abs(Number(common) - values / 2)).toBeLessThanOrEqual(values * error)
+      expect(Math.abs(share - 1 / 3)).toBeLessThanOrEqual(error + 1e-9)
+    }
+  })
+})
+
+describe('digests', () => {
+  const plain = rendered('tdigest_agg', [['x', 'double']])
+  const weighed = rendered('qdigest_agg', [
+    ['x', 'double'],
+    ['w', 'bigint'],
+  ])
+  const fine = rendered('qdigest_agg', [
+    ['x', 'double'],
+    ['w', 'bigint'],
+    ['0.002', 'double'],
+  ])
+  const at = (type: string): string =>
+    rendered('value_at_quantile', [
+      ['s', type],
+      ['p', 'double'],
+    ])
+  const shares = '(VALUES (0.0), (0.01), (0.5), (0.9), (1.0)) v(p)'
+
+  it('hold few values as they are', async () => {
+    const from = `(SELECT CAST(i % 1000 AS DOUBLE) AS x, 1 + i % 2 AS w FROM range(9000) r(i))`
+    for (const [sql, type] of [
+      [plain, 'tdigest'],
+      [weighed, 'qdigest(double)'],
+      [fine, 'qdigest(double)'],
+    ] as const) {
+      const found = await rows(`SELECT ${at(type)} FROM (SELECT ${sql} AS s FROM ${from}), ${shares} ORDER BY p`)
+      expect(found).toEqual([[0], [10], [500], [900], [999]])
+    }
+  })
+
+  it.each([
+    ['each for one', plain, 'tdigest', 0.015],
+    ['by weight', weighed, 'qdigest(double)', 0.017],
+    ['by weight, finer', fine, 'qdigest(double)', 0.004],
+  ])('hold points of many values, %s', async (_, sql, type, error) => {
+    const from = `(SELECT CAST(hash(i) % 200000 AS DOUBLE) AS x, 1 + i % 3 AS w, i FROM range(200000) r(i))`
+    const merged = rendered('merge', [['s', type]])
+    const sketches = `SELECT ${sql} AS s FROM ${from} UNION ALL SELECT ${merged} FROM (SELECT ${sql} AS s FROM ${from} GROUP BY i % 5)`
+    const found = (await rows(
+      `SELECT p, ${at(type)} / 200000, len(s), list_sum(list_transform(s, lambda e: e.w)) FROM (${sketches}), ${shares}`,
+    )) as [number, number, string, number][]
+    expect(found).toHaveLength(10)
+    for (const [p, x, points, weight] of found) {
+      expect(Math.abs(x - Number(p))).toBeLessThan(error)
+      expect(Number(points)).toBeLessThanOrEqual(10_000)
+      expect(weight / (sql === plain ? 200_000 : 400_000)).toBeCloseTo(1, 1)
+    }
+  })
+
+  it('refuse weights and accuracies that are none', async () => {
+    const refused = async (w: string, accuracy: string): Promise<string> => {
+      const sql = rendered('qdigest_agg', [
+        ['1.0', 'double'],
+        [w, 'bigint'],
+        [accuracy, 'double'],
+      ])
+      return rows(`SELECT ${sql}`).then(() => 'taken', String)
+    }
+    expect(await refused('0', '0.1')).toContain('Percentile weight must be > 0, was 0')
+    expect(await refused('1', '1.0')).toContain('Percentile accuracy must be exclusively between 0 and 1, was 1.0')
+    expect(await refused('1', '0.1')).toBe('taken')
   })
 })
 

@@ -47,8 +47,8 @@ const answers: readonly (readonly [sql: string, answer: unknown])[] = [
   [`(SELECT cardinality(map_union(MAP(ARRAY[x], ARRAY[1]))) FROM UNNEST(${repeated}) t(x))`, 10_000],
   [`(SELECT cardinality(histogram(x)) FROM UNNEST(${instants}) t(x))`, 5000],
   [
-    `(SELECT cardinality(merge(s)) FROM (SELECT approx_set(x) AS s FROM UNNEST(${numbers}) t(x) GROUP BY x % 2))`,
-    100_000,
+    `(SELECT cardinality(merge(s)) BETWEEN 90000 AND 110000 FROM (SELECT approx_set(x) AS s FROM UNNEST(${numbers}) t(x) GROUP BY x % 2))`,
+    true,
   ],
   [`(SELECT value_at_quantile(qdigest_agg(x, 1000000000000), 0.5e0) FROM UNNEST(sequence(1, 3)) t(x))`, 2],
 ]

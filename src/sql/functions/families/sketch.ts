@@ -1,20 +1,69 @@
-import { PARTIAL, TOTAL, aggregate, named, scalar, type FunctionDefinition } from '../function-definition.ts'
+import { integer, sql, type Sql } from '../../text/sql.ts'
+import { template, type Template } from '../../text/template.ts'
+import { comparisonKey } from '../comparison.ts'
+import { PARTIAL, aggregate, named, scalar, type FunctionDefinition } from '../function-definition.ts'
+import type { RenderContext } from '../rendering.ts'
+
+/** How many values of a group a digest keeps as they are. */
+const DIGEST_EXACT = 10_000
+/** Points of a digest of more: each is off by at most half of what one weighs. */
+const DIGEST_POINTS = 2_000
+/** Of how many values the points are taken, and when a finer accuracy asks for more. */
+const DIGEST_SAMPLE = 40_000
+const LARGEST_SAMPLE = 990_000
+
+const exact = DIGEST_EXACT.toLocaleString('en')
+const own = 'the bytes of a stored sketch are not those of Trino'
+const countNote = `another approximation than Trino's, of no larger standard error; ${own}`
+const setNote = `another approximation than Trino's, within 1 % of the values of both sets; ${own}`
+const note = `exact for up to ${exact} values, of more by a sample; ${own}`
+
+const harmless = { duplicates: 'harmless', note: countNote } as const
+
+/** The codes of values (`q_distinct_code`): not more than about a million, whatever the number of values. */
+function codes(context: RenderContext): Sql {
+  const key = comparisonKey(context.types[0]!, context.value(0), context.names)
+  return sql`q_distinct_code(hash(${key}), 16)`
+}
+
+/** Different values as their codes, and of many as HyperLogLog's registers: `places` of them, as a power of two. */
+function approximateSet(context: RenderContext, places: Sql): Sql {
+  return context.fill`q_sketch(list(DISTINCT ${codes(context)})$F($1 IS NOT NULL)$E, ${places})`
+}
 
 /**
- * Sketches are held exactly: sets of hashes with their counts, sorted values with weights. What is read from them is
- * exact where Trino approximates; their bytes are our own.
+ * Digests keep a group's values with their weights, and of more than a few thousand so many points at even distances of rank.
+ * Those are taken of a random sample, weighed by priority where weights differ, as in approx_percentile: the share of the
+ * values below a result is off by half an accuracy at two standard deviations.
  */
-const note = 'exact, where Trino approximates; the bytes of a stored sketch are not those of Trino'
-const hashes = (x: string): string => `CAST(histogram(hash(${x}))$F(${x} IS NOT NULL)$E AS MAP(UBIGINT, BIGINT))`
-
 function digest(name: string, sketch: string, value: string): FunctionDefinition[] {
-  const one = `list({'v': $1, 'w': CAST(1 AS DOUBLE)} ORDER BY $1)$F($1 IS NOT NULL)$E`
-  const weighted = `list({'v': $1, 'w': CAST($2 AS DOUBLE)} ORDER BY $1)$F($1 IS NOT NULL)$E`
-  const weight = name === 'tdigest_agg' ? 'double' : 'bigint'
+  const plain = template(`q_digest_of(arg_min($1, q_drawn(), ${DIGEST_SAMPLE})$F($1 IS NOT NULL)$E, count($1)$F)`)
+  const fitted = (context: RenderContext, sorted: Sql | Template, points: Sql): Sql =>
+    context.fill`q_digest_fit(${sorted}, ${integer(DIGEST_EXACT)}, ${points})`
+  /** @param sample how many values, of a row and of the group */
+  const weighed = (context: RenderContext, sample: { readonly row: Sql; readonly group: Sql }, points: Sql): Sql => {
+    const weight = name === 'tdigest_agg' ? context.fill`$2` : context.fill`q_digest_weight($2)`
+    const drawn = context.fill`max(q_weighed($1, ${weight}), ${sample.row} + 1)$F($1 IS NOT NULL AND $2 IS NOT NULL)$E`
+    return fitted(context, sql`q_weighed_sample(${drawn}, ${sample.group})`, points)
+  }
+  const accurate = (context: RenderContext): Sql => {
+    const group = context.fill`any_value($3)$F`
+    const sample = (accuracy: Sql): Sql =>
+      sql`CAST(least(${integer(LARGEST_SAMPLE)}, greatest(${integer(DIGEST_SAMPLE)}, coalesce(4 / (${accuracy} * ${accuracy}), 0))) AS BIGINT)`
+    const points = sql`greatest(${integer(DIGEST_POINTS)}, least(100000, 20 / q_digest_accuracy(${group})))`
+    return weighed(context, { row: sample(context.value(2)), group: sample(group) }, points)
+  }
+  const usual = { row: integer(DIGEST_SAMPLE), group: integer(DIGEST_SAMPLE) }
+  const points = integer(DIGEST_POINTS)
   return [
-    aggregate(`${name}(${value})`, sketch, one, { note }),
-    aggregate(`${name}(${value}, ${weight})`, sketch, weighted, { note }),
-    ...(name === 'qdigest_agg' ? [aggregate(`${name}(${value}, bigint, double)`, sketch, weighted, { note })] : []),
+    aggregate(`${name}(${value})`, sketch, (context) => fitted(context, plain, points), { note }),
+    aggregate(
+      `${name}(${value}, ${name === 'tdigest_agg' ? 'double' : 'bigint'})`,
+      sketch,
+      (context) => weighed(context, usual, points),
+      { note },
+    ),
+    ...(name === 'qdigest_agg' ? [aggregate(`${name}(${value}, bigint, double)`, sketch, accurate, { note })] : []),
   ]
 }
 
@@ -39,34 +88,61 @@ function reading(sketch: string, value: string): FunctionDefinition[] {
   ]
 }
 
+const mergedDigests = `q_digest_fit(list_sort(flatten(list($1)$F($1 IS NOT NULL)$E)), ${DIGEST_EXACT}, ${DIGEST_POINTS})`
+
 export const sketchFunctions: readonly FunctionDefinition[] = [
   ...named(['bigint', 'double', 'varchar(x)'], (type) =>
-    aggregate(`approx_set(${type})`, 'HyperLogLog', hashes('$1'), { note }),
+    aggregate(`approx_set(${type})`, 'HyperLogLog', (context) => approximateSet(context, integer(12)), harmless),
   ),
   ...named(['bigint', 'double', 'varchar(x)'], (type) =>
-    aggregate(`approx_set(${type}, double)`, 'HyperLogLog', hashes('$1'), { note }),
+    aggregate(
+      `approx_set(${type}, double)`,
+      'HyperLogLog',
+      (context) => approximateSet(context, context.fill`q_sketch_bits(any_value($2)$F)`),
+      harmless,
+    ),
   ),
-  scalar('empty_approx_set()', 'HyperLogLog', 'CAST(MAP {} AS MAP(UBIGINT, BIGINT))', PARTIAL),
-  scalar('cardinality(HyperLogLog)', 'bigint', 'CAST(cardinality($1) AS BIGINT)', TOTAL, { note }),
-  scalar('cardinality(SetDigest)', 'bigint', 'CAST(cardinality($1) AS BIGINT)', TOTAL, { note }),
-  aggregate('make_set_digest(T)', 'SetDigest', hashes('$1'), { note }),
-  aggregate('merge(HyperLogLog)', 'HyperLogLog', 'q_merge_counts(list($1)$F($1 IS NOT NULL)$E)', { note }),
-  aggregate('merge_set_digest(SetDigest)', 'SetDigest', 'q_merge_counts(list($1)$F($1 IS NOT NULL)$E)', { note }),
-  aggregate('merge(tdigest)', 'tdigest', 'list_sort(flatten(list($1)$F($1 IS NOT NULL)$E))', { note }),
-  aggregate('merge(qdigest(V))', 'qdigest(V)', 'list_sort(flatten(list($1)$F($1 IS NOT NULL)$E))', { note }),
+  scalar(
+    'empty_approx_set()',
+    'HyperLogLog',
+    "{'b': CAST(12 AS INTEGER), 'd': false, 'c': CAST([] AS INTEGER[])}",
+    PARTIAL,
+  ),
+  scalar('cardinality(HyperLogLog)', 'bigint', 'q_sketch_count($1)', PARTIAL, { note: countNote }),
+  scalar(
+    'cardinality(SetDigest)',
+    'bigint',
+    'CASE WHEN $1 IS NOT NULL THEN q_distinct_count(map_keys($1), 16) END',
+    PARTIAL,
+    { note: setNote },
+  ),
+  aggregate(
+    'make_set_digest(T)',
+    'SetDigest',
+    (context) => context.fill`CAST(histogram(${codes(context)})$F($1 IS NOT NULL)$E AS $R)`,
+    { note: setNote },
+  ),
+  aggregate('merge(HyperLogLog)', 'HyperLogLog', 'q_sketch_merge(list($1)$F($1 IS NOT NULL)$E)', { note: countNote }),
+  aggregate('merge_set_digest(SetDigest)', 'SetDigest', 'q_merge_counts(list($1)$F($1 IS NOT NULL)$E)', {
+    note: setNote,
+  }),
+  aggregate('merge(tdigest)', 'tdigest', mergedDigests, { note }),
+  aggregate('merge(qdigest(V))', 'qdigest(V)', mergedDigests, { note }),
   scalar(
     'intersection_cardinality(SetDigest, SetDigest)',
     'bigint',
-    'CAST(len(list_intersect(map_keys($1), map_keys($2))) AS BIGINT)',
+    'CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN q_common_count($1, $2) END',
     PARTIAL,
-    { note },
+    {
+      note: setNote,
+    },
   ),
   scalar(
     'jaccard_index(SetDigest, SetDigest)',
     'double',
-    'CAST(len(list_intersect(map_keys($1), map_keys($2))) AS DOUBLE) / len(list_distinct(list_concat(map_keys($1), map_keys($2))))',
+    'CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN CAST(q_common_count($1, $2) AS DOUBLE) / q_distinct_count(list_distinct(list_concat(map_keys($1), map_keys($2))), 16) END',
     PARTIAL,
-    { note },
+    { note: setNote },
   ),
   scalar(
     'hash_counts(SetDigest)',

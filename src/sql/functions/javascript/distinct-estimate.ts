@@ -17,10 +17,40 @@ export function shareOfPlace(level: number, leastPlaces: number): number {
  */
 export function distinctEstimate(levels: readonly number[], taken: readonly number[], leastPlaces: number): number {
   const all = levels.map((level, i) => ({ share: shareOfPlace(level, leastPlaces), taken: taken[i]! }))
-  const isTooLow = (count: number): boolean =>
-    all.reduce((sum, each) => sum - (each.taken * each.share) / Math.expm1(-count * each.share), 0) > 1
   // Each value takes a place of its own at best.
-  let low = taken.reduce((sum, each) => sum + each, 0)
+  const least = taken.reduce((sum, each) => sum + each, 0)
+  return likeliest(
+    least,
+    (count) => all.reduce((sum, each) => sum - (each.taken * each.share) / Math.expm1(-count * each.share), 0) > 1,
+  )
+}
+
+/**
+ * How many different values are the likeliest when of 2^`bits` registers so many have each of the highest levels: of HyperLogLog's
+ * (Flajolet and others, 2007), by likelihood (Ertl, 2017) instead of by tables of bias. `levels` and `registers` are of one
+ * length. A value reaches level k in one of 2^k cases.
+ */
+export function highestEstimate(levels: readonly number[], registers: readonly number[], bits: number): number {
+  const all = levels.map((level, i) => ({
+    share: 2 ** -(bits + Math.min(level + 1, LAST_LEVEL)),
+    level,
+    of: registers[i]!,
+  }))
+  const taken = registers.reduce((sum, each) => sum + each, 0)
+  const free = 1 - taken * 2 ** -bits
+  return likeliest(taken, (count) => {
+    const slope = all.reduce((sum, { share, level, of }) => {
+      // Of the last level there is no higher one that it might have been.
+      const isLast = level >= LAST_LEVEL
+      return sum + of * share * (1 / Math.expm1(count * share) - (isLast ? 0 : 1))
+    }, 0)
+    return slope > free
+  })
+}
+
+/** The count at which it is no longer too low, from `low` on. */
+function likeliest(from: number, isTooLow: (count: number) => boolean): number {
+  let low = from
   let high = low * 2
   while (high < 2 ** 63 && isTooLow(high)) {
     low = high
@@ -40,5 +70,11 @@ export const distinctEstimateScripts: readonly ScalarFunction[] = [
     parameters: ['DOUBLE[]', 'DOUBLE[]', 'DOUBLE'],
     returns: 'DOUBLE',
     call: distinctEstimate,
+  },
+  {
+    name: 'u_highest_estimate',
+    parameters: ['DOUBLE[]', 'DOUBLE[]', 'DOUBLE'],
+    returns: 'DOUBLE',
+    call: highestEstimate,
   },
 ]

@@ -117,6 +117,18 @@ function weighedPlace(weights: readonly number[], share: number): bigint {
   return BigInt(place < 0 ? weights.length : place + 1)
 }
 
+/** Places, from one on, of the sorted values in the middle of `count` even parts of the sum of their weights. */
+function weighedPoints(weights: readonly number[], count: bigint): number[] {
+  const total = weights.reduce((sum, weight) => sum + weight, 0)
+  const points: number[] = []
+  let [at, below] = [0, weights[0] ?? 0]
+  for (let point = 0.5; point < Number(count); point++) {
+    while (at + 1 < weights.length && below <= (point / Number(count)) * total) below += weights[++at]!
+    points.push(at + 1)
+  }
+  return points
+}
+
 interface Bucket {
   mean: number
   count: number
@@ -255,5 +267,6 @@ export const statisticsScripts: readonly ScalarFunction[] = [
   { name: 'u_t_cdf', parameters: ['DOUBLE', 'DOUBLE'], returns: 'DOUBLE', call: tCdf },
   { name: 'u_t_pdf', parameters: ['DOUBLE', 'DOUBLE'], returns: 'DOUBLE', call: tPdf },
   { name: 'u_weighed_place', parameters: ['DOUBLE[]', 'DOUBLE'], returns: 'BIGINT', call: weighedPlace },
+  { name: 'u_weighed_points', parameters: ['DOUBLE[]', 'BIGINT'], returns: 'DOUBLE[]', call: weighedPoints },
   { name: 'u_numeric_histogram', parameters: ['BIGINT', 'DOUBLE[]'], returns: 'DOUBLE[]', call: numericHistogram },
 ]

@@ -70,16 +70,121 @@ export const aggregateMacros: readonly Macro[] = [
       END AS BIGINT)
     `,
   ),
-  macro('q_digest_rank(n, p)', `least(n, CAST(floor(p * n) AS HUGEINT) + 1)`),
-  // Weights are counted off until the rank is reached: a value may weigh more than a list can be long.
+  // A sketch of different values has their codes until there are more than places (1 << b) of its own: then of each place the
+  // highest level, as place << 6 | level.
+  macro('q_sketch_place(c, b)', `(((c & 262143) >> (greatest(18 - 2 * (c >> 18), 16) - b)) << 6) | (c >> 18)`),
+  macro(
+    'q_sketch_highest(l)',
+    `
+      list_transform([CAST(list_sort(l) AS INTEGER[])], lambda qs1: list_filter(qs1, lambda qs2, qs3: CASE WHEN qs3 = len(qs1) THEN true
+          ELSE (qs1[qs3 + 1] >> 6) <> (qs2 >> 6) END))[1]
+    `,
+  ),
+  macro(
+    'q_sketch(l, b)',
+    `
+      list_transform([{'l': l, 'b': CAST(b AS INTEGER)}], lambda qs4: CASE
+        WHEN len(qs4.l) <= 1 << qs4.b THEN {'b': qs4.b, 'd': false, 'c': list_sort(qs4.l)}
+        WHEN qs4.l IS NOT NULL THEN {'b': qs4.b, 'd': true, 'c': q_sketch_highest(list_transform(qs4.l, lambda qs5:
+            q_sketch_place(qs5, qs4.b)))}
+      END)[1]
+    `,
+  ),
+  // Places of so many that the standard error is the one asked for: 1.04 over their root.
+  macro(
+    'q_sketch_bits(e)',
+    `
+      CASE
+        WHEN e NOT BETWEEN 0.0040625 AND 0.26 THEN
+            u_raise('${bad}: Max standard error must be in [0.0040625, 0.26]: '||e)
+        ELSE least(16, greatest(12, CAST(ceil(2 * log2(1.04 / e)) AS INTEGER)))
+      END
+    `,
+  ),
+  macro(
+    'q_sketch_merge(l)',
+    `
+      list_transform([{'l': l, 'b': list_min(list_transform(l, lambda qs6: qs6.b)),
+          'd': list_max(list_transform(l, lambda qs6: qs6.d))}], lambda qs7: CASE
+        WHEN qs7.d THEN {'b': qs7.b, 'd': true, 'c': q_sketch_highest(flatten(list_transform(qs7.l, lambda qs8:
+            list_transform(qs8.c, lambda qs9: CASE
+              WHEN qs8.d THEN ((qs9 >> (6 + qs8.b - qs7.b)) << 6) | (qs9 & 63)
+              ELSE q_sketch_place(qs9, qs7.b)
+            END))))}
+        WHEN qs7.l IS NOT NULL THEN q_sketch(list_distinct(flatten(list_transform(qs7.l, lambda qs8: qs8.c))), qs7.b)
+      END)[1]
+    `,
+  ),
+  macro(
+    'q_sketch_count(s)',
+    `
+      CASE
+        WHEN s.d THEN list_transform([list_histogram(list_transform(s.c, lambda qs1: qs1 & 63))], lambda qs2:
+            CAST(u_highest_estimate(map_keys(qs2), map_values(qs2), s.b) AS BIGINT))[1]
+        WHEN s IS NOT NULL THEN q_distinct_count(s.c, 16)
+      END
+    `,
+  ),
+  // Sketches that were stored when they were maps of hashes are read too.
+  macro(
+    'q_sketch_read(t)',
+    `
+      CASE
+        WHEN starts_with(t, '{"b":') THEN CAST(CAST(t AS JSON) AS STRUCT(b INTEGER, d BOOLEAN, c INTEGER[]))
+        ELSE q_sketch(list_distinct(list_transform(map_keys(CAST(CAST(t AS JSON) AS MAP(UBIGINT, BIGINT))), lambda qs3:
+            q_distinct_code(qs3, 16))), 12)
+      END
+    `,
+  ),
+  macro(
+    'q_common_count(a, b)',
+    `
+      greatest(0, q_distinct_count(map_keys(a), 16) + q_distinct_count(map_keys(b), 16) -
+          q_distinct_count(list_distinct(list_concat(map_keys(a), map_keys(b))), 16))
+    `,
+  ),
+  // A digest of many values has points of one weight, evenly spread over their ranks.
+  macro(
+    'q_digest_fit(d, n, m)',
+    `
+      list_transform([{'d': d, 'n': CAST(n AS BIGINT), 'm': CAST(m AS BIGINT)}], lambda qd1: CASE
+        WHEN len(qd1.d) <= qd1.n THEN qd1.d
+        ELSE list_transform([list_transform(qd1.d, lambda qd2: qd2.w)], lambda qd3:
+            list_transform([list_sum(qd3) / qd1.m], lambda qd4:
+            list_transform(list_select(qd1.d, CAST(u_weighed_points(qd3, qd1.m) AS BIGINT[])), lambda qd5:
+            {'v': qd5.v, 'w': qd4}))[1])[1]
+      END)[1]
+    `,
+  ),
+  // Of a sample of n values.
+  macro(
+    'q_digest_of(l, n)',
+    `
+      list_transform([{'l': list_sort(l), 'n': CAST(n AS DOUBLE)}], lambda qd1: list_transform([qd1.n / len(qd1.l)],
+          lambda qd2: list_transform(qd1.l, lambda qd3: {'v': qd3, 'w': qd2}))[1])[1]
+    `,
+  ),
+  macro(
+    'q_digest_weight(w)',
+    `CASE WHEN w <= 0 THEN u_raise('${bad}: Percentile weight must be > 0, was '||w) ELSE CAST(w AS DOUBLE) END`,
+  ),
+  macro(
+    'q_digest_accuracy(a)',
+    `
+      CASE
+        WHEN a <= 0 OR a >= 1 THEN
+            u_raise('${bad}: Percentile accuracy must be exclusively between 0 and 1, was '||q_java_double(a))
+        ELSE a
+      END
+    `,
+  ),
   macro(
     'q_digest_pick(d, p)',
     `
-      list_reduce(list_transform(d, lambda qd1: {'v': qd1.v, 'w': CAST(qd1.w AS HUGEINT)}), lambda qd2, qd3: CASE
-        WHEN qd2.w <= 0 THEN qd2
-        ELSE {'v': qd3.v, 'w': qd2.w - qd3.w}
-      END, {'v': d[1].v, 'w': CAST(q_digest_rank(CAST(list_sum(list_transform(d, lambda qd1: CAST(qd1.w AS HUGEINT))) AS
-          HUGEINT), q_percentile(p)) AS HUGEINT)}).v
+      list_transform([list_transform(d, lambda qd1: qd1.w)], lambda qd2: d[CASE
+        WHEN list_min(qd2) = list_max(qd2) THEN least(len(qd2), CAST(floor(q_percentile(p) * len(qd2)) AS BIGINT) + 1)
+        ELSE u_weighed_place(qd2, q_percentile(p))
+      END].v)[1]
     `,
   ),
   // NULL among the quantiles is 0.
