@@ -227,6 +227,23 @@ const situations: Readonly<Record<string, readonly Situation[]>> = {
       fires: silent,
     },
   ],
+  QuipuPublishingBehind: [
+    {
+      what: 'the server of one of them is away for half an hour',
+      series: {
+        'quipu_publishing_lag_seconds{to="open_lineage"}': '0+60x30',
+        'quipu_publishing_lag_seconds{to="public_topic"}': '0x30',
+      },
+      at: '20m',
+      fires: [{ labels: { to: 'open_lineage' }, value: '1200' }],
+    },
+    {
+      what: 'it was away for a while, and has caught up',
+      series: { 'quipu_publishing_lag_seconds{to="open_lineage"}': '0+60x8 0x20' },
+      at: '20m',
+      fires: silent,
+    },
+  ],
   QuipuProjectionStuck: [
     {
       what: 'events wait and none is applied',

@@ -177,6 +177,13 @@ export const alerts: readonly Alert[] = [
     summary: 'Projection {{ $labels.projection }} stopped: the event log is not the one that it read',
   },
   {
+    alert: 'QuipuPublishingBehind',
+    expr: `${five.max('publishingLag', ['to'])} > 300`,
+    for: '5m',
+    severity: 'warning',
+    summary: 'Others are told of the log {{ $value }} s late: {{ $labels.to }}',
+  },
+  {
     alert: 'QuipuDeadLetters',
     expr: `${five.sum('deadLetters', ['projection'])} > 0`,
     for: '0s',

@@ -72,6 +72,19 @@ export const log: DashboardSpec = {
       [{ expr: q.max('projectionStopped', ['projection']), legend: '{{projection}}' }],
       { thresholds: [red(1)] },
     ),
+    lines(
+      'Published, behind',
+      'Age of the oldest event that others were not told of: an OpenLineage server, the public topic.',
+      's',
+      [{ expr: q.max('publishingLag', ['to']), legend: '{{to}}' }],
+      { thresholds: [amber(30), red(300)] },
+    ),
+    lines(
+      'Published',
+      'What others are told, messages a second. refused: they will never take it, and it is left out.',
+      'cps',
+      [{ expr: q.rate('published', ['to', 'result']), legend: '{{to}} {{result}}' }],
+    ),
     value(
       'Dead letters',
       'Events that could not be applied and wait to be mended; below they are listed.',

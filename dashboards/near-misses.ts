@@ -46,6 +46,21 @@ export const nearMisses: Readonly<Record<string, readonly NearMiss[]>> = {
       at: '10m',
     },
   ],
+  QuipuPublishingBehind: [
+    {
+      what: 'at the bound',
+      series: { 'quipu_publishing_lag_seconds{to="public_topic"}': '300x30' },
+      at: '20m',
+    },
+    {
+      what: 'each of two is behind for a part of the time',
+      series: {
+        'quipu_publishing_lag_seconds{to="open_lineage"}': '400x8 0x20',
+        'quipu_publishing_lag_seconds{to="public_topic"}': '0x8 400x3 0x20',
+      },
+      at: '11m',
+    },
+  ],
   QuipuProjectionStuck: [
     {
       what: 'nothing to apply',

@@ -19,6 +19,7 @@ const PARTS = [
   'protocol',
   'ui',
   'replay',
+  'publishing',
 ] as const
 
 /** What each folder may import besides `shared` and itself; the longest matching folder decides. */
@@ -47,6 +48,7 @@ const allowed: Record<string, readonly string[]> = {
   ],
   readmodels: ['events', 'telemetry', 'coordinator/*events', 'execution/api', 'connectors/spi'],
   replay: ['sql', 'events', 'coordinator/*events'],
+  publishing: ['events', 'coordinator/*events', 'telemetry'],
   supervisor: [],
   protocol: [
     'coordinator',

@@ -176,18 +176,64 @@ function checkCredentials(config: Config): void {
     if (/[?&]sslmode=(disable|no-verify)\b/.test(databaseUrl))
       throw configurationError('QUIPU_DATABASE_CA_FILE, and an sslmode in DATABASE_URL that looks at no certificate')
   }
-  if ((config.kafkaCertFile === undefined) !== (config.kafkaKeyFile === undefined))
-    throw configurationError('QUIPU_KAFKA_CERT_FILE and QUIPU_KAFKA_KEY_FILE belong together')
-  const passwords = [config.kafkaPassword, config.kafkaPasswordFile].filter((one) => one !== undefined).length
-  if (passwords > 1) throw configurationError('QUIPU_KAFKA_PASSWORD or QUIPU_KAFKA_PASSWORD_FILE, not both')
-  const complete = config.kafkaUser !== undefined && passwords === 1
-  const none = config.kafkaUser === undefined && passwords === 0
-  if (mechanism === undefined ? !none : !complete)
+  checkKafka('QUIPU_KAFKA', {
+    tls: usesKafkaTls(config),
+    certFile: config.kafkaCertFile,
+    keyFile: config.kafkaKeyFile,
+    mechanism,
+    user: config.kafkaUser,
+    passwords: [config.kafkaPassword, config.kafkaPasswordFile],
+  })
+}
+
+function checkPublishing({ publishing }: Config): void {
+  const { openLineageUrl: url, openLineageFile, openLineageApiKeyFile, openLineageCaFile } = publishing
+  if (url !== undefined && openLineageFile !== undefined)
+    throw configurationError('QUIPU_OPEN_LINEAGE_URL or QUIPU_OPEN_LINEAGE_FILE, not both')
+  if (url === undefined && (openLineageApiKeyFile ?? openLineageCaFile) !== undefined)
     throw configurationError(
-      'QUIPU_KAFKA_SASL_MECHANISM, QUIPU_KAFKA_USER and a password (or its file) belong together',
+      'QUIPU_OPEN_LINEAGE_API_KEY_FILE and QUIPU_OPEN_LINEAGE_CA_FILE need QUIPU_OPEN_LINEAGE_URL',
     )
-  if (mechanism === 'plain' && !usesKafkaTls(config))
-    throw configurationError('The mechanism plain shows the password to whoever listens: add --kafka-tls')
+  if (url !== undefined) {
+    const { protocol, hostname, username, password } = new URL(url)
+    if (username !== '' || password !== '')
+      throw configurationError('QUIPU_OPEN_LINEAGE_URL: no user and password: see QUIPU_OPEN_LINEAGE_API_KEY_FILE')
+    if (openLineageApiKeyFile !== undefined && protocol !== 'https:' && !isLoopback(hostname))
+      throw configurationError('QUIPU_OPEN_LINEAGE_URL: http:// shows the key to whoever listens: use https://')
+  }
+  checkKafka('QUIPU_PUBLIC_KAFKA', {
+    tls: usesPublicKafkaTls(publishing),
+    certFile: publishing.publicKafkaCertFile,
+    keyFile: publishing.publicKafkaKeyFile,
+    mechanism: publishing.publicKafkaSaslMechanism,
+    user: publishing.publicKafkaUser,
+    passwords: [publishing.publicKafkaPassword, publishing.publicKafkaPasswordFile],
+  })
+}
+
+/** @param names of the variables */
+function checkKafka(
+  names: string,
+  access: {
+    readonly tls: boolean
+    readonly certFile: string | undefined
+    readonly keyFile: string | undefined
+    readonly mechanism: Config['kafkaSaslMechanism']
+    readonly user: string | undefined
+    readonly passwords: readonly (string | undefined)[]
+  },
+): void {
+  const { tls, certFile, keyFile, mechanism, user } = access
+  if ((certFile === undefined) !== (keyFile === undefined))
+    throw configurationError(`${names}_CERT_FILE and ${names}_KEY_FILE belong together`)
+  const passwords = access.passwords.filter((one) => one !== undefined).length
+  if (passwords > 1) throw configurationError(`${names}_PASSWORD or ${names}_PASSWORD_FILE, not both`)
+  const complete = user !== undefined && passwords === 1
+  const none = user === undefined && passwords === 0
+  if (mechanism === undefined ? !none : !complete)
+    throw configurationError(`${names}_SASL_MECHANISM, ${names}_USER and a password (or its file) belong together`)
+  if (mechanism === 'plain' && !tls)
+    throw configurationError(`The mechanism plain shows the password to whoever listens: set ${names}_TLS`)
 }
 
 function checkProvider(config: Config): void {
@@ -242,6 +288,15 @@ export function usesKafkaTls(config: Pick<Config, 'kafkaTls' | 'kafkaCaFile' | '
   return config.kafkaTls || config.kafkaCaFile !== undefined || config.kafkaCertFile !== undefined
 }
 
+/** Whether the brokers of the public topic are reached over TLS. */
+export function usesPublicKafkaTls({
+  publicKafkaTls,
+  publicKafkaCaFile,
+  publicKafkaCertFile,
+}: Config['publishing']): boolean {
+  return publicKafkaTls || publicKafkaCaFile !== undefined || publicKafkaCertFile !== undefined
+}
+
 /** What no single setting can say. */
 function checkTogether(config: Config): void {
   if (!isLoopback(config.host) && !mayListenBeyondLoopback(config)) {
@@ -268,6 +323,7 @@ function checkTogether(config: Config): void {
     throw configurationError('accessRulesFile restricts nobody while nobody is authenticated: set authentication too')
   }
   checkCredentials(config)
+  checkPublishing(config)
   checkTls(config)
   checkProvider(config)
   checkAuthentication(config)

@@ -161,6 +161,36 @@ const limits = z.strictObject({
   }),
 })
 
+const day = 24 * 60 * minute
+
+/** What others outside are told of the log. */
+const publishing = z.strictObject({
+  openLineageUrl: httpAddress(
+    'Address of an OpenLineage server: runs of statements are posted to its `/api/v1/lineage`',
+  ),
+  openLineageFile: optionalText('File that they are appended to instead, a line each; put aside every 64 MB'),
+  openLineageApiKeyFile: optionalText('File that holds the key for that server, sent as `Authorization: Bearer`'),
+  openLineageCaFile: optionalText("Certificates (PEM) that vouch for that server, in place of the machine's"),
+  openLineageNamespace: optionalText('Namespace of jobs and datasets there', { shownDefault: 'quipu://<environment>' }),
+  openLineageStatements: flag('Texts of statements are told there, and what messages of errors quote'),
+  publicKafkaBrokers: list('Kafka brokers of the topic that anybody may be let read; without them there is none'),
+  publicKafkaTopic: textSetting('That topic', 'quipu.public.v1'),
+  publicKafkaRetentionMs: duration('How long it keeps messages, when it is made here', 7 * day),
+  publicKafkaTexts: flag('Texts of statements and messages of errors are told there, too'),
+  publicKafkaTls: flag('Those brokers are reached over TLS; so they are where one of the files below is named'),
+  publicKafkaCaFile: optionalText("Certificates (PEM) that vouch for those brokers, in place of the machine's"),
+  publicKafkaCertFile: optionalText('Certificate (PEM) by which this process is known to them'),
+  publicKafkaKeyFile: optionalText('Private key (PEM) of that certificate'),
+  publicKafkaSaslMechanism: optionalOneOf('How this process is known to them by a user name and a password', [
+    'plain',
+    'scram-sha-256',
+    'scram-sha-512',
+  ]),
+  publicKafkaUser: optionalText('User name for them'),
+  publicKafkaPassword: optionalText('Password for them', { secret: true }),
+  publicKafkaPasswordFile: optionalText('File that holds the password for them'),
+})
+
 /** All settings of all programs. Flags, variables and the file are read into this one shape; unknown keys are errors. */
 export const configSchema = z.strictObject({
   port: integerSetting('Port that clients connect to; 0 takes a free one', 8080, { min: 0, max: 65_535 }),
@@ -288,10 +318,11 @@ export const configSchema = z.strictObject({
   telemetry: telemetry.prefault({}),
   timeouts: timeouts.prefault({}),
   limits: limits.prefault({}),
+  publishing: publishing.prefault({}),
 })
 
 /** The settings that lie one level deeper, as in the file: `{"limits": {"openQueries": 20}}`. */
-export const sections = { telemetry, timeouts, limits } as const
+export const sections = { telemetry, timeouts, limits, publishing } as const
 
 /** The validated, frozen configuration of a process. */
 export type Config = z.output<typeof configSchema>

@@ -30,7 +30,7 @@ export function settingsHelp(): string {
   return [
     ...lines,
     '',
-    'Time-outs, limits and OpenTelemetry:',
+    'Time-outs, limits, OpenTelemetry and what others are told:',
     ...wrap(deeper.map((setting) => `--${setting.flag}`)),
   ].join('\n')
 }

@@ -20,6 +20,7 @@ export type KeyPurpose =
   | 'failed-log-ins'
   | 'file-digest'
   | 'replays'
+  | 'lineage-jobs'
 
 const SHORTEST_SECRET = 16
 

@@ -27,6 +27,7 @@ type LogEvent =
   | 'anchor.trouble'
   | 'projection.trouble'
   | 'projection.rebuilt'
+  | 'publishing.trouble'
   | 'request.failed'
   | 'request.refused'
   | 'log_in'

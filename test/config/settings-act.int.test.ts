@@ -12,6 +12,7 @@ import { SignJWT, type JWTPayload } from 'jose'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { wireAccess } from '../../src/processes/coordinator/wire-access.ts'
+import { publishingTargets } from '../../src/processes/coordinator/publishing.ts'
 import { writerSettings } from '../../src/processes/coordinator/writer-settings.ts'
 import { wireLogIns, type WiredLogIns } from '../../src/processes/coordinator/wire-log-ins.ts'
 import { engineSettings } from '../../src/processes/engine-settings.ts'
@@ -26,6 +27,8 @@ import type { QueryEventType } from '../../src/coordinator/query/events.ts'
 import { clientCertificate } from '../../src/protocol/edge/client-certificate.ts'
 import { HttpProblem } from '../../src/protocol/edge/problem.ts'
 import { BEGINNING } from '../../src/protocol/events/feed-position.ts'
+import { destinationOf } from '../../src/publishing/destination.ts'
+import type { Destination, Message } from '../../src/publishing/publication.ts'
 import { internalBearer } from '../../src/security/cluster-secret.ts'
 import { askServer, createHttpClient } from '../../src/shared/http-client.ts'
 import { createServerTrust } from '../../src/shared/server-trust.ts'
@@ -40,6 +43,7 @@ import { startOtlpReceiver, type OtlpReceiver } from '../support/otlp-receiver.t
 import { createDatabase, freePort, type TestDatabase } from '../support/postgres.ts'
 import { commandOf, familyOf, usersOf } from '../support/process-users.ts'
 import { event, QUERY_ID } from '../support/query-events.ts'
+import { recordedOf } from '../support/recorded-events.ts'
 import {
   isAlive,
   processesOf,
@@ -543,6 +547,76 @@ async function showsCertificate(): Promise<void> {
   expect(clients).toContain('client')
 }
 
+interface Published {
+  /** What is told of a query that fails. */
+  readonly messages: readonly Message[]
+  readonly destination: Destination
+}
+
+/** What others are told, and where, with these settings. */
+async function published(texts: SettingTexts): Promise<Published> {
+  const config = loadConfig(given('flags', texts, folder.path).args, {})
+  const [target, ...more] = publishingTargets({ config, secret: SECRET }, 'l')
+  expect(more).toEqual([])
+  const events = recordedOf([event('QueryCreated'), event('QueryFailed', 1)])
+  const created = { sql: 'SELECT 1', resourceGroup: 'global', user: 'alice' }
+  const facts = { queryId: QUERY_ID, createdAt: events[0]!.time, created }
+  const told = await Promise.all(events.map((one) => target!.publication.tell(one, () => Promise.resolve(facts))))
+  return { messages: told.flatMap((one) => one ?? []), destination: await destinationOf(target!.settings) }
+}
+
+const LINEAGE: SettingTexts = { openLineageFile: 'lineage.jsonl' }
+
+/** What is posted where an OpenLineage server is expected. */
+async function postedLineage(path: string, texts: SettingTexts = {}): Promise<(typeof webhook.requests)[number]> {
+  const { messages, destination } = await published({ openLineageUrl: `${webhook.url}${path}`, ...texts })
+  expect(await destination.deliver(messages)).toEqual({ taken: 2, refused: [] })
+  await destination.close()
+  return webhook.requests.findLast((one) => one.path === `${path}/api/v1/lineage`)!
+}
+
+/** What a broker of the public topic sees of who publishes there. */
+async function shownToReaders(texts: SettingTexts, tls: boolean, until: string): Promise<FakeBroker> {
+  const { cert, key } = places.server
+  const server = { cert: readFileSync(cert), key: readFileSync(key), ca: readFileSync(authority.ca) }
+  const broker = await startFakeBroker(tls ? { ...server, rejectUnauthorized: false } : undefined)
+  const { messages, destination } = await published({ publicKafkaBrokers: broker.address, ...texts })
+  const delivered = destination.deliver(messages)
+  try {
+    await waitUntil(`a broker is shown ${JSON.stringify(until)}`, () => broker.text().includes(until))
+  } finally {
+    await broker.close()
+    await delivered
+    await destination.close()
+  }
+  return broker
+}
+
+const READERS: SettingTexts = { publicKafkaBrokers: '127.0.0.1:19092' }
+const READERS_USER: SettingTexts = {
+  publicKafkaTls: 'true',
+  publicKafkaSaslMechanism: 'plain',
+  publicKafkaUser: 'ada',
+  publicKafkaPassword: 'sesame',
+}
+
+/** The same as `kafkaUser`, of the brokers of the public topic. */
+function readersUser(name: SettingName, value: string, shown: string): Act {
+  const { [name]: _, ...also } = READERS_USER
+  const texts = { ...READERS_USER, [name]: value }
+  return {
+    value,
+    also: { ...READERS, ...also },
+    see: async () => void (await shownToReaders({ ...texts, publicKafkaCaFile: authority.ca }, true, shown)),
+  }
+}
+
+async function showsReadersCertificate(): Promise<void> {
+  const { cert, key } = places.certificate
+  const texts = { publicKafkaCaFile: authority.ca, publicKafkaCertFile: cert, publicKafkaKeyFile: key }
+  expect((await shownToReaders(texts, true, 'quipu.public.v1')).clients).toContain('client')
+}
+
 /** How a server where Postgres is expected learns who comes. */
 async function shownToPostgres(texts: SettingTexts): Promise<'in clear' | 'over TLS' | 'nothing'> {
   const { cert, key } = places.server
@@ -797,6 +871,127 @@ const acts: Record<SettingName, Act> = {
   sharedSecret: alone.act(SECRET, () =>
     expect(coordinator.requests[0]!.headers.authorization).toBe(`Bearer ${internalBearer(SECRET)}`),
   ),
+  openLineageUrl: {
+    value: () => `${webhook.url}/there`,
+    see: async () => expect((await postedLineage('/there')).path).toBe('/there/api/v1/lineage'),
+  },
+  openLineageFile: {
+    value: () => at('lineage.jsonl'),
+    see: async () => {
+      const { messages, destination } = await published({ openLineageFile: at('lineage.jsonl') })
+      await destination.deliver(messages)
+      expect(readFileSync(at('lineage.jsonl'), 'utf8')).toBe(`${messages.map(({ text }) => text).join('\n')}\n`)
+    },
+  },
+  openLineageApiKeyFile: {
+    value: () => at('lineage-key'),
+    also: { openLineageUrl: 'http://127.0.0.1:1' },
+    see: async () => {
+      writeFileSync(at('lineage-key'), 'a key\n')
+      const { headers } = await postedLineage('/keyed', { openLineageApiKeyFile: at('lineage-key') })
+      expect(headers.authorization).toBe('Bearer a key')
+      expect((await postedLineage('/keyless')).headers.authorization).toBeUndefined()
+    },
+  },
+  openLineageCaFile: {
+    value: () => authority.ca,
+    also: { openLineageUrl: 'https://127.0.0.1:1' },
+    see: async () => {
+      const { cert, key } = places.server
+      const server = createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }, (_asked, answer) =>
+        answer.writeHead(201).end(),
+      )
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      const openLineageUrl = `https://localhost:${(server.address() as AddressInfo).port}`
+      const taken = async (texts: SettingTexts): Promise<number> => {
+        const { messages, destination } = await published({ openLineageUrl, ...texts })
+        const delivery = await destination.deliver(messages)
+        await destination.close()
+        return delivery.taken
+      }
+      expect(await taken({ openLineageCaFile: authority.ca })).toBe(2)
+      expect(await taken({ openLineageCaFile: places.otherCa })).toBe(0)
+      expect(await taken({})).toBe(0)
+      server.close()
+    },
+  },
+  openLineageNamespace: {
+    value: 'lake',
+    also: LINEAGE,
+    see: async () => {
+      const { messages } = await published({ ...LINEAGE, openLineageNamespace: 'lake' })
+      expect(JSON.parse(messages[0]!.text)).toMatchObject({ job: { namespace: 'lake' } })
+    },
+  },
+  openLineageStatements: {
+    value: 'true',
+    also: LINEAGE,
+    see: async () => {
+      const { messages } = await published({ ...LINEAGE, openLineageStatements: 'true' })
+      expect(messages[0]!.text).toContain('SELECT 1')
+      expect((await published(LINEAGE)).messages[0]!.text).not.toContain('SELECT 1')
+    },
+  },
+  publicKafkaBrokers: {
+    value: '127.0.0.1:19092',
+    see: async () => void (await shownToReaders({}, false, 'quipu.public.v1')),
+  },
+  publicKafkaTopic: {
+    value: 'told.to.all',
+    also: READERS,
+    see: async () => void (await shownToReaders({ publicKafkaTopic: 'told.to.all' }, false, 'told.to.all')),
+  },
+  publicKafkaRetentionMs: {
+    value: '3h',
+    also: READERS,
+    see: async () => {
+      const broker = await shownToReaders({ publicKafkaRetentionMs: '3h' }, false, 'retention.ms')
+      expect(broker.text()).toContain('10800000')
+    },
+  },
+  publicKafkaTexts: {
+    value: 'true',
+    also: READERS,
+    see: async () => {
+      const told = async (texts: SettingTexts) =>
+        (await published({ ...READERS, ...texts })).messages.map(({ text }) => text).join()
+      expect(await told({ publicKafkaTexts: 'true' })).toMatch(/SELECT 1.*Division by zero/)
+      expect(await told({})).not.toMatch(/SELECT 1|Division by zero/)
+    },
+  },
+  publicKafkaTls: {
+    value: 'true',
+    also: READERS,
+    see: async () => void (await shownToReaders({ publicKafkaTls: 'true' }, false, CLIENT_HELLO)),
+  },
+  publicKafkaCaFile: {
+    value: () => authority.ca,
+    also: READERS,
+    see: async () => void (await shownToReaders({ publicKafkaCaFile: authority.ca }, true, 'quipu.public.v1')),
+  },
+  publicKafkaCertFile: {
+    value: 'cert.pem',
+    also: { ...READERS, publicKafkaKeyFile: 'key.pem' },
+    see: showsReadersCertificate,
+  },
+  publicKafkaKeyFile: {
+    value: 'key.pem',
+    also: { ...READERS, publicKafkaCertFile: 'cert.pem' },
+    see: showsReadersCertificate,
+  },
+  publicKafkaSaslMechanism: readersUser('publicKafkaSaslMechanism', 'scram-sha-512', 'SCRAM-SHA-512'),
+  publicKafkaUser: readersUser('publicKafkaUser', 'grace', '\0grace\0sesame'),
+  publicKafkaPassword: readersUser('publicKafkaPassword', 'open', '\0ada\0open'),
+  publicKafkaPasswordFile: {
+    value: () => at('readers-password'),
+    also: { ...READERS, publicKafkaTls: 'true', publicKafkaSaslMechanism: 'plain', publicKafkaUser: 'ada' },
+    see: async () => {
+      writeFileSync(at('readers-password'), 'from a file\n')
+      const { publicKafkaPassword: _, ...others } = READERS_USER
+      const texts = { ...others, publicKafkaCaFile: authority.ca, publicKafkaPasswordFile: at('readers-password') }
+      await shownToReaders(texts, true, '\0ada\0from a file')
+    },
+  },
   anchorKey: busy.act(
     () => at('anchors.pem'),
     () => waitUntil('the key is made', () => existsSync(at('anchors.pem'))),

@@ -17,7 +17,10 @@ const ENDLESS = `SELECT count(*) FROM lineitem a CROSS JOIN lineitem b CROSS JOI
 beforeAll(async () => {
   server = spawnQuipu(['start', '--data-dir', data, '--port', '0', '--log-level', 'warn'], {
     // Nobody listens there: spans are dropped, and that is counted.
-    env: { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' },
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
+      QUIPU_OPEN_LINEAGE_FILE: `${folder.path}/lineage.jsonl`,
+    },
   })
   base = await server.url
   await waitUntil('a worker serves', async () => (await workerAddress()) !== undefined)

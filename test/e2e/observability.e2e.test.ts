@@ -243,6 +243,9 @@ const WITHOUT_DATA = new Set([
   'workers: Workers lost, 1 h',
   'runtime: Kafka, 99th percentile',
   'runtime: Labels folded, 1 h',
+  // Of a server that tells others.
+  'log: Published, behind',
+  'log: Published',
   // Of a server that knows its clients, and speaks TLS.
   'audit: Log-ins',
   'audit: Files that are not in force',

@@ -61,7 +61,7 @@ export async function ensureTopics(kafka: Kafka, topics: readonly TopicSettings[
   try {
     await admin.connect()
     for (const settings of topics) {
-      await whenLed(() => createTopic(admin, settings))
+      await whenLed(() => createTopic(admin, settings, (copies) => wanted(settings.holds, copies)))
       await whenLed(() => checkTopic(admin, settings))
     }
   } catch (cause) {
@@ -72,11 +72,39 @@ export async function ensureTopics(kafka: Kafka, topics: readonly TopicSettings[
   }
 }
 
-async function createTopic(admin: Admin, { topic, holds, partitions, replication }: TopicSettings): Promise<void> {
+/**
+ * Makes a topic for others to read unless it is there: one partition, for one order of all, and a bounded past. Whoever makes
+ * it himself has both as he likes.
+ */
+export async function makePublicTopic(
+  kafka: Kafka,
+  { topic, retentionMs }: { readonly topic: string; readonly retentionMs: number },
+): Promise<void> {
+  const admin = kafka.admin({ retry: { retries: 2 } })
+  const entries = [
+    { name: 'cleanup.policy', value: 'delete' },
+    { name: 'retention.ms', value: String(retentionMs) },
+    // Only whole segments are deleted, and not before their last message is as old.
+    { name: 'segment.ms', value: String(Math.max(1000, Math.round(retentionMs / 7))) },
+    { name: 'max.message.bytes', value: String(MAX_MESSAGE_BYTES) },
+  ]
+  try {
+    await admin.connect()
+    await whenLed(() => createTopic(admin, { topic, partitions: 1, replication: undefined }, () => entries))
+  } finally {
+    await admin.disconnect().catch(() => {})
+  }
+}
+
+async function createTopic(
+  admin: Admin,
+  { topic, partitions, replication }: Omit<TopicSettings, 'holds'>,
+  entriesOf: (copies: number) => readonly Pick<Wanted, 'name' | 'value'>[],
+): Promise<void> {
   if ((await admin.listTopics()).includes(topic)) return
   const brokers = (await admin.describeCluster()).brokers.length
   const copies = replication ?? Math.min(3, brokers)
-  const configEntries = wanted(holds, copies).map(({ name, value }) => ({ name, value }))
+  const configEntries = entriesOf(copies).map(({ name, value }) => ({ name, value }))
   await admin
     .createTopics({
       waitForLeaders: true,

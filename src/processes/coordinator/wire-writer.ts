@@ -25,6 +25,7 @@ import { startAuditing, type Auditing } from './auditing.ts'
 import { observeWriter, type WriterGauges } from './coordinator-metrics.ts'
 import { wireHistory } from './query-history.ts'
 import { createRestartMeter } from './restart-meter.ts'
+import { startPublishing, type Publishing } from './publishing.ts'
 import { pastCounters } from './restored-counters.ts'
 import { projected } from './take-over.ts'
 import type { CoordinatorBase } from './wire-base.ts'
@@ -97,7 +98,8 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
     onDisbelieved: (nodeUrl) => logger.error('epoch.disbelieved', { worker: nodeUrl }, DISBELIEVED),
     end: (reason) => life.fail(new ExitError(exitCodes.fenced, reason)),
   })
-  const { logId } = await log.tip()
+  const begin = await log.tip()
+  const { logId } = begin
   // Whose clients wait already has statements to take; those that need the engine wait for it by themselves.
   if (life.successor) base.engineStarted.catch(life.fail)
   else await base.engineStarted
@@ -114,6 +116,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
   const { refusals, journal } = auditing
   const recordedParts = (digest: string): Promise<number> => readTextParts(base.read, digest)
   base.access.recordIn({ files: createFileRecord({ journal, caughtUp, recordedParts }), journal })
+  const publishing = startPublishing(base, begin)
   const queries = wireQueries({ life, base, settings, history, epoch, tenure, registry, workers, refusals, journal })
   const ready = (): boolean => tenure.open
   const appBase = appBaseOf(base, life, logId)
@@ -147,7 +150,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
     onFailed: life.fail,
   })
   const gauges = { base, epoch, ready, projection, registry, workers: workers.workers, groups: queries.groups }
-  loadTelemetry(parts, gauges, caughtUp)
+  loadTelemetry(parts, gauges, publishing, caughtUp)
     .then(async () => {
       if (life.deadWriter === undefined) return
       // The queries that ended last are the last that are projected.
@@ -176,6 +179,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
       await recovery.stop()
       await workers.workers.stop()
       await auditing.stop()
+      await publishing.stop()
       workers.hub.stop()
       workers.cleaner.stop()
       workers.client.close()
@@ -242,12 +246,18 @@ function auditingOf({ base, rebuilt }: WriterParts, caughtUp: Promise<void>): Au
   })
 }
 
-function loadTelemetry({ life, base }: WriterParts, gauges: WriterGauges, caughtUp: Promise<void>): Promise<void> {
+function loadTelemetry(
+  { life, base }: WriterParts,
+  gauges: WriterGauges,
+  publishing: Publishing,
+  caughtUp: Promise<void>,
+): Promise<void> {
   const past = { base, caughtUp: () => caughtUp, before: gauges.epoch }
   return base.telemetry.load(
     (meters) => {
       meters.onScrape(createRestartMeter(life, meters))
       observeWriter(gauges, meters)
+      publishing.observe(meters)
     },
     base.databaseThere ? pastCounters(past) : undefined,
   )

@@ -1,29 +1,73 @@
 import { readFileSync } from 'node:fs'
 import type { SASLOptions } from 'kafkajs'
-import { usesKafkaTls, type Config } from '../../config/load-config.ts'
+import { usesKafkaTls, usesPublicKafkaTls, type Config } from '../../config/load-config.ts'
 import type { KafkaOptions } from '../../events/kafka/kafka-record-store.ts'
 import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import { nodeCode } from '../../shared/node-error.ts'
 
+/** How brokers are reached and how this process is known to them; `names` are the variables of the settings, for errors. */
+interface KafkaAccess {
+  readonly names: string
+  readonly tls: boolean
+  readonly caFile: string | undefined
+  readonly certFile: string | undefined
+  readonly keyFile: string | undefined
+  readonly mechanism: Config['kafkaSaslMechanism']
+  readonly user: string | undefined
+  readonly password: string | undefined
+  readonly passwordFile: string | undefined
+}
+
+type KafkaSecurity = Pick<KafkaOptions, 'ssl' | 'sasl'>
+
 /**
- * TLS and identity towards Kafka, as the configuration says; files are read now.
+ * TLS and identity towards the Kafka that holds the event log, as the configuration says; files are read now.
  * @throws ExitError 64 with one line for a file that cannot be read
  */
-export function kafkaSecurityOf(config: Config): Pick<KafkaOptions, 'ssl' | 'sasl'> {
-  const { kafkaCaFile, kafkaCertFile, kafkaKeyFile } = config
-  const sasl = saslOf(config)
-  const ssl = usesKafkaTls(config) && {
-    ...(kafkaCaFile === undefined ? {} : { ca: [textOf('QUIPU_KAFKA_CA_FILE', kafkaCaFile)] }),
-    ...(kafkaCertFile === undefined ? {} : { cert: textOf('QUIPU_KAFKA_CERT_FILE', kafkaCertFile) }),
-    ...(kafkaKeyFile === undefined ? {} : { key: textOf('QUIPU_KAFKA_KEY_FILE', kafkaKeyFile) }),
+export function kafkaSecurityOf(config: Config): KafkaSecurity {
+  return securityOf({
+    names: 'QUIPU_KAFKA',
+    tls: usesKafkaTls(config),
+    caFile: config.kafkaCaFile,
+    certFile: config.kafkaCertFile,
+    keyFile: config.kafkaKeyFile,
+    mechanism: config.kafkaSaslMechanism,
+    user: config.kafkaUser,
+    password: config.kafkaPassword,
+    passwordFile: config.kafkaPasswordFile,
+  })
+}
+
+/** The same towards the brokers of the public topic. @throws ExitError 64 */
+export function publicKafkaSecurityOf({ publishing }: Config): KafkaSecurity {
+  return securityOf({
+    names: 'QUIPU_PUBLIC_KAFKA',
+    tls: usesPublicKafkaTls(publishing),
+    caFile: publishing.publicKafkaCaFile,
+    certFile: publishing.publicKafkaCertFile,
+    keyFile: publishing.publicKafkaKeyFile,
+    mechanism: publishing.publicKafkaSaslMechanism,
+    user: publishing.publicKafkaUser,
+    password: publishing.publicKafkaPassword,
+    passwordFile: publishing.publicKafkaPasswordFile,
+  })
+}
+
+function securityOf(access: KafkaAccess): KafkaSecurity {
+  const { names, tls, caFile, certFile, keyFile } = access
+  const sasl = saslOf(access)
+  const ssl = tls && {
+    ...(caFile === undefined ? {} : { ca: [textOf(`${names}_CA_FILE`, caFile)] }),
+    ...(certFile === undefined ? {} : { cert: textOf(`${names}_CERT_FILE`, certFile) }),
+    ...(keyFile === undefined ? {} : { key: textOf(`${names}_KEY_FILE`, keyFile) }),
   }
   return { ...(ssl ? { ssl } : {}), ...(sasl ? { sasl } : {}) }
 }
 
-function saslOf(config: Config): SASLOptions | undefined {
-  const { kafkaSaslMechanism: mechanism, kafkaUser: username } = config
-  const password = passwordOf(config)
+function saslOf(access: KafkaAccess): SASLOptions | undefined {
+  const { mechanism, user: username } = access
+  const password = passwordOf(access)
   if (mechanism === undefined || username === undefined || password === undefined) return undefined
   // One by one: the type has a shape for each.
   switch (mechanism) {
@@ -36,10 +80,10 @@ function saslOf(config: Config): SASLOptions | undefined {
   }
 }
 
-function passwordOf({ kafkaPassword, kafkaPasswordFile }: Config): string | undefined {
-  if (kafkaPasswordFile === undefined) return kafkaPassword
+function passwordOf({ names, password, passwordFile }: KafkaAccess): string | undefined {
+  if (passwordFile === undefined) return password
   // Editors end files with a line.
-  return textOf('QUIPU_KAFKA_PASSWORD_FILE', kafkaPasswordFile).replace(/\r?\n$/, '')
+  return textOf(`${names}_PASSWORD_FILE`, passwordFile).replace(/\r?\n$/, '')
 }
 
 function textOf(setting: string, path: string): string {

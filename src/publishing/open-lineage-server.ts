@@ -1,0 +1,68 @@
+import { readFile } from 'node:fs/promises'
+import { askServer, createHttpClient } from '../shared/http-client.ts'
+import { createServerTrust } from '../shared/server-trust.ts'
+import type { Delivery, Destination, Message } from './publication.ts'
+
+export interface OpenLineageServerOptions {
+  /** `https://host:port`, with a path before `/api/v1/lineage` where there is one. */
+  readonly url: string
+  /** Holds the key; read anew for each delivery. */
+  readonly apiKeyFile?: string | undefined
+  /** Certificates (PEM) that vouch for the server, in place of those of public authorities. */
+  readonly caFile?: string | undefined
+}
+
+/** By which a server says that it will never take an event. */
+const REFUSED: ReadonlySet<number> = new Set([400, 413, 422])
+const ANSWER_MS = 10_000
+const MOST_OF_ANSWER = 64 * 1024
+
+/**
+ * Posts each message to `/api/v1/lineage`, one after the other.
+ * @throws ExitError 64 when the certificates cannot be used
+ */
+export function openLineageServer({ url, apiKeyFile, caFile }: OpenLineageServerOptions): Destination {
+  const http = createHttpClient(createServerTrust({ tlsCaFile: caFile }), { keepAlive: true, maxSockets: 1 })
+  const closing = new AbortController()
+  const { origin, pathname } = new URL(url)
+  const target = `${pathname.replace(/\/+$/, '')}/api/v1/lineage`
+
+  async function post(body: string, key: string | undefined): Promise<number> {
+    const { status } = await askServer(http, origin, target, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+      },
+      body,
+      mostBytes: MOST_OF_ANSWER,
+      signal: AbortSignal.any([closing.signal, AbortSignal.timeout(ANSWER_MS)]),
+    })
+    return status
+  }
+
+  return {
+    async deliver(messages: readonly Message[]): Promise<Delivery> {
+      const refused: string[] = []
+      let taken = 0
+      try {
+        const key = apiKeyFile === undefined ? undefined : (await readFile(apiKeyFile, 'utf8')).trim()
+        for (const { text } of messages) {
+          const status = await post(text, key)
+          if (REFUSED.has(status)) refused.push(`The OpenLineage server answered ${status}`)
+          else if (status < 200 || status >= 300)
+            return { taken, refused, trouble: `The OpenLineage server answered ${status}` }
+          taken++
+        }
+        return { taken, refused }
+      } catch (error) {
+        return { taken, refused, trouble: (error as Error).message }
+      }
+    },
+    close() {
+      closing.abort()
+      http.close()
+      return Promise.resolve()
+    },
+  }
+}

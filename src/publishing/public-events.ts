@@ -1,0 +1,122 @@
+import { z } from 'zod'
+
+/*
+ * What anybody who may read the public topic is told: who asked, when, of which tables, and how it ended. No texts of
+ * statements, no messages and no literals, but where the configuration says so. Fields may be added and are never removed or
+ * changed (`test/publishing/public-events.test.ts`); what must change is another type, `.v2`, beside the one there is.
+ */
+
+const count = z.int().min(0)
+
+const queryId = z.string().describe('Of the query, and the key of the message')
+const table = z.object({
+  catalog: z.string(),
+  schema: z.string(),
+  table: z.string(),
+  columns: z.array(z.string()),
+  mode: z.enum(['READ', 'WRITE']),
+})
+const totals = z
+  .object({
+    elapsedNanos: count,
+    queuedNanos: count,
+    analysisNanos: count,
+    planningNanos: count,
+    cpuNanos: count,
+    peakMemoryBytes: count,
+    spilledBytes: count,
+    inputRows: count,
+    inputBytes: count,
+    splits: count,
+  })
+  .describe('Of all its tasks; nanoseconds and bytes')
+
+/** Data by type; the type of the message is `quipu.public.<name>`. */
+const publicEventSchemas = {
+  'query.created.v1': z
+    .object({
+      queryId,
+      user: z.string(),
+      source: z.string().optional().describe('As the client calls itself'),
+      catalog: z.string().optional(),
+      schema: z.string().optional(),
+      resourceGroup: z.string(),
+      statement: z.string().optional().describe('Its text without secrets; only where the configuration says so'),
+    })
+    .describe('A client posted a statement'),
+  'query.planned.v1': z
+    .object({
+      queryId,
+      queryType: z.string().describe('`SELECT`, `INSERT` …'),
+      updateType: z.string().optional().describe('`CREATE TABLE`, `DROP VIEW` …'),
+      tables: z.array(table),
+    })
+    .describe('It is known what the statement reads and writes'),
+  'write.committed.v1': z
+    .object({
+      queryId,
+      catalog: z.string(),
+      schema: z.string(),
+      table: z.string().optional().describe('Absent where a schema was changed'),
+      operation: z.string().describe('`createTable`, `insert` …'),
+      rows: count,
+      bytes: count.describe('Of the files'),
+      version: count.optional().describe('Of the table; absent where nobody knows it'),
+    })
+    .describe('What the statement changed can be seen'),
+  'query.finished.v1': z
+    .object({
+      queryId,
+      rows: count,
+      bytes: count,
+      updateCount: count.optional().describe('Rows that were written'),
+      totals,
+    })
+    .describe('The end'),
+  'query.failed.v1': z
+    .object({
+      queryId,
+      errorName: z.string().describe('As Trino names it'),
+      errorCode: z.int(),
+      errorType: z.string().describe('`USER_ERROR`, `INTERNAL_ERROR`, `INSUFFICIENT_RESOURCES`, `EXTERNAL`'),
+      message: z.string().optional().describe('Only where the configuration says so'),
+      totals,
+    })
+    .describe('The end with an error; a cancel is USER_CANCELED'),
+  'query.forgotten.v1': z
+    .object({ queryId })
+    .describe('Its data was taken out of the log: whoever keeps it elsewhere is asked to do the same'),
+} as const
+
+export type PublicEventName = keyof typeof publicEventSchemas
+export type PublicData<N extends PublicEventName> = z.infer<(typeof publicEventSchemas)[N]>
+
+export const publicEventNames = Object.keys(publicEventSchemas) as readonly PublicEventName[]
+
+export function publicType(name: PublicEventName): string {
+  return `quipu.public.${name}`
+}
+
+/** Names the schema of a type: `$id` of its file in `etc/public-events`. */
+export function publicSchemaId(name: PublicEventName): string {
+  return `urn:quipu:public:${name}`
+}
+
+/** A message whole, CloudEvents 1.0 in structured mode, by JSON Schema. */
+export function publicJsonSchema(name: PublicEventName): object {
+  const message = z.object({
+    specversion: z.literal('1.0'),
+    id: z.string().describe('With `source` it tells messages apart: one that is sent again has the same'),
+    source: z.string().describe('The log, `/quipu/<logId>`'),
+    type: z.literal(publicType(name)),
+    subject: z.string().describe('The query'),
+    time: z.string().meta({ format: 'date-time', description: 'Of the event in the log, UTC' }),
+    datacontenttype: z.literal('application/json'),
+    dataschema: z.literal(publicSchemaId(name)),
+    sequence: z.int().min(1).describe('Of the event that it tells of in its stream of the log: later ones have larger'),
+    data: publicEventSchemas[name],
+  })
+  // Of what is written: readers must take fields that they do not know.
+  const { $schema, ...schema } = z.toJSONSchema(message, { io: 'input' })
+  return { $schema, $id: publicSchemaId(name), title: publicType(name), ...schema }
+}

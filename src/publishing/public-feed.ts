@@ -1,0 +1,137 @@
+import { decodeQueryEvent } from '../coordinator/query/decode-event.ts'
+import type { QueryEvent, QueryEventOf } from '../coordinator/query/events.ts'
+import { isSystemEventType, systemEventData } from '../coordinator/system/decode-event.ts'
+import type { Recorded } from '../events/event-log.ts'
+import { isQueryId } from '../shared/ids.ts'
+import { publicSchemaId, publicType, type PublicData, type PublicEventName } from './public-events.ts'
+import type { Publication } from './publication.ts'
+import type { QueryFacts } from './query-facts.ts'
+
+export interface PublicFeedOptions {
+  readonly logId: string
+  /** Are texts of statements and messages of errors told? */
+  readonly texts: boolean
+}
+
+const TOLD: ReadonlySet<string> = new Set([
+  'QueryCreated',
+  'QueryPlanned',
+  'WriteCommitted',
+  'QueryFinished',
+  'QueryFailed',
+  'DataForgotten',
+])
+
+/** One public event, of one of the types. */
+type Told = { [N in PublicEventName]: { readonly name: N; readonly data: PublicData<N> } }[PublicEventName]
+
+/** CloudEvents 1.0 in structured mode: a message is whole wherever it is copied to, and one schema checks all of it. */
+export function publicFeed({ logId, texts }: PublicFeedOptions): Publication {
+  return {
+    types: TOLD,
+    async tell(recorded, facts) {
+      const told = recorded.type === 'DataForgotten' ? forgotten(recorded) : await ofQuery(recorded, facts, texts)
+      if (told === undefined) return undefined
+      const { queryId } = told.data
+      const { stream, sequence, time } = recorded
+      const message = {
+        specversion: '1.0',
+        id: `${stream}/${sequence}`,
+        source: `/quipu/${logId}`,
+        type: publicType(told.name),
+        subject: queryId,
+        time,
+        datacontenttype: 'application/json',
+        dataschema: publicSchemaId(told.name),
+        sequence,
+        data: told.data,
+      }
+      return { key: queryId, text: JSON.stringify(message) }
+    },
+  }
+}
+
+function forgotten({ type, v, data }: Recorded): Told | undefined {
+  if (!isSystemEventType(type)) return undefined
+  const { stream } = systemEventData('DataForgotten', v, data)
+  return isQueryId(stream) ? { name: 'query.forgotten.v1', data: { queryId: stream } } : undefined
+}
+
+async function ofQuery(
+  recorded: Recorded,
+  facts: () => Promise<QueryFacts>,
+  texts: boolean,
+): Promise<Told | undefined> {
+  const event = decodeQueryEvent(recorded)
+  const queryId = recorded.stream
+  switch (event?.type) {
+    case 'QueryCreated':
+      return { name: 'query.created.v1', data: { queryId, ...created(event.data, texts) } }
+    case 'QueryPlanned':
+      return { name: 'query.planned.v1', data: { queryId, ...planned(event.data) } }
+    case 'WriteCommitted':
+      return committed(queryId, event.data, await facts())
+    case 'QueryFinished': {
+      const { rows, bytes, updateCount } = event.data
+      return {
+        name: 'query.finished.v1',
+        data: { queryId, rows, bytes, updateCount, totals: totalsOf(event.data.totals) },
+      }
+    }
+    case 'QueryFailed': {
+      const { errorName, errorCode, errorType, message } = event.data.failure
+      return {
+        name: 'query.failed.v1',
+        data: {
+          queryId,
+          errorName,
+          errorCode,
+          errorType,
+          ...(texts && { message }),
+          totals: totalsOf(event.data.totals),
+        },
+      }
+    }
+    default:
+      return undefined
+  }
+}
+
+type Data<T extends QueryEvent['type']> = QueryEventOf<T>['data']
+
+function created({ sql, resourceGroup, session }: Data<'QueryCreated'>, texts: boolean) {
+  const { user, source, catalog, schema } = session
+  return { user, source, catalog, schema, resourceGroup, ...(texts && { statement: sql }) }
+}
+
+function planned({ queryType, updateType, tables }: Data<'QueryPlanned'>) {
+  return {
+    queryType,
+    updateType,
+    // Field by field: what the log says more of a table is no promise to others.
+    tables: tables.map(({ catalog, schema, table, columns, mode }) => ({ catalog, schema, table, columns, mode })),
+  }
+}
+
+function committed(queryId: string, { version, outcome }: Data<'WriteCommitted'>, facts: QueryFacts): Told | undefined {
+  const { prepared } = facts
+  if (prepared === undefined || outcome === 'impossible') return undefined
+  const { catalog, schema, table, operation, rows, bytes } = prepared
+  return { name: 'write.committed.v1', data: { queryId, catalog, schema, table, operation, rows, bytes, version } }
+}
+
+function totalsOf(totals: Data<'QueryFinished'>['totals']): PublicData<'query.finished.v1'>['totals'] {
+  const { elapsedNanos, queuedNanos, analysisNanos, planningNanos, cpuNanos, peakMemoryBytes, spilledBytes } = totals
+  return {
+    elapsedNanos,
+    queuedNanos,
+    analysisNanos,
+    planningNanos,
+    cpuNanos,
+    peakMemoryBytes,
+    spilledBytes,
+    inputRows: totals.rawInputPositions,
+    inputBytes: totals.rawInputBytes,
+    splits: totals.completedSplits,
+  }
+}

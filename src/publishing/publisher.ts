@@ -1,0 +1,200 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Checkpoint, LogFeed, Recorded, StreamReader, Subscription } from '../events/event-log.ts'
+import { howToRetry } from '../shared/quipu-error.ts'
+import type { PublishedCheckpoints } from './published-checkpoints.ts'
+import type { Destination, Message, Publication } from './publication.ts'
+import { FactKeeper } from './query-facts.ts'
+
+export interface PublisherParts {
+  /** Names its checkpoint. */
+  readonly name: string
+  readonly log: LogFeed & StreamReader
+  /** Where it begins when nothing of this log was told yet. */
+  readonly begin: Checkpoint
+  readonly checkpoints: PublishedCheckpoints
+  readonly publication: Publication
+  readonly destination: Destination
+  /** Of messages: `retried` are attempts. */
+  readonly onOutcome: (outcome: 'sent' | 'refused' | 'retried', count: number) => void
+  /** Told of what is tried again, and of what is left out, with why. */
+  readonly onTrouble: (what: 'again' | 'left_out', reason: unknown) => void
+  /** It told nothing more: the log is not what its checkpoint says. */
+  readonly onEnd: (error: unknown) => void
+}
+
+export interface Publisher {
+  /** Age of the oldest event that was read and not told, 0 when there is none; since its end where it has ended. */
+  lagMillis(): number
+  /** What is under way is given up, and told again by the next. */
+  stop(): Promise<void>
+}
+
+/** Events in hand at most; while they are not told nothing more is read. */
+const MOST_EVENTS = 200
+const SAVE_EVERY_MS = 1_000
+/** The event loop is others' after so long. */
+const TURN_MS = 4
+const FIRST_PAUSE_MS = 200
+const LONGEST_PAUSE_MS = 30_000
+
+/**
+ * Tells others of the log, in its order and at least once: the checkpoint is stored behind what they have taken. It reads as
+ * any subscriber does, so nothing waits for it, and what it has not told yet stays in the log.
+ */
+export function startPublisher(parts: PublisherParts): Publisher {
+  const running = new RunningPublisher(parts)
+  const done = running.run()
+  done.catch(parts.onEnd)
+  return {
+    lagMillis: () => running.lagMillis(),
+    async stop() {
+      await running.stop()
+      await done.catch(() => {})
+    },
+  }
+}
+
+class RunningPublisher {
+  readonly #parts: PublisherParts
+  readonly #facts: FactKeeper
+  readonly #stopping = new AbortController()
+  #subscription: Subscription | undefined
+  #saved: Checkpoint | undefined
+  #told: Checkpoint | undefined
+  #savedAt = -Infinity
+  #timer: NodeJS.Timeout | undefined
+  /** Of the oldest event in hand. */
+  #oldest: number | undefined
+
+  constructor(parts: PublisherParts) {
+    this.#parts = parts
+    this.#facts = new FactKeeper(parts.log)
+  }
+
+  async run(): Promise<void> {
+    const { log, begin, checkpoints, name } = this.#parts
+    const from = await this.#persist(() => checkpoints.load(name, begin))
+    if (from === undefined) return
+    this.#saved = this.#told = from
+    this.#subscription = log.subscribe(from, (batch, next) => this.#take(batch, next), MOST_EVENTS)
+    if (this.#stopping.signal.aborted) await this.#subscription.stop()
+    try {
+      await this.#subscription.done
+    } catch (error) {
+      this.#oldest ??= Date.now()
+      throw error
+    }
+  }
+
+  lagMillis(): number {
+    return this.#oldest === undefined ? 0 : Math.max(0, Date.now() - this.#oldest)
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    clearTimeout(this.#timer)
+    await this.#parts.destination.close()
+    await this.#subscription?.stop()
+    clearTimeout(this.#timer)
+    await this.#save().catch(() => {})
+  }
+
+  async #take(batch: readonly Recorded[], next: Checkpoint): Promise<void> {
+    this.#oldest = Date.parse(batch[0]!.time)
+    const messages = await this.#messagesOf(batch)
+    if (!(await this.#deliver(messages))) return
+    this.#oldest = undefined
+    this.#told = next
+    if (performance.now() - this.#savedAt >= SAVE_EVERY_MS) await this.#trySave()
+    else this.#timer ??= setTimeout(() => void this.#trySave(), SAVE_EVERY_MS).unref()
+  }
+
+  async #messagesOf(batch: readonly Recorded[]): Promise<readonly Message[]> {
+    const { publication } = this.#parts
+    const messages: Message[] = []
+    let turn = performance.now()
+    for (const event of batch) {
+      const message = await this.#tell(event, publication)
+      if (message !== undefined) messages.push(message)
+      if (performance.now() - turn < TURN_MS) continue
+      await new Promise((resolve) => setImmediate(resolve))
+      turn = performance.now()
+    }
+    return messages
+  }
+
+  /** One that cannot be told is left out, and said to be: it must not keep all others back. */
+  async #tell(event: Recorded, publication: Publication): Promise<Message | undefined> {
+    try {
+      const facts = this.#facts.take(event)
+      if (!publication.types.has(event.type)) return undefined
+      return await this.#persist(() => publication.tell(event, facts))
+    } catch (error) {
+      this.#leaveOut(error)
+      return undefined
+    }
+  }
+
+  #leaveOut(reason: unknown): void {
+    this.#parts.onOutcome('refused', 1)
+    this.#parts.onTrouble('left_out', reason)
+  }
+
+  /** @returns false when it was stopped before all of them were taken */
+  async #deliver(messages: readonly Message[]): Promise<boolean> {
+    const { destination, onOutcome, onTrouble } = this.#parts
+    let pause = FIRST_PAUSE_MS
+    for (let rest = messages; rest.length > 0;) {
+      if (this.#stopping.signal.aborted) return false
+      const { taken, refused, trouble } = await destination.deliver(rest)
+      if (this.#stopping.signal.aborted && taken < rest.length) return false
+      if (taken > refused.length) onOutcome('sent', taken - refused.length)
+      for (const reason of refused) this.#leaveOut(reason)
+      rest = rest.slice(taken)
+      if (taken > 0) pause = FIRST_PAUSE_MS
+      if (rest.length === 0) break
+      onOutcome('retried', 1)
+      onTrouble('again', trouble)
+      await this.#pause(pause)
+      pause = Math.min(2 * pause, LONGEST_PAUSE_MS)
+    }
+    return true
+  }
+
+  /** Asks again while what it needs is away. @returns undefined once it was stopped */
+  async #persist<T>(ask: () => Promise<T>): Promise<T | undefined> {
+    for (let pause = FIRST_PAUSE_MS; !this.#stopping.signal.aborted; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
+      try {
+        return await ask()
+      } catch (error) {
+        if (howToRetry(error) === 'never') throw error
+        this.#parts.onTrouble('again', error)
+      }
+      await this.#pause(pause)
+    }
+    return undefined
+  }
+
+  async #pause(milliseconds: number): Promise<void> {
+    await sleep(milliseconds, undefined, { ref: false, signal: this.#stopping.signal }).catch(() => {})
+  }
+
+  async #trySave(): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    try {
+      await this.#save()
+    } catch (error) {
+      // What was told since is told again after a crash; the next save has it all.
+      this.#parts.onTrouble('again', error)
+    }
+  }
+
+  async #save(): Promise<void> {
+    const told = this.#told
+    if (told === undefined || told === this.#saved) return
+    this.#savedAt = performance.now()
+    await this.#parts.checkpoints.save(this.#parts.name, told)
+    this.#saved = told
+  }
+}

@@ -1,0 +1,237 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import type { Checkpoint, LogFeed, StreamReader } from '../../src/events/event-log.ts'
+import { openLineage } from '../../src/publishing/open-lineage.ts'
+import { openLineageServer } from '../../src/publishing/open-lineage-server.ts'
+import type { Destination } from '../../src/publishing/publication.ts'
+import { publishedCheckpoints, type PublishedCheckpoints } from '../../src/publishing/published-checkpoints.ts'
+import { startPublisher, type Publisher } from '../../src/publishing/publisher.ts'
+import { appendLives, queryLife, testQueryId } from '../support/query-life.ts'
+import { openReadModelBed, type ReadModelBed } from '../support/read-models.ts'
+import { waitUntil } from '../support/quipu-process.ts'
+
+/** A server that takes run events as it is told to. */
+interface LineageServer {
+  readonly url: string
+  /** `START 5`, `COMPLETE 5` …: the number of the query, in the order that they were taken. */
+  readonly taken: string[]
+  readonly keys: (string | undefined)[]
+  answer: (event: string, response: ServerResponse) => void
+  close(): Promise<void>
+}
+
+const take = (_: string, response: ServerResponse): void => void response.writeHead(201).end()
+
+async function startLineageServer(): Promise<LineageServer> {
+  const taken: string[] = []
+  const keys: (string | undefined)[] = []
+  const server: Server = createServer((request: IncomingMessage, response) => {
+    void (async () => {
+      const parts: Buffer[] = []
+      for await (const part of request) parts.push(part as Buffer)
+      const run = JSON.parse(Buffer.concat(parts).toString()) as {
+        eventType: string
+        run: { facets: { externalQuery: { externalQueryId: string } } }
+      }
+      const event = `${run.eventType} ${numberOf(run.run.facets.externalQuery.externalQueryId)}`
+      keys.push(request.headers.authorization)
+      response.on('finish', () => {
+        if (response.statusCode < 300 && request.url === '/under/api/v1/lineage') taken.push(event)
+      })
+      own.answer(event, response)
+    })()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const own: LineageServer = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/under/`,
+    taken,
+    keys,
+    answer: take,
+    async close() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+  return own
+}
+
+const numbers = new Map<string, number>()
+const numberOf = (queryId: string): number => numbers.get(queryId) ?? -1
+/** Of the test's queries: one log serves them all. */
+let base = 0
+
+function lives(from: number, count: number) {
+  return Array.from({ length: count }, (_, index) => {
+    const queryId = testQueryId(base + from + index)
+    numbers.set(queryId, from + index)
+    return { queryId, events: queryLife(queryId, { end: index % 3 === 1 ? 'failed' : 'finished', worker: false }) }
+  })
+}
+
+const endOf = (index: number): string => (index % 3 === 1 ? 'FAIL' : 'COMPLETE')
+
+/** Everything that is to be told of queries that were appended one after the other. */
+const wanted = (from: number, count: number): readonly string[] =>
+  Array.from({ length: count }, (_, index) => [`START ${from + index}`, `${endOf(index)} ${from + index}`]).flat()
+
+let bed: ReadModelBed
+beforeAll(async () => {
+  bed = await openReadModelBed()
+})
+afterAll(() => bed.close())
+
+let server: LineageServer
+let begin: Checkpoint
+let publishers: Publisher[]
+const told = { sent: 0, refused: 0, retried: 0 }
+let ended: unknown
+
+beforeEach(async () => {
+  base += 100
+  server = await startLineageServer()
+  begin = await bed.log.tip()
+  publishers = []
+  ended = undefined
+  Object.assign(told, { sent: 0, refused: 0, retried: 0 })
+})
+afterEach(async () => {
+  await Promise.all(publishers.map((one) => one.stop()))
+  await server.close()
+})
+
+interface Changed {
+  readonly destination?: Destination
+  readonly checkpoints?: PublishedCheckpoints
+  readonly log?: LogFeed & StreamReader
+}
+
+function publish(changed: Changed = {}): Publisher {
+  const publisher = startPublisher({
+    name: `test-${base}`,
+    log: bed.log,
+    begin,
+    checkpoints: publishedCheckpoints((text, values) => bed.query(text, [...values])),
+    publication: openLineage({ namespace: 'n', statements: false, key: Buffer.alloc(32) }),
+    destination: openLineageServer({ url: server.url }),
+    onOutcome: (outcome, count) => (told[outcome] += count),
+    onTrouble: () => {},
+    onEnd: (error) => (ended = error),
+    ...changed,
+  })
+  publishers.push(publisher)
+  return publisher
+}
+
+const saved = async (): Promise<number> =>
+  Number(
+    (await bed.query('select events from quipu_log.published where name = $1', [`test-${base}`]))[0]?.['events'] ?? -1,
+  )
+
+it('tells of each query once and in the order of the log, and goes on where the last one stopped', async () => {
+  const first = publish()
+  await appendLives(bed.log, lives(0, 8), 1)
+  await waitUntil('all are told', () => server.taken.length === 16)
+  await first.stop()
+  expect(server.taken).toEqual(wanted(0, 8))
+  expect(told).toEqual({ sent: 16, refused: 0, retried: 0 })
+  expect(await saved()).toBe((await bed.log.tip()).at[0]!.state.count)
+
+  // Some are open when the next one comes, and what they said before is behind its checkpoint.
+  const open = lives(8, 2).map(({ queryId, events }) => ({ queryId, events: events.slice(0, -1) }))
+  await appendLives(bed.log, open, 1)
+  const second = publish()
+  await waitUntil('the beginnings are told', () => server.taken.length === 18)
+  await second.stop()
+  await bed.log.append(open[0]!.queryId, open[0]!.events.length, [
+    { ...lives(8, 1)[0]!.events.at(-1)!, v: 1, time: '2026-03-01T10:00:01.000Z' },
+  ])
+  publish()
+  await waitUntil('its end is told', () => server.taken.length === 19)
+  expect(server.taken.slice(16)).toEqual(['START 8', 'START 9', 'COMPLETE 8'])
+})
+
+it('begins where it is told to when it never told anything, not with the years before', async () => {
+  await appendLives(bed.log, lives(0, 3), 1)
+  begin = await bed.log.tip()
+  publish()
+  await waitUntil('its place is stored', async () => (await saved()) === begin.at[0]!.state.count)
+  await appendLives(bed.log, lives(3, 1), 1)
+  await waitUntil('the new one is told', () => server.taken.length === 2)
+  expect(server.taken).toEqual(wanted(3, 1))
+})
+
+it('waits for a server that is away, in bounded memory, and loses nothing', async () => {
+  server.answer = (event, response) => {
+    if (event === 'START 2' && told.retried < 2) return void response.writeHead(503).end()
+    if (event === 'START 4' && told.retried < 3) return void response.destroy()
+    take(event, response)
+  }
+  const publisher = publish()
+  await appendLives(bed.log, lives(0, 6), 1)
+  await waitUntil('it is behind', () => publisher.lagMillis() > 0)
+  await waitUntil('all are told', () => server.taken.length === 12)
+  expect(server.taken).toEqual(wanted(0, 6))
+  expect(told.retried).toBeGreaterThanOrEqual(3)
+  await waitUntil('it is behind no more', () => publisher.lagMillis() === 0)
+})
+
+it('leaves out what the server will never take, and says so', async () => {
+  server.answer = (event, response) =>
+    event === 'START 1' ? void response.writeHead(422).end() : take(event, response)
+  publish()
+  await appendLives(bed.log, lives(0, 3), 1)
+  await waitUntil('the others are told', () => server.taken.length === 5)
+  expect(server.taken).toEqual(wanted(0, 3).filter((event) => event !== 'START 1'))
+  expect(told).toMatchObject({ sent: 5, refused: 1 })
+})
+
+it('tells again what was not stored, by whoever takes over', async () => {
+  const checkpoints = publishedCheckpoints((text, values) => bed.query(text, [...values]))
+  // Killed: nothing is stored behind the beginning.
+  const killed = publish({ checkpoints: { load: (...of) => checkpoints.load(...of), save: async () => {} } })
+  await appendLives(bed.log, lives(0, 2), 1)
+  await waitUntil('all are told', () => server.taken.length === 4)
+  await killed.stop()
+  publish()
+  await waitUntil('they are told again', () => server.taken.length === 8)
+  expect(server.taken).toEqual([...wanted(0, 2), ...wanted(0, 2)])
+})
+
+it('goes on when its place cannot be stored for a while, or be read at first', async () => {
+  let faults = 3
+  publish({
+    checkpoints: publishedCheckpoints((text, values) =>
+      faults-- > 0 ? Promise.reject(new Error('the database is away')) : bed.query(text, [...values]),
+    ),
+  })
+  await appendLives(bed.log, lives(0, 2), 1)
+  await waitUntil('all are told', () => server.taken.length === 4)
+  await waitUntil('its place is stored', async () => (await saved()) === (await bed.log.tip()).at[0]!.state.count)
+})
+
+it('a place that was passed is not gone back to, and one of another log is none', async () => {
+  const checkpoints = publishedCheckpoints((text, values) => bed.query(text, [...values]))
+  await appendLives(bed.log, lives(0, 1), 1)
+  const tip = await bed.log.tip()
+  await checkpoints.save('somebody', tip)
+  await checkpoints.save('somebody', begin)
+  expect(await checkpoints.load('somebody', begin)).toEqual(tip)
+  const other = { ...begin, logId: 'another' }
+  expect(await checkpoints.load('somebody', other)).toEqual(other)
+})
+
+it('stops, and grows older, when the log is not what its place says', async () => {
+  const forged: Checkpoint = {
+    ...begin,
+    at: begin.at.map(({ offset, state }) => ({ offset: offset + 5n, state: { ...state, count: state.count + 5 } })),
+  }
+  await publishedCheckpoints((text, values) => bed.query(text, [...values])).save(`test-${base}`, forged)
+  const publisher = publish()
+  await waitUntil('it ended', () => ended !== undefined)
+  await waitUntil('it grows older', () => publisher.lagMillis() > 0)
+  expect(server.taken).toEqual([])
+})
