@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { unreachable } from '../../shared/unreachable.ts'
-import type { EngineFileStats, EngineOutput, EngineResult } from './engine.ts'
+import type { DuckDbProfile, EngineFileStats, EngineOutput, EngineResult } from './engine.ts'
 import type { EngineChild } from './engine-child.ts'
 import type { Outcome, EngineWork } from './engine-work.ts'
 import type { EngineFigures, EngineRequest } from './messages.ts'
-import { parseProfile } from './profile.ts'
+import { parseProfile, withoutBound } from './profile.ts'
 
 export interface AskedFor {
   readonly id: number
@@ -60,7 +60,7 @@ export function resultOf(
   seen: Seen,
 ): Extract<Outcome, { kind: 'result' }> {
   const rows = figures.profileBytes > 0 ? body.subarray(0, body.length - figures.profileBytes) : body
-  const profile = figures.profileBytes > 0 ? parseProfile(body.subarray(rows.length).toString()) : undefined
+  const profile = figures.profileBytes > 0 ? profileOf(asks, body.subarray(rows.length)) : undefined
   const output = asks.kind === 'rows' ? asks.output.kind : 'rows of objects'
   const result: EngineResult = {
     rows: figures.rows,
@@ -75,6 +75,12 @@ export function resultOf(
     ...seen,
   }
   return { kind: 'result', result, body: rows }
+}
+
+function profileOf(asks: EngineWork['asks'], text: Buffer): DuckDbProfile | undefined {
+  const profile = parseProfile(text.toString())
+  const bounded = asks.kind === 'rows' && asks.output.kind === 'inline' && asks.query.row.kind === 'json'
+  return profile && bounded ? withoutBound(profile) : profile
 }
 
 const filesSchema = z.array(

@@ -1,5 +1,5 @@
 import { closeSync, constants, mkdirSync, openSync, readFileSync, readSync, rmSync } from 'node:fs'
-import type { DuckDBMaterializedResult, DuckDBPreparedStatement, DuckDBResult } from '@duckdb/node-api'
+import type { DuckDBDataChunk, DuckDBMaterializedResult, DuckDBPreparedStatement, DuckDBResult } from '@duckdb/node-api'
 import { StatementType } from '../../shared/duckdb.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { Connections } from './engine-connections.ts'
@@ -161,16 +161,15 @@ class ConnectionStatements implements Statements {
 
   async #inline(statement: RunningStatement, request: RunRequest, maxBytes: number): Promise<Outcome> {
     const text = this.#textOf(request)
-    // What bounds the rows would be an operator more in a profile.
-    if (request.profile === undefined && request.query.row.kind === 'json' && runsAtOnce(text)) {
+    if (request.query.row.kind === 'json' && runsAtOnce(text)) {
       const most = Math.ceil(maxBytes / LEAST_ROW_BYTES) + 1
-      return joinRows(await this.#atOnce(statement, `${text.sql}\nLIMIT ${most}`), maxBytes)
+      return joinAll(await this.#atOnce(statement, `${text.sql}\nLIMIT ${most}`), maxBytes)
     }
     return this.#prepared(statement, text, async (plan) => {
       // Anything else could outlive the statement (ATTACH, CREATE MACRO) or break the instance (CALL enable_logging).
       if (plan.statementType !== StatementType.SELECT) throw new Error('Not a SELECT')
       const result = await plan.stream()
-      const outcome = await joinRows(result, maxBytes)
+      const outcome = await joinStream(result, maxBytes)
       if (outcome.overflow) {
         // Closes the stream, and frees what it holds, now instead of at the connection's next statement.
         statement.connection!.interrupt()
@@ -181,7 +180,7 @@ class ConnectionStatements implements Statements {
       // materialised, which throws it.
       if (result.isStreaming) return outcome
       checkInterrupted(statement)
-      return joinRows(await plan.run(), maxBytes)
+      return joinAll(await plan.run(), maxBytes)
     })
   }
 
@@ -285,21 +284,48 @@ function checkInterrupted(statement: RunningStatement): void {
   if (statement.interrupted) throw new Error('INTERRUPT Error: Interrupted!')
 }
 
-/** Rows of one VARCHAR column, joined by commas; stops above `maxBytes`. */
-async function joinRows(result: DuckDBResult, maxBytes: number): Promise<Outcome> {
-  const parts: Buffer[] = []
-  let rows = 0
-  let bytes = 0
+/** Rows of one VARCHAR column, joined by commas, up to a number of bytes. */
+class JoinedRows {
+  readonly #maxBytes: number
+  readonly #parts: Buffer[] = []
+  #rows = 0
+  #bytes = 0
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** @returns whether there is room for more */
+  add(chunk: DuckDBDataChunk): boolean {
+    const part = Buffer.from((this.#rows > 0 ? ',' : '') + chunk.getColumnValues(0).join(','))
+    this.#rows += chunk.rowCount
+    this.#bytes += part.length
+    this.#parts.push(part)
+    return this.#bytes <= this.#maxBytes
+  }
+
+  outcome(): Outcome {
+    if (this.#bytes > this.#maxBytes) return { rows: 0, overflow: true, body: NOTHING }
+    const [first] = this.#parts
+    const body = first && this.#parts.length === 1 ? first : Buffer.concat(this.#parts, this.#bytes)
+    return { rows: this.#rows, overflow: false, body }
+  }
+}
+
+async function joinStream(result: DuckDBResult, maxBytes: number): Promise<Outcome> {
+  const joined = new JoinedRows(maxBytes)
   for (;;) {
     const chunk = await result.fetchChunk()
-    if (!chunk || chunk.rowCount === 0) break
-    const part = Buffer.from((rows > 0 ? ',' : '') + chunk.getColumnValues(0).join(','))
-    rows += chunk.rowCount
-    bytes += part.length
-    if (bytes > maxBytes) return { rows: 0, overflow: true, body: NOTHING }
-    parts.push(part)
+    if (!chunk || chunk.rowCount === 0 || !joined.add(chunk)) return joined.outcome()
   }
-  return { rows, overflow: false, body: parts.length === 1 ? parts[0]! : Buffer.concat(parts, bytes) }
+}
+
+/** What is there already is taken without a thread's turn for each piece. */
+function joinAll(result: DuckDBMaterializedResult, maxBytes: number): Outcome {
+  const joined = new JoinedRows(maxBytes)
+  const { chunkCount } = result
+  for (let index = 0; index < chunkCount && joined.add(result.getChunk(index)); index++);
+  return joined.outcome()
 }
 
 /** Absent for some good statements: no profile then. It has the statement's text, so it does not stay. */

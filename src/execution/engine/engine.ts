@@ -121,11 +121,8 @@ export interface EngineFileStats {
 
 /** DuckDB's JSON profile, read as written, unknown fields kept out. */
 export interface DuckDbProfile {
-  readonly latencySeconds: number
   /** Wall seconds summed over threads. */
   readonly scheduledSeconds: number
-  readonly rowsReturned: number
-  readonly resultSetBytes: number
   readonly children: readonly DuckDbOperator[]
 }
 

@@ -30,18 +30,12 @@ const operatorSchema: z.ZodType<DuckDbOperator> = z.lazy(() =>
 
 const profileSchema = z
   .object({
-    latency: z.number(),
     cpu_time: z.number(),
-    rows_returned: z.number(),
-    result_set_size: z.number(),
     children: z.array(operatorSchema),
   })
   .transform((raw): DuckDbProfile => ({
-    latencySeconds: raw.latency,
     // Named CPU by DuckDB, but it is wall time summed over threads.
     scheduledSeconds: raw.cpu_time,
-    rowsReturned: raw.rows_returned,
-    resultSetBytes: raw.result_set_size,
     children: raw.children,
   }))
 
@@ -55,4 +49,13 @@ export function parseProfile(text: string): DuckDbProfile | undefined {
   }
   const parsed = profileSchema.safeParse(json)
   return parsed.success ? parsed.data : undefined
+}
+
+/** Limits, as DuckDB names them. */
+const LIMITS: ReadonlySet<string> = new Set(['LIMIT', 'STREAMING_LIMIT'])
+
+/** Without the limit that stands above the rows of an inline result: its engine puts it there, and no statement has it. */
+export function withoutBound(profile: DuckDbProfile): DuckDbProfile {
+  const [top] = profile.children
+  return top && LIMITS.has(top.type) ? { ...profile, children: top.children } : profile
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseProfile } from '../../../src/execution/engine/profile.ts'
+import { parseProfile, withoutBound } from '../../../src/execution/engine/profile.ts'
 
 describe('a profile', () => {
   const operator = {
@@ -11,14 +11,11 @@ describe('a profile', () => {
     extra_info: { Filters: 'a>1', 'Filename(s)': ['x', 'y'], 'Estimated Cardinality': '12' },
     children: [],
   }
-  const root = { latency: 1.5, cpu_time: 2.5, rows_returned: 7, result_set_size: 56, query_name: 'x', extra_info: {} }
+  const root = { cpu_time: 2.5, query_name: 'x', extra_info: {} }
 
   it('is read as written, unknown fields kept out', () => {
     expect(parseProfile(JSON.stringify({ ...root, children: [operator] }))).toEqual({
-      latencySeconds: 1.5,
       scheduledSeconds: 2.5,
-      rowsReturned: 7,
-      resultSetBytes: 56,
       children: [
         {
           type: 'TABLE_SCAN',
@@ -33,7 +30,21 @@ describe('a profile', () => {
     })
   })
 
-  it.each(['', '{"latency": 1.5', '{}', '[]'])('is none when its text is %j', (text) => {
+  it.each(['', '{"cpu_time": 1.5', '{}', '[]'])('is none when its text is %j', (text) => {
     expect(parseProfile(text)).toBeUndefined()
   })
+
+  it.each(['LIMIT', 'STREAMING_LIMIT'])(
+    'is without the %s that an engine puts above inline rows, and no other',
+    (type) => {
+      const limited = { ...operator, operator_type: type, children: [operator] }
+      const read = parseProfile(JSON.stringify({ ...root, children: [{ ...limited, children: [limited] }] }))!
+      expect(withoutBound(read).children).toEqual(
+        parseProfile(JSON.stringify({ ...root, children: [limited] }))!.children,
+      )
+      expect(withoutBound({ ...read, children: [] }).children).toEqual([])
+      const without = parseProfile(JSON.stringify({ ...root, children: [operator] }))!
+      expect(withoutBound(without)).toBe(without)
+    },
+  )
 })

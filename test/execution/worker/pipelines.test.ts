@@ -50,6 +50,21 @@ describe('pipelines of a statement', () => {
     ])
   })
 
+  it('know nothing of what bounds inline rows', async () => {
+    const sql = `SELECT kind AS c0 FROM ${orders} GROUP BY kind ORDER BY kind LIMIT 3`
+    const query = { sql, scans: [], row: { kind: 'json', values: ['c0'] } } as const
+    const run = (maxBytes: number) =>
+      engines.run('', { query, profile: true, output: { kind: 'inline', maxBytes } }).done
+    const { profile, inline } = await run(1_000_000)
+    expect(inline!.toString()).toBe('[0],[1],[2]')
+    expect(drawn(pipelinesOf(profile!))).toEqual([
+      'in: TableScan 100000>100000, FilterAndProject 100000>100000, HashAggregation 100000>0',
+      'HashAggregation 0>10, TopN 10>0',
+      'TopN 0>3, FilterAndProject 3>3, TaskOutput 3>3 :out',
+    ])
+    expect(await run(10)).toMatchObject({ overflow: true })
+  })
+
   it('are one a branch for a union, and semi joins build a set', async () => {
     const sql = `SELECT json_array(kind)::VARCHAR FROM ${orders} WHERE id IN (SELECT id FROM ${few}) UNION ALL SELECT '[1]'`
     expect(drawn(await pipelines(sql))).toEqual([
