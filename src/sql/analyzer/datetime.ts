@@ -22,7 +22,7 @@ function daysIn(year: number, month: number): number {
   return [31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]!
 }
 
-const DATE = /^([+-]?\d{4,})-(\d{1,2})-(\d{1,2})$/
+const DATE = /^([+-]?\d+)-(\d{1,2})-(\d{1,2})$/
 
 /** Trino's texts of a date; undefined where it is none. */
 export function parseDateLiteral(text: string): bigint | undefined {

@@ -157,20 +157,25 @@ function castToTimestampWithZone(x: Sql, from: SqlType, to: TimestampType, sessi
   const zone = literal(session.timeZone)
   const made = (instant: Sql, itsZone: Sql): Sql =>
     sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf({ t: instant, ...(isFine(to) ? { p: sql`CAST(0 AS INTEGER)` } : {}), z: itsZone })} END`
+  const madeOf = (local: Sql, instant: Sql): Sql =>
+    sql`CASE WHEN q_is_zonable(${local}, 'INVALID_CAST_ARGUMENT: Out of range for timestamp with time zone: ') THEN ${structOf({ t: instant, ...(isFine(to) ? { p: sql`CAST(0 AS INTEGER)` } : {}), z: zone })} END`
   switch (from.kind) {
     case 'varchar':
       return isFine(to)
         ? sql`q_text_to_instant_fine(${x}, ${integer(to.precision)}, ${zone})`
         : sql`q_text_to_instant(${x}, ${integer(to.precision)}, ${zone})`
     case 'date':
-      return made(sql`CAST(${x} AS TIMESTAMP) - q_off(CAST(${x} AS TIMESTAMP), ${zone})`, zone)
+      return madeOf(
+        sql`CAST(${x} AS TIMESTAMP)`,
+        sql`CAST(${x} AS TIMESTAMP) - q_off(CAST(${x} AS TIMESTAMP), ${zone})`,
+      )
     case 'timestamp':
       if (isFine(from)) {
         if (!isFine(to)) return made(sql`q_joda(${roundTimestamp(microsOf(x, to), 6, to.precision)}, ${zone})`, zone)
         const rounded = sql`q_round_fine(${x}, ${integer(to.precision)})`
         return sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf({ t: sql`q_joda(${rounded}.t, ${zone})`, p: sql`${rounded}.p`, z: zone })} END`
       }
-      return made(sql`q_joda(${roundTimestamp(x, from.precision, to.precision)}, ${zone})`, zone)
+      return madeOf(x, sql`q_joda(${roundTimestamp(x, from.precision, to.precision)}, ${zone})`)
     case 'timestamp with time zone':
       if (isFine(from) && isFine(to)) {
         const rounded = sql`q_round_fine(${structOf({ t: sql`${x}.t`, p: sql`${x}.p` })}, ${integer(to.precision)})`

@@ -239,7 +239,7 @@ function castToDecimal(x: Sql, from: SqlType, to: Extract<SqlType, { kind: 'deci
     case 'boolean':
       return sql`CAST(CAST(${x} AS INTEGER) AS ${type})`
     case 'varchar':
-      return sql`coalesce(CASE WHEN regexp_full_match(${x}, '[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?') THEN TRY_CAST(${x} AS ${type}) END, q_text_not_decimal(${x}, ${shown}))`
+      return sql`coalesce(CASE WHEN regexp_full_match(${x}, '[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?') THEN TRY_CAST(q_without_exponent(lower(${x})) AS ${type}) END, q_text_not_decimal(${x}, ${shown}))`
     case 'decimal': {
       const own = from.precision - from.scale
       const safe = to.scale >= from.scale ? integral >= own : integral > own
@@ -248,9 +248,8 @@ function castToDecimal(x: Sql, from: SqlType, to: Extract<SqlType, { kind: 'deci
     }
     case 'double':
     case 'real': {
-      // A real has seven digits that count, as in its text.
-      const text = from.kind === 'real' ? sql`printf('%.6e', CAST(${x} AS DOUBLE))` : sql`CAST(${x} AS VARCHAR)`
-      return sql`coalesce(CASE WHEN isfinite(${x}) THEN TRY_CAST(${text} AS ${type}) END, q_not_decimal(${code(`q_java_${from.kind}`)}(${x}), ${literal(from.kind.toUpperCase())}, ${shown}))`
+      const text = from.kind === 'real' ? sql`q_real_digits(${x})` : sql`CAST(${x} AS VARCHAR)`
+      return sql`coalesce(CASE WHEN isfinite(${x}) THEN TRY_CAST(q_without_exponent(${text}) AS ${type}) END, q_not_decimal(${code(`q_java_${from.kind}`)}(${x}), ${literal(from.kind.toUpperCase())}, ${shown}))`
     }
     default: {
       const digits = { tinyint: 3, smallint: 5, integer: 10, bigint: 19 }[from.kind as 'bigint']

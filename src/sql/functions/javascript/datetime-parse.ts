@@ -175,8 +175,8 @@ const mysqlItems: Readonly<Record<string, readonly (string | Item)[]>> = {
   T: [number('hour', '\\d{1,2}'), ':', number('minute', '\\d{1,2}'), ':', number('second', '\\d{1,2}')],
   v: [number('week', '\\d{1,2}')],
   W: [weekdayName],
-  x: [number('weekYear', '[+-]?\\d{1,9}')],
-  Y: [number('year', '[+-]?\\d{1,9}')],
+  x: [number('weekYear', '[+-]?\\d{1,4}')],
+  Y: [number('year', '[+-]?\\d{1,4}')],
   y: [twoDigitYear],
   '%': ['%'],
 }

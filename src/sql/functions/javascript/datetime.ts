@@ -117,8 +117,15 @@ function isoTimestamp(text: string, precision: bigint): string {
   const minutes = offset === '' ? undefined : readOffset(offset)
   if (Number.isNaN(minutes)) throw failure()
   const kept = fraction.slice(0, Number(precision)).padEnd(12, '0')
-  const micros = seconds * 1_000_000n + BigInt(kept.slice(0, 6))
+  const micros = packed(seconds * 1_000_000n + BigInt(kept.slice(0, 6)), minutes)
   return `${micros} ${Number(kept.slice(6))} ${minutes === undefined ? '' : zoneOfOffset(minutes)}`
+}
+
+/** Local microseconds whose milliseconds Trino packs, at that offset, into 52 bits. */
+function packed(local: bigint, offsetMinutes = 0): bigint {
+  const millis = (local - BigInt(offsetMinutes) * 60_000_000n) / 1000n
+  if (BigInt.asIntN(52, millis) !== millis) throw invalidArgument(`Millis overflow: ${millis}`)
+  return local
 }
 
 function micros(fields: ParsedFields): bigint {
@@ -128,7 +135,7 @@ function micros(fields: ParsedFields): bigint {
 function parseDatetime(text: string, format: string): string {
   const fields = parseJoda(text, format)
   const itsZone = fields.offset === undefined ? (fields.zone ?? '') : zoneOfOffset(fields.offset)
-  return `${micros(fields)} 0 ${itsZone}`
+  return `${packed(micros(fields), fields.offset)} 0 ${itsZone}`
 }
 
 export const datetimeScripts: readonly ScalarFunction[] = [

@@ -57,22 +57,20 @@ function textOf(bytes: Uint8Array): string {
   return `${groups.slice(0, best.at).join(':')}::${groups.slice(best.at + best.length).join(':')}`
 }
 
+/** A prefix of a dotted quad counts its own bits, and has none behind it; that of an address of IPv6 counts all 128. */
 function cidrContains(cidr: string, address: Uint8Array): boolean {
-  const [network = '', length = ''] = cidr.split('/')
+  const [, network, prefix] = /^([^/]*)\/([+-]?\d+)$/.exec(cidr) ?? []
+  if (network === undefined) throw invalidArgument('Invalid CIDR')
   const bytes = bytesOf(network)
+  if (bytes === undefined) throw invalidArgument('Invalid network IP address')
+  const length = Number(prefix)
+  if (length < 0) throw invalidArgument('Invalid prefix length')
   const v4 = isIPv4(network)
-  if (bytes === undefined || !/^\d+$/.test(length) || Number(length) > (v4 ? 32 : 128))
-    throw invalidArgument('Invalid CIDR')
-  const bits = Number(length) + (v4 ? 96 : 0)
-  // Behind its length a network has no bits.
-  for (let bit = bits; bit < 128; bit++) {
-    if ((bytes[bit >> 3]! & (128 >> (bit & 7))) !== 0) throw invalidArgument('Invalid CIDR')
-  }
-  if (v4 !== isMapped(address)) return false
-  for (let bit = 0; bit < bits; bit++) {
-    const mask = 128 >> (bit & 7)
-    if ((bytes[bit >> 3]! & mask) !== (address[bit >> 3]! & mask)) return false
-  }
+  const bits = length + (v4 ? 96 : 0)
+  const isSet = (of: Uint8Array, bit: number): boolean => (of[bit >> 3]! & (128 >> (bit & 7))) !== 0
+  if (bits > 128) throw invalidArgument('Invalid CIDR')
+  for (let bit = bits; v4 && bit < 128; bit++) if (isSet(bytes, bit)) throw invalidArgument('Invalid CIDR')
+  for (let bit = 0; bit < bits; bit++) if (isSet(bytes, bit) !== isSet(address, bit)) return false
   return true
 }
 

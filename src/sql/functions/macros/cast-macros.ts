@@ -29,6 +29,42 @@ export const castMacros: readonly Macro[] = [
       END
     `,
   ),
+  // The fewest digits that are read as that real again: whole numbers have more of them in DuckDB's text.
+  macro(
+    'q_real_digits(x)',
+    `
+      CASE
+        WHEN CAST(printf('%.6e', CAST(x AS DOUBLE)) AS FLOAT) = x THEN printf('%.6e', CAST(x AS DOUBLE))
+        WHEN CAST(printf('%.7e', CAST(x AS DOUBLE)) AS FLOAT) = x THEN printf('%.7e', CAST(x AS DOUBLE))
+        ELSE printf('%.8e', CAST(x AS DOUBLE))
+      END
+    `,
+  ),
+  // DuckDB reads decimals with exponents that do not fit, and refuses small ones. Beyond 1,000 places all are alike.
+  macro(
+    'q_without_exponent(s)',
+    `
+      CASE
+        WHEN NOT contains(s, 'e') THEN s
+        ELSE list_transform([{
+          'n': CASE WHEN s LIKE '-%' THEN '-' ELSE '' END,
+          'i': split_part(ltrim(split_part(s, 'e', 1), '+-'), '.', 1),
+          'f': split_part(split_part(s, 'e', 1), '.', 2),
+          'e': least(greatest(CAST(split_part(s, 'e', 2) AS DOUBLE), -1000), 1000)
+        }], lambda qe1: qe1.n||q_shifted(qe1.i||qe1.f, CAST(length(qe1.i) + qe1.e AS BIGINT)))[1]
+      END
+    `,
+  ),
+  macro(
+    'q_shifted(d, p)',
+    `
+      CASE
+        WHEN p <= 0 THEN '0.'||repeat('0', -p)||d
+        WHEN p >= length(d) THEN d||repeat('0', p - length(d))
+        ELSE left(d, p)||'.'||substring(d, p + 1)
+      END
+    `,
+  ),
   macro(
     'q_not_decimal(x, n, t)',
     `CASE WHEN x IS NOT NULL THEN u_raise('${cast}: Cannot cast '||n||' '''||x||''' to '||t) END`,
@@ -201,7 +237,17 @@ export const castMacros: readonly Macro[] = [
     `,
   ),
   macro('q_text_zone(s, z)', `CASE WHEN ${whole} THEN z ELSE coalesce(nullif(u_text_zone(s), ''), z) END`),
-  // Trino packs milliseconds into 52 bits.
+  // Trino packs milliseconds into 52 bits. Of a local time this tells up to the offset of its zone.
+  macro(
+    'q_is_zonable(l, m)',
+    `
+      CASE
+        WHEN l BETWEEN make_timestamp(-2251799813685248000) AND make_timestamp(2251799813685247999) THEN true
+        WHEN l IS NOT NULL THEN u_raise(m||epoch_ms(l))
+        ELSE false
+      END
+    `,
+  ),
   macro(
     'q_packed(s, t)',
     `
@@ -289,7 +335,10 @@ export const castMacros: readonly Macro[] = [
   // What functions in JavaScript read: microseconds, picoseconds and the zone, if there is one.
   macro('q_read_zone(r, z)', `coalesce(nullif(split_part(r, ' ', 3), ''), z)`),
   macro('q_read_time(r)', `make_timestamp(CAST(split_part(r, ' ', 1) AS BIGINT))`),
-  macro('q_zoned_at(l, z)', `CASE WHEN l IS NOT NULL THEN {'t': q_instant(l, z), 'z': z} END`),
+  macro(
+    'q_zoned_at(l, z)',
+    `CASE WHEN q_is_zonable(l, 'INVALID_FUNCTION_ARGUMENT: Millis overflow: ') THEN {'t': q_instant(l, z), 'z': z} END`,
+  ),
   macro(
     'q_parsed_datetime(s, z)',
     `
