@@ -21,6 +21,7 @@ export type KeyPurpose =
   | 'file-digest'
   | 'replays'
   | 'lineage-jobs'
+  | 'result-digests'
 
 const SHORTEST_SECRET = 16
 

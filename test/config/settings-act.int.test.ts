@@ -1231,6 +1231,12 @@ const acts: Record<SettingName, Act> = {
       )
     },
   },
+  noResultDigests: small.act('true', async ({ url }) => {
+    const { id } = await run(url, 'SELECT 1')
+    const { status, text } = await raw(`${url}/v1/query/${id}/digest`)
+    expect(text).toContain('The query has no digest of its result')
+    expect(status).toBe(404)
+  }),
   insecure: strict.act('true', async ({ url }) => {
     await json(`${url}/v1/info`)
     expect(() => loadConfig(['--host', '0.0.0.0'], {})).toThrow('--insecure')

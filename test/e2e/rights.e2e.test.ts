@@ -128,6 +128,7 @@ const rights: Readonly<Record<string, Right>> = {
   'PUT /v1/query/{queryId}/preempted': 'kill',
   'POST /v1/query/{queryId}/forget': 'administrators',
   'GET /v1/query/{queryId}/events': 'view',
+  'GET /v1/query/{queryId}/digest': 'view',
   'GET /v1/query/{queryId}/trace': 'view',
   'GET /v1/events': 'people',
   'POST /v1/replay': 'execute',
@@ -315,6 +316,8 @@ function isRight({ operation, caller, resource, by }: Asked, status: number): bo
       // That there is no such page, or no such query, everybody may know who is somebody.
       if (resource === 'unknown' || isOver(operation, resource))
         return [404, 403, 410, ...(operation.startsWith('DELETE /v1/query') ? [204] : [])].includes(status)
+      // Of what has not ended, or failed, there is none.
+      if (is === 'person' && view && operation.endsWith('/digest')) return [200, 404, 409].includes(status)
       if (is === 'person' && (right === 'view' ? view : kill)) return ![401, 403, 404, 500].includes(status)
       return status === 403
     }

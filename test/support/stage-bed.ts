@@ -109,6 +109,7 @@ export async function createStageBed({ holdMs }: { readonly holdMs?: number } = 
     client: asking,
     hub,
     workers,
+    digester: undefined,
     placement: new Placement({ workers, clock, workerWaitMs: 60_000 }),
   }
   const run: Partial<RunContext> = {

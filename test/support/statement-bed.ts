@@ -1,3 +1,4 @@
+import { createRowDigester } from '../../src/shared/row-digest.ts'
 import { createQueryRegistry } from '../../src/coordinator/query/query-registry.ts'
 import { allowAll } from '../../src/security/authorization.ts'
 import type { ExecutionDeps } from '../../src/coordinator/query/execution/execution-deps.ts'
@@ -127,6 +128,7 @@ export function createStatementBed(options: BedOptions) {
     guard: createWriteGuard(),
     nodeId: parseNodeId('coordinator'),
     selfUrl: '',
+    digester: createRowDigester(Buffer.alloc(32, 7)),
     maxAttempts: 4,
     limits: {
       pageBytes: 1 << 20,

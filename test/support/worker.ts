@@ -1,3 +1,4 @@
+import { createRowDigester } from '../../src/shared/row-digest.ts'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { createServer } from 'node:http'
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
@@ -99,6 +100,7 @@ export async function openTestWorker(options: TestWorkerOptions = {}): Promise<T
     ...options,
     limits: { pageBytes: MB, pageMaxBytes: 64 * MB, queryBytes: 1024 * MB, totalBytes: 10_240 * MB, ...options.limits },
     folder,
+    digester: createRowDigester(Buffer.alloc(32, 7)),
     engines: options.wrapEngines?.(engines.pool) ?? engines.pool,
     catalogs,
   }

@@ -1,7 +1,13 @@
 import { z } from 'zod'
 import { preparedWriteSchema, writeTargetSchema } from '../../connectors/spi/table-writer.ts'
 import { fragmentSchema, splitSchema } from '../../execution/api/fragment.ts'
-import { errorNameSchema, failureSchema, taskStatsSchema, taskStates } from '../../execution/api/task.ts'
+import {
+  errorNameSchema,
+  failureSchema,
+  pageDigestSchema,
+  taskStatsSchema,
+  taskStates,
+} from '../../execution/api/task.ts'
 import { nodeIdSchema, taskIdSchema } from '../../shared/id-schemas.ts'
 
 /*
@@ -145,7 +151,17 @@ export const publishedPageSchema = z.object({
     .optional()
     .describe('Kept in the log: where it lies in the topic of result pages; absent where stream and token find it'),
   taskToken: count.describe("The task's own token of the page"),
+  digest: pageDigestSchema
+    .optional()
+    .describe('Shown to nobody. Absent where digests are switched off, and of earlier versions'),
 })
+
+/** Of all rows of a result, by a key of the cluster: equal results have equal ones, and nobody else can guess. */
+export const resultDigestSchema = pageDigestSchema.extend({
+  version: z.literal('sip24-1').describe('How it is made'),
+  key: z.string().describe('Tells digests by one key from those by others'),
+})
+export type ResultDigest = Readonly<z.infer<typeof resultDigestSchema>>
 
 export const sessionChangeSchema = z.object({ header: z.string(), value: z.string() })
 
@@ -340,7 +356,11 @@ export const queryEventSchemas = {
       rows: count,
       bytes: count,
       ordered: z.boolean(),
-      rowsDigest: z.string().optional(),
+      digest: resultDigestSchema
+        .optional()
+        .describe(
+          'Of the rows; with `chain` where they are in an order that was asked for. Shown to those alone who may have the rows, by `GET /v1/query/{id}/digest`. Absent where digests are switched off, of writes, and of earlier versions',
+        ),
       updateType: z.string().optional(),
       updateCount: count.optional(),
       responseHeaders: z
@@ -380,13 +400,13 @@ export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
   TaskCanceled: 1,
   TaskFinished: 1,
   QueryProgressed: 1,
-  ResultPagesPublished: 2,
+  ResultPagesPublished: 3,
   ResultsDelivered: 1,
   ResultPagesLost: 1,
   WritePrepared: 2,
   WriteCommitted: 2,
   QueryRecovered: 1,
-  QueryFinished: 1,
+  QueryFinished: 2,
   QueryFailed: 3,
 }
 

@@ -13,14 +13,18 @@ export function shownCloudEvent(event: Recorded, source: string, seesEnder: Sees
 }
 
 /**
- * Data of an event without what is for a successor alone, the fragments of a plan with what they read, without who
- * ended a query where that is not for who looks, and without texts of rules, which say what is hidden from whom. Of events of any version, so nothing is taken for granted.
+ * Data of an event without what is for a successor alone, the fragments of a plan with what they read, without
+ * digests of results, without who ended a query where that is not for who looks, and without texts of rules, which say what
+ * is hidden from whom. Of events of any version, so nothing is taken for granted.
  */
 export function shownData({ type, data }: Pick<Recorded, 'type' | 'data'>, seesEnder: SeesEnder): unknown {
   if (!isRecord(data)) return data
   if (type === 'QueryPlanned' && Array.isArray(data['stages']))
     return { ...data, stages: data['stages'].map(shownStage) }
   if (type === 'FileKept') return without(data, 'text')
+  if (type === 'QueryFinished') return without(data, 'digest')
+  if (type === 'ResultPagesPublished' && Array.isArray(data['pages']))
+    return { ...data, pages: data['pages'].map((page) => without(page, 'digest')) }
   if (type !== 'QueryFailed' || data['endedBy'] === undefined) return data
   const endedBy = endedBySchema.safeParse(data['endedBy'])
   return endedBy.success && seesEnder(endedBy.data) ? data : without(data, 'endedBy')

@@ -1,6 +1,7 @@
 import type { QueryId, TaskId, NodeId } from '../../shared/ids.ts'
 import type { Failure } from '../../shared/engine-error.ts'
 import type { TaskState, TaskStats } from '../../execution/api/task.ts'
+import type { PageDigest } from '../../shared/row-digest.ts'
 import type { PagePlace } from '../../events/result-page-store.ts'
 import type { QueryEventOf, QueryEventType } from './events.ts'
 
@@ -91,6 +92,7 @@ export interface ResultPageRecord {
   readonly kept: 'log' | 'worker'
   readonly place?: PagePlace | undefined
   readonly taskToken: number
+  readonly digest?: PageDigest | undefined
 }
 
 export const initialQueryState: QueryState = { kind: 'NONE' }

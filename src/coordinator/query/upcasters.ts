@@ -6,8 +6,10 @@ import { queryEventVersions, type QueryEventType } from './events.ts'
 export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Upcasters>>> = {
   // No rules set properties then.
   QueryCreated: { 1: (data) => data },
-  // Pages had no place: stream and token find them, as they do where none is named today.
-  ResultPagesPublished: { 1: (data) => data },
+  // Pages had no place: stream and token find them, as they do where none is named today. Later they had no digests.
+  ResultPagesPublished: { 1: (data) => data, 2: (data) => data },
+  // Results had no digests.
+  QueryFinished: { 1: (data) => data },
   // No statement changed anything then, later no fragment was withheld, what a statement set was not told, and then not by
   // which files it was analysed: nothing to add.
   QueryPlanned: { 1: (data) => data, 2: (data) => data, 3: (data) => data },

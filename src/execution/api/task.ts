@@ -92,6 +92,8 @@ export const taskUpdateSchema = z.object({
   bounds: taskBoundsSchema.optional(),
   /** Times that a batch is run whose engine is lost, where that is less than the worker's own. */
   batchAttempts: z.number().int().min(1).optional(),
+  /** Its pages are told with digests of their rows. */
+  digests: z.boolean().optional(),
 })
 export type TaskUpdate = z.infer<typeof taskUpdateSchema>
 
@@ -243,6 +245,18 @@ export const outputBufferStates = [
   'FAILED',
 ] as const
 
+const digestText = z.string().regex(/^[0-9a-f]{16}$/)
+
+/** Of a page's rows, by a key of the cluster. */
+export const pageDigestSchema = z.object({
+  sum: digestText.describe("SipHash-2-4 of each row's bytes, summed modulo 2^64"),
+  chain: digestText
+    .optional()
+    .describe(
+      'The same in their order, of all rows of the batch up to the end of the page; absent of what has no order',
+    ),
+})
+
 /** A page that is closed and listed: never changed afterwards. */
 const closedPageSchema = z.object({
   /** Position in the task's output, from 0, in the order the pages were closed. */
@@ -254,6 +268,8 @@ const closedPageSchema = z.object({
   sha256: z.string(),
   /** True on the last page of its batch; a batch without rows closes with a `batchEnd` instead. */
   lastOfBatch: z.boolean(),
+  /** Absent unless the coordinator asked for it. */
+  digest: pageDigestSchema.optional(),
 })
 export type ClosedPage = z.infer<typeof closedPageSchema>
 

@@ -46,6 +46,7 @@ const STARTED_AFTER_MS = 50
 const SUSPICIOUS = /^(Permission|IO|Invalid Configuration|FATAL|INTERNAL) Error/
 /** One interrupt can fall between two phases of a statement and be forgotten. */
 const INTERRUPT_AGAIN_MS = 20
+const ROW_END = ',\n'
 /** A row that is the JSON text of an array with a value, and the comma behind it. */
 const LEAST_ROW_BYTES = 4
 
@@ -284,7 +285,7 @@ function checkInterrupted(statement: RunningStatement): void {
   if (statement.interrupted) throw new Error('INTERRUPT Error: Interrupted!')
 }
 
-/** Rows of one VARCHAR column, joined by commas, up to a number of bytes. */
+/** Rows of one VARCHAR column, `,\n` between each two as in what is streamed, up to a number of bytes. */
 class JoinedRows {
   readonly #maxBytes: number
   readonly #parts: Buffer[] = []
@@ -297,7 +298,7 @@ class JoinedRows {
 
   /** @returns whether there is room for more */
   add(chunk: DuckDBDataChunk): boolean {
-    const part = Buffer.from((this.#rows > 0 ? ',' : '') + chunk.getColumnValues(0).join(','))
+    const part = Buffer.from((this.#rows > 0 ? ROW_END : '') + chunk.getColumnValues(0).join(ROW_END))
     this.#rows += chunk.rowCount
     this.#bytes += part.length
     this.#parts.push(part)

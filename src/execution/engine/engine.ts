@@ -94,7 +94,7 @@ export interface EngineRun {
 
 export interface EngineResult {
   readonly rows: number
-  /** For inline output: the rows `[…],[…]` without enclosing brackets; empty without rows. */
+  /** For inline output: the rows `[…],\n[…]` without enclosing brackets; empty without rows. */
   readonly inline?: Buffer
   readonly overflow?: boolean
   /** Of Parquet output; without rows one file with none. */

@@ -1,4 +1,5 @@
 import type { TaskId } from '../../shared/ids.ts'
+import type { RowDigester } from '../../shared/row-digest.ts'
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import type { Fragment } from '../api/fragment.ts'
 import type { EngineQuery } from '../engine/engine-query.ts'
@@ -22,6 +23,7 @@ export interface BatchRunDeps {
   readonly engines: Pick<EnginePool, 'run'>
   readonly catalogs: Catalogs
   readonly sink: PageSink
+  readonly digester: RowDigester
   readonly limits: BatchLimits
   readonly now: () => number
 }
@@ -42,6 +44,8 @@ export interface BatchRunInput {
   readonly fragment: Fragment
   readonly batch: Batch
   readonly profile: boolean
+  /** Pages are told with digests. */
+  readonly digests: boolean
   readonly remainingMillis: number | undefined
   readonly bounds: EngineBounds | undefined
   readonly onUsage: (usage: EngineUsage) => void
@@ -66,7 +70,10 @@ export function runBatch(deps: BatchRunDeps, input: BatchRunInput): BatchRun {
   const attempts = new EngineAttempts(deps.engines, deps.limits.attempts)
 
   async function attemptOnce(query: EngineQuery, kind: 'inline' | 'stream'): Promise<BatchFigures | 'overflow'> {
-    const writer = createPageWriter(deps.sink, { ...deps.limits, batch: batch.batch, firstToken: input.firstToken })
+    // What streams has no order, and several batches.
+    const digests = input.digests ? { by: deps.digester, chained: !fragment.streams } : undefined
+    const options = { ...deps.limits, batch: batch.batch, firstToken: input.firstToken, digests }
+    const writer = createPageWriter(deps.sink, options)
     const output: EngineOutput =
       kind === 'inline' ? { kind, maxBytes: deps.limits.inlineBytes } : { kind, onRows: (lines) => writer.add(lines) }
     try {
@@ -105,7 +112,7 @@ export function runBatch(deps: BatchRunDeps, input: BatchRunInput): BatchRun {
 
 /** What an engine is given of a batch. */
 export function batchStatement(
-  { taskId, fragment, batch, profile, remainingMillis, bounds, onUsage }: Omit<BatchRunInput, 'firstToken'>,
+  { taskId, fragment, batch, profile, remainingMillis, bounds, onUsage }: Omit<BatchRunInput, 'firstToken' | 'digests'>,
   query: EngineQuery,
   output: EngineOutput,
 ): EngineStatement {

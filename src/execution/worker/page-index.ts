@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { taskStatusSchema } from '../api/task.ts'
+import { pageDigestSchema, taskStatusSchema } from '../api/task.ts'
 
 /**
  * The file `index.jsonl` beside a task's pages: a line when the task begins, one a page once it is closed, one when
@@ -16,6 +16,7 @@ const indexLineSchema = z.discriminatedUnion('type', [
     bytes: z.number(),
     sha256: z.string(),
     lastOfBatch: z.boolean(),
+    digest: pageDigestSchema.optional(),
   }),
   z.object({ type: z.literal('end'), status: taskStatusSchema.omit({ pages: true, inlinePages: true }) }),
 ])

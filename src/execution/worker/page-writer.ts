@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { NO_ROWS, type RowDigester } from '../../shared/row-digest.ts'
 import type { ClosedPage } from '../api/task.ts'
 import { createPageCutter, type CutPage, type PageCutter } from './page-cutter.ts'
 
@@ -23,6 +24,8 @@ export interface PageWriterOptions {
   readonly flushMs: number
   /** A written page waits this long for more rows, so that the last of the batch can be known for the last. */
   readonly holdMs: number
+  /** Absent: pages are told without digests. `chained`: the rows come in an order. */
+  readonly digests?: { readonly by: RowDigester; readonly chained: boolean } | undefined
 }
 
 /**
@@ -32,7 +35,7 @@ export interface PageWriterOptions {
 export interface PageWriter {
   /** Takes lines of the engine; its promise is pending while it cannot take more. */
   add(lines: Buffer): void | Promise<void>
-  /** Takes all rows of a small result, `[…],[…]`, as one page. */
+  /** Takes all rows of a small result, `[…],\n[…]`, as one page. */
   addWhole(rows: Buffer, count: number): void
   /** After a good end, writes the rest; `verify` is called before the last page is listed. */
   finish(verify: () => Promise<void>): Promise<{ readonly rows: number; readonly bytes: number }>
@@ -68,12 +71,14 @@ class BatchPages implements PageWriter {
   #flushTimer: NodeJS.Timeout | undefined
   #ended = false
   #blockedMs = 0
+  #digestBefore: string | undefined
 
   constructor(sink: PageSink, options: PageWriterOptions) {
     this.#sink = sink
     this.#options = options
     this.#cutter = createPageCutter(options.pageBytes, options.pageMaxBytes)
     this.#nextToken = options.firstToken
+    if (options.digests?.chained) this.#digestBefore = NO_ROWS
   }
 
   add(lines: Buffer): void | Promise<void> {
@@ -148,14 +153,16 @@ class BatchPages implements PageWriter {
   }
 
   async #write({ bytes, rows }: CutPage): Promise<void> {
-    const { batch, holdMs } = this.#options
+    const { batch, holdMs, digests } = this.#options
     await this.#releaseHeld(false)
     const token = this.#nextToken++
     await this.#sink.write(token, bytes)
     const sha256 = createHash('sha256').update(bytes).digest('hex')
     this.#written.rows += rows
     this.#written.bytes += bytes.length
-    this.#held = { token, batch, rows, bytes: bytes.length, sha256, lastOfBatch: false }
+    const digest = digests?.by.digest(bytes, this.#digestBefore)
+    this.#digestBefore = digest?.chain
+    this.#held = { token, batch, rows, bytes: bytes.length, sha256, lastOfBatch: false, ...(digest && { digest }) }
     if (!this.#ended) this.#holdTimer = setTimeout(() => void this.#enqueue(() => this.#releaseHeld(false)), holdMs)
   }
 

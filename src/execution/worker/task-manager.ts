@@ -3,6 +3,7 @@ import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import { systemClock, type Clock } from '../../shared/clock.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { TaskId } from '../../shared/ids.ts'
+import type { RowDigester } from '../../shared/row-digest.ts'
 import type { Service } from '../../shared/service.ts'
 import type { TaskStatus, TaskUpdate } from '../api/task.ts'
 import type { EnginePool } from '../engine/engine.ts'
@@ -20,6 +21,7 @@ export interface TaskManagerOptions {
   readonly folder: string
   readonly engines: Pick<EnginePool, 'run' | 'stagedIn'>
   readonly catalogs: Catalogs
+  readonly digester: RowDigester
   readonly clock?: Clock
   readonly onEvent?: (event: WorkerEvent) => void
   /** Without a coordinator for so long, all tasks are dropped. */
@@ -120,6 +122,7 @@ class Tasks implements TaskManager {
     this.#deps = {
       engines: options.engines,
       catalogs: options.catalogs,
+      digester: options.digester,
       pages: this.#pages,
       clock,
       diskSpace: diskSpace ?? diskSpaceOf,

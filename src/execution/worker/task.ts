@@ -3,6 +3,7 @@ import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import { EngineError, toFailure } from '../../shared/engine-error.ts'
 import { splitTaskId, type TaskId } from '../../shared/ids.ts'
 import type { Clock } from '../../shared/clock.ts'
+import type { RowDigester } from '../../shared/row-digest.ts'
 import {
   isTaskTerminal,
   type ClosedPage,
@@ -34,6 +35,7 @@ export interface TaskDeps {
   readonly clock: Clock
   /** Asked before and while a table is written. */
   readonly diskSpace: (folder: string) => Promise<DiskSpace>
+  readonly digester: RowDigester
   readonly limits: BatchLimits & { readonly batchBytes: number }
   readonly news: Pick<TaskNews, 'next' | 'wake'>
   onEvent(event: WorkerEvent): void
@@ -267,7 +269,7 @@ class Task implements WorkerTask {
   /** @param readyAt since when it could have run, wall clock milliseconds */
   #run(batch: Batch, readyAt: number): RunningBatch {
     const { clock } = this.#deps
-    const { fragment, profile, remainingMillis: given, batchAttempts = Infinity } = this.#first
+    const { fragment, profile, digests = false, remainingMillis: given, batchAttempts = Infinity } = this.#first
     const remainingMillis =
       given === undefined ? undefined : Math.max(0, given - (clock.monotonicMs() - this.#createdMonotonic))
     const input: Omit<BatchRunInput, 'firstToken'> = {
@@ -275,6 +277,7 @@ class Task implements WorkerTask {
       fragment,
       batch,
       profile,
+      digests,
       remainingMillis,
       bounds: this.#engineBounds(),
       onUsage: (usage) => this.#used(usage),

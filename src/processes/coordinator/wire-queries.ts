@@ -19,10 +19,12 @@ import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import type { Tenure } from '../../coordinator/recovery/tenure.ts'
 import { diskSpaceOf } from '../../execution/worker/disk-space.ts'
 import { createStatementSpans, type StatementSpans } from '../../protocol/statement/statement-spans.ts'
+import { deriveKey } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import { createQueryIds, type QueryId } from '../../shared/ids.ts'
+import { createRowDigester } from '../../shared/row-digest.ts'
 import { createSqlFrontEnd } from '../../sql/create-front-end.ts'
 import { withinSpan } from '../../telemetry/current-span.ts'
 import { parseTraceparent } from '../../telemetry/trace-context.ts'
@@ -161,6 +163,7 @@ function executionOf(
     workers: members,
     nodeId: base.nodeId,
     selfUrl: base.address,
+    digester: base.config.noResultDigests ? undefined : createRowDigester(deriveKey(base.secret, 'result-digests')),
     ...settings.execution,
     placement: new Placement({ workers: members, clock, workerWaitMs: settings.workerWaitMs }),
     cleaner,

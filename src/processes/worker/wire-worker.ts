@@ -18,8 +18,9 @@ import { collectWorker, onWorkerEvent } from '../../execution/worker/worker-tele
 import { watchersBy } from '../../protocol/access/authenticate.ts'
 import { browserPolicyOf } from '../../protocol/edge/browser-policy.ts'
 import { createTaskRoutes } from '../../protocol/task/task-routes.ts'
-import { internalBearer, loadClusterSecret } from '../../security/cluster-secret.ts'
+import { deriveKey, internalBearer, loadClusterSecret } from '../../security/cluster-secret.ts'
 import { isLoopback } from '../../shared/loopback.ts'
+import { createRowDigester } from '../../shared/row-digest.ts'
 import { createServerTrust } from '../../shared/server-trust.ts'
 import { version } from '../../shared/version.ts'
 import { certificateTelemetry } from '../certificate-telemetry.ts'
@@ -57,7 +58,8 @@ export async function wireWorker(
   const { timeouts, limits } = config
   const startedAt = performance.now()
   const dataDir = resolve(config.dataDir)
-  const bearer = internalBearer(loadClusterSecret(dataDir, config.sharedSecret))
+  const secret = loadClusterSecret(dataDir, config.sharedSecret)
+  const bearer = internalBearer(secret)
   const nodeId = nodeIdOf(dataDir)
   const telemetry = createProcessTelemetry(config, 'worker', nodeId)
   const { logger } = telemetry
@@ -69,6 +71,7 @@ export async function wireWorker(
     folder: dataDir,
     engines,
     catalogs,
+    digester: createRowDigester(deriveKey(secret, 'result-digests')),
     forgetAfterMs: timeouts.workerForgetsMs,
     limits: {
       pageBytes: limits.pageBytes,

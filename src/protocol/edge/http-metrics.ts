@@ -104,5 +104,5 @@ function sub(part: string | undefined): string {
   return part !== undefined && OF_QUERIES.has(part) ? part : 'other'
 }
 
-const OF_QUERIES: ReadonlySet<string> = new Set(['events', 'trace', 'forget', 'killed', 'preempted'])
+const OF_QUERIES: ReadonlySet<string> = new Set(['events', 'digest', 'trace', 'forget', 'killed', 'preempted'])
 const KNOWN = new Set(['/metrics', '/openapi.json', '/ui', '/ui/log-in', '/ui/log-out', '/'])

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { announcementSchema, taskUpdateSchema } from '../../execution/api/task.ts'
 import { rememberedSchema, sightingReportSchema } from '../relay/sighting-report.ts'
+import { toldDigestSchema } from '../query/told-digest.ts'
 import { replayBeginningSchema, replayReportSchema } from '../replay/replay-report.ts'
 import * as wire from './wire-schemas.ts'
 
@@ -16,6 +17,7 @@ const named = {
   Announcement: announcementSchema,
   SightingReport: sightingReportSchema,
   Remembered: rememberedSchema,
+  ResultDigest: toldDigestSchema,
   ReplayBeginning: replayBeginningSchema,
   ReplayReport: replayReportSchema,
   QueryListItem: wire.queryListItemSchema,
@@ -268,6 +270,19 @@ const paths = {
         200: json('Events, oldest first', listOf('CloudEvent'), 'application/cloudevents-batch+json', stale),
         403: problem('Not yours'),
         404: unknownQuery,
+        410: problem('Its data was forgotten'),
+      },
+    },
+  },
+  '/v1/query/{queryId}/digest': {
+    get: {
+      summary: 'The digest of the rows of a finished query, by a key of the cluster; for who may have the rows',
+      parameters: [queryId],
+      responses: {
+        200: json('Digest', ref('ResultDigest')),
+        403: problem('Not yours'),
+        404: problem('No such query, or it has no digest'),
+        409: problem('It has not ended'),
         410: problem('Its data was forgotten'),
       },
     },

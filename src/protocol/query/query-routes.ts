@@ -16,6 +16,7 @@ import { problemHandler, resource, resourceRouter, sendJson } from '../edge/reso
 import { momentOf, parseAsOf, SEQUENCE_HEADER } from './as-of.ts'
 import { createEndings, type EndQueryDeps } from './end-query.ts'
 import { createQueryFinder, type FindQueryDeps } from './find-query.ts'
+import type { ToldDigest } from './told-digest.ts'
 import { queryStates } from './query-states.ts'
 import { queryInfo } from './query-info.ts'
 import { decodeCursor, encodeCursor, LIST_CHARACTERS, liveRow, overlay, queryListItem } from './query-list.ts'
@@ -158,6 +159,23 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
             : {}),
         },
       )
+    },
+  })
+
+  resource(router, '/v1/query/:queryId/digest', {
+    /** It tells whether two results are equal, and so what one is to who can make the other: it is for who may have the rows. */
+    async GET(request, response) {
+      await projection.barrier(deps.ownWritesWaitMs)
+      const { query } = await find(request, idOf(request))
+      const identity = deps.identify(request)
+      const { queryId, created } = query
+      if (!deps.authorize(identity, { action: 'results', query: created.session, queryId }))
+        throw new HttpProblem(403, `Access Denied: User ${identity.user} cannot have the results of query ${queryId}`)
+      if (!isTerminal(query.kind))
+        throw new HttpProblem(409, 'The query has not ended: its digest is made at the end', { 'retry-after': '1' })
+      const digest = query.kind === 'FINISHED' ? query.finished.digest : undefined
+      if (query.kind !== 'FINISHED' || !digest) throw new HttpProblem(404, 'The query has no digest of its result')
+      sendJson(response, { ...digest, rows: query.finished.rows } satisfies ToldDigest)
     },
   })
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { TaskUpdate } from '../../../src/execution/api/task.ts'
+import type { TaskStatus, TaskUpdate } from '../../../src/execution/api/task.ts'
 import { EngineLost, type EnginePool } from '../../../src/execution/engine/engine.ts'
+import { sumOf } from '../../../src/shared/row-digest.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
 import { openTestWorker, updateFor, type TestScan, type TestWorker } from '../../support/worker.ts'
 
@@ -31,12 +32,14 @@ const cases = {
   },
 } as const
 
+const digestOf = ({ pages }: TaskStatus): string => sumOf(pages.map(({ digest }) => digest!.sum))
 const keyed = (rows: readonly unknown[][]): string[] => rows.map((row) => JSON.stringify(row)).sort()
 
 describe.each(Object.entries(cases))('an engine killed under %s', (_, { scans, sql, truth }) => {
   let worker: TestWorker
   let update: TaskUpdate
   let expected: string[]
+  let digest: string
   let pages: number
   let killAt = Infinity
   let listed = 0
@@ -67,11 +70,12 @@ describe.each(Object.entries(cases))('an engine killed under %s', (_, { scans, s
       },
     })
     const all = scans.map(([table, columns]): TestScan => ({ connector: worker.tpch, schema: 'tiny', table, columns }))
-    update = await updateFor(all, sql, 2, { estimate: { small: false } })
+    update = { ...(await updateFor(all, sql, 2, { estimate: { small: false } })), digests: true }
     expected = keyed((await duckdb.query(truth)).map(({ c0, c1 }) => [c0, c1]))
     const { status, rows } = await run(Infinity)
     expect(status.state).toBe('FINISHED')
     expect(rows).toEqual(expected)
+    digest = digestOf(status)
     pages = status.pages.length
     expect(pages).toBeGreaterThan(4)
   })
@@ -83,6 +87,7 @@ describe.each(Object.entries(cases))('an engine killed under %s', (_, { scans, s
       const { status, rows } = await run(at)
       if (status.state === 'FINISHED') {
         expect(rows).toEqual(expected)
+        expect(digestOf(status)).toBe(digest)
         continue
       }
       failures++

@@ -53,7 +53,7 @@ describe('the page store', () => {
     await using worker = await openTestWorker({ postWaitMs: 60_000 })
     const taskId = worker.nextTaskId()
     const answer = await postTask(worker, taskId, { small: true })
-    expect(answer).toMatchObject({ state: 'FINISHED', inlinePages: [{ token: 0, data: '[[0],[1]]' }] })
+    expect(answer).toMatchObject({ state: 'FINISHED', inlinePages: [{ token: 0, data: '[[0],\n[1]]' }] })
     expect(readdirSync(join(worker.folder, 'pages'))).toEqual([])
     expect(worker.tasks.get(taskId)!.status()).toMatchObject({
       bufferState: 'FINISHED',

@@ -6,6 +6,7 @@ import type { StagePlan } from '../../../planner/stage-plan.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { taskId, type NodeId } from '../../../shared/ids.ts'
+import { NO_ROWS, type PageDigest, type RowDigester } from '../../../shared/row-digest.ts'
 import { connectorOf, connectorSplit } from '../../dispatch/catalog-metadata.ts'
 import { coordinatorTaskStats, cutPages, type MadePage } from '../coordinator-stage.ts'
 import type { RenderedQuery } from '../../../sql/front-end.ts'
@@ -22,6 +23,8 @@ export interface CoordinatorRunDeps {
   readonly engine: EnginePool
   readonly nodeId: NodeId
   readonly selfUrl: string
+  /** Absent where digests are switched off. */
+  readonly digester: RowDigester | undefined
   readonly limits: { readonly pageBytes: number; readonly inlineBytes: number }
 }
 
@@ -181,6 +184,7 @@ async function appendMade(
   stats: TaskStats,
 ): Promise<void> {
   const task = taskId(run.queryId, 0, 0)
+  const digests = chainedDigests(deps.digester, pages)
   for (const [token, page] of pages.entries()) run.onPage(token, page.bytes)
   const kept = await deps.log.keepPages(
     run.queryId,
@@ -202,6 +206,7 @@ async function appendMade(
             kept: 'log' as const,
             ...placed(kept.places[index]),
             taskToken: index,
+            ...(digests[index] && { digest: digests[index] }),
           })),
           lastOfBatch: true,
           lastOfResult: true,
@@ -211,4 +216,15 @@ async function appendMade(
     ],
     kept.beside,
   )
+}
+
+/** Results that are made here are small; none for no digester. */
+function chainedDigests(digester: RowDigester | undefined, pages: readonly MadePage[]): readonly PageDigest[] {
+  if (!digester) return []
+  let before = NO_ROWS
+  return pages.map(({ bytes }) => {
+    const digest = digester.digest(bytes, before)
+    before = digest.chain ?? before
+    return digest
+  })
 }

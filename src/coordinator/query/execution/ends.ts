@@ -8,6 +8,7 @@ import type { QueryAggregate, QueryStep } from '../query-aggregate.ts'
 import { isDecided, isTerminal, resultSize, type QueryState } from '../state.ts'
 import type { Figures } from './figures.ts'
 import type { Recorder } from './first-append.ts'
+import { resultDigest } from '../result-digest.ts'
 import { Ended, type OngoingWork } from './ongoing-work.ts'
 import type { TaskId, QueryId } from '../../../shared/ids.ts'
 
@@ -20,6 +21,8 @@ interface EndsPorts {
   readonly cleaner: Pick<TaskCleaner, 'release'>
   /** How long the pages of a finished query may be asked for. */
   readonly answersKeptMs: number
+  /** Name of the key of digests; undefined where they are switched off. */
+  readonly digestsBy: string | undefined
   readonly onInternalError: (queryId: QueryId, error: unknown) => void
   readonly onUnrecorded: (queryId: QueryId) => void
 }
@@ -41,9 +44,15 @@ export class Ends {
     return (query) => {
       if (query.kind === 'NONE') return []
       const planned = query.planned
+      const ordered = planned?.ordered ?? false
+      const digest =
+        this.#ports.digestsBy === undefined || !planned?.columns.length
+          ? undefined
+          : resultDigest(query.pages, ordered, this.#ports.digestsBy)
       const data = {
         ...resultSize(query.pages),
-        ordered: planned?.ordered ?? false,
+        ordered,
+        ...(digest && { digest }),
         responseHeaders: [],
         warnings: planned?.warnings ?? [],
         partial: this.#partial,

@@ -3,6 +3,7 @@ import type { TaskStatus, TaskUpdate } from '../../../execution/api/task.ts'
 import type { StagePlan } from '../../../planner/stage-plan.ts'
 import { deferred } from '../../../shared/deferred.ts'
 import type { TaskId } from '../../../shared/ids.ts'
+import type { RowDigester } from '../../../shared/row-digest.ts'
 import type { TaskHub } from '../../scheduler/task-hub.ts'
 import type { WorkerClient } from '../../scheduler/worker-client.ts'
 import { WorkerLost } from '../../scheduler/worker-error.ts'
@@ -16,6 +17,8 @@ import { TaskPages, type TaskPagesDeps } from './task-pages.ts'
 export interface FollowDeps extends TaskPagesDeps {
   readonly client: WorkerClient
   readonly hub: TaskHub
+  /** Absent where digests are switched off. */
+  readonly digester: RowDigester | undefined
 }
 
 /** One attempt at a stage: a task on a worker. */
@@ -120,6 +123,7 @@ export class FollowedTask {
       profile: sampled || !fragment.estimate.small,
       ...limits.forTask(),
       batchAttempts: limits.attempts,
+      ...(this.#deps.digester && { digests: true }),
       ...(this.#traceparent === undefined ? {} : { traceparent: this.#traceparent }),
     }
   }

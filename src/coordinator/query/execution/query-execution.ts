@@ -176,6 +176,7 @@ function putTogether(
     held,
     cleaner,
     answersKeptMs,
+    digestsBy: deps.digester?.keyName,
     onInternalError,
     onUnrecorded,
   })

@@ -103,6 +103,7 @@ export class TaskPages {
       kept: page.bytes > DURABLE_PAGE_BYTES ? ('worker' as const) : ('log' as const),
       ...placed(places.get(firstToken + index)),
       taskToken: page.token,
+      ...(page.digest && { digest: page.digest }),
     }))
     const publishCommand: QueryCommand = {
       type: 'PublishPages',

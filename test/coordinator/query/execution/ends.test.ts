@@ -68,6 +68,7 @@ function endsOf(before: readonly QueryEvent[]) {
     cleaner: {
       release: (tasks, afterMs) => void released.push({ tasks: tasks.map((task) => task.taskId), afterMs }),
     },
+    digestsBy: undefined,
     answersKeptMs: 60_000,
     onInternalError: () => void told.push('internal'),
     onUnrecorded: () => void told.push('unrecorded'),

@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest'
+import { resultDigest } from '../../../src/coordinator/query/result-digest.ts'
+import { shownData } from '../../../src/coordinator/query/shown-event.ts'
+import { upcastQueryEvent } from '../../../src/coordinator/query/upcasters.ts'
+
+const page = (batch: number, sum: string, chain?: string) => ({
+  batch,
+  digest: { sum: sum.padStart(16, '0'), ...(chain !== undefined && { chain: chain.padStart(16, '0') }) },
+})
+const made = { version: 'sip24-1', key: 'k' }
+
+describe('the digest of a result', () => {
+  it('is of its pages whatever their order, modulo 2^64', () => {
+    const pages = [page(0, 'f'.repeat(16)), page(1, '3'), page(0, '1')]
+    expect(resultDigest(pages, false, 'k')).toEqual({ ...made, sum: '3'.padStart(16, '0') })
+    expect(resultDigest(pages.toReversed(), false, 'k')).toEqual(resultDigest(pages, false, 'k'))
+  })
+
+  it('has the chain of its last page where the rows have an order that was asked for', () => {
+    const pages = [page(0, '1', 'a'), page(0, '2', 'b')]
+    expect(resultDigest(pages, true, 'k')).toMatchObject({ chain: 'b'.padStart(16, '0') })
+    expect(resultDigest(pages, false, 'k')).not.toHaveProperty('chain')
+    // Of several batches none is known.
+    expect(resultDigest([page(0, '1', 'a'), page(1, '2', 'b')], true, 'k')).not.toHaveProperty('chain')
+    const none = '0'.repeat(16)
+    expect(resultDigest([], true, 'k')).toEqual({ ...made, sum: none, chain: none })
+  })
+
+  it('is unknown where that of a page is', () => {
+    expect(resultDigest([page(0, '1'), { batch: 0, digest: undefined }], false, 'k')).toBeUndefined()
+  })
+
+  it('is shown with no event, and had by none of before', () => {
+    const seesEnder = () => true
+    const digest = { ...made, sum: '1' }
+    expect(shownData({ type: 'QueryFinished', data: { rows: 1, digest } }, seesEnder)).toEqual({ rows: 1 })
+    const pages = [{ rows: 1, digest }]
+    expect(shownData({ type: 'ResultPagesPublished', data: { batch: 0, pages } }, seesEnder)).toEqual({
+      batch: 0,
+      pages: [{ rows: 1 }],
+    })
+    expect(upcastQueryEvent('QueryFinished', 1, { rows: 1 })).toEqual({ rows: 1 })
+    expect(upcastQueryEvent('ResultPagesPublished', 2, { pages: [{ rows: 1 }] })).toEqual({ pages: [{ rows: 1 }] })
+  })
+})
