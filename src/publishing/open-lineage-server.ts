@@ -24,8 +24,8 @@ const MOST_OF_ANSWER = 64 * 1024
 export function openLineageServer({ url, apiKeyFile, caFile }: OpenLineageServerOptions): Destination {
   const http = createHttpClient(createServerTrust({ tlsCaFile: caFile }), { keepAlive: true, maxSockets: 1 })
   const closing = new AbortController()
-  const { origin, pathname } = new URL(url)
-  const target = `${pathname.replace(/\/+$/, '')}/api/v1/lineage`
+  const { origin, pathname, search } = new URL(url)
+  const target = `${pathname.replace(/\/+$/, '')}/api/v1/lineage${search}`
 
   async function post(body: string, key: string | undefined): Promise<number> {
     const { status } = await askServer(http, origin, target, {

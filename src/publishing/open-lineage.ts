@@ -2,6 +2,7 @@ import { createHash, createHmac } from 'node:crypto'
 import { decodeQueryEvent } from '../coordinator/query/decode-event.ts'
 import type { QueryEvent, QueryEventOf } from '../coordinator/query/events.ts'
 import type { Recorded } from '../events/event-log.ts'
+import { storableJson } from '../events/storable-text.ts'
 import { version } from '../shared/version.ts'
 import { withoutData } from '../telemetry/told-error.ts'
 import { datasetsOf, type InputDataset, type OutputDataset } from './open-lineage-datasets.ts'
@@ -43,7 +44,7 @@ export function openLineage(options: OpenLineageOptions): Publication {
       const event = decodeQueryEvent(recorded)
       if (event === undefined) return undefined
       const run = runEventOf(event, recorded, await facts(), options)
-      return run && { key: recorded.stream, text: JSON.stringify(run) }
+      return run && { key: recorded.stream, text: storableJson(run) }
     },
   }
 }

@@ -2,6 +2,7 @@ import { decodeQueryEvent } from '../coordinator/query/decode-event.ts'
 import type { QueryEvent, QueryEventOf } from '../coordinator/query/events.ts'
 import { isSystemEventType, systemEventData } from '../coordinator/system/decode-event.ts'
 import type { Recorded } from '../events/event-log.ts'
+import { storableJson } from '../events/storable-text.ts'
 import { isQueryId } from '../shared/ids.ts'
 import { publicSchemaId, publicType, type PublicData, type PublicEventName } from './public-events.ts'
 import type { Publication } from './publication.ts'
@@ -46,7 +47,7 @@ export function publicFeed({ logId, texts }: PublicFeedOptions): Publication {
         sequence,
         data: told.data,
       }
-      return { key: queryId, text: JSON.stringify(message) }
+      return { key: queryId, text: storableJson(message) }
     },
   }
 }

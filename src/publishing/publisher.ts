@@ -31,7 +31,11 @@ export interface Publisher {
 
 /** Events in hand at most; while they are not told nothing more is read. */
 const MOST_EVENTS = 200
-const SAVE_EVERY_MS = 1_000
+/** Handed over at once, and held until they are taken; one message may be longer. */
+const ENOUGH_CHARACTERS = 2 << 20
+/** What is told in between is told again after a crash. */
+const SAVE_AFTER_MS = 500
+const LAST_SAVE_MS = 1_000
 /** The event loop is others' after so long. */
 const TURN_MS = 4
 const FIRST_PAUSE_MS = 200
@@ -61,7 +65,6 @@ class RunningPublisher {
   #subscription: Subscription | undefined
   #saved: Checkpoint | undefined
   #told: Checkpoint | undefined
-  #savedAt = -Infinity
   #timer: NodeJS.Timeout | undefined
   /** Of the oldest event in hand. */
   #oldest: number | undefined
@@ -96,31 +99,33 @@ class RunningPublisher {
     await this.#parts.destination.close()
     await this.#subscription?.stop()
     clearTimeout(this.#timer)
-    await this.#save().catch(() => {})
+    await Promise.race([this.#save().catch(() => {}), sleep(LAST_SAVE_MS, undefined, { ref: false })])
   }
 
   async #take(batch: readonly Recorded[], next: Checkpoint): Promise<void> {
-    this.#oldest = Date.parse(batch[0]!.time)
-    const messages = await this.#messagesOf(batch)
-    if (!(await this.#deliver(messages))) return
-    this.#oldest = undefined
-    this.#told = next
-    if (performance.now() - this.#savedAt >= SAVE_EVERY_MS) await this.#trySave()
-    else this.#timer ??= setTimeout(() => void this.#trySave(), SAVE_EVERY_MS).unref()
-  }
-
-  async #messagesOf(batch: readonly Recorded[]): Promise<readonly Message[]> {
-    const { publication } = this.#parts
-    const messages: Message[] = []
+    let messages: Message[] = []
+    let characters = 0
     let turn = performance.now()
     for (const event of batch) {
-      const message = await this.#tell(event, publication)
-      if (message !== undefined) messages.push(message)
+      if (messages.length === 0) this.#oldest = Date.parse(event.time)
+      const message = await this.#tell(event, this.#parts.publication)
+      if (message !== undefined) {
+        messages.push(message)
+        characters += message.text.length
+      }
+      if (characters >= ENOUGH_CHARACTERS) {
+        if (!(await this.#deliver(messages))) return
+        messages = []
+        characters = 0
+      }
       if (performance.now() - turn < TURN_MS) continue
       await new Promise((resolve) => setImmediate(resolve))
       turn = performance.now()
     }
-    return messages
+    if (!(await this.#deliver(messages))) return
+    this.#oldest = undefined
+    this.#told = next
+    this.#timer ??= this.#saveSoon()
   }
 
   /** One that cannot be told is left out, and said to be: it must not keep all others back. */
@@ -180,20 +185,18 @@ class RunningPublisher {
   }
 
   async #trySave(): Promise<void> {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    try {
-      await this.#save()
-    } catch (error) {
-      // What was told since is told again after a crash; the next save has it all.
-      this.#parts.onTrouble('again', error)
-    }
+    await this.#save().catch((error: unknown) => this.#parts.onTrouble('again', error))
+    const isBehind = this.#told !== this.#saved && !this.#stopping.signal.aborted
+    this.#timer = isBehind ? this.#saveSoon() : undefined
+  }
+
+  #saveSoon(): NodeJS.Timeout {
+    return setTimeout(() => void this.#trySave(), SAVE_AFTER_MS).unref()
   }
 
   async #save(): Promise<void> {
     const told = this.#told
     if (told === undefined || told === this.#saved) return
-    this.#savedAt = performance.now()
     await this.#parts.checkpoints.save(this.#parts.name, told)
     this.#saved = told
   }

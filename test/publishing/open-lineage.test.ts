@@ -182,6 +182,14 @@ describe('runs of statements', () => {
     })
   })
 
+  it('tell nothing that a database of texts refuses: nobody keeps others back by what he asks', async () => {
+    const created = event('QueryCreated', 0, { sql: 'SELECT \u0000 \ud800' }) as QueryEventOf<'QueryCreated'>
+    const session = { ...created.data.session, source: `${'x'.repeat(99)}\u{1f600}`, user: 'a\u0000b' }
+    const [start] = await told([{ ...created, data: { ...created.data, session } }], true)
+    expect(JSON.stringify(start)).not.toMatch(/\\u0000|\\ud[89a-f]/)
+    expect(start!.job.facets['sql']).toMatchObject({ query: 'SELECT \ufffd \ufffd' })
+  })
+
   it.each([
     ['USER_CANCELED', 'ABORT'],
     ['ABANDONED_QUERY', 'ABORT'],

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { Checkpoint, LogFeed, StreamReader } from '../../src/events/event-log.ts'
 import { openLineage } from '../../src/publishing/open-lineage.ts'
 import { openLineageServer } from '../../src/publishing/open-lineage-server.ts'
-import type { Destination } from '../../src/publishing/publication.ts'
+import type { Destination, Publication } from '../../src/publishing/publication.ts'
 import { publishedCheckpoints, type PublishedCheckpoints } from '../../src/publishing/published-checkpoints.ts'
 import { startPublisher, type Publisher } from '../../src/publishing/publisher.ts'
 import { appendLives, queryLife, testQueryId } from '../support/query-life.ts'
@@ -106,6 +106,7 @@ afterEach(async () => {
 interface Changed {
   readonly destination?: Destination
   readonly checkpoints?: PublishedCheckpoints
+  readonly publication?: Publication
   readonly log?: LogFeed & StreamReader
 }
 
@@ -177,6 +178,43 @@ it('waits for a server that is away, in bounded memory, and loses nothing', asyn
   expect(server.taken).toEqual(wanted(0, 6))
   expect(told.retried).toBeGreaterThanOrEqual(3)
   await waitUntil('it is behind no more', () => publisher.lagMillis() === 0)
+})
+
+it('hands over a part after the other of what is long', async () => {
+  const handed: number[] = []
+  const destination: Destination = {
+    deliver(messages) {
+      handed.push(messages.reduce((sum, { text }) => sum + text.length, 0))
+      return Promise.resolve({ taken: messages.length, refused: [] })
+    },
+    close: () => Promise.resolve(),
+  }
+  const long = lives(0, 6).map(({ queryId, events }) => ({
+    queryId,
+    events: events.map((one) =>
+      one.type === 'QueryCreated' ? { ...one, data: { ...one.data, sql: `SELECT '${'x'.repeat(900_000)}'` } } : one,
+    ),
+  }))
+  await appendLives(bed.log, long, 1)
+  const publication = openLineage({ namespace: 'n', statements: true, key: Buffer.alloc(32) })
+  publish({ destination, publication })
+  await waitUntil('all are told', () => told.sent === 12)
+  expect(Math.max(...handed)).toBeLessThan(4_000_000)
+})
+
+it('waits neither for its place to be stored nor, when it is to stop, for an answer', async () => {
+  const stored = publishedCheckpoints((text, values) => bed.query(text, [...values]))
+  const publisher = publish({ checkpoints: { load: (...of) => stored.load(...of), save: () => new Promise(() => {}) } })
+  for (let index = 0; index < 2; index++) {
+    await appendLives(bed.log, lives(index, 1), 1)
+    await waitUntil('it is told', () => server.taken.length === 2 * index + 2)
+  }
+  let held = 0
+  server.answer = () => void held++
+  await appendLives(bed.log, lives(2, 1), 1)
+  await waitUntil('it is asked', () => held > 0)
+  await publisher.stop()
+  expect(told.sent).toBe(4)
 })
 
 it('leaves out what the server will never take, and says so', async () => {

@@ -8,6 +8,7 @@ import { publishedCheckpoints } from '../../publishing/published-checkpoints.ts'
 import { startPublisher, type Publisher } from '../../publishing/publisher.ts'
 import { threadedDestination } from '../../publishing/threaded-destination.ts'
 import { deriveKey } from '../../security/cluster-secret.ts'
+import { createServerTrust } from '../../shared/server-trust.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 import { publicKafkaSecurityOf } from '../event-log/kafka-security.ts'
 import type { CoordinatorBase } from './wire-base.ts'
@@ -90,6 +91,8 @@ function lineageSettings(publishing: Config['publishing']): DestinationSettings 
   const { openLineageUrl: url, openLineageFile: path } = publishing
   if (url !== undefined) {
     const { openLineageApiKeyFile: apiKeyFile, openLineageCaFile: caFile } = publishing
+    // Read once here: what is wrong with it is said at the start.
+    createServerTrust({ tlsCaFile: caFile })
     return { kind: 'server', url, apiKeyFile, caFile }
   }
   return path === undefined ? undefined : { kind: 'file', path }
