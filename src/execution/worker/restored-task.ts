@@ -87,6 +87,7 @@ export function restoreTask(deps: TaskDeps, stored: StoredTask): WorkerTask {
     acknowledge: (before) => output.acknowledge(before),
     send: () => buffer.send(),
     isSent: () => buffer.isSent(),
+    isQuiet: () => false,
     keep: () => {},
     drop: () => output.drop(),
   }

@@ -190,7 +190,7 @@ class Tasks implements TaskManager {
   statuses(since?: number): readonly TaskStatus[] {
     const changed: TaskStatus[] = []
     for (const task of this.#tasks.values()) {
-      if (since === undefined || (task.version() > since && !task.isSent())) changed.push(task.status(since))
+      if (since === undefined || (task.version() > since && !task.isQuiet())) changed.push(task.status(since))
     }
     for (const { status, told } of this.#deleted.values())
       if (since === undefined || (status.version > since && !told)) changed.push(status)

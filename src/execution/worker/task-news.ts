@@ -4,10 +4,13 @@ import { WaitList } from '../../shared/wait-list.ts'
 export class TaskNews {
   readonly #readers = new WaitList()
   #version: number
+  /** Of the newest change that is told. */
+  #told = 0
 
   /** @param first versions of a restarted worker must not repeat those of its former process: they begin at its time */
   constructor(first: number) {
     this.#version = first
+    this.#told = first
   }
 
   get version(): number {
@@ -18,14 +21,15 @@ export class TaskNews {
     return ++this.#version
   }
 
-  /** Tells who waits; all that changes in one turn is told in one answer. */
+  /** What has changed is told; all that changes in one turn in one answer. What is not told waits for what is. */
   wake(): void {
+    this.#told = this.#version
     if (!this.#readers.isEmpty) setImmediate(this.#readers.take())
   }
 
-  /** Resolves once there is something newer than `since`, or the time is over. */
+  /** Resolves once something newer than `since` is told, or the time is over. */
   wait(since: number, millis: number): Promise<void> {
-    if (this.#version > since || millis <= 0) return Promise.resolve()
+    if (this.#told > since || millis <= 0) return Promise.resolve()
     return this.#readers.wait(millis)
   }
 

@@ -66,9 +66,13 @@ export interface WorkerTask {
   acknowledge(before: number): Promise<void>
   /** An answer tells all of it: its end, and the bytes of its pages. Without effect once somebody comes back for it. */
   send(): void
-  /** No news are told of it any more. */
   isSent(): boolean
-  /** Somebody will come back for it: its news are told, and a restart of the worker serves what it has. */
+  /** The answer of its POST tells of it, or has told all: no news do. */
+  isQuiet(): boolean
+  /**
+   * Somebody will come back for it, who is told its status of now: from here on its news are told, and a restart of the worker
+   * serves what it has.
+   */
   keep(): void
   /** Removes all pages and ends the output; a live task is canceled first. */
   drop(): Promise<void>
@@ -140,7 +144,6 @@ class Task implements WorkerTask {
     this.#skipped = new Set(first.doneBatches ?? [])
     this.#version = deps.news.next()
     this.#quiet = first.fragment.estimate.small
-    if (!this.#quiet) deps.news.wake()
     this.ended = new Promise<TaskState>((resolve) => (this.#resolveEnded = resolve))
     pages.begin(taskId, {
       type: 'task',
@@ -213,11 +216,13 @@ class Task implements WorkerTask {
     return this.#output.buffer.isSent()
   }
 
+  isQuiet(): boolean {
+    return this.#quiet
+  }
+
   keep(): void {
     this.#deps.pages.keep(this.taskId)
-    if (!this.#quiet) return
     this.#quiet = false
-    this.#deps.news.wake()
   }
 
   async drop(): Promise<void> {
@@ -244,8 +249,9 @@ class Task implements WorkerTask {
     this.#next++
     this.#startedAt ??= readyAt
     if (this.#state === 'PLANNED') {
+      // With splits of a POST, whose answer tells it.
       this.#state = 'RUNNING'
-      this.#changed()
+      this.#version = this.#deps.news.next()
     }
     const unread = this.#scanBeyond(batch)
     if (unread) return this.#broken(batch, new EngineError(unread.errorName, unread.message))

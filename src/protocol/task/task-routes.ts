@@ -123,10 +123,10 @@ export function workerTaskEndpoints(deps: TaskRoutesDeps): readonly Endpoint[] {
     let status = task.status()
     const inlinePages = wantsStatus(request) ? await smallPages(task, status) : undefined
     // Nobody comes back for what the answer has; who does not hear it asks again, or begins the task anew.
-    if (isTaskTerminal(status.state) && inlinePages?.length === status.pages.length) {
-      task.send()
-      status = task.status()
-    } else task.keep()
+    if (isTaskTerminal(status.state) && inlinePages?.length === status.pages.length) task.send()
+    else task.keep()
+    // News tell what changes from here on.
+    status = task.status()
     if (!inlinePages) return sendTask(request, response, status)
     sendJson(response, inlinePages.length > 0 ? { ...status, inlinePages } : status)
   }

@@ -26,6 +26,20 @@ describe('news of tasks', () => {
     expect(await seen).toBe(102)
   })
 
+  it('are not there for what nobody is to be told, and come with what is told', async () => {
+    const news = new TaskNews(100)
+    const answers: string[] = []
+    const early = news.wait(100, LONG_MS).then(() => answers.push('early'))
+    news.next()
+    const late = news.wait(100, LONG_MS).then(() => answers.push('late'))
+    await new Promise((resolve) => setTimeout(resolve, 1))
+    expect(answers).toEqual([])
+    news.next()
+    news.wake()
+    await Promise.all([early, late])
+    await news.wait(101, LONG_MS)
+  })
+
   it('are waited for so long and no longer, and not after the end', async () => {
     const news = new TaskNews(100)
     await news.wait(100, 1)

@@ -26,6 +26,13 @@ describe('the task resource', () => {
     await worker.run(taskId, update)
     return taskId
   }
+  /** A small one that takes its time. */
+  const slow = () =>
+    updateFor(
+      [{ connector: worker.tpch, schema: 'tiny', table: 'lineitem', columns: ['orderkey'] }],
+      'SELECT count(*) AS c0 FROM "$s0" a, (SELECT * FROM "$s0" LIMIT 4000) b WHERE a.orderkey + b.orderkey < 0',
+      1,
+    )
   const runaway = () =>
     updateFor(
       [{ connector: worker.tpch, schema: 'tiny', table: 'lineitem', columns: ['orderkey'] }],
@@ -263,15 +270,20 @@ describe('the task resource', () => {
     expect(every.find((status) => status.taskId === taskId)).toMatchObject({ deleted: true })
   })
 
-  it('has news of the end of a small task that a successor asked for before its answer was there', async () => {
-    const scan = { connector: worker.tpch, schema: 'tiny', table: 'lineitem', columns: ['orderkey'] }
-    const slow = await updateFor(
-      [scan],
-      'SELECT count(*) AS c0 FROM "$s0" a, (SELECT * FROM "$s0" LIMIT 4000) b WHERE a.orderkey + b.orderkey < 0',
-      1,
-    )
+  it('has no news of a small task that runs while the answer of its POST is to tell it', async () => {
+    const all = await worker.call('GET', '/v1/task?since=')
+    const version = all.headers.get('x-engine-task-version')!
     const taskId = worker.nextTaskId()
-    const posted = worker.call('POST', `/v1/task/${taskId}`, { body: slow, headers: statusHeaders })
+    const posted = worker.call('POST', `/v1/task/${taskId}`, { body: await slow(), headers: statusHeaders })
+    await waitUntil('it runs', () => worker.tasks.get(taskId as never)?.state() === 'RUNNING')
+    const nothing = await worker.call('GET', `/v1/task?since=${version}`, { headers: { 'x-engine-max-wait': '1ms' } })
+    expect(await nothing.json()).toEqual([])
+    expect(((await (await posted).json()) as TaskStatus).state).toBe('FINISHED')
+  })
+
+  it('has news of the end of a small task that a successor asked for before its answer was there', async () => {
+    const taskId = worker.nextTaskId()
+    const posted = worker.call('POST', `/v1/task/${taskId}`, { body: await slow(), headers: statusHeaders })
     await waitUntil('it is there', async () => (await worker.call('GET', `/v1/task/${taskId}`)).status === 200)
     const all = await worker.call('GET', '/v1/task?since=')
     const version = all.headers.get('x-engine-task-version')!
