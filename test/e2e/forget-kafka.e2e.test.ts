@@ -3,6 +3,7 @@ import { readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { kafkaIsAvailable, sharedKafka } from '../support/kafka.ts'
+import { readTopic } from '../support/kafka-topic.ts'
 import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
 import { run } from '../support/statement-client.ts'
 
@@ -17,6 +18,8 @@ describe.runIf(await kafkaIsAvailable())('quipu forget with the event log in Kaf
       QUIPU_LOG_LEVEL: 'error',
       KAFKA_BROKERS: (await sharedKafka()).brokers.join(),
       QUIPU_KAFKA_TOPIC: `test-forget-${randomBytes(6).toString('hex')}`,
+      QUIPU_PUBLIC_KAFKA_BROKERS: (await sharedKafka()).brokers.join(),
+      QUIPU_PUBLIC_KAFKA_TOPIC: `test-public-${randomBytes(6).toString('hex')}`,
     }
     await start()
   }, 240_000)
@@ -28,6 +31,17 @@ describe.runIf(await kafkaIsAvailable())('quipu forget with the event log in Kaf
   }
   const command = (...args: string[]) => spawnQuipu([...args, '--data-dir', data], { env }).exit
   const statusOf = async (id: string, path = '') => (await fetch(`${url}/v1/query/${id}${path}`)).status
+
+  /** Types of what others were told of a query, in order; what came twice once. */
+  async function toldOthers(id: string): Promise<readonly string[]> {
+    const { QUIPU_PUBLIC_KAFKA_BROKERS: brokers, QUIPU_PUBLIC_KAFKA_TOPIC: topic } = env
+    const found = await readTopic(brokers!.split(','), topic!, (messages) =>
+      messages.some(({ key, text }) => key === id && text.includes('query.forgotten')),
+    )
+    expect(found.filter(({ text }) => /Rosalinde|Eisenstein|Orlofsky/.test(text))).toEqual([])
+    const told = found.map(({ text }) => JSON.parse(text) as { subject: string; type: string })
+    return [...new Set(told.filter(({ subject }) => subject === id).map(({ type }) => type))]
+  }
 
   it(
     'takes the data of a query away for good, and all still verifies and comes back',
@@ -53,6 +67,9 @@ describe.runIf(await kafkaIsAvailable())('quipu forget with the event log in Kaf
       await start()
       expect(await statusOf(id)).toBe(410)
       expect(await (await fetch(`${url}/v1/query/${kept}`)).text()).toContain('Eisenstein')
+      expect(await toldOthers(id)).toEqual(
+        ['created', 'planned', 'finished', 'forgotten'].map((what) => `quipu.public.query.${what}.v1`),
+      )
       expect((await command('rebuild')).code).toBe(0)
       expect(await statusOf(id)).toBe(410)
       const verified = await command('audit', 'verify', '--read-models', '--json')

@@ -5,18 +5,17 @@ import { logPartitionOf } from '../../../src/events/kafka/kafka-internals.ts'
 import { PublicTopic } from '../../../src/events/kafka/public-topic.ts'
 import { until } from '../../support/event-log/log-fixture.ts'
 import { kafkaIsAvailable, sharedKafka } from '../../support/kafka.ts'
+import { readTopic } from '../../support/kafka-topic.ts'
 import { freePort } from '../../support/postgres.ts'
 
 describe.runIf(await kafkaIsAvailable())('a topic for others to read', () => {
   let brokers: readonly string[]
-  let kafka: Kafka
   let admin: Admin
   let topic: string
   let open: PublicTopic[]
   beforeAll(async () => {
     ;({ brokers } = await sharedKafka())
-    kafka = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING })
-    admin = kafka.admin()
+    admin = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING }).admin()
     await admin.connect()
   })
   afterAll(() => admin.disconnect())
@@ -32,31 +31,9 @@ describe.runIf(await kafkaIsAvailable())('a topic for others to read', () => {
     return made
   }
 
-  interface Read {
-    readonly partition: number
-    readonly key: string
-    readonly text: string
-    readonly contentType: string
-  }
-
-  /** What others read there, from its beginning, until so many different ones have come. */
-  async function read(count: number): Promise<readonly Read[]> {
-    const consumer = kafka.consumer({ groupId: topic })
-    const found: Read[] = []
-    await consumer.connect()
-    await consumer.subscribe({ topic, fromBeginning: true })
-    await consumer.run({
-      eachMessage: ({ partition, message }) => {
-        const { key, value, headers } = message
-        const contentType = String(headers?.['content-type'])
-        found.push({ partition, key: String(key), text: String(value), contentType })
-        return Promise.resolve()
-      },
-    })
-    await until(() => new Set(found.map(({ text }) => text)).size >= count)
-    await consumer.disconnect()
-    return found
-  }
+  /** What others read there, until so many different ones have come. */
+  const read = (count: number) =>
+    readTopic(brokers, topic, (found) => new Set(found.map(({ text }) => text)).size >= count)
 
   const messages = (from: number, count: number) =>
     Array.from({ length: count }, (_, index) => ({ key: `q${(from + index) % 3}`, text: `{"n":${from + index}}` }))
