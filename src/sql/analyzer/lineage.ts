@@ -1,7 +1,7 @@
 import { tick } from '../../shared/cpu-budget.ts'
 import type { DirectLineage, IndirectLineage, Lineage, LineageSource } from '../front-end.ts'
 import type { QueryAnalysis } from './analyze.ts'
-import type { ColumnId, Expr, RelationNode, SortKey, Subquery } from './tree.ts'
+import type { ColumnId, CommonTable, Expr, RelationNode, SortKey, Subquery } from './tree.ts'
 import { childrenOfExpr } from './walk.ts'
 
 /** Stronger ones last. */
@@ -72,7 +72,8 @@ function told(found: readonly Found[]): readonly LineageSource[] {
 
 class LineageWalk {
   readonly definitions = new Map<ColumnId, Use[]>()
-  readonly rows: Use[] = []
+  /** What decides about the rows of the query that is walked. */
+  rows: Use[] = []
 
   /** Follows uses down to columns of tables; each column once in each way, as a recursive table is made of itself. */
   sourcesOf(uses: readonly Use[], sources: ReadonlyMap<ColumnId, string>): readonly Found[] {
@@ -124,15 +125,11 @@ class LineageWalk {
       case 'set':
         return this.#set(node)
       case 'with':
-        for (const { node: table, step, columns } of node.tables) {
-          this.relation(table)
-          if (step === undefined) continue
-          this.relation(step.node)
-          columns.forEach(({ id }, i) => this.#define(id, [plain(step.columns[i]!)]))
-        }
+        for (const table of node.tables) this.#common(table)
         this.relation(node.body)
         return
       case 'cte':
+        this.rows.push(plain(rowsOf(node.table)))
         for (const { id, source } of node.columns) this.#define(id, [plain(source)])
         return
       case 'filter':
@@ -160,6 +157,26 @@ class LineageWalk {
         break
     }
     this.relation(node.input)
+  }
+
+  /** What decides about its rows counts where it is read, however often, and nowhere else. */
+  #common({ id: table, node, step, columns }: CommonTable): void {
+    const rows = this.#deciding(node)
+    if (step !== undefined) {
+      rows.push(...this.#deciding(step.node))
+      columns.forEach(({ id }, i) => this.#define(id, [plain(step.columns[i]!)]))
+    }
+    this.#define(rowsOf(table), rows)
+  }
+
+  /** Walks a query within another. @returns what decides about its own rows */
+  #deciding(node: RelationNode): Use[] {
+    const outer = this.rows
+    this.rows = []
+    this.relation(node)
+    const rows = this.rows
+    this.rows = outer
+    return rows
   }
 
   /** Passes over what the rules put around a table, and tells of masks that there were some. */
@@ -236,8 +253,7 @@ class LineageWalk {
       case 'scalarSubquery':
         return this.#query(expr.query)
       case 'exists':
-        this.relation(expr.query.node)
-        return []
+        return this.#deciding(expr.query.node)
       case 'inSubquery':
       case 'quantified':
         return [...this.#made(expr.value), ...as('TRANSFORMATION', this.#query(expr.query))]
@@ -255,13 +271,17 @@ class LineageWalk {
   }
 
   #query({ node, columns }: Subquery): readonly Use[] {
-    this.relation(node)
-    return columns.map(({ id }) => plain(id))
+    return [...this.#deciding(node), ...columns.map(({ id }) => plain(id))]
   }
 }
 
 function as(how: Use['how'], uses: readonly Use[]): readonly Use[] {
   return uses.map((use) => ({ ...use, how: composed(how, use.how) }))
+}
+
+/** Stands for what decides about the rows of a common table, among columns, whose numbers begin at 0. */
+function rowsOf(table: number): ColumnId {
+  return -1 - table
 }
 
 function plain(column: ColumnId): Use {

@@ -213,11 +213,41 @@ describe('where columns come from', () => {
     ],
     [
       'SELECT CASE WHEN EXISTS (SELECT 1 FROM customers WHERE customers.id = customer) THEN id END FROM orders',
-      ['orders.id:TRANSFORMATION', '| customers.id:FILTER orders.customer:FILTER'],
+      ['customers.id:CONDITIONAL orders.customer:CONDITIONAL orders.id:TRANSFORMATION'],
     ],
     [
       'SELECT id IN (SELECT customer FROM orders) FROM customers',
       ['customers.id:TRANSFORMATION orders.customer:TRANSFORMATION'],
+    ],
+    // What a query within decides of a value it decides of no row
+    [
+      'SELECT id, (SELECT max(total) FROM orders WHERE customer = c.id) FROM customers c',
+      ['customers.id:IDENTITY', 'customers.id:FILTER orders.customer:FILTER orders.total:AGGREGATION'],
+    ],
+    [
+      'SELECT id, EXISTS (SELECT 1 FROM orders WHERE customer = c.id) FROM customers c WHERE since IS NULL',
+      ['customers.id:IDENTITY', 'customers.id:FILTER orders.customer:FILTER', '| customers.since:FILTER'],
+    ],
+    [
+      'SELECT id IN (SELECT customer FROM orders o JOIN customers d ON d.id = o.id) FROM customers',
+      ['customers.id:TRANSFORMATION+JOIN orders.customer:TRANSFORMATION orders.id:JOIN'],
+    ],
+    [
+      'SELECT name FROM customers ORDER BY (SELECT max(total) FROM orders WHERE customer = customers.id)',
+      ['customers.name:IDENTITY', '| customers.id:SORT orders.customer:SORT orders.total:SORT'],
+    ],
+    ['WITH t AS (SELECT id FROM orders WHERE total > 1) SELECT name FROM customers', ['customers.name:IDENTITY']],
+    [
+      'WITH t AS (SELECT id FROM orders WHERE total > 1), u AS (SELECT id FROM t WHERE id > 1) SELECT id FROM u',
+      ['orders.id:IDENTITY', '| orders.id:FILTER orders.total:FILTER'],
+    ],
+    [
+      'WITH t AS (SELECT id FROM orders WHERE total > 1) SELECT name, (SELECT max(id) FROM t) FROM customers',
+      ['customers.name:IDENTITY', 'orders.id:AGGREGATION orders.total:FILTER'],
+    ],
+    [
+      'WITH RECURSIVE t(n) AS (SELECT id FROM orders WHERE total > 1 UNION ALL SELECT n + 1 FROM t WHERE n < 9) SELECT name, (SELECT max(n) FROM t) FROM customers',
+      ['customers.name:IDENTITY', 'orders.id:AGGREGATION+FILTER orders.total:FILTER'],
     ],
     ['TABLE customers', ['customers.id:IDENTITY', 'customers.name:IDENTITY', 'customers.since:IDENTITY']],
     [
