@@ -1,8 +1,9 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import type { ReplayBeginning } from '../protocol/replay/replay-report.ts'
-import { anyDifferent, type ReplayLine, type VerdictCounts } from '../replay/replay-line.ts'
+import { anyDifferent, type ReplayLine } from '../replay/replay-line.ts'
 import { planReplay } from '../replay/replay-plan.ts'
-import { listQueries, readStatement } from '../replay/replay-source.ts'
+import { DigestComparison } from '../replay/digest-comparison.ts'
+import { listQueries, readDigest, readStatement, type Get } from '../replay/replay-source.ts'
 import { replay } from '../replay/replay.ts'
 import { reportPage } from '../replay/report-page.ts'
 import { openScratch } from '../replay/scratch-results.ts'
@@ -32,7 +33,7 @@ export async function replayCommand(argv: readonly string[]): Promise<number> {
   try {
     const tally = createTally()
     await run(options, tally, folder.path, stopping.signal)
-    process.stdout.write(summary(tally.counts))
+    process.stdout.write(summary(tally))
     if (options.report !== undefined) writeReport(options, tally)
     if (stopping.signal.aborted) {
       process.stderr.write('quipu: stopped before its end; with the same --json it goes on\n')
@@ -63,7 +64,10 @@ async function run(options: ReplayFlags, tally: Tally, folder: string, signal: A
         there: createReplayServer(against, options, options.catalogs, signal),
         scratch,
         signal,
+        digests: digestsOf(options, get),
+        repeat: options.repeat,
       },
+      mode: options.mode,
       read: (queryId) => readStatement(get, queryId),
       concurrency: options.concurrency,
       speed: options.speed,
@@ -90,10 +94,19 @@ async function run(options: ReplayFlags, tally: Tally, folder: string, signal: A
   }
 }
 
-function beginningOf({ baseline, against, filter, asRecorded }: ReplayFlags, statements: number): ReplayBeginning {
+/** Equal digests are no question of what another baseline says, nor of how long it takes. */
+function digestsOf({ server, baseline, repeat }: ReplayFlags, get: Get): DigestComparison | undefined {
+  if (baseline !== server || repeat > 0) return undefined
+  return new DigestComparison((queryId) => readDigest(get, queryId))
+}
+
+function beginningOf(
+  { mode, baseline, against, filter, asRecorded }: ReplayFlags,
+  statements: number,
+): ReplayBeginning {
   const { queryIds, ...rest } = filter
   return {
-    mode: 'run',
+    mode,
     baseline: new URL(baseline.url).origin,
     against: new URL(against.url).origin,
     statements,
@@ -130,8 +143,9 @@ function createProgress(size: number) {
   }
 }
 
-function summary(counts: VerdictCounts): string {
-  const all = Object.entries(counts)
+function summary({ counts, speeds: { slower, faster } }: Tally): string {
+  const timed = { 'slower there': slower, 'faster there': faster }
+  const all = [...Object.entries(counts), ...Object.entries(timed).filter(([, count]) => count > 0)]
   if (all.length === 0) return 'No statement was replayed\n'
   const width = Math.max(...all.map(([name]) => name.length))
   return `${all.map(([name, count]) => `${name.padEnd(width)}  ${count}`).join('\n')}\n`

@@ -24,6 +24,9 @@ ${SERVER_USAGE}
   --catalog-map <a=b>   what is catalog a in the record is b there; may come several times
   --concurrency <n>     statements under way at once (default: 1)
   --speed <n>x, max     as fast as they came, twice as fast (2x), or as fast as it can (default: max)
+  --repeat <n>          where results are the same, each side n times more (3 or more), and said is who is slower or
+                        faster beyond noise
+  --plan                no statement is run: plans of the record are compared with those that the other server makes
   --json <file>         a line a statement; begun before, it goes on there
   --report <file>       a page of HTML that needs nothing else
   --rows                with texts, and rows that differ
@@ -42,6 +45,9 @@ export interface ReplayFlags {
   readonly asRecorded: boolean
   readonly concurrency: number
   readonly speed: number | undefined
+  /** 0: not timed. */
+  readonly repeat: number
+  readonly mode: 'run' | 'plan'
   readonly json: string | undefined
   readonly report: string | undefined
   readonly rows: boolean
@@ -65,6 +71,8 @@ const flags = {
   'catalog-map': several,
   concurrency: text,
   speed: text,
+  repeat: text,
+  plan: flag,
   json: text,
   report: text,
   rows: flag,
@@ -81,6 +89,7 @@ const values = z.object({
     .transform((percent) => Number.parseFloat(percent) / 100)
     .optional(),
   concurrency: z.coerce.number('is no number').int().min(1).max(64).default(1),
+  repeat: z.coerce.number('is no number').int().min(3).max(1000).optional(),
   speed: z
     .string()
     .regex(/^(max|\d+(\.\d+)?x)$/, 'is neither max nor a speed such as 1x')
@@ -100,7 +109,7 @@ export function parseReplayFlags(argv: readonly string[]): ReplayFlags | undefin
       const [issue] = parsed.error.issues
       throw new Error(`--${String(issue?.path[0])} ${issue?.message}`)
     }
-    const { since, until, sample, concurrency, speed } = parsed.data
+    const { since, until, sample, concurrency, speed, repeat = 0 } = parsed.data
     const server = callServer(given)
     return {
       server,
@@ -120,6 +129,8 @@ export function parseReplayFlags(argv: readonly string[]): ReplayFlags | undefin
       asRecorded: given['as-recorded'] ?? false,
       concurrency,
       speed,
+      repeat,
+      mode: given.plan ? 'plan' : 'run',
       json: given.json,
       report: given.report,
       rows: given.rows ?? false,

@@ -1,5 +1,5 @@
 import type { RecordedStatement } from '../replay/recorded-statement.ts'
-import { readSnapshots, REPLAY_SOURCE, type Get } from '../replay/replay-source.ts'
+import { readDigest, readSnapshots, REPLAY_SOURCE, type Get } from '../replay/replay-source.ts'
 import type { ReplayServer } from '../replay/replay-statement.ts'
 import { withCatalogs, type CatalogMap } from '../replay/replayed-text.ts'
 import { headersOf } from '../replay/session-of.ts'
@@ -28,6 +28,7 @@ export function createReplayServer(
   const get = getterOf(server, stopping)
   return {
     snapshots: (queryId) => readSnapshots(get, queryId),
+    digest: (queryId) => readDigest(get, queryId),
     async *run(sql, statement, signal) {
       const session = sessionThere(statement, options, catalogs)
       const user = options.asRecorded ? statement.session.user : server.user

@@ -1,5 +1,10 @@
 import { z } from 'zod'
-import { queryEventSchemas, type QueryEventType, type QuerySession } from '../coordinator/query/events.ts'
+import {
+  queryEventSchemas,
+  type PlanOutline,
+  type QueryEventType,
+  type QuerySession,
+} from '../coordinator/query/events.ts'
 import { upcastQueryEvent } from '../coordinator/query/upcasters.ts'
 import { cloudEventType } from '../events/envelope.ts'
 import type { SkipReason } from './verdict.ts'
@@ -13,6 +18,9 @@ export interface RecordedStatement {
   readonly session: QuerySession
   /** Whether what it says is in an order that was asked for. */
   readonly ordered: boolean
+  readonly columns: readonly { readonly name: string; readonly type: string }[]
+  /** Its plan; absent where it is not in the record. */
+  readonly outline: PlanOutline | undefined
 }
 
 export type ReadStatement =
@@ -24,7 +32,13 @@ export const toldEventSchema = z.object({ type: z.string(), time: z.string(), da
 export type ToldEvent = z.infer<typeof toldEventSchema>
 
 const created = queryEventSchemas.QueryCreated.pick({ sql: true, redacted: true, session: true })
-const planned = queryEventSchemas.QueryPlanned.pick({ queryType: true, tables: true, ordered: true }).extend({
+const planned = queryEventSchemas.QueryPlanned.pick({
+  queryType: true,
+  tables: true,
+  ordered: true,
+  columns: true,
+  outline: true,
+}).extend({
   write: z.unknown().optional(),
 })
 
@@ -42,10 +56,10 @@ export function recordedStatement(queryId: string, events: readonly ToldEvent[])
   if (redacted) return skipped('secrets')
   const plan = planned.safeParse(dataOf(events, 'QueryPlanned'))
   if (!plan.success) return skipped('notAnalysed')
-  const { queryType, tables, ordered, write } = plan.data
+  const { queryType, tables, write, ordered, columns, outline } = plan.data
   if (write !== undefined || tables.some(({ mode }) => mode === 'WRITE')) return skipped('write')
   if (queryType !== 'SELECT') return skipped('notAQuery')
-  return { kind: 'statement', statement: { queryId, createdAt, sql, session, ordered } }
+  return { kind: 'statement', statement: { queryId, createdAt, sql, session, ordered, columns, outline } }
 }
 
 /** What named the rows of the tables that a query read, by `catalog.schema.table`; of those that nobody knows of nothing. */

@@ -10,6 +10,11 @@ export const replayLineSchema = z.intersection(
     hereMs: z.number().optional().describe('From the POST to the last page'),
     thereMs: z.number().optional(),
     rows: z.number().int().optional(),
+    byDigest: z.literal(true).optional().describe('What the record has of the result was enough: it was not run here'),
+    speed: z
+      .object({ kind: z.enum(['slower', 'faster']), hereMs: z.number(), thereMs: z.number(), runs: z.number().int() })
+      .optional()
+      .describe('With `--repeat`: there, beyond noise; medians'),
     examples: z
       .array(z.object({ side: z.enum(['here', 'there']), row: z.array(z.string().nullable()).readonly() }))
       .optional()

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
+import { toldDigestSchema, type ToldDigest } from '../coordinator/query/events.ts'
 import {
   recordedStatement,
   snapshotsIn,
@@ -86,6 +87,16 @@ export async function readSnapshots(get: Get, queryId: string): Promise<Readonly
     return snapshotsIn(await firstEvents(get, queryId))
   } catch {
     return new Map()
+  }
+}
+
+/** The digest of a query's result; undefined where the server has none, or does not tell it to who replays. */
+export async function readDigest(get: Get, queryId: string): Promise<ToldDigest | undefined> {
+  try {
+    const { text } = await get(`/v1/query/${encodeURIComponent(queryId)}/digest`)
+    return toldDigestSchema.parse(JSON.parse(text))
+  } catch {
+    return undefined
   }
 }
 

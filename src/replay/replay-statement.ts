@@ -2,6 +2,9 @@ import { borderQuestions, chanceIn } from './chances.ts'
 import { compareResults, type Comparison, type Example } from './compare-results.ts'
 import type { RecordedStatement } from './recorded-statement.ts'
 import { queryIn } from './replayed-text.ts'
+import type { DigestComparison } from './digest-comparison.ts'
+import type { ToldDigest } from '../coordinator/query/events.ts'
+import { speedOf, type Speed } from './timing.ts'
 import type { SentColumn, ScratchResult, ScratchResults } from './scratch-results.ts'
 import type { Chance, Difference, ReplayError, ReplayVerdict } from './verdict.ts'
 
@@ -24,6 +27,8 @@ export interface ReplayServer {
   run(sql: string, statement: RecordedStatement, signal: AbortSignal): AsyncIterable<ReplayAnswer>
   /** What named the rows that a query of it read, by table, as far as it tells. */
   snapshots(queryId: string): Promise<ReadonlyMap<string, string>>
+  /** Of a query's result; undefined where it has none, or does not tell it. */
+  digest(queryId: string): Promise<ToldDigest | undefined>
 }
 
 export interface ReplaySides {
@@ -32,6 +37,10 @@ export interface ReplaySides {
   readonly there: ReplayServer
   readonly scratch: ScratchResults
   readonly signal: AbortSignal
+  /** Absent: what is proven good is always run again. */
+  readonly digests?: DigestComparison | undefined
+  /** How often each side is timed where the results are the same; 0: not at all. */
+  readonly repeat: number
 }
 
 export interface Replayed {
@@ -40,12 +49,16 @@ export interface Replayed {
   readonly hereMs?: number
   readonly thereMs?: number
   readonly rows?: number
+  readonly byDigest?: true
+  readonly speed?: Speed
   readonly examples: readonly Example[]
 }
 
 /** Runs a statement on both sides and says what came of it. @throws Error when a server cannot be reached */
 export async function replayStatement(statement: RecordedStatement, sides: ReplaySides): Promise<Replayed> {
   const { scratch } = sides
+  const known = await sides.digests?.replay(statement, sides.there, sides.signal)
+  if (known) return known
   const [here, there] = await both(run(sides.here, statement, sides), run(sides.there, statement, sides))
   try {
     if (here.kind === 'failed' || there.kind === 'failed')
@@ -54,7 +67,8 @@ export async function replayStatement(statement: RecordedStatement, sides: Repla
     const shown = { ...figures(here, there), rows: there.result.rows }
     if (comparison.kind === 'same') {
       const verdict = comparison.order || !statement.ordered ? 'SAME' : 'SAME_OTHER_ORDER'
-      return { verdict: { verdict }, ...shown, examples: [] }
+      const speed = sides.repeat > 0 ? await timed(statement, sides) : undefined
+      return { verdict: { verdict }, ...shown, ...(speed && { speed }), examples: [] }
     }
     const verdict = await verdictOfDifference(statement, comparison.difference, here, sides)
     return { verdict, ...shown, examples: comparison.examples }
@@ -115,6 +129,18 @@ async function run(
     await drop()
     throw error
   }
+}
+
+/** Each side in turn, alone, its rows read and let go; undefined for noise, and where a run fails. */
+async function timed(statement: RecordedStatement, sides: ReplaySides): Promise<Speed | undefined> {
+  const times = { here: [] as number[], there: [] as number[] }
+  for (let turn = 0; turn < sides.repeat; turn++)
+    for (const side of ['here', 'there'] as const) {
+      const startedAt = performance.now()
+      for await (const { error } of sides[side].run(statement.sql, statement, sides.signal)) if (error) return undefined
+      times[side].push(performance.now() - startedAt)
+    }
+  return speedOf(times.here, times.there)
 }
 
 function figures(here: Ran, there: Ran): Pick<Replayed, 'hereMs' | 'thereMs'> {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { comparePlans } from './compare-plans.ts'
 import type { ReplayLine } from './replay-line.ts'
 import type { ReplayPlan } from './replay-plan.ts'
 import { replayStatement, type Replayed, type ReplaySides } from './replay-statement.ts'
@@ -7,6 +8,8 @@ import type { ReadStatement } from './recorded-statement.ts'
 
 export interface ReplayOptions {
   readonly sides: ReplaySides
+  /** `plan`: plans are compared, nothing is run. */
+  readonly mode: 'run' | 'plan'
   readonly read: (queryId: string) => Promise<ReadStatement>
   /** Statements under way at once. */
   readonly concurrency: number
@@ -53,7 +56,9 @@ async function lineOf({ queryId, createdAt }: ListedQuery, options: ReplayOption
   if (read.kind === 'skipped')
     return { queryId, createdAt: read.createdAt || createdAt, verdict: 'SKIPPED', reason: read.reason }
   const { statement } = read
-  const { verdict, examples, ...figures }: Replayed = await replayStatement(statement, options.sides)
+  const { sides, mode } = options
+  const { verdict, examples, ...figures }: Replayed =
+    mode === 'plan' ? await comparePlans(statement, sides.there, sides.signal) : await replayStatement(statement, sides)
   return {
     queryId,
     createdAt: statement.createdAt,

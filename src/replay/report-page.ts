@@ -57,6 +57,7 @@ export function reportPage(report: Report): string {
         element('h1', {}, headline(tally)),
         element('p', {}, `Here: ${baseline}. There: ${against}. Ended ${at}.`),
         element('table', {}, ...found.map(([verdict, title]) => countRow(title, verdict, tally))),
+        ...speedSection(tally),
         ...found.flatMap(([verdict, title]) => (verdict === 'SAME' ? [] : [sectionOf(title, verdict, tally)])),
       ),
     ),
@@ -101,6 +102,30 @@ function entryOf(line: ReplayLine): PageElement {
 
 function timesOf(hereMs: number, thereMs: number): PageElement {
   return element('p', {}, `${Math.round(hereMs)} ms here, ${Math.round(thereMs)} ms there.`)
+}
+
+/** Beyond noise; those that are slower first. */
+function speedSection({ speeds }: Tally): readonly PageElement[] {
+  const { slower, faster, lines } = speeds
+  if (slower + faster === 0) return []
+  const more = slower + faster > lines.length ? [element('p', {}, `The first ${lines.length} of them.`)] : []
+  const rows = lines
+    .toSorted((a, b) => ratioOf(b) - ratioOf(a))
+    .map(({ queryId, speed }) =>
+      element(
+        'tr',
+        { class: speed?.kind === 'slower' ? 'there' : 'here' },
+        element('td', {}, element('code', {}, queryId)),
+        element('td', { class: 'count' }, `${Math.round(speed?.hereMs ?? 0)} ms here`),
+        element('td', { class: 'count' }, `${Math.round(speed?.thereMs ?? 0)} ms there`),
+      ),
+    )
+  const title = `${slower} slower there, ${faster} faster, beyond noise`
+  return [element('section', { id: 'speed' }, element('h2', {}, title), ...more, element('table', {}, ...rows))]
+}
+
+function ratioOf({ speed }: ReplayLine): number {
+  return speed ? speed.thereMs / speed.hereMs : 1
 }
 
 function examplesOf({ examples = [] }: ReplayLine): readonly PagePart[] {
@@ -153,7 +178,14 @@ function differenceText(difference: Difference): string {
         : `other values of ${difference.names.join(', ')}`
     case 'floating':
       return `other numbers in ${difference.names.join(', ')}`
+    case 'plan':
+      return `another plan, from its ${1 + firstUnlike(difference)}. node on`
   }
+}
+
+function firstUnlike({ here, there }: Extract<Difference, { kind: 'plan' }>): number {
+  const at = here.findIndex((line, index) => line !== there[index])
+  return at < 0 ? here.length : at
 }
 
 function chanceText(chance: Chance): string {

@@ -4,6 +4,8 @@ import type { ReplayLine, VerdictCounts, VerdictName } from './replay-line.ts'
 export interface Tally {
   readonly counts: VerdictCounts
   add(line: ReplayLine): void
+  /** How many were slower or faster there beyond noise, and the first of them, at most `SHOWN`. */
+  readonly speeds: { readonly slower: number; readonly faster: number; readonly lines: readonly ReplayLine[] }
   /** The first of a verdict, at most `SHOWN`. */
   linesOf(verdict: VerdictName): readonly ReplayLine[]
 }
@@ -14,11 +16,17 @@ const SHOWN = 200
 export function createTally(): Tally {
   const counts: Partial<Record<VerdictName, number>> = {}
   const lines = new Map<VerdictName, ReplayLine[]>()
+  const speeds = { slower: 0, faster: 0, lines: [] as ReplayLine[] }
   return {
     counts,
+    speeds,
     add(line) {
       const { verdict } = line
       counts[verdict] = (counts[verdict] ?? 0) + 1
+      if (line.speed) {
+        speeds[line.speed.kind]++
+        if (speeds.lines.length < SHOWN) speeds.lines.push(line)
+      }
       if (verdict === 'SAME') return
       const kept = lines.get(verdict)
       if (kept === undefined) lines.set(verdict, [line])

@@ -7,6 +7,7 @@ export const skipReasons = {
   notAnalysed: 'it was never analysed, so nobody knows what it does',
   secrets: 'secrets were taken out of its text',
   forgotten: 'its data was taken out of the log',
+  noPlan: 'its plan is not in the record, or not to be had there',
 } as const
 const skipReasonSchema = z.enum(Object.keys(skipReasons) as [keyof typeof skipReasons])
 export type SkipReason = z.infer<typeof skipReasonSchema>
@@ -34,6 +35,9 @@ const differenceSchema = z.discriminatedUnion('kind', [
   z
     .object({ kind: z.literal('floating'), columns: z.array(z.number().int()), names: z.array(z.string()) })
     .describe('Beyond what another order of additions makes'),
+  z
+    .object({ kind: z.literal('plan'), here: z.array(z.string()), there: z.array(z.string()) })
+    .describe('With `--plan`: the nodes of the recorded plan and of the other, a line each'),
 ])
 export type Difference = z.infer<typeof differenceSchema>
 

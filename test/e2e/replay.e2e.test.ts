@@ -108,8 +108,8 @@ describe('quipu replay', () => {
     const verdicts = Object.fromEntries(lines.map((line) => [names[line.queryId], line]))
     expect(lines).toHaveLength(Object.keys(recorded).length)
     expect(verdicts).toMatchObject({
-      same: { verdict: 'SAME', rows: 1, user: 'ann', sql: recorded['same'] },
-      otherOrder: { verdict: 'SAME_OTHER_ORDER' },
+      same: { verdict: 'SAME', rows: 1, user: 'ann', sql: recorded['same'], byDigest: true },
+      otherOrder: { verdict: 'SAME_OTHER_ORDER', byDigest: true },
       different: {
         verdict: 'DIFFERENT',
         difference: { kind: 'values', names: ['b'] },
@@ -175,12 +175,27 @@ describe('quipu replay', () => {
     expect(sampled).toBeLessThan(Object.keys(recorded).length)
   })
 
+  it('times what is the same, and compares plans without running anything', async () => {
+    const timed = join(server.folder, 'timed.jsonl')
+    const args = ['--against', server.url, '--source', 'test', '--json']
+    const repeated = await quipu(...args, timed, '--repeat', '3', '--query', ids['same']!)
+    expect(repeated).toMatchObject({ code: 0 })
+    // Nothing is said of speed by the record alone.
+    expect(linesOf(timed)).toEqual([expect.objectContaining({ verdict: 'SAME', hereMs: expect.any(Number) as number })])
+    const planned = join(server.folder, 'plans.jsonl')
+    expect(await quipu(...args, planned, '--plan')).toMatchObject({ code: 0 })
+    const lines = linesOf(planned).filter(({ queryId }) => Object.values(ids).includes(queryId))
+    const verdictOf = (name: string) => lines.find(({ queryId }) => queryId === ids[name])
+    for (const name of ['same', 'tie', 'chance', 'failedBoth', 'prepared'])
+      expect([name, verdictOf(name)]).toEqual([name, expect.objectContaining({ verdict: 'SAME' })])
+    expect(verdictOf('write')).toMatchObject({ verdict: 'SKIPPED', reason: 'write' })
+  })
+
   it.each([
     [[], 'Against which server?'],
     [['--against', 'http://127.0.0.1:9', '--speed', 'fast'], '--speed is neither max nor a speed such as 1x'],
     [['--against', 'http://127.0.0.1:9', '--sample', '5'], '--sample is no share such as 5%'],
     [['--against', 'http://127.0.0.1:9', '--since', 'yesterday'], '--since is no time'],
-    [['--against', 'http://127.0.0.1:9', '--concurrency', '0'], '--concurrency'],
     [['--against', 'http://127.0.0.1:9', '--session', 'x'], '--session x is not name=value'],
   ])('refuses %s', async (args, message) => {
     const { code, stderr } = await quipu(...args)

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { RecordedStatement } from '../../src/replay/recorded-statement.ts'
+import { comparePlans } from '../../src/replay/compare-plans.ts'
+import { DigestComparison } from '../../src/replay/digest-comparison.ts'
+import type { ToldDigest } from '../../src/coordinator/query/events.ts'
 import { replayStatement, type ReplayAnswer, type ReplayServer } from '../../src/replay/replay-statement.ts'
 import { openScratch, type ScratchResults } from '../../src/replay/scratch-results.ts'
 import { sampleData } from '../support/query-events.ts'
@@ -22,6 +25,8 @@ const statement = (sql: string): RecordedStatement => ({
   sql,
   session: sampleData.QueryCreated.session,
   ordered: false,
+  columns: [{ name: 'a', type: 'bigint' }],
+  outline: undefined,
 })
 
 interface Said {
@@ -29,6 +34,13 @@ interface Said {
   readonly error?: string
   /** Of table `c.s.t`. */
   readonly snapshot?: string
+  /** Its sum, and after a dash its chain. */
+  readonly digest?: string
+}
+
+function told(digest: string | undefined, key = 'k'): ToldDigest | undefined {
+  const [sum = '', chain] = digest?.split('-') ?? []
+  return digest === undefined ? undefined : { version: 'sip24-1', key, sum, rows: 1, ...(chain && { chain }) }
 }
 
 /** A server that answers each statement in turn; the last answer is that of all that follow. */
@@ -55,6 +67,7 @@ function serverOf(...answers: readonly Said[]): ReplayServer & { readonly asked:
       const { snapshot } = said.get(queryId)!
       return Promise.resolve(new Map(snapshot === undefined ? [] : [['c.s.t', snapshot]]))
     },
+    digest: (queryId) => Promise.resolve(told(said.get(queryId)!.digest)),
   }
 }
 
@@ -64,6 +77,7 @@ async function verdictOf(here: ReplayServer, there: ReplayServer, sql = 'SELECT 
     there,
     scratch,
     signal: new AbortController().signal,
+    repeat: 0,
   })
   const left = await scratch.connection.runAndReadAll('SELECT count(*) FROM duckdb_tables()')
   expect(Number(left.getRowsJS()[0]![0])).toBe(0)
@@ -129,9 +143,99 @@ describe('what becomes of a statement', () => {
         throw new Error('Cannot reach it')
       },
       snapshots: () => Promise.resolve(new Map()),
+      digest: () => Promise.resolve(undefined),
     }
     await expect(verdictOf(serverOf({ rows: '[[1]]' }), away)).rejects.toThrow('Cannot reach it')
     await expect(verdictOf(away, away)).rejects.toThrow('Cannot reach it')
     expect(await verdictOf(serverOf({ rows: '[[1]]' }), serverOf({ rows: '[[1]]' }))).toEqual({ verdict: 'SAME' })
+  })
+})
+
+describe('digests', () => {
+  const replayed = async (
+    recorded: string | undefined,
+    there: ReplayServer,
+    more: Partial<RecordedStatement> = {},
+    comparison = new DigestComparison(() => Promise.resolve(told(recorded))),
+  ) => {
+    const here = serverOf({ rows: '[[1]]' })
+    const { verdict, byDigest } = await replayStatement(
+      { ...statement('SELECT a FROM t'), ...more },
+      { here, there, scratch, signal: new AbortController().signal, repeat: 0, digests: comparison },
+    )
+    return { ...verdict, byDigest, here: here.asked.length }
+  }
+
+  it('that are equal need no run of what is proven good', async () => {
+    const there = serverOf({ rows: '[[1]]', digest: '1-2' })
+    expect(await replayed('1-2', there, { ordered: true })).toEqual({ verdict: 'SAME', byDigest: true, here: 0 })
+    expect(await replayed('1', there)).toEqual({ verdict: 'SAME', byDigest: true, here: 0 })
+    expect(there.asked).toHaveLength(2)
+    expect(await replayed('1-3', there, { ordered: true })).toMatchObject({ verdict: 'SAME_OTHER_ORDER', here: 0 })
+  })
+
+  it.each<[string, string | undefined, Said, Partial<RecordedStatement>]>([
+    ['are not equal', '2', { rows: '[[1]]', digest: '1' }, {}],
+    ['are of other columns', '1', { rows: '[[1]]', digest: '1' }, { columns: [{ name: 'b', type: 'bigint' }] }],
+    ['say nothing of an order', '1', { rows: '[[1]]', digest: '1-2' }, { ordered: true }],
+    ['are not there', '1', { rows: '[[1]]' }, {}],
+    ['are not in the record', undefined, { rows: '[[1]]', digest: '1' }, {}],
+  ])('that %s leave it to the rows', async (_, recorded, said, more) => {
+    const found = await replayed(recorded, serverOf(said), more)
+    expect(found).toEqual({ verdict: 'SAME', byDigest: undefined, here: 1 })
+  })
+
+  it('by another key are given up after a few', async () => {
+    const there = serverOf({ rows: '[[1]]', digest: '1' })
+    const comparison = new DigestComparison(() => Promise.resolve(told('1', 'other')))
+    for (let i = 0; i < 5; i++) expect(await replayed('1', there, {}, comparison)).toMatchObject({ here: 1 })
+    expect(there.asked).toHaveLength(5 + 3)
+  })
+
+  it('do not hide that a statement fails there', async () => {
+    const there = serverOf({ error: 'DIVISION_BY_ZERO' })
+    expect(await replayed('1', there)).toMatchObject({ verdict: 'FAILED_THERE', here: 1 })
+  })
+})
+
+describe('plans', () => {
+  const outline = {
+    name: 'Output',
+    details: { columnNames: '[a]' },
+    layout: ['a:bigint'],
+    children: [{ name: 'TableScan', details: { table: 't' }, layout: ['a:bigint'], children: [] }],
+  }
+  const node = (name: string, descriptor: object, ...children: object[]): object => ({
+    id: '0',
+    name,
+    descriptor,
+    outputs: [{ symbol: 'a', type: 'bigint' }],
+    estimates: [{ outputRowCount: 7 }],
+    children,
+  })
+  const compared = async (plan: object, planned = { ...statement('SELECT a FROM t'), outline }) => {
+    const there = serverOf({ rows: JSON.stringify([[JSON.stringify(plan)]]) })
+    const { verdict } = await comparePlans(planned, there, new AbortController().signal)
+    return { verdict, asked: there.asked }
+  }
+
+  it('are the same whatever is estimated, and asked for by EXPLAIN', async () => {
+    const { verdict, asked } = await compared(node('Output', { columnNames: '[a]' }, node('TableScan', { table: 't' })))
+    expect(verdict).toEqual({ verdict: 'SAME' })
+    expect(asked[0]).toMatch(/^EXPLAIN \(TYPE LOGICAL, FORMAT JSON\)\s+SELECT a\s+FROM\s+t/)
+  })
+
+  it('differ by their nodes', async () => {
+    const { verdict } = await compared(
+      node('Output', { columnNames: '[a]' }, node('Filter', {}, node('TableScan', { table: 't' }))),
+    )
+    expect(verdict).toMatchObject({ verdict: 'DIFFERENT', difference: { kind: 'plan' } })
+    expect(verdict).toHaveProperty('difference.there.1', '  Filter [a:bigint]')
+  })
+
+  it('of another form, or that nobody recorded, are not compared', async () => {
+    expect((await compared({ plan: 'of a Trino' })).verdict).toEqual({ verdict: 'SKIPPED', reason: 'noPlan' })
+    const unknown = await compared(node('Output', {}), statement('SELECT a FROM t') as never)
+    expect(unknown).toEqual({ verdict: { verdict: 'SKIPPED', reason: 'noPlan' }, asked: [] })
   })
 })

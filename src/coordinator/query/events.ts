@@ -157,11 +157,15 @@ export const publishedPageSchema = z.object({
 })
 
 /** Of all rows of a result, by a key of the cluster: equal results have equal ones, and nobody else can guess. */
-export const resultDigestSchema = pageDigestSchema.extend({
+const resultDigestSchema = pageDigestSchema.extend({
   version: z.literal('sip24-1').describe('How it is made'),
   key: z.string().describe('Tells digests by one key from those by others'),
 })
 export type ResultDigest = Readonly<z.infer<typeof resultDigestSchema>>
+
+/** What who may have the rows is told of them. */
+export const toldDigestSchema = resultDigestSchema.extend({ rows: count })
+export type ToldDigest = Readonly<z.infer<typeof toldDigestSchema>>
 
 export const sessionChangeSchema = z.object({ header: z.string(), value: z.string() })
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { announcementSchema, taskUpdateSchema } from '../../execution/api/task.ts'
 import { rememberedSchema, sightingReportSchema } from '../relay/sighting-report.ts'
-import { toldDigestSchema } from '../query/told-digest.ts'
+import { toldDigestSchema } from '../../coordinator/query/events.ts'
 import { replayBeginningSchema, replayReportSchema } from '../replay/replay-report.ts'
 import * as wire from './wire-schemas.ts'
 

@@ -1,0 +1,95 @@
+import { z } from 'zod'
+import type { PlanOutline } from '../coordinator/query/events.ts'
+import type { Explain } from '../sql/syntax/ast-statements.ts'
+import { parseStatement } from '../sql/syntax/parser.ts'
+import { printStatement } from '../sql/syntax/printer.ts'
+import type { RecordedStatement } from './recorded-statement.ts'
+import type { Replayed, ReplayServer } from './replay-statement.ts'
+import type { ReplayVerdict } from './verdict.ts'
+
+/** A node of EXPLAIN's JSON, as far as it is compared: estimates are the data's. */
+interface ToldNode {
+  readonly name: string
+  readonly descriptor: Readonly<Record<string, unknown>>
+  readonly outputs: readonly { readonly symbol: string; readonly type: string }[]
+  readonly children: readonly ToldNode[]
+}
+const toldNodeSchema: z.ZodType<ToldNode> = z.lazy(() =>
+  z.object({
+    name: z.string(),
+    descriptor: z.record(z.string(), z.unknown()),
+    outputs: z.array(z.object({ symbol: z.string(), type: z.string() })),
+    children: z.array(toldNodeSchema),
+  }),
+)
+const answerSchema = z.object({ data: z.tuple([z.tuple([z.string()])]) })
+
+const EXPLAIN = parseStatement('EXPLAIN (TYPE LOGICAL, FORMAT JSON) SELECT 1') as Explain
+
+/**
+ * Compares the plan that a statement had with the one that another server makes of it; nothing is run.
+ * @throws Error when the server cannot be reached
+ */
+export async function comparePlans(
+  statement: RecordedStatement,
+  there: ReplayServer,
+  signal: AbortSignal,
+): Promise<Replayed> {
+  return { verdict: await verdictOf(statement, there, signal), examples: [] }
+}
+
+async function verdictOf(
+  statement: RecordedStatement,
+  there: ReplayServer,
+  signal: AbortSignal,
+): Promise<ReplayVerdict> {
+  const { outline } = statement
+  const sql = explained(statement.sql)
+  if (!outline || sql === undefined) return { verdict: 'SKIPPED', reason: 'noPlan' }
+  let text: string | undefined
+  for await (const answer of there.run(sql, statement, signal)) {
+    if (answer.error) return { verdict: 'FAILED_THERE', there: answer.error }
+    if (answer.hasRows) text = answer.text
+  }
+  const told = planIn(text)
+  if (!told) return { verdict: 'SKIPPED', reason: 'noPlan' }
+  const [here, other] = [linesOf(outline), linesOf(outlineOf(told))]
+  if (here.join('\n') === other.join('\n')) return { verdict: 'SAME' }
+  return { verdict: 'DIFFERENT', difference: { kind: 'plan', here, there: other } }
+}
+
+/** Undefined for a text of another dialect. */
+function explained(sql: string): string | undefined {
+  try {
+    return printStatement({ ...EXPLAIN, statement: parseStatement(sql) })
+  } catch {
+    return undefined
+  }
+}
+
+/** Undefined for a plan of another form, as of a Trino. */
+function planIn(answer: string | undefined): ToldNode | undefined {
+  try {
+    const { data } = answerSchema.parse(JSON.parse(answer ?? ''))
+    return toldNodeSchema.parse(JSON.parse(data[0][0]))
+  } catch {
+    return undefined
+  }
+}
+
+function outlineOf({ name, descriptor, outputs, children }: ToldNode): PlanOutline {
+  return {
+    name,
+    details: Object.fromEntries(Object.entries(descriptor).map(([key, value]) => [key, String(value)])),
+    layout: outputs.map(({ symbol, type }) => `${symbol}:${type}`),
+    children: children.map(outlineOf),
+  }
+}
+
+function linesOf(node: PlanOutline, depth = 0): string[] {
+  const details = Object.entries(node.details)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, value]) => ` ${name} = ${value}`)
+  const line = `${'  '.repeat(depth)}${node.name}${details.join(',')} [${node.layout.join(', ')}]`
+  return [line, ...node.children.flatMap((child) => linesOf(child, depth + 1))]
+}

@@ -1,0 +1,60 @@
+import type { ToldDigest } from '../coordinator/query/events.ts'
+import type { RecordedStatement } from './recorded-statement.ts'
+import type { Replayed, ReplayServer } from './replay-statement.ts'
+
+/** A server that tells so often of nothing that can be compared has other keys, or is a Trino. */
+const MOST_MISSES = 3
+
+/**
+ * Compares the record's digests of results with those of another server, so that what is proven good need not run again.
+ * Nobody here has the key: two servers that have the same one tell digests of the same name, and equal ones are equal results.
+ */
+export class DigestComparison {
+  readonly #recorded: (queryId: string) => Promise<ToldDigest | undefined>
+  #misses = 0
+
+  /** @param recorded what the server tells whose record it is; undefined: nothing, or not to who replays */
+  constructor(recorded: (queryId: string) => Promise<ToldDigest | undefined>) {
+    this.#recorded = recorded
+  }
+
+  /**
+   * Runs a statement there alone. @returns undefined when that does not say that the results are equal: both sides decide then
+   * @throws Error when the server cannot be reached
+   */
+  async replay(statement: RecordedStatement, there: ReplayServer, signal: AbortSignal): Promise<Replayed | undefined> {
+    if (this.#misses >= MOST_MISSES) return undefined
+    const recorded = await this.#recorded(statement.queryId)
+    if (!recorded) return undefined
+    const startedAt = performance.now()
+    let columns: readonly { readonly name: string; readonly type: string }[] = []
+    let queryId = ''
+    for await (const answer of there.run(statement.sql, statement, signal)) {
+      if (answer.error) return undefined
+      columns = answer.columns ?? columns
+      ;({ queryId } = answer)
+    }
+    const thereMs = performance.now() - startedAt
+    const told = await there.digest(queryId)
+    if (told?.version !== recorded.version || told.key !== recorded.key) {
+      this.#misses++
+      return undefined
+    }
+    this.#misses = 0
+    if (shapeOf(columns) !== shapeOf(statement.columns)) return undefined
+    if (told.sum !== recorded.sum || told.rows !== recorded.rows) return undefined
+    if (statement.ordered && (told.chain === undefined || recorded.chain === undefined)) return undefined
+    const inOrder = !statement.ordered || told.chain === recorded.chain
+    return {
+      verdict: { verdict: inOrder ? 'SAME' : 'SAME_OTHER_ORDER' },
+      thereMs,
+      rows: told.rows,
+      examples: [],
+      byDigest: true,
+    }
+  }
+}
+
+function shapeOf(columns: readonly { readonly name: string; readonly type: string }[]): string {
+  return JSON.stringify(columns.map(({ name, type }) => [name, type]))
+}
