@@ -1,3 +1,3 @@
 /** What the front end brings into an engine's process (`EngineModule` of `execution/engine/messages.ts`). */
-export { default as register } from './functions/javascript/register.ts'
+export { registerScripts as register } from './functions/javascript/register.ts'
 export { engineVocabulary as vocabulary } from './engine-vocabulary.ts'

@@ -23,22 +23,25 @@ const builtIn = (
   'to_months translate trim trunc try unhex unnest url_encode uuid var_pop var_samp week xor year'
 ).split(' ')
 
-const macroNames = macros.map(nameOf)
-
 function nameOf(statement: string): string {
   return /MACRO (\w+)\(/.exec(statement)![1]!.toLowerCase()
 }
+
+/** Every name before a parenthesis in a macro's body, lower case. */
+function namesIn(statement: string): readonly string[] {
+  const calls = statement.slice(statement.indexOf(' AS ')).matchAll(/(\w+)\(/g)
+  return [...new Set([...calls].map(([, name]) => name!.toLowerCase()))]
+}
+
+const named = new Map(macros.map((statement) => [nameOf(statement), namesIn(statement)]))
 
 /** Macros that call a function written in JavaScript, or another of them. */
 function scriptedMacros(): ReadonlySet<string> {
   const scripted = new Set<string>()
   for (let before = -1; before < scripted.size;) {
     before = scripted.size
-    for (const statement of macros) {
-      const calls = statement.slice(statement.indexOf(' AS ')).matchAll(/(\w+)\(/g)
-      for (const [, name] of calls) {
-        if (/^j_/i.test(name!) || scripted.has(name!.toLowerCase())) scripted.add(nameOf(statement))
-      }
+    for (const [macro, names] of named) {
+      if (names.some((name) => name.startsWith('j_') || scripted.has(name))) scripted.add(macro)
     }
   }
   return scripted
@@ -46,7 +49,13 @@ function scriptedMacros(): ReadonlySet<string> {
 
 /** Lower case, as DuckDB folds names. */
 export const engineVocabulary = {
-  functions: new Set([...builtIn, ...macroNames].map((name) => name.toLowerCase())) as ReadonlySet<string>,
+  functions: new Set([...builtIn, ...named.keys()].map((name) => name.toLowerCase())) as ReadonlySet<string>,
   tableFunctions: new Set(['generate_series', 'range']) as ReadonlySet<string>,
   scripted: scriptedMacros(),
+  macros: new Map(
+    macros.map((statement) => {
+      const name = nameOf(statement)
+      return [name, { statement, calls: named.get(name)!.filter((called) => named.has(called)) }]
+    }),
+  ),
 }

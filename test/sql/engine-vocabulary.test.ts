@@ -2,7 +2,8 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import { expect, it } from 'vitest'
 import { engineVocabulary } from '../../src/sql/engine-vocabulary.ts'
 import { macros } from '../../src/sql/functions/engine-setup.ts'
-import registerAll from '../../src/sql/functions/javascript/register.ts'
+import registerAll, { registerScripts } from '../../src/sql/functions/javascript/register.ts'
+import { createMacros } from '../../src/execution/engine/engine-macros.ts'
 
 // That every rendering passes is seen wherever tests run rendered statements: `openDuckDB` and `openLibraryRunner` read
 // each as an engine would, those of every overload and of the whole corpus among them.
@@ -40,4 +41,19 @@ it('is of functions of the engine that compute values, none of them one that rea
 
 it('knows table functions that make numbers alone', () => {
   expect([...engineVocabulary.tableFunctions]).toEqual(['generate_series', 'range'])
+})
+
+it('defines each macro with what it calls, whichever a statement calls first', async () => {
+  const instance = await DuckDBInstance.create(':memory:')
+  const connection = await instance.connect()
+  await registerScripts(connection)
+  const engine = createMacros(engineVocabulary.macros, (sql) => connection.run(sql))
+  // DuckDB binds a macro when it is made: one that calls what is not there fails.
+  for (const name of [...engineVocabulary.macros.keys()].toReversed()) await engine.define([name])
+  const reader = await connection.runAndReadAll(
+    `SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'macro' AND NOT internal`,
+  )
+  connection.closeSync()
+  instance.closeSync()
+  expect(reader.getRows().flat().map(String).toSorted()).toEqual([...engineVocabulary.macros.keys()].toSorted())
 })

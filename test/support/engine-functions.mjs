@@ -2,7 +2,6 @@
 import { DuckDBScalarFunction, BIGINT } from '@duckdb/node-api'
 
 export async function register(connection) {
-  await connection.run('CREATE MACRO twice(x) AS x * 2')
   const scalar = (name, value) =>
     connection.registerScalarFunction(
       DuckDBScalarFunction.create({
@@ -26,4 +25,5 @@ export const vocabulary = {
   functions: new Set(['json_array', 'plus_one', 'twice', 'for_ever']),
   tableFunctions: new Set(['range']),
   scripted: new Set(['plus_one', 'for_ever']),
+  macros: new Map([['twice', { statement: 'CREATE MACRO twice(x) AS x * 2', calls: [] }]]),
 }

@@ -16,4 +16,5 @@ export const vocabulary = {
     ).split(' '),
   ),
   scripted: new Set(),
+  macros: new Map(),
 }

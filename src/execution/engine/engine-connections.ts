@@ -11,9 +11,9 @@ export interface StatementConnection {
   interrupt(): void
   /**
    * Prepares exactly one statement; a text of several is refused. Kept by its text when `cache` is set.
-   * @param check throws when the text may not be run; not asked for one that is kept
+   * @param ready rejects when the text may not be run; not asked for one that is kept
    */
-  prepare(sql: string, cache: boolean, check: () => void): Promise<DuckDBPreparedStatement>
+  prepare(sql: string, cache: boolean, ready: () => Promise<void>): Promise<DuckDBPreparedStatement>
   /** Gives back what `prepare` gave: frees it unless it is kept. */
   release(prepared: DuckDBPreparedStatement): void
   /**
@@ -78,14 +78,14 @@ function createStatementConnection(duckdb: DuckDBConnection): StatementConnectio
 
   return {
     interrupt: () => duckdb.interrupt(),
-    async prepare(sql, cache, check) {
+    async prepare(sql, cache, ready) {
       const known = kept.get(sql)
       if (known) {
         kept.delete(sql)
         kept.set(sql, known)
         return known
       }
-      check()
+      await ready()
       const prepared = await duckdb.prepare(sql)
       if (cache && sql.length <= MAX_KEPT_CHARACTERS) {
         kept.set(sql, prepared)

@@ -3,6 +3,7 @@ import type { DuckDBDataChunk, DuckDBMaterializedResult, DuckDBPreparedStatement
 import { StatementType } from '../../shared/duckdb.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { Connections } from './engine-connections.ts'
+import type { EngineMacros } from './engine-macros.ts'
 import type { EngineFigures, EngineReply, EngineRequest } from './messages.ts'
 import { RunningStatements, type RunningStatement } from './running-statements.ts'
 import { copyToFifo, copyToParquet } from './sandbox.ts'
@@ -37,6 +38,8 @@ interface Outcome {
 }
 
 const NOTHING = Buffer.alloc(0)
+/** Questions are made here and call nothing of ours. */
+const OF_CONNECTORS: ReadText = { scripted: false, macros: new Set() }
 /** Small statements that end sooner send no `started`: it would cost them a tenth of their time. */
 const STARTED_AFTER_MS = 50
 /**
@@ -52,19 +55,28 @@ const LEAST_ROW_BYTES = 4
 
 type Send = (reply: EngineReply, body?: Buffer) => void
 
-export function createStatements(connections: Connections, vocabulary: EngineVocabulary, send: Send): Statements {
-  return new ConnectionStatements(connections, vocabulary, send)
+export interface StatementParts {
+  readonly connections: Connections
+  readonly vocabulary: EngineVocabulary
+  readonly macros: EngineMacros
+  readonly send: Send
+}
+
+export function createStatements(parts: StatementParts): Statements {
+  return new ConnectionStatements(parts)
 }
 
 class ConnectionStatements implements Statements {
   readonly #connections: Connections
   readonly #vocabulary: EngineVocabulary
+  readonly #macros: EngineMacros
   readonly #send: Send
   readonly #running = new RunningStatements()
 
-  constructor(connections: Connections, vocabulary: EngineVocabulary, send: Send) {
+  constructor({ connections, vocabulary, macros, send }: StatementParts) {
     this.#connections = connections
     this.#vocabulary = vocabulary
+    this.#macros = macros
     this.#send = send
   }
 
@@ -102,7 +114,7 @@ class ConnectionStatements implements Statements {
     const statement = this.#running.begin(request.id, false)
     try {
       statement.connection = await this.#connections.take(request.connection)
-      const text = { sql: questionText(request.question), cache: false, check: () => ({ scripted: false }) }
+      const text = { sql: questionText(request.question), cache: false, check: () => OF_CONNECTORS }
       const rows = await this.#prepared(statement, text, async (plan) => {
         const reader = await plan.runAndReadAll()
         return reader.getRowObjectsJson()
@@ -164,7 +176,7 @@ class ConnectionStatements implements Statements {
     const text = this.#textOf(request)
     if (request.query.row.kind === 'json' && runsAtOnce(text)) {
       const most = Math.ceil(maxBytes / LEAST_ROW_BYTES) + 1
-      return joinAll(await this.#atOnce(statement, `${text.sql}\nLIMIT ${most}`), maxBytes)
+      return joinAll(await this.#atOnce(statement, text, `${text.sql}\nLIMIT ${most}`), maxBytes)
     }
     return this.#prepared(statement, text, async (plan) => {
       // Anything else could outlive the statement (ATTACH, CREATE MACRO) or break the instance (CALL enable_logging).
@@ -230,11 +242,14 @@ class ConnectionStatements implements Statements {
   }
 
   #run(statement: RunningStatement, text: Text): Promise<DuckDBMaterializedResult> {
-    return runsAtOnce(text) ? this.#atOnce(statement, text.sql) : this.#prepared(statement, text, (plan) => plan.run())
+    return runsAtOnce(text)
+      ? this.#atOnce(statement, text, text.sql)
+      : this.#prepared(statement, text, (plan) => plan.run())
   }
 
   /** Plans and runs in one go, and says so when it is planned and the rest takes long. */
-  async #atOnce(statement: RunningStatement, sql: string): Promise<DuckDBMaterializedResult> {
+  async #atOnce(statement: RunningStatement, { check }: Text, sql: string): Promise<DuckDBMaterializedResult> {
+    await this.#macros.define(check().macros)
     const connection = statement.connection!
     const started = setInterval(() => {
       if (!connection.hasBegun()) return
@@ -256,7 +271,7 @@ class ConnectionStatements implements Statements {
     work: (prepared: DuckDBPreparedStatement) => Promise<T>,
   ): Promise<T> {
     const connection = statement.connection!
-    const plan = await connection.prepare(sql, cache, check)
+    const plan = await connection.prepare(sql, cache, () => this.#macros.define(check().macros))
     const sayStarted = (): void => this.#send({ type: 'started', id: statement.id })
     let started: NodeJS.Timeout | undefined
     // At once, a function in JavaScript cannot hold it back: it may hold this thread until long after the deadline.

@@ -4,6 +4,7 @@ import { workerData } from 'node:worker_threads'
 import { DuckDBInstance } from '../../shared/duckdb.ts'
 import { connectToParent } from './engine-channel.ts'
 import { createConnections } from './engine-connections.ts'
+import { createMacros } from './engine-macros.ts'
 import { createStatements } from './engine-statements.ts'
 import { createFrameDecoder, encodeFrame } from './frames.ts'
 import type { EngineModule, EngineReply, EngineRequest, ThreadArguments } from './messages.ts'
@@ -32,7 +33,10 @@ try {
     await functions.register(setup)
     ;({ vocabulary } = functions)
   }
-  const statements = createStatements(createConnections(instance), vocabulary, send)
+  const connections = createConnections(instance)
+  const definer = await instance.connect()
+  const macros = createMacros(vocabulary.macros, (sql) => definer.run(sql))
+  const statements = createStatements({ connections, vocabulary, macros, send })
 
   const configure = async (limits: SandboxLimits): Promise<void> => {
     try {

@@ -17,7 +17,7 @@ export interface EngineArguments {
 
 /** What the front end brings into an engine's process. */
 export interface EngineModule {
-  /** Registers macros and scalar functions, once per instance and before its configuration is locked. */
+  /** Registers scalar functions, once per instance and before its configuration is locked; macros are of the vocabulary. */
   register(connection: DuckDBConnection): Promise<void>
   /** Without a module nothing can be called. */
   readonly vocabulary: EngineVocabulary

@@ -40,7 +40,11 @@ export function checkQuery({ sql, scans, row }: EngineQuery, vocabulary: EngineV
   switch (row.kind) {
     case 'json': {
       const values = row.values.map((value) => checkExpression(value, vocabulary))
-      return [read, ...values].find(({ scripted }) => scripted) ?? read
+      const all = [read, ...values]
+      return {
+        scripted: all.some(({ scripted }) => scripted),
+        macros: new Set(all.flatMap(({ macros }) => [...macros])),
+      }
     }
     case 'typed':
       for (const { type } of row.columns) checkType(type)

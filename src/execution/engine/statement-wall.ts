@@ -8,6 +8,7 @@
  *   functions. Names of common tables are letters and numbers as they are made here: none names a file or a view of DuckDB.
  * - A word that DuckDB reserves has its one place, or none.
  */
+import type { MacroDefinitions } from './engine-macros.ts'
 import { RefusedStatement, tokensOf, type Token } from './statement-tokens.ts'
 
 /** What statements may call. */
@@ -18,12 +19,16 @@ export interface EngineVocabulary {
   readonly tableFunctions: ReadonlySet<string>
   /** Those of the functions that run in JavaScript, wholly or in part: they hold the thread that has the statements. */
   readonly scripted: ReadonlySet<string>
+  /** Those of the functions that an engine has to define before they are called. */
+  readonly macros: MacroDefinitions
 }
 
 /** What is seen of a text that has passed. */
 export interface ReadText {
   /** It calls a function that runs in JavaScript. */
   readonly scripted: boolean
+  /** The macros that it calls. */
+  readonly macros: ReadonlySet<string>
 }
 
 /**
@@ -58,6 +63,7 @@ export const NO_VOCABULARY: EngineVocabulary = {
   functions: new Set(),
   tableFunctions: new Set(),
   scripted: new Set(),
+  macros: new Map(),
 }
 
 const words = (text: string): ReadonlySet<string> => new Set(text.split(' '))
@@ -100,6 +106,7 @@ class Reading {
   readonly #tables = new Set<string>()
   #next = 0
   #depth = 0
+  readonly #macros = new Set<string>()
   #scripted = false
 
   constructor(sql: string, vocabulary: EngineVocabulary, scans: number) {
@@ -111,13 +118,13 @@ class Reading {
   statement(): ReadText {
     this.#query()
     this.#end()
-    return { scripted: this.#scripted }
+    return { scripted: this.#scripted, macros: this.#macros }
   }
 
   expression(): ReadText {
     this.#terms(false)
     this.#end()
-    return { scripted: this.#scripted }
+    return { scripted: this.#scripted, macros: this.#macros }
   }
 
   /** `DECIMAL(9,2)[]`, `STRUCT("a" INTEGER, b ENUM('x'))`, `TIMESTAMP WITH TIME ZONE`. */
@@ -374,6 +381,7 @@ class Reading {
     if (BEFORE_PARENTHESIS.has(text)) this.#parenthesis()
     else if (this.#vocabulary.functions.has(text) || text === 'cast' || text === 'try_cast') {
       this.#scripted ||= this.#vocabulary.scripted.has(text)
+      if (this.#vocabulary.macros.has(text)) this.#macros.add(text)
       this.#within('(', () => this.#arguments())
     } else this.#refuse(`the function ${text}`, 1)
   }

@@ -16,6 +16,7 @@ const vocabulary: EngineVocabulary = {
   functions: new Set(['count', 'sum', 'left', 'json_array', 'coalesce', 'unnest', 'mode', 'row_number', 'chr', 'trim']),
   tableFunctions: new Set(['range']),
   scripted: new Set<string>(),
+  macros: new Map(),
 }
 
 describe('the wall takes', () => {

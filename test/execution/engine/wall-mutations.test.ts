@@ -25,6 +25,7 @@ const vocabulary = {
   functions: new Set(['count', 'sum', 'left', 'coalesce', 'trim']),
   tableFunctions: new Set(['range']),
   scripted: new Set<string>(),
+  macros: new Map(),
 }
 /** Functions that syntax stands for. */
 const SYNTAX =

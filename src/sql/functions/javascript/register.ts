@@ -24,14 +24,18 @@ function keepByteOrderMarks(): void {
 }
 
 /**
- * Prepares a new DuckDB instance for rendered statements: the functions written in JavaScript, then the macros. Once
- * per instance, before its configuration is locked; every connection sees them. The functions run on the thread that
- * calls this.
+ * Registers the functions written in JavaScript with a new DuckDB instance, before its configuration is locked; every
+ * connection sees them. They run on the thread that calls this.
  */
-export default async function registerAll(connection: DuckDBConnection): Promise<void> {
+export async function registerScripts(connection: DuckDBConnection): Promise<void> {
   keepByteOrderMarks()
   registerRaise(connection)
   for (const definition of engineScripts) registerScript(connection, definition)
+}
+
+/** Prepares a new DuckDB instance for any rendered statement: with the macros too, which engines define one by one. */
+export default async function registerAll(connection: DuckDBConnection): Promise<void> {
+  await registerScripts(connection)
   await connection.run(setupStatements())
 }
 
