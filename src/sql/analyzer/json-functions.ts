@@ -29,6 +29,7 @@ import {
   type SqlType,
 } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
+import { plainPlace, type PlainPlace } from '../functions/json-path/plain-place.ts'
 import { castTo, constantOf, letIn } from './build.ts'
 import { typeOfPath } from './json-path-types.ts'
 import { errorAt, locatedAt, newId } from './context.ts'
@@ -44,8 +45,7 @@ export function analyzeJsonFunction(
 ): Expr {
   switch (node.kind) {
     case 'JsonExists':
-      return engineCall('u_json_exists', BOOLEAN, [
-        ...valueInvocation(state, 'JSON_EXISTS', node.pathInvocation).args,
+      return pathCall('json_exists', BOOLEAN, valueInvocation(state, 'JSON_EXISTS', node.pathInvocation), [
         textConstant(node.errorBehavior ?? 'FALSE'),
       ])
     case 'JsonValue':
@@ -97,6 +97,17 @@ interface Invocation {
   readonly args: readonly [Expr, Expr, Expr]
   /** Of what the path gives, where the path alone tells. */
   readonly type: SqlType | undefined
+  /** Where DuckDB finds it too. */
+  readonly place: PlainPlace | undefined
+}
+
+/** By DuckDB where that is sure to find the same, else in JavaScript. */
+function pathCall(name: 'json_exists' | 'json_value', type: SqlType, called: Invocation, rest: readonly Expr[]): Expr {
+  const { args, place } = called
+  if (place === undefined) return engineCall(`u_${name}`, type, [...args, ...rest])
+  const [input, ...others] = args
+  const known = [textConstant(place.pointer), textConstant(place.unlike)]
+  return engineCall(`q_${name}`, type, [input, ...known, ...others, ...rest])
 }
 
 export function invocation(state: ExpressionState, node: JsonPathInvocation): Invocation {
@@ -118,7 +129,7 @@ export function invocation(state: ExpressionState, node: JsonPathInvocation): In
     throw errorAt(state.context, jsonPath, 'INVALID_PATH', message)
   })
   const passed = parts.length === 0 ? textConstant('{}') : objectOf(parts, { unique: false, absent: false })
-  return { args: [input, textConstant(jsonPath.value), passed], type }
+  return { args: [input, textConstant(jsonPath.value), passed], type, place: plainPlace(path) }
 }
 
 export function verifyPath(state: ExpressionState, literal: StringLiteral): JsonPath {
@@ -277,15 +288,15 @@ function jsonValue(state: ExpressionState, node: JsonValueCall): Expr {
     const message = `Invalid return type of function JSON_VALUE: ${dataTypeText(node.returnedType)}`
     throw errorAt(state.context, node, 'TYPE_MISMATCH', message)
   }
-  const { args, type: found } = valueInvocation(state, 'JSON_VALUE', node.pathInvocation)
+  const called = valueInvocation(state, 'JSON_VALUE', node.pathInvocation)
+  const { type: found } = called
   if (found !== undefined && !canCast(found, type)) {
     const message = `Return type of JSON path: ${typeName(found)} incompatible with return type of function JSON_VALUE: ${typeName(type)}`
     throw errorAt(state.context, node, 'TYPE_MISMATCH', message)
   }
   const onEmpty = defaultOf(state, node.emptyBehavior, type)
   const onError = defaultOf(state, node.errorBehavior, type)
-  const value = engineCall('u_json_value', VARCHAR, [
-    ...args,
+  const value = pathCall('json_value', VARCHAR, called, [
     textConstant(node.emptyBehavior?.behavior ?? 'NULL'),
     textConstant(node.errorBehavior?.behavior ?? 'NULL'),
   ])

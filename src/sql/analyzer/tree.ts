@@ -292,6 +292,8 @@ export type EngineFunction =
   | 'split_part'
   | 'u_match_rows'
   | 'u_raise'
+  | 'q_json_exists'
+  | 'q_json_value'
   | 'u_json_exists'
   | 'u_json_value'
   | 'u_json_query'

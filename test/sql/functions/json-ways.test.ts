@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { castFromJson } from '../../../src/sql/functions/casts-json.ts'
+import { parseJsonPath } from '../../../src/sql/functions/json-path/json-path.ts'
+import { plainPlace } from '../../../src/sql/functions/json-path/plain-place.ts'
 import { JsonReader, JsonSyntaxError, writeJson } from '../../../src/sql/functions/javascript/json-document.ts'
 import { literal, plainName, toText } from '../../../src/sql/text/sql.ts'
 import { duckdbType } from '../../../src/sql/types/duckdb-representation.ts'
@@ -111,6 +113,70 @@ const places = [
   ['/é', '$.é'],
 ] as const
 
+/** Each pair of expressions gives the same for whatever text. */
+async function same(pairs: readonly (readonly string[])[]): Promise<void> {
+  const columns = pairs.map(([known, general]) => `${known} IS NOT DISTINCT FROM ${general}`)
+  await fc.assert(
+    fc.asyncProperty(texts, async (some) => {
+      // No literal holds NUL; what has no UTF-8 is none of the engine's.
+      const rows = some.map((text) => `(${toText(literal(text.replaceAll('\0', '\u0001')))})`)
+      const sql = `SELECT x, ${columns.join(', ')} FROM (VALUES ${rows.join(', ')}) t(x)`
+      const wrong: unknown[] = []
+      for (const [x, ...alike] of (await db.connection.runAndReadAll(sql)).getRowsJson()) {
+        alike.forEach((each, i) => each === true || wrong.push([x, pairs[i]![0]]))
+      }
+      expect(wrong).toEqual([])
+    }),
+    { numRuns: 5, endOnFailure: true },
+  )
+}
+
+describe('a path of SQL/JSON', () => {
+  const paths = [
+    'lax $.a',
+    'strict $.a',
+    'lax $[0]',
+    'strict $[1]',
+    'lax $.a.b',
+    'lax $.a[0]',
+    'lax $[0].b',
+    'lax $[0][1]',
+  ]
+
+  it('finds what it does in JavaScript', async () => {
+    const pairs = paths.flatMap((path, i) => {
+      const { pointer, unlike } = plainPlace(parseJsonPath(path))!
+      const failing = ['UNKNOWN', 'ERROR', 'DEFAULT'][i % 3]!
+      return [
+        [
+          `TRY(q_json_value(x, '${pointer}', '${unlike}', '${path}', '{}', 'DEFAULT', '${failing}'))`,
+          `TRY(u_json_value(x, '${path}', '{}', 'DEFAULT', '${failing}'))`,
+        ],
+        [
+          `TRY(q_json_exists(x, '${pointer}', '${unlike}', '${path}', '{}', '${failing}'))`,
+          `TRY(u_json_exists(x, '${path}', '{}', '${failing}'))`,
+        ],
+      ]
+    })
+    await same(pairs)
+  }, 120_000)
+
+  it('is DuckDB’s where its names are plain', () => {
+    for (const path of [
+      'lax $',
+      'lax $.*',
+      'lax $[*]',
+      'lax $[last]',
+      'lax $[0 to 1]',
+      'lax $."a b"',
+      'lax $.a.size()',
+      'lax $..a',
+    ]) {
+      expect(plainPlace(parseJsonPath(path)), path).toBeUndefined()
+    }
+  })
+})
+
 describe('JSON at a place', () => {
   it('is what JavaScript finds there', async () => {
     const pairs = [
@@ -126,23 +192,23 @@ describe('JSON at a place', () => {
         `TRY(q_json_canonical_item(TRY(u_json_parse(x)), '/${i}', ${i}))`,
         `u_json_array_get(TRY(u_json_parse(x)), ${i})`,
       ]),
+      ...(
+        [
+          ['integer', '1'],
+          ['integer', '18446744073709551615'],
+          ['boolean', 'true'],
+          ['text', 'x'],
+          ['text', 'nan'],
+          ['text', 'é/\n'],
+        ] as const
+      ).map(([kind, wanted]) => [
+        `q_json_array_contains(x, '${kind}', '${wanted}', ${kind === 'text' ? `q_json_quote('${wanted}')` : `'${wanted}'`})`,
+        `u_json_array_contains(x, '${kind}', '${wanted}')`,
+      ]),
       // What fails fails both ways.
       [`TRY(q_is_json_scalar(x))`, `TRY(u_is_json_scalar(x))`],
     ]
-    const columns = pairs.map(([known, general]) => `${known} IS NOT DISTINCT FROM ${general}`)
-    await fc.assert(
-      fc.asyncProperty(texts, async (some) => {
-        // No literal holds NUL; what has no UTF-8 is none of the engine's.
-        const rows = some.map((text) => `(${toText(literal(text.replaceAll('\0', '\u0001')))})`)
-        const sql = `SELECT x, ${columns.join(', ')} FROM (VALUES ${rows.join(', ')}) t(x)`
-        const wrong: unknown[] = []
-        for (const [x, ...same] of (await db.connection.runAndReadAll(sql)).getRowsJson()) {
-          same.forEach((each, i) => each === true || wrong.push([x, pairs[i]![0]]))
-        }
-        expect(wrong).toEqual([])
-      }),
-      { numRuns: 5, endOnFailure: true },
-    )
+    await same(pairs)
   })
 })
 

@@ -48,17 +48,13 @@ export const jsonFunctions: readonly FunctionDefinition[] = [
     scalar(`json_size(${input}, JsonPath)`, 'bigint', atPath(code('q_json_size_at'), code('u_json_size')), PARTIAL),
     scalar(`json_array_length(${input})`, 'bigint', 'q_json_array_length($1)', PARTIAL),
     scalar(`json_array_get(${input}, bigint)`, 'json', itemOf, PARTIAL),
-    scalar(
-      `json_array_contains(${input}, bigint)`,
-      'boolean',
-      `u_json_array_contains($1, 'integer', CAST($2 AS VARCHAR))`,
-      PARTIAL,
-    ),
-    scalar(
-      `json_array_contains(${input}, boolean)`,
-      'boolean',
-      `u_json_array_contains($1, 'boolean', CAST($2 AS VARCHAR))`,
-      PARTIAL,
+    ...(['bigint', 'boolean'] as const).map((wanted) =>
+      scalar(
+        `json_array_contains(${input}, ${wanted})`,
+        'boolean',
+        `q_json_array_contains($1, '${wanted === 'bigint' ? 'integer' : wanted}', CAST($2 AS VARCHAR), CAST($2 AS VARCHAR))`,
+        PARTIAL,
+      ),
     ),
     scalar(
       `json_array_contains(${input}, double)`,
@@ -69,7 +65,7 @@ export const jsonFunctions: readonly FunctionDefinition[] = [
     scalar(
       input === 'json' ? 'json_array_contains(json, varchar(x))' : 'json_array_contains(varchar(x), varchar(y))',
       'boolean',
-      `u_json_array_contains($1, 'text', $2)`,
+      `q_json_array_contains($1, 'text', $2, q_json_quote($2))`,
       PARTIAL,
     ),
     scalar(`is_json_scalar(${input})`, 'boolean', 'q_is_json_scalar($1)', PARTIAL),

@@ -57,6 +57,38 @@ export const jsonMacros: readonly Macro[] = [
       ELSE u_json_size(x, path) END
     `,
   ),
+  // SQL/JSON: what a path of members and elements finds by itself, without unwrapping an array, is what is there. A document
+  // in which that may differ is unlike.
+  macro(
+    'q_json_exists(d, pointer, unlike, path, passed, failing)',
+    `
+      list_transform([d], lambda qj1: CASE WHEN NOT regexp_matches(qj1, unlike) AND q_json_plain(qj1) AND
+          json_type(qj1, pointer) IS NOT NULL THEN true ELSE u_json_exists(qj1, path, passed, failing) END)[1]
+    `,
+  ),
+  macro(
+    'q_json_value(d, pointer, unlike, path, passed, empty, failing)',
+    `
+      list_transform([d], lambda qj1: CASE WHEN NOT regexp_matches(qj1, unlike) AND q_json_plain(qj1) THEN
+        CASE json_type(qj1, pointer)
+          WHEN 'VARCHAR' THEN 's'||json_extract_string(qj1, pointer)
+          WHEN 'UBIGINT' THEN 'i'||json_extract_string(qj1, pointer)
+          WHEN 'BIGINT' THEN 'i'||json_extract_string(qj1, pointer)
+          WHEN 'BOOLEAN' THEN 'b'||json_extract_string(qj1, pointer)
+          ELSE u_json_value(qj1, path, passed, empty, failing)
+        END
+      ELSE u_json_value(qj1, path, passed, empty, failing) END)[1]
+    `,
+  ),
+  // Elements are compared as JSON writes them: a number as wanted has neither fraction nor exponent.
+  macro(
+    'q_json_array_contains(x, kind, wanted, written)',
+    String.raw`
+      CASE WHEN starts_with(x, '[') AND NOT contains(x, '\') AND q_json_plain(x) THEN
+        list_contains(CAST(json_extract(x, '$[*]') AS VARCHAR[]), written)
+      ELSE u_json_array_contains(x, kind, wanted) END
+    `,
+  ),
   macro(
     'q_json_array_length(x)',
     `

@@ -1,0 +1,47 @@
+import type { JsonPath, PathNode } from './json-path.ts'
+
+/** A place in a document that DuckDB finds too. */
+export interface PlainPlace {
+  /** `/a/0`, as DuckDB's functions of JSON take it. */
+  readonly pointer: string
+  /**
+   * A pattern of RE2 that matches every document in which DuckDB may find something else than the path does: one that writes
+   * a name of the path twice (of members of one name the last counts, DuckDB takes the first), with escapes, or as an index
+   * that names a member to a pointer.
+   */
+  readonly unlike: string
+}
+
+const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
+const INDEX = /^(?:0|[1-9]\d{0,8})$/
+
+/** Of a path of members and single elements, whose names are the same in a path and in a pointer; undefined for any other. */
+export function plainPlace({ root }: JsonPath): PlainPlace | undefined {
+  const steps: string[] = []
+  for (let node = root; node.kind !== 'context';) {
+    const step = plainStep(node)
+    if (step === undefined) return undefined
+    steps.unshift(step.name)
+    node = step.base
+  }
+  if (steps.length === 0) return undefined
+  const unlike = [...new Set(steps)].map((step) => (INDEX.test(step) ? `"${step}"` : `"${step}".*"${step}"`))
+  return { pointer: steps.map((step) => `/${step}`).join(''), unlike: `(?s)${[String.raw`\\`, ...unlike].join('|')}` }
+}
+
+function plainStep(node: PathNode): { readonly name: string; readonly base: PathNode } | undefined {
+  switch (node.kind) {
+    case 'member':
+      return node.name !== undefined && NAME.test(node.name) ? { name: node.name, base: node.base } : undefined
+    case 'elements': {
+      const [only, ...others] = node.subscripts ?? []
+      if (only === undefined || others.length > 0 || only.to !== undefined || only.from.kind !== 'literal')
+        return undefined
+      const { value } = only.from
+      const index = typeof value === 'object' ? value.number : ''
+      return INDEX.test(index) ? { name: index, base: node.base } : undefined
+    }
+    default:
+      return undefined
+  }
+}
