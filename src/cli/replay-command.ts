@@ -1,5 +1,6 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import type { ReplayBeginning } from '../protocol/replay/replay-report.ts'
+import { listWhere } from '../replay/listed-in-history.ts'
 import { anyDifferent, type ReplayLine } from '../replay/replay-line.ts'
 import { planReplay } from '../replay/replay-plan.ts'
 import { DigestComparison } from '../replay/digest-comparison.ts'
@@ -10,7 +11,7 @@ import { openScratch } from '../replay/scratch-results.ts'
 import { createTally, type Tally } from '../replay/tally.ts'
 import { parseReplayFlags, REPLAY_USAGE, type ReplayFlags } from './replay-flags.ts'
 import { beginRecord } from './replay-record.ts'
-import { createReplayServer, getterOf } from './replay-servers.ts'
+import { createReplayServer, getterOf, inSqlOf } from './replay-servers.ts'
 import { makeScratchFolder } from './scratch-folder.ts'
 import { openVerdictFile } from './verdict-file.ts'
 
@@ -54,7 +55,10 @@ async function run(options: ReplayFlags, tally: Tally, folder: string, signal: A
   const lines = openVerdictFile(options.json)
   try {
     const get = getterOf(server, signal)
-    const plan = await planReplay(scratch.connection, listQueries(get, options.filter), counted(lines.before(), tally))
+    const { filter } = options
+    const listed =
+      filter.where === undefined ? listQueries(get, filter) : listWhere(inSqlOf(server, signal), filter.where, filter)
+    const plan = await planReplay(scratch.connection, listed, counted(lines.before(), tally))
     if (plan.size === 0) return
     const record = await beginRecord(server, beginningOf(options, plan.size))
     const progress = createProgress(plan.size)

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
+import { parseCondition } from '../replay/listed-in-history.ts'
 import type { ReplayFilter } from '../replay/replay-source.ts'
 import type { CatalogMap } from '../replay/replayed-text.ts'
 import { callServer, SERVER_USAGE, serverFlags, type CalledServer } from './called-server.ts'
@@ -18,6 +19,7 @@ ${SERVER_USAGE}
   --of-user <name>      statements of this user
   --source <name>       statements of this program
   --query <id,…>        these queries
+  --where <SQL>         those of which this is true, a condition over the columns of system.history.queries
   --sample <n%>         so many of them, the same each time
   --as-recorded         each as the user who posted it: who replays must be allowed to act as they
   --session <k=v>       a session property in place of what was recorded; may come several times
@@ -65,6 +67,7 @@ const flags = {
   'of-user': text,
   source: text,
   query: text,
+  where: text,
   sample: text,
   'as-recorded': flag,
   session: several,
@@ -109,6 +112,8 @@ export function parseReplayFlags(argv: readonly string[]): ReplayFlags | undefin
       const [issue] = parsed.error.issues
       throw new Error(`--${String(issue?.path[0])} ${issue?.message}`)
     }
+    if (given.query !== undefined && given.where !== undefined) throw new Error('Either --query or --where')
+    if (given.where !== undefined) parseCondition(given.where)
     const { since, until, sample, concurrency, speed, repeat = 0 } = parsed.data
     const server = callServer(given)
     return {
@@ -122,6 +127,7 @@ export function parseReplayFlags(argv: readonly string[]): ReplayFlags | undefin
         sample,
         user: given['of-user'],
         source: given.source,
+        where: given.where,
         queryIds: given.query?.split(',').map((id) => id.trim()),
       },
       session: Object.fromEntries(pairsOf('session', given.session)),

@@ -1,4 +1,5 @@
 import type { RecordedStatement } from '../replay/recorded-statement.ts'
+import type { AskInSql } from '../replay/listed-in-history.ts'
 import { readDigest, readSnapshots, REPLAY_SOURCE, type Get } from '../replay/replay-source.ts'
 import type { ReplayServer } from '../replay/replay-statement.ts'
 import { withCatalogs, type CatalogMap } from '../replay/replayed-text.ts'
@@ -16,6 +17,25 @@ export function getterOf(server: CalledServer, signal: AbortSignal): Get {
     const { link } = headers
     return { text, link: Array.isArray(link) ? link.join(', ') : link }
   }
+}
+
+/** Asks the history of a server in SQL, as who replays. */
+export function inSqlOf(server: CalledServer, signal: AbortSignal): AskInSql {
+  return async function* (sql) {
+    const headers = headersOf(HISTORY_SESSION, server.user, 'the history')
+    for await (const { data, error } of runStatement({ server, sql, headers, signal })) {
+      if (error) throw new Error(`${new URL(server.url).origin}: ${error.errorName}: ${error.message}`)
+      yield* data ?? []
+    }
+  }
+}
+
+const HISTORY_SESSION = {
+  timeZone: 'UTC',
+  properties: {},
+  preparedStatements: {},
+  capabilities: ['PARAMETRIC_DATETIME'],
+  clientTags: [],
 }
 
 /** A server as statements of the record are run on it, each in its session, with catalogs called as they are there. */

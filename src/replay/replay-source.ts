@@ -25,6 +25,8 @@ export interface ReplayFilter {
   /** Of all, by their ids: 0.05. The same queries each time. */
   readonly sample?: number | undefined
   readonly queryIds?: readonly string[] | undefined
+  /** SQL: a condition over `system.history.queries`. */
+  readonly where?: string | undefined
 }
 
 /** Answers a GET of the server whose record it is. @throws Error with one line unless it is 200 */
@@ -62,7 +64,12 @@ export async function* listQueries(get: Get, filter: ReplayFilter): AsyncGenerat
   }
 }
 
-function isMeant({ queryId, createdAt }: ListedQuery, source: string | undefined, filter: ReplayFilter): boolean {
+/** What the server is not asked for. */
+export function isMeant(
+  { queryId, createdAt }: ListedQuery,
+  source: string | undefined,
+  filter: ReplayFilter,
+): boolean {
   if (filter.until !== undefined && Date.parse(createdAt) >= Date.parse(filter.until)) return false
   if (filter.source === undefined ? source === REPLAY_SOURCE : source !== filter.source) return false
   return filter.sample === undefined || shareOf(queryId) < filter.sample

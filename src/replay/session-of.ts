@@ -1,11 +1,25 @@
 import type { QuerySession } from '../coordinator/query/events.ts'
 import { REPLAY_SOURCE } from './replay-source.ts'
 
+/** What of a session goes into headers. */
+export type PostedSession = Pick<
+  QuerySession,
+  | 'catalog'
+  | 'schema'
+  | 'path'
+  | 'timeZone'
+  | 'language'
+  | 'properties'
+  | 'preparedStatements'
+  | 'capabilities'
+  | 'clientTags'
+>
+
 /**
  * The headers, without their prefix, that put a statement into the session it was posted in.
  * @param user as whom it is run
  */
-export function headersOf(session: QuerySession, user: string, queryId: string): Readonly<Record<string, string>> {
+export function headersOf(session: PostedSession, user: string, queryId: string): Readonly<Record<string, string>> {
   const { catalog, schema, path, timeZone, language } = session
   const headers: Record<string, string | undefined> = {
     User: user,

@@ -97,7 +97,8 @@ describe('quipu replay', () => {
       '--report',
       report,
     ]
-    const first = await quipu(...args, '--query', [ids['same'], ids['chosen']].join())
+    const chosen = `query_id IN ('${ids['same']}', '${ids['chosen']}')`
+    const first = await quipu(...args, '--where', `${chosen} OR false`)
     expect(first).toMatchObject({ code: 0, stderr: '' })
     // It was killed in the middle of a line.
     appendFileSync(file, '{"queryId":"2026')
@@ -140,7 +141,7 @@ describe('quipu replay', () => {
     await feed.received(4)
     feed.drop()
     const [begun, , again, ended] = feed.cloudEvents().map(({ data }) => data)
-    expect(begun).toMatchObject({ statements: 2, filter: { source: 'test', queries: 2 } })
+    expect(begun).toMatchObject({ statements: 2, filter: { source: 'test', where: `${chosen} OR false` } })
     expect(again).toMatchObject({ statements: 11, baseline: server.url, against: server.url, mode: 'run' })
     expect(ended).toMatchObject({
       outcome: 'completed',

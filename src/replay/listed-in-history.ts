@@ -1,0 +1,82 @@
+import { z } from 'zod'
+import type { Expression } from '../sql/syntax/ast.ts'
+import { parseExpressionText, parseStatement } from '../sql/syntax/parser.ts'
+import { printStatement } from '../sql/syntax/printer.ts'
+import { withNodes } from '../sql/syntax/tree.ts'
+import { isMeant, type ListedQuery, type ReplayFilter } from './replay-source.ts'
+
+/** Rows of a statement that the server runs as who replays, as they come. @throws Error with one line when it fails */
+export type AskInSql = (sql: string) => AsyncIterable<readonly unknown[]>
+
+/** Conditions over a query of the history stand for the two literals. */
+const LISTING = parseStatement(`
+  SELECT query_id, created, source, user FROM system.history.queries
+  WHERE true AND created <= TIMESTAMP '9999-12-31 00:00:00.000 UTC' AND created >= TIMESTAMP '1970-01-01 00:00:00.000 UTC'
+  ORDER BY created DESC, query_id DESC LIMIT 10000`)
+
+/** Rows of a statement: no more of it is held than this. */
+const PAGE = 10_000
+
+const rowSchema = z.tuple([
+  z.string(),
+  z.string().transform((time) => new Date(time.replace(' UTC', 'Z').replace(' ', 'T')).toISOString()),
+  z.string().nullable(),
+  z.string(),
+])
+
+/** A condition over the columns of `system.history.queries`. @throws EngineError SYNTAX_ERROR */
+export function parseCondition(text: string): Expression {
+  return parseExpressionText(text)
+}
+
+/**
+ * The queries of the history that fulfil a condition, newest first, a page of them a statement.
+ * @param where SQL over `system.history.queries`; the rest of the filter holds as well
+ */
+export async function* listWhere(ask: AskInSql, where: string, filter: ReplayFilter): AsyncGenerator<ListedQuery> {
+  const condition = parseCondition(where)
+  let until = filter.until
+  let told = new Set<string>()
+  for (let most = PAGE; ;) {
+    const rows: ListedQuery[] = []
+    const fresh: ListedQuery[] = []
+    for await (const row of ask(listingOf(condition, { since: filter.since, until }, most))) {
+      const [queryId, createdAt, source, user] = rowSchema.parse(row)
+      const listed = { queryId, createdAt }
+      rows.push(listed)
+      if (told.has(queryId)) continue
+      fresh.push(listed)
+      if (filter.user !== undefined && user !== filter.user) continue
+      if (isMeant(listed, source ?? undefined, filter)) yield listed
+    }
+    if (rows.length < most) return
+    // Of the last instant there may be more: it is asked for again.
+    const last = rows.at(-1)!.createdAt
+    if (fresh.length === 0) most *= 2
+    until = last
+    told = new Set(rows.filter(({ createdAt }) => createdAt === last).map(({ queryId }) => queryId))
+  }
+}
+
+function listingOf(condition: Expression, times: Pick<ReplayFilter, 'since' | 'until'>, most: number): string {
+  const limited = withNodes(LISTING, (node) => {
+    switch (node.kind) {
+      case 'BooleanLiteral':
+        return condition
+      case 'GenericLiteral': {
+        const { value } = node as Expression & { readonly kind: 'GenericLiteral' }
+        const time = value.startsWith('9999') ? times.until : times.since
+        return time === undefined ? undefined : { ...node, value: timeText(time) }
+      }
+      case 'LongLiteral':
+        return { ...node, value: String(most), text: String(most) }
+      default:
+        return undefined
+    }
+  })
+  return printStatement(limited)
+}
+
+function timeText(time: string): string {
+  return `${new Date(time).toISOString().replace('T', ' ').replace('Z', '')} UTC`
+}
