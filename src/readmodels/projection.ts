@@ -8,7 +8,7 @@ import { ForgetBatch } from './queries/forget.ts'
 import { QueryFolds } from './queries/projection.ts'
 import { queryEventWrites } from './query-events/table.ts'
 
-export const READ_MODELS = { name: 'readmodels', version: 3 } as const
+export const READ_MODELS = { name: 'readmodels', version: 4 } as const
 
 /**
  * All read models of the log: they move together, under one checkpoint.

@@ -121,7 +121,7 @@ it('signs the log, and what is forgotten leaves it without a trace but its hashe
   expect(await firstTold('ProjectionRebuilt')).toMatchObject({ events: expect.any(Number) })
   const verified = await command('audit', 'verify', '--read-models', '--json')
   expect(verified.stderr).toBe('')
-  expect(JSON.parse(verified.stdout)).toMatchObject({ summary: { findings: 0, open: 0, tables: 8 } })
+  expect(JSON.parse(verified.stdout)).toMatchObject({ summary: { findings: 0, open: 0, tables: 9 } })
   expect(verified.code).toBe(0)
 
   quipu.signal('SIGTERM')

@@ -179,6 +179,23 @@ export const historyViews = {
   },
   tables_read: access('READ'),
   tables_written: access('WRITE'),
+  columns_read: {
+    from: 'columns_read c join table_access t on t.query_id = c.query_id and t.ordinal = c.table_ordinal',
+    owner: { kind: 'query', id: 'c.query_id' },
+    columns: {
+      query_id: text('c.query_id', NEVER_NULL),
+      user: text('t.user_name', NEVER_NULL),
+      time: time('t.at', NEVER_NULL),
+      catalog_name: text('t.catalog_name', { nullable: false, indexed: 100 }),
+      schema_name: text('t.schema_name', { nullable: false, indexed: 100 }),
+      table_name: text('t.table_name', { nullable: false, indexed: 200 }),
+      column_name: text('c.column_name', NEVER_NULL),
+      output_name: text('c.output_name'),
+      transformation: text('c.direct'),
+      effects: list('c.indirect', NEVER_NULL),
+      masked: bool('c.masked', NEVER_NULL),
+    },
+  },
   log_ins: {
     from: 'audit_log a',
     where: `a.kind in ('LoggedIn', 'AuthenticationFailed')`,
@@ -207,6 +224,32 @@ export const historyViews = {
       query_id: text('a.query_id'),
       remote_address: text('a.remote_address'),
       attempts: bigint('a.count', NEVER_NULL),
+    },
+  },
+  replays: {
+    from: `audit_log a left join lateral (
+      select l.at, l.kind, l.details from audit_log l
+      where l.kind in ('ReplayProgressed', 'ReplayEnded')
+        and left(l.details->>'replayId', 64) = left(a.details->>'replayId', 64)
+        and l.details->>'replayId' = a.details->>'replayId' and l.details->>'by' = a.details->>'by'
+      order by l.sequence desc limit 1) p on true`,
+    where: `a.kind = 'ReplayStarted'`,
+    owner: { kind: 'person', user: `(a.details->>'by')`, originalUser: `(a.details->>'originalUser')` },
+    columns: {
+      replay_id: text(`(a.details->>'replayId')`),
+      user: text(`(a.details->>'by')`),
+      original_user: text(`(a.details->>'originalUser')`),
+      started: time('a.at', NEVER_NULL),
+      last_told: time('coalesce(p.at, a.at)', NEVER_NULL),
+      ended: time(`(case p.kind when 'ReplayEnded' then p.at end)`),
+      outcome: text(`(case p.kind when 'ReplayEnded' then p.details->>'outcome' end)`),
+      mode: text(`(a.details->>'mode')`),
+      baseline: text(`(a.details->>'baseline')`),
+      against: text(`(a.details->>'against')`),
+      as_recorded: bool(`((a.details->>'asRecorded')::boolean)`),
+      statements: bigint(`((a.details->>'statements')::bigint)`),
+      filter: text(`((a.details->'filter')::text)`),
+      verdicts: text(`((p.details->'verdicts')::text)`),
     },
   },
 } as const satisfies Readonly<Record<string, HistoryView>>

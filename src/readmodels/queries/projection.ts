@@ -6,8 +6,9 @@ import type { QueryRows, TableWrite } from '../../events/projection.ts'
 import { queryOfStream } from '../../shared/ids.ts'
 import { readStreams } from '../query-events/queries.ts'
 import { parseQueryEvent } from './query-event.ts'
+import { columnsReadRows } from './columns-read.ts'
 import { operatorRows, queryRow, stageRows, tableAccessRows, taskRow } from './rows.ts'
-import { operatorsTable, queriesTable, stagesTable, tableAccessTable, tasksTable } from './tables.ts'
+import { columnsReadTable, operatorsTable, queriesTable, stagesTable, tableAccessTable, tasksTable } from './tables.ts'
 
 /** A query's fold up to one of its events. */
 export interface QueryFold {
@@ -198,6 +199,7 @@ class Batch implements QueryBatch {
       tasksTable.upsert(newTasks.map(({ queryId, task }) => taskRow(queryId, task))),
       operatorsTable.upsert(newTasks.flatMap(({ queryId, task }) => operatorRows(queryId, task))),
       tableAccessTable.upsert(newlyPlanned.flatMap(({ now }) => tableAccessRows(now))),
+      columnsReadTable.upsert(newlyPlanned.flatMap(({ now }) => columnsReadRows(now))),
     ].filter((write) => write !== undefined)
   }
 

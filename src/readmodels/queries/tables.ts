@@ -144,5 +144,23 @@ export const tableAccessTable = defineTable('table_access', ['query_id', 'ordina
   at: 'timestamptz',
 })
 
+export const columnsReadTable = defineTable('columns_read', ['query_id', 'ordinal'], {
+  query_id: 'text',
+  ordinal: 'integer',
+  table_ordinal: 'integer',
+  column_name: 'text',
+  output_name: 'text null',
+  direct: 'text null',
+  indirect: 'jsonb',
+  masked: 'boolean',
+})
+
 /** All that has rows of a query, by its `query_id`; its events are apart. */
-export const tablesOfQueries = [queriesTable, stagesTable, tasksTable, operatorsTable, tableAccessTable] as const
+export const tablesOfQueries = [
+  queriesTable,
+  stagesTable,
+  tasksTable,
+  operatorsTable,
+  tableAccessTable,
+  columnsReadTable,
+] as const

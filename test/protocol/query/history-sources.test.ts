@@ -43,6 +43,40 @@ const queries = Array.from({ length: 28 }, (_, i) => ({
   sql: `SELECT ${i} /* ${['its', '100%', 'a_b\\', 'é😀'][i % 4]} */`,
 }))
 
+const item = (name: string) => `lake.shop.item.${name}`
+/** What each of them reads, and what becomes of it. */
+const reading = {
+  tables: [
+    {
+      catalog: 'lake',
+      schema: 'shop',
+      table: 'item',
+      columns: ['id', 'price', 'day', 'unused'],
+      mode: 'READ' as const,
+    },
+    { catalog: 'tpch', schema: 'tiny', table: 'nation', columns: ['name'], mode: 'READ' as const },
+  ],
+  columns: ['id', 'total', 'name'].map((name) => ({
+    name,
+    type: 'bigint',
+    typeSignature: null,
+    lineage: [name === 'name' ? 'tpch.tiny.nation.name' : item(name === 'id' ? 'id' : 'price')],
+  })),
+  lineage: {
+    columns: [
+      {
+        position: 1,
+        name: 'total',
+        sources: [
+          { source: item('price'), direct: 'AGGREGATION' as const, indirect: ['CONDITIONAL' as const], masked: true },
+          { source: item('day'), indirect: ['CONDITIONAL' as const] },
+        ],
+      },
+    ],
+    rows: [{ source: item('day'), indirect: ['FILTER' as const, 'SORT' as const] }],
+  },
+}
+
 let bed: ReadModelBed
 let duckdb: InProcessDuckDB
 const frontEnd = createSqlFrontEnd()
@@ -52,11 +86,11 @@ beforeAll(async () => {
   bed = await openReadModelBed()
   runner = await bed.startRunner({ lingerMs: 60_000, enough: 100_000 })
   for (const { id, owner, startMillis, end, sql } of queries) {
-    const [created, ...rest] = queryLife(id, { user: owner.user, startMillis, end, sql })
-    if (created?.type !== 'QueryCreated') throw new Error('a life begins otherwise')
+    const [created, planned, ...rest] = queryLife(id, { user: owner.user, startMillis, end, sql })
+    if (created?.type !== 'QueryCreated' || planned?.type !== 'QueryPlanned') throw new Error('a life begins otherwise')
     const { session: made } = created.data
     const posted = { ...created, data: { ...created.data, session: { ...made, ...owner } } }
-    await bed.log.append(id, 0, toLogEvents([posted, ...rest]))
+    await bed.log.append(id, 0, toLogEvents([posted, { ...planned, data: { ...planned.data, ...reading } }, ...rest]))
   }
   const time = new Date(NOW).toISOString()
   const minute = { count: 2, minute: time, remoteAddress: '10.1.1.1' }
@@ -75,7 +109,18 @@ beforeAll(async () => {
       data: { user, ...more, action: 'view', object: `query of ${user}`, ...minute },
     },
   ])
-  await bed.log.append('system', 1, ofOwners)
+  const replays = owners.flatMap(({ user: by, ...more }, i) => {
+    const told = { replayId: `r${i}`, by, verdicts: { SAME: i + 1, DIFFERENT: 2 } }
+    const begun = { mode: 'run', baseline: 'http://a', against: 'http://b', statements: i, asRecorded: false }
+    return [
+      { type: 'ReplayStarted', v: 1, time, data: { replayId: `r${i}`, by, ...more, ...begun, filter: { where: 'x' } } },
+      ...(i === 1 ? [] : [{ type: 'ReplayProgressed', v: 1, time, data: told }]),
+      // Of another's replay nobody tells anything.
+      { type: 'ReplayProgressed', v: 1, time, data: { ...told, by: 'eve', verdicts: {} } },
+      ...(i > 2 ? [{ type: 'ReplayEnded', v: 1, time, data: { ...told, outcome: 'completed' } }] : []),
+    ]
+  })
+  await bed.log.append('system', 1, [...ofOwners, ...replays])
   await runner.barrier(60_000)
 }, 120_000)
 afterAll(async () => {
@@ -147,6 +192,13 @@ async function run(sql: string, asker: Asker, authorize: Authorize, pushed = tru
   const rows = await wireRows(duckdb.connection, analyzed.query, (scan) => texts.get(scan)!)
   return { rows, read, questions: analyzed.query.scans.map(({ question }) => question) }
 }
+
+/** Tables of what somebody did by himself: who logged in, and what may be added up. */
+const persons = {
+  log_ins: ['CAST(NULL AS varchar)', 'attempts'],
+  refusals: ['original_user', 'attempts'],
+  replays: ['original_user', 'statements'],
+} as const
 
 const root: Asker = { user: 'root', groups: [] }
 const sorted = (rows: unknown[][]): string[] => rows.map((row) => JSON.stringify(row)).sort()
@@ -228,6 +280,35 @@ describe('system.history', () => {
   ])('%s', async (sql, most) => {
     const { read } = await same(sql)
     expect(read).toBeLessThanOrEqual(most)
+  })
+
+  it('tells what became of columns that were read', async () => {
+    const sql = `SELECT table_name, column_name, output_name, transformation, effects, masked FROM columns_read WHERE query_id = '${queries[0]!.id}'`
+    const { rows } = await same(sql)
+    expect(rows).toEqual([
+      ['item', 'price', 'total', 'AGGREGATION', ['CONDITIONAL'], true],
+      ['item', 'day', 'total', null, ['CONDITIONAL'], false],
+      ['item', 'id', 'id', 'IDENTITY', [], false],
+      ['nation', 'name', 'name', 'IDENTITY', [], false],
+      ['item', 'day', null, null, ['FILTER', 'SORT'], false],
+      ['item', 'unused', null, null, [], false],
+    ])
+    await same(
+      `SELECT user, count(*) FROM columns_read WHERE table_name = 'item' AND column_name = 'price' GROUP BY user`,
+    )
+  })
+
+  it('tells of each replay how far it is', async () => {
+    const { rows } = await same(
+      `SELECT replay_id, outcome, ended IS NULL, json_extract_scalar(verdicts, '$.SAME'), filter FROM replays WHERE replay_id < 'r5' ORDER BY 1`,
+    )
+    expect(rows).toEqual([
+      ['r0', null, true, '1', '{"where": "x"}'],
+      ['r1', null, true, null, '{"where": "x"}'],
+      ['r2', null, true, '3', '{"where": "x"}'],
+      ['r3', 'completed', false, '4', '{"where": "x"}'],
+      ['r4', 'completed', false, '5', '{"where": "x"}'],
+    ])
   })
 
   it('answers the questions of its page', async () => {
@@ -331,9 +412,7 @@ describe('system.history', () => {
       { requiredKeys: ['user', 'groups'] },
     )
     const idOf: Partial<Record<HistoryTable, string>> = { events: 'stream' }
-    const tables = Object.keys(historyTables).filter(
-      (table) => table !== 'log_ins' && table !== 'refusals',
-    ) as HistoryTable[]
+    const tables = Object.keys(historyTables).filter((table) => !(table in persons)) as HistoryTable[]
     const statements = fc.constantFrom(
       (table: string, id: string) => `SELECT ${id}, count(*) FROM ${table} GROUP BY 1`,
       (table: string, id: string) => `SELECT ${id}, count(*) FROM ${table} WHERE ${id} LIKE '%' OR 1 = 1 GROUP BY 1`,
@@ -353,9 +432,8 @@ describe('system.history', () => {
       { numRuns: 25 },
     )
     await fc.assert(
-      fc.asyncProperty(asker, fc.constantFrom('log_ins', 'refusals'), async (who, table) => {
-        const original = table === 'refusals' ? 'original_user' : 'CAST(NULL AS varchar)'
-        const statement = `SELECT user, ${original}, count(*), sum(attempts) FROM ${table} GROUP BY 1, 2`
+      fc.asyncProperty(asker, fc.constantFrom(...Object.entries(persons)), async (who, [table, [original, sum]]) => {
+        const statement = `SELECT user, ${original}, count(*), sum(${sum}) FROM ${table} GROUP BY 1, 2`
         const all = (await run(statement, root, allowAll)).rows
         const mine = all.filter(
           ([user, by]) =>

@@ -1,0 +1,77 @@
+import type { KnownQuery } from '../../coordinator/query/state.ts'
+import { storableJson, storableText } from '../../events/storable-text.ts'
+import type { RowOf } from '../table.ts'
+import { tableAccessRows } from './rows.ts'
+import type { columnsReadTable } from './tables.ts'
+
+type ColumnsReadRow = RowOf<(typeof columnsReadTable)['columns']>
+type Made = Pick<ColumnsReadRow, 'output_name' | 'direct' | 'indirect' | 'masked'>
+
+interface Source {
+  readonly source: string
+  readonly direct?: string | undefined
+  readonly indirect: readonly string[]
+  readonly masked?: boolean | undefined
+}
+
+/** A plan names so many sources at most, each a row. */
+const MOST_ROWS = 10_000
+
+/** What a query's plan says of the columns that it reads: a row for each that one of them goes into, and one where it decides about rows. */
+export function columnsReadRows(query: KnownQuery): ColumnsReadRow[] {
+  const { planned } = query
+  if (!planned) return []
+  const read = readColumns(query)
+  const rows: ColumnsReadRow[] = []
+  const told = new Set<string>()
+  const add = (source: string, made: Made): void => {
+    const column = read.get(source)
+    if (!column || rows.length >= MOST_ROWS) return
+    told.add(source)
+    rows.push({ query_id: query.queryId, ordinal: rows.length, ...column, ...made })
+  }
+  for (const { name, sources } of outputsOf(planned))
+    for (const one of sources) add(one.source, { ...madeOf(one), output_name: storableText(name) })
+  for (const one of planned.lineage?.rows ?? []) add(one.source, { ...madeOf(one), output_name: null })
+  for (const source of read.keys())
+    if (!told.has(source)) add(source, { output_name: null, direct: null, indirect: '[]', masked: false })
+  return rows
+}
+
+type Planned = NonNullable<KnownQuery['planned']>
+
+/** Of a column of which the lineage says nothing else its sources are as they are, where there is a lineage. */
+function outputsOf({ columns, lineage }: Planned): { readonly name: string; readonly sources: readonly Source[] }[] {
+  const special = new Set(lineage?.columns.map(({ position }) => position))
+  return [
+    ...(lineage?.columns ?? []),
+    ...columns.flatMap(({ name, lineage: sources }, position) =>
+      special.has(position)
+        ? []
+        : [
+            {
+              name,
+              sources: sources.map((source) => ({ source, indirect: [], ...(lineage && { direct: 'IDENTITY' }) })),
+            },
+          ],
+    ),
+  ]
+}
+
+function madeOf({ direct, indirect, masked }: Source): Omit<Made, 'output_name'> {
+  return { direct: direct ?? null, indirect: storableJson(indirect), masked: masked ?? false }
+}
+
+/** Columns that are read by the text that the lineage has of them: parts of a name may have dots of their own. */
+function readColumns(query: KnownQuery): ReadonlyMap<string, Pick<ColumnsReadRow, 'table_ordinal' | 'column_name'>> {
+  const found = new Map<string, Pick<ColumnsReadRow, 'table_ordinal' | 'column_name'>>()
+  for (const { ordinal, mode, catalog_name, schema_name, table_name, columns } of tableAccessRows(query)) {
+    if (mode !== 'READ') continue
+    for (const column of JSON.parse(columns) as string[])
+      found.set([catalog_name, schema_name, table_name, column].join('.'), {
+        table_ordinal: ordinal,
+        column_name: column,
+      })
+  }
+  return found
+}
