@@ -47,17 +47,17 @@ export const administratorsActs: TablePanel = {
   kind: 'table',
   title: 'What administrators did',
   description:
-    'Files that say who may do what, taken and refused; certificates and keys of tokens; queries killed and forgotten; epochs that workers forgot; read models made anew; starts and ends of coordinators. Before and after are digests of files, fingerprints of certificates, or how many keys, rules and events.',
+    'Files that say who may do what, taken and refused; certificates and keys of tokens; queries killed and forgotten; workers told to end; epochs that workers forgot; read models made anew; starts and ends of coordinators. Before and after are digests of files, fingerprints of certificates, or how many keys, rules and events.',
   sql: `select at, kind, user_name as by, remote_address, action, coalesce(query_id, details->>'stream', object) as what,
   case jsonb_typeof(details->'before') when 'array' then jsonb_array_length(details->'before')::text
     else left(details->>'before', 12) end as before,
-  coalesce(left(details->>'digest', 12), left(details->>'fingerprint', 12), left(details->>'inForce', 12), details->>'events',
+  coalesce(left(details->>'digest', 12), left(details->>'fingerprint', 12), left(details->>'inForce', 12), details->>'events', details->>'after',
     jsonb_array_length(details->'keys')::text) as after,
   details->>'entriesBefore' as rules_before, details->>'entries' as rules_after,
   coalesce(details->>'reason', details->>'occasion', details->>'how') as how, query_id
 from m.audit_log where $__timeFilter(at)
   and kind in ('FileTaken', 'FileRefused', 'CertificateTaken', 'TokenKeysTaken', 'QueryKilled', 'DataForgotten',
-    'ProjectionRebuilt', 'ConfigurationLoaded', 'EpochStarted', 'EpochEnded', 'EpochsForgotten')
+    'ProjectionRebuilt', 'ConfigurationLoaded', 'EpochStarted', 'EpochEnded', 'EpochsForgotten', 'NodeDrainAsked')
 order by at desc limit ${ROWS}`,
   leadsTo: ['query'],
 }

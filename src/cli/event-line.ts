@@ -60,6 +60,8 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
     `${fingerprint.slice(0, 12)}${before === undefined || before === fingerprint ? '' : ` instead of ${before.slice(0, 12)}`} of ${names}, until ${validUntil}, ${occasion}`,
   TokenKeysTaken: ({ address, keys, before = [], occasion }) =>
     `${address}: ${counted(keys.filter(({ fingerprint }) => !before.includes(fingerprint)).length, 'new key')} of ${keys.length}, ${occasion}`,
+  NodeDrainAsked: ({ nodeId, url, by, originalUser, remoteAddress }) =>
+    `${nodeId} ${url}${byWhom({ user: by, originalUser, remoteAddress })}`,
   EpochsForgotten: ({ nodeId, host, by, epochs }) => `${nodeId} on ${host}, ${counted(epochs.length, 'log')} by ${by}`,
   DataForgotten: ({ stream, sequences, by, originalUser, remoteAddress }) =>
     `${stream}, ${counted(sequences.length, 'event')}${byWhom({ user: by, originalUser, remoteAddress })}`,

@@ -97,7 +97,7 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
   if (outcome !== 'asked') {
     process.stdout.write(banner(program, config, outcome.running, user))
     // Only root can start another.
-    lost = (await Promise.race([stopAsked, launcherLost])) === 'lost'
+    lost = (await Promise.race([stopAsked, supervisor.retired, launcherLost])) === 'lost'
     if (lost) tell('The process that starts engines is gone: ending, to be started again')
   }
   await supervisor.stop()

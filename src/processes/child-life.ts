@@ -47,6 +47,8 @@ export interface ChildLife {
   ready(): void
   /** Tells that this process writes the event log now, under this name. */
   claimed(writer: string): void
+  /** Ends the process as SIGTERM does, for good: it is not started again. */
+  retire(): void
   /** Ends the process: with an ExitError's code and line, else as a bug. Tells why before. */
   fail(error: unknown): void
 }
@@ -142,6 +144,10 @@ export function runChild(program: ChildProgram): void {
       database: () => (config.databaseUrl === undefined ? database : Promise.resolve(config.databaseUrl)),
       ready: () => tell({ type: 'ready' }),
       claimed: (writer) => tell({ type: 'writer', writer }),
+      retire() {
+        tell({ type: 'retired' })
+        drain()
+      },
       fail,
     })
   })

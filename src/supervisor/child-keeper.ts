@@ -51,6 +51,8 @@ export interface KeeperHost {
     /** The child is gone: resolves when its engines are, too. */
     end(): Promise<void>
   }
+  /** The child ended because it was asked to, and is not started again. */
+  retired(): void
   /** A child began, ended or became the writer. */
   changed(): void
   restarted(process: string, reason: RestartCount['reason']): void
@@ -97,6 +99,7 @@ export class ChildKeeper {
   #run: Promise<void> | undefined
   #stopped: Promise<void> | undefined
   #wasReady = false
+  #retired = false
   #deadWriter: string | undefined
   /** What it served by TLS last: its successor goes on with it while the files are of no use. */
   #served: ServedIdentity | undefined
@@ -129,6 +132,11 @@ export class ChildKeeper {
   /** The name under which the child, or its predecessor that is known to be dead, wrote the log. */
   get writer(): string | undefined {
     return this.#writer ?? this.#deadWriter
+  }
+
+  /** It ended because it was asked to. */
+  get retired(): boolean {
+    return this.#retired
   }
 
   start(): void {
@@ -167,6 +175,10 @@ export class ChildKeeper {
     for (let tries = 1; !this.#stopping.signal.aborted; tries++) {
       const { code, reason, line, readyForMs } = await this.#life().catch(notStarted)
       if (this.#stopping.signal.aborted) return
+      if (this.#retired) {
+        this.#host.tell(`${this.#spec.name} has ended, as it was asked to`)
+        return this.#host.retired()
+      }
       const said = line ?? `${this.#spec.name} ended ${describe(code, reason)}`
       if (!this.#wasReady) {
         const final = code === EXIT_CONFIGURATION || code === EXIT_DEPENDENCY || tries === FIRST_TRIES
@@ -212,6 +224,9 @@ export class ChildKeeper {
           return
         case 'file':
           this.#files = { ...this.#files, [message.file]: message.text }
+          return
+        case 'retired':
+          this.#retired = true
           return
         case 'engine':
           return this.#host.engines?.ask(message.ask, (told) => this.#send({ type: 'engine', told }))

@@ -53,9 +53,15 @@ export class Supervisor {
   #postgresStart: Promise<void> | undefined
   #postgresKept: Promise<void> | undefined
   #stopped: Promise<void> | undefined
+  /** Resolves when all children ended because they were asked to. */
+  readonly retired: Promise<void>
+  readonly #resolveRetired: () => void
 
   constructor(options: SupervisorOptions) {
     this.#options = options
+    let resolveRetired = (): void => {}
+    this.retired = new Promise((resolve) => (resolveRetired = resolve))
+    this.#resolveRetired = resolveRetired
   }
 
   /**
@@ -128,6 +134,9 @@ export class Supervisor {
       restarts: () => [...this.#restarts.values()],
       database: () => this.#postgres?.connectionString,
       changed: () => this.#remember(),
+      retired: () => {
+        if (this.#keepers.every(({ retired }) => retired)) this.#resolveRetired()
+      },
       restarted: (process, reason) => this.#countRestart(process, reason),
       tell: this.#options.tell,
     }

@@ -17,6 +17,7 @@ type LogEvent =
   | 'epoch.followed'
   | 'worker.joined'
   | 'worker.lost'
+  | 'worker.leaves'
   | 'engine.killed'
   | 'recovery'
   | 'recovery.given_up'

@@ -139,6 +139,7 @@ const rights: Readonly<Record<string, Right>> = {
   'GET /v1/resourceGroupState/{group}': 'system',
   'GET /v1/node': 'system',
   'GET /v1/node/failed': 'system',
+  'PUT /v1/node/{nodeId}/state': 'administrators',
   'PUT /v1/announcement': 'cluster',
   'DELETE /v1/announcement/{nodeId}': 'cluster',
   'GET /v1/task': 'cluster',
@@ -365,6 +366,7 @@ async function resourceOf({ operation, caller, resource }: Asked, method: string
 const BODIES: Readonly<Record<string, string>> = {
   'POST /v1/statement': 'SELECT 1',
   'PUT /v1/announcement': '{}',
+  'PUT /v1/node/{nodeId}/state': '{"state":"SHUTTING_DOWN","by":"somebody"}',
   'POST /v1/system/rebuilt': '{}',
   'POST /v1/replay': JSON.stringify({
     mode: 'run',

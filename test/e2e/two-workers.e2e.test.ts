@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { internalBearer, loadClusterSecret } from '../../src/security/cluster-secret.ts'
+import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
 import { run } from '../support/statement-client.ts'
 
 let folder: ReturnType<typeof temporaryFolder>
@@ -35,3 +36,55 @@ it('statements go to both of two workers, one after the other and at once', { ti
   expect(counts.reduce((sum, each) => sum + each, 0)).toBe(12)
   expect(Math.min(...counts)).toBeGreaterThanOrEqual(3)
 })
+
+interface NodeJson {
+  readonly nodeId: string
+  readonly state: string
+}
+const nodesNow = async (): Promise<readonly NodeJson[]> =>
+  (await (await fetch(`${url}/v1/node`)).json()) as readonly NodeJson[]
+
+it(
+  'one that is drained ends what it has, gets nothing new, and is not started again',
+  { timeout: 240_000 },
+  async () => {
+    const [first, second] = await nodesNow()
+    const before = processesOf(folder.path).children.length
+    const put = async (nodeId: string, body: unknown, headers: Readonly<Record<string, string>> = {}) =>
+      (await fetch(`${url}/v1/node/${nodeId}/state`, { method: 'PUT', headers, body: JSON.stringify(body) })).status
+    const key = { authorization: `Bearer ${internalBearer(loadClusterSecret(folder.path, undefined))}` }
+    // Nobody is known here, so nobody may.
+    expect(await put(first!.nodeId, 'SHUTTING_DOWN', { 'x-trino-user': 'admin' })).toBe(401)
+    expect(await put('worker-of-nobody', { state: 'SHUTTING_DOWN', by: 'ana' }, key)).toBe(404)
+    expect(await put(first!.nodeId, { state: 'ACTIVE', by: 'ana' }, key)).toBe(400)
+    expect((await nodesNow()).map(({ state }) => state)).toEqual(['active', 'active'])
+    // Some of it runs on either: all of it ends as if nothing was.
+    const count = 'SELECT count(*) FROM tpch.tiny.lineitem a, tpch.tiny.nation b WHERE a.orderkey > b.nationkey'
+    const [expected] = await rows(count)
+    const running = Array.from({ length: 6 }, () => rows(count))
+    const drained = spawnQuipu(['drain', '--node', first!.nodeId, '--by', 'ana', '--data-dir', folder.path])
+    expect(await drained.exit).toMatchObject({ code: 0, stdout: expect.stringContaining('takes no new tasks') })
+    const answers = await Promise.all(running)
+    expect(answers.map(([row]) => row)).toEqual(answers.map(() => expected))
+    expect(await put(first!.nodeId, { state: 'SHUTTING_DOWN', by: 'ana' }, key)).toBe(200)
+    await rows('SELECT count(*) FROM tpch.tiny.orders')
+    const after = await rows(
+      `SELECT DISTINCT t.node_id FROM system.runtime.tasks t JOIN system.runtime.queries q ON t.query_id = q.query_id
+     WHERE q.query = 'SELECT count(*) FROM tpch.tiny.orders' AND t.stage_id LIKE '%.1'
+       AND q.created = (SELECT max(created) FROM system.runtime.queries WHERE query = 'SELECT count(*) FROM tpch.tiny.orders')`,
+    )
+    expect(after).toEqual([[second!.nodeId]])
+    const told = await fetch(`${url}/v1/events?after=beginning&type=NodeDrainAsked`)
+    const reader = told.body!.getReader()
+    let text = ''
+    while (!text.includes('"by":"ana"')) text += new TextDecoder().decode((await reader.read()).value)
+    await reader.cancel()
+    expect(text.split('NodeDrainAsked')).toHaveLength(2)
+    expect(text).toContain('"before":"active","after":"shutting_down"')
+    // Nobody needs small results of a worker; the supervisor leaves it so.
+    await waitUntil('it has gone', async () => (await nodesNow()).every(({ nodeId }) => nodeId !== first!.nodeId))
+    await waitUntil('its process has ended', () => quipu.stderr().includes('has ended, as it was asked to'))
+    expect(processesOf(folder.path).children).toHaveLength(before - 1)
+    expect(await rows('SELECT count(*) FROM tpch.tiny.orders')).toEqual([[15_000]])
+  },
+)

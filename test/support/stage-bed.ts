@@ -70,6 +70,7 @@ export async function createStageBed({ holdMs }: { readonly holdMs?: number } = 
     getTask: async () => undefined,
     deleteTask: async (url, taskId) => void asked.push(`DELETE ${short(taskId)} at ${url}`),
     deleteTasks: unexpected,
+    shutDown: unexpected,
     fetchPage: async () => undefined,
     acknowledge: unexpected,
     taskNews: unexpected,

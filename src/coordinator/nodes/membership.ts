@@ -2,7 +2,7 @@ import type { EventAppender } from '../../events/event-log.ts'
 import type { Announcement } from '../../execution/api/task.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { Service } from '../../shared/service.ts'
-import type { WorkerDirectory, WorkerNode } from '../scheduler/workers.ts'
+import type { ActiveWorker, WorkerDirectory, WorkerNode } from '../scheduler/workers.ts'
 import { countAt } from './decay-counter.ts'
 import type { NodeEvent } from './events.ts'
 import { createNodeJournal, type NewNodeEvent } from './node-journal.ts'
@@ -30,6 +30,8 @@ export interface NodeSnapshot extends WorkerNode {
   readonly memoryBytes: number
   readonly epochSeen: number
   readonly state: NodeStateName
+  /** It takes no new tasks. */
+  readonly leaving?: true
   /** Milliseconds the process has run, as far as is known here. */
   readonly ageMillis: number
   /** Milliseconds since it was heard of. */
@@ -60,6 +62,8 @@ export interface Membership extends WorkerDirectory, Service {
   announce(announcement: Announcement): void
   /** The worker stops: it will not answer any more, and that is no failure. */
   leave(nodeId: NodeId): void
+  /** The worker said that it takes no new tasks. */
+  leaving(nodeId: NodeId): void
   /** How a request to a worker ended. */
   outcome(url: string, error: Error | undefined): void
   /** Nodes that were there before this coordinator: until they announce themselves they are suspect. */
@@ -166,6 +170,12 @@ export function createMembership(options: MembershipOptions): Membership {
       const node = nodes.get(nodeId)
       if (node) forget(node)
     },
+    leaving(nodeId) {
+      const node = nodes.get(nodeId)
+      if (!node) return
+      nodes.set(nodeId, { ...node, announcement: { ...node.announcement, state: 'shutting_down' } })
+      changed()
+    },
     outcome(url, error) {
       const node = [...nodes.values()].find((one) => one.announcement.url === url)
       if (!node) return
@@ -217,8 +227,20 @@ function nodeOf({ state, ...node }: RememberedNode, limits: HealthLimits, now: n
   }
 }
 
-function workerOf({ announcement: { nodeId, url, cores, memoryBytes, freeEngines } }: Node) {
-  return { nodeId, url, cores, memoryBytes, ...(freeEngines === undefined ? {} : { freeEngines }) }
+function workerOf({ announcement }: Node): ActiveWorker {
+  const { nodeId, url, cores, memoryBytes, freeEngines } = announcement
+  return {
+    nodeId,
+    url,
+    cores,
+    memoryBytes,
+    ...(freeEngines === undefined ? {} : { freeEngines }),
+    ...leavingOf(announcement),
+  }
+}
+
+function leavingOf({ state }: Announcement): Pick<ActiveWorker, 'leaving'> {
+  return state === undefined ? {} : { leaving: true }
 }
 
 function snapshot(node: Node, now: number): NodeSnapshot {
@@ -232,6 +254,7 @@ function snapshot(node: Node, now: number): NodeSnapshot {
     memoryBytes,
     epochSeen,
     state,
+    ...leavingOf(announcement),
     ageMillis: Math.max(0, now - bornAt),
     silentMillis: Math.max(0, now - health.heardAt),
     recentRequests: countAt(health.requests, now),

@@ -105,7 +105,7 @@ export class Placement {
   }
 
   #choose(avoid: string | undefined): WorkerNode | undefined {
-    const active = this.#options.workers.active()
+    const active = this.#options.workers.active().filter(({ leaving }) => leaving !== true)
     const others = active.filter(({ nodeId }) => nodeId !== avoid)
     this.#forgetGone(active)
     return leastLoaded(

@@ -52,6 +52,8 @@ export interface WorkerClient {
   acknowledge(nodeUrl: string, taskId: TaskId, before: number): Promise<void>
   /** Long-polls all tasks of a worker that changed since a version. */
   taskNews(nodeUrl: string, since: string | undefined, signal: AbortSignal): Promise<HeardTasks>
+  /** The worker takes no new tasks, and goes when nobody needs those that it has. */
+  shutDown(nodeUrl: string): Promise<void>
   /** Any request of the task resource; any answer of it. */
   forward(nodeUrl: string, request: ForwardedRequest): Promise<WorkerAnswer>
   close(): void
@@ -133,6 +135,11 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
         }),
       )
       if (answer.status !== 404) expectOk(answer, `DELETE task ${taskId}`)
+    },
+
+    async shutDown(nodeUrl) {
+      const asked = { nodeUrl, method: 'PUT', path: '/v1/info/state', body: '"SHUTTING_DOWN"', maxBytes: STATUS_BYTES }
+      expectOk(await requests.send(asked), 'PUT /v1/info/state')
     },
 
     async deleteTasks(nodeUrl, taskIds) {

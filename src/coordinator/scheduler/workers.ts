@@ -22,4 +22,6 @@ export interface ActiveWorker extends WorkerNode {
   readonly memoryBytes?: number
   /** Engines that wait for work. */
   readonly freeEngines?: number
+  /** It takes no new tasks. */
+  readonly leaving?: true
 }

@@ -168,6 +168,19 @@ export const systemEventSchemas = {
       occasion: z.enum(['start', 'reload']).describe('`start`: known when the epoch began, or the first'),
     })
     .describe('A server publishes these keys of tokens now, which are asked for when tokens come'),
+  NodeDrainAsked: z
+    .object({
+      nodeId: nodeIdSchema,
+      url: z.string(),
+      before: z.enum(['active', 'suspect', 'failed']).describe('State of the worker then'),
+      after: z.literal('shutting_down'),
+      by: z.string(),
+      originalUser: z.string().optional().describe('Who logged in, where he acts as `by`'),
+      remoteAddress: z.string().optional(),
+    })
+    .describe(
+      'Somebody told a worker to take no new tasks and to end after those that it has; its NodeLeft tells that it did',
+    ),
   EpochsForgotten: z
     .object({
       nodeId: nodeIdSchema,
@@ -243,6 +256,7 @@ export const systemEventVersions: Readonly<Record<SystemEventType, number>> = {
   FileRefused: 1,
   CertificateTaken: 1,
   TokenKeysTaken: 1,
+  NodeDrainAsked: 1,
   EpochsForgotten: 1,
   DataForgotten: 2,
   ReplayStarted: 1,

@@ -331,6 +331,8 @@ export const announcementSchema = z.object({
   uptimeMillis: z.number().optional(),
   /** Engines that wait for work. */
   freeEngines: z.number().optional(),
+  /** It takes no new tasks, and goes when nobody needs those that it has. */
+  state: z.literal('shutting_down').optional(),
   /** Told until an answer has `internalHeaders.recorded` with its id. */
   forgottenEpochs: forgottenEpochsSchema.optional(),
 })

@@ -19,30 +19,42 @@ export interface AnnouncerOptions {
   readonly onEvent?: (event: WorkerEvent) => void
 }
 
+export interface Announcer extends Service {
+  /** Stops, and tells the coordinators that this worker does not come again. What they answer, or that nobody does, is their matter. */
+  leave(): Promise<void>
+}
+
 /** `PUT /v1/announcement` to every coordinator, each second: by it they know this worker, and that it lives. */
-export function createAnnouncer(options: AnnouncerOptions): Service {
+export function createAnnouncer(options: AnnouncerOptions): Announcer {
   const everyMs = options.everyMs ?? 1000
   const http = createHttpClient(options.trust, { keepAlive: true })
   let timer: NodeJS.Timeout | undefined
   let stopped: Promise<void> | undefined
+  const underWay = new Set<Promise<void>>()
 
   function announce(): void {
     const announcement = options.announcement()
     const body = JSON.stringify(announcement)
     for (const url of options.coordinators) {
-      put(url, body, announcement.epochSeen).then(
+      const put = send(url, '/v1/announcement', { method: 'PUT', epochSeen: announcement.epochSeen, body }).then(
         () => options.onEvent?.({ type: 'announced', url }),
         (error: unknown) => options.onEvent?.({ type: 'announcementFailed', url, error }),
       )
+      underWay.add(put)
+      void put.finally(() => underWay.delete(put))
     }
   }
 
-  function put(base: string, body: string, epochSeen: number): Promise<void> {
+  function send(
+    base: string,
+    path: string,
+    { method, epochSeen, body = '' }: { readonly method: string; readonly epochSeen: number; readonly body?: string },
+  ): Promise<void> {
     return new Promise((resolve, reject) => {
       const request = http.request(
         {
-          ...requestOptionsOf(base, '/v1/announcement'),
-          method: 'PUT',
+          ...requestOptionsOf(base, path),
+          method,
           // An answer that comes after the next announcement says nothing any more.
           timeout: everyMs,
           headers: {
@@ -81,6 +93,17 @@ export function createAnnouncer(options: AnnouncerOptions): Service {
         http.close()
       })()
       return stopped
+    },
+    async leave() {
+      clearInterval(timer)
+      // One that came after it would make this worker known again.
+      await Promise.all(underWay)
+      const { nodeId, epochSeen } = options.announcement()
+      const path = `/v1/announcement/${encodeURIComponent(nodeId)}`
+      await Promise.all(
+        options.coordinators.map((url) => send(url, path, { method: 'DELETE', epochSeen }).catch(() => {})),
+      )
+      await this.stop()
     },
   }
 }

@@ -31,6 +31,7 @@ import { createGroupRoutes } from '../../protocol/groups/group-routes.ts'
 import { createInfoRoutes } from '../../protocol/info/info-routes.ts'
 import { openApiDocument } from '../../protocol/info/open-api.ts'
 import { createLogInRoutes } from '../../protocol/log-in/log-in-routes.ts'
+import { createDrainRoutes } from '../../protocol/node/drain-routes.ts'
 import { createNodeRoutes } from '../../protocol/node/node-routes.ts'
 import { boundReads } from '../../protocol/query/bound-reads.ts'
 import type { LiveQueries } from '../../protocol/query/live-queries.ts'
@@ -102,6 +103,8 @@ export interface WriterDuties {
   /** Takes a forgotten query out of memory, and its tasks with their pages off their workers. */
   readonly remove: (queryId: QueryId, tasks: readonly TaskRecord[]) => void
   readonly tasks: TaskResource
+  /** Tells a worker to end after what it has to do. */
+  readonly shutDown: (workerUrl: string) => Promise<void>
   readonly deadLetters: () => number
   readonly openQueries: () => number
 }
@@ -137,6 +140,7 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
   const { logIns } = parts.access
   if (logIns) app.use(createLogInRoutes({ ...logIns, onError: base.onError }))
   app.use(nodeRoutes(parts, asking))
+  if (role.writing) app.use(drainRoutes(parts, role.writing, asking))
   if (role.writing) app.use(groupRoutes(parts, role.writing, asking))
   if (role.writing) app.use(auditRoutes(parts, role.writing, asking))
   if (role.writing) app.use(replayRoutes(parts, role.writing, asking))
@@ -198,6 +202,17 @@ function nodeRoutes({ base, role }: CoordinatorAppParts, { isInternal, identify,
     authorize,
     epoch: () => role.place().epoch,
     recordForgotten: journal && (async (told) => void (await journal.record('EpochsForgotten', told))),
+    onError: base.onError,
+  })
+}
+
+function drainRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, asking: Asking): Router {
+  const { journal, shutDown } = duties
+  return createDrainRoutes({
+    ...asking,
+    membership: role.workers,
+    record: async (asked) => void (await journal.record('NodeDrainAsked', asked)),
+    shutDown,
     onError: base.onError,
   })
 }

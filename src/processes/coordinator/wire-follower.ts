@@ -121,7 +121,8 @@ function activeOf(workers: Membership): readonly Announcement[] {
   return workers
     .nodes()
     .filter((node) => node.state === 'active')
-    .map(({ nodeId, url, version, cores, memoryBytes, epochSeen, ageMillis }) => ({
+    .map(({ nodeId, url, version, cores, memoryBytes, epochSeen, ageMillis, leaving }) => ({
+      ...(leaving && { state: 'shutting_down' as const }),
       nodeId,
       url,
       version,

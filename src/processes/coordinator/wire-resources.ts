@@ -97,6 +97,7 @@ function writerRole(parts: ResourcesParts): CoordinatorRole {
         )
         registry.remove(queryId)
       },
+      shutDown: client.shutDown,
       tasks: tasksOf(parts, client.forward, auditing.refusals),
       deadLetters: () => projection.deadLetters,
       openQueries: () => registry.open,

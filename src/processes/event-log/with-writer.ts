@@ -14,7 +14,7 @@ import { version } from '../../shared/version.ts'
 
 export interface WriterWork<T> {
   /** Asks the coordinator that writes the log. */
-  readonly ask: (post: (path: string, body: unknown) => Promise<ServerAnswer>) => Promise<T>
+  readonly ask: (send: (path: string, body: unknown, method?: 'PUT') => Promise<ServerAnswer>) => Promise<T>
   /** Where none runs: this process writes the log for a moment. */
   readonly write: (journal: SystemJournal) => Promise<T>
 }
@@ -48,9 +48,9 @@ export async function withWriter<T>(
     )
   if (last?.answers === 'writes') {
     const bearer = internalBearer(loadClusterSecret(config.dataDir, config.sharedSecret))
-    return work.ask((path, body) =>
+    return work.ask((path, body, method) =>
       askServer(http, last.address, path, {
-        method: 'POST',
+        method: method ?? 'POST',
         headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
         body: JSON.stringify(body),
         signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),

@@ -18,6 +18,7 @@ import { collectWorker, onWorkerEvent } from '../../execution/worker/worker-tele
 import { watchersBy } from '../../protocol/access/authenticate.ts'
 import { browserPolicyOf } from '../../protocol/edge/browser-policy.ts'
 import { createTaskRoutes } from '../../protocol/task/task-routes.ts'
+import { createWorkerState } from '../../protocol/task/worker-state.ts'
 import { deriveKey, internalBearer, loadClusterSecret } from '../../security/cluster-secret.ts'
 import { isLoopback } from '../../shared/loopback.ts'
 import { createRowDigester } from '../../shared/row-digest.ts'
@@ -43,6 +44,8 @@ export interface WiredWorker {
 }
 
 const DRAIN_LOOK_MS = 50
+/** A coordinator has heard by then that it takes no more. */
+const LEAVE_LOOK_MS = 1_000
 
 /**
  * Puts a worker together.
@@ -82,6 +85,10 @@ export async function wireWorker(
     onEvent,
   })
   await Promise.all([engines.start(), tasks.start()])
+  const leaving = createLeaving(tasks, () => {
+    logger.info('worker.leaves', {}, 'Nobody needs its tasks any more: it ends, as it was asked to')
+    life.retire()
+  })
   let forgotten = readForgottenEpochs(dataDir)
   const announcer = createAnnouncer({
     coordinators: config.coordinators,
@@ -89,7 +96,14 @@ export async function wireWorker(
     trust: createServerTrust(config, life.identity.last?.cert),
     onEvent,
     everyMs: timeouts.workerBeatMs,
-    announcement: announcementOf({ nodeId, url, tasks, engines, forgotten: () => forgotten[0] }),
+    announcement: announcementOf({
+      nodeId,
+      url,
+      tasks,
+      engines,
+      forgotten: () => forgotten[0],
+      leaving: () => leaving.asked(),
+    }),
     onRecorded(id) {
       if (forgotten[0]?.id !== id) return
       dropForgottenEpochs(dataDir, id)
@@ -119,6 +133,14 @@ export async function wireWorker(
         maxBodyBytes: limits.taskBodyBytes,
         onError,
       }),
+      state: createWorkerState({
+        tasks,
+        bearer,
+        openReads: false,
+        nodeId,
+        isLeaving: leaving.asked,
+        leave: leaving.ask,
+      }),
       info: () => ({
         nodeVersion: { version },
         environment: config.environment,
@@ -134,7 +156,7 @@ export async function wireWorker(
     }),
     async drain() {
       tasks.drain()
-      await announcer.stop()
+      await (leaving.asked() ? announcer.leave() : announcer.stop())
       const until = performance.now() + timeouts.drainMs
       while (tasks.usage().running > 0 && performance.now() < until) await sleep(DRAIN_LOOK_MS)
     },
@@ -171,6 +193,22 @@ function wireEngines(
   return { catalogs, engines, engineUse }
 }
 
+/** It was asked to end: no new tasks come, and those that it has stay for who needs them, with their pages. */
+function createLeaving(tasks: Pick<TaskManager, 'drain' | 'usage'>, leave: () => void) {
+  let timer: NodeJS.Timeout | undefined
+  return {
+    asked: () => timer !== undefined,
+    ask() {
+      tasks.drain()
+      timer ??= setInterval(() => {
+        if (tasks.usage().tasks > 0) return
+        clearInterval(timer)
+        leave()
+      }, LEAVE_LOOK_MS)
+    },
+  }
+}
+
 type Announced = Parameters<typeof createAnnouncer>[0]['announcement']
 
 interface AnnouncedWorker {
@@ -180,9 +218,10 @@ interface AnnouncedWorker {
   readonly engines: Pick<EnginePool, 'children'>
   /** What is not in the log yet. */
   readonly forgotten: () => ForgottenEpochs | undefined
+  readonly leaving: () => boolean
 }
 
-function announcementOf({ nodeId, url, tasks, engines, forgotten }: AnnouncedWorker): Announced {
+function announcementOf({ nodeId, url, tasks, engines, forgotten, leaving }: AnnouncedWorker): Announced {
   const memoryBytes = Math.min(process.constrainedMemory() || Infinity, totalmem())
   const told = (): Pick<Announcement, 'forgottenEpochs'> => {
     const forgottenEpochs = forgotten()
@@ -190,6 +229,7 @@ function announcementOf({ nodeId, url, tasks, engines, forgotten }: AnnouncedWor
   }
   return () => ({
     ...told(),
+    ...(leaving() && { state: 'shutting_down' as const }),
     nodeId,
     url,
     version,

@@ -12,6 +12,8 @@ import type { SpanSink } from '../../telemetry/span.ts'
 export interface WorkerListenerParts {
   readonly policy: BrowserPolicy
   readonly tasks: TaskResource
+  /** `/v1/info/state`. */
+  readonly state: (request: IncomingMessage, response: ServerResponse) => Promise<void>
   /** The answer of `/v1/info`. */
   readonly info: () => Readonly<Record<string, unknown>>
   readonly meters: () => Meters
@@ -21,10 +23,11 @@ export interface WorkerListenerParts {
   readonly onError: (error: unknown) => void
 }
 
-/** What a worker answers: tasks, `/v1/info`, `/metrics`. */
+/** What a worker answers: tasks, `/v1/info` and its state, `/metrics`. */
 export function createWorkerListener({
   policy,
   tasks,
+  state,
   info,
   meters,
   mayWatch,
@@ -33,6 +36,8 @@ export function createWorkerListener({
 }: WorkerListenerParts): RequestListener {
   function answer(request: IncomingMessage, response: ServerResponse, path: string): void {
     if (tasks(request, response)) return
+    if (path === '/v1/info/state' && ['GET', 'HEAD', 'PUT'].includes(request.method ?? ''))
+      return void state(request, response).catch((error: unknown) => answerError(request, response, error, onError))
     if (request.method !== 'GET' && request.method !== 'HEAD') throw new HttpProblem(404, 'Not found')
     switch (path) {
       case '/metrics':

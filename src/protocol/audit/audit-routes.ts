@@ -1,21 +1,15 @@
-import type { IncomingMessage } from 'node:http'
 import type { Request, Router } from 'express'
 import { z } from 'zod'
 import type { Administrator, ForgetOutcome } from '../../coordinator/system/forget-query.ts'
-import type { Authorize, Identity } from '../../security/authorization.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
-import { callerOf } from '../access/caller.ts'
+import { administratorOf, type AdministratorDeps } from '../access/administrator.ts'
 import { remoteAddressOf } from '../edge/client-connection.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readJson } from '../edge/request-body.ts'
 import { keyNeeded } from '../task/internal-request.ts'
 import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
 
-export interface AuditRoutesDeps {
-  /** Does the request carry the cluster's secret? */
-  readonly isInternal: (request: IncomingMessage) => boolean
-  readonly identify: (request: IncomingMessage) => Identity
-  readonly authorize: Authorize
+export interface AuditRoutesDeps extends AdministratorDeps {
   /** Resolves when the read models have forgotten it too. @throws HttpProblem 409 where the log cannot forget */
   readonly forget: (queryId: QueryId, who: Administrator) => Promise<ForgetOutcome>
   readonly rebuilt: (rebuilt: RebuiltReport) => Promise<void>
@@ -46,27 +40,9 @@ export function createAuditRoutes(deps: AuditRoutesDeps): Router {
     return parsed.data
   }
 
-  /** A user is who he is; whoever has the key says for whom he asks. */
-  async function administratorOf(request: Request): Promise<Administrator> {
-    if (callerOf(request).kind !== 'principal') {
-      if (!deps.isInternal(request)) throw keyNeeded()
-      const remoteAddress = remoteAddressOf(request)
-      return { by: (await bodyOf(request, forgetBody)).by, ...(remoteAddress !== undefined && { remoteAddress }) }
-    }
-    const identity = deps.identify(request)
-    if (!deps.authorize(identity, { action: 'writeSystem' }))
-      throw new HttpProblem(403, 'Access Denied: Cannot write system information')
-    const { user: by, originalUser, remoteAddress } = identity
-    return {
-      by,
-      ...(originalUser !== undefined && { originalUser }),
-      ...(remoteAddress !== undefined && { remoteAddress }),
-    }
-  }
-
   resource(router, '/v1/query/:queryId/forget', {
     async POST(request, response) {
-      const who = await administratorOf(request)
+      const who = await administratorOf(request, deps, async () => (await bodyOf(request, forgetBody)).by)
       const { queryId } = request.params
       const known = typeof queryId === 'string' && isQueryId(queryId)
       const outcome = known ? await deps.forget(queryId, who) : ({ kind: 'unknown' } as const)

@@ -409,6 +409,38 @@ const paths = {
       responses: { 200: json('Nodes', listOf('NodeInfo'), 'application/javascript') },
     },
   },
+  '/v1/node/{nodeId}/state': {
+    put: {
+      summary: 'Have a worker take no new tasks, and end when nobody needs those that it has',
+      description:
+        'At the coordinator that writes the log. For the cluster secret, with `by`; and for users to whom the rules let write system information',
+      parameters: [path('nodeId', 'Which')],
+      requestBody: {
+        required: true,
+        content: {
+          'application/json': {
+            schema: {
+              oneOf: [
+                { const: 'SHUTTING_DOWN' },
+                { type: 'object', properties: { state: { const: 'SHUTTING_DOWN' }, by: { type: 'string' } } },
+              ],
+            },
+          },
+        },
+      },
+      responses: {
+        200: json('It takes no new tasks', {
+          type: 'object',
+          properties: { nodeId: { type: 'string' }, uri: { type: 'string' }, state: { type: 'string' } },
+        }),
+        400: problem('Another state'),
+        401: problem('Neither a user nor the cluster secret'),
+        403: problem('A user who may not'),
+        404: problem('There is no such worker'),
+        503: problem('The worker does not answer, or the event log'),
+      },
+    },
+  },
   '/v1/announcement': {
     put: {
       summary: 'A worker tells that it is there, each second',

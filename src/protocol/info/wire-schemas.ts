@@ -200,7 +200,7 @@ export const nodeInfoSchema = z.looseObject({
     .optional(),
   nodeId: z.string(),
   nodeVersion: z.looseObject({ version: z.string() }),
-  state: z.enum(['active', 'suspect', 'failed']),
+  state: z.enum(['active', 'suspect', 'failed', 'shutting_down']),
 })
 
 // --- resource groups --------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ export interface NodeInfo {
   }
   readonly nodeId: NodeId
   readonly nodeVersion: { readonly version: string }
-  readonly state: NodeSnapshot['state']
+  readonly state: NodeSnapshot['state'] | 'shutting_down'
   readonly cores: number
   readonly memoryBytes: number
 }
@@ -41,8 +41,13 @@ export function nodeInfo(node: NodeSnapshot): NodeInfo {
     ...(lastFailure ? { lastFailureInfo: lastFailure } : {}),
     nodeId: node.nodeId,
     nodeVersion: { version: node.version },
-    state: node.state,
+    state: stateOf(node),
     cores: node.cores,
     memoryBytes: node.memoryBytes,
   }
+}
+
+/** That it goes says more than that it serves; that it cannot be reached says more yet. */
+export function stateOf({ state, leaving }: NodeSnapshot): NodeInfo['state'] {
+  return leaving && state === 'active' ? 'shutting_down' : state
 }

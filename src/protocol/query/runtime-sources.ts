@@ -1,3 +1,4 @@
+import { stateOf } from '../node/node-info.ts'
 import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
 import type { Membership } from '../../coordinator/nodes/membership.ts'
 import type { Recorded } from '../../events/event-log.ts'
@@ -137,7 +138,7 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
           http_uri: node.url,
           node_version: node.version,
           coordinator: false,
-          state: node.state,
+          state: stateOf(node),
         })),
       ]
     },

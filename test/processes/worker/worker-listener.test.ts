@@ -3,6 +3,7 @@ import { createServer, request as httpRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createWorkerListener } from '../../../src/processes/worker/worker-listener.ts'
+import { createWorkerState } from '../../../src/protocol/task/worker-state.ts'
 import { createPendingMeters, type Meters } from '../../../src/telemetry/meters.ts'
 import { noSpans } from '../../../src/telemetry/span.ts'
 
@@ -12,6 +13,7 @@ afterEach(() => closing.splice(0).forEach((close) => close()))
 /** A worker's listener over tasks that are there for `/v1/task` alone, and break at `/v1/task/broken`. */
 async function bed(mayWatch = () => true) {
   const told: { bugs: unknown[]; counted: unknown[] } = { bugs: [], counted: [] }
+  const left: string[] = []
   const meters: Meters = {
     ...createPendingMeters(),
     count: (name, labels) => void told.counted.push([name, labels]),
@@ -26,6 +28,14 @@ async function bed(mayWatch = () => true) {
         response.end('the tasks')
         return true
       },
+      state: createWorkerState({
+        bearer: 'key',
+        openReads: true,
+        nodeId: 'worker-a',
+        tasks: { epochs: { accept: (epoch) => (epoch < 7 ? 'stale' : 'accepted'), seen: () => 7 }, heard: () => {} },
+        isLeaving: () => left.length > 0,
+        leave: () => void left.push('asked'),
+      }),
       info: () => ({ coordinator: false }),
       meters: () => meters,
       mayWatch,
@@ -40,9 +50,9 @@ async function bed(mayWatch = () => true) {
     () => void server.close(),
   )
   const { port } = server.address() as AddressInfo
-  const ask = async (path: string, { method = 'GET', headers = {} } = {}) => {
+  const ask = async (path: string, { method = 'GET', headers = {}, body: sent = '' } = {}) => {
     const request = httpRequest({ port, host: '127.0.0.1', path, method, headers, agent: false })
-    request.end()
+    request.end(sent)
     const [response] = (await once(request, 'response')) as [NodeJS.ReadableStream & { statusCode: number }]
     let body = ''
     for await (const part of response) body += String(part)
@@ -57,6 +67,24 @@ describe('what a worker answers', () => {
     expect(await ask('/v1/task')).toEqual({ status: 200, body: 'the tasks' })
     expect(await ask('/v1/info')).toEqual({ status: 200, body: '{"coordinator":false}' })
     expect(await ask('/metrics')).toEqual({ status: 200, body: 'the figures' })
+  })
+
+  it('is its state, which the coordinator that writes changes, and nobody else', async () => {
+    const { ask } = await bed()
+    const put = async (body: string, headers: Readonly<Record<string, string>>) =>
+      (await ask('/v1/info/state', { method: 'PUT', body, headers })).status
+    const key = { authorization: 'Bearer key', 'x-engine-epoch': '7' }
+    const asked = '"SHUTTING_DOWN"'
+    expect(await put(asked, {})).toBe(401)
+    expect(await put(asked, { authorization: 'Bearer other', 'x-trino-user': 'admin' })).toBe(401)
+    expect(await put(asked, { ...key, 'x-engine-epoch': '6' })).toBe(409)
+    expect(await put(asked, { authorization: 'Bearer key' })).toBe(400)
+    for (const other of ['"ACTIVE"', 'SHUTTING_DOWN', '{}', '']) expect(await put(other, key)).toBe(400)
+    expect(await ask('/v1/info/state')).toEqual({ status: 200, body: '"ACTIVE"' })
+    expect(await put(asked, key)).toBe(200)
+    expect(await put(asked, key)).toBe(200)
+    expect(await ask('/v1/info/state')).toEqual({ status: 200, body: '"SHUTTING_DOWN"' })
+    expect((await ask('/v1/info/state', { method: 'DELETE' })).status).toBe(404)
   })
 
   it('is no figures for who may not have them', async () => {

@@ -1,0 +1,78 @@
+import type { Request, Router } from 'express'
+import { z } from 'zod'
+import type { Membership } from '../../coordinator/nodes/membership.ts'
+import type { SystemEvent } from '../../coordinator/system/events.ts'
+import { isNodeId, type NodeId } from '../../shared/ids.ts'
+import { administratorOf, type AdministratorDeps } from '../access/administrator.ts'
+import { HttpProblem } from '../edge/problem.ts'
+import { readJson } from '../edge/request-body.ts'
+import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
+import { stateOf } from './node-info.ts'
+
+type DrainAsked = Extract<SystemEvent, { type: 'NodeDrainAsked' }>['data']
+
+export interface DrainRoutesDeps extends AdministratorDeps {
+  readonly membership: Pick<Membership, 'nodes' | 'leaving'>
+  /** Resolves when it is in the log. */
+  readonly record: (asked: DrainAsked) => Promise<void>
+  /** Resolves when the worker takes no new tasks. @throws WorkerLost, WorkerRefused, StaleEpoch */
+  readonly shutDown: (url: string) => Promise<void>
+  readonly onError?: (error: unknown) => void
+}
+
+const MAX_BODY_BYTES = 4096
+/** As Trino has it; whoever asks with the key says for whom. */
+const bodySchema = z.union([
+  z.literal('SHUTTING_DOWN'),
+  z.strictObject({ state: z.literal('SHUTTING_DOWN'), by: z.string().min(1).max(200) }),
+])
+
+/** `PUT /v1/node/{nodeId}/state`, at the coordinator that writes the log: a worker ends after what it has to do. */
+export function createDrainRoutes(deps: DrainRoutesDeps): Router {
+  const router = resourceRouter()
+
+  resource(router, '/v1/node/:nodeId/state', {
+    async PUT(request, response) {
+      // The body is read once; who may not is told so whatever it is.
+      let read: Promise<z.output<typeof bodySchema>> | undefined
+      const body = (): NonNullable<typeof read> => (read ??= bodyOf(request))
+      const who = await administratorOf(request, deps, async () => namedBy(await body()))
+      await body()
+      const nodeId = nodeIdOf(request)
+      const node = deps.membership.nodes().find((one) => one.nodeId === nodeId)
+      if (!node) throw new HttpProblem(404, 'There is no such worker')
+      if (!node.leaving) {
+        const { url, state: before } = node
+        // It is known who did it before it is done.
+        await deps.record({ nodeId: node.nodeId, url, before, after: 'shutting_down', ...who })
+        await deps.shutDown(url).catch((error: unknown) => {
+          throw new HttpProblem(503, `The worker did not take it: ${(error as Error).message}`)
+        })
+        deps.membership.leaving(node.nodeId)
+      }
+      const now = deps.membership.nodes().find((one) => one.nodeId === nodeId) ?? node
+      sendJson(response, { nodeId: now.nodeId, uri: now.url, state: stateOf(now) })
+    },
+  })
+
+  router.use(problemHandler(deps.onError))
+  return router
+}
+
+function nodeIdOf(request: Request): NodeId | undefined {
+  const text = String(request.params['nodeId'])
+  return isNodeId(text) ? text : undefined
+}
+
+async function bodyOf(request: Request): Promise<z.output<typeof bodySchema>> {
+  const parsed = bodySchema.safeParse(await readJson(request, MAX_BODY_BYTES))
+  if (!parsed.success)
+    throw new HttpProblem(400, 'The body must be "SHUTTING_DOWN": a worker has no other state to be put in')
+  return parsed.data
+}
+
+function namedBy(body: z.output<typeof bodySchema>): string {
+  if (typeof body === 'string')
+    throw new HttpProblem(400, 'With the key of the cluster: {"state": "SHUTTING_DOWN", "by": …}')
+  return body.by
+}

@@ -1,0 +1,45 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { HttpProblem } from '../edge/problem.ts'
+import { readJson } from '../edge/request-body.ts'
+import { createAskers, type AskerDeps } from './asker.ts'
+import { isAuthorized } from './internal-request.ts'
+
+export interface WorkerStateDeps extends AskerDeps {
+  readonly nodeId: string
+  readonly isLeaving: () => boolean
+  /** No new tasks from now on; the process ends when nobody needs those that it has. May be called again. */
+  readonly leave: () => void
+}
+
+const MAX_BODY_BYTES = 256
+
+/**
+ * `/v1/info/state` of a worker, as Trino has it: what it is, and to tell it that it ends. That comes from the coordinator that
+ * writes the log, which knows who may ask for it and tells who did.
+ */
+export function createWorkerState(
+  deps: WorkerStateDeps,
+): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+  const { authorize, checkEpoch } = createAskers(deps)
+  return async (request, response) => {
+    if (request.method === 'PUT') {
+      if (!isAuthorized(request, deps.bearer)) throw askCoordinator(deps.nodeId)
+      const asker = authorize(request, false)
+      checkEpoch(asker, request, true)
+      if ((await readJson(request, MAX_BODY_BYTES)) !== 'SHUTTING_DOWN')
+        throw new HttpProblem(400, 'The body must be "SHUTTING_DOWN"')
+      // Another coordinator may have come while the body did.
+      checkEpoch(asker, request, true)
+      deps.leave()
+    }
+    response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' })
+    response.end(request.method === 'HEAD' ? undefined : JSON.stringify(deps.isLeaving() ? 'SHUTTING_DOWN' : 'ACTIVE'))
+  }
+}
+
+/** Who comes from Trino is told where it is done here. */
+function askCoordinator(nodeId: string): HttpProblem {
+  return new HttpProblem(401, `A worker knows no users: ask a coordinator, PUT /v1/node/${nodeId}/state`, {
+    'www-authenticate': 'Bearer',
+  })
+}
