@@ -407,6 +407,8 @@ function leaksIn({ caller }: Asked, { headers, text }: GuardedAnswer): readonly 
   return Object.values(marks).filter((mark) => whole.includes(mark) && !said.includes(mark))
 }
 const callersSay: Partial<Record<CallerName, string>> = {
+  // What it posted as the owner is its own, too.
+  robot: OWNER,
   'a name alone': OWNER,
   'somebody else as owner': OWNER,
   'somebody else with owner as the original': OWNER,
