@@ -5,6 +5,8 @@ export interface NamePattern {
   readonly text: string
   /** It stands for every name. */
   readonly any: boolean
+  /** All that it stands for, where those are a few names. */
+  readonly names?: ReadonlySet<string>
   matches(name: string): boolean
   /** Compiles it now, where it has to be. */
   prepare(): void
@@ -16,7 +18,7 @@ export interface NamePattern {
  */
 export function namePattern(text: string): NamePattern {
   if (text === '.*') return { text, any: true, matches: () => true, prepare: () => {} }
-  if (PLAIN_NAMES.test(text)) return { text, any: false, matches: plainMatcher(text), prepare: () => {} }
+  if (PLAIN_NAMES.test(text)) return plainPattern(text)
   if (!sound.has(text)) compileJava(text)
   knowSound([text])
   const start = plainStart(text)
@@ -51,14 +53,18 @@ export function soundPatterns(): readonly string[] {
 /** Names, and beginnings of names, one by one, of characters that mean themselves. */
 const PLAIN_NAMES = /^[\w-]+(?:\.\*)?(?:\|[\w-]+(?:\.\*)?)*$/
 
-function plainMatcher(text: string): (name: string) => boolean {
+function plainPattern(text: string): NamePattern {
   const alternatives = text.split('|')
   const names = new Set(alternatives.filter((one) => !one.endsWith('.*')))
   const starts = alternatives.filter((one) => one.endsWith('.*')).map((one) => one.slice(0, -2))
-  if (starts.length === 0) return (name) => names.has(name)
-  // A dot stands for no end of a line.
-  return (name) =>
-    names.has(name) || starts.some((start) => name.startsWith(start) && !name.includes('\n', start.length))
+  const same = { text, any: false, prepare: () => {} }
+  if (starts.length === 0) return { ...same, names, matches: (name) => names.has(name) }
+  return {
+    ...same,
+    // A dot stands for no end of a line.
+    matches: (name) =>
+      names.has(name) || starts.some((start) => name.startsWith(start) && !name.includes('\n', start.length)),
+  }
 }
 
 /** What all names begin with that an expression stands for. */

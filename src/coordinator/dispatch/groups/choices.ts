@@ -16,6 +16,11 @@ export class Choices {
     this.#rules = rules
   }
 
+  /** Is it remembered what statements of this session get? */
+  has(session: GroupedSession): boolean {
+    return this.#ofSessions.has(session)
+  }
+
   of(statement: GroupedStatement): Choice {
     const { session } = statement
     const known = this.#ofSessions.get(session)

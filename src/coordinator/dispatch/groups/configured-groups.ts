@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { deferred } from '../../../shared/deferred.ts'
 import type { Clock } from '../../../shared/clock.ts'
@@ -28,8 +29,17 @@ interface Visit {
   refuse(error: unknown): void
 }
 
+interface Configuration {
+  readonly rules: GroupRules
+  readonly choices: Choices
+}
+
 /** Of usage, quotas and rules, how often they are looked at; Trino does so as often. */
 const LOOK_MS = 100
+/** Of those that wait when the rules change: more are decided in turns of the event loop, of so many milliseconds each. */
+const DECIDED_AT_ONCE = 200
+const DECIDING_MS = 8
+const MOST_ROUNDS = 5
 
 /** Resource groups by the rules of a file: the machine of `GroupTree` with promises, a clock and signals around it. */
 export class ConfiguredGroups implements ResourceGroups {
@@ -37,6 +47,8 @@ export class ConfiguredGroups implements ResourceGroups {
   readonly #tree: GroupTree<Visit>
   readonly #running = new Set<Ticket<Visit>>()
   #choices: Choices
+  /** Of rules that are not in force yet: those that wait are decided by them, a little at a time. */
+  #next: Configuration | undefined
   readonly #timer: NodeJS.Timeout
   #reservation: Reservation | undefined
   #expected = 0
@@ -74,6 +86,11 @@ export class ConfiguredGroups implements ResourceGroups {
       came: () => expect(this.#expected - 1),
       end: () => expect(0),
     })
+  }
+
+  /** Are other rules on their way into force? */
+  get isDeciding(): boolean {
+    return this.#next !== undefined
   }
 
   groupOf(statement: GroupedStatement): string {
@@ -148,6 +165,7 @@ export class ConfiguredGroups implements ResourceGroups {
 
   stop(): void {
     clearInterval(this.#timer)
+    this.#next = undefined
   }
 
   /** Looks at what queries use, at the time and at the rules, and starts whoever may start by that. */
@@ -163,14 +181,47 @@ export class ConfiguredGroups implements ResourceGroups {
     this.#start()
   }
 
-  /** Those that wait are decided again by who they are; those that run keep their places. */
+  /**
+   * Those that wait are decided again by who they are; those that run keep their places. Where many wait, what they get is
+   * worked out before, beside all else, and until then the rules before are in force.
+   */
   #reload(): void {
     const rules = this.#deps.rules()
-    if (rules === this.#tree.rules) return
+    if (rules === (this.#next?.rules ?? this.#tree.rules)) return
+    const next = { rules, choices: new Choices(rules) }
+    this.#next = next
+    if (this.#tree.queued <= DECIDED_AT_ONCE) this.#configure(next)
+    else
+      void this.#decideBefore(next.choices, () => this.#next === next).then(() => {
+        if (this.#next === next) this.#configure(next)
+      })
+  }
+
+  #configure({ rules, choices }: Configuration): void {
+    this.#next = undefined
     this.#tree.configure(rules)
-    this.#choices = new Choices(rules)
+    this.#choices = choices
     for (const ticket of this.#tree.waiting()) this.#chooseAgain(ticket)
     this.#start()
+  }
+
+  /** What is decided is remembered. Who comes meanwhile is decided in the rounds after, of which there are few. */
+  async #decideBefore(choices: Choices, isWanted: () => boolean): Promise<void> {
+    let left = Infinity
+    for (let round = 0; round < MOST_ROUNDS && left > DECIDED_AT_ONCE; round++) {
+      left = 0
+      let until = 0
+      for (const { subject } of this.#tree.waiting()) {
+        if (performance.now() >= until) {
+          await nextTurn()
+          if (!isWanted()) return
+          until = performance.now() + DECIDING_MS
+        }
+        if (choices.has(subject.entrant.statement.session)) continue
+        choices.of(subject.entrant.statement)
+        left++
+      }
+    }
   }
 
   #chooseAgain(ticket: Ticket<Visit>): void {

@@ -29,6 +29,8 @@ export interface ChosenGroup {
 }
 
 export interface GroupSelector {
+  /** Those alone whom it can fit; undefined: anybody. */
+  readonly users: ReadonlySet<string> | undefined
   /** @returns undefined where it does not fit; 'unnamed' where it does, and a name of the group would be empty */
   choose(statement: GroupedStatement): ChosenGroup | 'unnamed' | undefined
 }
@@ -66,6 +68,7 @@ export function groupSelector(
     if (!known.has(name)) complain('group', `Nothing finds what '\${${name}}' stands for`)
   const asked = patterns.flatMap(([, pattern, of]) => (pattern ? [{ pattern, of }] : []))
   return {
+    users: keys.user?.pattern.names,
     choose(statement) {
       const { session } = statement
       if (!asked.every(({ pattern, of }) => pattern.pattern.matches(of(session)))) return undefined

@@ -86,6 +86,13 @@ export class GroupTree<T> {
     return this.#held
   }
 
+  /** How many wait in all groups. */
+  get queued(): number {
+    let queued = 0
+    for (const node of this.#top.subGroups.values()) queued += node.queued
+    return queued
+  }
+
   /**
    * Other rules are in force: queries stay where they are, running ones whatever the limits say. Which of several templates a
    * group is made of is known again when somebody is led to it.

@@ -1,17 +1,53 @@
 import { groupText, type GroupPath } from './group-path.ts'
 import type { GroupRule, GroupRules } from './group-rules.ts'
-import type { ChosenGroup, GroupedStatement } from './group-selector.ts'
+import type { ChosenGroup, GroupedStatement, GroupSelector } from './group-selector.ts'
 import { templateText, type NameTemplate } from './name-template.ts'
 
 /** The group that the first selector which fits a statement gives it; `none` where none fits. */
 export type Choice = ChosenGroup | 'unnamed' | 'none'
 
 export function choose({ selectors }: GroupRules, statement: GroupedStatement): Choice {
-  for (const selector of selectors) {
+  for (const selector of selectorsFor(selectors, statement.session.user)) {
     const chosen = selector.choose(statement)
     if (chosen) return chosen
   }
   return 'none'
+}
+
+/** Places of selectors in the file. */
+interface SelectorIndex {
+  readonly ofUsers: ReadonlyMap<string, readonly number[]>
+  readonly ofAnybody: readonly number[]
+}
+
+const selectorIndexes = new WeakMap<readonly GroupSelector[], SelectorIndex>()
+
+/** Those that can fit a user, in their order: of ten thousand that name a user each, one is asked. */
+function* selectorsFor(selectors: readonly GroupSelector[], user: string): Generator<GroupSelector> {
+  const index = selectorIndexes.get(selectors) ?? indexOf(selectors)
+  const his = index.ofUsers.get(user) ?? []
+  let next = 0
+  for (const at of index.ofAnybody) {
+    for (; next < his.length && his[next]! < at; next++) yield selectors[his[next]!]!
+    yield selectors[at]!
+  }
+  for (; next < his.length; next++) yield selectors[his[next]!]!
+}
+
+function indexOf(selectors: readonly GroupSelector[]): SelectorIndex {
+  const ofUsers = new Map<string, number[]>()
+  const ofAnybody: number[] = []
+  for (const [at, { users }] of selectors.entries()) {
+    if (!users) ofAnybody.push(at)
+    for (const user of users ?? []) {
+      const his = ofUsers.get(user)
+      if (his) his.push(at)
+      else ofUsers.set(user, [at])
+    }
+  }
+  const index = { ofUsers, ofAnybody }
+  selectorIndexes.set(selectors, index)
+  return index
 }
 
 /** What a group is by the file. */
@@ -63,10 +99,30 @@ export function* labelledRules(
 /** Rules that may make a path, from the root on: at each step names before variables, else in the order of the file. */
 function* fitting([name, ...rest]: GroupPath, groups: readonly GroupRule[]): Generator<readonly GroupRule[]> {
   if (name === undefined) return yield []
-  for (const literal of [true, false])
-    for (const rule of groups)
-      if (isLiteral(rule.name) === literal && rule.name.fits(name))
-        for (const below of fitting(rest, rule.subGroups)) yield [rule, ...below]
+  const { literals, templates } = namesOf(groups)
+  const literal = literals.get(name)
+  if (literal) for (const below of fitting(rest, literal.subGroups)) yield [literal, ...below]
+  for (const rule of templates)
+    if (rule.name.fits(name)) for (const below of fitting(rest, rule.subGroups)) yield [rule, ...below]
+}
+
+interface GroupNames {
+  /** By name, which is there once among the groups of one. */
+  readonly literals: ReadonlyMap<string, GroupRule>
+  readonly templates: readonly GroupRule[]
+}
+
+const groupNames = new WeakMap<readonly GroupRule[], GroupNames>()
+
+function namesOf(groups: readonly GroupRule[]): GroupNames {
+  const known = groupNames.get(groups)
+  if (known) return known
+  const names = {
+    literals: new Map(groups.flatMap((rule) => (isLiteral(rule.name) ? [[rule.name.text, rule] as const] : []))),
+    templates: groups.filter(({ name }) => !isLiteral(name)),
+  }
+  groupNames.set(groups, names)
+  return names
 }
 
 function isLiteral({ variables }: NameTemplate): boolean {

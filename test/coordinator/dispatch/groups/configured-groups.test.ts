@@ -1,6 +1,8 @@
+import fc from 'fast-check'
 import { afterEach, expect, it } from 'vitest'
 import { ConfiguredGroups } from '../../../../src/coordinator/dispatch/groups/configured-groups.ts'
 import { readGroupRules } from '../../../../src/coordinator/dispatch/groups/group-rules.ts'
+import { choose } from '../../../../src/coordinator/dispatch/groups/rules-lookup.ts'
 import type { Entrant, GroupPlace } from '../../../../src/coordinator/dispatch/resource-groups.ts'
 import { entrantOf } from '../../../support/group-entrant.ts'
 
@@ -182,4 +184,69 @@ it('counts what queries use, and forgets it with the time', async () => {
   now.ms = 3000
   groups.look()
   expect(await placeNow(second)).toMatchObject({ group: 'all.ana' })
+})
+
+const users = ['ana', 'ben', 'carla', 'don', 'eve', 'fay']
+const drawnRules = fc
+  .record({
+    names: fc.subarray(users),
+    template: fc.boolean(),
+    selectors: fc.array(fc.constantFrom(...users, 'ana|don', 'e.*', '[b-d].*', '.*'), { maxLength: 8 }),
+  })
+  .map(({ names, template, selectors }) => {
+    const limits = { hardConcurrencyLimit: 0, maxQueued: 10_000 }
+    const groups = [...names, 'rest', ...(template ? ['${USER}'] : [])].map((name) => ({ name, ...limits }))
+    const led = selectors.map((user) => {
+      const group = names.includes(user) ? user : template ? '${USER}' : 'rest'
+      return { user, group: `all.${group}` }
+    })
+    const all = { name: 'all', ...limits, subGroups: groups }
+    return readGroupRules(JSON.stringify({ rootGroups: [all], selectors: led }))
+  })
+
+it('asks a statement what the first selector in the file says, of those alone that can fit its user', () => {
+  fc.assert(
+    fc.property(drawnRules, fc.constantFrom(...users, 'zoe', 'constructor'), (rules, user) => {
+      const { statement } = of(user)
+      const first = rules.selectors.map((one) => one.choose(statement)).find((chosen) => chosen !== undefined)
+      expect(choose(rules, statement)).toEqual(first ?? 'none')
+    }),
+  )
+})
+
+it('ends where those that wait are decided a little at a time as where they come under the new rules', async () => {
+  await fc.assert(
+    fc.asyncProperty(drawnRules, drawnRules, fc.infiniteStream(fc.constantFrom(...users)), async (one, other, who) => {
+      const come = async (here: ConfiguredGroups, user: string) => {
+        try {
+          const group = here.groupOf(of(user).statement)
+          return await here.enter(of(user, { group, recovered: true })).place
+        } catch {
+          return 'refused'
+        }
+      }
+      const names = [...who.take(420)]
+      const now = bedOf(one)
+      const led = names.filter((user) => groups.groupOf(of(user).statement) !== '')
+      const places = led.slice(0, -10).map((user) => come(groups, user))
+      now.rules = other
+      groups.look()
+      // Who comes meanwhile is decided by the rules of before, and then with all others.
+      places.push(...led.slice(-10).map((user) => come(groups, user)))
+      for (const deadline = performance.now() + 60_000; groups.isDeciding && performance.now() < deadline;)
+        await new Promise((resolve) => setImmediate(resolve))
+      const changed = groups
+      bedOf(other)
+      const fresh = led.filter((user) => groups.groupOf(of(user).statement) !== '')
+      for (const user of fresh) void come(groups, user)
+      expect(changed.figures()).toEqual(groups.figures())
+      const refused = (await Promise.all(places.map((place) => placeNow({ place } as never)))).filter(
+        (each) => (each as unknown) === 'refused',
+      )
+      expect(refused).toHaveLength(led.length - fresh.length)
+      changed.stop()
+      groups.stop()
+    }),
+    { numRuns: 40 },
+  )
 })
