@@ -303,7 +303,7 @@ export const configSchema = z.strictObject({
   sessionPropertyRulesFile: optionalText(
     "Session properties of whom and what: Trino's file of the session property manager (JSON). Read again when it changes",
   ),
-  noResultDigests: flag('Results are recorded without digests: replays run what is proven good again'),
+  withoutDigests: flag('Results are recorded without digests: replays run what is proven good again'),
   insecure: flag('Allows a listener that is not loopback although nobody is authenticated'),
   publicHosts: list(
     'Host names under which this process may be called, besides loopback, addresses and the name it advertises; `*` for any, which lets web pages of others in',

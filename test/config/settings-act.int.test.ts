@@ -1231,7 +1231,7 @@ const acts: Record<SettingName, Act> = {
       )
     },
   },
-  noResultDigests: small.act('true', async ({ url }) => {
+  withoutDigests: small.act('true', async ({ url }) => {
     const { id } = await run(url, 'SELECT 1')
     const { status, text } = await raw(`${url}/v1/query/${id}/digest`)
     expect(text).toContain('The query has no digest of its result')

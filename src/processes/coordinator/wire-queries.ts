@@ -163,7 +163,7 @@ function executionOf(
     workers: members,
     nodeId: base.nodeId,
     selfUrl: base.address,
-    digester: base.config.noResultDigests ? undefined : createRowDigester(deriveKey(base.secret, 'result-digests')),
+    digester: base.config.withoutDigests ? undefined : createRowDigester(deriveKey(base.secret, 'result-digests')),
     ...settings.execution,
     placement: new Placement({ workers: members, clock, workerWaitMs: settings.workerWaitMs }),
     cleaner,
