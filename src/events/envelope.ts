@@ -49,7 +49,8 @@ export interface Sealed {
   readonly opened: OpenedData
   /** The stored text; has no raw newline or tab. */
   readonly text: string
-  readonly typed: boolean
+  /** The data itself, of an event that is as its type has it: nobody reads it out of its text again. */
+  readonly made: { readonly data: unknown } | undefined
 }
 
 /**
@@ -83,7 +84,7 @@ export function sealEvent(
     traceparent === undefined
       ? { sequence, epoch, type, v, time, ...rest }
       : { sequence, epoch, type, v, time, traceparent, ...rest }
-  return { envelope, opened, text: JSON.stringify(envelope), typed: event.typed ?? false }
+  return { envelope, opened, text: JSON.stringify(envelope), made: event.typed && { data: event.data } }
 }
 
 /** @throws Unstorable | TooLarge */
@@ -167,8 +168,8 @@ export function toRecorded(stream: string, envelope: StoredEnvelope, position: P
 }
 
 /** As `toRecorded`, for an envelope this process sealed itself. */
-export function openSealed(stream: string, { envelope, opened, typed }: Sealed, position: Position): Recorded {
-  return recordedOf(stream, envelope, position, opened, typed)
+export function openSealed(stream: string, { envelope, opened, made }: Sealed, position: Position): Recorded {
+  return recordedOf(stream, envelope, position, opened, made)
 }
 
 /**
@@ -232,7 +233,7 @@ function recordedOf(
   envelope: StoredEnvelope,
   position: Position,
   opened: OpenedData | undefined,
-  typed = false,
+  made?: Sealed['made'],
 ): Recorded {
   // Written out: a spread here was a tenth of a busy writer's time.
   const recorded: { -readonly [Key in keyof Recorded]: Recorded[Key] } = {
@@ -247,14 +248,14 @@ function recordedOf(
     digest: envelope.digest,
     enc: plainEncoding(envelope.enc),
     stored: opened?.stored ?? '',
-    data: opened ? JSON.parse(jsonOf(opened)) : null,
+    data: made ? made.data : opened ? JSON.parse(jsonOf(opened)) : null,
     position,
   }
   const key = keyNameOf(envelope.enc)
   if (key !== undefined) recorded.key = key
   if (envelope.traceparent !== undefined) recorded.traceparent = envelope.traceparent
   if (!opened) recorded.forgotten = true
-  if (typed) recorded.typed = true
+  if (made) recorded.typed = true
   return recorded
 }
 

@@ -1,7 +1,14 @@
 import { createHash } from 'node:crypto'
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { cloudEventType, parseEnvelope, sealEvent, toCloudEvent, toRecorded } from '../../src/events/envelope.ts'
+import {
+  cloudEventType,
+  openSealed,
+  parseEnvelope,
+  sealEvent,
+  toCloudEvent,
+  toRecorded,
+} from '../../src/events/envelope.ts'
 import { LogChanged, Unstorable, type Event } from '../../src/events/event-log.ts'
 
 const event: Event = {
@@ -51,6 +58,19 @@ describe('the stored envelope', () => {
       position,
     })
   })
+
+  it.each([1, 9000])(
+    'is as its reader has it for who wrote it, typed data without being read again: %i characters',
+    (length) => {
+      const made = { ...event, data: { text: 'é'.repeat(length) } }
+      const sealed = sealEvent(made, at)
+      const read = toRecorded('q', parseEnvelope(sealed.text), position)
+      expect(openSealed('q', sealed, position)).toEqual(read)
+      const typed = openSealed('q', sealEvent({ ...made, typed: true }, at), position)
+      expect(typed).toEqual({ ...read, typed: true })
+      expect(typed.data).toBe(made.data)
+    },
+  )
 
   it('zips data above 8 kB', () => {
     const data = { text: 'é'.repeat(5000) }

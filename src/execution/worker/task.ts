@@ -385,13 +385,10 @@ class Task implements WorkerTask {
     this.#endedAt = this.#deps.clock.now()
     this.#output.buffer.close(final === 'FINISHED' ? 'ended' : final === 'FAILED' ? 'failed' : 'dropped')
     this.#changed()
-    const { pages: _, ...status } = this.#statusNow(Infinity)
-    this.#deps.pages.end(this.taskId, { type: 'end', status })
-    this.#deps.onEvent({
-      type: 'taskEnded',
-      status: this.#statusNow(Infinity),
-      traceparent: this.#first.traceparent,
-    })
+    const status = this.#statusNow(Infinity)
+    const { pages: _, ...line } = status
+    this.#deps.pages.end(this.taskId, { type: 'end', status: line })
+    this.#deps.onEvent({ type: 'taskEnded', status, traceparent: this.#first.traceparent })
     this.#resolveEnded(final)
   }
 
