@@ -123,6 +123,7 @@ describe('texts of others', () => {
         // The log's own.
         'id',
         'log',
+        'log_id',
         'block',
         'path',
         // A hash of the address that somebody logs in from.
