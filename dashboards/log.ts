@@ -102,6 +102,12 @@ export const log: DashboardSpec = {
       [{ expr: q.increase('auditFindings', '1h', ['kind']), legend: '{{kind}}' }],
       { thresholds: [red(1)] },
     ),
+    lines('Archived records, 1 h', 'What left the log for its archive.', 'short', [
+      { expr: q.increase('archivedRecords', '1h', []), legend: 'records' },
+    ]),
+    lines('Archiving, 1 h', 'Rounds; one that failed dropped nothing, and its line in the log says why.', 'short', [
+      { expr: q.increase('archiveRounds', '1h', ['result']), legend: '{{result}}' },
+    ]),
     lines('Recovered queries, 1 h', 'What the last restarts saved, and what not.', 'short', [
       { expr: q.increase('recoveredQueries', '1h', ['outcome']), legend: '{{outcome}}' },
     ]),

@@ -8,6 +8,7 @@ import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { readAnchorFile } from '../processes/event-log/anchor-export.ts'
 import { anchorPaths } from '../processes/event-log/anchor-paths.ts'
+import { archivesOf } from '../processes/event-log/archives-of.ts'
 import { splitFlags } from './command-flags.ts'
 import { openForCommand } from './open-for-command.ts'
 
@@ -79,6 +80,7 @@ async function verify([verb, ...rest]: readonly string[]): Promise<number> {
       ...(keys && { keys }),
       ...(log && { compareWith: log }),
       ...(dataKeys && { dataKeys }),
+      archiveOf: archivesOf(config),
       onFinding,
     })
     await recordAuditRun(parts.database, findings).catch((error: unknown) =>
@@ -116,9 +118,11 @@ function lineOf({ kind, stream, sequence, place, what }: Finding): string {
   return `${kind}  ${event}  ${place ?? '-'}  ${what}`
 }
 
-function textOf({ findings, records, events, queries, open, tables, anchors, signatures }: AuditSummary): string {
+function textOf(summary: AuditSummary): string {
+  const { findings, records, events, queries, open, tables, periods, anchors, signatures } = summary
   const found = findings === 0 ? 'Nothing found' : `${findings} findings`
   const compared = tables === 0 ? '' : `, ${tables} tables compared`
+  const archived = periods === 0 ? '' : `, ${periods} archived periods`
   const signed = anchors > 0 && signatures === 0 ? ', their signatures not looked at: no key' : ''
-  return `${found} in ${records} records, ${events} events, ${queries} queries (${open} open), ${anchors} anchors${signed}${compared}`
+  return `${found} in ${records} records, ${events} events, ${queries} queries (${open} open), ${anchors} anchors${signed}${archived}${compared}`
 }

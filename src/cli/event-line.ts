@@ -69,6 +69,9 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
     `${replayId}: ${counted(statements, mode === 'plan' ? 'plan' : 'statement')}, ${baseline} and ${against}${byWhom({ user: by, originalUser, remoteAddress })}`,
   ReplayProgressed: ({ replayId, verdicts }) => `${replayId}: ${verdictsText(verdicts)}`,
   ReplayEnded: ({ replayId, outcome, verdicts }) => `${replayId} ${outcome}: ${verdictsText(verdicts)}`,
+  LogArchived: ({ number, from, to, events, bytes, by }) =>
+    `period ${number}, ${rangeOf(from, to)}, ${counted(events, 'event')}, ${size(bytes)}${byWhom({ user: by })}`,
+  LogDropped: ({ number, from, to, by }) => `period ${number}, ${rangeOf(from, to)}${byWhom({ user: by })}`,
   LogAnchored: ({ number, heads, root }) => `anchor ${number}, ${counted(heads, 'stream')}, ${root}`,
 }
 
@@ -109,7 +112,7 @@ function byWhom({
 }: {
   readonly user: string | undefined
   readonly originalUser?: string | undefined
-  readonly remoteAddress: string | undefined
+  readonly remoteAddress?: string | undefined
 }): string {
   const from = remoteAddress === undefined ? '' : ` from ${remoteAddress}`
   return `${user === undefined ? '' : ` by ${nameOf({ user, originalUser })}`}${from}`
@@ -122,6 +125,11 @@ function local(taskId: TaskId): string {
 
 function tableNames(tables: DataOf<'QueryPlanned'>['tables']): string {
   return tables.map(({ catalog, schema, table }) => `${catalog}.${schema}.${table}`).join(' ')
+}
+
+/** Offsets of each log partition. */
+function rangeOf(from: readonly string[], to: readonly { readonly offset: string }[]): string {
+  return from.map((first, partition) => `${first}-${to[partition]?.offset ?? ''}`).join(' ')
 }
 
 function counted(count: number, what: string): string {

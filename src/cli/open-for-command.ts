@@ -1,7 +1,9 @@
+import pg from 'pg'
 import type { Config } from '../config/load-config.ts'
 import type { KeyRing } from '../events/data-keys/key-ring.ts'
 import { EventLogError, type EventLog } from '../events/event-log.ts'
-import { migrate } from '../events/postgres/migrate.ts'
+import { migrate, READ_MODEL_SCHEMA } from '../events/postgres/migrate.ts'
+import type { QueryRows } from '../events/projection.ts'
 import type { RecordStore } from '../events/record-store.ts'
 import { dataKeysOf, eventLogOf, recordStoreOf } from '../processes/event-log/event-log-of.ts'
 import { createLoneFollower, type LoneFollower } from '../processes/event-log/lone-follower.ts'
@@ -21,6 +23,8 @@ export interface CommandParts {
   records(): Promise<{ readonly store: RecordStore; readonly partitions: number }>
   /** What queries are encrypted with, where the log has it. */
   dataKeys(): Promise<KeyRing | undefined>
+  /** Reads the read models. */
+  readModels(): Promise<QueryRows>
   /** Read models that follow the log where no coordinator does. */
   follower(log: EventLog): LoneFollower
 }
@@ -66,6 +70,13 @@ export async function openForCommand<T>(config: Config, work: (parts: CommandPar
         await held.keys.open()
         await held.keys.refresh()
         return held.keys
+      },
+      async readModels() {
+        const client = new pg.Client({ ...database, options: `-c search_path=${READ_MODEL_SCHEMA},public` })
+        client.on('error', () => {})
+        closes.push(() => client.end().catch(() => {}))
+        await client.connect()
+        return async (text, values) => (await client.query<Record<string, unknown>>(text, [...values])).rows
       },
       follower(log) {
         const follower = createLoneFollower(log, databaseUrl)

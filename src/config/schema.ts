@@ -12,6 +12,7 @@ import {
   oneOf,
   optionalBytes,
   optionalDuration,
+  optionalInteger,
   optionalOneOf,
   optionalText,
   rangeList,
@@ -66,6 +67,9 @@ const timeouts = z.strictObject({
   ),
   ownWritesWaitMs: duration('How long a read waits for its own writes before it is marked stale', 2 * second),
   anchorMs: duration('Between two anchors of an event log in which something changed', minute),
+  archiveAfterMs: optionalDuration(
+    'Age at which what was written to an event log in Postgres leaves it for its archive; without one nothing leaves for its age',
+  ),
   historyReadMs: duration(
     'Longest read of the history of queries for a client; Postgres ends what takes longer',
     10 * second,
@@ -151,6 +155,10 @@ const limits = z.strictObject({
     { min: 0, max: 1_000_000 },
   ),
   endedQueryBytes: bytes('Memory that ended queries take, whoever may ask for them', 64 * MB),
+  logRecords: optionalInteger(
+    'Records of an event log in Postgres that stay there, about; what is before leaves it for its archive. Without one it grows',
+    { min: 1, max: Number.MAX_SAFE_INTEGER },
+  ),
   anchorEvents: integerSetting('Events after which an anchor is made at once', 1000, { min: 1, max: 1_000_000 }),
   pageStoreQueryBytes: bytes('Pages that one query keeps on disk', GB),
   pageStoreBytes: bytes('Pages that a worker keeps on disk', 10 * GB),
@@ -233,6 +241,10 @@ export const configSchema = z.strictObject({
   anchorFile: optionalText('File that anchors are appended to; audits read it', {
     shownDefault: '<data>/anchors.jsonl',
   }),
+  archiveFolder: optionalText(
+    'Folder that holds what has left the event log; each coordinator of the log needs it, and whoever audits',
+    { shownDefault: '<data>/archive' },
+  ),
   anchorWebhook: httpAddress('Address that each anchor is posted to, as JSON', { secret: true }),
   tlsCert: optionalText(
     'Certificate (PEM, with those between it and the authority) of this server: clients, coordinators and workers reach it over TLS. Read again when it changes',

@@ -102,6 +102,11 @@ export function integerSetting(
   return schema.register(settings, { kind: 'integer', doc, ...extras })
 }
 
+/** The same without a default: nothing is bounded. */
+export function optionalInteger(doc: string, range: { min: number; max: number }) {
+  return z.int().min(range.min).max(range.max).optional().register(settings, { kind: 'integer', doc })
+}
+
 export function flag(doc: string, extras: Extras = {}) {
   return z
     .boolean()

@@ -22,6 +22,7 @@ import {
   type ResultPage,
   type Subscription,
 } from './event-log.ts'
+import type { ArchivedRecords } from './archive/archived-records.ts'
 import { memoryOf } from './envelope.ts'
 import { fold as trueFold, type Fold, type IgnoredVerdict } from './fold.ts'
 import { LogReader, type ClaimData } from './log-reader.ts'
@@ -45,6 +46,8 @@ export interface EventLogOptions {
    * written to needs no look at the store.
    */
   readonly bornIn?: (stream: string) => number | undefined
+  /** Where records of a log lie that have left it, by the log's id; without it they are not to be read. */
+  readonly archiveOf?: (logId: string) => ArchivedRecords
   /** Told of each failed attempt; the log goes on by itself. */
   readonly onTrouble?: (error: Error) => void
   /**

@@ -31,7 +31,7 @@ export class LogReader {
   readonly #store: RecordStore
   readonly #fold: Fold
   readonly #verified = new WeakSet<ReadFrom>()
-  #first: ClaimData | undefined
+  #first: Pick<ClaimData, 'logId' | 'partitions'> | undefined
 
   constructor(store: RecordStore, fold: Fold = trueFold) {
     this.#store = store
@@ -39,7 +39,11 @@ export class LogReader {
   }
 
   /** The first claim of the log, which names it; undefined while there is none. */
-  async firstClaim(): Promise<ClaimData | undefined> {
+  async firstClaim(): Promise<Pick<ClaimData, 'logId' | 'partitions'> | undefined> {
+    if (this.#first) return this.#first
+    // That record may be in the archive; what it says is told where the log begins.
+    const begun = await this.#store.start?.()
+    if (begun) this.#first = { logId: begun.logId, partitions: begun.at.length }
     for (let offset = 0n; !this.#first;) {
       const records = await this.#store.fetch(0, offset, offset === 0n ? 1 : 1000)
       if (records.length === 0) return undefined
@@ -107,10 +111,16 @@ export class LogReader {
       if (record?.offset === at && record.header && record.header.seen.offset <= offset) {
         const seen = record.header.seen
         // A record before the offset is folded again, so that its time is known.
-        return seen
+        return seen.offset === offset ? seen : await this.#notBelowStart(partition, seen, offset)
       }
     }
     return { offset: 0n, state: zeroState }
+  }
+
+  /** A batch may have been cut where the log begins: what its writer saw is archived, and need not be read. */
+  async #notBelowStart(partition: number, seen: LogPlace, offset: bigint): Promise<LogPlace> {
+    const start = (await this.#store.start?.())?.at[partition]
+    return start && start.offset > seen.offset && start.offset <= offset ? start : seen
   }
 
   /** One step from a place: no more than `limit` records, fewer where they are large. The place stays where it is at the end of the log. */

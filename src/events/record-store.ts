@@ -106,6 +106,36 @@ export interface StreamCipher extends KeySource {
   retire(stream: string): void
 }
 
+/** Where a log begins whose first records have left it for its archive. */
+export interface LogStart {
+  readonly logId: string
+  /** By log partition: the first offset that is still there. */
+  readonly at: readonly LogPlace[]
+}
+
+/** Records that may leave the log: they lie in its archive, byte for byte. */
+export interface Drop {
+  readonly partition: number
+  /** All below it goes; what went before goes on to be gone. */
+  readonly to: LogPlace
+  readonly logId: string
+  /** Of the writer: another one that claimed since drops by itself. */
+  readonly epoch: number
+}
+
+/** Lets records go that were archived. */
+export interface RecordDropper {
+  /** In one call, at most. */
+  readonly recordsAtOnce: number
+  /**
+   * Remembers the last events of streams that never end, before their records go.
+   * @throws LogUnavailable
+   */
+  keepHeads(heads: ReadonlyMap<string, StreamHead>): Promise<void>
+  /** From the beginning on, so that what stays is whole. @throws LogUnavailable | Fenced */
+  drop(drop: Drop): Promise<void>
+}
+
 /** What a technology adds to the algorithm of `FoldedEventLog`: records in dense offsets, one attempt at a time. */
 export interface RecordStore {
   /** Connects and checks the settings. */
@@ -136,6 +166,10 @@ export interface RecordStore {
   readonly cipher?: StreamCipher | undefined
   /** @throws LogUnavailable */
   forget(stream: string, sequences: readonly number[]): Promise<void>
+  /** Undefined while the log is whole. Absent in a store that drops nothing. @throws LogUnavailable */
+  start?(): Promise<LogStart | undefined>
+  /** Absent in a store that drops nothing. */
+  readonly dropper?: RecordDropper | undefined
   /** Called after a successful claim and as the log grows, for what is made ahead. */
   prepareFor(end: bigint): void
   close(): Promise<void>

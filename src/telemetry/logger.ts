@@ -26,6 +26,8 @@ type LogEvent =
   | 'dependency.down'
   | 'dependency.up'
   | 'anchor.trouble'
+  | 'archive.done'
+  | 'archive.trouble'
   | 'projection.trouble'
   | 'projection.rebuilt'
   | 'publishing.trouble'

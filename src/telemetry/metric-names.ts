@@ -527,6 +527,24 @@ export const metricNames = {
     help: 'tampering, loss',
     labels: { kind: ['chain', 'missing_end', 'double_end', 'read_model'] },
   },
+  archivedRecords: {
+    name: 'quipu.archive.records',
+    text: 'quipu_archive_records_total',
+    kind: 'counter',
+    unit: '',
+    on: 'coordinator',
+    help: 'how much leaves the log for its archive',
+    labels: {},
+  },
+  archiveRounds: {
+    name: 'quipu.archive.rounds',
+    text: 'quipu_archive_rounds_total',
+    kind: 'counter',
+    unit: '',
+    on: 'coordinator',
+    help: 'whether archiving works',
+    labels: { result: ['done', 'failed'] },
+  },
   // Projections
   projectionLagEvents: {
     name: 'quipu.projection.lag.events',

@@ -11,6 +11,7 @@ import { hashSync } from '@node-rs/bcrypt'
 import { SignJWT, type JWTPayload } from 'jose'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { archivePolicyOf } from '../../src/processes/coordinator/archive-policy.ts'
 import { wireAccess } from '../../src/processes/coordinator/wire-access.ts'
 import { publishingTargets } from '../../src/processes/coordinator/publishing.ts'
 import { writerSettings } from '../../src/processes/coordinator/writer-settings.ts'
@@ -323,6 +324,10 @@ const SCAN = 'SELECT name FROM tpch.tiny.nation'
 
 const told = (process: QuipuProcess, text: string): Promise<void> =>
   waitUntil(`it tells "${text}"`, () => (process.stdout() + process.stderr()).includes(text))
+
+/** Periods that are archived in a folder, of whichever log. */
+const periodsIn = (folder: string): number =>
+  existsSync(folder) ? readdirSync(folder, { recursive: true }).filter((path) => /\d{6}$/.test(String(path))).length : 0
 
 const anchorsIn = (file: string): number =>
   existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean).length : 0
@@ -1000,6 +1005,10 @@ const acts: Record<SettingName, Act> = {
     () => at('anchors.jsonl'),
     () => waitUntil('there are anchors', () => anchorsIn(at('anchors.jsonl')) > 0),
   ),
+  archiveFolder: busy.act(
+    () => at('archived'),
+    () => waitUntil('a period is archived there', () => periodsIn(at('archived')) > 0),
+  ),
   anchorWebhook: busy.act(
     () => `${webhook.url}/anchors`,
     () => waitUntil('anchors are posted', () => webhook.requests.some(({ path }) => path === '/anchors')),
@@ -1392,6 +1401,12 @@ const acts: Record<SettingName, Act> = {
     const { headers } = await raw(`${url}/v1/query/${id}/events`)
     expect(headers['x-engine-stale']).toBe('4000')
   }),
+  archiveAfterMs: busy.act('1s', async ({ url }) => {
+    await waitUntil('what is old leaves the log', async () => {
+      await run(url, 'SELECT 1')
+      return periodsIn(at('archived')) > 1
+    })
+  }),
   anchorMs: small.act('200ms', async ({ url, dataDir }) => {
     for (let anchors = 0; anchors < 4; anchors++) {
       await run(url, 'SELECT 1')
@@ -1582,6 +1597,14 @@ const acts: Record<SettingName, Act> = {
     const { error } = await run(url, SCAN)
     expect(error).toMatchObject({ errorName: 'QUERY_QUEUE_FULL' })
   }),
+  logRecords: {
+    value: '20000',
+    see() {
+      const policy = archivePolicyOf(loadConfig(['--log-records', '20000'], {}))
+      expect(policy?.(0)).toMatchObject({ before: undefined, keepRecords: 20_000n, leastRecords: 2000n })
+      expect(archivePolicyOf(loadConfig([], {}))).toBeUndefined()
+    },
+  },
   anchorEvents: busy.act('1', async ({ url }) => {
     // Once a minute otherwise.
     await waitUntil('anchors follow each other', async () => {

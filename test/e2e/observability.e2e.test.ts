@@ -241,6 +241,9 @@ const WITHOUT_DATA = new Set([
   'queues: Wait, 95th percentile',
   'queues: Turned away',
   'workers: Workers lost, 1 h',
+  // Of a server whose log is archived.
+  'log: Archived records, 1 h',
+  'log: Archiving, 1 h',
   'runtime: Kafka, 99th percentile',
   'runtime: Labels folded, 1 h',
   // Of a server that tells others.

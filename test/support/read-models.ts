@@ -11,7 +11,8 @@ import {
 } from '../../src/events/projection-runner.ts'
 import { createReadModelsProjection } from '../../src/readmodels/projection.ts'
 import { systemClock } from '../../src/shared/clock.ts'
-import { createDatabase, type TestDatabase, type TestPostgres } from './postgres.ts'
+import { createMigratedDatabase } from './event-log/migrated-database.ts'
+import type { TestDatabase, TestPostgres } from './postgres.ts'
 
 export interface ReadModelBed {
   readonly database: TestDatabase
@@ -30,9 +31,9 @@ export interface ReadModelBed {
  * @param server one of the test's own, to be killed; else the shared one
  */
 export async function openReadModelBed(server?: TestPostgres, hooks: EventLogOptions = {}): Promise<ReadModelBed> {
-  const database = await (server?.createDatabase() ?? createDatabase())
+  const database = await (server?.createDatabase() ?? createMigratedDatabase())
   const config: pg.ClientConfig = { connectionString: database.url }
-  await migrate(config)
+  if (server) await migrate(config)
   // Times in a log never go back: a clock that stands lets tests choose those of their events.
   const log = createPostgresEventLog(config, { now: () => Date.parse('2026-01-01T00:00:00Z'), ...hooks })
   await log.open()

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { anchorSchema } from '../../events/audit/anchor.ts'
+import { anchorSchema, placeSchema } from '../../events/audit/anchor.ts'
 import { nodeIdSchema } from '../../shared/id-schemas.ts'
 import { endedBySchema } from '../query/events.ts'
 
@@ -14,6 +14,13 @@ const replayFilterSchema = z.object({
   where: z.string().optional().describe('A condition over the history'),
   sample: z.number().min(0).max(1).optional().describe('The share of all'),
   queries: z.number().int().min(0).optional().describe('How many were named by their ids'),
+})
+
+const periodSchema = z.object({
+  number: z.number().int().min(1).describe('1, 2, 3 … in this log'),
+  from: z.array(z.string()).describe('By log partition: its first offset'),
+  to: z.array(placeSchema).describe('By log partition: the offset behind its last, and what all below it fold to'),
+  by: z.string().optional().describe('Absent where the settings ask for it'),
 })
 
 /** Facts of the stream `system`. */
@@ -237,6 +244,18 @@ export const systemEventSchemas = {
   LogAnchored: anchorSchema.describe(
     'What the log holds, signed; each minute or 1,000 events in which something changed',
   ),
+  LogArchived: periodSchema
+    .extend({
+      anchor: z.number().int().describe('Number of the anchor that signs its end'),
+      records: z.number().int(),
+      events: z.number().int().describe('Records that count'),
+      bytes: z.number().int().describe('Of its files'),
+      digest: z
+        .string()
+        .describe('SHA-256 of its manifest, which names the digests of its files; forgetting a query changes it'),
+    })
+    .describe('A period of the log was copied into its archive, and read back'),
+  LogDropped: periodSchema.describe('An archived period leaves the log: told before its records go'),
 } as const
 
 export type SystemEventType = keyof typeof systemEventSchemas
@@ -263,6 +282,8 @@ export const systemEventVersions: Readonly<Record<SystemEventType, number>> = {
   ReplayProgressed: 1,
   ReplayEnded: 1,
   LogAnchored: 1,
+  LogArchived: 1,
+  LogDropped: 1,
 }
 
 export type SystemEvent = {

@@ -3,7 +3,8 @@ import { z } from 'zod'
 import type { Checkpoint } from '../event-log.ts'
 import { merkleRoot } from './merkle.ts'
 
-const placeSchema = z.object({
+/** By log partition: an offset, and what all below it fold to. */
+export const placeSchema = z.object({
   offset: z.string().regex(/^\d{1,19}$/),
   epoch: z.number().int(),
   writer: z.string(),
@@ -11,6 +12,8 @@ const placeSchema = z.object({
   count: z.number().int(),
   hash: z.string(),
 })
+
+export type SignedPlace = Readonly<z.infer<typeof placeSchema>>
 
 /** What the event LogAnchored carries. */
 export const anchorSchema = z.object({

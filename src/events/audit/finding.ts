@@ -22,6 +22,8 @@ export type FindingKind =
   | 'forgotten'
   /** Encrypted data whose key is gone though nobody forgot it. */
   | 'key'
+  /** A file of the archive is not what was written, or does not follow what was before. */
+  | 'archive'
   | 'query-without-end'
   | 'query-with-two-ends'
   /** A table differs from what the log makes of it. */

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { parseEnvelope, tombstoneText, toRecorded } from '../envelope.ts'
 import {
+  Fenced,
   LogChanged,
   LogUnavailable,
   MisconfiguredLog,
@@ -9,19 +10,36 @@ import {
   type Checkpoint,
   type Recorded,
 } from '../event-log.ts'
-import { parseSeen } from '../fold.ts'
+import { parseSeen, zeroState } from '../fold.ts'
+import { parseJson } from '../../shared/parse-json.ts'
 import type { EventLogOptions } from '../folded-event-log.ts'
-import type { RecordBatch, PutOutcome, RecordStore, StoredRecord, StoreLimits, StreamHead } from '../record-store.ts'
+import type { ArchivedRecords } from '../archive/archived-records.ts'
+import type {
+  Drop,
+  LogStart,
+  RecordBatch,
+  PutOutcome,
+  RecordDropper,
+  RecordStore,
+  StoredRecord,
+  StoreLimits,
+  StreamHead,
+} from '../record-store.ts'
 import { EVENTS_IN_PARTITION, makeEventPartition, makePagePartitions, startPageHousekeeping } from './partitions.ts'
 import { breaksConnection, hasSqlState, isNeverTaken, sqlStateOf } from './database-error.ts'
 import {
   ANSWER_TIMEOUT_MS,
   DELETE_PAGES,
+  DROP_RECORDS,
   insertStatement,
+  KEEP_HEADS,
+  SELECT_ARCHIVED_HEAD,
   SELECT_END,
+  SELECT_FIRST_CLAIM,
   SELECT_FORGETTABLE,
   SELECT_HEAD,
   SELECT_RECORDS,
+  SELECT_START,
   SELECT_STREAM,
   TERMINATE_BLOCKERS,
   timeFor,
@@ -38,6 +56,8 @@ const LONGEST_ANSWER_MS = 600_000
 const CUT_BY_TIME: ReadonlySet<string> = new Set(['57014', '25P04'])
 /** A lost notification costs this long. */
 const POLL_MS = 1000
+/** A transaction that drops more keeps who vacuums waiting. */
+const DROPPED_AT_ONCE = 2000
 
 /** Records as rows of one table. The writer assigns positions, so the primary key is the compare-and-set. */
 export class PostgresRecordStore implements RecordStore {
@@ -57,6 +77,12 @@ export class PostgresRecordStore implements RecordStore {
   #eventPartitionsMade = -1n
   #housekeeping: { stop(): void } | undefined
   #closed = false
+  #archive: ArchivedRecords | undefined
+  readonly dropper: RecordDropper = {
+    recordsAtOnce: DROPPED_AT_ONCE,
+    keepHeads: (heads) => this.#keepHeads(heads),
+    drop: (drop) => this.#drop(drop),
+  }
 
   constructor(config: pg.ClientConfig, options: EventLogOptions = {}) {
     this.#config = config
@@ -79,7 +105,7 @@ export class PostgresRecordStore implements RecordStore {
   async open(): Promise<StoreLimits> {
     const { rows } = await this.#read<{ version: number; table: string | null }>({
       name: 'open',
-      text: `select current_setting('server_version_num')::int as version, to_regclass('quipu_log.events')::text as table`,
+      text: `select current_setting('server_version_num')::int as version, to_regclass('quipu_log.log_start')::text as table`,
       values: [],
     })
     if (rows[0]!.version < 170_000)
@@ -141,7 +167,48 @@ export class PostgresRecordStore implements RecordStore {
       text: SELECT_RECORDS,
       values: [String(from), limit],
     })
+    if (rows[0] && BigInt(rows[0].position) > from) {
+      // Whatever is gone without having been archived is missing, as whoever reads this finds.
+      const start = await this.start()
+      if (start && from < start.at[0]!.offset) return [...(await this.#archived(start).fetch(0, from, limit))]
+    }
     return rows.map(toStoredRecord)
+  }
+
+  async start(): Promise<LogStart | undefined> {
+    const { rows } = await this.#read<StartRow>({ name: 'start', text: SELECT_START, values: [] })
+    const row = rows[0]
+    if (!row) return undefined
+    const { position, epoch, writer, number, count, hash, log_id: logId } = row
+    const state = { epoch: Number(epoch), writer, number: Number(number), count: Number(count), hash }
+    return { logId, at: [{ offset: BigInt(position), state }] }
+  }
+
+  #archived({ logId, at }: LogStart): ArchivedRecords {
+    const { archiveOf } = this.#options
+    if (!archiveOf)
+      throw new LogUnavailable(`The event log begins at offset ${at[0]!.offset}; what was before is in its archive`)
+    return (this.#archive ??= archiveOf(logId))
+  }
+
+  async #keepHeads(heads: ReadonlyMap<string, StreamHead>): Promise<void> {
+    const values = [...heads.values()]
+    await this.#read({
+      name: 'keep-heads',
+      text: KEEP_HEADS,
+      values: [[...heads.keys()], values.map((head) => head.sequence), values.map((head) => head.hash)],
+    })
+  }
+
+  async #drop({ to: { offset, state }, logId, epoch }: Drop): Promise<void> {
+    const { writer, number, count, hash } = state
+    const values = [String(offset), state.epoch, writer, number, count, hash, logId, epoch]
+    const { rows } = await this.#read<{ moved: number }>({ name: 'drop', text: DROP_RECORDS, values })
+    if (rows[0]!.moved > 0) return
+    const start = await this.start()
+    // An answer that was lost: they are gone.
+    if (start && start.logId === logId && start.at[0]!.offset >= offset) return
+    throw new Fenced('Another writer has claimed the log: it drops what is archived by itself')
   }
 
   async end(): Promise<bigint> {
@@ -167,7 +234,9 @@ export class PostgresRecordStore implements RecordStore {
           values: [stream],
         })
         const row = rows[0]
-        return row ? { sequence: row.sequence, hash: parseEnvelope(row.data).hash } : { sequence: 0, hash: '' }
+        return row
+          ? { sequence: row.sequence, hash: parseEnvelope(row.data).hash }
+          : ((await this.#archivedHead(stream)) ?? { sequence: 0, hash: '' })
       } catch (error) {
         // An append that needs this waits for the log as any other does.
         if (!(error instanceof LogUnavailable) || this.#closed) throw error
@@ -177,16 +246,31 @@ export class PostgresRecordStore implements RecordStore {
     }
   }
 
+  async #archivedHead(stream: string): Promise<StreamHead | undefined> {
+    const { rows } = await this.#read<{ sequence: number; hash: string }>({
+      name: 'archived-head',
+      text: SELECT_ARCHIVED_HEAD,
+      values: [stream],
+    })
+    return rows[0]
+  }
+
   async *readStream(stream: string, after: number, tip: Checkpoint): AsyncIterable<Recorded> {
     const below = String(tip.at[0]?.offset ?? 0n)
     const chunk = 500
     let last: Recorded | undefined
-    for (let from = after; ;) {
+    for (let from = after, first = true; ; first = false) {
       const { rows } = await this.#read<StreamRow>({
         name: 'stream',
         text: SELECT_STREAM,
         values: [stream, from, below, chunk],
       })
+      if (first && rows[0]?.sequence !== from + 1)
+        for await (const event of this.#readArchived(stream, from, rows[0]?.sequence)) {
+          from = event.sequence
+          last = event
+          yield event
+        }
       for (const row of rows) {
         if (row.sequence <= from) continue
         const event = toRecorded(stream, parseEnvelope(row.data), { partition: 0, offset: BigInt(row.position) })
@@ -197,6 +281,20 @@ export class PostgresRecordStore implements RecordStore {
         yield event
       }
       if (rows.length < chunk) return
+    }
+  }
+
+  /** The events of a stream that have left the log: it begins after them. @param before the first one that is there */
+  async *#readArchived(stream: string, after: number, before: number | undefined): AsyncIterable<Recorded> {
+    const start = await this.start()
+    if (!start) return
+    let last: Recorded | undefined
+    for await (const event of this.#archived(start).readStream(stream, after, [start.at[0]!.offset])) {
+      if (before !== undefined && event.sequence >= before) return
+      if (event.sequence !== (last?.sequence ?? after) + 1 || (last && event.prevhash !== last.hash))
+        throw new LogChanged(`Stream ${stream} breaks in the archive after sequence ${last?.sequence ?? after}`)
+      last = event
+      yield event
     }
   }
 
@@ -211,6 +309,17 @@ export class PostgresRecordStore implements RecordStore {
     const texts = rows.map((row) => tombstoneText(row.data))
     await this.#read({ name: 'forget', text: UPDATE_DATA, values: [positions, texts] })
     await this.#read({ name: 'forget-pages', text: DELETE_PAGES, values: [stream] })
+    // Last: what was copied before the rows above were changed is in the archive by now, or will be compared with them.
+    const start = (await this.start()) ?? (await this.#wholeLog())
+    if (start) await this.#archived(start).forget(stream, sequences, [start.at[0]!.offset])
+  }
+
+  /** Of a log that nothing has left: its first claim names it, and some of it may be archived all the same. */
+  async #wholeLog(): Promise<LogStart | undefined> {
+    const { rows } = await this.#read<{ data: string }>({ name: 'first-claim', text: SELECT_FIRST_CLAIM, values: [] })
+    const claim = rows[0] && (parseJson(rows[0].data) as { logId?: unknown } | undefined)
+    if (!this.#options.archiveOf || typeof claim?.logId !== 'string') return undefined
+    return { logId: claim.logId, at: [{ offset: 0n, state: zeroState }] }
   }
 
   async awaitMore(offsets: readonly bigint[], signal: AbortSignal): Promise<void> {
@@ -306,6 +415,16 @@ interface RecordRow {
   stream: string
   sequence: number
   data: string
+}
+
+interface StartRow {
+  position: string
+  epoch: string
+  writer: string
+  number: string
+  count: string
+  hash: string
+  log_id: string
 }
 
 interface StreamRow {

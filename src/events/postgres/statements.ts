@@ -23,7 +23,8 @@ from rows from (string_to_table($7::text, E'\\n'), string_to_table($8::text, E'\
 cross join (select pg_notify('quipu_log', '')) as n
 where ($1::bigint = 0 or exists (select from quipu_log.events where position = $1::bigint - 1))
   and not exists (
-    select from quipu_log.events where kind = 'event' and stream = any(string_to_array($9::text, E'\\n')))`
+    select from quipu_log.events where kind = 'event' and stream = any(string_to_array($9::text, E'\\n')))
+  and not exists (select from quipu_log.archived_heads where stream = any(string_to_array($9::text, E'\\n')))`
 
 /** Pages lie one after another in one binary parameter; their places in it are in the text before. */
 const INSERT_PAGES = `insert into quipu_log.result_pages (stream, token, epoch, created, bytes)
@@ -90,20 +91,51 @@ export const SELECT_RECORDS = `select position, kind, epoch, writer, number, see
 export const SELECT_END = 'select position from quipu_log.events order by position desc limit 1'
 
 /**
- * A row counts when the claim in force before it is its writer's: claims are few, so this needs no fold of the log.
- * Repeated and overtaking numbers, which the primary key does not let in, show in the stream's own hash chain.
+ * A row counts when the claim in force before it is its writer's: claims are few, so this needs no fold of the log. The one
+ * that was in force where the log begins may be archived. Repeated and overtaking numbers, which the primary key does not let in, show in the stream's own hash chain.
  */
 const VALID_ROWS = `from quipu_log.events e
-join lateral (
+left join quipu_log.log_start s on true
+left join lateral (
   select c.epoch, c.writer from quipu_log.events c
   where c.kind = 'epoch' and c.position < e.position order by c.epoch desc, c.position limit 1
-) claim on claim.epoch = e.epoch and claim.writer = e.writer
-where e.stream = $1 and e.kind = 'event'`
+) claim on true
+where e.stream = $1 and e.kind = 'event'
+  and case when claim.epoch > s.epoch or s.epoch is null
+    then claim.epoch = e.epoch and claim.writer = e.writer else s.epoch = e.epoch and s.writer = e.writer end`
 
 export const SELECT_STREAM = `select e.position, e.stream, e.sequence, e.data ${VALID_ROWS}
 and e.sequence > $2 and e.position < $3 order by e.sequence, e.position limit $4`
 
 export const SELECT_HEAD = `select e.sequence, e.data ${VALID_ROWS} order by e.sequence desc, e.position limit 1`
+
+export const SELECT_START = 'select position, epoch, writer, number, count, hash, log_id from quipu_log.log_start'
+
+export const SELECT_FIRST_CLAIM = `select data from quipu_log.events where kind = 'epoch' order by epoch, position limit 1`
+
+export const SELECT_ARCHIVED_HEAD = 'select sequence, hash from quipu_log.archived_heads where stream = $1'
+
+export const KEEP_HEADS = `insert into quipu_log.archived_heads (stream, sequence, hash)
+select * from rows from (unnest($1::text[]), unnest($2::int[]), unnest($3::text[])) as h (stream, sequence, hash)
+on conflict (stream) do update set sequence = excluded.sequence, hash = excluded.hash
+where archived_heads.sequence < excluded.sequence`
+
+/**
+ * Where the log begins moves with the rows that go, and only for the writer of the newest epoch. Nothing goes where it does
+ * not move.
+ */
+export const DROP_RECORDS = `with moved as (
+  insert into quipu_log.log_start as s (position, epoch, writer, number, count, hash, log_id)
+  select $1::bigint, $2::bigint, $3::text, $4::bigint, $5::bigint, $6::text, $7::text
+  where not exists (select from quipu_log.events where kind = 'epoch' and epoch > $8::bigint)
+  on conflict (one) do update set position = excluded.position, epoch = excluded.epoch, writer = excluded.writer,
+    number = excluded.number, count = excluded.count, hash = excluded.hash
+    where s.position < excluded.position and s.log_id = excluded.log_id
+  returning 1
+), gone as (
+  delete from quipu_log.events where position < $1::bigint and exists (select from moved) returning 1
+)
+select (select count(*) from moved)::int as moved, (select count(*) from gone)::int as gone`
 
 export const SELECT_PAGE = `select bytes from quipu_log.result_pages
 where stream = $1 and token = $2 order by epoch desc, created desc limit 1`

@@ -20,6 +20,7 @@ import { exitCodes } from '../../shared/exit-codes.ts'
 import { version } from '../../shared/version.ts'
 import type { ChildLife } from '../child-life.ts'
 import type { GatedServer } from '../gated-server.ts'
+import { startArchiving, type Archiving } from './archiving.ts'
 import { appBaseOf } from './app-base.ts'
 import { startAuditing, type Auditing } from './auditing.ts'
 import { observeWriter, type WriterGauges } from './coordinator-metrics.ts'
@@ -117,6 +118,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
   const recordedParts = (digest: string): Promise<number> => readTextParts(base.read, digest)
   base.access.recordIn({ files: createFileRecord({ journal, caughtUp, recordedParts }), journal })
   const publishing = startPublishing(base, begin)
+  const archiving = archivingOf(parts, journal, caughtUp)
   const queries = wireQueries({ life, base, settings, history, epoch, tenure, registry, workers, refusals, journal })
   const ready = (): boolean => tenure.open
   const appBase = appBaseOf(base, life, logId)
@@ -167,6 +169,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
     drain: async () => {
       const { handOverMs } = settings.tenure
       tenure.drain()
+      archiving.stop()
       base.access.drain()
       base.access.recordIn(undefined)
       await Promise.race([auditing.stop(), sleep(handOverMs, undefined, { ref: false })])
@@ -174,6 +177,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
       await app.close()
     },
     stop: async () => {
+      archiving.stop()
       registry.stop()
       queries.groups.stop()
       await recovery.stop()
@@ -244,6 +248,13 @@ function auditingOf({ base, rebuilt }: WriterParts, caughtUp: Promise<void>): Au
     rebuilt,
     logger: telemetry.logger,
   })
+}
+
+function archivingOf({ base, claimed }: WriterParts, journal: Auditing['journal'], caughtUp: Promise<void>): Archiving {
+  const { config, connection, log, read, telemetry } = base
+  const { logger, meters } = telemetry
+  const { epoch } = claimed
+  return startArchiving({ config, connection, log, epoch, journal, query: read, caughtUp, clock, logger, meters })
 }
 
 function loadTelemetry(

@@ -8,6 +8,7 @@ import type { DataKeyOptions } from '../../events/kafka-beside-postgres.ts'
 import type { KeyRing } from '../../events/data-keys/key-ring.ts'
 import type { RecordStore } from '../../events/record-store.ts'
 import { isQueryId } from '../../shared/ids.ts'
+import { archivesOf } from './archives-of.ts'
 import { kafkaSecurityOf } from './kafka-security.ts'
 
 /**
@@ -44,7 +45,7 @@ export async function eventLogOf(
     )
   }
   const { createPostgresEventLog } = await import('../../events/postgres/postgres-event-log.ts')
-  return createPostgresEventLog({ connectionString: databaseUrl }, options)
+  return createPostgresEventLog({ connectionString: databaseUrl }, { ...options, archiveOf: archivesOf(config) })
 }
 
 function dataKeyOptions({ dataDir }: Config, keepsFile: boolean): DataKeyOptions {
@@ -79,5 +80,5 @@ export async function recordStoreOf(config: Config, databaseUrl: string): Promis
     return new KafkaStoreBesidePostgres({ brokers, topic, database, ...kafkaSecurityOf(config) }, {})
   }
   const { PostgresRecordStore } = await import('../../events/postgres/postgres-record-store.ts')
-  return new PostgresRecordStore(database)
+  return new PostgresRecordStore(database, { archiveOf: archivesOf(config) })
 }

@@ -16,7 +16,7 @@ export interface WriterWork<T> {
   /** Asks the coordinator that writes the log. */
   readonly ask: (send: (path: string, body: unknown, method?: 'PUT') => Promise<ServerAnswer>) => Promise<T>
   /** Where none runs: this process writes the log for a moment. */
-  readonly write: (journal: SystemJournal) => Promise<T>
+  readonly write: (journal: SystemJournal, epoch: number) => Promise<T>
 }
 
 const ANSWER_TIMEOUT_MS = 60_000
@@ -57,11 +57,12 @@ export async function withWriter<T>(
       }),
     )
   }
+  let epoch
   try {
-    await log.claim({ address: VISITOR_ADDRESS, version })
+    epoch = await log.claim({ address: VISITOR_ADDRESS, version })
   } catch (error) {
     if (error instanceof Fenced) throw new ExitError(exitCodes.dependency, 'A coordinator is starting: try again')
     throw error
   }
-  return work.write(createSystemJournal(log, systemClock))
+  return work.write(createSystemJournal(log, systemClock), epoch)
 }

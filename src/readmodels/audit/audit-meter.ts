@@ -16,6 +16,7 @@ const KINDS: Readonly<Record<FindingKind, string>> = {
   anchor: 'chain',
   forgotten: 'chain',
   key: 'chain',
+  archive: 'chain',
   'query-without-end': 'missing_end',
   'query-with-two-ends': 'double_end',
   'read-model': 'read_model',

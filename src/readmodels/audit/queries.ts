@@ -28,6 +28,15 @@ export async function readAnchorsAfter(query: QueryRows, number: number, limit: 
   return rows.map(toAnchor)
 }
 
+/** Numbers of the periods of which the log tells something, as far as the read models know; ask a barrier first. */
+export async function readToldPeriods(
+  query: QueryRows,
+  type: 'LogArchived' | 'LogDropped',
+): Promise<ReadonlySet<number>> {
+  const rows = await query(`select (details->>'number')::bigint as number from audit_log where kind = $1`, [type])
+  return new Set(rows.map((row) => Number(row['number'])))
+}
+
 /** How many parts of the text of a file the log has, as far as the read models know. */
 export async function readTextParts(query: QueryRows, digest: string): Promise<number> {
   const rows = await query(

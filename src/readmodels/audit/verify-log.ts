@@ -1,19 +1,23 @@
 import type { KeyObject } from 'node:crypto'
 import type pg from 'pg'
-import type { ExportedAnchor } from '../../events/audit/anchor.ts'
+import { exportedKey, type ExportedAnchor } from '../../events/audit/anchor.ts'
+import type { Archive } from '../../events/archive/archive.ts'
+import { auditArchive } from '../../events/archive/audit-archive.ts'
 import { AnchorChecks } from '../../events/audit/anchor-checks.ts'
 import { auditLog } from '../../events/audit/audit-log.ts'
 import { EncryptedData, type AuditedKeys } from '../../events/audit/encrypted-data.ts'
 import type { Finding } from '../../events/audit/finding.ts'
 import { LogChanged, type EventReader } from '../../events/event-log.ts'
 import type { RecordStore } from '../../events/record-store.ts'
+import { QuipuError } from '../../shared/quipu-error.ts'
+import { isQueryId } from '../../shared/ids.ts'
 import { compareReadModels, readModelCheckpoint } from './compare-read-models.ts'
 import { QueryEnds } from './query-ends.ts'
 import { recordedAnchors } from './recorded-anchors.ts'
 
 export interface VerifyOptions {
   /** Opened. */
-  readonly store: Pick<RecordStore, 'fetch' | 'end' | 'endMayLag'>
+  readonly store: Pick<RecordStore, 'fetch' | 'end' | 'endMayLag' | 'start'>
   readonly partitions: number
   /** Where the read models are; migrated. */
   readonly database: pg.ClientConfig
@@ -25,6 +29,8 @@ export interface VerifyOptions {
   readonly dataKeys?: AuditedKeys
   /** To compare the read models with; they are not, without it. */
   readonly compareWith?: EventReader
+  /** Where records lie that have left the log, by the log's id. */
+  readonly archiveOf?: (logId: string) => Archive
   readonly onFinding: (finding: Finding) => void
 }
 
@@ -40,8 +46,20 @@ export interface AuditSummary {
   /** Tables compared with the log. */
   readonly tables: number
   readonly anchors: number
+  /** Periods of the archive whose files were read. */
+  readonly periods: number
   /** Anchors whose signature was verified: none without a key. */
   readonly signatures: number
+}
+
+function archivedPeriods(
+  { archiveOf, keys, exported }: VerifyOptions,
+  logId: string,
+  onFinding: (finding: Finding) => void,
+): Promise<number> | 0 {
+  if (!archiveOf) return 0
+  const archive = archiveOf(logId)
+  return auditArchive({ archive, ends: isQueryId, keys: keys ?? exported?.map(exportedKey), onFinding })
 }
 
 /**
@@ -57,8 +75,21 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
   }
   // Read before the end of the log is: it cannot have read more than there is then.
   const checkpoint = await readModelCheckpoint(database)
-  const { anchors: recorded, logId } = await recordedAnchors(store, partitions)
   const { exported, keys } = options
+  const begun = (await store.start?.())?.logId
+  let periods = begun === undefined ? 0 : await archivedPeriods(options, begun, onFinding)
+  // Whoever cannot read a damaged file has found something all the same.
+  const damaged = findings > 0
+  const found = await recordedAnchors(store, partitions).catch((error: unknown) => {
+    if (damaged && error instanceof QuipuError) return undefined
+    throw error
+  })
+  if (!found) {
+    onFinding({ kind: 'archive', what: 'What it should hold cannot be read: log and read models were not looked at' })
+    return { findings, records: 0, events: 0, queries: 0, open: 0, tables: 0, periods, anchors: 0, signatures: 0 }
+  }
+  const { anchors: recorded, logId } = found
+  if (begun === undefined && logId !== '') periods = await archivedPeriods(options, logId, onFinding)
   const anchors = new AnchorChecks({
     logId,
     partitions,
@@ -91,5 +122,6 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
       onFinding({ kind: 'read-model', what: `The log cannot be folded to compare: ${error.message}` })
     }
   }
-  return { findings, records, events, queries, open, tables, anchors: anchors.count, signatures: anchors.signed }
+  const { count, signed } = anchors
+  return { findings, records, events, queries, open, tables, periods, anchors: count, signatures: signed }
 }

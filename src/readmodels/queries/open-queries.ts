@@ -50,9 +50,11 @@ export async function findOpenQueries(log: EventReader & LogEnd, query: QueryRow
   const { checkpoint, open, unlisted } = snapshotRow.parse(row)
   const left = new Set([...open, ...unlisted].filter(isQueryId))
   const news = new Map<string, Recorded[]>()
-  let from = checkpoint === null ? beginning((await log.tip()).at.length) : checkpointFromJson(checkpoint)
+  // Up to here alone: a busy log has always more.
+  const tip = await log.tip()
+  let from = checkpoint === null ? beginning(tip.at.length) : checkpointFromJson(checkpoint)
   for (;;) {
-    const { events, next } = await log.read(from, EVENTS_AT_ONCE)
+    const { events, next } = await log.read(from, EVENTS_AT_ONCE, tip)
     if (events.length === 0) break
     from = next
     for (const event of events) {

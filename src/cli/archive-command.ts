@@ -1,0 +1,111 @@
+import { loadConfig } from '../config/load-config.ts'
+import { fromText } from '../config/setting.ts'
+import { ArchiveDamaged } from '../events/archive/archived-records.ts'
+import { PERIOD_RECORDS } from '../events/archive/manifest.ts'
+import { archiveLog, type ArchivedLog } from '../processes/event-log/archive-log.ts'
+import { anchorPaths } from '../processes/event-log/anchor-paths.ts'
+import { archivesOf } from '../processes/event-log/archives-of.ts'
+import { withWriter } from '../processes/event-log/with-writer.ts'
+import { loadAnchorKey } from '../security/anchor-key.ts'
+import { ExitError } from '../shared/engine-error.ts'
+import { exitCodes } from '../shared/exit-codes.ts'
+import { splitFlags } from './command-flags.ts'
+import { openForCommand, type CommandParts } from './open-for-command.ts'
+import { userName } from './server-address.ts'
+
+const USAGE = `usage: quipu archive --older-than <age> [--by <name>] [settings]
+
+Moves what was written long ago from the event log to its archive: copied, read back, compared, and only then dropped. What
+an earlier call did not finish is finished first. Not beside a coordinator that writes the log: that one archives by itself.
+
+  --older-than <age>  30d, 12h …; what open queries need stays, and what no anchor signs
+  --by <name>         who asks for it, as the events LogArchived and LogDropped tell (default: the user of this shell)
+
+quipu --help has the settings, which say where log and archive are.
+`
+
+/**
+ * `quipu archive`: the log's first records move to its archive.
+ * @returns the exit code
+ */
+export async function archiveCommand(argv: readonly string[]): Promise<number> {
+  if (argv.includes('--help')) {
+    process.stdout.write(USAGE)
+    return 0
+  }
+  const { flags, settings } = splitFlags(argv, { 'older-than': { type: 'string' }, by: { type: 'string' } })
+  const age = ageOf(flags['older-than'])
+  const by = typeof flags.by === 'string' ? flags.by : userName()
+  const config = loadConfig(settings, process.env)
+  if (config.kafkaBrokers.length > 0)
+    throw new ExitError(exitCodes.configuration, 'Only an event log in Postgres can be archived')
+  const done = await openForCommand(config, (parts) => archive(parts, age, by))
+  process.stdout.write(`${textOf(done)}\n`)
+  return 0
+}
+
+function ageOf(flag: string | boolean | undefined): number {
+  const age = typeof flag === 'string' ? fromText('duration', flag) : undefined
+  if (typeof age !== 'number') throw new ExitError(exitCodes.configuration, '--older-than: which age? 30d, 12h …')
+  return age
+}
+
+async function archive(parts: CommandParts, age: number, by: string): Promise<ArchivedLog> {
+  const { config, databaseUrl } = parts
+  await parts.migrated()
+  const log = await parts.log()
+  const { store } = await parts.records()
+  const { dropper } = store
+  if (!dropper) throw new ExitError(exitCodes.configuration, 'Nothing can be dropped from this event log')
+  const follower = parts.follower(log)
+  return withWriter(
+    { log, config, databaseUrl },
+    {
+      ask: () =>
+        Promise.reject(
+          new ExitError(
+            exitCodes.configuration,
+            'A coordinator writes the event log: it archives by itself, as archiveAfterMs and logRecords say',
+          ),
+        ),
+      async write(journal, epoch) {
+        await follower.start()
+        await follower.reach()
+        const { logId } = await log.tip()
+        const done = await archiveLog(
+          {
+            log,
+            epoch,
+            journal,
+            store,
+            dropper,
+            archive: archivesOf(config)(logId),
+            query: await parts.readModels(),
+            key: loadAnchorKey(anchorPaths(config).key).public,
+            by,
+          },
+          {
+            before: new Date(Date.now() - age).toISOString(),
+            keepRecords: undefined,
+            mostRecords: PERIOD_RECORDS,
+            leastRecords: 1n,
+            leastMs: 0,
+          },
+        )
+        await follower.reach()
+        return done
+      },
+    },
+  ).catch((error: unknown) => {
+    if (error instanceof ArchiveDamaged) throw new ExitError(exitCodes.dependency, error.message)
+    throw error
+  })
+}
+
+function textOf({ archived, dropped }: ArchivedLog): string {
+  if (dropped.length === 0) return 'Nothing to archive'
+  const records = dropped.reduce((sum, period) => sum + period.records, 0)
+  const finished = dropped.length - archived.length
+  const before = finished > 0 ? `; ${finished} of an earlier call finished` : ''
+  return `${archived.length} periods archived; ${records} records left the event log${before}`
+}

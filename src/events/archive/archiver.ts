@@ -1,0 +1,85 @@
+import { rm } from 'node:fs/promises'
+import { exportedKey, isSignedBy, type ExportedAnchor } from '../audit/anchor.ts'
+import type { RecordDropper, RecordStore } from '../record-store.ts'
+import type { Archive } from './archive.ts'
+import { checkPeriod, type PeriodBefore } from './check-period.ts'
+import { comparePeriod, dropPeriod } from './drop-period.ts'
+import type { PeriodManifest } from './manifest.ts'
+import { writePeriod } from './write-period.ts'
+
+export interface ArchiverParts {
+  /** Opened. */
+  readonly store: Pick<RecordStore, 'fetch' | 'start'>
+  readonly archive: Archive
+  /** Whether a stream ends some day: that of a query. */
+  readonly ends: (stream: string) => boolean
+}
+
+export interface DropperParts extends ArchiverParts {
+  readonly dropper: RecordDropper
+  /** Of this process, which writes the log. */
+  readonly epoch: number
+  /** Tells the log of a period what has not been told of it; resolves when that is valid. */
+  readonly tell: (type: 'LogArchived' | 'LogDropped', period: PeriodManifest) => Promise<void>
+}
+
+/**
+ * Archives what lies between the last period and an anchor: copied, read back, and only then put into its place. A process
+ * that ends on the way leaves what the next attempt throws away.
+ * @throws ArchiveDamaged | LogUnavailable
+ */
+export async function archivePeriod(parts: ArchiverParts, anchor: ExportedAnchor): Promise<PeriodManifest> {
+  const { archive, ends } = parts
+  const { folder, manifest } = await writePeriod({ ...parts, anchor })
+  try {
+    const before = await periodBefore(archive, manifest.number)
+    await checkPeriod({ folder, manifest, before, ends, isBelieved })
+    await archive.publish(folder, manifest)
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true })
+    throw error
+  }
+  return manifest
+}
+
+/**
+ * Lets go of what is archived, period by period: each is read back again and compared with the log byte for byte, then the
+ * log tells of it, and only then do its records leave. It may be cut off anywhere: the next call goes on.
+ * @returns the periods whose records left the log now
+ * @throws ArchiveDamaged nothing more is dropped
+ * @throws Fenced | LogUnavailable
+ */
+export async function dropArchived(parts: DropperParts): Promise<readonly PeriodManifest[]> {
+  const { store, archive, ends, tell } = parts
+  const dropped: PeriodManifest[] = []
+  const isDue = await dueIn(store)
+  if (!(await archive.periods()).some(isDue)) return []
+  // What is on the disk counts, and not what this process remembers of it.
+  for (const manifest of (await archive.reread()).filter(isDue)) {
+    const before = await periodBefore(archive, manifest.number)
+    await checkPeriod({ folder: archive.folderOf(manifest), manifest, before, ends, isBelieved })
+    await comparePeriod(parts, manifest)
+    await tell('LogArchived', manifest)
+    await tell('LogDropped', manifest)
+    await dropPeriod(parts, manifest)
+    dropped.push(manifest)
+  }
+  return dropped
+}
+
+/** The log itself has the anchor: that it is by the key it names is enough here. An audit knows whom to believe. */
+function isBelieved(anchor: ExportedAnchor): boolean {
+  return isSignedBy(anchor, exportedKey(anchor))
+}
+
+/** Whether a period has records that are still in the log. */
+async function dueIn(store: ArchiverParts['store']): Promise<(period: PeriodManifest) => boolean> {
+  const start = await store.start?.()
+  return ({ to }) => to.some(({ offset }, partition) => BigInt(offset) > (start?.at[partition]?.offset ?? 0n))
+}
+
+/** What a period follows on; undefined for the first. */
+export async function periodBefore(archive: Archive, number: number): Promise<PeriodBefore | undefined> {
+  const manifest = (await archive.periods())[number - 2]
+  return manifest && { manifest, heads: await archive.heads(manifest) }
+}

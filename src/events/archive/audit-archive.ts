@@ -1,0 +1,45 @@
+import type { KeyObject } from 'node:crypto'
+import { exportedKey, fingerprint, isSignedBy, type ExportedAnchor } from '../audit/anchor.ts'
+import type { Finding } from '../audit/finding.ts'
+import type { Archive } from './archive.ts'
+import { ArchiveDamaged } from './archived-records.ts'
+import { periodBefore } from './archiver.ts'
+import { checkPeriod } from './check-period.ts'
+
+export interface AuditArchiveOptions {
+  readonly archive: Archive
+  readonly ends: (stream: string) => boolean
+  /** Whose signatures are believed; undefined: any that is by the key it names. */
+  readonly keys: readonly KeyObject[] | undefined
+  readonly onFinding: (finding: Finding) => void
+}
+
+/**
+ * Reads every file of an archive, those too whose records are still in the log. The walk of an audit goes over what is in them.
+ * @returns the periods
+ * @throws LogUnavailable
+ */
+export async function auditArchive(options: AuditArchiveOptions): Promise<number> {
+  const { archive, ends, onFinding } = options
+  const keys = options.keys && new Map(options.keys.map((key) => [fingerprint(key), key]))
+  function isBelieved(anchor: ExportedAnchor): boolean {
+    const key = keys ? keys.get(anchor.key) : exportedKey(anchor)
+    return key !== undefined && isSignedBy(anchor, key)
+  }
+  let checked = 0
+  try {
+    for (const manifest of await archive.reread()) {
+      checked++
+      const before = await periodBefore(archive, manifest.number)
+      await checkPeriod({ folder: archive.folderOf(manifest), manifest, before, ends, isBelieved }).catch(tell)
+    }
+  } catch (error) {
+    tell(error)
+  }
+  return checked
+
+  function tell(error: unknown): void {
+    if (!(error instanceof ArchiveDamaged)) throw error
+    onFinding({ kind: 'archive', what: error.message })
+  }
+}

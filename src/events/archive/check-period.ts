@@ -1,0 +1,110 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { ExportedAnchor, SignedPlace } from '../audit/anchor.ts'
+import type { StreamHead } from '../record-store.ts'
+import { ArchiveDamaged } from './archived-records.ts'
+import { CheckedFold } from './checked-fold.ts'
+import { placeOf, signedPlaceOf, type PeriodManifest, type Segment } from './manifest.ts'
+import { sha256Of, unpackLines, unpackRecords } from './segment.ts'
+import { headsOf, StreamIndexBuilder } from './stream-index.ts'
+
+/** Records between two turns of the loop. */
+const RECORDS_AT_ONCE = 250
+
+export interface PeriodBefore {
+  readonly manifest: PeriodManifest
+  /** Last events of the streams that never end, up to its end. */
+  readonly heads: ReadonlyMap<string, StreamHead>
+}
+
+export interface PeriodCheck {
+  /** Where the period's files lie. */
+  readonly folder: string
+  readonly manifest: PeriodManifest
+  readonly before: PeriodBefore | undefined
+  /** Whether a stream ends some day. */
+  readonly ends: (stream: string) => boolean
+  /** Whether an anchor is one of this log's. */
+  readonly isBelieved: (anchor: ExportedAnchor) => boolean
+}
+
+/**
+ * Reads a period back from its files: each is what was written, they follow one another, and fold from where the period
+ * before ended to what an anchor signed; index and last events are what the records make. Keys of data are not needed.
+ * @throws ArchiveDamaged with what is wrong first
+ */
+export async function checkPeriod(check: PeriodCheck): Promise<void> {
+  const { manifest, before, ends, isBelieved } = check
+  const damaged = (what: string): ArchiveDamaged => new ArchiveDamaged(`Period ${manifest.number}: ${what}`)
+  if (!isBelieved(manifest.anchor)) throw damaged(`anchor ${manifest.anchor.number} is not what a believed key signed`)
+  if (before && !samePlaces(before.manifest.to, manifest.from))
+    throw damaged('it does not begin where the period before it ends')
+  if (!before && manifest.from.some(({ offset, count }) => offset !== '0' || count !== 0))
+    throw damaged('it is the first, and does not begin with the log')
+  if (!samePlaces(manifest.to, manifest.anchor.at)) throw damaged('it does not end where its anchor signed')
+  const index = new StreamIndexBuilder(manifest.from.map(placeOf), before?.heads ?? new Map(), ends)
+  let [records, events] = [0, 0]
+  for (const [partition, start] of manifest.from.entries()) {
+    const fold = new CheckedFold(placeOf(start))
+    for (const segment of manifest.segments.filter((one) => one.partition === partition)) {
+      records += await foldSegment(check, segment, fold, index)
+      if (fold.place.offset !== BigInt(segment.to)) throw damaged(`${segment.name} ends too early`)
+    }
+    events += fold.events
+    if (!samePlaces([signedPlaceOf(fold.place)], [manifest.to[partition]!]))
+      throw damaged(`its records are not what anchor ${manifest.anchor.number} signed`)
+  }
+  if (records !== manifest.records || events !== manifest.events) throw damaged('it has another count of records')
+  if (!(await hasIndex(check, index))) throw damaged('its index is not of its streams')
+  const heads = headsOf(await unpackLines(await fileOf(check, manifest.heads)))
+  const same = [...index.heads].every(([stream, { hash }]) => heads.get(stream)?.hash === hash)
+  if (!same || heads.size !== index.heads.size) throw damaged('its last events of streams are others')
+}
+
+async function foldSegment(
+  check: PeriodCheck,
+  segment: Segment,
+  fold: CheckedFold,
+  index: StreamIndexBuilder,
+): Promise<number> {
+  const records = await unpackRecords(await fileOf(check, segment))
+  for (const [at, record] of records.entries()) {
+    const envelope = fold.take(record)
+    if (envelope) index.add(record.stream, segment.partition, record.offset, envelope)
+    if (at % RECORDS_AT_ONCE === 0) await nextTurn()
+  }
+  return records.length
+}
+
+async function hasIndex(check: PeriodCheck, index: StreamIndexBuilder): Promise<boolean> {
+  const { streams } = check.manifest
+  const bytes = await fileOf(check, streams)
+  const made = index.lines()
+  let passed = 0
+  for (const { first, at, bytes: length } of streams.blocks) {
+    const lines = await unpackLines(bytes.subarray(at, at + length))
+    const expected = made.slice(passed, passed + lines.length)
+    if (expected[0]?.[0] !== first || JSON.stringify(lines) !== JSON.stringify(expected)) return false
+    passed += lines.length
+    await nextTurn()
+  }
+  return passed === made.length
+}
+
+/** A file of the period, if it is what was written. */
+async function fileOf(
+  { folder, manifest: { number } }: PeriodCheck,
+  { name, sha256 }: { readonly name: string; readonly sha256: string },
+): Promise<Buffer> {
+  const bytes = await readFile(join(folder, name)).catch((cause: Error) => {
+    throw new ArchiveDamaged(`Period ${number}: ${name} cannot be read: ${cause.message}`, { cause })
+  })
+  if (sha256Of(bytes) !== sha256) throw new ArchiveDamaged(`Period ${number}: ${name} is not what was written`)
+  return bytes
+}
+
+function samePlaces(a: readonly SignedPlace[], b: readonly SignedPlace[]): boolean {
+  const text = (places: readonly SignedPlace[]): string => JSON.stringify(places.map(placeOf).map(signedPlaceOf))
+  return text(a) === text(b)
+}

@@ -1,0 +1,48 @@
+import { hash } from 'node:crypto'
+import { eventHash, readEnvelope, type StoredEnvelope } from '../envelope.ts'
+import { fold, type State } from '../fold.ts'
+import type { LogPlace, StoredRecord } from '../record-store.ts'
+import { ArchiveDamaged } from './archived-records.ts'
+
+/** Folds records one after another, and checks of each event what its hashes say; keys are not needed. */
+export class CheckedFold {
+  #offset: bigint
+  #state: State
+  #events = 0
+
+  constructor(from: LogPlace) {
+    this.#offset = from.offset
+    this.#state = from.state
+  }
+
+  get place(): LogPlace {
+    return { offset: this.#offset, state: this.#state }
+  }
+
+  /** Events that counted. */
+  get events(): number {
+    return this.#events
+  }
+
+  /**
+   * @returns the envelope of an event that counts
+   * @throws ArchiveDamaged
+   */
+  take(record: StoredRecord): StoredEnvelope | undefined {
+    if (record.offset !== this.#offset)
+      throw new ArchiveDamaged(`There is offset ${record.offset} where ${this.#offset} was to come`)
+    const { header, stream } = record
+    const envelope = header?.kind === 'event' ? readEnvelope(record.text) : undefined
+    const { verdict, state } = fold(this.#state, { header, hash: envelope?.hash ?? '' })
+    this.#state = state
+    this.#offset++
+    if (verdict !== 'valid') return undefined
+    if (!envelope) throw new ArchiveDamaged(`The record at offset ${record.offset} is no event`)
+    const whole =
+      envelope.hash === eventHash(stream, envelope) &&
+      (envelope.forgotten === true || hash('sha256', envelope.data) === envelope.digest)
+    if (!whole) throw new ArchiveDamaged(`Event ${stream}/${envelope.sequence} is not what was hashed`)
+    this.#events++
+    return envelope
+  }
+}

@@ -1,0 +1,87 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { readEnvelope } from '../envelope.ts'
+import { formatHeader } from '../fold.ts'
+import type { LogPlace, RecordDropper, RecordStore, StoredRecord } from '../record-store.ts'
+import type { Archive } from './archive.ts'
+import { ArchiveDamaged } from './archived-records.ts'
+import { CheckedFold } from './checked-fold.ts'
+import { placeOf, type PeriodManifest } from './manifest.ts'
+
+export interface DropParts {
+  readonly store: Pick<RecordStore, 'fetch' | 'start'>
+  readonly dropper: RecordDropper
+  readonly archive: Archive
+  readonly epoch: number
+}
+
+/** Read and compared at once: the loop has other work between. */
+const RECORDS_AT_ONCE = 250
+
+/**
+ * Compares each record of a period that is still in the log with the archive, byte for byte. What was forgotten since it
+ * was copied is forgotten there too.
+ * @throws ArchiveDamaged when they differ
+ * @throws LogUnavailable
+ */
+export async function comparePeriod({ store, archive }: Omit<DropParts, 'dropper' | 'epoch'>, period: PeriodManifest) {
+  for (const [partition, from] of (await leftOf(store, period)).entries()) {
+    const end = BigInt(period.to[partition]!.offset)
+    for (let offset = from.offset; offset < end;) {
+      const log = await store.fetch(partition, offset, RECORDS_AT_ONCE)
+      const archived = await archive.fetch(partition, offset, RECORDS_AT_ONCE)
+      const count = Math.min(log.length, archived.length, Number(end - offset))
+      if (count === 0) throw new ArchiveDamaged(`Period ${period.number}: the log has no offset ${offset}`)
+      for (let index = 0; index < count; index++) await compare(archive, log[index]!, archived[index]!)
+      offset += BigInt(count)
+      await nextTurn()
+    }
+  }
+}
+
+async function compare(archive: Archive, log: StoredRecord, archived: StoredRecord): Promise<void> {
+  const headerOf = ({ header }: StoredRecord): string => (header ? formatHeader(header) : '')
+  const same =
+    log.offset === archived.offset &&
+    log.stream === archived.stream &&
+    log.sequence === archived.sequence &&
+    headerOf(log) === headerOf(archived)
+  if (same && log.text === archived.text) return
+  const [here, there] = [readEnvelope(log.text), readEnvelope(archived.text)]
+  if (!same || !here || here.hash !== there?.hash || here.forgotten !== true)
+    throw new ArchiveDamaged(`Offset ${log.offset} of the log is not what its archive has`)
+  if (!there.forgotten) await archive.forget(log.stream, [here.sequence], [])
+}
+
+/**
+ * Lets the records of a period leave the log, from the first on, a few at a time. It may be cut off anywhere and be called
+ * again.
+ * @throws LogUnavailable | Fenced
+ */
+export async function dropPeriod(parts: DropParts, period: PeriodManifest): Promise<void> {
+  const { store, dropper, archive, epoch } = parts
+  const { logId } = period
+  await dropper.keepHeads(await archive.heads(period))
+  for (const [partition, from] of (await leftOf(store, period)).entries()) {
+    const end = placeOf(period.to[partition]!)
+    if (dropper.recordsAtOnce >= Number(end.offset - from.offset)) {
+      if (from.offset < end.offset) await dropper.drop({ partition, to: end, logId, epoch })
+      continue
+    }
+    const fold = new CheckedFold(from)
+    while (fold.place.offset < end.offset) {
+      const most = Math.min(dropper.recordsAtOnce, Number(end.offset - fold.place.offset))
+      for (const record of await archive.fetch(partition, fold.place.offset, most)) fold.take(record)
+      await dropper.drop({ partition, to: fold.place, logId, epoch })
+    }
+  }
+}
+
+/** By log partition: where the part of a period begins that is still in the log. */
+async function leftOf(store: DropParts['store'], period: PeriodManifest): Promise<readonly LogPlace[]> {
+  const start = await store.start?.()
+  return period.from.map((from, partition) => {
+    const place = placeOf(from)
+    const begun = start?.at[partition]
+    return begun && begun.offset > place.offset ? begun : place
+  })
+}

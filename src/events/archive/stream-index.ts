@@ -1,0 +1,116 @@
+import { open } from 'node:fs/promises'
+import type { StoredEnvelope } from '../envelope.ts'
+import type { LogPlace, StreamHead } from '../record-store.ts'
+import type { PeriodManifest } from './manifest.ts'
+import { packLines, unpackLines } from './segment.ts'
+
+/** Where the valid events of a stream lie in a period. */
+export interface StreamPlaces {
+  readonly partition: number
+  readonly offsets: readonly bigint[]
+}
+
+/** A line of the index: offsets count from where the period begins. */
+type IndexLine = readonly [stream: string, partition: number, offsets: readonly number[]]
+
+const STREAMS_IN_BLOCK = 1000
+
+/** Gathers where each stream of a period has its events, and the last events of those that never end. */
+export class StreamIndexBuilder {
+  readonly #streams = new Map<string, { readonly partition: number; readonly offsets: number[] }>()
+  readonly #heads: Map<string, StreamHead>
+  readonly #from: readonly LogPlace[]
+  readonly #ends: (stream: string) => boolean
+
+  /** @param heads those of the periods before */
+  constructor(
+    from: readonly LogPlace[],
+    heads: ReadonlyMap<string, StreamHead>,
+    /** Whether a stream ends some day. */
+    ends: (stream: string) => boolean,
+  ) {
+    this.#from = from
+    this.#heads = new Map(heads)
+    this.#ends = ends
+  }
+
+  add(stream: string, partition: number, offset: bigint, { sequence, hash }: StoredEnvelope): void {
+    const place = Number(offset - this.#from[partition]!.offset)
+    const known = this.#streams.get(stream)
+    if (known) known.offsets.push(place)
+    else this.#streams.set(stream, { partition, offsets: [place] })
+    if (!this.#ends(stream)) this.#heads.set(stream, { sequence, hash })
+  }
+
+  get heads(): ReadonlyMap<string, StreamHead> {
+    return this.#heads
+  }
+
+  /** Of streams that end; undefined without one. */
+  get names(): PeriodManifest['names'] {
+    const names = [...this.#streams.keys()].filter(this.#ends).sort()
+    return names.length === 0 ? undefined : { first: names[0]!, last: names.at(-1)! }
+  }
+
+  /** In order of names, by code units. */
+  lines(): IndexLine[] {
+    const names = [...this.#streams.keys()].sort()
+    return names.map((name) => {
+      const { partition, offsets } = this.#streams.get(name)!
+      return [name, partition, offsets]
+    })
+  }
+
+  async pack(): Promise<{ readonly bytes: Buffer; readonly blocks: PeriodManifest['streams']['blocks'] }> {
+    const lines = this.lines()
+    const parts: Buffer[] = []
+    const blocks: PeriodManifest['streams']['blocks'] = []
+    let at = 0
+    for (let from = 0; from < lines.length; from += STREAMS_IN_BLOCK) {
+      const block = lines.slice(from, from + STREAMS_IN_BLOCK)
+      const bytes = await packLines(block)
+      blocks.push({ first: block[0]![0], at, bytes: bytes.length })
+      parts.push(bytes)
+      at += bytes.length
+    }
+    return { bytes: Buffer.concat(parts), blocks }
+  }
+}
+
+/** Whether a period can have events of a stream, as far as its manifest says. */
+export function mayHave({ names }: PeriodManifest, stream: string, ends: (stream: string) => boolean): boolean {
+  return !ends(stream) || (names !== undefined && names.first <= stream && stream <= names.last)
+}
+
+/** @param path of the index; one block of it is read */
+export async function placesOf(
+  path: string,
+  manifest: PeriodManifest,
+  stream: string,
+): Promise<StreamPlaces | undefined> {
+  const block = manifest.streams.blocks.findLast(({ first }) => first <= stream)
+  if (!block) return undefined
+  const bytes = Buffer.alloc(block.bytes)
+  const file = await open(path, 'r')
+  try {
+    await file.read(bytes, 0, block.bytes, block.at)
+  } finally {
+    await file.close()
+  }
+  const lines = (await unpackLines(bytes)) as IndexLine[]
+  const line = lines.find(([name]) => name === stream)
+  if (!line) return undefined
+  const [, partition, offsets] = line
+  const from = BigInt(manifest.from[partition]!.offset)
+  return { partition, offsets: offsets.map((offset) => from + BigInt(offset)) }
+}
+
+/** Last events of streams, of the lines that a file has of them. */
+export function headsOf(lines: readonly unknown[]): ReadonlyMap<string, StreamHead> {
+  return new Map(
+    (lines as readonly (readonly [string, number, string])[]).map(([stream, sequence, hash]) => [
+      stream,
+      { sequence, hash },
+    ]),
+  )
+}

@@ -1,0 +1,157 @@
+import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { ExportedAnchor } from '../audit/anchor.ts'
+import { sameState, zeroState } from '../fold.ts'
+import type { LogPlace, RecordStore, StoredRecord } from '../record-store.ts'
+import type { Archive } from './archive.ts'
+import { ArchiveDamaged } from './archived-records.ts'
+import { CheckedFold } from './checked-fold.ts'
+import { writeDurably } from './durable-files.ts'
+import { placeOf, signedPlaceOf, type PeriodManifest, type Segment } from './manifest.ts'
+import { packLines, packRecords, sha256Of } from './segment.ts'
+import { StreamIndexBuilder } from './stream-index.ts'
+
+export interface WrittenPeriod {
+  /** Where it lies until it is published. */
+  readonly folder: string
+  readonly manifest: PeriodManifest
+}
+
+export interface PeriodParts {
+  readonly store: Pick<RecordStore, 'fetch'>
+  readonly archive: Archive
+  /** The period ends where this one signed. */
+  readonly anchor: ExportedAnchor
+  /** Whether a stream ends some day. */
+  readonly ends: (stream: string) => boolean
+}
+
+/** Of one file, whichever comes first. */
+const SEGMENT_RECORDS = 5000
+const SEGMENT_BYTES = 4 << 20
+/** Read at once: the loop has other work between. */
+const RECORDS_AT_ONCE = 250
+
+/** Where the period after the last one begins. */
+function nextPeriodStart(periods: readonly PeriodManifest[], partitions: number): readonly LogPlace[] {
+  const last = periods.at(-1)
+  return last?.to.map(placeOf) ?? Array.from({ length: partitions }, () => ({ offset: 0n, state: zeroState }))
+}
+
+/**
+ * Copies the records from the end of the last period to an anchor, and checks on the way that they are what was hashed and
+ * signed. Nothing counts until it is published.
+ * @throws ArchiveDamaged when the log is not what the anchor, or the last period, says
+ * @throws LogUnavailable
+ */
+export async function writePeriod({ store, archive, anchor, ends }: PeriodParts): Promise<WrittenPeriod> {
+  const periods = await archive.reread()
+  const number = periods.length + 1
+  const from = nextPeriodStart(periods, anchor.at.length)
+  const before = periods.at(-1)
+  const index = new StreamIndexBuilder(from, before ? await archive.heads(before) : new Map(), ends)
+  await mkdir(archive.folder, { recursive: true, mode: 0o700 })
+  await removeLeft(archive.folder)
+  const folder = await mkdtemp(join(archive.folder, UNPUBLISHED))
+  const segments: Segment[] = []
+  let [records, events] = [0, 0]
+  for (const [partition, start] of from.entries()) {
+    const end = placeOf(anchor.at[partition]!)
+    const fold = new CheckedFold(start)
+    const writer = new SegmentWriter(folder, partition)
+    while (fold.place.offset < end.offset) {
+      const { offset } = fold.place
+      const fetched = await store.fetch(partition, offset, RECORDS_AT_ONCE)
+      const news = fetched.filter((record) => record.offset < end.offset)
+      if (news.length === 0) throw new ArchiveDamaged(`The log ends before offset ${end.offset}, which was signed`)
+      for (const record of news) {
+        const envelope = fold.take(record)
+        if (envelope) index.add(record.stream, partition, record.offset, envelope)
+        await writer.add(record)
+        records++
+      }
+      await nextTurn()
+    }
+    if (!sameState(fold.place.state, end.state))
+      throw new ArchiveDamaged(`The log below offset ${end.offset} is not what anchor ${anchor.number} signed`)
+    events += fold.events
+    segments.push(...(await writer.end()))
+  }
+  const streams = await index.pack()
+  const heads = await packLines([...index.heads].map(([stream, head]) => [stream, head.sequence, head.hash]))
+  await writeDurably(join(folder, STREAMS), streams.bytes)
+  await writeDurably(join(folder, HEADS), heads)
+  const manifest: PeriodManifest = {
+    format: 1,
+    number,
+    logId: anchor.logId,
+    from: from.map(signedPlaceOf),
+    to: [...anchor.at],
+    anchor,
+    records,
+    events,
+    ...(index.names && { names: index.names }),
+    segments,
+    streams: { ...fileOf(STREAMS, streams.bytes), blocks: streams.blocks },
+    heads: fileOf(HEADS, heads),
+  }
+  return { folder, manifest }
+}
+
+const UNPUBLISHED = '.period-'
+/** Another process may be at it: none takes so long. */
+const LEFT_AFTER_MS = 24 * 3_600_000
+
+/** What attempts left that did not come to their end. */
+async function removeLeft(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    if (!name.startsWith(UNPUBLISHED)) continue
+    const path = join(folder, name)
+    const made = await stat(path).catch(() => undefined)
+    if (made && Date.now() - made.mtimeMs > LEFT_AFTER_MS) await rm(path, { recursive: true, force: true })
+  }
+}
+
+const STREAMS = 'streams.jsonl.gz'
+const HEADS = 'heads.jsonl.gz'
+
+function fileOf(name: string, bytes: Buffer) {
+  return { name, bytes: bytes.length, sha256: sha256Of(bytes) }
+}
+
+/** Cuts the records of a log partition into files. */
+class SegmentWriter {
+  readonly #folder: string
+  readonly #partition: number
+  readonly #segments: Segment[] = []
+  #records: StoredRecord[] = []
+  #bytes = 0
+
+  constructor(folder: string, partition: number) {
+    this.#folder = folder
+    this.#partition = partition
+  }
+
+  async add(record: StoredRecord): Promise<void> {
+    this.#records.push(record)
+    this.#bytes += record.text.length
+    if (this.#records.length >= SEGMENT_RECORDS || this.#bytes >= SEGMENT_BYTES) await this.#write()
+  }
+
+  async end(): Promise<readonly Segment[]> {
+    if (this.#records.length > 0) await this.#write()
+    return this.#segments
+  }
+
+  async #write(): Promise<void> {
+    const records = this.#records
+    this.#records = []
+    this.#bytes = 0
+    const bytes = await packRecords(records)
+    const [from, to] = [records[0]!.offset, records.at(-1)!.offset + 1n].map(String) as [string, string]
+    const name = `${this.#partition}-${from}.jsonl.gz`
+    await writeDurably(join(this.#folder, name), bytes)
+    this.#segments.push({ ...fileOf(name, bytes), partition: this.#partition, from, to })
+  }
+}

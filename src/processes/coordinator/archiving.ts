@@ -1,0 +1,105 @@
+import type pg from 'pg'
+import type { Config } from '../../config/load-config.ts'
+import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
+import { ArchiveDamaged } from '../../events/archive/archived-records.ts'
+import { EventLogError, type EventHistory, type LogEnd } from '../../events/event-log.ts'
+import type { QueryRows } from '../../events/projection.ts'
+import type { ArchivePolicy } from '../../readmodels/archive/period-end.ts'
+import { loadAnchorKey } from '../../security/anchor-key.ts'
+import type { Clock } from '../../shared/clock.ts'
+import type { Logger } from '../../telemetry/logger.ts'
+import type { Meters } from '../../telemetry/meters.ts'
+import { anchorPaths } from '../event-log/anchor-paths.ts'
+import { archiveLog } from '../event-log/archive-log.ts'
+import { archivesOf } from '../event-log/archives-of.ts'
+import { recordStoreOf } from '../event-log/event-log-of.ts'
+import { archivePolicyOf } from './archive-policy.ts'
+
+export interface ArchivingParts {
+  readonly config: Config
+  readonly connection: pg.ClientConfig
+  /** Written by this process. */
+  readonly log: EventHistory & LogEnd
+  readonly epoch: number
+  readonly journal: SystemJournal
+  readonly query: QueryRows
+  /** Resolves when the read models hold all that was told before this epoch. */
+  readonly caughtUp: Promise<void>
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly meters: () => Meters
+}
+
+/** Moves what the settings say from the log to its archive, as long as this process writes it. */
+export interface Archiving {
+  /** A round under way is cut off where it is: whoever writes next goes on. */
+  stop(): void
+}
+
+const ROUND_MS = 15_000
+
+export function startArchiving(parts: ArchivingParts): Archiving {
+  const { config, clock, logger, meters } = parts
+  const policyOf = archivePolicyOf(config)
+  let stopped = false
+  let timer: NodeJS.Timeout | undefined
+
+  async function round(policy: ArchivePolicy): Promise<void> {
+    const store = await recordStoreOf(config, parts.connection.connectionString!)
+    try {
+      await store.open()
+      const { dropper } = store
+      if (!dropper) return
+      const { logId } = await parts.log.tip()
+      const { dropped } = await archiveLog(
+        {
+          ...parts,
+          store,
+          dropper,
+          archive: archivesOf(config)(logId),
+          key: loadAnchorKey(anchorPaths(config).key).public,
+          isStopped: () => stopped,
+        },
+        policy,
+      )
+      if (dropped.length === 0) return
+      const records = dropped.reduce((sum, period) => sum + period.records, 0)
+      meters().count('archivedRecords', {}, records)
+      logger.info('archive.done', { records, periods: dropped.length }, 'Records left the event log for its archive')
+    } finally {
+      await store.close()
+    }
+  }
+
+  async function run(policy: ArchivePolicy): Promise<void> {
+    try {
+      await round(policy)
+      meters().count('archiveRounds', { result: 'done' })
+    } catch (error) {
+      if (stopped) return
+      meters().count('archiveRounds', { result: 'failed' })
+      const known = error instanceof EventLogError || error instanceof ArchiveDamaged
+      logger.error(
+        'archive.trouble',
+        { err: error },
+        known ? 'The event log could not be archived: nothing is dropped; it is tried again' : 'Archiving failed',
+      )
+    }
+  }
+
+  async function goOn(): Promise<void> {
+    if (!policyOf || stopped) return
+    await run(policyOf(clock.now()))
+    if (!stopped) timer = setTimeout(() => void goOn(), roundMs).unref()
+  }
+
+  const roundMs = Math.max(1000, Math.min(ROUND_MS, config.timeouts.archiveAfterMs ?? ROUND_MS))
+  // Who never caught up has lost the log.
+  parts.caughtUp.then(goOn).catch(() => {})
+  return {
+    stop() {
+      stopped = true
+      clearTimeout(timer)
+    },
+  }
+}

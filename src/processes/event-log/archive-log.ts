@@ -1,0 +1,86 @@
+import { hash, type KeyObject } from 'node:crypto'
+import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
+import { manifestText, type Archive } from '../../events/archive/archive.ts'
+import { archivePeriod, dropArchived, type DropperParts } from '../../events/archive/archiver.ts'
+import { placeOf, type PeriodManifest } from '../../events/archive/manifest.ts'
+import type { EventHistory, LogEnd } from '../../events/event-log.ts'
+import type { QueryRows } from '../../events/projection.ts'
+import type { RecordDropper, RecordStore } from '../../events/record-store.ts'
+import { firstNeeded, nextPeriodEnd, type ArchivePolicy } from '../../readmodels/archive/period-end.ts'
+import { readToldPeriods } from '../../readmodels/audit/queries.ts'
+import { isQueryId } from '../../shared/ids.ts'
+
+export interface ArchiveLogParts {
+  /** Written by this process. */
+  readonly log: EventHistory & LogEnd
+  readonly epoch: number
+  readonly journal: SystemJournal
+  /** The records below that log; opened. */
+  readonly store: Pick<RecordStore, 'fetch' | 'start'>
+  readonly dropper: RecordDropper
+  readonly archive: Archive
+  /** The read models, which hold all that the log told of its periods. */
+  readonly query: QueryRows
+  /** Whose anchors end periods. */
+  readonly key: KeyObject
+  /** Who asks for it; absent where the settings do. */
+  readonly by?: string
+  /** Asked before each period. */
+  readonly isStopped?: () => boolean
+}
+
+/** What one call archived and what left the log. */
+export interface ArchivedLog {
+  readonly archived: readonly PeriodManifest[]
+  readonly dropped: readonly PeriodManifest[]
+}
+
+/**
+ * Moves what a policy says from the log to its archive, period by period, and goes on first with what an earlier call did not
+ * come to the end of.
+ * @throws ArchiveDamaged when log and archive do not agree: nothing is dropped from there on
+ * @throws Fenced | LogUnavailable
+ */
+export async function archiveLog(parts: ArchiveLogParts, policy: ArchivePolicy): Promise<ArchivedLog> {
+  const { archive, query, log, key } = parts
+  const dropping = await droppingOf(parts)
+  const dropped = [...(await dropArchived(dropping))]
+  const archived: PeriodManifest[] = []
+  const needed = await firstNeeded({ log, query, key })
+  while (needed && parts.isStopped?.() !== true) {
+    const last = (await archive.periods()).at(-1)
+    const end = last && { anchor: last.anchor.number, time: last.anchor.time, at: last.to.map(placeOf) }
+    const anchor = await nextPeriodEnd({ log, query, key }, end, needed, policy)
+    if (!anchor) break
+    archived.push(await archivePeriod(dropping, anchor))
+    dropped.push(...(await dropArchived(dropping)))
+  }
+  return { archived, dropped }
+}
+
+async function droppingOf(parts: ArchiveLogParts): Promise<DropperParts> {
+  const { store, dropper, archive, epoch, journal, query, by } = parts
+  const told = {
+    LogArchived: new Set(await readToldPeriods(query, 'LogArchived')),
+    LogDropped: new Set(await readToldPeriods(query, 'LogDropped')),
+  }
+  return {
+    store,
+    dropper,
+    archive,
+    epoch,
+    ends: isQueryId,
+    async tell(type, period) {
+      const { number, from, to, anchor, records, events, segments, streams, heads } = period
+      if (told[type].has(number)) return
+      const range = { number, from: from.map(({ offset }) => offset), to: [...to], ...(by !== undefined && { by }) }
+      if (type === 'LogDropped') await journal.record(type, range)
+      else {
+        const bytes = [...segments, streams, heads].reduce((sum, file) => sum + file.bytes, 0)
+        const digest = hash('sha256', manifestText(period))
+        await journal.record(type, { ...range, anchor: anchor.number, records, events, bytes, digest })
+      }
+      told[type].add(number)
+    },
+  }
+}

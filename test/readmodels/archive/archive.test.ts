@@ -1,0 +1,392 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { startAnchorer, type Anchorer } from '../../../src/coordinator/system/anchorer.ts'
+import { forgetQuery } from '../../../src/coordinator/system/forget-query.ts'
+import { createSystemJournal, type SystemJournal } from '../../../src/coordinator/system/system-journal.ts'
+import { Archive } from '../../../src/events/archive/archive.ts'
+import { ArchiveDamaged } from '../../../src/events/archive/archived-records.ts'
+import { archivePeriod, dropArchived, type DropperParts } from '../../../src/events/archive/archiver.ts'
+import type { PeriodManifest } from '../../../src/events/archive/manifest.ts'
+import { writePeriod } from '../../../src/events/archive/write-period.ts'
+import type { AnchorKey, ExportedAnchor } from '../../../src/events/audit/anchor.ts'
+import type { Finding } from '../../../src/events/audit/finding.ts'
+import { beginning, LogUnavailable, SequenceConflict, type Recorded } from '../../../src/events/event-log.ts'
+import { createPostgresEventLog } from '../../../src/events/postgres/postgres-event-log.ts'
+import { PostgresRecordStore } from '../../../src/events/postgres/postgres-record-store.ts'
+import type { RecordDropper } from '../../../src/events/record-store.ts'
+import { archiveLog, type ArchiveLogParts } from '../../../src/processes/event-log/archive-log.ts'
+import { verifyLog, type AuditSummary } from '../../../src/readmodels/audit/verify-log.ts'
+import { rebuildReadModels } from '../../../src/readmodels/rebuild.ts'
+import { systemClock } from '../../../src/shared/clock.ts'
+import { isQueryId } from '../../../src/shared/ids.ts'
+import { appendLives, queryLife, testQueryId, toLogEvents } from '../../support/query-life.ts'
+import { openReadModelBed, tableHashes, type ReadModelBed } from '../../support/read-models.ts'
+import { waitUntil } from '../../support/quipu-process.ts'
+
+let bed: ReadModelBed
+let root: string
+let archive: Archive
+let store: PostgresRecordStore
+let journal: SystemJournal
+let anchorer: Anchorer
+let exported: ExportedAnchor[]
+const made = generateKeyPairSync('ed25519')
+const key: AnchorKey = { private: made.privateKey, public: made.publicKey }
+const FAR = '9999-01-01T00:00:00.000Z'
+const node = 'node/worker-old'
+
+const archiveOf = (logId: string): Archive => (archive ??= new Archive({ root, logId, ends: isQueryId }))
+
+beforeEach(async () => {
+  root = mkdtempSync(join(tmpdir(), 'quipu-archive-'))
+  archive = undefined as unknown as Archive
+  bed = await openReadModelBed(undefined, { archiveOf })
+  archiveOf((await bed.log.tip()).logId)
+  store = new PostgresRecordStore(bed.config, { archiveOf })
+  await store.open()
+  journal = createSystemJournal(bed.log, systemClock)
+  exported = []
+  anchorer = startAnchorer({
+    log: bed.log,
+    partitions: 1,
+    journal,
+    key,
+    previous: undefined,
+    everyMs: 60_000,
+    everyEvents: 7,
+    onAnchored: (anchor) => exported.push(anchor),
+    // Another writer claims.
+    onEnd: () => {},
+  })
+})
+afterEach(async () => {
+  await anchorer.stop()
+  await store.close()
+  await bed.close()
+  rmSync(root, { recursive: true, force: true })
+})
+
+/** So many queries that ended, one after the other, with an anchor after each. */
+async function fill(from: number, count: number): Promise<void> {
+  for (let number = from; number < from + count; number++) {
+    const anchors = exported.length
+    await appendLives(bed.log, [{ queryId: testQueryId(number), events: queryLife(testQueryId(number)) }])
+    await waitUntil('an anchor is made', () => exported.length > anchors)
+  }
+}
+
+async function project(): Promise<void> {
+  const runner = await bed.startRunner()
+  expect(await runner.barrier(60_000)).toBe(true)
+  await runner.stop()
+}
+
+const toldEvents: string[] = []
+function parts(over: Partial<DropperParts> = {}): DropperParts {
+  return {
+    store,
+    dropper: store.dropper,
+    archive,
+    ends: isQueryId,
+    epoch: 1,
+    tell: async (type, { number }) => void toldEvents.push(`${type} ${number}`),
+    ...over,
+  }
+}
+
+const logParts = (over: Partial<ArchiveLogParts> = {}): ArchiveLogParts => ({
+  log: bed.log,
+  epoch: 1,
+  journal,
+  store,
+  dropper: store.dropper,
+  archive,
+  query: (text, values) => bed.query(text, [...values]),
+  key: key.public,
+  ...over,
+})
+
+const all = { before: FAR, keepRecords: undefined, mostRecords: 1_000_000n, leastRecords: 1n, leastMs: 0 }
+
+async function audit(known: { readonly keys?: (typeof key.public)[] } = { keys: [key.public] }) {
+  const findings: Finding[] = []
+  const fresh = new PostgresRecordStore(bed.config, { archiveOf })
+  try {
+    const { partitions } = await fresh.open()
+    const summary: AuditSummary = await verifyLog({
+      store: fresh,
+      partitions,
+      database: bed.config,
+      compareWith: bed.log,
+      archiveOf,
+      exported,
+      ...known,
+      onFinding: (finding) => findings.push(finding),
+    })
+    return { findings, summary }
+  } finally {
+    await fresh.close()
+  }
+}
+
+const positions = async (): Promise<number[]> =>
+  (await bed.query<{ position: string }>('select position from quipu_log.events order by 1')).map((row) =>
+    Number(row.position),
+  )
+
+async function streamOf(name: string, after = 0): Promise<Recorded[]> {
+  const events: Recorded[] = []
+  for await (const event of bed.log.readStream(name, after)) events.push(event)
+  return events
+}
+
+describe('a log whose first records were archived', () => {
+  it('is one chain with its archive, for whoever reads, audits, rebuilds and goes on writing', async () => {
+    await bed.log.append(node, 0, [{ type: 'Seen', v: 1, time: '2026-01-01T00:00:00.000Z', data: {} }])
+    await fill(0, 4)
+    const straddling = testQueryId(4)
+    const [first, ...rest] = toLogEvents(queryLife(straddling))
+    await bed.log.append(straddling, 0, [first!])
+    await fill(5, 2)
+    await project()
+    const before = await bed.log.read(beginning(), 1000)
+    // An open query keeps all from its first event on.
+    const { archived, dropped } = await archiveLog(logParts(), all)
+    expect(archived.map(({ number }) => number)).toEqual([1])
+    expect(dropped).toHaveLength(1)
+    const opened = await bed.query<{ position: string }>('select position from quipu_log.events where stream = $1', [
+      straddling,
+    ])
+    const end = Number(archived[0]!.to[0]!.offset)
+    expect(end).toBeLessThanOrEqual(Number(opened[0]!.position))
+    expect((await positions())[0]).toBe(end)
+    // It ends, and its first events leave: the stream lies in both.
+    await bed.log.append(straddling, 1, rest.slice(0, 2))
+    await fill(7, 1)
+    await bed.log.append(straddling, 3, rest.slice(2))
+    await project()
+    await archivePeriod(parts(), exported.at(-1)!)
+    await dropArchived(parts())
+    expect(await store.start()).toMatchObject({ at: [{ offset: BigInt(exported.at(-1)!.at[0]!.offset) }] })
+    // Whoever reads from the beginning sees what was before.
+    const again = await bed.log.read(beginning(), 1000)
+    expect(again.events.slice(0, before.events.length)).toEqual(before.events)
+    for (const stream of [testQueryId(0), straddling, 'system'])
+      expect(await streamOf(stream)).toEqual(again.events.filter((event) => event.stream === stream))
+    expect((await streamOf(straddling, 2)).map(({ sequence }) => sequence)).toEqual([3, 4, 5, 6, 7])
+    expect(await streamOf(testQueryId(99))).toEqual([])
+    // A stream that never ends goes on where it stood, though none of its records are there.
+    const next = createPostgresEventLog(bed.config, { archiveOf })
+    await next.open()
+    await next.claim({ address: 'http://127.0.0.1:8081', version: 'test' })
+    const seen = { type: 'Seen', v: 1, time: '2026-01-01T00:00:00.000Z', data: {} }
+    await expect(next.append(node, 0, [seen])).rejects.toThrow(SequenceConflict)
+    await next.append(node, 1, [seen])
+    expect((await streamOf(node)).map(({ sequence }) => sequence)).toEqual([1, 2])
+    await next.close()
+    const { findings, summary } = await audit()
+    expect(findings).toEqual([])
+    expect(summary).toMatchObject({ periods: 2, queries: 8, open: 0, tables: 8 })
+    await project()
+    const hashes = await tableHashes(bed)
+    await rebuildReadModels({ log: bed.log, database: bed.config, clock: systemClock })
+    expect(await tableHashes(bed)).toEqual(hashes)
+  })
+})
+
+/** All that the log holds, read from its beginning by somebody who knows nothing. */
+async function history(): Promise<readonly Recorded[]> {
+  const log = createPostgresEventLog(bed.config, { archiveOf })
+  try {
+    await log.open()
+    return (await log.read(beginning(), 10_000)).events
+  } finally {
+    await log.close()
+  }
+}
+
+describe('archiving that is cut off', () => {
+  /** Fails from its n-th call on, after or before the call did its work. */
+  function failing<A extends unknown[]>(work: (...args: A) => Promise<void>, at: number, when: 'before' | 'after') {
+    let calls = 0
+    return async (...args: A): Promise<void> => {
+      if (++calls >= at && when === 'before') throw new LogUnavailable('cut off')
+      await work(...args)
+      if (calls >= at) throw new LogUnavailable('cut off')
+    }
+  }
+
+  it('loses nothing, wherever that is, and is gone on with', { timeout: 120_000 }, async () => {
+    await fill(0, 6)
+    const events = await history()
+    const half = exported[2]!
+    // Copied, and never put into its place.
+    const left = await writePeriod({ store, archive, anchor: half, ends: isQueryId })
+    expect(await archive.reread()).toEqual([])
+    expect(await history()).toEqual(events)
+    // In its place, and nothing told.
+    await archivePeriod(parts(), half)
+    expect(await history()).toEqual(events)
+    expect((await audit()).findings).toEqual([])
+    const small = (over: Partial<RecordDropper>): RecordDropper => ({
+      recordsAtOnce: 4,
+      keepHeads: (heads) => store.dropper.keepHeads(heads),
+      drop: (drop) => store.dropper.drop(drop),
+      ...over,
+    })
+    const drop = store.dropper.drop.bind(store.dropper)
+    const told: string[] = []
+    const tell = async (type: string): Promise<void> => void told.push(type)
+    const cuts: Partial<DropperParts>[] = [
+      { tell: failing(tell, 1, 'before') },
+      { tell: failing(tell, 1, 'after') },
+      { tell: failing(tell, 2, 'after') },
+      { dropper: small({ keepHeads: failing(small({}).keepHeads, 1, 'after') }) },
+      { dropper: small({ drop: failing(drop, 1, 'before') }) },
+      { dropper: small({ drop: failing(drop, 1, 'after') }) },
+      { dropper: small({ drop: failing(drop, 2, 'before') }) },
+      { dropper: small({ drop: failing(drop, 2, 'after') }) },
+    ]
+    for (const cut of cuts) {
+      await expect(dropArchived(parts(cut))).rejects.toThrow('cut off')
+      expect(await history()).toEqual(events)
+      expect((await audit()).findings).toEqual([])
+    }
+    expect((await store.start())!.at[0]!.offset).toBeGreaterThan(8n)
+    expect(await dropArchived(parts())).toHaveLength(1)
+    expect((await positions())[0]).toBe(Number(half.at[0]!.offset))
+    expect(await dropArchived(parts())).toEqual([])
+    await archivePeriod(parts(), exported.at(-1)!)
+    await dropArchived(parts())
+    expect(await history()).toEqual(events)
+    expect((await audit()).findings).toEqual([])
+    expect(readdirSync(archive.folder).sort()).toEqual([expect.stringContaining('.period-'), '000001', '000002'])
+    expect(left.manifest.number).toBe(1)
+    for (const name of readdirSync(join(archive.folder, '000001')))
+      expect(statSync(join(archive.folder, '000001', name)).mode & 0o777).toBe(0o600)
+  })
+
+  it('is not finished by who writes no more', async () => {
+    await fill(0, 2)
+    await archivePeriod(parts(), exported.at(-1)!)
+    const next = createPostgresEventLog(bed.config, { archiveOf })
+    await next.open()
+    await next.claim({ address: 'http://127.0.0.1:8081', version: 'test' })
+    const before = await positions()
+    await expect(dropArchived(parts())).rejects.toThrow('Another writer has claimed the log')
+    expect(await positions()).toEqual(before)
+    await dropArchived(parts({ epoch: 2 }))
+    expect((await positions())[0]).toBeGreaterThan(0)
+    await next.close()
+  })
+})
+
+describe('what is not byte for byte in the archive', () => {
+  async function archived(): Promise<PeriodManifest> {
+    await fill(0, 3)
+    return archivePeriod(parts(), exported.at(-1)!)
+  }
+
+  it('stays in the log', async () => {
+    const manifest = await archived()
+    const before = await positions()
+    const records = manifest.segments[0]!.name
+    const damages: [name: string, change: (bytes: Buffer) => Buffer][] = [
+      [records, (bytes) => Buffer.concat([bytes.subarray(0, 40), Buffer.from([bytes[40]! ^ 1]), bytes.subarray(41)])],
+      [records, () => Buffer.alloc(0)],
+      [manifest.streams.name, (bytes) => bytes.subarray(0, 20)],
+      [manifest.heads.name, () => Buffer.alloc(0)],
+      ['manifest.json', (bytes) => Buffer.from(bytes.toString().replace(/"records":\d+/, '"records":3'))],
+      ['manifest.json', (bytes) => Buffer.from(bytes.toString().replace(/"signature":"../, '"signature":"AA'))],
+    ]
+    for (const [name, change] of damages) {
+      const path = join(archive.folderOf(manifest), name)
+      const whole = readFileSync(path)
+      writeFileSync(path, change(whole))
+      await expect(dropArchived(parts()), name).rejects.toThrow(ArchiveDamaged)
+      expect(await positions()).toEqual(before)
+      const { findings } = await audit()
+      expect(findings, name).toEqual([expect.objectContaining({ kind: 'archive' })])
+      writeFileSync(path, whole)
+    }
+    expect((await audit()).findings).toEqual([])
+  })
+
+  it('stays in the log when the log itself is altered, and is not archived', async () => {
+    await archived()
+    await bed.query(`update quipu_log.events set data = replace(data, 'alice', 'mallory') where stream = $1`, [
+      testQueryId(1),
+    ])
+    await expect(dropArchived(parts())).rejects.toThrow(/^Offset \d+ of the log is not what its archive has$/)
+    expect((await positions())[0]).toBe(0)
+    rmSync(archive.folder, { recursive: true })
+    await expect(archivePeriod(parts(), exported.at(-1)!)).rejects.toThrow('is not what was hashed')
+    expect(await archive.reread()).toEqual([])
+  })
+
+  it('is found by an audit after it left the log, and without the archive nobody takes the log for whole', async () => {
+    const manifest = await archived()
+    await dropArchived(parts())
+    const path = join(archive.folderOf(manifest), manifest.segments[0]!.name)
+    writeFileSync(path, readFileSync(path).subarray(0, 100))
+    archive = new Archive({ root, logId: manifest.logId, ends: isQueryId })
+    const { findings, summary } = await audit()
+    expect(findings.map(({ kind }) => kind)).toEqual(['archive', 'archive'])
+    expect(summary.events).toBe(0)
+    rmSync(archive.folder, { recursive: true })
+    await archive.reread()
+    await expect(audit()).rejects.toThrow('is not in the archive at')
+    await expect(streamOf(testQueryId(0))).rejects.toThrow('has not all that has left the event log')
+    // What is still there is read and written all the same.
+    expect(await streamOf('system', 3)).not.toEqual([])
+    await fill(50, 1)
+  })
+})
+
+describe('a query that is forgotten', () => {
+  const forget = (queryId = testQueryId(1)) => forgetQuery({ log: bed.log, journal }, queryId, { by: 'officer' })
+
+  /** Files of the archive that hold a text. */
+  function tracesOf(text: string): string[] {
+    const found: string[] = []
+    for (const period of readdirSync(archive.folder))
+      for (const name of readdirSync(join(archive.folder, period))) {
+        const bytes = readFileSync(join(archive.folder, period, name))
+        if ((name.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString().includes(text)) found.push(name)
+      }
+    return found
+  }
+
+  it('leaves the archive, whether its records are still in the log or not, and all still verifies', async () => {
+    await fill(0, 3)
+    await archivePeriod(parts(), exported.at(-1)!)
+    expect(await forget(testQueryId(0))).toEqual({ kind: 'forgotten', events: 7 })
+    await dropArchived(parts())
+    expect(await forget(testQueryId(1))).toEqual({ kind: 'forgotten', events: 7 })
+    expect(tracesOf('alice')).not.toEqual([])
+    expect(await forget(testQueryId(2))).toEqual({ kind: 'forgotten', events: 7 })
+    expect(tracesOf('alice')).toEqual([])
+    expect(await forget(testQueryId(2))).toEqual({ kind: 'forgotten', events: 0 })
+    expect(await forget(testQueryId(77))).toEqual({ kind: 'unknown' })
+    await project()
+    expect((await audit()).findings).toEqual([])
+    for (const event of await streamOf(testQueryId(1))) expect(event).toMatchObject({ data: null, forgotten: true })
+  })
+
+  it('is forgotten in what was copied before, too', async () => {
+    await fill(0, 2)
+    // Copied with its data; then forgotten in the log; then put into its place.
+    const { folder, manifest } = await writePeriod({ store, archive, anchor: exported.at(-1)!, ends: isQueryId })
+    expect(await forget(testQueryId(0))).toEqual({ kind: 'forgotten', events: 7 })
+    await archive.publish(folder, manifest)
+    expect(tracesOf(testQueryId(0))).not.toEqual([])
+    await dropArchived(parts())
+    for (const event of await streamOf(testQueryId(0))) expect(event).toMatchObject({ data: null, forgotten: true })
+    await project()
+    expect((await audit()).findings).toEqual([])
+  })
+})
