@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { endedAfter } from '../shared/deadline.ts'
 import { askServer, createHttpClient } from '../shared/http-client.ts'
 import { createServerTrust } from '../shared/server-trust.ts'
 import type { Delivery, Destination, Message } from './publication.ts'
@@ -10,6 +11,8 @@ export interface OpenLineageServerOptions {
   readonly apiKeyFile?: string | undefined
   /** Certificates (PEM) that vouch for the server, in place of those of public authorities. */
   readonly caFile?: string | undefined
+  /** How long an answer is waited for. @default 10 s */
+  readonly answerMs?: number
 }
 
 /** By which a server says that it will never take an event. */
@@ -21,23 +24,23 @@ const MOST_OF_ANSWER = 64 * 1024
  * Posts each message to `/api/v1/lineage`, one after the other.
  * @throws ExitError 64 when the certificates cannot be used
  */
-export function openLineageServer({ url, apiKeyFile, caFile }: OpenLineageServerOptions): Destination {
+export function openLineageServer({
+  url,
+  apiKeyFile,
+  caFile,
+  answerMs = ANSWER_MS,
+}: OpenLineageServerOptions): Destination {
   const http = createHttpClient(createServerTrust({ tlsCaFile: caFile }), { keepAlive: true, maxSockets: 1 })
   const closing = new AbortController()
   const { origin, pathname, search } = new URL(url)
   const target = `${pathname.replace(/\/+$/, '')}/api/v1/lineage${search}`
 
   async function post(body: string, key: string | undefined): Promise<number> {
-    const { status } = await askServer(http, origin, target, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
-      },
-      body,
-      mostBytes: MOST_OF_ANSWER,
-      signal: AbortSignal.any([closing.signal, AbortSignal.timeout(ANSWER_MS)]),
-    })
+    const authorization = key === undefined ? {} : { authorization: `Bearer ${key}` }
+    const headers = { 'content-type': 'application/json', ...authorization }
+    const { status } = await endedAfter(answerMs, closing.signal, (signal) =>
+      askServer(http, origin, target, { method: 'POST', headers, body, mostBytes: MOST_OF_ANSWER, signal }),
+    )
     return status
   }
 

@@ -27,3 +27,25 @@ export async function settlesWithin(promise: Promise<void>, ms: number): Promise
     clearTimeout(timer)
   }
 }
+
+/**
+ * Runs something under a signal that ends when its time is over, or with another one. Not `AbortSignal.any` of an
+ * `AbortSignal.timeout`: that one Node 20 collects as garbage when nobody else holds it, and its time is never over.
+ */
+export async function endedAfter<T>(
+  ms: number,
+  until: AbortSignal,
+  run: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const ending = new AbortController()
+  const end = (): void => ending.abort(until.reason)
+  const timer = setTimeout(() => ending.abort(new DOMException(`Not within ${ms} ms`, 'TimeoutError')), ms)
+  until.addEventListener('abort', end)
+  try {
+    until.throwIfAborted()
+    return await run(ending.signal)
+  } finally {
+    clearTimeout(timer)
+    until.removeEventListener('abort', end)
+  }
+}

@@ -1,6 +1,8 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { Checkpoint, LogFeed, StreamReader } from '../../src/events/event-log.ts'
 import { openLineage } from '../../src/publishing/open-lineage.ts'
@@ -215,6 +217,19 @@ it('waits neither for its place to be stored nor, when it is to stop, for an ans
   await waitUntil('it is asked', () => held > 0)
   await publisher.stop()
   expect(told.sent).toBe(4)
+})
+
+it('asks again when no answer comes, however much memory is tidied up meanwhile', async () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  let held = 0
+  server.answer = (event, response) => (event === 'START 0' && held++ === 0 ? undefined : take(event, response))
+  publish({ destination: openLineageServer({ url: server.url, answerMs: 1_000 }) })
+  await appendLives(bed.log, lives(0, 1), 1)
+  await waitUntil('it is asked', () => held > 0)
+  collect()
+  await waitUntil('all are told', () => server.taken.length >= 2)
+  expect(told.retried).toBeGreaterThan(0)
 })
 
 it('leaves out what the server will never take, and says so', async () => {

@@ -1,6 +1,7 @@
 import { open, readFile, truncate, type FileHandle } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { exportedAnchorSchema, type ExportedAnchor } from '../../events/audit/anchor.ts'
+import { endedAfter } from '../../shared/deadline.ts'
 import { hasCode } from '../../shared/node-error.ts'
 import { parseJson } from '../../shared/parse-json.ts'
 
@@ -44,13 +45,12 @@ export function createAnchorExport(options: AnchorExportOptions): AnchorExport {
       : createQueue(
           options,
           async ([first]) => {
-            const answer = await fetch(webhook, {
-              method: 'POST',
-              headers: { 'content-type': 'application/json' },
-              body: JSON.stringify(first),
-              signal: AbortSignal.any([stopping.signal, AbortSignal.timeout(POST_TIMEOUT_MS)]),
+            const answer = await endedAfter(POST_TIMEOUT_MS, stopping.signal, async (signal) => {
+              const headers = { 'content-type': 'application/json' }
+              const taken = await fetch(webhook, { method: 'POST', headers, body: JSON.stringify(first), signal })
+              await taken.body?.cancel()
+              return taken
             })
-            await answer.body?.cancel()
             if (!answer.ok) throw new Error(`The anchor webhook answered ${answer.status}`)
             return 1
           },
