@@ -22,6 +22,15 @@ export type ScanTerm =
   /** SQL's LIKE: no character escapes others unless it is named. */
   | { readonly column: string; readonly like: string; readonly escape?: string | undefined }
   | { readonly column: string; readonly isNull: boolean }
+  /** One of the values that another table of the schema answers with; only where rows are looked at again. */
+  | { readonly column: string; readonly among: ScanValues }
+
+/** Values of one column of an answer. */
+export interface ScanValues {
+  readonly table: string
+  readonly column: string
+  readonly question: ScanQuestion
+}
 
 export interface ScanOrder {
   readonly column: string

@@ -15,7 +15,10 @@ import { seenBy } from '../access/seen-queries.ts'
 
 type Page = readonly (readonly HistoryValue[])[]
 
-/** Rows of a part of the history: what is in the read models, or what was archived. Their answers put together are all of it. */
+/**
+ * Rows of a part of the history: what is in the read models, or what was archived. Their answers put together are all of it; what
+ * is of one query is in one part.
+ */
 export interface HistoryStore {
   read(
     table: HistoryViewName,

@@ -1,7 +1,13 @@
 import type { ScanKey, ScanMeasure, ScanOrder, ScanQuestion, ScanTerm } from '../../connectors/spi/scan-question.ts'
 import type { SeenQueries } from '../queries/queries.ts'
 import { seenQueriesCondition } from '../queries/queries.ts'
-import { historyViews, type HistoryColumn, type HistoryOwner, type HistoryViewName } from './tables.ts'
+import {
+  historyViews,
+  type HistoryColumn,
+  type HistoryOwner,
+  type HistoryView,
+  type HistoryViewName,
+} from './tables.ts'
 
 /** A statement for Postgres; its rows have the values of the columns that were asked for, by position. */
 export interface HistoryStatement {
@@ -28,33 +34,52 @@ export function historyStatement(
   sight: HistorySight,
   beside: readonly string[] = [],
 ): HistoryStatement {
-  const view = historyViews[table]
-  const columnOf = (name: string): HistoryColumn => {
-    const known: Readonly<Record<string, HistoryColumn>> = view.columns
-    if (!Object.hasOwn(known, name)) throw new Error(`The history has no column ${JSON.stringify(name)} in ${table}`)
-    return known[name]!
-  }
   const values: unknown[] = []
-  const bind: Bind = (value) => `$${values.push(value)}`
+  const { text, types } = selectText(
+    table,
+    question,
+    columns,
+    { sight, bind: (value) => `$${values.push(value)}` },
+    beside,
+  )
+  return { text, values, types }
+}
+
+interface Selecting {
+  readonly sight: HistorySight
+  readonly bind: Bind
+}
+
+function selectText(
+  table: string,
+  { terms, groups, top }: ScanQuestion,
+  columns: readonly string[],
+  selecting: Selecting,
+  beside: readonly string[] = [],
+): Pick<HistoryStatement, 'text' | 'types'> {
+  if (!isView(table)) throw new Error(`The history has no table ${JSON.stringify(table)}`)
+  const { sight, bind } = selecting
+  const view: HistoryView = historyViews[table]
+  const columnOf = (name: string): HistoryColumn => {
+    if (!Object.hasOwn(view.columns, name))
+      throw new Error(`The history has no column ${JSON.stringify(name)} in ${table}`)
+    return view.columns[name]!
+  }
   const conditions = [
-    ...('where' in view ? [view.where] : []),
+    ...(view.where === undefined ? [] : [view.where]),
     ...(sight ? [ownedBy(view.owner, sight, bind)] : []),
-    ...question.terms.map((term) => termText(columnOf(term.column), term, bind)),
+    ...terms.map((term) => termText(columnOf(term.column), term, selecting)),
   ]
   const where = conditions.length > 0 ? `where ${conditions.join(' and ')}` : ''
-  const { groups, top } = question
   if (groups) {
+    const keys = groups.keys.map((key) => keyText(key, columnOf))
     const answers = new Map(
-      [
-        ...groups.keys.map((key) => keyText(key, columnOf)),
-        ...groups.measures.map((one) => measureText(one, columnOf)),
-      ].map((answer) => [answer.name, answer]),
+      [...keys, ...groups.measures.map((one) => measureText(one, columnOf))].map((answer) => [answer.name, answer]),
     )
     const asked = columns.map((name) => answers.get(name)!)
-    const by = groups.keys.map((key) => answers.get(key.name)!.sql)
+    const by = keys.length > 0 ? `group by ${keys.map(({ sql }) => sql).join(', ')}` : ''
     return {
-      text: `select ${listed(asked.map(({ sql }) => sql))} from ${view.from} ${where} ${by.length > 0 ? `group by ${by.join(', ')}` : ''}`,
-      values,
+      text: `select ${listed(asked.map(({ sql }) => sql))} from ${view.from} ${where} ${by}`,
       types: asked.map(({ type }) => type),
     }
   }
@@ -64,9 +89,12 @@ export function historyStatement(
   const limit = top ? `limit ${bind(top.count)}::bigint` : ''
   return {
     text: `select ${listed([...asked.map(({ sql }) => sql), ...beside])} from ${view.from} ${where} ${order} ${limit}`,
-    values,
     types: asked.map(({ type }) => type),
   }
+}
+
+function isView(table: string): table is HistoryViewName {
+  return Object.hasOwn(historyViews, table)
 }
 
 type Bind = (value: unknown) => string
@@ -96,7 +124,8 @@ function ownedBy(owner: HistoryOwner, sight: SeenQueries, bind: Bind): string {
   }
 }
 
-function termText(column: HistoryColumn, term: ScanTerm, bind: Bind): string {
+function termText(column: HistoryColumn, term: ScanTerm, selecting: Selecting): string {
+  const { bind } = selecting
   if ('in' in term) {
     if (term.in.length === 1) return equals(column, `${bind(term.in[0])}::${column.type}`)
     const any = `${bind(term.in)}::${column.type}[]`
@@ -107,6 +136,10 @@ function termText(column: HistoryColumn, term: ScanTerm, bind: Bind): string {
   }
   if ('compare' in term) return `${ordered(column)} ${term.compare} ${bind(term.value)}::${column.type}`
   if ('like' in term) return `${column.sql} like ${bind(term.like)} escape ${bind(term.escape ?? '')}`
+  if ('among' in term) {
+    const { table, question, column: named } = term.among
+    return `${column.sql} in (${selectText(table, question, [named], selecting).text})`
+  }
   return `${column.sql} is ${term.isNull ? 'null' : 'not null'}`
 }
 

@@ -1,10 +1,17 @@
-import type { ScanKey, ScanMeasure, ScanOrder, ScanQuestion, ScanTerm } from '../../connectors/spi/scan-question.ts'
+import type {
+  ScanKey,
+  ScanMeasure,
+  ScanOrder,
+  ScanQuestion,
+  ScanTerm,
+  ScanValues,
+} from '../../connectors/spi/scan-question.ts'
 import { timeUnits } from '../../connectors/spi/scan-question.ts'
 import type { AggregateNode, ColumnId, DistinctNode, Expr, RelationNode, ScanNode, SortKey } from '../analyzer/tree.ts'
 import { mapChildren, someRelation } from '../analyzer/walk.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { constantText, dayOf, termsIn, withoutWidening, type ConstantTimes } from './scan-terms.ts'
+import { constantText, dayOf, termsIn, withoutWidening, type ConstantTimes, type Surroundings } from './scan-terms.ts'
 
 /**
  * The tree with each scan of a table that answers questions asked what its surroundings allow: conditions with constants, the
@@ -13,7 +20,8 @@ import { constantText, dayOf, termsIn, withoutWidening, type ConstantTimes } fro
  */
 export function withQuestions(root: RelationNode, times: ConstantTimes): RelationNode {
   if (!someRelation(root, (node) => node.kind === 'scan' && node.answers !== undefined)) return root
-  return asked(root, times, NOTHING)
+  const around: Surroundings = { ...times, valuesOf: ({ node, columns }) => valuesOf(node, columns[0]!, around) }
+  return asked(root, around, NOTHING)
 }
 
 /** What stands above a relation and holds for every row of it that is used. */
@@ -25,7 +33,7 @@ interface Around {
 
 const NOTHING: Around = { predicates: [], calculated: new Map() }
 
-function asked(node: RelationNode, times: ConstantTimes, around: Around): RelationNode {
+function asked(node: RelationNode, times: Surroundings, around: Around): RelationNode {
   const alone = (input: RelationNode): RelationNode => asked(input, times, NOTHING)
   const inside = (expr: Expr): Expr => askedInside(expr, times)
   const chain = chainOf(node)
@@ -83,19 +91,23 @@ function asked(node: RelationNode, times: ConstantTimes, around: Around): Relati
 /** Rows of the side that is kept whole are used whatever the condition says; of the other side only those it holds for. */
 function askedJoin(
   node: Extract<RelationNode, { kind: 'join' }>,
-  times: ConstantTimes,
+  times: Surroundings,
   { predicates, calculated }: Around,
 ): RelationNode {
   const { type, condition, left, right } = node
   const own = condition === undefined ? [] : [condition]
   const inner = type === 'inner' || type === 'cross'
-  const side = (kept: 'left' | 'right'): Around => ({
-    predicates: [
-      ...(inner || type === kept ? predicates : []),
-      ...(inner || (type !== kept && type !== 'full') ? own : []),
-    ],
-    calculated,
-  })
+  const known = [...(inner ? predicates : []), ...own]
+  const side = (kept: 'left' | 'right'): Around => {
+    const removes = inner || (type !== kept && type !== 'full')
+    return {
+      predicates: [
+        ...(inner || type === kept ? predicates : []),
+        ...(removes ? [...own, ...matches(known, kept === 'left' ? right : left, [...predicates, ...own])] : []),
+      ],
+      calculated,
+    }
+  }
   return {
     ...node,
     ...(condition && { condition: askedInside(condition, times) }),
@@ -104,8 +116,70 @@ function askedJoin(
   }
 }
 
+/**
+ * What equalities between two sides say of one of them: its column is among those of the other that are used.
+ * @param fulfilled by rows of the other side, as far as it is about them
+ */
+function matches(known: readonly Expr[], other: RelationNode, fulfilled: readonly Expr[]): Expr[] {
+  const chain = chainOf(other)
+  if (!chain) return []
+  const terms = known.flatMap((predicate) => (predicate.kind === 'and' ? predicate.terms : [predicate]))
+  return terms.flatMap((term) => {
+    if (term.kind !== 'compare' || term.operator !== '=') return []
+    const { left, right, type } = term
+    return [
+      [left, right],
+      [right, left],
+    ].flatMap(([value, among]): Expr[] => {
+      if (among!.kind !== 'column' || columnName(chain, among!) === undefined) return []
+      const node: RelationNode = { kind: 'filter', input: other, predicate: { kind: 'and', type, terms: fulfilled } }
+      return [{ kind: 'inSubquery', type, value: value!, query: { node, columns: [among!] } }]
+    })
+  })
+}
+
+/** The values of a column of a query, where a table answers with them and not with all that it has. */
+function valuesOf(
+  node: RelationNode,
+  column: Pick<SortKey, 'type'> & { readonly id: ColumnId },
+  times: Surroundings,
+): ScanValues | undefined {
+  const expr: Expr = { kind: 'column', ...column }
+  const chain = chainOf(node)
+  if (chain) {
+    const { terms } = termsOf(chain, times)
+    const name = columnName(chain, expr)
+    return name === undefined || terms.length === 0
+      ? undefined
+      : { table: chain.scan.table, column: name, question: { terms } }
+  }
+  switch (node.kind) {
+    case 'project': {
+      const made = node.columns.find(({ id }) => id === column.id)?.expression
+      if (made && made.kind !== 'column') return undefined
+      return valuesOf(node.input, made ?? column, times)
+    }
+    case 'aggregate':
+    case 'distinct': {
+      const scan = groupedScan(node, times)
+      const answered = scan?.columns.find(({ id }) => id === column.id)
+      return scan?.question && answered && { table: scan.table, column: answered.name, question: scan.question }
+    }
+    case 'limit': {
+      let at = firstRows(node, times)
+      while (at && (at.kind === 'project' || at.kind === 'sort' || at.kind === 'filter')) at = at.input
+      const name = at?.kind === 'scan' ? at.columns.find(({ id }) => id === column.id)?.name : undefined
+      return at?.kind === 'scan' && at.question && name !== undefined && at.answers?.includes(name)
+        ? { table: at.table, column: name, question: at.question }
+        : undefined
+    }
+    default:
+      return undefined
+  }
+}
+
 /** Queries inside of an expression ask, too. */
-function askedInside(expr: Expr, times: ConstantTimes): Expr {
+function askedInside(expr: Expr, times: Surroundings): Expr {
   const inner = mapChildren(expr, (child) => askedInside(child, times))
   switch (inner.kind) {
     case 'scalarSubquery':
@@ -167,7 +241,7 @@ function withQuestion(node: RelationNode, question: ScanQuestion, inside: (expr:
 /** @returns whether the terms are all that is asked of rows */
 function termsOf(
   chain: Chain,
-  times: ConstantTimes,
+  times: Surroundings,
   around = NOTHING,
 ): { readonly terms: readonly ScanTerm[]; readonly whole: boolean } {
   const calculated = new Map([...around.calculated, ...chain.calculated])
@@ -192,7 +266,7 @@ const MOST_FIRST = 100_000
 /** What is below LIMIT, over a scan that is asked for the first rows; undefined where it is not known which they are. */
 function firstRows(
   { input, count, offset, ties }: Extract<RelationNode, { kind: 'limit' }>,
-  times: ConstantTimes,
+  times: Surroundings,
 ): RelationNode | undefined {
   const most = Number(count ?? Infinity) + Number(offset ?? 0)
   if (ties !== undefined || !(most <= MOST_FIRST)) return undefined
@@ -220,7 +294,7 @@ function firstRows(
 }
 
 /** The scan that answers with groups in the place of an aggregation of its rows; undefined where it cannot. */
-function groupedScan(node: AggregateNode | DistinctNode, times: ConstantTimes): ScanNode | undefined {
+function groupedScan(node: AggregateNode | DistinctNode, times: Surroundings): ScanNode | undefined {
   const chain = chainOf(node.input)
   if (!chain) return undefined
   const { terms, whole } = termsOf(chain, times)

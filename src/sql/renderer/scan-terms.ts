@@ -1,12 +1,18 @@
-import type { ScanTerm } from '../../connectors/spi/scan-question.ts'
+import type { ScanTerm, ScanValues } from '../../connectors/spi/scan-question.ts'
 import { isLikePattern } from '../../shared/like-pattern.ts'
 import { instantOf, PICOS_PER_DAY } from '../analyzer/datetime.ts'
-import type { CompareExpr, ConstantExpr, Expr } from '../analyzer/tree.ts'
+import type { CompareExpr, ConstantExpr, Expr, Subquery } from '../analyzer/tree.ts'
 
 /** What times without zone, and `now()`, mean in a statement. */
 export interface ConstantTimes {
   readonly zone: string
   readonly startTimeMillis: number
+}
+
+/** What a statement knows of queries inside of it. */
+export interface Surroundings extends ConstantTimes {
+  /** The values of its column, where a table answers with them, perhaps with more. */
+  readonly valuesOf: (query: Subquery) => ScanValues | undefined
 }
 
 /** The table's name of a column that an expression is; undefined for all else. */
@@ -24,13 +30,32 @@ interface Terms {
 const NOTHING: Terms = { terms: [], whole: false }
 
 /** What a predicate asks of columns by constants. */
-export function termsIn(predicate: Expr, source: Source, times: ConstantTimes): Terms {
+export function termsIn(predicate: Expr, source: Source, times: Surroundings): Terms {
   if (predicate.kind === 'and') {
     const all = predicate.terms.map((term) => termsIn(term, source, times))
     return { terms: all.flatMap(({ terms }) => terms), whole: all.every(({ whole }) => whole) }
   }
   const terms = termOf(predicate, source, times)
-  return terms ? { terms, whole: true } : NOTHING
+  if (terms) return { terms, whole: true }
+  const among = amongIn(predicate, source, times)
+  return among ? { terms: [among], whole: false } : NOTHING
+}
+
+/** `x IN (SELECT …)`, `x = (SELECT …)` */
+function amongIn(predicate: Expr, source: Source, { valuesOf }: Surroundings): ScanTerm | undefined {
+  const [value, query] =
+    predicate.kind === 'inSubquery'
+      ? [predicate.value, predicate.query]
+      : predicate.kind !== 'compare' || predicate.operator !== '='
+        ? []
+        : predicate.right.kind === 'scalarSubquery'
+          ? [predicate.left, predicate.right.query]
+          : predicate.left.kind === 'scalarSubquery'
+            ? [predicate.right, predicate.left.query]
+            : []
+  const column = value && source(value)
+  const among = column !== undefined && query && valuesOf(query)
+  return among ? { column, among } : undefined
 }
 
 function termOf(term: Expr, source: Source, times: ConstantTimes): readonly ScanTerm[] | undefined {

@@ -260,9 +260,27 @@ describe('system.history', () => {
     [`SELECT user FROM (SELECT user, count(*) c FROM queries GROUP BY user) WHERE c > 4`, 7],
     [
       `SELECT q.query_id, t.table_name FROM queries q JOIN tables_read t ON q.query_id = t.query_id WHERE q.user = 'bob' AND t.table_name = 'nowhere'`,
-      8,
+      0,
     ],
     [`SELECT count(*) FROM tasks WHERE query_id IN (SELECT query_id FROM queries WHERE user = 'alice')`, 99],
+    [
+      `SELECT o.operator_type FROM operators o WHERE o.query_id = (SELECT query_id FROM queries WHERE user = 'alice' ORDER BY elapsed_ms DESC, query_id LIMIT 1)`,
+      9,
+    ],
+    [`SELECT count(*) FROM tasks WHERE query_id = (SELECT max(query_id) FROM queries WHERE state = 'FINISHED')`, 3],
+    [
+      `SELECT t.task_id, q.user FROM queries q LEFT JOIN tasks t ON t.query_id = q.query_id AND t.state = 'FINISHED' WHERE q.user = 'bob'`,
+      18,
+    ],
+    [
+      `SELECT q.user, count(*) FROM queries q JOIN tasks t ON t.query_id = q.query_id JOIN operators o ON o.task_id = t.task_id WHERE q.user = 'alice' AND t.stage_id = 1 GROUP BY q.user`,
+      80,
+    ],
+    [`SELECT count(*) FROM tasks WHERE query_id NOT IN (SELECT query_id FROM queries WHERE user = 'alice')`, 99],
+    [
+      `SELECT count(*) FROM tasks t RIGHT JOIN queries q ON t.query_id = q.query_id AND q.user = 'bob' WHERE q.state = 'FINISHED'`,
+      99,
+    ],
     [
       `WITH f AS (SELECT * FROM queries WHERE state = 'FAILED') SELECT count(*) FROM f UNION ALL SELECT count(*) FROM f WHERE user = 'bob'`,
       28,
