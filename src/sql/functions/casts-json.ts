@@ -72,9 +72,22 @@ export function castFromJson(x: Sql, to: SqlType): Sql {
     default: {
       const plain = plainWriting(to)
       if (plain === undefined) return general
-      const held = to.kind === 'array' || to.kind === 'map' ? sql`CAST(${x} AS JSON)` : x
-      return sql`CASE WHEN regexp_full_match(${x}, ${literal(plain)}) THEN CAST(${held} AS ${type}) ELSE ${general} END`
+      return sql`CASE WHEN regexp_full_match(${x}, ${literal(plain)}) THEN CAST(${heldOf(x, to)} AS ${type}) ELSE ${general} END`
     }
+  }
+}
+
+/** Canonical text as what DuckDB casts to the type. */
+function heldOf(x: Sql, to: SqlType): Sql {
+  switch (to.kind) {
+    case 'array':
+    case 'map':
+      return sql`CAST(${x} AS JSON)`
+    case 'real':
+      // Rounded twice, as Trino rounds.
+      return sql`CAST(${x} AS DOUBLE)`
+    default:
+      return x
   }
 }
 
@@ -90,7 +103,13 @@ function plainWriting(type: SqlType): string | undefined {
     case 'bigint':
       return `-?[0-9]{1,${SAFE_DIGITS[type.kind]}}`
     case 'double':
+    case 'real':
       return String.raw`-?[0-9]{1,15}(?:\.[0-9]{1,17})?`
+    case 'decimal': {
+      // One digit less than there may be: rounding makes no more of it.
+      const digits = type.precision - type.scale - 1
+      return digits < 1 ? undefined : String.raw`-?[0-9]{1,${digits}}(?:\.[0-9]{1,17})?`
+    }
     case 'boolean':
       return 'true|false'
     case 'varchar':
@@ -111,7 +130,8 @@ function plainWriting(type: SqlType): string | undefined {
 
 /** Any number of values with commas between them. */
 function listed(item: SqlType, before = ''): string | undefined {
-  const plain = isScalar(item) ? plainWriting(item) : undefined
+  // Within JSON DuckDB rounds a decimal's double, by itself its text.
+  const plain = isScalar(item) && item.kind !== 'decimal' ? plainWriting(item) : undefined
   if (plain === undefined) return undefined
   const one = `${before}(?:${plain}|null)`
   return `(?:${one}(?:,${one})*)?`

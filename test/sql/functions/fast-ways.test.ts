@@ -78,7 +78,7 @@ describe('texts of floating-point numbers', () => {
     'q_text_moment(CAST(NULL AS TIMESTAMP), 3)',
     `q_joda(CAST(NULL AS TIMESTAMP), 'Europe/Berlin')`,
     `q_instant(CAST(NULL AS TIMESTAMP), 'Europe/Berlin')`,
-    `q_moved(CAST(NULL AS TIMESTAMP), CAST(NULL AS TIMESTAMP), 'Europe/Berlin')`,
+    `q_moved(CAST(NULL AS TIMESTAMP), CAST(NULL AS TIMESTAMP), CAST(NULL AS TIMESTAMP), 'Europe/Berlin')`,
     `q_rx_first(CAST(NULL AS VARCHAR), 'a', 0)`,
     `q_rx_position(CAST(NULL AS VARCHAR), 'a')`,
   ])('%s is NULL', async (call) => {
@@ -120,7 +120,7 @@ describe('zones', () => {
     for (const [fast, told] of [
       ['q_joda(l, z)', 'told_joda(l, z)'],
       ['q_instant(l, z)', 'told_instant(l, z)'],
-      ['q_moved(t0, l, z)', 'told_moved(t0, l, z)'],
+      ['q_moved(t0, q_local(t0, z), l, z)', 'told_moved(t0, l, z)'],
     ]) {
       const wrong = await column(
         `SELECT z || ' ' || l || ' ' || t0 FROM (${moments}) WHERE ${fast} IS DISTINCT FROM ${told}`,

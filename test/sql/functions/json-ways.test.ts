@@ -220,6 +220,11 @@ describe('JSON as a value of another type', () => {
     ['integer', 'integer'],
     ['bigint', 'bigint'],
     ['double', 'double'],
+    ['real', 'real'],
+    ['decimal(9,2)', ['decimal', 9, 2]],
+    ['decimal(38,20)', ['decimal', 38, 20]],
+    ['array(real)', ['array', 'real', 'array(real)']],
+    ['array(decimal(9,2))', ['array', ['decimal', 9, 2], 'array(decimal(9,2))']],
     ['boolean', 'boolean'],
     ['array(bigint)', ['array', 'bigint', 'array(bigint)']],
     ['array(double)', ['array', 'double', 'array(double)']],
@@ -228,7 +233,7 @@ describe('JSON as a value of another type', () => {
     ['map(varchar,integer)', ['map', 'varchar', 'integer', 'map(varchar, integer)']],
     ['map(varchar,varchar)', ['map', 'varchar', 'varchar', 'map(varchar, varchar)']],
   ] as const
-  const items = String.raw`1 -0 12 127 -128 1.5 99999 1234567890 9223372036854775807 123456789012345.12345678901234567 0.1 1e5 true false null "x" "" "a,]" "1" "\u00201" "é" "\n" "null" [1] {"a":1}`
+  const items = String.raw`1 -0 12 127 -128 1.5 99999 1234567890 9223372036854775807 123456789012345.12345678901234567 0.1 1.005 -0.005 999999.995 9999999.995 16777217 1e5 true false null "x" "" "a,]" "1" "\u00201" "é" "\n" "null" [1] {"a":1}`
   const item = fc.constantFrom(...items.split(' '))
   const list = fc.array(item, { maxLength: 4 }).map((items) => `[${items.join(',')}]`)
   const object = fc

@@ -2,6 +2,7 @@ import { digits, joined, literal, sql, type Sql } from '../../text/sql.ts'
 import { template, type Template } from '../../text/template.ts'
 import { isFine, structOf } from '../../types/duckdb-representation.ts'
 import type { SqlType } from '../../types/sql-type.ts'
+import { bindName } from '../fill-template.ts'
 import { PARTIAL, scalar, type FunctionDefinition } from '../function-definition.ts'
 import { notSupportedPrecision } from '../precision-guard.ts'
 import type { RenderContext } from '../rendering.ts'
@@ -71,8 +72,9 @@ function truncated(context: RenderContext): Sql {
       default: {
         guarded(type)
         const local = context.fill`q_local($2.t, $2.z)`
+        const name = context.names.fresh()
         const instant = isShort(unit)
-          ? context.fill`$2.t - (${local} - date_trunc(${literal(unit)}, ${local}))`
+          ? bindName(name, local, context.fill`$2.t - (${name} - date_trunc(${literal(unit)}, ${name}))`)
           : context.fill`q_instant(CAST(date_trunc(${literal(unit)}, ${local}) AS TIMESTAMP), $2.z)`
         return context.fill`CASE WHEN $2 IS NOT NULL THEN ${structOf({ t: instant, z: context.fill`$2.z` })} END`
       }
@@ -110,12 +112,13 @@ function added(context: RenderContext): Sql {
           : context.fill`($3 + ${STEP[unit]})`
       default: {
         guarded(type)
-        const local = context.fill`q_local($3.t, $3.z) + ${STEP[unit]}`
+        const local = context.fill`q_local($3.t, $3.z)`
+        const name = context.names.fresh()
         const instant = isShort(unit)
           ? context.fill`$3.t + ${STEP[unit]}`
           : unit === 'quarter'
-            ? context.fill`q_instant(${local}, $3.z)`
-            : context.fill`q_moved($3.t, ${local}, $3.z)`
+            ? context.fill`q_instant(${local} + ${STEP[unit]}, $3.z)`
+            : bindName(name, local, context.fill`q_moved($3.t, ${name}, ${name} + ${STEP[unit]}, $3.z)`)
         return context.fill`CASE WHEN $3 IS NOT NULL AND $2 IS NOT NULL THEN ${structOf({ t: instant, z: context.fill`$3.z` })} END`
       }
     }

@@ -31,6 +31,9 @@ const OPEN_BRACKET = 91
 const BACKSLASH = 92
 const CLOSE_BRACKET = 93
 const LOWER_E = 101
+const LOWER_F = 102
+const LOWER_N = 110
+const LOWER_T = 116
 const OPEN_BRACE = 123
 const CLOSE_BRACE = 125
 const SURROGATE = 0xd800
@@ -75,30 +78,33 @@ export class JsonReader {
   }
 
   value(): JsonValue {
-    return this.#nested(() => {
-      switch (this.#peek()) {
-        case OPEN_BRACE: {
-          const members = new Map<string, JsonValue>()
-          this.#members((name) => {
-            members.set(name, this.value())
-            return false
-          })
-          return { members }
+    this.#enter()
+    let value: JsonValue
+    switch (this.#peek()) {
+      case OPEN_BRACE: {
+        const members = new Map<string, JsonValue>()
+        for (let more = this.#opens(OPEN_BRACE, CLOSE_BRACE); more; more = this.#goesOn(CLOSE_BRACE)) {
+          members.set(this.#name(), this.value())
         }
-        case OPEN_BRACKET: {
-          const items: JsonValue[] = []
-          this.#elements(() => {
-            items.push(this.value())
-            return false
-          })
-          return items
-        }
-        case QUOTE:
-          return this.#string()
-        default:
-          return this.#bare()
+        value = { members }
+        break
       }
-    })
+      case OPEN_BRACKET: {
+        const items: JsonValue[] = []
+        for (let more = this.#opens(OPEN_BRACKET, CLOSE_BRACKET); more; more = this.#goesOn(CLOSE_BRACKET)) {
+          items.push(this.value())
+        }
+        value = items
+        break
+      }
+      case QUOTE:
+        value = this.#string()
+        break
+      default:
+        value = this.#bare()
+    }
+    this.#depth--
+    return value
   }
 
   /** Trino's text of the value that comes, its members as they stand, also those of one name. */
@@ -108,92 +114,87 @@ export class JsonReader {
 
   /** How many members or elements the value that comes has, those of one name each; none in a scalar. */
   count(): bigint {
-    let count = 0n
-    const counted = (): boolean => {
-      count++
-      this.#pass()
-      return false
-    }
     this.#space()
-    switch (this.#peek()) {
-      case OPEN_BRACE:
-        this.#members(counted)
-        break
-      case OPEN_BRACKET:
-        this.#elements(counted)
-        break
-      default:
-        this.#pass()
+    const open = this.#peek()
+    if (open !== OPEN_BRACE && open !== OPEN_BRACKET) {
+      this.#pass()
+      return 0n
+    }
+    let count = 0n
+    const close = open === OPEN_BRACE ? CLOSE_BRACE : CLOSE_BRACKET
+    for (let more = this.#opens(open, close); more; more = this.#goesOn(close)) {
+      if (open === OPEN_BRACE) this.#name()
+      this.#pass()
+      count++
     }
     return count
   }
 
-  #nested<T>(read: () => T): T {
+  /** Goes to a value, within those that it stands in. */
+  #enter(): void {
     this.#space()
     if (++this.#depth > MAX_DEPTH) throw new JsonSyntaxError('nested too deeply')
-    const value = read()
-    this.#depth--
-    return value
   }
 
   #pass(): void {
-    this.#nested(() => {
-      switch (this.#peek()) {
-        case OPEN_BRACE:
-          this.#members(() => {
-            this.#pass()
-            return false
-          })
-          break
-        case OPEN_BRACKET:
-          this.#elements(() => {
-            this.#pass()
-            return false
-          })
-          break
-        case QUOTE:
-          this.#string()
-          break
-        default:
-          this.#bare()
-      }
-    })
+    this.#enter()
+    switch (this.#peek()) {
+      case OPEN_BRACE:
+        for (let more = this.#opens(OPEN_BRACE, CLOSE_BRACE); more; more = this.#goesOn(CLOSE_BRACE)) {
+          this.#name()
+          this.#pass()
+        }
+        break
+      case OPEN_BRACKET:
+        for (let more = this.#opens(OPEN_BRACKET, CLOSE_BRACKET); more; more = this.#goesOn(CLOSE_BRACKET)) this.#pass()
+        break
+      case QUOTE:
+        this.#string()
+        break
+      default:
+        this.#bare()
+    }
+    this.#depth--
   }
 
   #copied(sorted: boolean): string {
-    return this.#nested(() => {
-      switch (this.#peek()) {
-        case OPEN_BRACE:
-          return this.#copiedObject(sorted)
-        case OPEN_BRACKET: {
-          let items = ''
-          this.#elements(() => {
-            items += items === '' ? this.#copied(sorted) : `,${this.#copied(sorted)}`
-            return false
-          })
-          return `[${items}]`
+    this.#enter()
+    let copy: string
+    switch (this.#peek()) {
+      case OPEN_BRACE:
+        copy = this.#copiedObject(sorted)
+        break
+      case OPEN_BRACKET: {
+        let items = ''
+        for (let more = this.#opens(OPEN_BRACKET, CLOSE_BRACKET); more; more = this.#goesOn(CLOSE_BRACKET)) {
+          items += items === '' ? this.#copied(sorted) : `,${this.#copied(sorted)}`
         }
-        case QUOTE:
-          return this.#quoted(this.#string())
-        default: {
-          const value = this.#bare()
-          return typeof value === 'object' && value !== null ? canonicalNumber(value.number) : String(value)
-        }
+        copy = `[${items}]`
+        break
       }
-    })
+      case QUOTE:
+        copy = this.#quoted(this.#string())
+        break
+      default: {
+        const value = this.#bare()
+        copy = typeof value === 'object' && value !== null ? canonicalNumber(value.number) : String(value)
+      }
+    }
+    this.#depth--
+    return copy
   }
 
   #copiedObject(sorted: boolean): string {
     const names: string[] = []
     const members: string[] = []
     let inOrder = true
-    this.#members((name) => {
+    for (let more = this.#opens(OPEN_BRACE, CLOSE_BRACE); more; more = this.#goesOn(CLOSE_BRACE)) {
+      const name = this.#name()
       const quoted = this.#quoted(name)
       inOrder &&= names.length === 0 || names.at(-1)! < name
       names.push(name)
       members.push(`${quoted}:${this.#copied(sorted)}`)
-      return false
-    })
+    }
     if (!sorted || inOrder) return `{${members.join(',')}}`
     const last = new Map(names.map((name, i) => [name, members[i]!]))
     const ordered = [...last].sort(([a], [b]) => (a < b ? -1 : 1))
@@ -206,51 +207,46 @@ export class JsonReader {
   }
 
   #toMember(name: string): boolean {
-    return this.#members((each) => {
-      if (each === name) return true
+    for (let more = this.#opens(OPEN_BRACE, CLOSE_BRACE); more; more = this.#goesOn(CLOSE_BRACE)) {
+      if (this.#name() === name) return true
       this.#pass()
-      return false
-    })
+    }
+    return false
   }
 
   #toElement(step: string): boolean {
     if (!/^\d+$/.test(step)) return false
     const wanted = Number(step)
     let index = 0
-    return this.#elements(() => {
+    for (let more = this.#opens(OPEN_BRACKET, CLOSE_BRACKET); more; more = this.#goesOn(CLOSE_BRACKET)) {
       if (index++ === wanted) return true
       this.#pass()
-      return false
-    })
+    }
+    return false
   }
 
-  /** Visits members until the visitor, which stands at the value, says stop. */
-  #members(visit: (name: string) => boolean): boolean {
-    this.#expect(OPEN_BRACE)
+  /** Enters a container; false where nothing is in it. */
+  #opens(open: number, close: number): boolean {
+    this.#expect(open)
     this.#space()
-    if (this.#skip(CLOSE_BRACE)) return false
-    for (;;) {
-      this.#space()
-      const name = this.#string()
-      this.#space()
-      this.#expect(COLON)
-      if (visit(name)) return true
-      this.#space()
-      if (this.#skip(CLOSE_BRACE)) return false
-      this.#expect(COMMA)
-    }
+    return !this.#skip(close)
   }
 
-  #elements(visit: () => boolean): boolean {
-    this.#expect(OPEN_BRACKET)
+  /** Goes to the next in a container, behind one that was read; false at its end. */
+  #goesOn(close: number): boolean {
     this.#space()
-    if (this.#skip(CLOSE_BRACKET)) return false
-    for (;;) {
-      if (visit()) return true
-      this.#space()
-      if (this.#skip(CLOSE_BRACKET)) return false
-      this.#expect(COMMA)
-    }
+    if (this.#skip(close)) return false
+    this.#expect(COMMA)
+    return true
+  }
+
+  /** The name of the member that comes, up to its value. */
+  #name(): string {
+    this.#space()
+    const name = this.#string()
+    this.#space()
+    this.#expect(COLON)
+    return name
   }
 
   #string(): string {
@@ -284,12 +280,12 @@ export class JsonReader {
 
   /** What is neither container nor string. */
   #bare(): boolean | null | { readonly number: string } {
-    switch (this.#text[this.#at]) {
-      case 't':
+    switch (this.#peek()) {
+      case LOWER_T:
         return this.#word('true', true)
-      case 'f':
+      case LOWER_F:
         return this.#word('false', false)
-      case 'n':
+      case LOWER_N:
         return this.#word('null', null)
       default:
         return { number: this.#number() }
@@ -305,29 +301,41 @@ export class JsonReader {
       if (!this.#skip(PLUS)) this.#skip(MINUS)
       this.#digits()
     }
-    if (/[\w.+-]/.test(this.#text[this.#at] ?? '')) throw new JsonSyntaxError('bad number')
+    if (this.#isInWord(true)) throw new JsonSyntaxError('bad number')
     return this.#text.slice(start, this.#at)
   }
 
   /** One digit or more. */
   #digits(): void {
+    const text = this.#text
     const start = this.#at
-    while (this.#peek() >= ZERO && this.#peek() <= NINE) this.#at++
-    if (this.#at === start) throw new JsonSyntaxError('no value')
+    let at = start
+    for (let char = text.charCodeAt(at); char >= ZERO && char <= NINE; char = text.charCodeAt(at)) at++
+    if (at === start) throw new JsonSyntaxError('no value')
+    this.#at = at
+  }
+
+  /** Whether a letter, a digit or `_` comes; of a number what else may be in one. */
+  #isInWord(ofNumber: boolean): boolean {
+    const char = this.#peek()
+    // Commas and ends of containers and texts come most.
+    if (char === COMMA || char === CLOSE_BRACE || char === CLOSE_BRACKET || Number.isNaN(char)) return false
+    return (ofNumber ? /[\w.+-]/ : /\w/).test(String.fromCharCode(char))
   }
 
   #word<T extends JsonValue>(word: string, value: T): T {
-    if (!this.#text.startsWith(word, this.#at) || /\w/.test(this.#text[this.#at + word.length] ?? '')) {
-      throw new JsonSyntaxError('bad word')
-    }
+    if (!this.#text.startsWith(word, this.#at)) throw new JsonSyntaxError('bad word')
     this.#at += word.length
+    if (this.#isInWord(false)) throw new JsonSyntaxError('bad word')
     return value
   }
 
   #space(): void {
-    for (; ; this.#at++) {
-      const char = this.#peek()
-      if (char !== SPACE && char !== TAB && char !== NEWLINE && char !== RETURN) return
+    for (;;) {
+      const char = this.#text.charCodeAt(this.#at)
+      // What is no blank is mostly above all of them; NaN at the end.
+      if (!(char <= SPACE) || (char !== SPACE && char !== TAB && char !== NEWLINE && char !== RETURN)) return
+      this.#at++
     }
   }
 

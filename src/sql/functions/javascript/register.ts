@@ -89,10 +89,16 @@ function answers(
 ): ScalarValue[] {
   const call = typed as (...args: ScalarValue[]) => ScalarValue
   const found: ScalarValue[] = []
+  const args: ScalarValue[] = columns.map(() => null)
   for (let row = 0; row < rows; row++) {
-    const args = columns.map((column) => column[row] as ScalarValue)
-    const value: ScalarValue | undefined = nullable === true || !args.includes(null) ? call(...args) : null
+    let isCalled = true
+    for (let i = 0; i < args.length; i++) {
+      const value = columns[i]![row]!
+      args[i] = value
+      if (value === null) isCalled = nullable === true
+    }
     // A group of a pattern that took no part is undefined, whatever its type says.
+    const value: ScalarValue | undefined = isCalled ? call(...args) : null
     found.push(value ?? null)
   }
   return found

@@ -54,14 +54,14 @@ export const datetimeMacros: readonly Macro[] = [
       END
     `,
   ),
-  // A local time that was moved from an instant keeps the offset where it can.
+  // A local time that was moved from l0, which is that of the instant t0, keeps the offset where it can.
   macro(
-    'q_moved(t0,l,z)',
+    'q_moved(t0,l0,l,z)',
     `
       CASE
         WHEN z='UTC' THEN l
         WHEN z[1] IN ('+','-') THEN l-to_minutes(q_zmin(z))
-        ELSE list_transform([l], lambda qz4: list_transform([qz4-(timezone(z,t0::TIMESTAMPTZ)-t0)], lambda qz5: CASE
+        ELSE list_transform([l], lambda qz4: list_transform([qz4-(l0-t0)], lambda qz5: CASE
           WHEN timezone(z,qz5::TIMESTAMPTZ)=qz4 THEN qz5
           ELSE q_joda(qz4,z)
         END)[1])[1]
