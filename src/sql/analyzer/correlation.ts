@@ -19,12 +19,12 @@ export function verifyCorrelation(
   node: RelationNode,
   outputs: readonly ColumnId[],
   place: SubqueryPlace = 'value',
-): void {
+): boolean {
   const inner = new Set<ColumnId>()
   collectDefined(node, inner)
   const decorrelation = new Decorrelation(inner)
-  if (!decorrelation.usesOuter(node)) return
-  if (place === 'in' ? decorrelation.inPredicate(node) : decorrelation.of(node, outputs) !== undefined) return
+  if (!decorrelation.usesOuter(node)) return false
+  if (place === 'in' ? decorrelation.inPredicate(node) : decorrelation.of(node, outputs) !== undefined) return true
   throw errorAt(context, query, 'NOT_SUPPORTED', 'Given correlated subquery is not supported')
 }
 

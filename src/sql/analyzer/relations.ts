@@ -158,7 +158,39 @@ function analyzeJoin(context: AnalysisContext, join: Join, scope: Scope): Analyz
     const [l, r] = [sideOf(left), sideOf(right)]
     return { node: outerJoinWithQueries(context, type, condition, l, r), fields: both }
   }
+  if (lateral && (type === 'right' || type === 'full')) return outerLateral(context, node(condition), left, right)
   return { node: node(condition), fields: both }
+}
+
+/**
+ * RIGHT and FULL joins of LATERAL or UNNEST, row by row of the left side as in Trino: the right side's rows come once for each,
+ * and not at all where the left side has none. FULL is only ON TRUE.
+ */
+function outerLateral(
+  context: AnalysisContext,
+  join: JoinNode,
+  left: AnalyzedRelation,
+  right: AnalyzedRelation,
+): AnalyzedRelation {
+  const every: JoinNode = { ...join, type: join.type === 'full' ? 'left' : 'cross', condition: undefined }
+  const { condition } = join
+  if (condition === undefined || constant(condition) === true)
+    return { node: every, fields: [...left.fields, ...right.fields] }
+  const matches = newId(context)
+  const columns: ComputedColumn[] = []
+  const fields = left.fields.map((field): Field => {
+    const value: Expr = {
+      kind: 'case',
+      type: field.type,
+      branches: [{ when: columnOf(matches, BOOLEAN), then: columnOf(field.column, field.type) }],
+      otherwise: undefined,
+    }
+    const id = newId(context)
+    columns.push({ id, expression: value })
+    return { ...field, column: id }
+  })
+  const matched: RelationNode = { kind: 'project', input: every, columns: [{ id: matches, expression: condition }] }
+  return { node: { kind: 'project', input: matched, columns }, fields: [...fields, ...right.fields] }
 }
 
 function sideOf({ node, fields }: AnalyzedRelation): { node: RelationNode; columns: ReadonlySet<ColumnId> } {
@@ -201,7 +233,7 @@ function verifyLateralJoin(context: AnalysisContext, join: Join, bare: Relation)
   const what = bare.kind === 'Unnest' ? 'UNNEST' : bare.kind === 'JsonTable' ? 'JSON_TABLE' : 'LATERAL relation'
   const constantTrue =
     criteria.kind === 'JoinOn' && criteria.expression.kind === 'BooleanLiteral' && criteria.expression.value
-  if (bare.kind === 'Lateral' && criteria.kind === 'JoinOn') return
+  if (bare.kind === 'Lateral' && criteria.kind === 'JoinOn' && join.type !== 'FULL') return
   if (!constantTrue) {
     throw errorAt(
       context,

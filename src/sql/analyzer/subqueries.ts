@@ -8,7 +8,7 @@ import type {
 import { commonSuperType } from '../types/coercion.ts'
 import { anonymousRow, BOOLEAN, isComparable, isOrderable, row, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { castTo, columnOf } from './build.ts'
+import { castTo, columnOf, constantOf } from './build.ts'
 import { verifyCorrelation, type SubqueryPlace } from './correlation.ts'
 import { errorAt, newId } from './context.ts'
 import type { ExpressionState } from './expression-state.ts'
@@ -17,6 +17,8 @@ import type { Expr, Subquery } from './tree.ts'
 interface AnalyzedSubquery extends Subquery {
   /** Of its columns. */
   readonly names: readonly (string | undefined)[]
+  /** It reads columns of the query around it. */
+  readonly correlated: boolean
 }
 
 /** `read` says whether somebody reads its columns: EXISTS does not. */
@@ -28,11 +30,12 @@ function analyzeSubquery(
   state.found.subqueries.push(node)
   const { node: relation, columns } = state.context.analyzeQuery(state.context, node.query, state.scope)
   const outputs = read ? columns.map((column) => column.column) : []
-  verifyCorrelation(state.context, node.query, relation, outputs, place)
+  const correlated = verifyCorrelation(state.context, node.query, relation, outputs, place)
   return {
     node: relation,
     columns: columns.map(({ column, type }) => ({ id: column, type })),
     names: columns.map((column) => column.name),
+    correlated,
   }
 }
 
@@ -43,11 +46,14 @@ function resultType(query: Subquery): SqlType {
 
 export function analyzeScalarSubquery(state: ExpressionState, node: SubqueryExpression): Expr {
   const query = analyzeSubquery(state, node)
-  const type =
-    query.columns.length === 1
-      ? resultType(query)
-      : row(query.columns.map((column, i) => ({ name: query.names[i], type: column.type })))
-  return { kind: 'scalarSubquery', type, query: asOneColumn(state, query, type) }
+  const { columns } = query
+  if (columns.length === 1) return { kind: 'scalarSubquery', type: resultType(query), query: asOneColumn(state, query) }
+  const type = row(columns.map((column, i) => ({ name: query.names[i], type: column.type })))
+  const found: Expr = { kind: 'scalarSubquery', type, query: asOneColumn(state, query, type) }
+  if (query.correlated) return found
+  // As in Trino: of no row each column is NULL, and not the row.
+  const none: Expr = { kind: 'row', type, items: columns.map((column) => constantOf(column.type, null)) }
+  return { kind: 'coalesce', type, operands: [found, none] }
 }
 
 export function analyzeExists(state: ExpressionState, node: ExistsPredicate): Expr {

@@ -261,7 +261,7 @@ function castToDecimal(x: Sql, from: SqlType, to: Extract<SqlType, { kind: 'deci
 
 /** The text of a value as CAST(x AS varchar) gives it. */
 export function textOf(x: Sql, from: SqlType, context: CastContext): Sql {
-  return castToVarchar(x, from, undefined, context)
+  return from.kind === 'json' ? castFromJson(x, VARCHAR) : castToVarchar(x, from, undefined, context)
 }
 
 function castToVarchar(x: Sql, from: SqlType, length: number | undefined, context: CastContext): Sql {

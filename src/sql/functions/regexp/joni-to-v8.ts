@@ -177,18 +177,20 @@ class Reader {
   private quantified(first: string): string {
     let atom = first
     for (;;) {
-      const match = this.take(/^(?:([*+?])([?+]?)|\{(\d+)(,?)(\d*)\}(\??))/)
+      const match = this.take(/^(?:([*+?])|\{(\d+)(,?)(\d*)\})([?+]?)/)
       if (match === undefined) return atom
-      const [, simple, mode = '', low, comma, high, lazy = ''] = match
+      const [, simple, low, comma, high, mode = ''] = match
+      let times = simple
       if (low !== undefined) {
         const [from, to] = [Number(low), high === '' ? undefined : Number(high)]
         if (from > MAX_REPEAT || (to ?? 0) > MAX_REPEAT) throw new PatternError('too big number for repeat range')
         if (to !== undefined && to < from) throw new PatternError('upper is smaller than lower in repeat range')
-        atom = `${enclosed(atom)}{${low}${comma}${high}}${lazy}`
-      } else if (mode === '+') {
+        times = `{${low}${comma}${high}}`
+      }
+      if (mode === '+') {
         const name = `a${this.atomic++}_`
-        atom = `(?:(?=(?<${name}>${enclosed(atom)}${simple}))\\k<${name}>)`
-      } else atom = `${enclosed(atom)}${simple}${mode}`
+        atom = `(?:(?=(?<${name}>${enclosed(atom)}${times}))\\k<${name}>)`
+      } else atom = `${enclosed(atom)}${times}${mode}`
     }
   }
 

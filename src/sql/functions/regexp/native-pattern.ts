@@ -39,7 +39,7 @@ const TOKENS = new RegExp(
     String.raw`(?<open>\(\?:|\(\?<(?<name>[a-zA-Z]\w*)>|\((?!\?))`,
     String.raw`(?<close>\))`,
     String.raw`(?<or>\|)`,
-    String.raw`(?<repeat>(?:[*+?]|\{(?<least>\d{1,3})(?<comma>,?)(?<most>\d{0,3})\})\??(?![*+?{]))`,
+    String.raw`(?<repeat>(?:[*+?]|\{(?<least>\d{1,3})(?:(?<comma>,)(?<most>\d{0,3}))?\})\??(?![*+?{]))`,
     String.raw`(?<class>${CLASS})`,
     String.raw`(?<atom>\\[dDwW]|\\[\\^$.*+?()[\]{}|/\-"'#%&,:;<=>@!~` +
       '`' +
@@ -115,7 +115,7 @@ function tokenOf(text: string, found: Readonly<Record<string, string | undefined
         most: text.startsWith('?') ? 1 : Infinity,
       }
     }
-    const end = comma === '' ? Number(least) : most === '' ? Infinity : Number(most)
+    const end = comma === undefined ? Number(least) : most === '' ? Infinity : Number(most)
     return { kind: 'repeat', re2: text, least: Number(least), most: end }
   }
   if (found['property'] !== undefined) return { kind: 'atom', re2: text, size: SIZE_OF_PROPERTY }
