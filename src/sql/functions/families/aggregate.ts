@@ -147,7 +147,20 @@ function ofDoublesAndReals(name: string, rendering: string): FunctionDefinition[
   ]
 }
 
-const notNan = (call: string): string => `CASE WHEN isnan(${call}) THEN NULL ELSE ${call} END`
+/** NULL where it is NaN, as it is of pairs with an infinity or NaN, where DuckDB fails. */
+function ofFinitePairs(name: string): string {
+  const undefinedPair = 'isnan($1 * 0 + $2 * 0)'
+  const call = `${name}($1, $2)$F(NOT ${undefinedPair})$E`
+  return `CASE WHEN coalesce(bool_or(${undefinedPair})$F, false) OR isnan(${call}) THEN NULL ELSE ${call} END`
+}
+
+/** Of at least so many values; NaN where an infinity or NaN is among them, of which DuckDB fails. */
+function ofFinite(type: string, least: number, calculated: (filter: string) => string): string {
+  const nan = `WHEN bool_or(NOT isfinite($1))$F THEN CAST('NaN' AS DOUBLE)`
+  return type === 'bigint'
+    ? `CASE WHEN count($1)$F >= ${least} THEN ${calculated('$F')} END`
+    : `CASE WHEN count($1)$F < ${least} THEN NULL ${nan} ELSE ${calculated('$F(isfinite($1))$E')} END`
+}
 
 function reduceAgg(context: RenderContext): Sql {
   const { names } = context
@@ -331,25 +344,29 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
     aggregate(
       `skewness(${type})`,
       'double',
-      'CASE WHEN count($1)$F >= 3 THEN (count($1)$F - 2) / sqrt(CAST(count($1)$F AS DOUBLE) * (count($1)$F - 1)) * skewness($1)$F END',
+      ofFinite(
+        type,
+        3,
+        (filter) => `(count($1)$F - 2) / sqrt(CAST(count($1)$F AS DOUBLE) * (count($1)$F - 1)) * skewness($1)${filter}`,
+      ),
     ),
   ),
   ...named(['double', 'bigint'], (type) =>
     aggregate(
       `kurtosis(${type})`,
       'double',
-      `CASE WHEN count($1)$F >= 4 THEN coalesce(kurtosis($1)$F, CAST('NaN' AS DOUBLE)) END`,
+      ofFinite(type, 4, (filter) => `coalesce(kurtosis($1)${filter}, CAST('NaN' AS DOUBLE))`),
     ),
   ),
   ...named(['double', 'bigint'], (type) =>
     aggregate(`geometric_mean(${type})`, 'double', 'exp(avg(q_ln(CAST($1 AS DOUBLE)))$F)'),
   ),
   aggregate('geometric_mean(real)', 'real', 'q_f32(exp(avg(q_ln(CAST($1 AS DOUBLE)))$F))'),
-  ...ofDoublesAndReals('corr', notNan('corr($1, $2)$F')),
+  ...ofDoublesAndReals('corr', ofFinitePairs('corr')),
   ...ofDoublesAndReals('covar_pop', 'covar_pop($1, $2)$F'),
   ...ofDoublesAndReals('covar_samp', 'covar_samp($1, $2)$F'),
-  ...ofDoublesAndReals('regr_slope', notNan('regr_slope($1, $2)$F')),
-  ...ofDoublesAndReals('regr_intercept', notNan('regr_intercept($1, $2)$F')),
+  ...ofDoublesAndReals('regr_slope', ofFinitePairs('regr_slope')),
+  ...ofDoublesAndReals('regr_intercept', ofFinitePairs('regr_intercept')),
   aggregate('histogram(T) where T comparable', 'map(T,bigint)', (context) =>
     isGroupedByKey(context.types[0]!)
       ? counted(context.types[0]!, context.fill`list($1)$F($1 IS NOT NULL)$E`, context)
