@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { rmSync, writeFileSync } from 'node:fs'
 import type { ReplayBeginning } from '../protocol/replay/replay-report.ts'
 import { listWhere } from '../replay/listed-in-history.ts'
@@ -29,6 +30,8 @@ export async function replayCommand(argv: readonly string[]): Promise<number> {
     return 0
   }
   const stopping = new AbortController()
+  // Each request under way listens.
+  setMaxListeners(0, stopping.signal)
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort())
   const folder = makeScratchFolder()
   try {

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { comparePlans } from './compare-plans.ts'
 import type { ReplayLine } from './replay-line.ts'
@@ -29,6 +30,8 @@ export async function replay(plan: ReplayPlan, options: ReplayOptions): Promise<
   const { sides, concurrency } = options
   const failed = new AbortController()
   const signal = AbortSignal.any([sides.signal, failed.signal])
+  // Each of its requests listens.
+  setMaxListeners(0, signal)
   const pace = paceOf(options.speed, signal)
   const queries = plan.queries()
   const take = async (): Promise<void> => {

@@ -102,7 +102,7 @@ describe('quipu replay', () => {
     expect(first).toMatchObject({ code: 0, stderr: '' })
     // It was killed in the middle of a line.
     appendFileSync(file, '{"queryId":"2026')
-    const { code, stdout, stderr } = await quipu(...args, '--concurrency', '3')
+    const { code, stdout, stderr } = await quipu(...args, '--concurrency', '16')
     expect({ code, stderr }).toEqual({ code: 1, stderr: '' })
     const lines = linesOf(file)
     const names = Object.fromEntries(Object.entries(ids).map(([name, id]) => [id, name]))

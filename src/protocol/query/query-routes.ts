@@ -165,8 +165,11 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
   resource(router, '/v1/query/:queryId/digest', {
     /** It tells whether two results are equal, and so what one is to who can make the other: it is for who may have the rows. */
     async GET(request, response) {
-      await projection.barrier(deps.ownWritesWaitMs)
-      const { query } = await find(request, idOf(request))
+      const known = await find(request, idOf(request)).catch(unlessUnknown)
+      // Of one that has ended here nothing has to be waited for.
+      const isOver = known !== undefined && isTerminal(known.query.kind)
+      if (!isOver) await projection.barrier(deps.ownWritesWaitMs)
+      const { query } = isOver ? known : await find(request, idOf(request))
       const identity = deps.identify(request)
       const { queryId, created } = query
       if (!deps.authorize(identity, { action: 'results', query: created.session, queryId }))
@@ -197,6 +200,11 @@ function parse<T extends z.ZodType>(schema: T, request: Request): z.output<T> {
   const parsed = schema.safeParse(request.query)
   if (!parsed.success) throw new HttpProblem(400, z.prettifyError(parsed.error).replaceAll('\n', ' '))
   return parsed.data
+}
+
+/** A coordinator that follows may hear of it later. */
+function unlessUnknown(error: unknown): undefined {
+  if (!(error instanceof HttpProblem) || error.status !== 404) throw error
 }
 
 function idOf(request: Request): QueryId {

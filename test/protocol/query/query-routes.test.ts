@@ -628,6 +628,31 @@ describe('rights', () => {
   beforeEach(open)
   afterEach(close)
 
+  it('tell the digest of a result to those alone who may have its rows, and show it nowhere', async () => {
+    // As without the section of the rules: all see queries, and nobody the rows of others.
+    await start({
+      authorize: ({ user }, permission) => permission.action !== 'results' || permission.query.user === user,
+    })
+    const digest = { version: 'sip24-1' as const, key: 'k', sum: 'feedfeedfeedfeed' }
+    const queryId = testQueryId(76)
+    const life = queryLife(queryId, { startMillis: Date.now() - 1000 }).map((one) =>
+      one.type === 'QueryFinished' ? { ...one, data: { ...one.data, digest } } : one,
+    )
+    await bed.log.append(queryId, 0, toLogEvents(life))
+    await runner.barrier(60_000)
+    const as = (user: string) => ({ 'x-trino-user': user })
+    const told = await get(`/v1/query/${queryId}/digest`, as('alice'))
+    expect(told).toMatchObject({ status: 200, body: digest })
+    expect(told.body.rows).toBeGreaterThan(0)
+    expect((await get(`/v1/query/${queryId}/digest`, as('bob'))).status).toBe(403)
+    for (const path of ['', '/events']) {
+      const shown = await get(`/v1/query/${queryId}${path}`, as('alice'))
+      expect(shown.status).toBe(200)
+      expect(JSON.stringify(shown.body)).not.toContain(digest.sum)
+    }
+    expect((await get(`/v1/query/${testQueryId(99)}/digest`, as('alice'))).status).toBe(404)
+  })
+
   it('let owners and administrators see and kill, and lists show one\u2019s own', async () => {
     await start({ authorize: administratorsToo(new Set(['root'])) })
     const queryId = await storedNow(70)
