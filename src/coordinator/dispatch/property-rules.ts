@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { inTurns } from '../../security/rules/read-in-turns.ts'
 import { readStrictJson } from '../../security/rules/read-rules.ts'
 import { pattern, wrong } from '../../security/rules/rule-patterns.ts'
 import { faultOfValue, sessionProperty } from '../../sql/session/session-properties.ts'
@@ -46,7 +47,19 @@ export interface PropertyRules {
 
 /** @throws Error with the line, when the text is wrong */
 export function readPropertyRules(text: string): PropertyRules {
-  const rules = readStrictJson(text, z.array(rule))
+  return propertyRulesOf(readStrictJson(text, z.array(rule)))
+}
+
+/** The same of a text that `readPropertyRules` has taken, elsewhere, a little at a time. @param turn resolves when others had the event loop */
+export async function readPropertyRulesInTurns(text: string, turn: () => Promise<void>): Promise<PropertyRules> {
+  await turn()
+  const raw = JSON.parse(text) as readonly unknown[]
+  const rules = await inTurns(raw, turn, (some) => z.array(rule).parse(some))
+  await turn()
+  return propertyRulesOf(rules)
+}
+
+function propertyRulesOf(rules: readonly PropertyRule[]): PropertyRules {
   const names = rules.flatMap(({ sessionProperties }) => Object.keys(sessionProperties))
   return {
     rules,

@@ -1,9 +1,17 @@
 import type { IncomingMessage } from 'node:http'
 import type { Config } from '../../config/load-config.ts'
-import { readPropertyRules, type PropertyRules } from '../../coordinator/dispatch/property-rules.ts'
+import {
+  readPropertyRules,
+  readPropertyRulesInTurns,
+  type PropertyRules,
+} from '../../coordinator/dispatch/property-rules.ts'
 import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
 import { groupLabel } from '../../coordinator/dispatch/groups/rules-lookup.ts'
-import { readGroupRules, type GroupRules } from '../../coordinator/dispatch/groups/group-rules.ts'
+import {
+  readGroupRules,
+  readGroupRulesInTurns,
+  type GroupRules,
+} from '../../coordinator/dispatch/groups/group-rules.ts'
 import { recordDenials } from '../../coordinator/system/recorded-rights.ts'
 import type { FileDigests } from '../../coordinator/query/planned-data.ts'
 import type { FileRecord } from '../../coordinator/system/file-record.ts'
@@ -32,14 +40,15 @@ import { deriveKey, internalBearer } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import type { KeptTexts } from '../child-life.ts'
 import type { Meters } from '../../telemetry/meters.ts'
-import { parseRulesFile, type AccessRules } from '../../security/rules/rules-file.ts'
+import { readRulesInTurns } from '../../security/rules/read-rules.ts'
+import { accessRulesOf, parseRulesFile, type AccessRules } from '../../security/rules/rules-file.ts'
 import type { WatchedFiles } from '../../security/watched-files.ts'
 import type { CertificateNews } from '../tls-identity.ts'
 import { createAccessSources, type AccessSources, type AccessTelemetry } from './access-sources.ts'
 import type { FailuresElsewhere } from './follower-sightings.ts'
 import { createKeysInForce } from './keys-in-force.ts'
 import { createLogInAttempts, createKnownNames } from './log-in-attempts.ts'
-import { readRulesApart } from './read-rules-apart.ts'
+import { readApart } from './read-apart.ts'
 import { wireAuthenticators } from './wire-authenticators.ts'
 import { wireLogIns } from './wire-log-ins.ts'
 
@@ -117,10 +126,11 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
       ? undefined
       : sources.follow('resource_groups', groupsFile, readGroupRules, {
           setting: 'resourceGroupsFile',
+          readAgain: (text) => readApart({ file: 'resource_groups', text, key: fileKey }, readGroupRulesInTurns),
           recorded: true,
           entries: ({ selectors }) => selectors.length,
         })
-  const properties = propertyRulesOf(config, sources, () => observed.telemetry)
+  const properties = propertyRulesOf(config, sources, fileKey, () => observed.telemetry)
   const keys = createKeysInForce()
   const { byMethod, mapping, groupsOf, isKnown, passwordMarkOf } = wireAuthenticators(config, secret, sources, keys)
   const logIns = configured
@@ -251,7 +261,10 @@ function rulesOf(
   if (path === undefined) return undefined
   return sources.follow('rules', path, parseRulesFile, {
     setting: 'accessRulesFile',
-    readAgain: (text) => readRulesApart({ text, key }),
+    readAgain: (text) =>
+      readApart({ file: 'rules', text, key }, async (given, turn) =>
+        accessRulesOf(await readRulesInTurns(given, turn)),
+      ),
     recorded: true,
     entries: ({ count }) => count,
   })
@@ -260,15 +273,19 @@ function rulesOf(
 function propertyRulesOf(
   { sessionPropertyRulesFile: path }: Config,
   sources: AccessSources,
+  key: Uint8Array,
   telemetry: () => AccessTelemetry | undefined,
 ): WatchedFiles<PropertyRules> | undefined {
   if (path === undefined) return undefined
-  const read = (text: string): PropertyRules => {
-    const rules = readPropertyRules(text)
+  const told = (rules: PropertyRules): PropertyRules => {
     tellIdle(rules, telemetry())
     return rules
   }
-  return sources.follow('session_properties', path, read, {
+  return sources.follow('session_properties', path, (text) => told(readPropertyRules(text)), {
+    readAgain: (text) =>
+      readApart({ file: 'session_properties', text, key }, async (given, turn) =>
+        told(await readPropertyRulesInTurns(given, turn)),
+      ),
     setting: 'sessionPropertyRulesFile',
     recorded: true,
     entries: ({ rules }) => rules.length,

@@ -7,6 +7,7 @@ import {
   type ParseError,
 } from 'jsonc-parser'
 import type { z } from 'zod'
+import { inTurns } from './read-in-turns.ts'
 import type { Whom } from './rule-patterns.ts'
 import { rulesSchema, type RulesFile } from './rules-schema.ts'
 
@@ -30,9 +31,6 @@ export function readStrictJson<T extends z.ZodType>(text: string, schema: T): z.
   throw wrongAt(text, offsetOf(root, first!), `${pathText(first!)}${first!.message}`)
 }
 
-/** Rules that are read in one turn of the event loop. */
-const RULES_A_TURN = 100
-
 /**
  * The same of a text that `readRules` has taken, elsewhere: a little at a time, so that ten thousand rules hold the event loop
  * no longer than one statement.
@@ -44,14 +42,11 @@ export async function readRulesInTurns(text: string, turn: () => Promise<void>):
   const sections = JSON.parse(text) as Record<string, readonly unknown[] | null>
   for (const [name, rules] of Object.entries(sections)) {
     if (rules === null) continue
-    const all: unknown[] = (read[name] = [])
-    for (let at = 0; at < rules.length; at += RULES_A_TURN) {
-      await turn()
-      const some = rulesSchema.parse({ [name]: rules.slice(at, at + RULES_A_TURN) })
-      const now = some[name as keyof RulesFile] ?? []
+    read[name] = await inTurns(rules, turn, (some) => {
+      const now: readonly object[] = rulesSchema.parse({ [name]: some })[name as keyof RulesFile] ?? []
       for (const rule of now) prepareWhom(rule)
-      all.push(...now)
-    }
+      return now
+    })
   }
   await turn()
   return read as RulesFile

@@ -1,6 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readPropertyRules, ruledSession } from '../../../src/coordinator/dispatch/property-rules.ts'
+import {
+  readPropertyRules,
+  readPropertyRulesInTurns,
+  ruledSession,
+} from '../../../src/coordinator/dispatch/property-rules.ts'
 import type { QuerySession } from '../../../src/coordinator/query/events.ts'
 import { analyze, session as front, shopMetadata } from '../../support/front-end.ts'
 import { sampleData } from '../../support/query-events.ts'
@@ -102,6 +106,20 @@ describe('the file', () => {
     ['[{ "sessionProperties": {"a": "1", "a": "2"} }]', /^line 1: The key "a" is there twice/],
     ['[', /^line 1: This is no JSON/],
   ])('%j is refused by its line', (text, message) => expect(() => readPropertyRules(text)).toThrow(message))
+
+  it('is the same where the file is read a little at a time', async () => {
+    const many = Array.from({ length: 350 }, (_, n) => set(`${n + 1}s`, { user: n % 3 === 0 ? 'ana' : `u${n}` }))
+    const text = JSON.stringify([...many, { sessionProperties: { no_such_property: 'x' } }])
+    let turns = 0
+    const read = await readPropertyRulesInTurns(text, async () => void turns++)
+    expect(turns).toBeGreaterThanOrEqual(5)
+    const whole = readPropertyRules(text)
+    expect(JSON.stringify(read)).toBe(JSON.stringify(whole))
+    const of = (rules: typeof read) =>
+      ruledSession(rules, { session: sent, queryType: () => 'SELECT' }, { group: 'g', digest: 'd' })(sent)
+    expect(of(read)).toEqual(of(whole))
+    expect(of(read).properties['query_max_run_time']).toBe('349s')
+  })
 
   it('tells of properties without effect', () => {
     const text = '[{ "sessionProperties": { "lake.x": 1, "spill_enabled": true, "query_priority": 2 } }]'

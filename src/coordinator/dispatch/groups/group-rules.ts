@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { inTurns } from '../../../security/rules/read-in-turns.ts'
 import { readStrictJson } from '../../../security/rules/read-rules.ts'
 import { section, wrong } from '../../../security/rules/rule-patterns.ts'
 import { groupSelector, type GroupSelector } from './group-selector.ts'
@@ -86,19 +87,18 @@ const groupKeys = z.strictObject({
 
 type GroupKeys = z.output<typeof groupKeys>
 
+const periodKeys = {
+  cpuQuotaPeriod: optional(durationText),
+  physicalDataScanQuotaPeriod: optional(durationText),
+}
+
 const fileSchema = z
-  .strictObject({
-    rootGroups: z.array(groupKeys),
-    selectors: z.array(selectorSchema),
-    cpuQuotaPeriod: optional(durationText),
-    physicalDataScanQuotaPeriod: optional(durationText),
-  })
+  .strictObject({ rootGroups: z.array(groupKeys), selectors: z.array(selectorSchema), ...periodKeys })
   .transform((file, context): GroupRules => {
     const complain: Complain = (path, message) =>
       context.addIssue({ code: 'custom', message, path: [...path], input: file })
-    const periods = { cpuMillis: file.cpuQuotaPeriod, scanMillis: file.physicalDataScanQuotaPeriod }
-    const rootGroups = groupsOf(file.rootGroups, 'fair', periods, ['rootGroups'], complain)
-    const labels = new Set([...labelledRules(rootGroups)].map(([label]) => label))
+    const rootGroups = groupsOf(file.rootGroups, 'fair', periodsOf(file), ['rootGroups'], complain)
+    const labels = labelsOf(rootGroups)
     const selectors = file.selectors.map((keys, index) => {
       const path = ['selectors', index]
       return groupSelector(keys, rootGroups, labels, (key, message) => complain([...path, key], message))
@@ -111,6 +111,17 @@ type Complain = (path: readonly (string | number)[], message: string) => void
 interface Periods {
   readonly cpuMillis: number | undefined
   readonly scanMillis: number | undefined
+}
+
+function periodsOf(file: {
+  readonly cpuQuotaPeriod: number | undefined
+  readonly physicalDataScanQuotaPeriod: number | undefined
+}): Periods {
+  return { cpuMillis: file.cpuQuotaPeriod, scanMillis: file.physicalDataScanQuotaPeriod }
+}
+
+function labelsOf(rootGroups: readonly GroupRule[]): ReadonlySet<string> {
+  return new Set([...labelledRules(rootGroups)].map(([label]) => label))
 }
 
 function groupsOf(
@@ -215,4 +226,49 @@ function perSecond(limit: number, periodMillis: number | undefined): number {
  */
 export function readGroupRules(text: string): GroupRules {
   return readStrictJson(text, fileSchema)
+}
+
+type RawGroup = Readonly<Record<string, unknown>> & { readonly subGroups?: readonly RawGroup[] | null }
+
+interface RawFile {
+  readonly rootGroups: readonly RawGroup[]
+  readonly selectors: readonly unknown[]
+}
+
+/**
+ * The same of a text that `readGroupRules` has taken, elsewhere: a little at a time, so that ten thousand groups hold the event
+ * loop no longer than one statement.
+ * @param turn resolves when others had the event loop
+ */
+export async function readGroupRulesInTurns(text: string, turn: () => Promise<void>): Promise<GroupRules> {
+  await turn()
+  const file = JSON.parse(text) as RawFile
+  const periods = periodsOf(z.object(periodKeys).parse(file))
+  const keys = await groupKeysInTurns(file.rootGroups, turn)
+  await turn()
+  const rootGroups = groupsOf(keys, 'fair', periods, [], taken)
+  await turn()
+  const labels = labelsOf(rootGroups)
+  const selectors = await inTurns(file.selectors, turn, (some) =>
+    z
+      .array(selectorSchema)
+      .parse(some)
+      .map((one) => groupSelector(one, rootGroups, labels, taken)),
+  )
+  return { rootGroups, selectors }
+}
+
+/** Each with its sub-groups, however many those are. */
+async function groupKeysInTurns(groups: readonly RawGroup[], turn: () => Promise<void>): Promise<GroupKeys[]> {
+  const read = await inTurns(groups, turn, (some) =>
+    z.array(groupKeys).parse(some.map(({ subGroups: _, ...own }) => own)),
+  )
+  for (const [index, { subGroups }] of groups.entries())
+    if (subGroups && subGroups.length > 0) read[index]!.subGroups = await groupKeysInTurns(subGroups, turn)
+  return read
+}
+
+/** It was looked whether all of it is right. */
+function taken(_where: unknown, message: string): never {
+  throw new Error(message)
 }

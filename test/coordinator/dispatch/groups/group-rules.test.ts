@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { groupPath, groupText } from '../../../../src/coordinator/dispatch/groups/group-path.ts'
-import { readGroupRules } from '../../../../src/coordinator/dispatch/groups/group-rules.ts'
+import { readGroupRules, readGroupRulesInTurns } from '../../../../src/coordinator/dispatch/groups/group-rules.ts'
 import { choose, groupAt, groupLabel } from '../../../../src/coordinator/dispatch/groups/rules-lookup.ts'
 import type { GroupedSession } from '../../../../src/coordinator/dispatch/groups/group-selector.ts'
 
@@ -154,4 +155,67 @@ it('finds what a recorded group is made of, names before templates, and calls al
   expect(groupLabel(['global', 'adhoc', 'other', 'ana'], rootGroups)).toBe('global.adhoc.other.${USER}')
   expect(groupLabel(['gone'], rootGroups)).toBe('other')
   expect(groupLabel([], rootGroups)).toBe('none')
+})
+
+describe('groups that are read a little at a time', () => {
+  /** All of it that is not a function; limits that there are none of are Infinity. */
+  const plain = (rules: object): string =>
+    JSON.stringify(rules, (_, value: unknown) =>
+      value === Infinity ? 'none' : value instanceof Set ? [...value] : value,
+    )
+  const sessions = ['u1', 'u42', 'ana', 'zoe'].map((user) => ({
+    user,
+    source: 'cli x',
+    groups: ['staff'],
+    clientTags: [],
+    resourceEstimates: {},
+  }))
+  const led = (rules: ReturnType<typeof readGroupRules>): readonly unknown[] =>
+    sessions.map((session) => choose(rules, { session, queryType: () => 'SELECT' }))
+
+  it('are those that are read at once, in turns that are many', async () => {
+    const limits = { maxQueued: 3, hardConcurrencyLimit: 2 }
+    const policies = fc.constantFrom('fair', 'query_priority', undefined)
+    const file = fc.record({
+      policy: policies,
+      below: fc.integer({ min: 0, max: 250 }),
+      deeper: fc.integer({ min: 1, max: 130 }),
+      softMemoryLimit: fc.constantFrom('10%', '1GB', null),
+      hardCpuLimit: fc.constantFrom('1h', undefined),
+    })
+    await fc.assert(
+      fc.asyncProperty(file, async ({ policy, below, deeper, softMemoryLimit, hardCpuLimit }) => {
+        const groups = (count: number, of: string, subGroups: readonly object[] = []) =>
+          Array.from({ length: count }, (_, n) => ({
+            ...limits,
+            softMemoryLimit,
+            hardCpuLimit,
+            name: `${of}${n}`,
+            ...(n === 0 ? { subGroups } : {}),
+          }))
+        const all = {
+          ...limits,
+          name: 'all',
+          subGroups: [...groups(below, 'g', groups(deeper, 'd')), { ...limits, name: '${USER}' }],
+        }
+        const text = JSON.stringify({
+          rootGroups: [{ ...all, schedulingPolicy: policy }],
+          selectors: [
+            ...Array.from({ length: below }, (_, n) => ({ user: `u${n}`, group: n === 0 ? 'all.g0.d0' : `all.g${n}` })),
+            { source: 'cli (?<what>.*)', group: 'all.${USER}' },
+          ],
+          cpuQuotaPeriod: '1h',
+        })
+        let turns = 0
+        const read = await readGroupRulesInTurns(text, async () => void turns++)
+        expect(turns).toBeGreaterThanOrEqual(5 + Math.floor(below / 100) + Math.floor(deeper / 100))
+        expect(plain(read)).toBe(plain(readGroupRules(text)))
+        expect(plain(led(read))).toBe(plain(led(readGroupRules(text))))
+      }),
+      { numRuns: 15 },
+    )
+    const read = await readGroupRulesInTurns(documented, async () => {})
+    expect(plain(read)).toBe(plain(readGroupRules(documented)))
+    expect(plain(led(read))).toBe(plain(led(readGroupRules(documented))))
+  })
 })
