@@ -102,7 +102,7 @@ async function wholeResult(
   if (result.overflow)
     throw new EngineError(
       'EXCEEDED_LOCAL_MEMORY_LIMIT',
-      `The result of a statement without tables is larger than ${limits.inlineBytes} bytes`,
+      `The result of a statement that needs no worker is larger than ${limits.inlineBytes} bytes`,
     )
   return { ...result, inline: result.inline ?? Buffer.alloc(0) }
 }
