@@ -169,8 +169,8 @@ export class Archive implements ArchivedRecords {
     await syncNames(folder)
     await writeDurably(join(folder, `.${MANIFEST}`), manifestText(next))
     await renameDurably(join(folder, `.${MANIFEST}`), join(folder, MANIFEST))
-    for (const { name } of replaced.keys()) {
-      this.#opened.delete(join(folder, name))
+    for (const { name, sha256 } of replaced.keys()) {
+      this.#opened.delete(sha256)
       await unlink(join(folder, name))
     }
     await syncNames(folder)
@@ -198,11 +198,12 @@ export class Archive implements ArchivedRecords {
   }
 
   async #open(period: PeriodManifest, segment: Segment): Promise<readonly StoredRecord[]> {
-    const path = join(this.folderOf(period), segment.name)
-    const opened = this.#opened.get(path) ?? (await unpackRecords(await readFile(path)))
+    // By its digest: whoever mends an archive may have put another file into the place of one.
+    const { name, sha256 } = segment
+    const opened = this.#opened.get(sha256) ?? (await unpackRecords(await readFile(join(this.folderOf(period), name))))
     // The one used last is the last to go.
-    this.#opened.delete(path)
-    this.#opened.set(path, opened)
+    this.#opened.delete(sha256)
+    this.#opened.set(sha256, opened)
     if (this.#opened.size > OPENED) this.#opened.delete(this.#opened.keys().next().value!)
     return opened
   }
