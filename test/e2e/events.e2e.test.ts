@@ -162,7 +162,7 @@ describe('the live feed', () => {
     expect(await feedOf('user=bob', ofOther.length)).toEqual(ofOther)
     const ends = await feedOf('state=FINISHED,FAILED&type=QueryFinished,QueryFailed', 2)
     expect(ends.map(({ subject, type }) => [subject, type])).toEqual([
-      [mine.id, 'quipu.query.finished.v1'],
+      [mine.id, 'quipu.query.finished.v2'],
       [other.id, 'quipu.query.failed.v3'],
     ])
     expect(offsetOf(until)).toBeGreaterThan(offsetOf(from))
@@ -233,8 +233,8 @@ describe('quipu tail', () => {
       .split('\n')
       .map((line) => JSON.parse(line) as CloudEvent)
     expect(ends.map(({ subject, type }) => [subject, type])).toEqual([
-      [first.id, 'quipu.query.finished.v1'],
-      [second.id, 'quipu.query.finished.v1'],
+      [first.id, 'quipu.query.finished.v2'],
+      [second.id, 'quipu.query.finished.v2'],
     ])
   })
 

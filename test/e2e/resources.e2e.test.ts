@@ -127,7 +127,7 @@ it(
     const after = await get(`/v1/query/${queryId}`)
     expect(after).toEqual(before)
     expect((await get('/v1/query')).map((item: Json) => item.queryId)).toContain(queryId)
-    expect((await get(`/v1/query/${queryId}/events`)).at(-1).type).toBe('quipu.query.finished.v1')
+    expect((await get(`/v1/query/${queryId}/events`)).at(-1).type).toBe('quipu.query.finished.v2')
   },
 )
 
