@@ -180,7 +180,7 @@ const publishing = z.strictObject({
   openLineageApiKeyFile: optionalText('File that holds the key for that server, sent as `Authorization: Bearer`'),
   openLineageCaFile: optionalText("Certificates (PEM) that vouch for that server, in place of the machine's"),
   openLineageNamespace: optionalText('Namespace of jobs and datasets there', { shownDefault: 'quipu://<environment>' }),
-  openLineageStatements: flag('Texts of statements are told there, and what messages of errors quote'),
+  openLineageStatements: flag('Texts of statements are told there, and messages of errors'),
   publicKafkaBrokers: list('Kafka brokers of the topic that anybody may be let read; without them there is none'),
   publicKafkaTopic: textSetting('That topic', 'quipu.public.v1'),
   publicKafkaRetentionMs: duration('How long it keeps messages, when it is made here', 7 * day),

@@ -4,7 +4,6 @@ import type { QueryEvent, QueryEventOf } from '../coordinator/query/events.ts'
 import type { Recorded } from '../events/event-log.ts'
 import { storableJson } from '../events/storable-text.ts'
 import { version } from '../shared/version.ts'
-import { withoutData } from '../telemetry/told-error.ts'
 import { datasetsOf, type InputDataset, type OutputDataset } from './open-lineage-datasets.ts'
 import { facet, OPEN_LINEAGE, PRODUCER } from './open-lineage-facets.ts'
 import type { Publication } from './publication.ts'
@@ -13,7 +12,7 @@ import type { QueryFacts } from './query-facts.ts'
 export interface OpenLineageOptions {
   /** Of jobs and datasets. */
   readonly namespace: string
-  /** Are texts of statements told, and what errors quote? */
+  /** Are texts of statements told, and messages of errors? */
   readonly statements: boolean
   /** 32 bytes: the name of a job tells its statement apart, and nobody can try statements against it. */
   readonly key: Buffer
@@ -152,11 +151,11 @@ function runFacets(event: QueryEvent, { queryId, created, planned }: QueryFacts,
   }
 }
 
-/** What an error quotes is data of the statement, or of its tables. */
+/** A message may hold values of the statement, or of its tables, anywhere in it: its name holds none. */
 function errorFacet(
   { errorName, message }: QueryEventOf<'QueryFailed'>['data']['failure'],
   { statements }: OpenLineageOptions,
 ): object {
-  const text = statements ? message : withoutData(message)
-  return facet('ErrorMessageRunFacet', { message: `${errorName}: ${text}`, programmingLanguage: 'SQL' })
+  const told = statements ? `${errorName}: ${message}` : errorName
+  return facet('ErrorMessageRunFacet', { message: told, programmingLanguage: 'SQL' })
 }

@@ -1,13 +1,15 @@
+import { EngineError } from '../shared/engine-error.ts'
 import { nodeCode } from '../shared/node-error.ts'
 
 /**
  * A text for the log without what may be data of a statement: what stands in quotes, and the lines of SQL that an engine
- * shows where it failed.
+ * shows where it failed. A value may have quotes in it, which nobody doubles: all goes from a first quote to the last.
  */
 export function withoutData(text: string): string {
   const shown = text.search(/\n\s*LINE \d+:/)
-  return (shown < 0 ? text : text.slice(0, shown)).replace(/'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`/g, (quoted) =>
-    quoted.length > 2 ? `${quoted.charAt(0)}…${quoted.charAt(0)}` : quoted,
+  return (shown < 0 ? text : text.slice(0, shown)).replace(
+    /(['"`])([^]*)\1/g,
+    (quoted, quote: string, inner: string) => (inner === '' ? quoted : `${quote}…${quote}`),
   )
 }
 
@@ -31,11 +33,16 @@ export function toldError(error: unknown, depth = 0): ToldError {
   const frames = stack?.match(/^ {4}at .*$/gm)?.join('\n')
   return {
     type: name === 'Error' ? error.constructor.name : name,
-    message: withoutData(message),
+    message: isOfUser(error) ? error.errorName : withoutData(message),
     ...(code === undefined ? {} : { code }),
     ...(frames === undefined ? {} : { stack: frames }),
     ...(cause === undefined || depth >= MAX_CAUSES ? {} : { cause: toldError(cause, depth + 1) }),
   }
+}
+
+/** Its message has values of statements and tables, in quotes or not. */
+function isOfUser(error: Error): error is EngineError {
+  return error instanceof EngineError && error.errorType === 'USER_ERROR'
 }
 
 /** For a stream of lines: message, then where. */

@@ -167,12 +167,15 @@ describe('runs of statements', () => {
     expect(runIdOf('a', '2026-01-02T03:04:05.000Z')).not.toBe(runIdOf('b', '2026-01-02T03:04:05.000Z'))
   })
 
-  it('tell no text, and nothing that an error quotes, unless they are to', async () => {
+  it('tell no text, and no message of an error, unless they are to', async () => {
     const failing = [
       event('QueryCreated', 0, { sql: "SELECT CAST('hidden' AS bigint)" }),
       event('QueryFailed', 1, { failure: failureOf('INVALID_CAST_ARGUMENT', "Cannot cast 'hidden' to bigint") }),
     ]
     expect(JSON.stringify(await told(failing))).not.toContain('hidden')
+    const failure = failureOf('INVALID_CAST_ARGUMENT', 'Value cannot be cast to date: hidden')
+    const [, ended] = await told([failing[0]!, event('QueryFailed', 1, { failure })])
+    expect(ended!.run.facets['errorMessage']).toMatchObject({ message: 'INVALID_CAST_ARGUMENT' })
     expect(JSON.stringify(await told(writing))).not.toContain('hidden')
     const [start, fail] = await told(failing, true)
     expect(start!.job.facets['sql']).toMatchObject({ query: "SELECT CAST('hidden' AS bigint)" })

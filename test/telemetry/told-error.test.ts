@@ -1,12 +1,37 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
+import { translateAndLog } from '../../src/processes/worker/translate-and-log.ts'
+import { EngineError } from '../../src/shared/engine-error.ts'
+import type { Logger } from '../../src/telemetry/logger.ts'
 import { toldError, toldErrorText, withoutData } from '../../src/telemetry/told-error.ts'
 
 describe('what the log tells of an error', () => {
   it.each([
     [`Could not convert string 'hunter5' to INT32`, `Could not convert string '…' to INT32`],
     [`duplicate key "hunter""5" and ''`, `duplicate key "…" and ''`],
+    [`Cannot cast 'it's hunter5 yes' to 'x'`, `Cannot cast '…'`],
+    [`no "a" of 'hunter'five' in \`x\``, 'no "…" of \'…\' in `…`'],
     [`Parser Error: near x\n\nLINE 1: SELECT 'hunter5'\n        ^`, 'Parser Error: near x'],
   ])('has no data: %s', (text, told) => expect(withoutData(text)).toBe(told))
+
+  it('is the name alone of what a user causes: values stand anywhere in its message', () => {
+    const told = toldError(new Error('x', { cause: new EngineError('INVALID_CAST_ARGUMENT', 'Not a date: hunter5') }))
+    expect(told.cause).toMatchObject({ type: 'EngineError', message: 'INVALID_CAST_ARGUMENT' })
+    expect(toldError(new EngineError('NO_NODES_AVAILABLE', 'No worker')).message).toBe('No worker')
+  })
+
+  it.each([
+    ['Conversion Error: Unimplemented value hunter5', 'Conversion Error'],
+    ['Invalid Input Error: hunter5', 'Invalid Input Error'],
+    ['hunter5', 'An error of no known kind'],
+    ['\u0001GENERIC_INTERNAL_ERROR: hunter5', 'An error of no known kind'],
+    [`Binder Error: no function of "hunter5" here`, 'Binder Error: no function of "…" here'],
+    ['INTERNAL Error: index 3 of a vector of 2', 'INTERNAL Error: index 3 of a vector of 2'],
+  ])('is of the engine, without values: %j', (text, engineError) => {
+    const error = vi.fn()
+    const { errorName } = translateAndLog({ error } as unknown as Logger)(text)
+    expect(errorName).toBe('GENERIC_INTERNAL_ERROR')
+    expect(error).toHaveBeenCalledWith('task.trouble', { engineError }, 'The engine failed on a statement')
+  })
 
   it('is its type, code, words and places, and those of its causes', () => {
     const cause = Object.assign(new SyntaxError(`"hunter5" is not valid JSON`), { detail: 'hunter5' })

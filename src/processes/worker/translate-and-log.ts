@@ -8,8 +8,18 @@ export function translateAndLog(logger: Logger): (text: string) => EngineError {
   return (text) => {
     const error = translateError(text)
     if (error.errorName === 'GENERIC_INTERNAL_ERROR') {
-      logger.error('task.trouble', { engineError: withoutData(text) }, 'The engine failed on a statement')
+      logger.error('task.trouble', { engineError: told(text) }, 'The engine failed on a statement')
     }
     return error
   }
+}
+
+/** DuckDB's kinds of errors that speak of its own state, and of names, in quotes; others show values as they are. */
+const WITHOUT_VALUES =
+  /^(?:INTERNAL|FATAL|Binder|Catalog|Parser|Syntax|IO|HTTP|Not implemented|Serialization|TransactionContext|Dependency) Error:/i
+
+/** What the log has of an engine's error. */
+function told(text: string): string {
+  if (WITHOUT_VALUES.test(text)) return withoutData(text)
+  return /^[A-Z][A-Za-z ]{0,40} Error(?=:)/.exec(text)?.[0] ?? 'An error of no known kind'
 }
