@@ -132,6 +132,19 @@ describe('a start that cannot be', () => {
     expect(postgres === undefined || !isAlive(postgres)).toBe(true)
   })
 
+  it('names a file of rules that is broken, by its line', { timeout: 240_000 }, async () => {
+    const file = join(folder.path, 'rules.json')
+    writeFileSync(file, '{\n "tables": [\n  {"privileges": ["SELCT"]}\n ]\n}')
+    const passwords = join(folder.path, 'passwords')
+    writeFileSync(passwords, '')
+    const known = ['--authentication', 'password', '--password-file', passwords]
+    const data = join(folder.path, 'rules')
+    const line = await refusalOf(start(data, [...known, '--access-rules-file', file]))
+    expect(line).toContain(`quipu: accessRulesFile: ${file}: line 3: tables, 1, privileges`)
+    const postgres = postgresOf(data)
+    expect(postgres === undefined || !isAlive(postgres)).toBe(true)
+  })
+
   it('names a setting that does not exist, with exit code 64', async () => {
     const { code, stderr } = await spawnQuipu(['start', '--prot', '1']).exit
     expect({ code, stderr }).toEqual({ code: 64, stderr: "quipu: Unknown option '--prot'\n" })

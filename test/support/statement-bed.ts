@@ -3,8 +3,12 @@ import { createQueryRegistry } from '../../src/coordinator/query/query-registry.
 import { allowAll } from '../../src/security/authorization.ts'
 import type { ExecutionDeps } from '../../src/coordinator/query/execution/execution-deps.ts'
 import { beginExecution } from '../../src/coordinator/query/execution/query-execution.ts'
+import { queryEventVersions, type QueryEvent } from '../../src/coordinator/query/events.ts'
+import { foldQuery } from '../../src/coordinator/query/evolve.ts'
+import { ownerOf } from '../../src/coordinator/query/held-bytes.ts'
 import type { QueryExecution } from '../../src/coordinator/query/query-handle.ts'
 import { recordedSubmission } from '../../src/coordinator/query/query-secrets.ts'
+import type { LiveQuery } from '../../src/coordinator/query/state.ts'
 import { createStatementService } from '../../src/coordinator/query/statement-service.ts'
 import { createPageMemories } from '../../src/coordinator/query/page-memory.ts'
 import { createWriteGuard } from '../../src/coordinator/query/write-guard.ts'
@@ -19,7 +23,7 @@ import {
 } from '../../src/events/event-log.ts'
 import { createQueryIds, parseNodeId } from '../../src/shared/ids.ts'
 import type { AnalyzedStatement, SqlFrontEnd } from '../../src/sql/front-end.ts'
-import { sampleData } from './query-events.ts'
+import { QUERY_ID, sampleData } from './query-events.ts'
 
 /** A log in memory that takes appends as the real one: at once, in order; `settle` says when they are valid. */
 export class MemoryLog {
@@ -174,5 +178,16 @@ export function createStatementBed(options: BedOptions) {
     const session = { ...sampleData.QueryCreated.session, user, remoteUserAddress: address }
     return service.submit(recordedSubmission({ ...sampleData.QueryCreated, sql, session }))
   }
-  return { memory, pageMemories, service, submit, registry, groups, executions, unrecorded, internalErrors }
+  /** Goes on with a query of which the log has these events. */
+  const resume = (events: readonly QueryEvent[]): QueryExecution => {
+    const state = foldQuery(QUERY_ID, events) as LiveQuery
+    log.streams.set(
+      QUERY_ID,
+      events.map(({ type, time, data }) => ({ type, v: queryEventVersions[type], time, data })),
+    )
+    const held = memory.holdRecovered(ownerOf(state.created), 0, false)!
+    const submission = { ...recordedSubmission(state.created), held }
+    return beginExecution(deps as ExecutionDeps, QUERY_ID, submission, { state, sequence: events.length, held })
+  }
+  return { memory, pageMemories, service, submit, resume, registry, groups, executions, unrecorded, internalErrors }
 }

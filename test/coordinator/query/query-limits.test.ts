@@ -1,14 +1,18 @@
 import fc from 'fast-check'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { HeldLimits } from '../../../src/coordinator/query/execution/held-limits.ts'
+import { planningBefore } from '../../../src/coordinator/query/execution/planning-before.ts'
 import {
   boundedProperties,
   queryLimits,
   taskBounds,
   type ServerBounds,
 } from '../../../src/coordinator/query/query-limits.ts'
+import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
+import type { LiveQuery } from '../../../src/coordinator/query/state.ts'
 import type { Failure } from '../../../src/shared/engine-error.ts'
-import { sampleData } from '../../support/query-events.ts'
+import { event, QUERY_ID, sampleData } from '../../support/query-events.ts'
+import { createStatementBed, MemoryLog } from '../../support/statement-bed.ts'
 
 const server: ServerBounds = { runMs: 3_600_000, executionMs: 3_600_000, planningMs: 600_000 }
 const limitsOf = (properties: Readonly<Record<string, string>>, bounds: ServerBounds = server) =>
@@ -148,6 +152,16 @@ describe('limits while a query runs', () => {
   })
 
   it.each([
+    ['query_max_planning_time', 'planning'],
+    ['query_max_execution_time', 'execution'],
+  ])('%s goes on with what coordinators before have planned', async (property, called) => {
+    const { held: limits, failures, failed } = hold({ [property]: '5m' })
+    limits.planning(299_990)
+    await failed
+    expect(failures).toMatchObject([{ message: `Query exceeded the maximum ${called} time limit of 5.00m` }])
+  })
+
+  it.each([
     [{ query_max_cpu_time: '1s' }, { cpuMillis: 1100, scannedBytes: 0 }, 'EXCEEDED_CPU_LIMIT'],
     [{ query_max_scan_physical_bytes: '1kB' }, { cpuMillis: 0, scannedBytes: 1025 }, 'EXCEEDED_SCAN_LIMIT'],
     [{ query_max_memory: '4MB' }, { cpuMillis: 0, scannedBytes: 0 }, 'EXCEEDED_GLOBAL_MEMORY_LIMIT'],
@@ -156,5 +170,48 @@ describe('limits while a query runs', () => {
     limits.look()
     limits.look()
     expect(failures).toMatchObject([{ errorName }])
+  })
+})
+
+describe('the planning of a query that another coordinator began', () => {
+  const ago = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString()
+  const created = (seconds: number, sql = 'SELECT 1') => ({
+    ...event('QueryCreated', 0, {
+      sql,
+      session: { ...sampleData.QueryCreated.session, properties: { query_max_planning_time: '10m' } },
+    }),
+    time: ago(seconds),
+  })
+  const queued = (seconds: number) => ({ ...event('QueryQueued'), time: ago(seconds) })
+  const admitted = (seconds: number) => ({ ...event('QueryAdmitted'), time: ago(seconds) })
+  const recovered = event('QueryRecovered')
+
+  it.each([
+    ['one that had its place at once', [created(599.99), recovered]],
+    ['one that waited, from its admission on', [created(900), queued(900), admitted(599.99), recovered]],
+    ['before it waited, and since', [created(940), queued(540), admitted(199.99), recovered]],
+  ])('goes on with its time: %s', async (_, events) => {
+    const bed = createStatementBed({ log: new MemoryLog(), analyze: () => new Promise(() => {}) })
+    const { aggregate, planKnown } = bed.resume(events)
+    await planKnown
+    expect(aggregate.state).toMatchObject({
+      failure: { message: 'Query exceeded the maximum planning time limit of 10.00m' },
+    })
+  })
+
+  it.each([
+    ['one that waits for its place', [created(900), queued(900), recovered]],
+    ['one that has planned for a second', [created(900), queued(900), admitted(1), recovered]],
+  ])('has what is left: %s', async (_, events) => {
+    const bed = createStatementBed({ log: new MemoryLog() })
+    const { aggregate, planKnown } = bed.resume(events)
+    await planKnown
+    expect(aggregate.intended).not.toHaveProperty('failure')
+    await vi.waitFor(() => expect(aggregate.state.kind).toMatch(/FINISH/))
+  })
+
+  it('is told of by no event where the client may have been waited for', () => {
+    const state = foldQuery(QUERY_ID, [created(900, 'CREATE TABLE t AS SELECT 1 AS x'), recovered]) as LiveQuery
+    expect(planningBefore(state, Date.now())).toBe(0)
   })
 })

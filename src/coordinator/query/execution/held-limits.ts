@@ -72,10 +72,11 @@ export class HeldLimits {
     this.#arm()
   }
 
-  planning(): void {
-    const now = this.#ports.clock.monotonicMs()
-    this.#began.planningTime = now
-    this.#began.executionTime ??= now
+  /** @param beforeMs for how long coordinators before have planned it */
+  planning(beforeMs = 0): void {
+    const began = this.#ports.clock.monotonicMs() - beforeMs
+    this.#began.planningTime = began
+    this.#began.executionTime ??= began
     this.#arm()
   }
 

@@ -12,6 +12,7 @@ import { runOnCoordinator } from './coordinator-run.ts'
 import type { ExecutionDeps } from './execution-deps.ts'
 import { runExplainAnalyze } from './explain-analyze-statement.ts'
 import { runExplain } from './explain-statement.ts'
+import { planningBefore } from './planning-before.ts'
 import { runQuery } from './query-statement.ts'
 import type { RunContext } from './run-context.ts'
 import { runSessionStatement } from './session-statement.ts'
@@ -42,11 +43,12 @@ export async function goTheWay(way: WayParts): Promise<void> {
   if (!deps.authorize(identity, { action: 'execute', queryId }))
     throw new EngineError('PERMISSION_DENIED', 'Access Denied: Cannot execute query')
   if (resumed && created.redacted) throw secretsAreGone()
+  const resumedAt = deps.clock.now()
   // One that had a place keeps it.
   if (resumed?.state.kind === 'PLANNING') admission.occupy()
   else await admission.enter(resumed !== undefined)
   const analysisStart = deps.clock.monotonicMs()
-  way.limits.planning()
+  way.limits.planning(resumed && planningBefore(resumed.state, resumedAt))
   const analyzed = await analysis.analyze()
   way.limits.narrow(propertiesOf(analyzed))
   const analysisNanos = Math.round((deps.clock.monotonicMs() - analysisStart) * 1e6)
