@@ -1,4 +1,4 @@
-import { readFile, readdir, unlink } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseEnvelope, readEnvelope, tombstoneText, toRecorded } from '../envelope.ts'
 import { LogUnavailable, type Recorded } from '../event-log.ts'
@@ -20,8 +20,17 @@ export interface ArchiveOptions {
 }
 
 const MANIFEST = 'manifest.json'
+/** Begin the names of folders that are no periods yet, and of those that are being deleted. */
+const COPY = '.period-'
+const GONE = '.gone-'
 /** Unpacked segments in memory. */
 const OPENED = 2
+
+/** Events of a stream that are to lose their data. */
+interface Forgotten {
+  readonly stream: string
+  readonly sequences: ReadonlySet<number>
+}
 
 /** The periods of a log that were archived, each in a folder of its own; files are replaced whole or not at all. */
 export class Archive implements ArchivedRecords {
@@ -29,6 +38,8 @@ export class Archive implements ArchivedRecords {
   readonly #ends: (stream: string) => boolean
   #periods: Promise<readonly PeriodManifest[]> | undefined
   readonly #opened = new Map<string, readonly StoredRecord[]>()
+  /** The period that this process copies, and what was forgotten meanwhile: it may have been copied before. */
+  #copy: { readonly folder: string; readonly forgotten: Forgotten[] } | undefined
   /** Files are rewritten one after the other. */
   #rewriting: Promise<unknown> = Promise.resolve()
 
@@ -56,13 +67,43 @@ export class Archive implements ArchivedRecords {
     return join(this.folder, String(number).padStart(6, '0'))
   }
 
-  /** Puts a period that was written into its place. */
-  async publish(written: string, manifest: PeriodManifest): Promise<void> {
-    await writeDurably(join(written, MANIFEST), manifestText(manifest))
-    await syncNames(written)
-    await renameDurably(written, this.folderOf(manifest))
-    await syncNames(this.folder)
-    await this.reread()
+  /**
+   * A folder for the next period. It counts when it is published; what is forgotten until then loses its data there too. Who
+   * writes the log archives it alone: copies of others are left from before.
+   */
+  beginCopy(): Promise<string> {
+    return this.#inTurn(async () => {
+      await mkdir(this.folder, { recursive: true, mode: 0o700 })
+      this.#copy = undefined
+      await this.#removeLeft()
+      const folder = await mkdtemp(join(this.folder, COPY))
+      this.#copy = { folder, forgotten: [] }
+      return folder
+    })
+  }
+
+  /** Deletes a copy that is not published. */
+  async discard(copy: string): Promise<void> {
+    if (this.#copy?.folder === copy) this.#copy = undefined
+    await rm(copy, { recursive: true, force: true })
+  }
+
+  /** Puts a period that was written into its place. @returns it without what was forgotten since it was copied */
+  publish(copy: string, manifest: PeriodManifest): Promise<PeriodManifest> {
+    return this.#inTurn(async () => {
+      let written = manifest
+      for (const forgotten of this.#copy?.folder === copy ? this.#copy.forgotten : []) {
+        const replaced = await this.#bury(copy, written, forgotten)
+        for (const { name } of replaced.keys()) await unlink(join(copy, name))
+        written = withSegments(written, replaced)
+      }
+      await writeDurably(join(copy, MANIFEST), manifestText(written))
+      await syncNames(copy)
+      await renameDurably(copy, this.folderOf(written))
+      this.#copy = undefined
+      await this.reread()
+      return written
+    })
   }
 
   async fetch(partition: number, from: bigint, limit: number): Promise<readonly StoredRecord[]> {
@@ -72,7 +113,7 @@ export class Archive implements ArchivedRecords {
       if (!segment)
         throw new LogUnavailable(`Offset ${from} has left the event log, and is not in the archive at ${this.folder}`)
       const first = Number(from - BigInt(segment.from))
-      return (await this.#open(found, segment)).slice(first, first + limit)
+      return (await this.#open(this.folderOf(found), segment)).slice(first, first + limit)
     }
     try {
       return await read()
@@ -88,7 +129,9 @@ export class Archive implements ArchivedRecords {
     const known = await this.periods()
     for (const period of reaches(known, below) ? known : await this.#rereadTo(below)) {
       if (!mayHave(period, stream, this.#ends)) continue
-      const places = await this.#reading(() => placesOf(this.#indexOf(period), period, stream))
+      const places = await this.#reading(() =>
+        placesOf(join(this.folderOf(period), period.streams.name), period, stream),
+      )
       for (const offset of places?.offsets ?? []) {
         if (offset >= below[places!.partition]!) return
         const [record] = await this.fetch(places!.partition, offset, 1)
@@ -112,31 +155,23 @@ export class Archive implements ArchivedRecords {
   }
 
   forget(stream: string, sequences: readonly number[], below: readonly bigint[]): Promise<void> {
-    const done = this.#rewriting.then(() => this.#forget(stream, new Set(sequences), below))
-    this.#rewriting = done.catch(() => {})
-    return done
+    const forgotten = { stream, sequences: new Set(sequences) }
+    return this.#inTurn(async () => {
+      await this.#removeLeft()
+      this.#copy?.forgotten.push(forgotten)
+      for (const period of await this.#rereadTo(below)) {
+        if (!mayHave(period, stream, this.#ends)) continue
+        const replaced = await this.#bury(this.folderOf(period), period, forgotten)
+        if (replaced.size > 0) await this.#replace(period, replaced)
+        await this.#removeOld(period)
+      }
+    })
   }
 
-  async #forget(stream: string, gone: ReadonlySet<number>, below: readonly bigint[]): Promise<void> {
-    for (const period of await this.#rereadTo(below)) {
-      if (!mayHave(period, stream, this.#ends)) continue
-      const places = await this.#reading(() => placesOf(this.#indexOf(period), period, stream))
-      if (!places) continue
-      const replaced = new Map<Segment, Segment>()
-      for (const segment of period.segments) {
-        const own = places.offsets.filter((offset) => segment.partition === places.partition && isIn(segment, offset))
-        if (own.length === 0) continue
-        const records = await this.#reading(() => this.#open(period, segment))
-        const tombs = own
-          .map((offset) => records[Number(offset - BigInt(segment.from))]!)
-          .filter((record) => {
-            const envelope = readEnvelope(record.text)
-            return envelope !== undefined && gone.has(envelope.sequence) && !envelope.forgotten
-          })
-        if (tombs.length > 0) replaced.set(segment, await this.#bury(period, segment, { records, tombs }))
-      }
-      if (replaced.size > 0) await this.#replace(period, replaced)
-    }
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#rewriting.then(work)
+    this.#rewriting = done.catch(() => {})
+    return done
   }
 
   /** @throws LogUnavailable when it ends before */
@@ -146,39 +181,80 @@ export class Archive implements ArchivedRecords {
     throw new LogUnavailable(`The archive at ${this.folder} has not all that has left the event log`)
   }
 
-  /** Writes a segment anew beside the old one, with tombstones in place of some texts. */
-  async #bury(
-    period: PeriodManifest,
-    segment: Segment,
-    { records, tombs }: { readonly records: readonly StoredRecord[]; readonly tombs: readonly StoredRecord[] },
-  ): Promise<Segment> {
-    const buried = new Set(tombs)
-    const bytes = await packRecords(
-      records.map((record) => (buried.has(record) ? { ...record, text: tombstoneText(record.text) } : record)),
-    )
-    const sha256 = sha256Of(bytes)
-    const name = `${segment.partition}-${segment.from}-${sha256.slice(0, 16)}.jsonl.gz`
-    await writeDurably(join(this.folderOf(period), name), bytes)
-    return { ...segment, name, bytes: bytes.length, sha256 }
+  /** Copies that were not come to the end of. Renamed first: nobody can publish half of one. */
+  async #removeLeft(): Promise<void> {
+    for (const name of await this.#names()) {
+      const path = join(this.folder, name)
+      if (name.startsWith(COPY) && path !== this.#copy?.folder) {
+        const gone = join(this.folder, name.replace(COPY, GONE))
+        await rename(path, gone)
+        await rm(gone, { recursive: true, force: true })
+      } else if (name.startsWith(GONE)) await rm(path, { recursive: true, force: true })
+    }
   }
 
-  /** The manifest says which file counts; the old ones go once it does. */
+  /** Writes the segments that have forgotten data anew, beside the old ones, with tombstones in its place. */
+  async #bury(
+    folder: string,
+    period: PeriodManifest,
+    { stream, sequences }: Forgotten,
+  ): Promise<ReadonlyMap<Segment, Segment>> {
+    const replaced = new Map<Segment, Segment>()
+    const places = await this.#reading(() => placesOf(join(folder, period.streams.name), period, stream))
+    for (const segment of places ? period.segments : []) {
+      const own = places!.offsets.filter((offset) => segment.partition === places!.partition && isIn(segment, offset))
+      if (own.length === 0) continue
+      const records = await this.#reading(() => this.#open(folder, segment))
+      const buried = new Set(
+        own
+          .map((offset) => records[Number(offset - BigInt(segment.from))]!)
+          .filter(({ text }) => {
+            const envelope = readEnvelope(text)
+            return envelope !== undefined && sequences.has(envelope.sequence) && !envelope.forgotten
+          }),
+      )
+      if (buried.size === 0) continue
+      const bytes = await packRecords(
+        records.map((record) => (buried.has(record) ? { ...record, text: tombstoneText(record.text) } : record)),
+      )
+      const sha256 = sha256Of(bytes)
+      const name = `${segment.partition}-${segment.from}-${sha256.slice(0, 16)}.jsonl.gz`
+      await writeDurably(join(folder, name), bytes)
+      this.#opened.delete(segment.sha256)
+      replaced.set(segment, { ...segment, name, bytes: bytes.length, sha256 })
+    }
+    return replaced
+  }
+
+  /** The manifest says which file counts. */
   async #replace(period: PeriodManifest, replaced: ReadonlyMap<Segment, Segment>): Promise<void> {
     const folder = this.folderOf(period)
-    const next = { ...period, segments: period.segments.map((segment) => replaced.get(segment) ?? segment) }
     await syncNames(folder)
-    await writeDurably(join(folder, `.${MANIFEST}`), manifestText(next))
+    await writeDurably(join(folder, `.${MANIFEST}`), manifestText(withSegments(period, replaced)))
+    const now = (await this.reread())[period.number - 1]
+    if (!now || manifestText(now) !== manifestText(period))
+      throw new LogUnavailable(`The archive at ${this.folder} is being rewritten by another process`)
     await renameDurably(join(folder, `.${MANIFEST}`), join(folder, MANIFEST))
-    for (const { name, sha256 } of replaced.keys()) {
-      this.#opened.delete(sha256)
-      await unlink(join(folder, name))
-    }
-    await syncNames(folder)
-    await this.reread()
   }
 
-  #indexOf(period: PeriodManifest): string {
-    return join(this.folderOf(period), period.streams.name)
+  /** Segments that were replaced, now or before whoever did was killed. Younger ones are about to count. */
+  async #removeOld({ number }: PeriodManifest): Promise<void> {
+    const period = (await this.reread())[number - 1]!
+    const folder = this.folderOf(period)
+    const count = new Set([
+      MANIFEST,
+      period.streams.name,
+      period.heads.name,
+      ...period.segments.map(({ name }) => name),
+    ])
+    const old = (await this.#reading(() => readdir(folder))).filter((name) => !count.has(name))
+    if (old.length === 0) return
+    const { mtimeMs } = await stat(join(folder, MANIFEST))
+    for (const name of old) {
+      const path = join(folder, name)
+      if ((await stat(path)).mtimeMs <= mtimeMs) await unlink(path)
+    }
+    await syncNames(folder)
   }
 
   async #periodAt(partition: number, offset: bigint): Promise<PeriodManifest | undefined> {
@@ -197,10 +273,10 @@ export class Archive implements ArchivedRecords {
     return this.#periodAt(partition, offset)
   }
 
-  async #open(period: PeriodManifest, segment: Segment): Promise<readonly StoredRecord[]> {
+  async #open(folder: string, segment: Segment): Promise<readonly StoredRecord[]> {
     // By its digest: whoever mends an archive may have put another file into the place of one.
     const { name, sha256 } = segment
-    const opened = this.#opened.get(sha256) ?? (await unpackRecords(await readFile(join(this.folderOf(period), name))))
+    const opened = this.#opened.get(sha256) ?? (await unpackRecords(await readFile(join(folder, name))))
     // The one used last is the last to go.
     this.#opened.delete(sha256)
     this.#opened.set(sha256, opened)
@@ -223,11 +299,16 @@ export class Archive implements ArchivedRecords {
     return new LogUnavailable(`The archive at ${this.folder} cannot be read: ${message}`, { cause: error })
   }
 
-  async #readPeriods(): Promise<readonly PeriodManifest[]> {
-    const names = await readdir(this.folder).catch((error: Error) => {
+  /** What the folder holds; nothing where there is none. */
+  #names(): Promise<readonly string[]> {
+    return readdir(this.folder).catch((error: Error) => {
       if (hasCode(error, 'ENOENT')) return []
       throw this.#away(error)
     })
+  }
+
+  async #readPeriods(): Promise<readonly PeriodManifest[]> {
+    const names = await this.#names()
     const manifests: PeriodManifest[] = []
     for (const name of names.filter((one) => /^\d{6,}$/.test(one))) {
       const path = join(this.folder, name, MANIFEST)
@@ -244,6 +325,10 @@ export class Archive implements ArchivedRecords {
 /** What names a period's files and their digests, as it lies in its folder. */
 export function manifestText(manifest: PeriodManifest): string {
   return `${JSON.stringify(manifest)}\n`
+}
+
+function withSegments(period: PeriodManifest, replaced: ReadonlyMap<Segment, Segment>): PeriodManifest {
+  return { ...period, segments: period.segments.map((segment) => replaced.get(segment) ?? segment) }
 }
 
 /** @throws ArchiveDamaged */

@@ -1,8 +1,8 @@
-import { rm } from 'node:fs/promises'
 import { exportedKey, isSignedBy, type ExportedAnchor } from '../audit/anchor.ts'
 import type { RecordDropper, RecordStore } from '../record-store.ts'
-import type { Archive } from './archive.ts'
-import { checkPeriod, type PeriodBefore } from './check-period.ts'
+import { manifestText, type Archive } from './archive.ts'
+import { ArchiveDamaged } from './archived-records.ts'
+import { checkPeriod, type PeriodBefore, type PeriodCheck } from './check-period.ts'
 import { comparePeriod, dropPeriod } from './drop-period.ts'
 import type { PeriodManifest } from './manifest.ts'
 import { writePeriod } from './write-period.ts'
@@ -34,12 +34,11 @@ export async function archivePeriod(parts: ArchiverParts, anchor: ExportedAnchor
   try {
     const before = await periodBefore(archive, manifest.number)
     await checkPeriod({ folder, manifest, before, ends, isBelieved })
-    await archive.publish(folder, manifest)
+    return await archive.publish(folder, manifest)
   } catch (error) {
-    await rm(folder, { recursive: true, force: true })
+    await archive.discard(folder)
     throw error
   }
-  return manifest
 }
 
 /**
@@ -55,9 +54,8 @@ export async function dropArchived(parts: DropperParts): Promise<readonly Period
   const isDue = await dueIn(store)
   if (!(await archive.periods()).some(isDue)) return []
   // What is on the disk counts, and not what this process remembers of it.
-  for (const manifest of (await archive.reread()).filter(isDue)) {
-    const before = await periodBefore(archive, manifest.number)
-    await checkPeriod({ folder: archive.folderOf(manifest), manifest, before, ends, isBelieved })
+  for (const period of (await archive.reread()).filter(isDue)) {
+    const manifest = await checkArchived(archive, period, { ends, isBelieved })
     await comparePeriod(parts, manifest)
     await tell('LogArchived', manifest)
     await tell('LogDropped', manifest)
@@ -78,8 +76,33 @@ async function dueIn(store: ArchiverParts['store']): Promise<(period: PeriodMani
   return ({ to }) => to.some(({ offset }, partition) => BigInt(offset) > (start?.at[partition]?.offset ?? 0n))
 }
 
-/** What a period follows on; undefined for the first. */
-export async function periodBefore(archive: Archive, number: number): Promise<PeriodBefore | undefined> {
+export type ArchivePeriods = Pick<Archive, 'periods' | 'reread' | 'heads' | 'folderOf'>
+
+/**
+ * `checkPeriod` of one that is in its place. Data may be forgotten meanwhile: other files count then.
+ * @returns it as it is there now
+ * @throws ArchiveDamaged | LogUnavailable
+ */
+export async function checkArchived(
+  archive: ArchivePeriods,
+  period: PeriodManifest,
+  known: Pick<PeriodCheck, 'ends' | 'isBelieved'>,
+): Promise<PeriodManifest> {
+  const { number } = period
+  for (let manifest = period; ;) {
+    try {
+      const before = await periodBefore(archive, number)
+      await checkPeriod({ folder: archive.folderOf(manifest), manifest, before, ...known })
+      return manifest
+    } catch (error) {
+      const now = error instanceof ArchiveDamaged ? (await archive.reread())[number - 1] : undefined
+      if (!now || manifestText(now) === manifestText(manifest)) throw error
+      manifest = now
+    }
+  }
+}
+
+async function periodBefore(archive: ArchivePeriods, number: number): Promise<PeriodBefore | undefined> {
   const manifest = (await archive.periods())[number - 2]
   return manifest && { manifest, heads: await archive.heads(manifest) }
 }

@@ -1,13 +1,11 @@
 import type { KeyObject } from 'node:crypto'
 import { exportedKey, fingerprint, isSignedBy, type ExportedAnchor } from '../audit/anchor.ts'
 import type { Finding } from '../audit/finding.ts'
-import type { Archive } from './archive.ts'
 import { ArchiveDamaged } from './archived-records.ts'
-import { periodBefore } from './archiver.ts'
-import { checkPeriod } from './check-period.ts'
+import { checkArchived, type ArchivePeriods } from './archiver.ts'
 
 export interface AuditArchiveOptions {
-  readonly archive: Archive
+  readonly archive: ArchivePeriods
   readonly ends: (stream: string) => boolean
   /** Whose signatures are believed; undefined: any that is by the key it names. */
   readonly keys: readonly KeyObject[] | undefined
@@ -30,8 +28,7 @@ export async function auditArchive(options: AuditArchiveOptions): Promise<number
   try {
     for (const manifest of await archive.reread()) {
       checked++
-      const before = await periodBefore(archive, manifest.number)
-      await checkPeriod({ folder: archive.folderOf(manifest), manifest, before, ends, isBelieved }).catch(tell)
+      await checkArchived(archive, manifest, { ends, isBelieved }).catch(tell)
     }
   } catch (error) {
     tell(error)

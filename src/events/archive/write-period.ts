@@ -1,4 +1,3 @@
-import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ExportedAnchor } from '../audit/anchor.ts'
@@ -46,14 +45,21 @@ function nextPeriodStart(periods: readonly PeriodManifest[], partitions: number)
  * @throws LogUnavailable
  */
 export async function writePeriod({ store, archive, anchor, ends }: PeriodParts): Promise<WrittenPeriod> {
+  const folder = await archive.beginCopy()
+  try {
+    return { folder, manifest: await copyInto(folder, { store, archive, anchor, ends }) }
+  } catch (error) {
+    await archive.discard(folder)
+    throw error
+  }
+}
+
+async function copyInto(folder: string, { store, archive, anchor, ends }: PeriodParts): Promise<PeriodManifest> {
   const periods = await archive.reread()
   const number = periods.length + 1
   const from = nextPeriodStart(periods, anchor.at.length)
   const before = periods.at(-1)
   const index = new StreamIndexBuilder(from, before ? await archive.heads(before) : new Map(), ends)
-  await mkdir(archive.folder, { recursive: true, mode: 0o700 })
-  await removeLeft(archive.folder)
-  const folder = await mkdtemp(join(archive.folder, UNPUBLISHED))
   const segments: Segment[] = []
   let [records, events] = [0, 0]
   for (const [partition, start] of from.entries()) {
@@ -82,7 +88,7 @@ export async function writePeriod({ store, archive, anchor, ends }: PeriodParts)
   const heads = await packLines([...index.heads].map(([stream, head]) => [stream, head.sequence, head.hash]))
   await writeDurably(join(folder, STREAMS), streams.bytes)
   await writeDurably(join(folder, HEADS), heads)
-  const manifest: PeriodManifest = {
+  return {
     format: 1,
     number,
     logId: anchor.logId,
@@ -95,21 +101,6 @@ export async function writePeriod({ store, archive, anchor, ends }: PeriodParts)
     segments,
     streams: { ...fileOf(STREAMS, streams.bytes), blocks: streams.blocks },
     heads: fileOf(HEADS, heads),
-  }
-  return { folder, manifest }
-}
-
-const UNPUBLISHED = '.period-'
-/** Another process may be at it: none takes so long. */
-const LEFT_AFTER_MS = 24 * 3_600_000
-
-/** What attempts left that did not come to their end. */
-async function removeLeft(folder: string): Promise<void> {
-  for (const name of await readdir(folder)) {
-    if (!name.startsWith(UNPUBLISHED)) continue
-    const path = join(folder, name)
-    const made = await stat(path).catch(() => undefined)
-    if (made && Date.now() - made.mtimeMs > LEFT_AFTER_MS) await rm(path, { recursive: true, force: true })
   }
 }
 
