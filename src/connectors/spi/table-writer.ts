@@ -143,7 +143,7 @@ export const writtenFileSchema = z.object({
   path: z.string(),
   rows: z.number().int(),
   bytes: z.number().int(),
-  /** SHA-256 of the file's last 64 kB, lower hex: the Parquet footer, which names every column chunk. */
+  /** SHA-256 of the file's last 64 kB, lower hex: the Parquet footer, which names every column chunk. Shown to nobody: as a page's. */
   footer: z.string(),
   /** Compressed bytes by column name. */
   columnBytes: z.record(z.string(), z.number()).optional(),

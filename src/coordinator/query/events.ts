@@ -140,7 +140,7 @@ export const stageTimesSchema = z.object({
 export const publishedPageSchema = z.object({
   rows: count,
   bytes: count,
-  sha256: z.string(),
+  sha256: z.string().describe('Shown to nobody: what a short page holds can be guessed'),
   kept: z
     .enum(['log', 'worker'])
     .describe(

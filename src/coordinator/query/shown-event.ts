@@ -14,7 +14,7 @@ export function shownCloudEvent(event: Recorded, source: string, seesEnder: Sees
 
 /**
  * Data of an event without what is for a successor alone, the fragments of a plan with what they read, without
- * digests of results, without who ended a query where that is not for who looks, and without texts of rules, which say what
+ * digests of what results and written files hold (of a short one it can be guessed), without who ended a query where that is not for who looks, and without texts of rules, which say what
  * is hidden from whom. Of events of any version, so nothing is taken for granted.
  */
 export function shownData({ type, data }: Pick<Recorded, 'type' | 'data'>, seesEnder: SeesEnder): unknown {
@@ -24,10 +24,16 @@ export function shownData({ type, data }: Pick<Recorded, 'type' | 'data'>, seesE
   if (type === 'FileKept') return without(data, 'text')
   if (type === 'QueryFinished') return without(data, 'digest')
   if (type === 'ResultPagesPublished' && Array.isArray(data['pages']))
-    return { ...data, pages: data['pages'].map((page) => without(page, 'digest')) }
+    return { ...data, pages: data['pages'].map((page) => without(without(page, 'digest'), 'sha256')) }
+  if (type === 'WritePrepared' && isRecord(data['prepared']))
+    return { ...data, prepared: { ...data['prepared'], ...shownFiles(data['prepared']['files']) } }
   if (type !== 'QueryFailed' || data['endedBy'] === undefined) return data
   const endedBy = endedBySchema.safeParse(data['endedBy'])
   return endedBy.success && seesEnder(endedBy.data) ? data : without(data, 'endedBy')
+}
+
+function shownFiles(files: unknown): { readonly files?: readonly unknown[] } {
+  return Array.isArray(files) ? { files: files.map((file) => without(without(file, 'footer'), 'sha256')) } : {}
 }
 
 function shownStage(stage: unknown): unknown {

@@ -34,10 +34,15 @@ describe('the digest of a result', () => {
     const seesEnder = () => true
     const digest = { ...made, sum: '1' }
     expect(shownData({ type: 'QueryFinished', data: { rows: 1, digest } }, seesEnder)).toEqual({ rows: 1 })
-    const pages = [{ rows: 1, digest }]
+    const pages = [{ rows: 1, sha256: 'ab', digest }]
     expect(shownData({ type: 'ResultPagesPublished', data: { batch: 0, pages } }, seesEnder)).toEqual({
       batch: 0,
       pages: [{ rows: 1 }],
+    })
+    const files = [{ path: 'a', footer: 'ab' }]
+    expect(shownData({ type: 'WritePrepared', data: { rows: 1, prepared: { files } } }, seesEnder)).toEqual({
+      rows: 1,
+      prepared: { files: [{ path: 'a' }] },
     })
     expect(upcastQueryEvent('QueryFinished', 1, { rows: 1 })).toEqual({ rows: 1 })
     expect(upcastQueryEvent('ResultPagesPublished', 2, { pages: [{ rows: 1 }] })).toEqual({ pages: [{ rows: 1 }] })
