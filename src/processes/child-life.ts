@@ -47,8 +47,10 @@ export interface ChildLife {
   ready(): void
   /** Tells that this process writes the event log now, under this name. */
   claimed(writer: string): void
-  /** Ends the process as SIGTERM does, for good: it is not started again. */
-  retire(): void
+  /** However this process ends, it is not started again. Resolves once that is told. */
+  last(): Promise<void>
+  /** Ends the process as SIGTERM does. */
+  end(): void
   /** Ends the process: with an ExitError's code and line, else as a bug. Tells why before. */
   fail(error: unknown): void
 }
@@ -144,10 +146,8 @@ export function runChild(program: ChildProgram): void {
       database: () => (config.databaseUrl === undefined ? database : Promise.resolve(config.databaseUrl)),
       ready: () => tell({ type: 'ready' }),
       claimed: (writer) => tell({ type: 'writer', writer }),
-      retire() {
-        tell({ type: 'retired' })
-        drain()
-      },
+      last: () => new Promise((resolve) => tell({ type: 'last' }, resolve)),
+      end: () => drain(),
       fail,
     })
   })
@@ -172,7 +172,8 @@ export function runChild(program: ChildProgram): void {
   process.on('SIGINT', () => {})
 }
 
-function tell(message: FromChild): void {
+function tell(message: FromChild, told = () => {}): void {
   // A channel that closed meanwhile is told by its own event.
-  process.send?.(message, undefined, {}, () => {})
+  if (process.send) process.send(message, undefined, {}, told)
+  else told()
 }

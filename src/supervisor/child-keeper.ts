@@ -99,6 +99,7 @@ export class ChildKeeper {
   #run: Promise<void> | undefined
   #stopped: Promise<void> | undefined
   #wasReady = false
+  #isLast = false
   #retired = false
   #deadWriter: string | undefined
   /** What it served by TLS last: its successor goes on with it while the files are of no use. */
@@ -175,8 +176,10 @@ export class ChildKeeper {
     for (let tries = 1; !this.#stopping.signal.aborted; tries++) {
       const { code, reason, line, readyForMs } = await this.#life().catch(notStarted)
       if (this.#stopping.signal.aborted) return
-      if (this.#retired) {
-        this.#host.tell(`${this.#spec.name} has ended, as it was asked to`)
+      if (this.#isLast) {
+        this.#retired = true
+        const how = code === EXIT_DRAINED ? '' : `, but ${describe(code, reason)}`
+        this.#host.tell(`${this.#spec.name} has ended, as it was asked to${how}`)
         return this.#host.retired()
       }
       const said = line ?? `${this.#spec.name} ended ${describe(code, reason)}`
@@ -225,8 +228,8 @@ export class ChildKeeper {
         case 'file':
           this.#files = { ...this.#files, [message.file]: message.text }
           return
-        case 'retired':
-          this.#retired = true
+        case 'last':
+          this.#isLast = true
           return
         case 'engine':
           return this.#host.engines?.ask(message.ask, (told) => this.#send({ type: 'engine', told }))

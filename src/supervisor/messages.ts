@@ -27,8 +27,8 @@ export type FromChild =
   | { readonly type: 'identity'; readonly served: ServedIdentity }
   /** This text of a file that says who may come in and do what is in force from now on. */
   | { readonly type: 'file'; readonly file: string; readonly text: string }
-  /** It was asked to end, and does: it is not to be started again. */
-  | { readonly type: 'retired' }
+  /** It was asked to end: however it does, it is not to be started again. */
+  | { readonly type: 'last' }
   /** Why it is about to exit, in one line for the operator. */
   | { readonly type: 'exit'; readonly line: string }
   /** For the launcher of engines. */

@@ -172,6 +172,17 @@ describe('a child that was ready', () => {
     await supervisor.stop()
   })
 
+  it('is not started again once it was asked to end, however it does', async () => {
+    const { supervisor, told, starts } = supervise(
+      `await ready(); await send({ type: 'last' }); process.kill(process.pid, 'SIGKILL')`,
+    )
+    await supervisor.start()
+    await supervisor.retired
+    expect(told).toEqual(['coordinator has ended, as it was asked to, but by SIGKILL'])
+    expect(starts()).toHaveLength(1)
+    await supervisor.stop()
+  })
+
   it('is killed when its event loop is silent', async () => {
     const { supervisor, told, starts } = supervise('await ready(); if (life === 0) for (;;);', undefined, 3_000)
     await supervisor.start()

@@ -85,9 +85,9 @@ export async function wireWorker(
     onEvent,
   })
   await Promise.all([engines.start(), tasks.start()])
-  const leaving = createLeaving(tasks, () => {
+  const leaving = createLeaving(tasks, life.last, () => {
     logger.info('worker.leaves', {}, 'Nobody needs its tasks any more: it ends, as it was asked to')
-    life.retire()
+    life.end()
   })
   let forgotten = readForgottenEpochs(dataDir)
   const announcer = createAnnouncer({
@@ -194,17 +194,19 @@ function wireEngines(
 }
 
 /** It was asked to end: no new tasks come, and those that it has stay for who needs them, with their pages. */
-function createLeaving(tasks: Pick<TaskManager, 'drain' | 'usage'>, leave: () => void) {
+function createLeaving(tasks: Pick<TaskManager, 'drain' | 'usage'>, last: () => Promise<void>, leave: () => void) {
   let timer: NodeJS.Timeout | undefined
   return {
     asked: () => timer !== undefined,
-    ask() {
+    ask(): Promise<void> {
       tasks.drain()
       timer ??= setInterval(() => {
         if (tasks.usage().tasks > 0) return
         clearInterval(timer)
         leave()
       }, LEAVE_LOOK_MS)
+      // One that crashes while it is waited for is not to be back.
+      return last()
     },
   }
 }

@@ -7,8 +7,8 @@ import { isAuthorized } from './internal-request.ts'
 export interface WorkerStateDeps extends AskerDeps {
   readonly nodeId: string
   readonly isLeaving: () => boolean
-  /** No new tasks from now on; the process ends when nobody needs those that it has. May be called again. */
-  readonly leave: () => void
+  /** No new tasks from now on; the process ends when nobody needs those that it has, and is not started again. May be called again. */
+  readonly leave: () => Promise<void>
 }
 
 const MAX_BODY_BYTES = 256
@@ -30,7 +30,7 @@ export function createWorkerState(
         throw new HttpProblem(400, 'The body must be "SHUTTING_DOWN"')
       // Another coordinator may have come while the body did.
       checkEpoch(asker, request, true)
-      deps.leave()
+      await deps.leave()
     }
     response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' })
     response.end(request.method === 'HEAD' ? undefined : JSON.stringify(deps.isLeaving() ? 'SHUTTING_DOWN' : 'ACTIVE'))

@@ -34,7 +34,7 @@ async function bed(mayWatch = () => true) {
         nodeId: 'worker-a',
         tasks: { epochs: { accept: (epoch) => (epoch < 7 ? 'stale' : 'accepted'), seen: () => 7 }, heard: () => {} },
         isLeaving: () => left.length > 0,
-        leave: () => void left.push('asked'),
+        leave: async () => void left.push('asked'),
       }),
       info: () => ({ coordinator: false }),
       meters: () => meters,
