@@ -103,14 +103,15 @@ export class PostgresRecordStore implements RecordStore {
   }
 
   async open(): Promise<StoreLimits> {
-    const { rows } = await this.#read<{ version: number; table: string | null }>({
+    const { rows } = await this.#read<{ version: number; made: boolean }>({
       name: 'open',
-      text: `select current_setting('server_version_num')::int as version, to_regclass('quipu_log.log_start')::text as table`,
+      text: `select current_setting('server_version_num')::int as version,
+        to_regclass('quipu_log.events') is not null and to_regclass('quipu_log.log_start') is not null as made`,
       values: [],
     })
     if (rows[0]!.version < 170_000)
       throw new MisconfiguredLog('The event log needs Postgres 17 or newer (transaction_timeout)')
-    if (!rows[0]!.table) throw new MisconfiguredLog('The database has no event log: run the migrations first')
+    if (!rows[0]!.made) throw new MisconfiguredLog('The database has no event log: run the migrations first')
     return LIMITS
   }
 

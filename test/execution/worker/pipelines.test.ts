@@ -56,7 +56,7 @@ describe('pipelines of a statement', () => {
     const run = (maxBytes: number) =>
       engines.run('', { query, profile: true, output: { kind: 'inline', maxBytes } }).done
     const { profile, inline } = await run(1_000_000)
-    expect(inline!.toString()).toBe('[0],[1],[2]')
+    expect(inline!.toString()).toBe('[0],\n[1],\n[2]')
     expect(drawn(pipelinesOf(profile!))).toEqual([
       'in: TableScan 100000>100000, FilterAndProject 100000>100000, HashAggregation 100000>0',
       'HashAggregation 0>10, TopN 10>0',
