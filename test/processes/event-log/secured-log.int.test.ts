@@ -216,7 +216,7 @@ describe('settings of TLS and identity', () => {
     [['--kafka-user', 'a'], 'belong together'],
     [['--kafka-sasl-mechanism', 'scram-sha-256', '--kafka-user', 'a'], 'belong together'],
     [['--kafka-sasl-mechanism', 'gssapi', '--kafka-user', 'a', '--kafka-password', 'b'], 'plain'],
-    [['--kafka-sasl-mechanism', 'plain', '--kafka-user', 'a', '--kafka-password', 'b'], '--kafka-tls'],
+    [['--kafka-sasl-mechanism', 'plain', '--kafka-user', 'a', '--kafka-password', 'b'], 'QUIPU_KAFKA_TLS'],
     [
       [
         '--kafka-sasl-mechanism',
