@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { endedAfter } from '../shared/deadline.ts'
-import { askServer, createHttpClient } from '../shared/http-client.ts'
+import { askStatus, createHttpClient } from '../shared/http-client.ts'
 import { createServerTrust } from '../shared/server-trust.ts'
 import type { Delivery, Destination, Message } from './publication.ts'
 
@@ -18,7 +18,6 @@ export interface OpenLineageServerOptions {
 /** By which a server says that it will never take an event. */
 const REFUSED: ReadonlySet<number> = new Set([400, 413, 422])
 const ANSWER_MS = 10_000
-const MOST_OF_ANSWER = 64 * 1024
 
 /**
  * Posts each message to `/api/v1/lineage`, one after the other.
@@ -35,13 +34,12 @@ export function openLineageServer({
   const { origin, pathname, search } = new URL(url)
   const target = `${pathname.replace(/\/+$/, '')}/api/v1/lineage${search}`
 
-  async function post(body: string, key: string | undefined): Promise<number> {
+  function post(body: string, key: string | undefined): Promise<number> {
     const authorization = key === undefined ? {} : { authorization: `Bearer ${key}` }
     const headers = { 'content-type': 'application/json', ...authorization }
-    const { status } = await endedAfter(answerMs, closing.signal, (signal) =>
-      askServer(http, origin, target, { method: 'POST', headers, body, mostBytes: MOST_OF_ANSWER, signal }),
+    return endedAfter(answerMs, closing.signal, (signal) =>
+      askStatus(http, origin, target, { method: 'POST', headers, body, signal }),
     )
-    return status
   }
 
   return {

@@ -81,3 +81,36 @@ export function askServer(
     asked.end(body)
   })
 }
+
+/** What follows a status is let go: the connection with it, where it is more than this, or takes longer. */
+const REST = { bytes: 64 * 1024, milliseconds: 1000 }
+
+/**
+ * Asks a server and reads the status of its answer alone.
+ * @param base `https://host:port`
+ * @param target path and query
+ */
+export function askStatus(
+  http: HttpClient,
+  base: string,
+  target: string,
+  { body, headers, ...options }: Omit<ServerQuestion, 'mostBytes'> & { readonly body: string },
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const length = { 'content-length': String(Buffer.byteLength(body)) }
+    const to = { ...requestOptionsOf(base, target), ...options, headers: { ...headers, ...length } }
+    const asked = http.request(to, (answer) => {
+      const late = setTimeout(() => asked.destroy(), REST.milliseconds).unref()
+      let bytes = 0
+      answer.on('data', (part: Buffer) => {
+        bytes += part.length
+        if (bytes > REST.bytes) asked.destroy()
+      })
+      answer.on('error', () => {})
+      answer.on('close', () => clearTimeout(late))
+      resolve(answer.statusCode ?? 0)
+    })
+    asked.on('error', reject)
+    asked.end(body)
+  })
+}

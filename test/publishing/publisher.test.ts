@@ -232,12 +232,27 @@ it('asks again when no answer comes, however much memory is tidied up meanwhile'
   expect(told.retried).toBeGreaterThan(0)
 })
 
+it('goes by the status of an answer, however long the answer is, and whether or not it ends', async () => {
+  const asked: string[] = []
+  server.answer = (event, response) => {
+    asked.push(event)
+    response.writeHead(201)
+    if (event.startsWith('START')) response.end('x'.repeat(1 << 20))
+    else response.write('x')
+  }
+  publish({ destination: openLineageServer({ url: server.url }) })
+  await appendLives(bed.log, lives(0, 2), 1)
+  await waitUntil('all are told', () => told.sent === 4)
+  expect(asked).toEqual(wanted(0, 2))
+  expect(told.retried).toBe(0)
+})
+
 it('leaves out what the server will never take, and says so', async () => {
   server.answer = (event, response) =>
     event === 'START 1' ? void response.writeHead(422).end() : take(event, response)
   publish()
   await appendLives(bed.log, lives(0, 3), 1)
-  await waitUntil('the others are told', () => server.taken.length === 5)
+  await waitUntil('the others are told', () => told.sent === 5)
   expect(server.taken).toEqual(wanted(0, 3).filter((event) => event !== 'START 1'))
   expect(told).toMatchObject({ sent: 5, refused: 1 })
 })

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import type { Config } from '../../config/load-config.ts'
 import type { QueryRows } from '../../events/projection.ts'
+import { HISTORY_READS } from '../../protocol/query/history-turns.ts'
 import { createHistoryPages, type HistoryPages } from '../../readmodels/history/read-history.ts'
 import { timedRead, tracedRead } from '../../readmodels/read-telemetry.ts'
 import type { ProcessTelemetry } from '../telemetry/process-telemetry.ts'
@@ -20,8 +21,6 @@ export interface DatabasePools {
 const OWN_CONNECTIONS = 8
 /** For reads of history that clients ask for: no fewer than may run at once. */
 const CLIENT_CONNECTIONS = 8
-/** For statements that read history: others wait for them. */
-const HISTORY_CONNECTIONS = 3
 /** A server that is stopped takes connections and never answers. */
 const READ_WAITS = { connectionTimeoutMillis: 2000, query_timeout: 30_000 }
 
@@ -39,7 +38,7 @@ export function openPools(connection: pg.ClientConfig, config: Config, telemetry
   const clients = open({ max: CLIENT_CONNECTIONS, statement_timeout: config.timeouts.historyReadMs })
   const { historyReadMs } = config.timeouts
   const history = open({
-    max: HISTORY_CONNECTIONS,
+    max: HISTORY_READS,
     statement_timeout: historyReadMs,
     connectionTimeoutMillis: 3 * historyReadMs,
   })

@@ -10,6 +10,7 @@ import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import type { Announcement } from '../../execution/api/task.ts'
 import { createLiveQueries } from '../../protocol/query/live-queries.ts'
 import { createHistorySource, createHotHistory } from '../../protocol/query/history-sources.ts'
+import { createHistoryTurns } from '../../protocol/query/history-turns.ts'
 import { createRuntimeSources } from '../../protocol/query/runtime-sources.ts'
 import { readTextParts } from '../../readmodels/audit/queries.ts'
 import type { Rebuilt } from '../../readmodels/rebuild.ts'
@@ -230,6 +231,7 @@ function historyOf({ config, read, history, telemetry, access }: CoordinatorBase
     read,
     projection,
     authorize: access.rights,
+    turns: createHistoryTurns(3 * config.timeouts.historyReadMs),
     ownWritesWaitMs: config.timeouts.ownWritesWaitMs,
     onError: (error) => telemetry.logger.warn('request.failed', { err: error }, 'The history could not be read'),
   })

@@ -12,6 +12,7 @@ import { storedEvent, STORED_COLUMNS } from '../../readmodels/query-events/queri
 import type { Authorize } from '../../security/authorization.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { seenBy } from '../access/seen-queries.ts'
+import type { HistoryTurns } from './history-turns.ts'
 
 type Page = readonly (readonly HistoryValue[])[]
 
@@ -42,6 +43,7 @@ export interface HistorySourceDeps {
   readonly read: QueryRows
   readonly ownWritesWaitMs: number
   readonly authorize: Authorize
+  readonly turns: HistoryTurns
   /** Why it could not be read; the statement is told in other words. */
   readonly onError?: (error: unknown) => void
 }
@@ -53,6 +55,7 @@ export function createHistorySource({
   read,
   ownWritesWaitMs,
   authorize,
+  turns,
   onError,
 }: HistorySourceDeps) {
   return {
@@ -62,6 +65,8 @@ export function createHistorySource({
       columns: readonly string[],
       asker: Asker,
     ): AsyncGenerator<Page> {
+      const { user, originalUser = user } = asker
+      const end = await turns.take({ address: originalUser, user })
       try {
         await projection.barrier(ownWritesWaitMs)
         const { filter } = await seenBy(asker, authorize, read)
@@ -71,6 +76,8 @@ export function createHistorySource({
         if (error instanceof EngineError) throw error
         onError?.(error)
         throw asTold(error)
+      } finally {
+        end()
       }
     },
   }

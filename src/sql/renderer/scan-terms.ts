@@ -20,6 +20,8 @@ type Source = (expr: Expr) => string | undefined
 
 /** More values than this are not worth to travel. */
 const MOST_VALUES = 1_000
+/** It takes a pattern's length times a text's to compare them, and a source may hear of no end meanwhile: Postgres does not. */
+const LONGEST_PATTERN = 256
 
 interface Terms {
   readonly terms: readonly ScanTerm[]
@@ -78,6 +80,7 @@ function termOf(term: Expr, source: Source, times: ConstantTimes): readonly Scan
       const [column, like] = [source(term.value), constantText(term.pattern)]
       const escape = term.escape && constantText(term.escape)
       if (column === undefined || like === undefined || (term.escape && escape === undefined)) return undefined
+      if (like.length > LONGEST_PATTERN) return undefined
       return isLikePattern({ pattern: like, escape }) ? [{ column, like, ...(escape && { escape }) }] : undefined
     }
     case 'isNull': {

@@ -10,6 +10,7 @@ import { withSystemCatalog } from '../../../src/connectors/system/system-connect
 import { createMetadataPort } from '../../../src/coordinator/dispatch/catalog-metadata.ts'
 import { scanText } from '../../../src/execution/engine/scan-text.ts'
 import { createHistorySource, createHotHistory } from '../../../src/protocol/query/history-sources.ts'
+import { createHistoryTurns } from '../../../src/protocol/query/history-turns.ts'
 import { createHistoryPages } from '../../../src/readmodels/history/read-history.ts'
 import { allowAll, authorizeBy, posterOf, type Authorize } from '../../../src/security/authorization.ts'
 import { queryRulesOf } from '../../../src/security/rules/query-rules.ts'
@@ -137,6 +138,7 @@ function sourceFor(authorize: Authorize): HistorySource {
     read: (text, values) => bed.query(text, [...values]),
     ownWritesWaitMs: 10_000,
     authorize,
+    turns: createHistoryTurns(60_000),
   })
 }
 
@@ -465,6 +467,7 @@ describe('system.history', () => {
 
   it('tells in words of its own when it cannot be read', async () => {
     const told: unknown[] = []
+    const turns = createHistoryTurns(1)
     const broken = (code: string) =>
       createHistorySource({
         stores: [
@@ -479,6 +482,7 @@ describe('system.history', () => {
         read: async () => [],
         ownWritesWaitMs: 10,
         authorize: allowAll,
+        turns,
         onError: (error) => told.push(error),
       })
     const read = async (code: string): Promise<void> => {

@@ -1,10 +1,26 @@
 import { describe, expect, it } from 'vitest'
+import { constantOf } from '../../../src/sql/analyzer/build.ts'
+import type { Expr } from '../../../src/sql/analyzer/tree.ts'
+import { termsIn } from '../../../src/sql/renderer/scan-terms.ts'
+import { BOOLEAN, VARCHAR } from '../../../src/sql/types/sql-type.ts'
 import { analyzeQuery } from '../../support/front-end.ts'
 
 const conditions = async (sql: string): Promise<unknown[]> =>
   (await analyzeQuery(sql)).query.scans.map(({ where }) => where)
 
 const ann = { name: [{ in: ['ann'] }] }
+
+const like = (pattern: string): Expr => {
+  const value: Expr = { kind: 'column', type: VARCHAR, id: 1 }
+  return { kind: 'like', type: BOOLEAN, value, pattern: constantOf(VARCHAR, pattern), escape: undefined }
+}
+
+it('a connector is asked for no pattern that takes long to compare with a long text', () => {
+  const termsOf = (pattern: string) =>
+    termsIn(like(pattern), () => 'query', { zone: 'UTC', startTimeMillis: 0, valuesOf: () => undefined })
+  expect(termsOf(`%${'a'.repeat(254)}%`)).toMatchObject({ terms: [{ column: 'query' }], whole: true })
+  expect(termsOf(`%${'a'.repeat(255)}%`)).toEqual({ terms: [], whole: false })
+})
 
 describe('what connectors are told of the rows that are used', () => {
   it.each([

@@ -1,0 +1,58 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import { FairQueue, type TurnOwner } from '../../shared/fair-queue.ts'
+
+/** Reads of the history at once: each has a connection of its own. */
+export const HISTORY_READS = 3
+/** Of one who logged in: somebody else always finds a place. */
+const READS_OF_ONE = 2
+
+/** Who reads the history waits for others in turns, whoever asks how often. */
+export interface HistoryTurns {
+  /**
+   * @returns gives the place back; may be called twice
+   * @throws EngineError when no turn came in time
+   */
+  take(owner: TurnOwner): Promise<() => void>
+}
+
+/** @param waitMs longest wait for a turn */
+export function createHistoryTurns(waitMs: number): HistoryTurns {
+  const running = new Map<string, number>()
+  const waiting = new FairQueue<() => void>()
+  let all = 0
+  const may = (address: string): boolean => all < HISTORY_READS && (running.get(address) ?? 0) < READS_OF_ONE
+
+  function begin({ address }: TurnOwner): () => void {
+    all++
+    running.set(address, (running.get(address) ?? 0) + 1)
+    let ended = false
+    return () => {
+      if (ended) return
+      ended = true
+      all--
+      const left = (running.get(address) ?? 1) - 1
+      if (left === 0) running.delete(address)
+      else running.set(address, left)
+      waiting.shift({ address: may, user: () => true })?.()
+    }
+  }
+
+  return {
+    take(owner) {
+      if (may(owner.address)) {
+        waiting.passed(owner)
+        return Promise.resolve(begin(owner))
+      }
+      return new Promise((resolve, reject) => {
+        const leave = waiting.push(owner, () => {
+          clearTimeout(timer)
+          resolve(begin(owner))
+        })
+        const timer = setTimeout(() => {
+          leave()
+          reject(new EngineError('EXCEEDED_TIME_LIMIT', 'The history is read by others: ask again later'))
+        }, waitMs)
+      })
+    },
+  }
+}

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest'
+import { createHistoryTurns } from '../../../src/protocol/query/history-turns.ts'
+
+const settled = async (promise: Promise<unknown>): Promise<boolean> => {
+  let done = false
+  void promise.then(() => (done = true))
+  for (let i = 0; i < 5; i++) await Promise.resolve()
+  return done
+}
+
+describe('turns of who reads the history', () => {
+  it('leave a place to others, however much one asks', async () => {
+    const turns = createHistoryTurns(60_000)
+    const eve = Array.from({ length: 6 }, (_, i) => turns.take({ address: 'eve', user: `as ${i}` }))
+    expect(await settled(eve[1]!)).toBe(true)
+    expect(await settled(eve[2]!)).toBe(false)
+    const bob = turns.take({ address: 'bob', user: 'bob' })
+    const [endOfEve, endOfBob] = [await eve[0]!, await bob]
+    const carol = turns.take({ address: 'carol', user: 'carol' })
+    expect(await settled(carol)).toBe(false)
+    endOfBob()
+    endOfBob()
+    const endOfCarol = await carol
+    endOfEve()
+    await eve[2]!
+    expect(await settled(eve[3]!)).toBe(false)
+    endOfCarol()
+    expect(await settled(turns.take({ address: 'bob', user: 'bob' }))).toBe(true)
+  })
+
+  it('are not waited for without end, and who waits no more takes none', async () => {
+    const turns = createHistoryTurns(1)
+    const ends = [await turns.take({ address: 'a', user: 'a' }), await turns.take({ address: 'a', user: 'a' })]
+    await expect(turns.take({ address: 'a', user: 'a' })).rejects.toMatchObject({ errorName: 'EXCEEDED_TIME_LIMIT' })
+    for (const end of ends) end()
+    const again = [turns.take({ address: 'a', user: 'a' }), turns.take({ address: 'a', user: 'a' })]
+    expect(await settled(Promise.all(again))).toBe(true)
+  })
+})
