@@ -36,6 +36,10 @@ export async function forgetQuery(
   if (!events.some(({ type }) => ENDS.has(type))) return { kind: 'open' }
   const sequences = events.filter(({ forgotten }) => !forgotten).map(({ sequence }) => sequence)
   if (sequences.length > 0) await journal.record('DataForgotten', { stream: queryId, sequences, ...who })
-  await log.forget(queryId, sequences)
+  // Those of before too: it may have been cut off before all of its copies were reached.
+  await log.forget(
+    queryId,
+    events.map(({ sequence }) => sequence),
+  )
   return { kind: 'forgotten', events: sequences.length }
 }

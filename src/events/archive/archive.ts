@@ -154,17 +154,19 @@ export class Archive implements ArchivedRecords {
     })
   }
 
-  forget(stream: string, sequences: readonly number[], below: readonly bigint[]): Promise<void> {
+  forget(stream: string, sequences: readonly number[], below: readonly bigint[]): Promise<ReadonlySet<number>> {
     const forgotten = { stream, sequences: new Set(sequences) }
     return this.#inTurn(async () => {
       await this.#removeLeft()
       this.#copy?.forgotten.push(forgotten)
+      const found = new Set<number>()
       for (const period of await this.#rereadTo(below)) {
         if (!mayHave(period, stream, this.#ends)) continue
-        const replaced = await this.#bury(this.folderOf(period), period, forgotten)
+        const replaced = await this.#bury(this.folderOf(period), period, forgotten, found)
         if (replaced.size > 0) await this.#replace(period, replaced)
-        await this.#removeOld(period)
+        await this.#removeReplaced(period)
       }
+      return found
     })
   }
 
@@ -193,11 +195,15 @@ export class Archive implements ArchivedRecords {
     }
   }
 
-  /** Writes the segments that have forgotten data anew, beside the old ones, with tombstones in its place. */
+  /**
+   * Writes the segments that have forgotten data anew, beside the old ones, with tombstones in its place.
+   * @param found gathers the sequences of those events that are there, forgotten now or before
+   */
   async #bury(
     folder: string,
     period: PeriodManifest,
     { stream, sequences }: Forgotten,
+    found = new Set<number>(),
   ): Promise<ReadonlyMap<Segment, Segment>> {
     const replaced = new Map<Segment, Segment>()
     const places = await this.#reading(() => placesOf(join(folder, period.streams.name), period, stream))
@@ -210,7 +216,9 @@ export class Archive implements ArchivedRecords {
           .map((offset) => records[Number(offset - BigInt(segment.from))]!)
           .filter(({ text }) => {
             const envelope = readEnvelope(text)
-            return envelope !== undefined && sequences.has(envelope.sequence) && !envelope.forgotten
+            if (!envelope || !sequences.has(envelope.sequence)) return false
+            found.add(envelope.sequence)
+            return !envelope.forgotten
           }),
       )
       if (buried.size === 0) continue
@@ -237,24 +245,25 @@ export class Archive implements ArchivedRecords {
     await renameDurably(join(folder, `.${MANIFEST}`), join(folder, MANIFEST))
   }
 
-  /** Segments that were replaced, now or before whoever did was killed. Younger ones are about to count. */
-  async #removeOld({ number }: PeriodManifest): Promise<void> {
-    const period = (await this.reread())[number - 1]!
-    const folder = this.folderOf(period)
-    const count = new Set([
-      MANIFEST,
-      period.streams.name,
-      period.heads.name,
-      ...period.segments.map(({ name }) => name),
-    ])
-    const old = (await this.#reading(() => readdir(folder))).filter((name) => !count.has(name))
-    if (old.length === 0) return
-    const { mtimeMs } = await stat(join(folder, MANIFEST))
-    for (const name of old) {
-      const path = join(folder, name)
-      if ((await stat(path)).mtimeMs <= mtimeMs) await unlink(path)
-    }
-    await syncNames(folder)
+  /** Names of a period's segments that were replaced, and whoever did was killed. Younger ones are about to count. */
+  async replacedIn({ number }: Pick<PeriodManifest, 'number'>): Promise<readonly string[]> {
+    return this.#reading(async () => {
+      const period = (await this.reread())[number - 1]!
+      const folder = this.folderOf(period)
+      const { mtimeMs } = await stat(join(folder, MANIFEST))
+      const count = new Set([MANIFEST, period.streams.name, period.heads.name])
+      for (const { name } of period.segments) count.add(name)
+      const replaced: string[] = []
+      for (const name of await readdir(folder))
+        if (!count.has(name) && (await stat(join(folder, name))).mtimeMs <= mtimeMs) replaced.push(name)
+      return replaced
+    })
+  }
+
+  async #removeReplaced(period: PeriodManifest): Promise<void> {
+    const names = await this.replacedIn(period)
+    for (const name of names) await unlink(join(this.folderOf(period), name))
+    if (names.length > 0) await syncNames(this.folderOf(period))
   }
 
   async #periodAt(partition: number, offset: bigint): Promise<PeriodManifest | undefined> {
@@ -276,7 +285,11 @@ export class Archive implements ArchivedRecords {
   async #open(folder: string, segment: Segment): Promise<readonly StoredRecord[]> {
     // By its digest: whoever mends an archive may have put another file into the place of one.
     const { name, sha256 } = segment
-    const opened = this.#opened.get(sha256) ?? (await unpackRecords(await readFile(join(folder, name))))
+    const path = join(folder, name)
+    const known = this.#opened.get(sha256)
+    // Another process may have forgotten some of it: its file is gone.
+    if (known) await stat(path)
+    const opened = known ?? (await unpackRecords(await readFile(path)))
     // The one used last is the last to go.
     this.#opened.delete(sha256)
     this.#opened.set(sha256, opened)

@@ -19,10 +19,11 @@ export interface ArchivedRecords {
   head(stream: string): Promise<StreamHead | undefined>
   /**
    * Replaces the data of events by tombstones.
+   * @returns those that are there, by sequence
    * @param below as of `readStream`
    * @throws LogUnavailable when records that have left the log are not in the archive: nothing can be said of them
    */
-  forget(stream: string, sequences: readonly number[], below: readonly bigint[]): Promise<void>
+  forget(stream: string, sequences: readonly number[], below: readonly bigint[]): Promise<ReadonlySet<number>>
 }
 
 /** Archive and log do not fit together, or a file of the archive is not what was written: nothing is dropped. */

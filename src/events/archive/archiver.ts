@@ -76,7 +76,7 @@ async function dueIn(store: ArchiverParts['store']): Promise<(period: PeriodMani
   return ({ to }) => to.some(({ offset }, partition) => BigInt(offset) > (start?.at[partition]?.offset ?? 0n))
 }
 
-export type ArchivePeriods = Pick<Archive, 'periods' | 'reread' | 'heads' | 'folderOf'>
+export type ArchivePeriods = Pick<Archive, 'periods' | 'reread' | 'heads' | 'folderOf' | 'replacedIn'>
 
 /**
  * `checkPeriod` of one that is in its place. Data may be forgotten meanwhile: other files count then.

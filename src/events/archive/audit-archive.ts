@@ -1,8 +1,13 @@
 import type { KeyObject } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { exportedKey, fingerprint, isSignedBy, type ExportedAnchor } from '../audit/anchor.ts'
 import type { Finding } from '../audit/finding.ts'
 import { ArchiveDamaged } from './archived-records.ts'
 import { checkArchived, type ArchivePeriods } from './archiver.ts'
+
+import type { PeriodManifest } from './manifest.ts'
+
+const DELETED_WITHIN_MS = 1000
 
 export interface AuditArchiveOptions {
   readonly archive: ArchivePeriods
@@ -29,6 +34,11 @@ export async function auditArchive(options: AuditArchiveOptions): Promise<number
     for (const manifest of await archive.reread()) {
       checked++
       await checkArchived(archive, manifest, { ends, isBelieved }).catch(tell)
+      for (const name of await left(archive, manifest))
+        onFinding({
+          kind: 'archive',
+          what: `Period ${manifest.number}: ${name} is a file that was replaced, and is there`,
+        })
     }
   } catch (error) {
     tell(error)
@@ -39,4 +49,13 @@ export async function auditArchive(options: AuditArchiveOptions): Promise<number
     if (!(error instanceof ArchiveDamaged)) throw error
     onFinding({ kind: 'archive', what: error.message })
   }
+}
+
+/** Replaced files that stay: somebody may be about to delete one. */
+async function left(archive: ArchivePeriods, period: PeriodManifest): Promise<readonly string[]> {
+  const seen = await archive.replacedIn(period)
+  if (seen.length === 0) return []
+  await sleep(DELETED_WITHIN_MS)
+  const still = new Set(await archive.replacedIn(period))
+  return seen.filter((name) => still.has(name))
 }

@@ -56,9 +56,15 @@ export async function checkPeriod(check: PeriodCheck): Promise<void> {
       throw damaged(`its records are not what anchor ${manifest.anchor.number} signed`)
   }
   if (records !== manifest.records || events !== manifest.events) throw damaged('it has another count of records')
+  const { names } = index
+  if (names?.first !== manifest.names?.first || names?.last !== manifest.names?.last)
+    throw damaged('it names other streams than it has')
   if (!(await hasIndex(check, index))) throw damaged('its index is not of its streams')
   const heads = headsOf(await unpackLines(await fileOf(check, manifest.heads)))
-  const same = [...index.heads].every(([stream, { hash }]) => heads.get(stream)?.hash === hash)
+  const same = [...index.heads].every(([stream, { sequence, hash }]) => {
+    const head = heads.get(stream)
+    return head?.sequence === sequence && head.hash === hash
+  })
   if (!same || heads.size !== index.heads.size) throw damaged('its last events of streams are others')
 }
 

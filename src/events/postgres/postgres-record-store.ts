@@ -312,7 +312,12 @@ export class PostgresRecordStore implements RecordStore {
     await this.#read({ name: 'forget-pages', text: DELETE_PAGES, values: [stream] })
     // Last: what was copied before the rows above were changed is in the archive by now, or will be compared with them.
     const start = (await this.start()) ?? (await this.#wholeLog())
-    if (start) await this.#archived(start).forget(stream, sequences, [start.at[0]!.offset])
+    if (!start) return
+    const archived = await this.#archived(start).forget(stream, sequences, [start.at[0]!.offset])
+    const here = new Set(rows.map(({ data }) => parseEnvelope(data).sequence))
+    const lost = sequences.find((sequence) => !here.has(sequence) && !archived.has(sequence))
+    if (lost !== undefined)
+      throw new LogUnavailable(`Event ${stream}/${lost} is neither in the event log nor found in its archive`)
   }
 
   /** Of a log that nothing has left: its first claim names it, and some of it may be archived all the same. */

@@ -302,6 +302,10 @@ describe('what is not byte for byte in the archive', () => {
       [manifest.streams.name, (bytes) => bytes.subarray(0, 20)],
       [manifest.heads.name, () => Buffer.alloc(0)],
       ['manifest.json', (bytes) => Buffer.from(bytes.toString().replace(/"records":\d+/, '"records":3'))],
+      [
+        'manifest.json',
+        (bytes) => Buffer.from(bytes.toString().replace(/"names":.*?\}/, '"names":{"first":"0","last":"1"}')),
+      ],
       ['manifest.json', (bytes) => Buffer.from(bytes.toString().replace(/"signature":"../, '"signature":"AA'))],
     ]
     for (const [name, change] of damages) {
@@ -411,11 +415,35 @@ describe('a query that is forgotten', () => {
     writeFileSync(old, before)
     utimesSync(old, 1, 1)
     expect(tracesOf('alice')).not.toEqual([])
+    await project()
+    expect((await audit()).findings).toEqual([
+      { kind: 'archive', what: 'Period 1: 0-0.jsonl.gz is a file that was replaced, and is there' },
+    ])
     await forget(testQueryId(1))
     expect(tracesOf('alice')).toEqual([])
     await dropArchived(parts())
     await project()
     expect((await audit()).findings).toEqual([])
+  })
+
+  it('is not given out by another process that has read it, and is not taken for forgotten where it is not found', async () => {
+    await fill(0, 2)
+    await archivePeriod(parts(), exported.at(-1)!)
+    const other = new Archive({ root, logId: exported[0]!.logId, ends: isQueryId })
+    const [manifest] = await archive.periods()
+    const { length } = await other.fetch(0, 0n, 1000)
+    await dropArchived(parts())
+    await forget(testQueryId(0))
+    const texts = (await other.fetch(0, 0n, length)).filter(({ stream }) => stream === testQueryId(0))
+    expect(texts.map(({ text }) => JSON.parse(text) as unknown)).toEqual(
+      Array.from({ length: 7 }, () => expect.objectContaining({ data: '', forgotten: true })),
+    )
+    const path = join(archive.folderOf(manifest!), 'manifest.json')
+    await archive.reread()
+    const events = await bed.log.forgettable(testQueryId(1))
+    expect(events).toHaveLength(7)
+    writeFileSync(path, readFileSync(path, 'utf8').replace(/"names":.*?\}/, '"names":{"first":"0","last":"1"}'))
+    await expect(bed.log.forget(testQueryId(1), [1, 2])).rejects.toThrow('/1 is neither in the event log nor found')
   })
 
   it('damages nothing for who reads the archive meanwhile', async () => {
@@ -428,6 +456,7 @@ describe('a query that is forgotten', () => {
         periods: () => archive.periods(),
         heads: (period) => archive.heads(period),
         folderOf: (period) => archive.folderOf(period),
+        replacedIn: (period) => archive.replacedIn(period),
         async reread() {
           const read = await archive.reread()
           if (reads++ === 0) await forget()
