@@ -23,14 +23,21 @@ export interface ReplayRoutesDeps {
 export const MAX_REPLAY_BYTES = 16 * 1024
 /** What is told of one replay more often than that is not recorded; its end always is. */
 const LEAST_BETWEEN_MS = 2000
-/** As many replays as are remembered for that; of others the next report is recorded. */
+/** As many replays, and users, are remembered; of others the next report is recorded. */
 const MOST_REMEMBERED = 1000
+
+/** Of who logged in, in a minute: replays begun, and facts of them all. What is recorded of the system never ends. */
+const MOST_A_MINUTE = { begun: 30, facts: 120 }
+const MINUTE_MS = 60_000
 
 /** `/v1/replay`: who replays what against whom, and what came of it, as facts of the system. Of the coordinator that writes. */
 export function createReplayRoutes(deps: ReplayRoutesDeps): Router {
   const { journal, key, clock } = deps
   const router = resourceRouter()
   const toldAt = new Map<string, number>()
+  /** Replays that take nothing more. */
+  const ended = new Set<string>()
+  const mayRecord = createMinutes(clock)
 
   /** @throws HttpProblem 403 for who may run nothing */
   function replayerOf(request: Request): Identity {
@@ -50,15 +57,16 @@ export function createReplayRoutes(deps: ReplayRoutesDeps): Router {
     if (now - (toldAt.get(replayId) ?? -Infinity) < LEAST_BETWEEN_MS) return true
     toldAt.delete(replayId)
     toldAt.set(replayId, now)
-    const [oldest] = toldAt.keys()
-    if (toldAt.size > MOST_REMEMBERED && oldest !== undefined) toldAt.delete(oldest)
+    forgetOldest(toldAt)
     return false
   }
 
   resource(router, '/v1/replay', {
     async POST(request, response) {
-      const { user: by, originalUser, remoteAddress } = replayerOf(request)
+      const replayer = replayerOf(request)
+      const { user: by, originalUser, remoteAddress } = replayer
       const beginning = await bodyOf(request, replayBeginningSchema)
+      if (!mayRecord(replayer, 'begun')) throw tooMany()
       const replayId = newReplayId(key, by)
       await journal.record('ReplayStarted', {
         replayId,
@@ -73,14 +81,24 @@ export function createReplayRoutes(deps: ReplayRoutesDeps): Router {
 
   resource(router, '/v1/replay/:replayId', {
     async PUT(request, response) {
-      const { user: by } = replayerOf(request)
+      const replayer = replayerOf(request)
+      const { user: by } = replayer
       const { replayId } = request.params
       const { verdicts, outcome } = await bodyOf(request, replayReportSchema)
       if (typeof replayId !== 'string' || !isReplayOf(key, replayId, by)) throw new HttpProblem(404, 'Replay not found')
+      if (ended.has(replayId)) throw new HttpProblem(409, 'The replay has ended')
       if (outcome !== undefined) {
-        await journal.record('ReplayEnded', { replayId, by, verdicts, outcome })
+        if (!mayRecord(replayer, 'fact')) throw tooMany()
+        ended.add(replayId)
+        forgetOldest(ended)
         toldAt.delete(replayId)
-      } else if (!isTooSoon(replayId)) {
+        try {
+          await journal.record('ReplayEnded', { replayId, by, verdicts, outcome })
+        } catch (error) {
+          ended.delete(replayId)
+          throw error
+        }
+      } else if (!isTooSoon(replayId) && mayRecord(replayer, 'fact')) {
         await journal.record('ReplayProgressed', { replayId, by, verdicts })
       }
       response.writeHead(204, { 'cache-control': 'no-store' }).end()
@@ -89,4 +107,32 @@ export function createReplayRoutes(deps: ReplayRoutesDeps): Router {
 
   router.use(problemHandler(deps.onError))
   return router
+}
+
+function forgetOldest(remembered: Map<string, unknown> | Set<string>): void {
+  const [oldest] = remembered.keys()
+  if (remembered.size > MOST_REMEMBERED && oldest !== undefined) remembered.delete(oldest)
+}
+
+/** Counts what is to be recorded. @returns false where he had his share of this minute */
+function createMinutes(clock: Pick<Clock, 'monotonicMs'>): (who: Identity, what: 'begun' | 'fact') => boolean {
+  const minutes = new Map<string, { readonly since: number; begun: number; facts: number }>()
+  return ({ user, originalUser = user }, what) => {
+    const now = clock.monotonicMs()
+    let minute = minutes.get(originalUser)
+    if (minute === undefined || now - minute.since >= MINUTE_MS) {
+      minute = { since: now, begun: 0, facts: 0 }
+      minutes.delete(originalUser)
+      minutes.set(originalUser, minute)
+      forgetOldest(minutes)
+    }
+    if (minute.facts >= MOST_A_MINUTE.facts || (what === 'begun' && minute.begun >= MOST_A_MINUTE.begun)) return false
+    minute.facts++
+    if (what === 'begun') minute.begun++
+    return true
+  }
+}
+
+function tooMany(): HttpProblem {
+  return new HttpProblem(429, 'Too many replays are told of in a minute', { 'retry-after': '60' })
 }

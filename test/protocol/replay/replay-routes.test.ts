@@ -118,3 +118,33 @@ it('refuses verdicts of another form', async () => {
   for (const verdicts of [{ 'not a verdict': 1 }, { SAME: -1 }, { SAME: 0.5 }, 'SAME'])
     expect((await ask('PUT', `/${replayId}`, { verdicts })).status).toBe(400)
 })
+
+it('has ended once, unless that could not be recorded', async () => {
+  const { replayId } = await ask('POST', '', beginning)
+  const end = () => ask('PUT', `/${replayId}`, { verdicts: {}, outcome: 'stopped' })
+  broken = true
+  expect((await end()).status).toBe(500)
+  broken = false
+  const answers = await Promise.all([end(), end(), end()])
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([204, 409, 409])
+  expect((await ask('PUT', `/${replayId}`, { verdicts: {} })).status).toBe(409)
+  expect(told.filter(({ type }) => type === 'ReplayEnded')).toHaveLength(1)
+})
+
+it('begins so often in a minute, under whatever name, and tells so much; a minute later again', async () => {
+  nowMs += 60_000
+  const begun = await Promise.all(Array.from({ length: 40 }, (_, i) => ask('POST', '', beginning, `user ${i % 3}`)))
+  expect(begun.filter(({ status }) => status === 200)).toHaveLength(30)
+  expect(begun.filter(({ status }) => status === 429)).toHaveLength(10)
+  const first = begun.findIndex(({ status }) => status === 200)
+  const report = (more: object) =>
+    ask('PUT', `/${begun[first]!.replayId}`, { verdicts: {}, ...more }, `user ${first % 3}`)
+  for (let i = 0; i < 20; i++) {
+    nowMs += 2000
+    expect((await report({})).status).toBe(204)
+  }
+  expect(told).toHaveLength(50)
+  nowMs += 60_000
+  expect((await report({ outcome: 'completed' })).status).toBe(204)
+  expect((await ask('POST', '', beginning)).status).toBe(200)
+})
