@@ -8,7 +8,7 @@ import { CheckedFold } from './checked-fold.ts'
 import { placeOf, type PeriodManifest } from './manifest.ts'
 
 export interface DropParts {
-  readonly store: Pick<RecordStore, 'fetch' | 'start'>
+  readonly store: Pick<RecordStore, 'fetch' | 'start' | 'forget'>
   readonly dropper: RecordDropper
   readonly archive: Archive
   readonly epoch: number
@@ -31,14 +31,14 @@ export async function comparePeriod({ store, archive }: Omit<DropParts, 'dropper
       const archived = await archive.fetch(partition, offset, RECORDS_AT_ONCE)
       const count = Math.min(log.length, archived.length, Number(end - offset))
       if (count === 0) throw new ArchiveDamaged(`Period ${period.number}: the log has no offset ${offset}`)
-      for (let index = 0; index < count; index++) await compare(archive, log[index]!, archived[index]!)
+      for (let index = 0; index < count; index++) await compare(store, log[index]!, archived[index]!)
       offset += BigInt(count)
       await nextTurn()
     }
   }
 }
 
-async function compare(archive: Archive, log: StoredRecord, archived: StoredRecord): Promise<void> {
+async function compare(store: DropParts['store'], log: StoredRecord, archived: StoredRecord): Promise<void> {
   const headerOf = ({ header }: StoredRecord): string => (header ? formatHeader(header) : '')
   const same =
     log.offset === archived.offset &&
@@ -49,7 +49,7 @@ async function compare(archive: Archive, log: StoredRecord, archived: StoredReco
   const [here, there] = [readEnvelope(log.text), readEnvelope(archived.text)]
   if (!same || !here || here.hash !== there?.hash || here.forgotten !== true)
     throw new ArchiveDamaged(`Offset ${log.offset} of the log is not what its archive has`)
-  if (!there.forgotten) await archive.forget(log.stream, [here.sequence], [])
+  if (!there.forgotten) await store.forget(log.stream, [here.sequence])
 }
 
 /**

@@ -33,6 +33,7 @@ import {
   DROP_RECORDS,
   insertStatement,
   KEEP_HEADS,
+  LOCK_ARCHIVE,
   SELECT_ARCHIVED_HEAD,
   SELECT_END,
   SELECT_FIRST_CLAIM,
@@ -78,6 +79,8 @@ export class PostgresRecordStore implements RecordStore {
   #housekeeping: { stop(): void } | undefined
   #closed = false
   #archive: ArchivedRecords | undefined
+  /** The archive is rewritten for one after the other: each holds a connection. */
+  #rewriting: Promise<unknown> = Promise.resolve()
   readonly dropper: RecordDropper = {
     recordsAtOnce: DROPPED_AT_ONCE,
     keepHeads: (heads) => this.#keepHeads(heads),
@@ -313,11 +316,26 @@ export class PostgresRecordStore implements RecordStore {
     // Last: what was copied before the rows above were changed is in the archive by now, or will be compared with them.
     const start = (await this.start()) ?? (await this.#wholeLog())
     if (!start) return
-    const archived = await this.#archived(start).forget(stream, sequences, [start.at[0]!.offset])
+    const archived = await this.#alone(start, (archive) => archive.forget(stream, sequences, [start.at[0]!.offset]))
     const here = new Set(rows.map(({ data }) => parseEnvelope(data).sequence))
     const lost = sequences.find((sequence) => !here.has(sequence) && !archived.has(sequence))
     if (lost !== undefined)
       throw new LogUnavailable(`Event ${stream}/${lost} is neither in the event log nor found in its archive`)
+  }
+
+  /** While no other process rewrites the archive: who was paused may go on after the next one has claimed. */
+  #alone<T>(start: LogStart, work: (archive: ArchivedRecords) => Promise<T>): Promise<T> {
+    const done = this.#rewriting.then(async () => {
+      const client = await this.pool.connect().catch(doesNotAnswer)
+      try {
+        await client.query(LOCK_ARCHIVE, [start.logId]).catch(doesNotAnswer)
+        return await work(this.#archived(start))
+      } finally {
+        client.release(true)
+      }
+    })
+    this.#rewriting = done.catch(() => {})
+    return done
   }
 
   /** Of a log that nothing has left: its first claim names it, and some of it may be archived all the same. */
@@ -406,9 +424,13 @@ export class PostgresRecordStore implements RecordStore {
     try {
       return await this.pool.query<Row>(statement)
     } catch (cause) {
-      throw new LogUnavailable(`The event log does not answer: ${(cause as Error).message}`, { cause })
+      return doesNotAnswer(cause as Error)
     }
   }
+}
+
+function doesNotAnswer(cause: Error): never {
+  throw new LogUnavailable(`The event log does not answer: ${cause.message}`, { cause })
 }
 
 interface RecordRow {

@@ -446,6 +446,23 @@ describe('a query that is forgotten', () => {
     await expect(bed.log.forget(testQueryId(1), [1, 2])).rejects.toThrow('/1 is neither in the event log nor found')
   })
 
+  it('loses nothing where a process that was paused forgets beside the next one', async () => {
+    await fill(0, 12)
+    await archivePeriod(parts(), exported.at(-1)!)
+    await dropArchived(parts())
+    const other = new Archive({ root, logId: exported[0]!.logId, ends: isQueryId })
+    const paused = new PostgresRecordStore(bed.config, { archiveOf: () => other })
+    await paused.open()
+    await Promise.all(
+      Array.from({ length: 10 }, (_, n) => (n % 2 ? store : paused).forget(testQueryId(n), [1, 2, 3, 4, 5, 6, 7])),
+    )
+    await paused.close()
+    for (let n = 0; n < 12; n++)
+      expect((await streamOf(testQueryId(n))).map(({ forgotten }) => forgotten ?? false)).toEqual(
+        Array.from({ length: 7 }, () => n < 10),
+      )
+  })
+
   it('damages nothing for who reads the archive meanwhile', async () => {
     await fill(0, 2)
     await archivePeriod(parts(), exported.at(-1)!)
