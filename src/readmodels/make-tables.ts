@@ -3,7 +3,10 @@ import { isOfReadModels, readMigrations } from '../events/postgres/migrate.ts'
 
 /** Tables of read models that wait for their rows. */
 export interface MadeTables {
-  /** Makes what lists filter and sort by: sooner done over all rows at once than row by row. */
+  /**
+   * Makes what lists filter and sort by, sooner done over all rows at once than row by row, and counts what is there: Postgres
+   * would choose its ways through new tables blindly until it comes to do so by itself.
+   */
   makeIndexes(): Promise<void>
 }
 
@@ -25,6 +28,8 @@ export async function makeReadModelTables(client: pg.ClientBase, schema: string,
     makeIndexes: () =>
       inTransaction(client, async () => {
         for (const { definition } of indexes) await client.query(definition)
+        const tables = await client.query<{ name: string }>(TABLES, [schema])
+        for (const { name } of tables.rows) await client.query(`analyze ${name}`)
       }),
   }
 }
@@ -35,6 +40,11 @@ const INDEXES = `
   from pg_index i join pg_class c on c.oid = i.indexrelid
   where c.relnamespace = $1::regnamespace and not i.indisunique and not c.relispartition
     and not exists (select from pg_constraint where conindid = i.indexrelid)
+  order by c.relname`
+
+const TABLES = `
+  select c.oid::regclass::text as name from pg_class c
+  where c.relnamespace = $1::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
   order by c.relname`
 
 async function inTransaction<T>(client: pg.ClientBase, work: () => Promise<T>): Promise<T> {
