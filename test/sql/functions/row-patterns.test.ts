@@ -1,4 +1,6 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { ConditionCode } from '../../../src/sql/functions/javascript/pattern-conditions.ts'
 import { findMatches, type PatternCode } from '../../../src/sql/functions/javascript/row-patterns.ts'
 
 const [A, B] = [0, 1]
@@ -56,6 +58,56 @@ describe('row pattern matching', () => {
 
   it('gives up on a pattern that explodes', () => {
     const nested = Array.from({ length: 6 }).reduce<PatternCode>((inner) => many(inner), A)
-    expect(() => matches(`${'a'.repeat(40)}`, { all: [nested, nested, nested, B] })).toThrow('too many attempts')
+    const program = { pattern: { all: [nested, nested, nested, B] }, skip: { to: 'next', variables: [] } } as const
+    const rows = masks('a'.repeat(40))
+    expect(findMatches(rows, program)).toEqual([])
+    // What looks at rows matched before may come to something else each time.
+    const always: ConditionCode = { is: 'not', value: { is: 'is null', value: { is: 'match number' } } }
+    expect(() => findMatches(rows, { ...program, conditions: { [B]: always } })).toThrow('too many attempts')
+  })
+
+  it('takes no time that grows with the ways to match', () => {
+    const some = (repeat: PatternCode): PatternCode => ({ repeat, least: 1, most: null, greedy: true })
+    expect(matches('a'.repeat(2000), { all: [some(some(A)), B] })).toEqual([])
+    const ways: PatternCode = { any: [A, B, { all: [A, B] }] }
+    expect(matches(`${'x'.repeat(300)}.`, { all: [many(ways), { start: true }] })).toEqual(['1,'])
+  })
+
+  it('finds what is found by trying every way', () => {
+    const leaf = fc.constantFrom<PatternCode>(A, B, { all: [] }, { start: true }, { end: true })
+    const { pattern } = fc.letrec<{ pattern: PatternCode }>((tie) => ({
+      pattern: fc.oneof(
+        { maxDepth: 4, depthIdentifier: 'p' },
+        leaf,
+        fc.array(tie('pattern'), { maxLength: 3 }).map((all) => ({ all })),
+        fc.array(tie('pattern'), { maxLength: 3 }).map((any) => ({ any })),
+        tie('pattern').map((excluded) => ({ excluded })),
+        fc
+          .tuple(tie('pattern'), fc.nat(2), fc.option(fc.nat(2)), fc.boolean())
+          .map(([repeat, least, more, greedy]) => ({
+            repeat,
+            least,
+            most: more === null ? null : Math.max(1, least + more),
+            greedy,
+          })),
+      ),
+    }))
+    // With a condition that may look back, here of a variable that no row is, every way is tried.
+    const never: ConditionCode = { is: 'match number' }
+    const rows = fc.string({ unit: fc.constantFrom('a', 'b', 'x', '.'), maxLength: 6 })
+    fc.assert(
+      fc.property(pattern, rows, fc.constantFrom('past last', 'next'), (code, text, to) => {
+        const program = { pattern: code, skip: { to, variables: [] } } as const
+        const every = (): string[] => findMatches(masks(text), { ...program, conditions: { 5: never } })
+        let expected: string[]
+        try {
+          expected = every()
+        } catch {
+          return
+        }
+        expect(findMatches(masks(text), program)).toEqual(expected)
+      }),
+      { numRuns: 2000 },
+    )
   })
 })

@@ -33,6 +33,7 @@ export const EXCLUDED = 32
 
 /** Attempts per partition; a pattern that needs more explodes. */
 const MAX_STEPS = 5_000_000
+const STEPS_PER_ROW = 100
 
 type Repeat = Extract<PatternCode, { readonly repeat: PatternCode }>
 
@@ -44,6 +45,7 @@ type Todo =
       /** Added to its variables. */
       readonly excluded: number
       readonly then: Todo | undefined
+      readonly round: Round | undefined
     }
   | {
       /** Between two rounds, or at the end of one that began at `from`. */
@@ -53,13 +55,91 @@ type Todo =
       readonly from: number
       readonly excluded: number
       readonly then: Todo | undefined
+      /** The round that it is a part of. */
+      readonly round: Round | undefined
     }
+type Round = Extract<Todo, { readonly what: 'repeat' | 'round' }>
 
 /** Another way to go on, from a row, with the variables of the rows before it. */
 interface Choice {
   readonly todo: Todo | undefined
   readonly at: number
   readonly length: number
+  /** Of the way to it. */
+  readonly way: number
+}
+
+/**
+ * Where matching was, of patterns whose conditions look at no rows matched before: what is to be done from a row on then comes
+ * to the same whichever way led there, and is not tried twice.
+ */
+class Places {
+  readonly #codes = new Map<PatternCode, number>()
+  readonly #numbers = new Map<string, number>()
+  readonly #numberOf = new WeakMap<Todo, number>()
+  readonly #been = new Map<string, Set<number>>()
+  /** Places that led to where matching is: all others came to nothing. */
+  readonly #way: { readonly rows: Set<number>; readonly at: number }[] = []
+
+  get way(): number {
+    return this.#way.length
+  }
+
+  /** @returns false where it was before */
+  enter(todo: Todo, at: number): boolean {
+    let empty = 0
+    for (let { round } = todo; round?.from === at; round = round.round) empty++
+    const key = `${this.#number(todo)} ${empty}`
+    const rows = this.#been.get(key) ?? new Set()
+    if (rows.has(at)) return false
+    this.#been.set(key, rows.add(at))
+    this.#way.push({ rows, at })
+    return true
+  }
+
+  back(way: number): void {
+    this.#way.length = way
+  }
+
+  /** The way led to a match, and would do so again. */
+  matched(): void {
+    for (const { rows, at } of this.#way.splice(0)) rows.delete(at)
+  }
+
+  /** The same of all that are to be done alike, but for where their rounds began. */
+  #number(todo: Todo): number {
+    const rest: Todo[] = []
+    let at: Todo | undefined = todo
+    while (at !== undefined && !this.#numberOf.has(at)) {
+      rest.push(at)
+      at = at.then
+    }
+    let number = at === undefined ? 0 : this.#numberOf.get(at)!
+    for (const each of rest.toReversed()) {
+      const key = `${each.what} ${this.#code(each.code)} ${countOf(each)} ${each.excluded} ${number}`
+      number = this.#numbers.get(key) ?? this.#numbers.size + 1
+      this.#numbers.set(key, number)
+      this.#numberOf.set(each, number)
+    }
+    return number
+  }
+
+  #code(code: PatternCode): number {
+    const number = this.#codes.get(code) ?? this.#codes.size
+    this.#codes.set(code, number)
+    return number
+  }
+}
+
+/** Beyond the least of what has no most counts are alike. */
+function countOf(todo: Todo): number {
+  if (todo.what === 'code') return 0
+  const { code, count } = todo
+  return code.most === null ? Math.min(count, code.least) : count
+}
+
+function roundOf(then: Todo | undefined): Round | undefined {
+  return then === undefined || then.what === 'round' ? then : then.round
 }
 
 /** The matches of one partition: `start,variables`, rows counted from 1. */
@@ -69,6 +149,8 @@ export function findMatches(masks: readonly number[], program: PatternProgram, r
   const variables: number[] = []
   let begun = 0
   let steps = 0
+  const mostSteps = MAX_STEPS + STEPS_PER_ROW * masks.length
+  const places = Object.keys(conditions).length === 0 ? new Places() : undefined
   const fits = (variable: number, at: number, excluded: number): boolean => {
     if (at >= masks.length || (masks[at]! & (1 << variable)) === 0) return false
     variables.push(variable + excluded)
@@ -79,28 +161,43 @@ export function findMatches(masks: readonly number[], program: PatternProgram, r
   /** Where a match from here ends; undefined where there is none. Choices not taken wait in a list: matches may be long. */
   const matchFrom = (start: number): number | undefined => {
     const choices: Choice[] = [
-      { todo: { what: 'code', code: pattern, excluded: 0, then: undefined }, at: start, length: 0 },
+      {
+        todo: { what: 'code', code: pattern, excluded: 0, then: undefined, round: undefined },
+        at: start,
+        length: 0,
+        way: 0,
+      },
     ]
     for (let choice = choices.pop(); choice !== undefined; choice = choices.pop()) {
       variables.length = choice.length
+      places?.back(choice.way)
       let { todo, at }: { todo: Todo | undefined; at: number } = choice
       const later = (other: Todo | undefined): void => {
-        choices.push({ todo: other, at, length: variables.length })
+        choices.push({ todo: other, at, length: variables.length, way: places?.way ?? 0 })
       }
       for (;;) {
-        if (todo === undefined) return at
+        if (todo === undefined) {
+          places?.matched()
+          return at
+        }
         if (todo.what === 'round') {
           // A round without rows would go on for ever.
           if (at === todo.from && todo.count >= todo.code.least) break
           todo = { ...todo, what: 'repeat', count: todo.count + 1 }
         }
+        if (++steps > mostSteps) {
+          throw new SqlFailure('EXCEEDED_FUNCTION_MEMORY_LIMIT', 'Row pattern needs too many attempts')
+        }
         if (todo.what === 'repeat') {
+          if (places?.enter(todo, at) === false) break
           const { code, count, then } = todo
+          const round: Round = { ...todo, what: 'round', from: at }
           const again: Todo = {
             what: 'code',
             code: code.repeat,
             excluded: todo.excluded,
-            then: { ...todo, what: 'round', from: at },
+            then: round,
+            round,
           }
           const more = code.most === null || count < code.most
           if (count < code.least) {
@@ -115,15 +212,13 @@ export function findMatches(masks: readonly number[], program: PatternProgram, r
           }
           continue
         }
-        if (++steps > MAX_STEPS) {
-          throw new SqlFailure('EXCEEDED_FUNCTION_MEMORY_LIMIT', 'Row pattern needs too many attempts')
-        }
         const { code, excluded, then } = todo
         const before = (each: PatternCode, rest: Todo | undefined, out = excluded): Todo => ({
           what: 'code',
           code: each,
           excluded: out,
           then: rest,
+          round: roundOf(rest),
         })
         if (typeof code === 'number') {
           if (!fits(code, at, excluded)) break
@@ -132,6 +227,7 @@ export function findMatches(masks: readonly number[], program: PatternProgram, r
         } else if ('all' in code) {
           todo = code.all.reduceRight<Todo | undefined>((rest, each) => before(each, rest), then)
         } else if ('any' in code) {
+          if (places?.enter(todo, at) === false) break
           for (const each of code.any.slice(1).toReversed()) later(before(each, then))
           const [first] = code.any
           if (first === undefined) break
@@ -143,9 +239,10 @@ export function findMatches(masks: readonly number[], program: PatternProgram, r
         } else if ('end' in code) {
           if (at !== masks.length) break
           todo = then
-        } else todo = { what: 'repeat', code, count: 0, from: at, excluded, then }
+        } else todo = { what: 'repeat', code, count: 0, from: at, excluded, then, round: roundOf(then) }
       }
     }
+    places?.back(0)
     return undefined
   }
 
