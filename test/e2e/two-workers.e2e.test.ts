@@ -62,11 +62,12 @@ it(
     const count = 'SELECT count(*) FROM tpch.tiny.lineitem a, tpch.tiny.nation b WHERE a.orderkey > b.nationkey'
     const [expected] = await rows(count)
     const running = Array.from({ length: 6 }, () => rows(count))
+    const drain = (): Promise<number> => put(first!.nodeId, { state: 'SHUTTING_DOWN', by: 'ana' }, key)
+    expect(await Promise.all([drain(), drain(), drain()])).toEqual([200, 200, 200])
     const drained = spawnQuipu(['drain', '--node', first!.nodeId, '--by', 'ana', '--data-dir', folder.path])
     expect(await drained.exit).toMatchObject({ code: 0, stdout: expect.stringContaining('takes no new tasks') })
     const answers = await Promise.all(running)
     expect(answers.map(([row]) => row)).toEqual(answers.map(() => expected))
-    expect(await put(first!.nodeId, { state: 'SHUTTING_DOWN', by: 'ana' }, key)).toBe(200)
     await rows('SELECT count(*) FROM tpch.tiny.orders')
     const after = await rows(
       `SELECT DISTINCT t.node_id FROM system.runtime.tasks t JOIN system.runtime.queries q ON t.query_id = q.query_id

@@ -30,6 +30,8 @@ const bodySchema = z.union([
 /** `PUT /v1/node/{nodeId}/state`, at the coordinator that writes the log: a worker ends after what it has to do. */
 export function createDrainRoutes(deps: DrainRoutesDeps): Router {
   const router = resourceRouter()
+  /** Of workers that are being told: who asks meanwhile waits for that, and it is one act. */
+  const underWay = new Map<NodeId, Promise<void>>()
 
   resource(router, '/v1/node/:nodeId/state', {
     async PUT(request, response) {
@@ -42,13 +44,9 @@ export function createDrainRoutes(deps: DrainRoutesDeps): Router {
       const node = deps.membership.nodes().find((one) => one.nodeId === nodeId)
       if (!node) throw new HttpProblem(404, 'There is no such worker')
       if (!node.leaving) {
-        const { url, state: before } = node
-        // It is known who did it before it is done.
-        await deps.record({ nodeId: node.nodeId, url, before, after: 'shutting_down', ...who })
-        await deps.shutDown(url).catch((error: unknown) => {
-          throw new HttpProblem(503, `The worker did not take it: ${(error as Error).message}`)
-        })
-        deps.membership.leaving(node.nodeId)
+        const told = underWay.get(node.nodeId) ?? drain(deps, node, who)
+        underWay.set(node.nodeId, told)
+        await told.finally(() => underWay.delete(node.nodeId))
       }
       const now = deps.membership.nodes().find((one) => one.nodeId === nodeId) ?? node
       sendJson(response, { nodeId: now.nodeId, uri: now.url, state: stateOf(now) })
@@ -57,6 +55,19 @@ export function createDrainRoutes(deps: DrainRoutesDeps): Router {
 
   router.use(problemHandler(deps.onError))
   return router
+}
+
+async function drain(
+  { record, shutDown, membership }: DrainRoutesDeps,
+  { nodeId, url, state: before }: ReturnType<Membership['nodes']>[number],
+  who: Pick<DrainAsked, keyof Awaited<ReturnType<typeof administratorOf>>>,
+): Promise<void> {
+  // It is known who did it before it is done.
+  await record({ nodeId, url, before, after: 'shutting_down', ...who })
+  await shutDown(url).catch((error: unknown) => {
+    throw new HttpProblem(503, `The worker did not take it: ${(error as Error).message}`)
+  })
+  membership.leaving(nodeId)
 }
 
 function nodeIdOf(request: Request): NodeId | undefined {
