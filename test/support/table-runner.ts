@@ -2,7 +2,7 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import type { ConnectorTable } from '../../src/connectors/spi/connector.ts'
 import { languageSettings } from '../../src/execution/engine/sandbox.ts'
 import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
-import type { MetadataPort, SessionContext } from '../../src/sql/front-end.ts'
+import type { MetadataPort, SessionContext, TableRead } from '../../src/sql/front-end.ts'
 import registerAll from '../../src/sql/functions/javascript/register.ts'
 import { withScans, wireRows, type RenderedScan } from './rendered-rows.ts'
 import { recordedSession } from './sql/fixed-metadata.ts'
@@ -31,6 +31,11 @@ export interface TableRunner {
   written(sql: string, as?: Partial<SessionContext>): Promise<unknown>
   /** DuckDB's text of the statement. */
   rendered(sql: string, as?: Partial<SessionContext>): Promise<string>
+  /** What is told of what the statement reads: its tables, and its plan. */
+  told(
+    sql: string,
+    as?: Partial<SessionContext>,
+  ): Promise<{ readonly reads: readonly TableRead[]; readonly plan: string }>
   close(): void
 }
 
@@ -93,6 +98,10 @@ export async function openTableRunner(settings: readonly string[] = languageSett
         if (analyzed.kind !== 'write' || !analyzed.source) throw new Error(`${sql} is ${analyzed.kind}`)
         return wireRows(connection, analyzed.source.query, storedAs)
       }),
+    async told(sql, as) {
+      const { reads, query } = await analyze(sql, as)
+      return { reads, plan: JSON.stringify(query.outline) }
+    },
     rendered: async (sql, as) => (await analyze(sql, as)).query.sql,
     close() {
       connection.closeSync()

@@ -42,7 +42,7 @@ function shownStage(stage: unknown): unknown {
   return {
     ...shown,
     ...(withheld === undefined ? {} : { withheld: without(withheld, 'target') }),
-    ...(Array.isArray(splits) ? { splits: splits.map((split) => without(split, 'data')) } : {}),
+    ...(Array.isArray(splits) ? { splits: splits.map((split) => without(without(split, 'data'), 'columnBytes')) } : {}),
   }
 }
 

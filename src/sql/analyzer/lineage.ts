@@ -2,7 +2,7 @@ import { tick } from '../../shared/cpu-budget.ts'
 import type { DirectLineage, IndirectLineage, Lineage, LineageSource } from '../front-end.ts'
 import type { QueryAnalysis } from './analyze.ts'
 import type { ColumnId, CommonTable, Expr, RelationNode, SortKey, Subquery } from './tree.ts'
-import { childrenOfExpr } from './walk.ts'
+import { behindRules, childrenOfExpr } from './walk.ts'
 
 /** Stronger ones last. */
 const DIRECT = ['IDENTITY', 'TRANSFORMATION', 'AGGREGATION'] as const satisfies readonly DirectLineage[]
@@ -180,12 +180,9 @@ class LineageWalk {
   }
 
   /** Passes over what the rules put around a table, and tells of masks that there were some. */
-  #behind({ input, filtered, masked }: Extract<RelationNode, { kind: 'barrier' }>): void {
-    for (const { id, column } of masked) this.#define(id, [{ column, how: 'TRANSFORMATION', masked: true }])
-    let table = input
-    if (masked.length > 0 && table.kind === 'project') table = table.input
-    if (filtered && table.kind === 'filter') table = table.input
-    this.relation(table)
+  #behind(node: Extract<RelationNode, { kind: 'barrier' }>): void {
+    for (const { id, column } of node.masked) this.#define(id, [{ column, how: 'TRANSFORMATION', masked: true }])
+    this.relation(behindRules(node))
   }
 
   #set({ operator, all, columns, inputs }: Extract<RelationNode, { kind: 'set' }>): void {

@@ -260,3 +260,9 @@ function keys(list: readonly Expr[]): string {
 function sortKeysKey(list: readonly ExprSortKey[]): string {
   return list.map((key) => `${exprKey(key.value)}${key.descending ? '-' : '+'}${key.nullsFirst ? 'f' : 'l'}`).join(',')
 }
+
+/** The table or view itself, without the filter and the masks that the rules put around it. */
+export function behindRules({ input, filtered, masked }: Extract<RelationNode, { kind: 'barrier' }>): RelationNode {
+  const unmasked = masked.length > 0 && input.kind === 'project' ? input.input : input
+  return filtered && unmasked.kind === 'filter' ? unmasked.input : unmasked
+}

@@ -1,8 +1,17 @@
 import type { ColumnId, Expr, RelationNode, Subquery } from '../analyzer/tree.ts'
-import { childrenOfExpr } from '../analyzer/walk.ts'
+import { behindRules, childrenOfExpr } from '../analyzer/walk.ts'
 
 /** Columns that somebody reads, starting from the outputs. */
 export function neededColumns(root: RelationNode, outputs: readonly ColumnId[]): ReadonlySet<ColumnId> {
+  return columnsRead(root, outputs, false)
+}
+
+/** The same without what filters and masks of the rules read: as much as who asks may be told. */
+export function askedColumns(root: RelationNode, outputs: readonly ColumnId[]): ReadonlySet<ColumnId> {
+  return columnsRead(root, outputs, true)
+}
+
+function columnsRead(root: RelationNode, outputs: readonly ColumnId[], withoutRules: boolean): ReadonlySet<ColumnId> {
   const definitions = new Map<ColumnId, ColumnId[]>()
   const roots: ColumnId[] = [...outputs]
   const define = (id: ColumnId, uses: readonly ColumnId[]): void => {
@@ -10,7 +19,7 @@ export function neededColumns(root: RelationNode, outputs: readonly ColumnId[]):
     if (known === undefined) definitions.set(id, [...uses])
     else known.push(...uses.filter((use) => use !== id))
   }
-  visitRelation(root, { define, use: (ids) => roots.push(...ids) })
+  visitRelation(root, { define, use: (ids) => roots.push(...ids), withoutRules })
 
   const needed = new Set<ColumnId>()
   const pending = roots
@@ -26,6 +35,8 @@ interface Uses {
   define(id: ColumnId, uses: readonly ColumnId[]): void
   /** Read whatever the outputs are. */
   use(ids: readonly ColumnId[]): void
+  /** What rules put around tables is passed over. */
+  readonly withoutRules: boolean
 }
 
 /** Columns in an expression; queries inside are walked, and what they give counts as read. */
@@ -125,8 +136,11 @@ function visitRelation(node: RelationNode, uses: Uses): void {
     case 'cte':
       for (const { id, source } of node.columns) uses.define(id, [source])
       return
-    case 'sample':
     case 'barrier':
+      if (!uses.withoutRules) break
+      for (const { id, column } of node.masked) uses.define(id, [column])
+      return visitRelation(behindRules(node), uses)
+    case 'sample':
       break
   }
   visitRelation(node.input, uses)

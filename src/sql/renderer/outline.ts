@@ -4,24 +4,29 @@ import type { ColumnId, RelationNode } from '../analyzer/tree.ts'
 import { typeName } from '../types/type-text.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 
-/** The operators of a query under Trino's names, for EXPLAIN. */
+/** The operators of a query under Trino's names, for EXPLAIN. @param asked columns that scans are shown with */
 export function outline(
   node: RelationNode,
   columns: readonly QueryColumn[],
   sourceOf: (column: ColumnId) => string | undefined,
+  asked: ReadonlySet<ColumnId>,
 ): PlanNode {
   const layout = columns.map(({ name, type }, i) => `${name ?? `_col${i}`}:${typeName(type)}`)
   return {
     name: 'Output',
     details: { columnNames: `[${columns.map(({ name }, i) => name ?? `_col${i}`).join(', ')}]` },
     layout,
-    children: [planOf(node, sourceOf)],
+    children: [planOf(node, sourceOf, asked)],
   }
 }
 
 /** One flat switch over all kinds of relation, a case each: it is as long as they are many. */
-function planOf(node: RelationNode, sourceOf: (column: ColumnId) => string | undefined): PlanNode {
-  const child = (input: RelationNode): PlanNode => planOf(input, sourceOf)
+function planOf(
+  node: RelationNode,
+  sourceOf: (column: ColumnId) => string | undefined,
+  asked: ReadonlySet<ColumnId>,
+): PlanNode {
+  const child = (input: RelationNode): PlanNode => planOf(input, sourceOf, asked)
   const shown = (id: ColumnId): string => sourceOf(id)?.split('.').at(-1) ?? `expr_${id}`
   const plan = (
     name: string,
@@ -40,7 +45,7 @@ function planOf(node: RelationNode, sourceOf: (column: ColumnId) => string | und
         'TableScan',
         [],
         { table: `${node.catalog}:${node.schema}:${node.table}` },
-        node.columns.map(({ name, type }) => `${name}:${typeName(type)}`),
+        node.columns.filter(({ id }) => asked.has(id)).map(({ name, type }) => `${name}:${typeName(type)}`),
       )
     case 'values':
       return plan(

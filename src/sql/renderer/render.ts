@@ -5,13 +5,13 @@ import type { SessionContext } from '../session.ts'
 import { requireZone } from '../analyzer/datetime.ts'
 import type { QueryAnalysis } from '../analyzer/analyze.ts'
 import { lineageOf } from '../analyzer/lineage.ts'
-import type { ScanNode } from '../analyzer/tree.ts'
+import type { ColumnId, ScanNode } from '../analyzer/tree.ts'
 import { plainName, toText } from '../text/sql.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import { typeSignature, wireTypeText, type WireOptions } from '../types/type-signature.ts'
 import { wireEncoding } from '../types/wire-encoding.ts'
 import { literalRow } from './literal-row.ts'
-import { neededColumns } from './needed-columns.ts'
+import { askedColumns, neededColumns } from './needed-columns.ts'
 import { outline } from './outline.ts'
 import { renderQuery, renderTop } from './render-relation.ts'
 import { newRenderState, type RenderState } from './render-state.ts'
@@ -39,10 +39,9 @@ export function renderAnalysis(
   const columns = analysis.columns.filter((column) => column.hidden !== true)
   const zone = requireZone(session.timeZone)
   const node = withQuestions(analysis.node, { zone, startTimeMillis: session.startTimeMillis })
-  const needed = neededColumns(
-    node,
-    columns.map((column) => column.column),
-  )
+  const results = columns.map(({ column }) => column)
+  const needed = neededColumns(node, results)
+  const asked = askedColumns(node, results)
   const state = newRenderState({
     session: {
       timeZone: zone,
@@ -69,7 +68,7 @@ export function renderAnalysis(
       wire: columns.map(({ type }, i) => toText(wireEncoding(outputs[i]!.name, type, options))),
       ...shape,
       ordered: analysis.ordered,
-      outline: outline(node, columns, (column) => analysis.sources.get(column)),
+      outline: outline(node, columns, (column) => analysis.sources.get(column), asked),
       literalRow: literalRow(node, columns),
     },
     columns: columns.map(({ name, type }, i) => ({
@@ -78,7 +77,7 @@ export function renderAnalysis(
       typeSignature: typeSignature(type, options),
       lineage: lineage.columns[i]!.map(({ source }) => source),
     })),
-    reads: reads(state),
+    reads: reads(state, asked),
     lineage,
   }
 }
@@ -105,21 +104,23 @@ export function resultColumn(name: string, type: SqlType, session: SessionContex
   return { name, type: wireTypeText(type, options), typeSignature: typeSignature(type, options), lineage: [] }
 }
 
-function askedColumns({ terms, groups }: ScanQuestion): string[] {
+function questionedColumns({ terms, groups }: ScanQuestion): string[] {
   return [...terms, ...(groups?.keys ?? []), ...(groups?.measures ?? [])].flatMap(({ column }) => column ?? [])
 }
 
-/** Each table once, with all columns read of it. */
-function reads(state: RenderState): readonly TableRead[] {
+/** Each table once, with all columns that the statement itself reads of it. */
+function reads(state: RenderState, asked: ReadonlySet<ColumnId>): readonly TableRead[] {
   const tables = new Map<string, { readonly read: TableRead; readonly columns: Set<string> }>()
   for (const { scan, columns } of state.scans) {
+    const ofRules = scan.columns.filter(({ id }) => state.needed.has(id) && !asked.has(id)).map(({ name }) => name)
+    const shown = columns.filter((column) => !ofRules.includes(column))
     const { catalog, schema, table, snapshot } = scan
     const key = JSON.stringify([catalog, schema, table])
     const known = tables.get(key) ?? {
       read: { catalog, schema, table, columns: [], ...(snapshot !== undefined && { snapshot }) },
       columns: new Set<string>(),
     }
-    for (const column of scan.question?.groups ? askedColumns(scan.question) : columns) known.columns.add(column)
+    for (const column of scan.question?.groups ? questionedColumns(scan.question) : shown) known.columns.add(column)
     tables.set(key, known)
   }
   return [...tables.values()].map(({ read, columns }) => ({ ...read, columns: [...columns] }))

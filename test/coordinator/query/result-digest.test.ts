@@ -39,6 +39,10 @@ describe('the digest of a result', () => {
       batch: 0,
       pages: [{ rows: 1 }],
     })
+    const splits = [{ scan: 0, rows: 1, data: {}, columnBytes: { hidden: 50 } }]
+    expect(shownData({ type: 'QueryPlanned', data: { stages: [{ id: 1, splits }] } }, seesEnder)).toEqual({
+      stages: [{ id: 1, splits: [{ scan: 0, rows: 1 }] }],
+    })
     const files = [{ path: 'a', footer: 'ab' }]
     expect(shownData({ type: 'WritePrepared', data: { rows: 1, prepared: { files } } }, seesEnder)).toEqual({
       rows: 1,

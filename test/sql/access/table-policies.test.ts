@@ -260,6 +260,28 @@ describe('tables under rules', { timeout: 300_000 }, () => {
     expect(faults.length).toBeGreaterThan(0)
   })
 
+  it.each([
+    ['SELECT name FROM t', ['name']],
+    ['SELECT count(*) FROM t WHERE length(name) > id', ['id', 'name']],
+    ['WITH q AS (SELECT id, max(name) AS m FROM t GROUP BY id) SELECT m FROM q', ['id', 'name']],
+    ['SELECT id FROM t WHERE EXISTS (SELECT 1 FROM t o WHERE o.id = t.id)', ['id']],
+  ])('%s: what filter and masks read beside it is told nowhere', async (sql, columns) => {
+    const rule = {
+      ...noPay.tables[0],
+      columns: [
+        ...noPay.tables[0]!.columns,
+        { name: 'name', mask: "IF(pay > 3, name, 'x')", mask_environment: { user: 'root' } },
+      ],
+      filter: 'pay >= 0',
+      filter_environment: { user: 'root' },
+    }
+    const rules = { tables: [{ user: 'ana', ...rule }, { privileges: SELECT }] }
+    const { reads, plan } = await runner.told(sql, under(rules))
+    expect(reads.map((read) => read.columns.toSorted())).toEqual([columns])
+    expect(plan).not.toContain('pay')
+    expect((await runner.told('SELECT id FROM t WHERE pay > 1', under(rules, 'root'))).plan).toContain('pay')
+  })
+
   it('reads tables of a rule as whom it says', async () => {
     const rules = (environment?: object): object => ({
       tables: [
