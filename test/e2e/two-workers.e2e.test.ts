@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { internalBearer, loadClusterSecret } from '../../src/security/cluster-secret.ts'
 import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
-import { run } from '../support/statement-client.ts'
+import { post, raw, run } from '../support/statement-client.ts'
 
 let folder: ReturnType<typeof temporaryFolder>
 let quipu: QuipuProcess
@@ -37,6 +37,14 @@ it('statements go to both of two workers, one after the other and at once', { ti
   expect(Math.min(...counts)).toBeGreaterThanOrEqual(3)
 })
 
+/** A statement whose worker is needed until somebody takes its rows or cancels it. @returns cancels it */
+async function unread(): Promise<() => Promise<unknown>> {
+  let { json } = await post(url, 'SELECT a.* FROM tpch.tiny.lineitem a, tpch.tiny.nation b')
+  while (json.data === undefined) ({ json } = await raw(json.nextUri!))
+  const { nextUri } = json
+  return () => raw(nextUri!, { method: 'DELETE' })
+}
+
 interface NodeJson {
   readonly nodeId: string
   readonly state: string
@@ -58,6 +66,8 @@ it(
     expect(await put('worker-of-nobody', { state: 'SHUTTING_DOWN', by: 'ana' }, key)).toBe(404)
     expect(await put(first!.nodeId, { state: 'ACTIVE', by: 'ana' }, key)).toBe(400)
     expect((await nodesNow()).map(({ state }) => state)).toEqual(['active', 'active'])
+    // One each: who is asked to go stays until it is canceled.
+    const held = [await unread(), await unread()]
     // Some of it runs on either: all of it ends as if nothing was.
     const count = 'SELECT count(*) FROM tpch.tiny.lineitem a, tpch.tiny.nation b WHERE a.orderkey > b.nationkey'
     const [expected] = await rows(count)
@@ -67,6 +77,7 @@ it(
     const drained = spawnQuipu(['drain', '--node', first!.nodeId, '--by', 'ana', '--data-dir', folder.path])
     expect(await drained.exit).toMatchObject({ code: 0, stdout: expect.stringContaining('takes no new tasks') })
     const answers = await Promise.all(running)
+    for (const cancel of held) await cancel()
     expect(answers.map(([row]) => row)).toEqual(answers.map(() => expected))
     await rows('SELECT count(*) FROM tpch.tiny.orders')
     const after = await rows(
