@@ -3,6 +3,7 @@ import { request } from 'node:http'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
 import type { QueryEvent } from '../../../src/coordinator/query/events.ts'
+import { shownCloudEvent } from '../../../src/coordinator/query/shown-event.ts'
 import { toCloudEvent } from '../../../src/events/envelope.ts'
 import type { EventLog, Recorded, Subscription } from '../../../src/events/event-log.ts'
 import { createPostgresEventLog } from '../../../src/events/postgres/postgres-event-log.ts'
@@ -90,7 +91,9 @@ describe('the feed', () => {
     await feed.received(stored.length)
     expect(feed.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
     expect(feed.headers.get('cache-control')).toBe('no-store')
-    expect(feed.cloudEvents()).toEqual(stored.map((event) => toCloudEvent(event, `/quipu/${logId}`)))
+    expect(feed.cloudEvents()).toEqual(stored.map((event) => shownCloudEvent(event, `/quipu/${logId}`, () => true)))
+    expect(feed.cloudEvents().map(({ id }) => id)).toEqual(stored.map((event) => toCloudEvent(event, '').id))
+    expect(JSON.stringify(feed.cloudEvents())).not.toContain('sha256')
     for (const event of feed.cloudEvents()) expect(cloudEvent.parse(event)).toEqual(event)
     expect(feed.blocks.map(({ id, event }) => [id, event])).toEqual(
       stored.map(({ position, type }) => [`0-${position.offset}`, type]),
