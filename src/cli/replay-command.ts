@@ -70,6 +70,7 @@ async function run(options: ReplayFlags, tally: Tally, folder: string, signal: A
         here: createReplayServer(baseline, options, new Map(), signal),
         there: createReplayServer(against, options, options.catalogs, signal),
         scratch,
+        catalogs: options.catalogs,
         signal,
         digests: digestsOf(options, get),
         repeat: options.repeat,

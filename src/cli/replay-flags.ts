@@ -26,6 +26,7 @@ ${SERVER_USAGE}
   --catalog-map <a=b>   what is catalog a in the record is b there; may come several times
   --concurrency <n>     statements under way at once (default: 1)
   --speed <n>x, max     as fast as they came, twice as fast (2x), or as fast as it can (default: max)
+  --statement-timeout <seconds>  one that takes longer on a server has failed there (default: 3600)
   --repeat <n>          where results are the same, each side n times more (3 or more), and said is who is slower or
                         faster beyond noise
   --plan                no statement is run: plans of the record are compared with those that the other server makes
@@ -47,6 +48,7 @@ export interface ReplayFlags {
   readonly asRecorded: boolean
   readonly concurrency: number
   readonly speed: number | undefined
+  readonly statementTimeoutMs: number
   /** 0: not timed. */
   readonly repeat: number
   readonly mode: 'run' | 'plan'
@@ -74,6 +76,7 @@ const flags = {
   'catalog-map': several,
   concurrency: text,
   speed: text,
+  'statement-timeout': text,
   repeat: text,
   plan: flag,
   json: text,
@@ -92,6 +95,7 @@ const values = z.object({
     .transform((percent) => Number.parseFloat(percent) / 100)
     .optional(),
   concurrency: z.coerce.number('is no number').int().min(1).max(64).default(1),
+  'statement-timeout': z.coerce.number('is no number').min(0.001).max(1_000_000).default(3_600),
   repeat: z.coerce.number('is no number').int().min(3).max(1000).optional(),
   speed: z
     .string()
@@ -135,6 +139,7 @@ export function parseReplayFlags(argv: readonly string[]): ReplayFlags | undefin
       asRecorded: given['as-recorded'] ?? false,
       concurrency,
       speed,
+      statementTimeoutMs: parsed.data['statement-timeout'] * 1_000,
       repeat,
       mode: given.plan ? 'plan' : 'run',
       json: given.json,

@@ -4,9 +4,11 @@ import { readDigest, readSnapshots, REPLAY_SOURCE, type Get } from '../replay/re
 import type { ReplayServer } from '../replay/replay-statement.ts'
 import { withCatalogs, type CatalogMap } from '../replay/replayed-text.ts'
 import { headersOf } from '../replay/session-of.ts'
+import type { ReplayError } from '../replay/verdict.ts'
+import { EngineError } from '../shared/engine-error.ts'
 import { askCalled, type CalledServer } from './called-server.ts'
 import type { ReplayFlags } from './replay-flags.ts'
-import { reasonOf, runStatement } from './statement-client.ts'
+import { reasonOf, RefusedError, runStatement } from './statement-client.ts'
 
 /** Asks a server, as who replays. */
 export function getterOf(server: CalledServer, signal: AbortSignal): Get {
@@ -41,7 +43,7 @@ const HISTORY_SESSION = {
 /** A server as statements of the record are run on it, each in its session, with catalogs called as they are there. */
 export function createReplayServer(
   server: CalledServer,
-  options: Pick<ReplayFlags, 'session' | 'asRecorded'>,
+  options: Pick<ReplayFlags, 'session' | 'asRecorded' | 'statementTimeoutMs'>,
   catalogs: CatalogMap,
   stopping: AbortSignal,
 ): ReplayServer {
@@ -50,30 +52,73 @@ export function createReplayServer(
     snapshots: (queryId) => readSnapshots(get, queryId),
     digest: (queryId) => readDigest(get, queryId),
     async *run(sql, statement, signal) {
-      const session = sessionThere(statement, options, catalogs)
       const user = options.asRecorded ? statement.session.user : server.user
-      const answers = runStatement({
-        server,
-        sql: withCatalogs(sql, catalogs),
-        headers: headersOf(session, user, statement.queryId),
-        prefix: 'X-Trino-',
-        signal,
-      })
-      for await (const { id, text, columns, data, error } of answers)
-        yield {
-          queryId: id,
-          text,
-          columns,
-          hasRows: data !== undefined && data.length > 0,
-          error: error && { name: error.errorName, message: error.message },
-        }
+      const limit = timeLimit(options.statementTimeoutMs, signal)
+      try {
+        const session = sessionThere(statement, options, catalogs)
+        const answers = runStatement({
+          server,
+          sql: withCatalogs(sql, catalogs),
+          headers: headersOf(session, user, statement.queryId),
+          prefix: 'X-Trino-',
+          signal: limit.signal,
+        })
+        for await (const { id, text, columns, data, error } of answers)
+          yield {
+            queryId: id,
+            text,
+            columns,
+            hasRows: data !== undefined && data.length > 0,
+            error: error && { name: error.errorName, message: error.message },
+          }
+      } catch (error) {
+        const failure = limit.isOver() ? limit.failure : failureOf(error)
+        if (!failure || signal.aborted) throw error
+        yield { queryId: '', text: '', columns: undefined, hasRows: false, error: failure }
+      } finally {
+        limit.clear()
+      }
+    },
+  }
+}
+
+/** Statuses that say something of one statement; others, as 401 or 503, say that none can be run. */
+const OF_THE_STATEMENT: ReadonlySet<number | undefined> = new Set([200, 400, 403, 413, 414, 422, 431])
+
+/** What is wrong with a statement there, or with what is answered to it. Undefined: with the server. */
+function failureOf(error: unknown): ReplayError | undefined {
+  if (error instanceof RefusedError && OF_THE_STATEMENT.has(error.status))
+    return { name: 'REFUSED', message: error.message }
+  // In a text that cannot be read no catalog can be called as it is there.
+  if (error instanceof EngineError) return { name: error.errorName, message: error.message }
+  return undefined
+}
+
+/** As `endedAfter`, for what is read in turns. */
+function timeLimit(ms: number, until: AbortSignal) {
+  const ending = new AbortController()
+  const end = (): void => ending.abort(until.reason)
+  let over = false
+  const timer = setTimeout(() => {
+    over = true
+    ending.abort()
+  }, ms)
+  until.addEventListener('abort', end)
+  if (until.aborted) end()
+  return {
+    signal: ending.signal,
+    isOver: () => over,
+    failure: { name: 'EXCEEDED_TIME_LIMIT', message: `No end within ${ms / 1000} seconds` },
+    clear(): void {
+      clearTimeout(timer)
+      until.removeEventListener('abort', end)
     },
   }
 }
 
 function sessionThere(
   { session }: RecordedStatement,
-  options: Pick<ReplayFlags, 'session' | 'asRecorded'>,
+  options: Pick<ReplayFlags, 'session' | 'asRecorded' | 'statementTimeoutMs'>,
   catalogs: CatalogMap,
 ) {
   const { catalog } = session

@@ -1,28 +1,37 @@
-import { askServer, type ServerQuestion } from '../shared/http-client.ts'
+import { z } from 'zod'
+import { AnswerTooLarge, askServer, type ServerQuestion } from '../shared/http-client.ts'
+import { parseJson } from '../shared/parse-json.ts'
 import { QuipuError } from '../shared/quipu-error.ts'
 import type { CalledServer } from './called-server.ts'
 
+const count = z.number().optional()
 /** The part of a statement's answer that this client reads. */
-export interface ReadAnswer {
-  readonly id: string
-  readonly nextUri?: string
-  readonly columns?: readonly { readonly name: string; readonly type: string }[]
-  readonly data?: readonly (readonly unknown[])[]
-  readonly updateType?: string
-  readonly updateCount?: number
-  readonly error?: {
-    readonly message: string
-    readonly errorName: string
-    readonly errorLocation?: { readonly lineNumber: number; readonly columnNumber: number }
-  }
-  readonly stats: {
-    readonly state: string
-    readonly totalSplits?: number
-    readonly completedSplits?: number
-    readonly processedRows?: number
-    readonly elapsedTimeMillis?: number
-  }
-}
+const readAnswerSchema = z.object({
+  id: z.string(),
+  nextUri: z.url().optional(),
+  columns: z.array(z.object({ name: z.string(), type: z.string() })).optional(),
+  // Looked at where rows are: an answer may have many.
+  data: z
+    .custom<readonly (readonly unknown[])[]>((data) => Array.isArray(data) && data.every(Array.isArray))
+    .optional(),
+  updateType: z.string().optional(),
+  updateCount: count,
+  error: z
+    .object({
+      message: z.string().default('without a message'),
+      errorName: z.string().default('GENERIC_INTERNAL_ERROR'),
+      errorLocation: z.object({ lineNumber: z.number(), columnNumber: z.number() }).optional(),
+    })
+    .optional(),
+  stats: z.object({
+    state: z.string(),
+    totalSplits: count,
+    completedSplits: count,
+    processedRows: count,
+    elapsedTimeMillis: count,
+  }),
+})
+export type ReadAnswer = Readonly<z.infer<typeof readAnswerSchema>>
 
 export interface StatementRequest {
   readonly server: CalledServer
@@ -38,6 +47,9 @@ export interface StatementRequest {
 export interface SentAnswer extends ReadAnswer {
   readonly text: string
 }
+
+/** No answer of a server is longer: Quipu's and Trino's have some 16 MB. */
+const MOST_BYTES = 256 * 1024 * 1024
 
 /** How long a server that does not answer is asked again: as long as its supervisor may take to replace it. */
 const PATIENCE_MS = 30_000
@@ -84,28 +96,37 @@ async function repeat(server: CalledServer, url: string, question: ServerQuestio
 }
 
 /** The server answered, but not with a statement. */
-class RefusedError extends QuipuError {
+export class RefusedError extends QuipuError {
   readonly retry = 'never'
+  /** Of its answer; 200 for one that nobody understands; undefined where it was not asked. */
+  readonly status: number | undefined
+
+  constructor(status: number | undefined, message: string) {
+    super(message)
+    this.status = status
+  }
 }
 
 async function ask(server: CalledServer, url: string, question: ServerQuestion): Promise<SentAnswer> {
   const { origin, pathname, search } = new URL(url)
   const headers = { ...question.headers, ...credentials(server, url) }
-  const { status, text } = await askServer(server.http, origin, `${pathname}${search}`, { ...question, headers }).catch(
-    (error: Error) => {
-      if (question.signal?.aborted) throw error
-      throw new Error(`Cannot reach ${origin}: ${error.message}`)
-    },
-  )
-  if (status >= 200 && status < 300) return { ...(JSON.parse(text) as ReadAnswer), text }
-  throw new RefusedError(`The server answered ${status}: ${reasonOf(text)}`)
+  const asked = { ...question, headers, mostBytes: MOST_BYTES }
+  const { status, text } = await askServer(server.http, origin, `${pathname}${search}`, asked).catch((error: Error) => {
+    if (question.signal?.aborted) throw error
+    if (error instanceof AnswerTooLarge) throw new RefusedError(200, `${origin} answered too much: ${error.message}`)
+    throw new Error(`Cannot reach ${origin}: ${error.message}`)
+  })
+  if (status < 200 || status >= 300) throw new RefusedError(status, `The server answered ${status}: ${reasonOf(text)}`)
+  const answer = readAnswerSchema.safeParse(parseJson(text))
+  if (!answer.success) throw new RefusedError(200, `What ${origin} answered is no answer to a statement`)
+  return { ...answer.data, text }
 }
 
 function credentials(server: CalledServer, url: string): Readonly<Record<string, string>> {
   try {
     return server.credentialsFor(url)
   } catch (error) {
-    throw new RefusedError((error as Error).message)
+    throw new RefusedError(undefined, (error as Error).message)
   }
 }
 

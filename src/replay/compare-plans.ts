@@ -4,7 +4,8 @@ import type { Explain } from '../sql/syntax/ast-statements.ts'
 import { parseStatement } from '../sql/syntax/parser.ts'
 import { printStatement } from '../sql/syntax/printer.ts'
 import type { RecordedStatement } from './recorded-statement.ts'
-import type { Replayed, ReplayServer } from './replay-statement.ts'
+import type { Replayed, ReplaySides } from './replay-statement.ts'
+import type { CatalogMap } from './replayed-text.ts'
 import type { ReplayVerdict } from './verdict.ts'
 
 /** A node of EXPLAIN's JSON, as far as it is compared: estimates are the data's. */
@@ -30,19 +31,13 @@ const EXPLAIN = parseStatement('EXPLAIN (TYPE LOGICAL, FORMAT JSON) SELECT 1') a
  * Compares the plan that a statement had with the one that another server makes of it; nothing is run.
  * @throws Error when the server cannot be reached
  */
-export async function comparePlans(
-  statement: RecordedStatement,
-  there: ReplayServer,
-  signal: AbortSignal,
-): Promise<Replayed> {
-  return { verdict: await verdictOf(statement, there, signal), examples: [] }
+export async function comparePlans(statement: RecordedStatement, sides: PlanSides): Promise<Replayed> {
+  return { verdict: await verdictOf(statement, sides), examples: [] }
 }
 
-async function verdictOf(
-  statement: RecordedStatement,
-  there: ReplayServer,
-  signal: AbortSignal,
-): Promise<ReplayVerdict> {
+type PlanSides = Pick<ReplaySides, 'there' | 'catalogs' | 'signal'>
+
+async function verdictOf(statement: RecordedStatement, { there, catalogs, signal }: PlanSides): Promise<ReplayVerdict> {
   const { outline } = statement
   const sql = explained(statement.sql)
   if (!outline || sql === undefined) return { verdict: 'SKIPPED', reason: 'noPlan' }
@@ -53,7 +48,7 @@ async function verdictOf(
   }
   const told = planIn(text)
   if (!told) return { verdict: 'SKIPPED', reason: 'noPlan' }
-  const [here, other] = [linesOf(outline), linesOf(outlineOf(told))]
+  const [here, other] = [linesOf(calledThere(outline, catalogs)), linesOf(outlineOf(told))]
   if (here.join('\n') === other.join('\n')) return { verdict: 'SAME' }
   return { verdict: 'DIFFERENT', difference: { kind: 'plan', here, there: other } }
 }
@@ -84,6 +79,14 @@ function outlineOf({ name, descriptor, outputs, children }: ToldNode): PlanOutli
     layout: outputs.map(({ symbol, type }) => `${symbol}:${type}`),
     children: children.map(outlineOf),
   }
+}
+
+/** As scans tell a table: `catalog:schema:table`. */
+function calledThere(node: PlanOutline, catalogs: CatalogMap): PlanOutline {
+  const [catalog = '', ...rest] = node.details['table']?.split(':') ?? []
+  const other = catalogs.get(catalog)
+  const details = other === undefined ? node.details : { ...node.details, table: [other, ...rest].join(':') }
+  return { ...node, details, children: node.children.map((child) => calledThere(child, catalogs)) }
 }
 
 function linesOf(node: PlanOutline, depth = 0): string[] {

@@ -1,7 +1,7 @@
 import { borderQuestions, chanceIn } from './chances.ts'
 import { compareResults, type Comparison, type Example } from './compare-results.ts'
 import type { RecordedStatement } from './recorded-statement.ts'
-import { queryIn } from './replayed-text.ts'
+import { queryIn, type CatalogMap } from './replayed-text.ts'
 import type { DigestComparison } from './digest-comparison.ts'
 import type { ToldDigest } from '../coordinator/query/events.ts'
 import { speedOf, type Speed } from './timing.ts'
@@ -39,6 +39,8 @@ export interface ReplaySides {
   readonly signal: AbortSignal
   /** Absent: what is proven good is always run again. */
   readonly digests?: DigestComparison | undefined
+  /** Names of catalogs there. */
+  readonly catalogs: CatalogMap
   /** How often each side is timed where the results are the same; 0: not at all. */
   readonly repeat: number
 }
@@ -104,6 +106,10 @@ async function both(here: Promise<Ran>, there: Promise<Ran>): Promise<readonly [
   throw (first.status === 'rejected' ? first : (second as PromiseRejectedResult)).reason
 }
 
+/** Of all its answers: what lies on this machine's disk has an end, whatever a server says. */
+const LONGEST_RESULT = 16 * 1024 ** 3
+const TOO_LONG: ReplayError = { name: 'RESULT_TOO_LARGE', message: 'Its answers have more than 16 GiB' }
+
 /** @param sql another text than the statement's, in its session */
 async function run(
   server: ReplayServer,
@@ -116,11 +122,14 @@ async function run(
   const startedAt = performance.now()
   let columns: readonly SentColumn[] = []
   let queryId = ''
+  let length = 0
   try {
     for await (const answer of server.run(sql, statement, signal)) {
       if (answer.error) return { kind: 'failed', error: answer.error, drop }
       queryId = answer.queryId
-      columns = answer.columns ?? columns
+      if (columns.length === 0) columns = answer.columns ?? columns
+      length += answer.text.length
+      if (length > LONGEST_RESULT) return { kind: 'failed', error: TOO_LONG, drop }
       if (answer.hasRows) await reader.add(answer.text, columns)
     }
     const ms = performance.now() - startedAt

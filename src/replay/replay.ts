@@ -61,7 +61,7 @@ async function lineOf({ queryId, createdAt }: ListedQuery, options: ReplayOption
   const { statement } = read
   const { sides, mode } = options
   const { verdict, examples, ...figures }: Replayed =
-    mode === 'plan' ? await comparePlans(statement, sides.there, sides.signal) : await replayStatement(statement, sides)
+    mode === 'plan' ? await comparePlans(statement, sides) : await replayStatement(statement, sides)
   return {
     queryId,
     createdAt: statement.createdAt,

@@ -1,6 +1,7 @@
 import { Agent as HttpAgent, request as httpRequest, type AgentOptions } from 'node:http'
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { QuipuError } from './quipu-error.ts'
 import { requestOptionsOf } from './request-options.ts'
 import type { ServerTrust } from './server-trust.ts'
 
@@ -45,10 +46,16 @@ export interface ServerQuestion extends Pick<RequestOptions, 'method' | 'signal'
   readonly mostBytes?: number
 }
 
+/** A server's answer was longer than it may be. */
+export class AnswerTooLarge extends QuipuError {
+  readonly retry = 'never'
+}
+
 /**
  * Asks a server and reads its whole answer.
  * @param base `https://host:port`
  * @param target path and query
+ * @throws AnswerTooLarge for one of more than `mostBytes`
  */
 export function askServer(
   http: HttpClient,
@@ -65,7 +72,7 @@ export function askServer(
       answer.on('data', (part: Buffer) => {
         parts.push(part)
         bytes += part.length
-        if (bytes > mostBytes) asked.destroy(new Error(`It answered with more than ${mostBytes} bytes`))
+        if (bytes > mostBytes) asked.destroy(new AnswerTooLarge(`It answered with more than ${mostBytes} bytes`))
       })
       answer.on('error', reject)
       answer.on('close', () => reject(new Error('the answer broke off')))

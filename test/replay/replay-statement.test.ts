@@ -77,6 +77,7 @@ async function verdictOf(here: ReplayServer, there: ReplayServer, sql = 'SELECT 
     there,
     scratch,
     signal: new AbortController().signal,
+    catalogs: new Map(),
     repeat: 0,
   })
   const left = await scratch.connection.runAndReadAll('SELECT count(*) FROM duckdb_tables()')
@@ -161,7 +162,15 @@ describe('digests', () => {
     const here = serverOf({ rows: '[[1]]' })
     const { verdict, byDigest } = await replayStatement(
       { ...statement('SELECT a FROM t'), ...more },
-      { here, there, scratch, signal: new AbortController().signal, repeat: 0, digests: comparison },
+      {
+        here,
+        there,
+        scratch,
+        signal: new AbortController().signal,
+        catalogs: new Map(),
+        repeat: 0,
+        digests: comparison,
+      },
     )
     return { ...verdict, byDigest, here: here.asked.length }
   }
@@ -213,9 +222,13 @@ describe('plans', () => {
     estimates: [{ outputRowCount: 7 }],
     children,
   })
-  const compared = async (plan: object, planned = { ...statement('SELECT a FROM t'), outline }) => {
+  const compared = async (
+    plan: object,
+    planned = { ...statement('SELECT a FROM t'), outline },
+    catalogs: ReadonlyMap<string, string> = new Map(),
+  ) => {
     const there = serverOf({ rows: JSON.stringify([[JSON.stringify(plan)]]) })
-    const { verdict } = await comparePlans(planned, there, new AbortController().signal)
+    const { verdict } = await comparePlans(planned, { there, catalogs, signal: new AbortController().signal })
     return { verdict, asked: there.asked }
   }
 
@@ -231,6 +244,15 @@ describe('plans', () => {
     )
     expect(verdict).toMatchObject({ verdict: 'DIFFERENT', difference: { kind: 'plan' } })
     expect(verdict).toHaveProperty('difference.there.1', '  Filter [a:bigint]')
+  })
+
+  it('are of the catalogs that are meant there', async () => {
+    const [input] = outline.children
+    const of = { ...statement('SELECT a FROM one.s.t'), outline: { ...input!, details: { table: 'one:s:t' } } }
+    const [one, two] = ['one', 'two'].map((catalog) => node('TableScan', { table: `${catalog}:s:t` }))
+    const called = new Map([['one', 'two']])
+    expect((await compared(two!, of as never, called)).verdict).toEqual({ verdict: 'SAME' })
+    expect((await compared(one!, of as never, called)).verdict).toMatchObject({ verdict: 'DIFFERENT' })
   })
 
   it('of another form, or that nobody recorded, are not compared', async () => {
