@@ -1,5 +1,5 @@
 import type { QueryId } from '../shared/ids.ts'
-import type { Quantity } from './session/quantities.ts'
+import type { Quantity } from '../shared/quantities.ts'
 import type { RightsOf } from './access-control.ts'
 
 /** All that a statement's meaning depends on besides its text and the metadata; fixed by the POST. */

@@ -1,6 +1,6 @@
 import type { TaskBounds } from '../../execution/api/task.ts'
 import type { SessionContext } from '../../sql/session.ts'
-import { dataSizeOf, durationOf, durationOfMillis, sizeOfBytes, type Quantity } from '../../sql/session/quantities.ts'
+import { dataSizeOf, durationOf, durationOfMillis, sizeOfBytes, type Quantity } from '../../shared/quantities.ts'
 import { propertyValue, type ActingProperty } from '../../sql/session/session-properties.ts'
 import type { QueryUsage } from '../dispatch/groups/group-tree.ts'
 import { unreachable } from '../../shared/unreachable.ts'

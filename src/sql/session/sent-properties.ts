@@ -1,7 +1,7 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import type { Warning } from '../front-end.ts'
 import type { SessionContext } from '../session.ts'
-import { dataSizeOf, durationOf } from './quantities.ts'
+import { dataSizeOf, durationOf } from '../../shared/quantities.ts'
 import { faultOfValue, sessionProperty } from './session-properties.ts'
 
 /** Trino has no code for it; its plugins' codes begin further on. */

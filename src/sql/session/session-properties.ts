@@ -1,6 +1,6 @@
 import { trimmedNumber } from '../functions/blanks.ts'
 import type { SessionContext } from '../session.ts'
-import { dataSizeOf, durationOf } from './quantities.ts'
+import { dataSizeOf, durationOf } from '../../shared/quantities.ts'
 import { acceptedProperties, actingProperties, type SessionProperty } from './session-property-table.ts'
 
 // The session properties: what there is stands in the table beside this, what a session sets is read here and nowhere else.

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { durationOf, dataSizeOf } from '../../../src/sql/session/quantities.ts'
+import { durationOf, dataSizeOf } from '../../../src/shared/quantities.ts'
 import type { ActingProperty } from '../../../src/sql/session/session-properties.ts'
 import { sessionProperties } from '../../../src/sql/session/session-properties.ts'
 import type { SessionProperty } from '../../../src/sql/session/session-property-table.ts'

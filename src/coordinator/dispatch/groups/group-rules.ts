@@ -6,7 +6,7 @@ import { groupSelector, type GroupSelector } from './group-selector.ts'
 import { labelledRules } from './rules-lookup.ts'
 import { nameTemplate, type NameTemplate } from './name-template.ts'
 import { durationText, selectorSchema, sizeText } from './selector-schema.ts'
-import { sizeBytes } from './units.ts'
+import { sizeBytes } from '../../../shared/quantities.ts'
 
 const schedulingPolicies = ['fair', 'weighted', 'weighted_fair', 'query_priority'] as const
 export type SchedulingPolicy = (typeof schedulingPolicies)[number]

@@ -4,7 +4,7 @@ import type { GroupRule } from './group-rules.ts'
 import { expandPath, pathTemplates, templateText } from './name-template.ts'
 import { levelAt, type GroupLevel } from './rules-lookup.ts'
 import type { FindingPattern, SelectorKeys } from './selector-schema.ts'
-import { durationMillis, sizeBytes } from './units.ts'
+import { durationMillis, sizeBytes } from '../../../shared/quantities.ts'
 
 /** What a statement is chosen a group by: nothing that its record does not have. */
 export type GroupedSession = Pick<

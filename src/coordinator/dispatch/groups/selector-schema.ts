@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { RE2JS } from 're2js'
 import { compileJava, namePattern, type NamePattern } from '../../../security/rules/java-regex.ts'
 import { wrong } from '../../../security/rules/rule-patterns.ts'
-import { durationMillis, sizeBytes } from './units.ts'
+import { durationMillis, sizeBytes } from '../../../shared/quantities.ts'
 
 /** An expression for a whole text, and what its named groups find in it. */
 export interface FindingPattern {

@@ -1,7 +1,7 @@
 import type { TaskBounds } from '../../../execution/api/task.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import { EngineError, failureOf, type Failure } from '../../../shared/engine-error.ts'
-import type { Quantity } from '../../../sql/session/quantities.ts'
+import type { Quantity } from '../../../shared/quantities.ts'
 import type { QueryEventOf } from '../events.ts'
 import {
   cpuFailure,

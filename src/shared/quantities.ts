@@ -1,4 +1,4 @@
-/** A duration or a size of data as a session property has it, and as Trino's messages show it. */
+/** A duration or a size of data as Trino's properties and files have it, and as its messages show it. */
 export interface Quantity {
   /** Nanoseconds, or bytes; as large as it may be. */
   readonly amount: number
@@ -23,6 +23,17 @@ export function dataSizeOf(text: string): Quantity | undefined {
     amount: Math.round(value * 1024 ** exponent),
     shown: Number.isInteger(value) ? `${value}${unit}` : `${value.toFixed(2)}${unit}`,
   }
+}
+
+/** Milliseconds; undefined for what is no duration. */
+export function durationMillis(text: string): number | undefined {
+  const duration = durationOf(text)
+  return duration && duration.amount / 1e6
+}
+
+/** Bytes; undefined for what is no size. */
+export function sizeBytes(text: string): number | undefined {
+  return dataSizeOf(text)?.amount
 }
 
 /** Bytes, in the largest unit that they are whole in. */
