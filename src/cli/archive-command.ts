@@ -37,8 +37,6 @@ export async function archiveCommand(argv: readonly string[]): Promise<number> {
   const age = ageOf(flags['older-than'])
   const by = typeof flags.by === 'string' ? flags.by : userName()
   const config = loadConfig(settings, process.env)
-  if (config.kafkaBrokers.length > 0)
-    throw new ExitError(exitCodes.configuration, 'Only an event log in Postgres can be archived')
   const done = await openForCommand(config, (parts) => archive(parts, age, by))
   process.stdout.write(`${textOf(done)}\n`)
   return 0
@@ -54,7 +52,7 @@ async function archive(parts: CommandParts, age: number, by: string): Promise<Ar
   const { config, databaseUrl } = parts
   await parts.migrated()
   const log = await parts.log()
-  const { store } = await parts.records()
+  const { store } = await parts.records({ withKeys: true })
   const { dropper } = store
   if (!dropper) throw new ExitError(exitCodes.configuration, 'Nothing can be dropped from this event log')
   const follower = parts.follower(log)

@@ -19,8 +19,10 @@ export interface CommandParts {
   /** Brings the tables to this program's version. */
   migrated(): Promise<void>
   log(): Promise<EventLog>
-  /** The records below the log. */
-  records(): Promise<{ readonly store: RecordStore; readonly partitions: number }>
+  /** The records below the log; with the keys of queries where whoever asks forgets some, too. */
+  records(options?: {
+    readonly withKeys: boolean
+  }): Promise<{ readonly store: RecordStore; readonly partitions: number }>
   /** What queries are encrypted with, where the log has it. */
   dataKeys(): Promise<KeyRing | undefined>
   /** Reads the read models. */
@@ -57,8 +59,8 @@ export async function openForCommand<T>(config: Config, work: (parts: CommandPar
         })
       },
       log: () => (opened ??= openLog()),
-      async records() {
-        const store = await recordStoreOf(config, databaseUrl)
+      async records(options) {
+        const store = await recordStoreOf(config, databaseUrl, options)
         closes.push(() => store.close())
         const { partitions } = await store.open()
         return { store, partitions }

@@ -68,7 +68,7 @@ const timeouts = z.strictObject({
   ownWritesWaitMs: duration('How long a read waits for its own writes before it is marked stale', 2 * second),
   anchorMs: duration('Between two anchors of an event log in which something changed', minute),
   archiveAfterMs: optionalDuration(
-    'Age at which what was written to an event log in Postgres leaves it for its archive; without one nothing leaves for its age',
+    'Age at which what was written to the event log leaves it for its archive; without one nothing leaves for its age',
   ),
   historyReadMs: duration(
     'Longest read of the history of queries for a client; Postgres ends what takes longer',
@@ -156,7 +156,7 @@ const limits = z.strictObject({
   ),
   endedQueryBytes: bytes('Memory that ended queries take, whoever may ask for them', 64 * MB),
   logRecords: optionalInteger(
-    'Records of an event log in Postgres that stay there, about; what is before leaves it for its archive. Without one it grows',
+    'Records of the event log that stay there, about; what is before leaves it for its archive. Without one it grows',
     { min: 1, max: Number.MAX_SAFE_INTEGER },
   ),
   anchorEvents: integerSetting('Events after which an anchor is made at once', 1000, { min: 1, max: 1_000_000 }),

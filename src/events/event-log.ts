@@ -171,6 +171,12 @@ export interface LogEnd {
   tip(): Promise<Checkpoint>
 }
 
+/** Where the log itself begins: what was before lies in its archive, and is read from there. */
+export interface LogBeginning {
+  /** A stream that ends some day, and has not, has no event before. @throws LogUnavailable */
+  start(): Promise<Checkpoint>
+}
+
 /** What comes from now on. */
 export interface LogFeed {
   /**
@@ -224,7 +230,7 @@ export interface WriterClaim {
 
 /** The log whole, as a process opens it; whoever is given a part of it asks for that port alone. */
 export interface EventLog
-  extends EventAppender, EventHistory, LogEnd, LogFeed, ResultPages, DataForgetter, WriterClaim {
+  extends EventAppender, EventHistory, LogBeginning, LogEnd, LogFeed, ResultPages, DataForgetter, WriterClaim {
   /** Connects, checks that the log is fit to hold the truth (MisconfiguredLog if not). */
   open(): Promise<OpenedLog>
   close(): Promise<void>

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
+  beginning,
   isBelow,
   Fenced,
   LogUnavailable,
@@ -48,6 +49,8 @@ export interface EventLogOptions {
   readonly bornIn?: (stream: string) => number | undefined
   /** Where records of a log lie that have left it, by the log's id; without it they are not to be read. */
   readonly archiveOf?: (logId: string) => ArchivedRecords
+  /** Logs that have an archive: a topic does not say which one's first records it has lost. */
+  readonly archivedLogs?: () => Promise<readonly string[]>
   /** Told of each failed attempt; the log goes on by itself. */
   readonly onTrouble?: (error: Error) => void
   /**
@@ -287,7 +290,7 @@ export class FoldedEventLog implements EventLog {
 
   async forget(stream: string, sequences: readonly number[]): Promise<void> {
     if (this.#epoch === undefined) throw new Fenced('This process does not hold the log')
-    await this.#store.forget(stream, sequences)
+    await this.#store.forget(stream, sequences, this.#epoch)
     const gone = new Set(sequences)
     const { cipher } = this.#store
     for (const recent of this.#recent)
@@ -295,6 +298,11 @@ export class FoldedEventLog implements EventLog {
         stream,
         ({ sequence, key }) => gone.has(sequence) || (key !== undefined && cipher?.isForgotten(key) === true),
       )
+  }
+
+  async start(): Promise<Checkpoint> {
+    const { partitions } = this.#opened()
+    return (await this.#store.start?.()) ?? beginning(partitions)
   }
 
   subscribe(

@@ -3,6 +3,7 @@ import type { EventLog } from './event-log.ts'
 import { KeyRing } from './data-keys/key-ring.ts'
 import { KeyTable } from './data-keys/key-table.ts'
 import { FoldedEventLog, SYSTEM_STREAM, type EventLogOptions, type EventLogSeams } from './folded-event-log.ts'
+import { ArchiveLock } from './postgres/archive-lock.ts'
 import { startPageHousekeeping } from './postgres/partitions.ts'
 import { ProjectedStreams, type ProjectedStreamsOptions } from './postgres/projected-streams.ts'
 import { PostgresResultPages } from './postgres/postgres-result-pages.ts'
@@ -73,12 +74,16 @@ export class KafkaStoreBesidePostgres extends KafkaRecordStore {
     })
     pool.on('error', () => {})
     const { dataKeys } = options
+    const { archiveOf } = log
+    const lock = new ArchiveLock(pool)
     super(
       { onTrouble: log.onTrouble, ...options },
       {
         pagesOfOld: new PostgresResultPages(pool),
         streams: new ProjectedStreams(pool, options.streams),
         keys: dataKeys && createKeyRing(pool, options.topic ?? DEFAULT_TOPIC, dataKeys, log.onTrouble),
+        archives: archiveOf && { of: archiveOf, logs: log.archivedLogs ?? (async () => []) },
+        alone: (logId, work) => lock.hold(logId, work),
       },
     )
     this.#pool = pool

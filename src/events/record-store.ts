@@ -164,8 +164,8 @@ export interface RecordStore {
   readonly pages: ResultPageStore
   /** Absent where records can be rewritten, and in a process that looks at records alone. */
   readonly cipher?: StreamCipher | undefined
-  /** @throws LogUnavailable */
-  forget(stream: string, sequences: readonly number[]): Promise<void>
+  /** @param epoch of the writer, which asks for it @throws LogUnavailable | Fenced */
+  forget(stream: string, sequences: readonly number[], epoch: number): Promise<void>
   /** Undefined while the log is whole. Absent in a store that drops nothing. @throws LogUnavailable */
   start?(): Promise<LogStart | undefined>
   /** Absent in a store that drops nothing. */

@@ -147,6 +147,7 @@ describe('own writes', () => {
       forgettable: (stream) => bed.log.forgettable(stream),
       forget: (...one) => bed.log.forget(...one),
       subscribe: (...one) => bed.log.subscribe(...one),
+      start: () => bed.log.start(),
       tip: async () => {
         throw new LogUnavailable('away')
       },

@@ -4,6 +4,7 @@ import kafkajs from 'kafkajs'
 import pg from 'pg'
 import type { Finding } from '../../src/events/audit/finding.ts'
 import type { EventLog } from '../../src/events/event-log.ts'
+import type { EventLogOptions } from '../../src/events/folded-event-log.ts'
 import {
   createKeyRing,
   KafkaStoreBesidePostgres,
@@ -21,7 +22,7 @@ import { sharedKafka } from './kafka.ts'
 import { temporaryFolder } from './quipu-process.ts'
 
 /** A database, and topics for one log and its copies: what a log in Kafka is made of, data keys included. */
-export async function openKafkaAuditBed() {
+export async function openKafkaAuditBed(archives: Pick<EventLogOptions, 'archiveOf' | 'archivedLogs'> = {}) {
   const { brokers } = await sharedKafka()
   const kafka = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING })
   const folder = temporaryFolder()
@@ -44,7 +45,7 @@ export async function openKafkaAuditBed() {
   })
 
   async function withStore<T>(of: string, work: (store: KafkaStoreBesidePostgres) => Promise<T>): Promise<T> {
-    const store = new KafkaStoreBesidePostgres({ brokers, topic: of, database: connection })
+    const store = new KafkaStoreBesidePostgres({ brokers, topic: of, database: connection }, archives)
     try {
       await store.open()
       return await work(store)
@@ -63,7 +64,7 @@ export async function openKafkaAuditBed() {
     optionsOf,
     recordsOf: (of = topic): Promise<StoredRecord[]> => withStore(of, allRecords),
     async audit(
-      options: Pick<VerifyOptions, 'compareWith' | 'exported' | 'keys'> = {},
+      options: Pick<VerifyOptions, 'compareWith' | 'exported' | 'keys' | 'archiveOf'> = {},
       of = topic,
     ): Promise<Finding[]> {
       const keyPool = new pg.Pool({ ...connection, max: 1 })
@@ -94,6 +95,14 @@ export async function openKafkaAuditBed() {
       })
       await runner.start()
       return runner
+    },
+    /** As an administrator of the broker would. */
+    async deleteBelow(offset: bigint): Promise<void> {
+      const admin = kafka.admin()
+      await admin.connect()
+      await admin.fetchTopicOffsets(topic)
+      await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: String(offset) }] })
+      await admin.disconnect()
     },
     async close() {
       await pool.end()

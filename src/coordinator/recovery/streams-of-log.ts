@@ -1,6 +1,5 @@
 import { memoryOf } from '../../events/envelope.ts'
-import type { Position, Recorded, EventReader, LogEnd } from '../../events/event-log.ts'
-import { beginning } from '../../events/event-log.ts'
+import type { EventReader, LogBeginning, Position, ReadFrom, Recorded } from '../../events/event-log.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import type { StreamSpan } from './ended-streams.ts'
 
@@ -34,11 +33,11 @@ interface Stream {
 }
 
 /**
- * Reads the whole log: no index by stream is needed, and no memory but for queries that somebody may still ask for, as far
+ * Reads the log, and nothing of its archive: no index by stream is needed, and no memory but for queries that somebody may still ask for, as far
  * as it is given. Events of ended queries leave memory first, then those of the oldest.
  */
 export async function readStreamsOfLog(
-  log: EventReader & LogEnd,
+  log: EventReader & LogBeginning,
   { endedSince, maxBytes = MAX_BYTES, onLeftOut }: StreamsOfLogOptions,
 ): Promise<StreamsOfLog> {
   const streams = new Map<QueryId, Stream>()
@@ -76,7 +75,7 @@ export async function readStreamsOfLog(
     return stream
   }
 
-  for (let from = beginning((await log.tip()).at.length); ;) {
+  for (let from: ReadFrom = await log.start(); ;) {
     const { events, next } = await log.read(from, EVENTS_AT_ONCE)
     if (events.length === 0) break
     from = next

@@ -1,15 +1,16 @@
 import { mkdir, mkdtemp, readFile, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseEnvelope, readEnvelope, tombstoneText, toRecorded } from '../envelope.ts'
-import { LogUnavailable, type Recorded } from '../event-log.ts'
-import type { StoredRecord, StreamHead } from '../record-store.ts'
+import { exportedKey, isSignedBy } from '../audit/anchor.ts'
+import { parseEnvelope, readEnvelope, tombstoneText, type StoredEnvelope } from '../envelope.ts'
+import { LogUnavailable } from '../event-log.ts'
+import type { LogPlace, StoredRecord, StreamHead } from '../record-store.ts'
 import { hasCode } from '../../shared/node-error.ts'
 import { QuipuError } from '../../shared/quipu-error.ts'
-import { ArchiveDamaged, type ArchivedRecords } from './archived-records.ts'
+import { ArchiveDamaged, type ArchivedEvent, type ArchivedRecords } from './archived-records.ts'
 import { renameDurably, syncNames, writeDurably } from './durable-files.ts'
-import { manifestSchema, type PeriodManifest, type Segment } from './manifest.ts'
+import { manifestSchema, placeOf, type PeriodManifest, type Segment } from './manifest.ts'
 import { packRecords, sha256Of, unpackLines, unpackRecords } from './segment.ts'
-import { headsOf, mayHave, placesOf } from './stream-index.ts'
+import { headsOf, mayHave, placesOf, type StreamPlaces } from './stream-index.ts'
 
 export interface ArchiveOptions {
   /** Where the archives of all logs lie; this one's folder is named by the log. */
@@ -125,25 +126,38 @@ export class Archive implements ArchivedRecords {
     }
   }
 
-  async *readStream(stream: string, after: number, below: readonly bigint[]): AsyncIterable<Recorded> {
+  async *readStream(stream: string, after: number, below: readonly bigint[]): AsyncIterable<ArchivedEvent> {
     const known = await this.periods()
     for (const period of reaches(known, below) ? known : await this.#rereadTo(below)) {
       if (!mayHave(period, stream, this.#ends)) continue
-      const places = await this.#reading(() =>
-        placesOf(join(this.folderOf(period), period.streams.name), period, stream),
-      )
+      const places = await this.#placesIn(period, stream)
       for (const offset of places?.offsets ?? []) {
         if (offset >= below[places!.partition]!) return
-        const [record] = await this.fetch(places!.partition, offset, 1)
-        const envelope = parseEnvelope(record!.text)
-        if (envelope.sequence > after) yield toRecorded(stream, envelope, { partition: places!.partition, offset })
+        const { partition } = places!
+        const envelope = await this.#envelopeAt(partition, offset)
+        if (envelope.sequence > after) yield { envelope, position: { partition, offset } }
       }
     }
   }
 
   async head(stream: string): Promise<StreamHead | undefined> {
-    const last = (await this.periods()).at(-1)
-    return last && (await this.heads(last)).get(stream)
+    const periods = await this.periods()
+    const last = periods.at(-1)
+    if (!this.#ends(stream)) return last && (await this.heads(last)).get(stream)
+    for (const period of periods.toReversed()) {
+      if (!mayHave(period, stream, this.#ends)) continue
+      const places = await this.#placesIn(period, stream)
+      const offset = places?.offsets.at(-1)
+      if (offset !== undefined) return this.#envelopeAt(places!.partition, offset)
+    }
+    return undefined
+  }
+
+  async endFrom(partition: number, offset: bigint): Promise<LogPlace | undefined> {
+    const find = (periods: readonly PeriodManifest[]): PeriodManifest | undefined =>
+      periods.find(({ anchor }) => BigInt(anchor.at[partition]?.offset ?? -1) >= offset)
+    const anchor = (find(await this.periods()) ?? find(await this.reread()))?.anchor
+    return anchor && isSignedBy(anchor, exportedKey(anchor)) ? placeOf(anchor.at[partition]!) : undefined
   }
 
   /** Last events of the streams that never end, up to the end of a period. */
@@ -168,6 +182,15 @@ export class Archive implements ArchivedRecords {
       }
       return found
     })
+  }
+
+  #placesIn(period: PeriodManifest, stream: string, folder = this.folderOf(period)): Promise<StreamPlaces | undefined> {
+    return this.#reading(() => placesOf(join(folder, period.streams.name), period, stream))
+  }
+
+  async #envelopeAt(partition: number, offset: bigint): Promise<StoredEnvelope> {
+    const [record] = await this.fetch(partition, offset, 1)
+    return parseEnvelope(record!.text)
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -206,7 +229,7 @@ export class Archive implements ArchivedRecords {
     found = new Set<number>(),
   ): Promise<ReadonlyMap<Segment, Segment>> {
     const replaced = new Map<Segment, Segment>()
-    const places = await this.#reading(() => placesOf(join(folder, period.streams.name), period, stream))
+    const places = await this.#placesIn(period, stream, folder)
     for (const segment of places ? period.segments : []) {
       const own = places!.offsets.filter((offset) => segment.partition === places!.partition && isIn(segment, offset))
       if (own.length === 0) continue

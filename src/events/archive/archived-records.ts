@@ -1,6 +1,13 @@
-import type { Recorded } from '../event-log.ts'
+import type { StoredEnvelope } from '../envelope.ts'
+import type { Position } from '../event-log.ts'
 import { QuipuError } from '../../shared/quipu-error.ts'
-import type { StoredRecord, StreamHead } from '../record-store.ts'
+import type { LogPlace, StoredRecord, StreamHead } from '../record-store.ts'
+
+/** A valid event as its archive has it: encrypted where it was. */
+export interface ArchivedEvent {
+  readonly envelope: StoredEnvelope
+  readonly position: Position
+}
 
 /** Records that have left a log, as its store reads them. */
 export interface ArchivedRecords {
@@ -14,9 +21,15 @@ export interface ArchivedRecords {
    * @param below of these positions alone
    * @throws LogUnavailable | LogChanged
    */
-  readStream(stream: string, after: number, below: readonly bigint[]): AsyncIterable<Recorded>
-  /** Last archived event of a stream that never ends. @throws LogUnavailable */
+  readStream(stream: string, after: number, below: readonly bigint[]): AsyncIterable<ArchivedEvent>
+  /** Last archived event of a stream. @throws LogUnavailable */
   head(stream: string): Promise<StreamHead | undefined>
+  /**
+   * The first end of a period at or behind an offset of a log partition: all below is archived.
+   * @returns undefined where there is none, or no anchor signed it
+   * @throws LogUnavailable | ArchiveDamaged
+   */
+  endFrom(partition: number, offset: bigint): Promise<LogPlace | undefined>
   /**
    * Replaces the data of events by tombstones.
    * @returns those that are there, by sequence

@@ -9,7 +9,7 @@ import { writePeriod } from './write-period.ts'
 
 export interface ArchiverParts {
   /** Opened. */
-  readonly store: Pick<RecordStore, 'fetch' | 'start' | 'forget'>
+  readonly store: Pick<RecordStore, 'fetch' | 'start' | 'forget' | 'cipher'>
   readonly archive: Archive
   /** Whether a stream ends some day: that of a query. */
   readonly ends: (stream: string) => boolean

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { readEnvelope } from '../envelope.ts'
+import { keyNameOf, readEnvelope } from '../envelope.ts'
 import { formatHeader } from '../fold.ts'
 import type { LogPlace, RecordDropper, RecordStore, StoredRecord } from '../record-store.ts'
 import type { Archive } from './archive.ts'
@@ -8,7 +8,7 @@ import { CheckedFold } from './checked-fold.ts'
 import { placeOf, type PeriodManifest } from './manifest.ts'
 
 export interface DropParts {
-  readonly store: Pick<RecordStore, 'fetch' | 'start' | 'forget'>
+  readonly store: Pick<RecordStore, 'fetch' | 'start' | 'forget' | 'cipher'>
   readonly dropper: RecordDropper
   readonly archive: Archive
   readonly epoch: number
@@ -23,7 +23,7 @@ const RECORDS_AT_ONCE = 250
  * @throws ArchiveDamaged when they differ
  * @throws LogUnavailable
  */
-export async function comparePeriod({ store, archive }: Omit<DropParts, 'dropper' | 'epoch'>, period: PeriodManifest) {
+export async function comparePeriod({ store, archive, epoch }: Omit<DropParts, 'dropper'>, period: PeriodManifest) {
   for (const [partition, from] of (await leftOf(store, period)).entries()) {
     const end = BigInt(period.to[partition]!.offset)
     for (let offset = from.offset; offset < end;) {
@@ -31,14 +31,18 @@ export async function comparePeriod({ store, archive }: Omit<DropParts, 'dropper
       const archived = await archive.fetch(partition, offset, RECORDS_AT_ONCE)
       const count = Math.min(log.length, archived.length, Number(end - offset))
       if (count === 0) throw new ArchiveDamaged(`Period ${period.number}: the log has no offset ${offset}`)
-      for (let index = 0; index < count; index++) await compare(store, log[index]!, archived[index]!)
+      for (let index = 0; index < count; index++) await compare({ store, epoch }, log[index]!, archived[index]!)
       offset += BigInt(count)
       await nextTurn()
     }
   }
 }
 
-async function compare(store: DropParts['store'], log: StoredRecord, archived: StoredRecord): Promise<void> {
+async function compare(
+  { store, epoch }: Pick<DropParts, 'store' | 'epoch'>,
+  log: StoredRecord,
+  archived: StoredRecord,
+): Promise<void> {
   const headerOf = ({ header }: StoredRecord): string => (header ? formatHeader(header) : '')
   const same =
     log.offset === archived.offset &&
@@ -47,9 +51,12 @@ async function compare(store: DropParts['store'], log: StoredRecord, archived: S
     headerOf(log) === headerOf(archived)
   if (same && log.text === archived.text) return
   const [here, there] = [readEnvelope(log.text), readEnvelope(archived.text)]
-  if (!same || !here || here.hash !== there?.hash || here.forgotten !== true)
+  const key = here && keyNameOf(here.enc)
+  // Records of a topic stay as they are, and lose their key.
+  const isGone = key !== undefined && there?.forgotten === true && store.cipher?.isForgotten(key) === true
+  if (!same || !here || here.hash !== there?.hash || !(here.forgotten === true || isGone))
     throw new ArchiveDamaged(`Offset ${log.offset} of the log is not what its archive has`)
-  if (!there.forgotten) await store.forget(log.stream, [here.sequence])
+  if (!there.forgotten) await store.forget(log.stream, [here.sequence], epoch)
 }
 
 /**

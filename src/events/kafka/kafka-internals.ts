@@ -46,6 +46,9 @@ export interface Broker {
     isolationLevel: 0
     topics: { topic: string; partitions: { partition: number; timestamp: number }[] }[]
   }): Promise<{ responses: { partitions: { partition: number; offset: string }[] }[] }>
+  deleteRecords(request: {
+    topics: { topic: string; partitions: { partition: number; offset: string }[] }[]
+  }): Promise<unknown>
 }
 
 export interface Cluster {

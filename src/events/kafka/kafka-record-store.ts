@@ -1,24 +1,40 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import kafkajs, { type ISocketFactory, type Kafka, type Producer, type SASLOptions } from 'kafkajs'
 import type { ConnectionOptions } from 'node:tls'
+import type { ArchivedRecords } from '../archive/archived-records.ts'
+import { readArchived } from '../archive/read-archived.ts'
 import {
   beginning,
+  Fenced,
   hasEventsOf,
   LogUnavailable,
+  LogWentBackwards,
   tombstoneOf,
   Unstorable,
   type Checkpoint,
   type Recorded,
 } from '../event-log.ts'
-import { keyNameInText } from '../envelope.ts'
+import { keyNameInText, keyNameOf, toRecorded } from '../envelope.ts'
 import { formatHeader, parseHeader } from '../fold.ts'
-import type { RecordBatch, PutOutcome, RecordStore, StoredRecord, StoreLimits, StreamHead } from '../record-store.ts'
+import { LogReader } from '../log-reader.ts'
+import type {
+  Drop,
+  LogStart,
+  RecordBatch,
+  RecordDropper,
+  PutOutcome,
+  RecordStore,
+  StoredRecord,
+  StoreLimits,
+  StreamHead,
+} from '../record-store.ts'
 import type { ResultPageStore } from '../result-page-store.ts'
 import { logPartitionOf, type ClusterOptions, type FetchedMessage } from './kafka-internals.ts'
 import { LogPartitionReader } from './log-partition-reader.ts'
 import { KafkaResultPages } from './kafka-result-pages.ts'
 import { PatientProducer, SlowAnswer } from './patient-producer.ts'
 import type { KafkaRequest, KeyStore, KafkaStreamReader } from './ports.ts'
+import { TopicStart, type BegunTopic, type LogArchives } from './topic-start.ts'
 import { ensureTopics } from './topic.ts'
 
 export interface KafkaOptions {
@@ -71,6 +87,15 @@ export class KafkaRecordStore implements RecordStore {
   /** What a long poll brought, by log partition, until somebody asks for it. */
   readonly #polled = new Map<number, StoredRecord[]>()
   readonly #polls = new Map<string, Promise<void>>()
+  readonly #archives: LogArchives | undefined
+  readonly #alone: <T>(logId: string, work: () => Promise<T>) => Promise<T>
+  readonly #start: TopicStart
+  readonly dropper: RecordDropper = {
+    recordsAtOnce: Infinity,
+    // They lie in the archive, and in the read models.
+    keepHeads: async () => {},
+    drop: (drop) => this.#drop(drop),
+  }
   #closed = false
   #prepared = false
 
@@ -84,6 +109,9 @@ export class KafkaRecordStore implements RecordStore {
       readonly pagesOfOld: Pick<ResultPageStore, 'read'>
       readonly streams: KafkaStreamReader
       readonly keys?: KeyStore | undefined
+      readonly archives?: LogArchives | undefined
+      /** Does something while no other process does: the archive of a log is rewritten by one after the other. */
+      readonly alone?: (<T>(logId: string, work: () => Promise<T>) => Promise<T>) | undefined
     },
   ) {
     this.#options = options
@@ -117,6 +145,15 @@ export class KafkaRecordStore implements RecordStore {
     }
     this.#readBack = new LogPartitionReader(cluster, this.topic)
     this.#follower = new LogPartitionReader(cluster, this.topic)
+    this.#archives = parts.archives
+    this.#alone = parts.alone ?? ((_, work) => work())
+    this.#start = new TopicStart({
+      topic: this.topic,
+      partitions: this.#limits.partitions,
+      archives: parts.archives,
+      lowOf: (partition) => this.#readBack.offset(partition, -2),
+      fetch: (partition, from, limit) => this.#fetchKept(partition, from, limit),
+    })
     const { pages } = options
     this.#pagesTopic = pages && (pages.topic ?? pagesTopicOf(this.topic))
     this.#inTopic =
@@ -155,6 +192,7 @@ export class KafkaRecordStore implements RecordStore {
         ? []
         : [{ topic: this.#pagesTopic, holds: 'result pages', partitions: 1, replication } as const]),
     ])
+    await this.#start.look()
     await this.cipher?.open()
     return this.#limits
   }
@@ -202,10 +240,50 @@ export class KafkaRecordStore implements RecordStore {
       this.#polled.delete(partition)
       return polled
     }
-    const messages = await this.#timed('Fetch', () => this.#readBack.fetch(partition, from, limit, 0))
-    const records = messages.map(toStoredRecord)
+    const records = await this.#fetchAnywhere(partition, from, limit)
     await this.#learnKeys(records)
     return records
+  }
+
+  async #fetchAnywhere(partition: number, from: bigint, limit: number): Promise<StoredRecord[]> {
+    const archive = leftBefore(this.#start.known, partition, from)
+    if (archive) return [...(await archive.fetch(partition, from, limit))]
+    try {
+      return await this.#fetchKept(partition, from, limit)
+    } catch (error) {
+      // They may have left since this process looked.
+      const left = error instanceof LogWentBackwards ? leftBefore(await this.#start.look(), partition, from) : undefined
+      if (!left) throw error
+      return [...(await left.fetch(partition, from, limit))]
+    }
+  }
+
+  async #fetchKept(partition: number, from: bigint, limit: number): Promise<StoredRecord[]> {
+    const messages = await this.#timed('Fetch', () => this.#readBack.fetch(partition, from, limit, 0))
+    return messages.map(toStoredRecord)
+  }
+
+  start(): Promise<LogStart | undefined> {
+    return this.#start.look()
+  }
+
+  async #drop({ partition, to, epoch }: Drop): Promise<void> {
+    await this.#refuseFenced(epoch)
+    await this.#readBack.deleteBelow(partition, to.offset)
+    await this.#start.look()
+  }
+
+  /** Kafka deletes for everybody: this much is asked before. What was archived and compared is there for the next writer too. */
+  async #refuseFenced(epoch: number): Promise<void> {
+    const end = await this.end(0)
+    const from = end > RECORDS_LOOKED_AT ? end - RECORDS_LOOKED_AT : 0n
+    for (let offset = from; offset < end;) {
+      const records = await this.#fetchAnywhere(0, offset, Number(end - offset))
+      if (records.length === 0) break
+      const isLater = records.some(({ header }) => header && Math.max(header.epoch, header.seen.state.epoch) > epoch)
+      if (isLater) throw new Fenced('Another writer has claimed the log: it goes on with its archive by itself')
+      offset = records.at(-1)!.offset + 1n
+    }
   }
 
   /** Whoever folds records does not wait: their keys are here, or known to be nowhere. */
@@ -254,18 +332,22 @@ export class KafkaRecordStore implements RecordStore {
 
   /**
    * Streams the writer has not folded itself are looked up in the projection: so it folds from where that one is. Where
-   * its database is away the whole log is folded, and nothing needs to be looked up.
+   * its database is away all that is in the topic is folded: what is not there is new, or in the archive.
    */
   async foldStart(): Promise<Checkpoint> {
     const checkpoint = await this.#streams.checkpoint().catch((error: unknown) => {
       if (error instanceof LogUnavailable) return undefined
       throw error
     })
-    return checkpoint ?? beginning(this.#limits.partitions)
+    return checkpoint ?? (await this.start()) ?? beginning(this.#limits.partitions)
   }
 
   async head(stream: string, atLeast: Checkpoint): Promise<StreamHead> {
     return this.#retry(async () => {
+      const begun = this.#start.known
+      const foldedFrom = atLeast.at[this.partitionOf(stream)]?.offset
+      if (begun && foldedFrom !== undefined && foldedFrom <= begun.at[this.partitionOf(stream)]!.offset)
+        return (await begun.archive.head(stream)) ?? NO_EVENTS
       for (;;) {
         const { head, checkpoint } = await this.#streams.head(stream)
         if (hasEventsOf(checkpoint ?? beginning(this.#limits.partitions), atLeast)) return head
@@ -276,13 +358,29 @@ export class KafkaRecordStore implements RecordStore {
 
   async *readStream(stream: string, after: number, tip: Checkpoint): AsyncIterable<Recorded> {
     await this.#streams.reached(tip)
+    let isFirst = true
     for await (const event of this.#streams.read(stream, after)) {
+      if (isFirst && event.sequence !== after + 1) yield* this.#readArchived(stream, after, event.sequence)
+      isFirst = false
       // The projection may be beyond the tip already.
       if (event.position.offset >= tip.at[event.position.partition]!.offset) continue
       // Nor need it have read yet that an event was forgotten.
       const gone = event.key !== undefined && this.cipher?.isForgotten(event.key) === true
       yield gone ? tombstoneOf(event) : event
     }
+    if (isFirst) yield* this.#readArchived(stream, after, undefined)
+  }
+
+  /** Events of a stream that the read models do not have any more. */
+  async *#readArchived(stream: string, after: number, before: number | undefined): AsyncIterable<Recorded> {
+    const begun = await this.#start.look()
+    if (!begun) return
+    const archived = begun.archive.readStream(stream, after, offsetsOf(begun))
+    yield* readArchived(archived, { stream, after, before }, async ({ envelope, position }) => {
+      const key = keyNameOf(envelope.enc)
+      if (key !== undefined) await this.cipher?.learn([key])
+      return toRecorded(stream, envelope, position, this.cipher)
+    })
   }
 
   prepareFor(): void {
@@ -291,9 +389,32 @@ export class KafkaRecordStore implements RecordStore {
     this.#inTopic?.prepare()
   }
 
-  /** Records stay as they are; their keys go, and with the last copy of a key its data. */
-  async forget(stream: string, sequences: readonly number[]): Promise<void> {
+  /** Records stay as they are; their keys go, and with the last copy of a key its data. The archive loses that too. */
+  async forget(stream: string, sequences: readonly number[], epoch: number): Promise<void> {
     await this.cipher?.forget(await this.#streams.keysOf(stream, sequences))
+    const start = (await this.#start.look()) ?? (await this.#whole())
+    if (!start) return
+    const { archive, logId } = start
+    await this.#alone(logId, async () => {
+      await this.#refuseFenced(epoch)
+      const names = new Set<string>()
+      // The read models may have lost it before.
+      for await (const { envelope } of archive.readStream(stream, 0, offsetsOf(start))) {
+        const name = sequences.includes(envelope.sequence) ? keyNameOf(envelope.enc) : undefined
+        if (name !== undefined) names.add(name)
+      }
+      await this.cipher?.forget(names)
+      await archive.forget(stream, sequences, offsetsOf(start))
+    })
+  }
+
+  /** Of a topic that nothing has left, and some of it may be archived all the same. */
+  async #whole(): Promise<BegunTopic | undefined> {
+    if (!this.#archives) return undefined
+    const logId = await new LogReader(this).logId()
+    return logId === ''
+      ? undefined
+      : { ...beginning(this.#limits.partitions), logId, archive: this.#archives.of(logId) }
   }
 
   async close(): Promise<void> {
@@ -318,6 +439,19 @@ export class KafkaRecordStore implements RecordStore {
       }
     }
   }
+}
+
+const NO_EVENTS: StreamHead = { sequence: 0, hash: '' }
+/** The newest of them say which epoch it is. */
+const RECORDS_LOOKED_AT = 50n
+
+/** What has an offset that has left the topic. */
+function leftBefore(begun: BegunTopic | undefined, partition: number, offset: bigint): ArchivedRecords | undefined {
+  return begun && offset < begun.at[partition]!.offset ? begun.archive : undefined
+}
+
+function offsetsOf({ at }: BegunTopic): readonly bigint[] {
+  return at.map(({ offset }) => offset)
 }
 
 /** The topic of result pages that belongs to a topic of events. */

@@ -13,7 +13,7 @@ const MAX_FETCH_BYTES = 4 << 20
 const BYTES_A_RECORD = 4096
 
 /**
- * Direct reads of one topic. Each has connections of its own: Kafka answers a connection in order, so a long poll would
+ * Direct requests to one topic. Each has connections of its own: Kafka answers a connection in order, so a long poll would
  * hold up whatever is asked behind it.
  */
 export class LogPartitionReader {
@@ -92,6 +92,12 @@ export class LogPartitionReader {
     const offset = responses[0]?.partitions[0]?.offset
     if (offset === undefined) throw new LogUnavailable('The broker answered without the offset asked for')
     return BigInt(offset)
+  }
+
+  /** Deletes all below an offset; what went before stays gone. */
+  async deleteBelow(partition: number, offset: bigint): Promise<void> {
+    const request = { topics: [{ topic: this.#topic, partitions: [{ partition, offset: String(offset) }] }] }
+    await this.#ask(partition, (broker) => broker.deleteRecords(request))
   }
 
   async #ask<T>(partition: number, request: (broker: Broker) => Promise<T>): Promise<T> {

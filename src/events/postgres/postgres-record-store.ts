@@ -14,6 +14,7 @@ import { parseSeen, zeroState } from '../fold.ts'
 import { parseJson } from '../../shared/parse-json.ts'
 import type { EventLogOptions } from '../folded-event-log.ts'
 import type { ArchivedRecords } from '../archive/archived-records.ts'
+import { readArchived } from '../archive/read-archived.ts'
 import type {
   Drop,
   LogStart,
@@ -33,8 +34,8 @@ import {
   DROP_RECORDS,
   insertStatement,
   KEEP_HEADS,
-  LOCK_ARCHIVE,
   SELECT_ARCHIVED_HEAD,
+  SELECT_CLAIMED_SINCE,
   SELECT_END,
   SELECT_FIRST_CLAIM,
   SELECT_FORGETTABLE,
@@ -47,6 +48,7 @@ import {
   UPDATE_DATA,
   type PostgresStatement,
 } from './statements.ts'
+import { ArchiveLock } from './archive-lock.ts'
 import { PostgresResultPages } from './postgres-result-pages.ts'
 import { WriterConnection } from './writer-connection.ts'
 
@@ -79,8 +81,7 @@ export class PostgresRecordStore implements RecordStore {
   #housekeeping: { stop(): void } | undefined
   #closed = false
   #archive: ArchivedRecords | undefined
-  /** The archive is rewritten for one after the other: each holds a connection. */
-  #rewriting: Promise<unknown> = Promise.resolve()
+  readonly #archiveLock: ArchiveLock
   readonly dropper: RecordDropper = {
     recordsAtOnce: DROPPED_AT_ONCE,
     keepHeads: (heads) => this.#keepHeads(heads),
@@ -102,6 +103,7 @@ export class PostgresRecordStore implements RecordStore {
       allowExitOnIdle: true,
     })
     this.pool.on('error', () => {})
+    this.#archiveLock = new ArchiveLock(this.pool)
     this.pages = new PostgresResultPages(this.pool)
   }
 
@@ -292,18 +294,14 @@ export class PostgresRecordStore implements RecordStore {
   async *#readArchived(stream: string, after: number, before: number | undefined): AsyncIterable<Recorded> {
     const start = await this.start()
     if (!start) return
-    let last: Recorded | undefined
-    for await (const event of this.#archived(start).readStream(stream, after, [start.at[0]!.offset])) {
-      if (before !== undefined && event.sequence >= before) return
-      if (event.sequence !== (last?.sequence ?? after) + 1 || (last && event.prevhash !== last.hash))
-        throw new LogChanged(`Stream ${stream} breaks in the archive after sequence ${last?.sequence ?? after}`)
-      last = event
-      yield event
-    }
+    const archived = this.#archived(start).readStream(stream, after, [start.at[0]!.offset])
+    yield* readArchived(archived, { stream, after, before }, ({ envelope, position }) =>
+      toRecorded(stream, envelope, position),
+    )
   }
 
   /** Rows of the log are rewritten here alone, and only their data: what readers fold stays as it is. */
-  async forget(stream: string, sequences: readonly number[]): Promise<void> {
+  async forget(stream: string, sequences: readonly number[], epoch: number): Promise<void> {
     const { rows } = await this.#read<{ position: string; data: string }>({
       name: 'forgettable',
       text: SELECT_FORGETTABLE,
@@ -316,26 +314,26 @@ export class PostgresRecordStore implements RecordStore {
     // Last: what was copied before the rows above were changed is in the archive by now, or will be compared with them.
     const start = (await this.start()) ?? (await this.#wholeLog())
     if (!start) return
-    const archived = await this.#alone(start, (archive) => archive.forget(stream, sequences, [start.at[0]!.offset]))
+    const archived = await this.#alone(start, epoch, (archive) =>
+      archive.forget(stream, sequences, [start.at[0]!.offset]),
+    )
     const here = new Set(rows.map(({ data }) => parseEnvelope(data).sequence))
     const lost = sequences.find((sequence) => !here.has(sequence) && !archived.has(sequence))
     if (lost !== undefined)
       throw new LogUnavailable(`Event ${stream}/${lost} is neither in the event log nor found in its archive`)
   }
 
-  /** While no other process rewrites the archive: who was paused may go on after the next one has claimed. */
-  #alone<T>(start: LogStart, work: (archive: ArchivedRecords) => Promise<T>): Promise<T> {
-    const done = this.#rewriting.then(async () => {
-      const client = await this.pool.connect().catch(doesNotAnswer)
-      try {
-        await client.query(LOCK_ARCHIVE, [start.logId]).catch(doesNotAnswer)
-        return await work(this.#archived(start))
-      } finally {
-        client.release(true)
-      }
+  /** While no other process rewrites the archive, nor has the next one claimed. */
+  #alone<T>(start: LogStart, epoch: number, work: (archive: ArchivedRecords) => Promise<T>): Promise<T> {
+    return this.#archiveLock.hold(start.logId, async () => {
+      const { rows } = await this.#read<{ claimed: boolean }>({
+        name: 'claimed-since',
+        text: SELECT_CLAIMED_SINCE,
+        values: [epoch],
+      })
+      if (rows[0]!.claimed) throw new Fenced('Another writer has claimed the log: it is the one to forget')
+      return work(this.#archived(start))
     })
-    this.#rewriting = done.catch(() => {})
-    return done
   }
 
   /** Of a log that nothing has left: its first claim names it, and some of it may be archived all the same. */

@@ -112,6 +112,9 @@ export const SELECT_HEAD = `select e.sequence, e.data ${VALID_ROWS} order by e.s
 /** Held by whoever rewrites files of a log's archive, until its connection ends. */
 export const LOCK_ARCHIVE = `select pg_advisory_lock(hashtextextended('quipu archive ' || $1::text, 0))`
 
+export const SELECT_CLAIMED_SINCE = `select exists (
+  select from quipu_log.events where kind = 'epoch' and epoch > $1::bigint) as claimed`
+
 export const SELECT_START = 'select position, epoch, writer, number, count, hash, log_id from quipu_log.log_start'
 
 export const SELECT_FIRST_CLAIM = `select data from quipu_log.events where kind = 'epoch' order by epoch, position limit 1`

@@ -45,7 +45,7 @@ export function startArchiving(parts: ArchivingParts): Archiving {
   let timer: NodeJS.Timeout | undefined
 
   async function round(policy: ArchivePolicy): Promise<void> {
-    const store = await recordStoreOf(config, parts.connection.connectionString!)
+    const store = await recordStoreOf(config, parts.connection.connectionString!, { withKeys: true })
     try {
       await store.open()
       const { dropper } = store

@@ -1,10 +1,10 @@
 import { createEndedStreams, type EndedStreams } from '../../coordinator/recovery/ended-streams.ts'
 import type { StreamsOfLog } from '../../coordinator/recovery/streams-of-log.ts'
 import { withStreams } from '../../coordinator/recovery/with-streams.ts'
-import type { EventAppender, LogFeed, EventLog, LogEnd, EventHistory } from '../../events/event-log.ts'
+import type { EventAppender, EventHistory, EventLog, LogBeginning, LogEnd, LogFeed } from '../../events/event-log.ts'
 
 /** The log as queries are served from it: streams come from wherever they are. */
-export type QueryHistory = EventHistory & LogEnd & LogFeed & EventAppender
+export type QueryHistory = EventHistory & LogBeginning & LogEnd & LogFeed & EventAppender
 
 export interface WiredHistory {
   readonly history: QueryHistory
@@ -23,6 +23,7 @@ export function wireHistory(log: EventLog): WiredHistory {
       append: log.append.bind(log),
       read: log.read.bind(log),
       subscribe: log.subscribe.bind(log),
+      start: log.start.bind(log),
       tip: log.tip.bind(log),
     },
     endedStreams,

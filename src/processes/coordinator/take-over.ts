@@ -10,7 +10,13 @@ import {
   type StreamsOfLogOptions,
 } from '../../coordinator/recovery/streams-of-log.ts'
 import type { WorkerClient } from '../../coordinator/scheduler/worker-client.ts'
-import { LogChanged, type EventAppender, type EventHistory, type LogEnd } from '../../events/event-log.ts'
+import {
+  LogChanged,
+  type EventAppender,
+  type EventHistory,
+  type LogBeginning,
+  type LogEnd,
+} from '../../events/event-log.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import { readKnownWorkers } from '../../readmodels/nodes/queries.ts'
 import { findOpenQueries, type OpenQueries } from '../../readmodels/queries/open-queries.ts'
@@ -21,7 +27,7 @@ import { emitRecovery } from '../../coordinator/recovery/recovery-spans.ts'
 export interface TakeOverParts {
   readonly base: Pick<CoordinatorBase, 'telemetry' | 'read' | 'databaseThere'>
   /** Streams of queries from wherever they are. */
-  readonly log: EventAppender & EventHistory & LogEnd
+  readonly log: EventAppender & EventHistory & LogBeginning & LogEnd
   readonly epoch: number
   readonly client: Pick<WorkerClient, 'taskNews'>
   readonly reservation: Reservation

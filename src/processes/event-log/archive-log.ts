@@ -16,7 +16,7 @@ export interface ArchiveLogParts {
   readonly epoch: number
   readonly journal: SystemJournal
   /** The records below that log; opened. */
-  readonly store: Pick<RecordStore, 'fetch' | 'start' | 'forget'>
+  readonly store: Pick<RecordStore, 'fetch' | 'start' | 'forget' | 'cipher'>
   readonly dropper: RecordDropper
   readonly archive: Archive
   /** The read models, which hold all that the log told of its periods. */

@@ -8,7 +8,7 @@ import type { DataKeyOptions } from '../../events/kafka-beside-postgres.ts'
 import type { KeyRing } from '../../events/data-keys/key-ring.ts'
 import type { RecordStore } from '../../events/record-store.ts'
 import { isQueryId } from '../../shared/ids.ts'
-import { archivesOf } from './archives-of.ts'
+import { archivedLogs, archivesOf } from './archives-of.ts'
 import { kafkaSecurityOf } from './kafka-security.ts'
 
 /**
@@ -41,11 +41,15 @@ export async function eventLogOf(
         ...(pagesKey ? { pages: { key: pagesKey } } : {}),
         ...(onKafkaRequest ? { onRequest: onKafkaRequest } : {}),
       },
-      options,
+      { ...options, ...archivesFor(config) },
     )
   }
   const { createPostgresEventLog } = await import('../../events/postgres/postgres-event-log.ts')
-  return createPostgresEventLog({ connectionString: databaseUrl }, { ...options, archiveOf: archivesOf(config) })
+  return createPostgresEventLog({ connectionString: databaseUrl }, { ...options, ...archivesFor(config) })
+}
+
+function archivesFor(config: Config): Pick<EventLogOptions, 'archiveOf' | 'archivedLogs'> {
+  return { archiveOf: archivesOf(config), archivedLogs: () => archivedLogs(config) }
 }
 
 function dataKeyOptions({ dataDir }: Config, keepsFile: boolean): DataKeyOptions {
@@ -71,14 +75,24 @@ export async function dataKeysOf(
   }
 }
 
-/** The records below that event log, as an audit reads them. Not opened. */
-export async function recordStoreOf(config: Config, databaseUrl: string): Promise<RecordStore> {
+/**
+ * The records below that event log, as an audit reads them, or with what it takes to open and forget them. Not opened.
+ */
+export async function recordStoreOf(
+  config: Config,
+  databaseUrl: string,
+  { withKeys = false }: { readonly withKeys?: boolean } = {},
+): Promise<RecordStore> {
   const database = { connectionString: databaseUrl }
   if (config.kafkaBrokers.length > 0) {
     const { KafkaStoreBesidePostgres } = await import('../../events/kafka-beside-postgres.ts')
     const { kafkaBrokers: brokers, kafkaTopic: topic } = config
-    return new KafkaStoreBesidePostgres({ brokers, topic, database, ...kafkaSecurityOf(config) }, {})
+    const dataKeys = withKeys && { dataKeys: dataKeyOptions(config, false) }
+    return new KafkaStoreBesidePostgres(
+      { brokers, topic, database, ...kafkaSecurityOf(config), ...dataKeys },
+      archivesFor(config),
+    )
   }
   const { PostgresRecordStore } = await import('../../events/postgres/postgres-record-store.ts')
-  return new PostgresRecordStore(database, { archiveOf: archivesOf(config) })
+  return new PostgresRecordStore(database, archivesFor(config))
 }

@@ -9,7 +9,7 @@ const EVERYTHING = '2000-01-01T00:00:00.000Z'
 function logOf(
   events: readonly (readonly [stream: string, type: string])[],
   bytes = 1000,
-): Pick<EventLog, 'read' | 'tip'> {
+): Pick<EventLog, 'read' | 'start'> {
   const sequences = new Map<string, number>()
   const recorded = events.map(([stream, type], index) => {
     const sequence = (sequences.get(stream) ?? 0) + 1
@@ -18,7 +18,7 @@ function logOf(
     return { stream, type, sequence, position, time: '2026-01-02T03:04:05.000Z', stored: 'x'.repeat(bytes) } as Recorded
   })
   return {
-    tip: async () => beginning(),
+    start: async () => beginning(),
     async read(from, limit) {
       const start = Number(from.at[0]!.offset)
       const found = recorded.slice(start, Math.min(start + limit, start + 10))

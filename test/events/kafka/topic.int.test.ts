@@ -73,7 +73,10 @@ describe.runIf(await kafkaIsAvailable())("the log's topic", () => {
     await fresh.fetchTopicOffsets(topic)
     await fresh.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '1' }] })
     await fresh.disconnect()
-    await expect(ensureTopics(kafka, [{ topic, holds: 'events', partitions: 1 }])).rejects.toThrow('begins at offset 1')
+    const { brokers } = await sharedKafka()
+    const store = new KafkaStoreBesidePostgres({ brokers, topic, database: {} })
+    await expect(store.open()).rejects.toThrow('begins at offset 1 in partition 0: its past was deleted')
+    await store.close()
   })
 
   it('is refused with another number of partitions than it began with', async () => {

@@ -454,7 +454,7 @@ describe('a query that is forgotten', () => {
     const paused = new PostgresRecordStore(bed.config, { archiveOf: () => other })
     await paused.open()
     await Promise.all(
-      Array.from({ length: 10 }, (_, n) => (n % 2 ? store : paused).forget(testQueryId(n), [1, 2, 3, 4, 5, 6, 7])),
+      Array.from({ length: 10 }, (_, n) => (n % 2 ? store : paused).forget(testQueryId(n), [1, 2, 3, 4, 5, 6, 7], 1)),
     )
     await paused.close()
     for (let n = 0; n < 12; n++)

@@ -1,0 +1,105 @@
+import type { ArchivedRecords } from '../archive/archived-records.ts'
+import { readEnvelope } from '../envelope.ts'
+import { MisconfiguredLog } from '../event-log.ts'
+import { fold, sameState, zeroState } from '../fold.ts'
+import type { LogPlace, LogStart, StoredRecord } from '../record-store.ts'
+
+/** The archives that a process can reach, by the logs they are of. */
+export interface LogArchives {
+  of(logId: string): ArchivedRecords
+  /** @throws LogUnavailable */
+  logs(): Promise<readonly string[]>
+}
+
+export interface TopicStartParts {
+  readonly topic: string
+  readonly partitions: number
+  /** Absent: a log is whole, or not taken. */
+  readonly archives: LogArchives | undefined
+  /** First offset that the broker still has. */
+  readonly lowOf: (partition: number) => Promise<bigint>
+  /** Of the topic alone. */
+  readonly fetch: (partition: number, from: bigint, limit: number) => Promise<readonly StoredRecord[]>
+}
+
+/** A log that begins later than it began once, and what has the rest of it. */
+export interface BegunTopic extends LogStart {
+  readonly archive: ArchivedRecords
+}
+
+/** More than a batch has: the one behind it says what its writer had seen. */
+const COMPARED_RECORDS = 2000
+
+/**
+ * Where a topic begins whose first records were deleted. Kafka keeps one offset of that, and after a crash perhaps an
+ * earlier one: what counts is the end of a period, which an anchor signed, and all before is read from the archive.
+ */
+export class TopicStart {
+  readonly #parts: TopicStartParts
+  #seen = ''
+  #begun: BegunTopic | undefined
+
+  constructor(parts: TopicStartParts) {
+    this.#parts = parts
+  }
+
+  /** As of the last look. */
+  get known(): BegunTopic | undefined {
+    return this.#begun
+  }
+
+  /**
+   * @returns undefined while the topic is whole
+   * @throws MisconfiguredLog when its first records are gone, and no archive has them
+   */
+  async look(): Promise<BegunTopic | undefined> {
+    const { partitions, lowOf } = this.#parts
+    const lows = await Promise.all(Array.from({ length: partitions }, (_, partition) => lowOf(partition)))
+    const seen = lows.join(' ')
+    if (seen === this.#seen) return this.#begun
+    this.#begun = lows.every((low) => low === 0n) ? undefined : await this.#find(lows)
+    this.#seen = seen
+    return this.#begun
+  }
+
+  async #find(lows: readonly bigint[]): Promise<BegunTopic> {
+    const { topic, archives } = this.#parts
+    for (const logId of (await archives?.logs()) ?? []) {
+      const archive = archives!.of(logId)
+      const at = await this.#endsIn(archive, lows)
+      if (at) return { logId, at, archive }
+    }
+    const partition = lows.findIndex((low) => low > 0n)
+    throw new MisconfiguredLog(
+      `Topic ${topic} begins at offset ${lows[partition]} in partition ${partition}: its past was deleted, and no archive in archiveFolder has it`,
+    )
+  }
+
+  async #endsIn(archive: ArchivedRecords, lows: readonly bigint[]): Promise<readonly LogPlace[] | undefined> {
+    const at: LogPlace[] = []
+    for (const [partition, low] of lows.entries()) {
+      const place = low === 0n ? { offset: 0n, state: zeroState } : await archive.endFrom(partition, low)
+      if (!place) return undefined
+      const records = low === 0n ? [] : await this.#parts.fetch(partition, place.offset, COMPARED_RECORDS)
+      // Nothing is archived behind which nothing was written: the anchor itself lies there.
+      if (low > 0n && (records.length === 0 || !follow(place, records))) return undefined
+      at.push(place)
+    }
+    return at
+  }
+}
+
+/** Whether the writers of records had seen below them what a place says. Keys of data are not needed. */
+function follow(place: LogPlace, records: readonly StoredRecord[]): boolean {
+  const states = [place.state]
+  for (const { header, text } of records) {
+    const envelope = header?.kind === 'event' ? readEnvelope(text) : undefined
+    const { verdict, state } = fold(states.at(-1)!, { header, hash: envelope?.hash ?? '' })
+    if (header && (verdict === 'valid' || verdict === 'epoch') && header.seen.offset >= place.offset) {
+      const known = states[Number(header.seen.offset - place.offset)]
+      if (!known || !sameState(known, header.seen.state)) return false
+    }
+    states.push(state)
+  }
+  return true
+}

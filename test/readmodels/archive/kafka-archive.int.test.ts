@@ -1,0 +1,249 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { readStreamsOfLog } from '../../../src/coordinator/recovery/streams-of-log.ts'
+import { startAnchorer, type Anchorer } from '../../../src/coordinator/system/anchorer.ts'
+import { forgetQuery } from '../../../src/coordinator/system/forget-query.ts'
+import { createSystemJournal, type SystemJournal } from '../../../src/coordinator/system/system-journal.ts'
+import { Archive } from '../../../src/events/archive/archive.ts'
+import { ArchiveDamaged } from '../../../src/events/archive/archived-records.ts'
+import { archivePeriod, dropArchived, type DropperParts } from '../../../src/events/archive/archiver.ts'
+import type { ExportedAnchor } from '../../../src/events/audit/anchor.ts'
+import { Fenced, LogUnavailable, SequenceConflict, type EventLog } from '../../../src/events/event-log.ts'
+import { createKafkaEventLog, KafkaStoreBesidePostgres } from '../../../src/events/kafka-beside-postgres.ts'
+import type { ProjectionRunner } from '../../../src/events/projection-runner.ts'
+import { archiveLog } from '../../../src/processes/event-log/archive-log.ts'
+import { rebuildReadModels } from '../../../src/readmodels/rebuild.ts'
+import { systemClock } from '../../../src/shared/clock.ts'
+import { isQueryId } from '../../../src/shared/ids.ts'
+import { collect, me, readAll } from '../../support/event-log/log-fixture.ts'
+import { openKafkaAuditBed, type KafkaAuditBed } from '../../support/kafka-audit-bed.ts'
+import { kafkaIsAvailable } from '../../support/kafka.ts'
+import { temporaryFolder, waitUntil } from '../../support/quipu-process.ts'
+import { appendLives, queryLife, testQueryId, toLogEvents } from '../../support/query-life.ts'
+
+const made = generateKeyPairSync('ed25519')
+const key = { private: made.privateKey, public: made.publicKey }
+const all = {
+  before: '9999-01-01T00:00:00.000Z',
+  keepRecords: undefined,
+  mostRecords: 1_000_000n,
+  leastRecords: 1n,
+  leastMs: 0,
+}
+const node = 'node/worker-old'
+const seen = { type: 'Seen', v: 1, time: '2026-01-01T00:00:00.000Z', data: {} }
+
+describe.runIf(await kafkaIsAvailable())('a topic whose first records were archived', () => {
+  let bed: KafkaAuditBed
+  let root: ReturnType<typeof temporaryFolder>
+  let archive: Archive
+  let log: EventLog
+  let journal: SystemJournal
+  let anchorer: Anchorer
+  let runner: ProjectionRunner
+  let store: KafkaStoreBesidePostgres
+  let exported: ExportedAnchor[]
+  const archives = {
+    archiveOf: (logId: string): Archive => (archive ??= new Archive({ root: root.path, logId, ends: isQueryId })),
+    archivedLogs: async () => readdirSync(root.path),
+  }
+
+  beforeEach(async () => {
+    root = temporaryFolder()
+    archive = undefined as unknown as Archive
+    bed = await openKafkaAuditBed(archives)
+    log = createKafkaEventLog(bed.optionsOf('writer.jsonl'), archives)
+    await log.open()
+    await log.claim(me)
+    archives.archiveOf((await log.tip()).logId)
+    store = new KafkaStoreBesidePostgres(bed.optionsOf('none'), archives)
+    await store.open()
+    runner = await bed.project(log)
+    journal = createSystemJournal(log, systemClock)
+    exported = []
+    anchorer = startAnchorer({
+      log,
+      partitions: 1,
+      journal,
+      key,
+      previous: undefined,
+      everyMs: 60_000,
+      everyEvents: 7,
+      onAnchored: (anchor) => exported.push(anchor),
+      onEnd: () => {},
+    })
+  }, 120_000)
+  afterEach(async () => {
+    await anchorer.stop()
+    await runner.stop()
+    await store.close()
+    await log.close()
+    await bed.close()
+    await root.remove()
+  }, 60_000)
+
+  /** So many queries that ended, with an anchor after each. */
+  async function fill(from: number, count: number): Promise<void> {
+    for (let number = from; number < from + count; number++) {
+      const anchors = exported.length
+      await appendLives(log, [{ queryId: testQueryId(number), events: queryLife(testQueryId(number)) }])
+      await waitUntil('an anchor is made', () => exported.length > anchors)
+    }
+  }
+
+  const query = async (text: string, values: readonly unknown[]): Promise<Record<string, unknown>[]> =>
+    (await bed.pool.query<Record<string, unknown>>(text, [...values])).rows
+  const low = async (): Promise<bigint> => {
+    const admin = bed.kafka.admin()
+    await admin.connect()
+    const [first] = await admin.fetchTopicOffsets(bed.topic)
+    await admin.disconnect()
+    return BigInt(first!.low)
+  }
+  const parts = (over: Partial<DropperParts> = {}): DropperParts => ({
+    store,
+    dropper: store.dropper,
+    archive,
+    ends: isQueryId,
+    epoch: 1,
+    tell: async () => {},
+    ...over,
+  })
+  const archiveAll = async () => {
+    expect(await runner.barrier(60_000)).toBe(true)
+    const { dropper } = store
+    return archiveLog({ log, epoch: 1, journal, store, dropper, archive, query, key: key.public }, all)
+  }
+  const audit = () => bed.audit({ compareWith: log, exported, keys: [key.public], archiveOf: archives.archiveOf })
+  const recordTexts = (): string[] =>
+    readdirSync(archive.folder).flatMap((period) =>
+      readdirSync(join(archive.folder, period))
+        .filter((name) => /^\d/.test(name))
+        .map((name) => gunzipSync(readFileSync(join(archive.folder, period, name))).toString()),
+    )
+
+  it('is one chain with its archive, forgets, and is taken over without Postgres', { timeout: 120_000 }, async () => {
+    await log.append(node, 0, [seen])
+    await fill(0, 3)
+    const open = testQueryId(3)
+    await log.append(open, 0, toLogEvents(queryLife(open)).slice(0, 1))
+    await fill(4, 1)
+    const before = await readAll(log)
+    const { archived, dropped } = await archiveAll()
+    expect([archived.length, dropped.length]).toEqual([1, 1])
+    const end = BigInt(archived[0]!.to[0]!.offset)
+    expect(await low()).toBe(end)
+    for (const text of recordTexts()) expect(text).not.toContain('alice')
+    // Who read before and who comes now have it all.
+    expect((await readAll(log)).slice(0, before.length)).toEqual(before)
+    const fresh = createKafkaEventLog(bed.optionsOf('fresh.jsonl'), archives)
+    await fresh.open()
+    expect((await readAll(fresh)).slice(0, before.length)).toEqual(before)
+    await fresh.close()
+    await bed.pool.query('delete from query_events where stream = $1', [testQueryId(0)])
+    expect(await collect(log.readStream(testQueryId(0), 2))).toEqual(
+      before.filter(({ stream, sequence }) => stream === testQueryId(0) && sequence > 2),
+    )
+    // The keys go, and what they opened.
+    const encrypted = recordTexts()
+      .join('')
+      .match(/"aes[^"\\]*/g)!.length
+    for (const queryId of [0, 1, 4].map(testQueryId))
+      expect(await forgetQuery({ log, journal }, queryId, { by: 'officer' })).toMatchObject({ kind: 'forgotten' })
+    expect(
+      recordTexts()
+        .join('')
+        .match(/"forgotten\\":true/g),
+    ).toHaveLength(14)
+    expect(
+      recordTexts()
+        .join('')
+        .match(/"aes[^"\\]*/g)!.length,
+    ).toBe(encrypted)
+    await rebuildReadModels({ log, database: bed.connection, clock: systemClock })
+    expect(await runner.barrier(60_000)).toBe(true)
+    expect(await audit()).toEqual([])
+    // Nothing of the archive is read but the last events of streams that never end.
+    const fetched: bigint[] = []
+    const counted = (logId: string): Archive => {
+      const own = new Archive({ root: root.path, logId, ends: isQueryId })
+      const fetch = own.fetch.bind(own)
+      own.fetch = (partition, from, limit) => (fetched.push(from), fetch(partition, from, limit))
+      return own
+    }
+    const next = createKafkaEventLog(
+      { ...bed.optionsOf('writer.jsonl'), database: { connectionString: 'postgres://nobody@127.0.0.1:1/none' } },
+      { ...archives, archiveOf: counted },
+    )
+    await next.open()
+    await next.claim(me)
+    const streams = await readStreamsOfLog(next, { endedSince: '2000-01-01', onLeftOut: () => {} })
+    expect(streams.open).toEqual([open])
+    await expect(next.append(node, 0, [seen])).rejects.toThrow(SequenceConflict)
+    await next.append(node, 1, [seen])
+    await next.append(testQueryId(9), 0, toLogEvents(queryLife(testQueryId(9))))
+    await next.append(open, 1, toLogEvents(queryLife(open)).slice(1))
+    expect(fetched).toEqual([])
+    await next.close()
+    expect(await audit()).toEqual([])
+  })
+
+  it('loses nothing wherever archiving is cut off, and nothing that is damaged', { timeout: 120_000 }, async () => {
+    await fill(0, 3)
+    expect(await runner.barrier(60_000)).toBe(true)
+    const before = await readAll(log)
+    const period = await archivePeriod(parts(), exported.at(-1)!)
+    const path = join(archive.folderOf(period), period.segments[0]!.name)
+    const whole = readFileSync(path)
+    writeFileSync(path, whole.subarray(0, 60))
+    await expect(dropArchived(parts())).rejects.toThrow(ArchiveDamaged)
+    writeFileSync(path, whole)
+    const cut = async (): Promise<never> => {
+      throw new LogUnavailable('cut off')
+    }
+    await expect(dropArchived(parts({ tell: cut }))).rejects.toThrow('cut off')
+    expect(await low()).toBe(0n)
+    const { dropper } = store
+    const drop: typeof dropper.drop = async (one) => (await dropper.drop(one), cut())
+    await expect(dropArchived(parts({ dropper: { ...dropper, drop } }))).rejects.toThrow('cut off')
+    expect(await readAll(log)).toEqual(before)
+    expect(await dropArchived(parts())).toEqual([])
+    expect(await audit()).toEqual([])
+    // What is forgotten in the archive alone, and not by its key, is damaged.
+    await fill(3, 1)
+    await archivePeriod(parts(), exported.at(-1)!)
+    await archive.forget(testQueryId(3), [1], [0n])
+    await expect(dropArchived(parts())).rejects.toThrow('of the log is not what its archive has')
+    // Who writes no more drops nothing, and forgets nothing.
+    const next = createKafkaEventLog(bed.optionsOf('next.jsonl'), archives)
+    await next.open()
+    await next.claim(me)
+    await expect(
+      store.dropper.drop({ partition: 0, to: { offset: 1n } as never, logId: '', epoch: 1 }),
+    ).rejects.toThrow(Fenced)
+    await expect(store.forget(testQueryId(0), [1], 1)).rejects.toThrow(Fenced)
+    await next.close()
+  })
+
+  it('is taken where a broker has forgotten some of the deletion, and not where more is gone', async () => {
+    await fill(0, 2)
+    const before = await readAll(log)
+    await archivePeriod(parts(), exported.at(-1)!)
+    await bed.deleteBelow(5n)
+    const opened = createKafkaEventLog(bed.optionsOf('late.jsonl'), archives)
+    await opened.open()
+    expect((await readAll(opened)).slice(0, before.length)).toEqual(before)
+    await opened.close()
+    const without = new KafkaStoreBesidePostgres(bed.optionsOf('none'))
+    await expect(without.open()).rejects.toThrow('begins at offset 5 in partition 0: its past was deleted')
+    await without.close()
+    await fill(2, 1)
+    await bed.deleteBelow(BigInt(exported.at(-1)!.at[0]!.offset))
+    const lost = createKafkaEventLog(bed.optionsOf('late.jsonl'), archives)
+    await expect(lost.open()).rejects.toThrow('its past was deleted, and no archive')
+    await lost.close()
+  })
+})
