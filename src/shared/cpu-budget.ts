@@ -19,6 +19,21 @@ const LONGEST_HOLD_MS = 6_000
 /** So many rounds between two looks at the clock. */
 const ROUNDS = 128
 
+/** A run that took no longer by the clock counts by it: what the system says of CPU takes as long as a small statement's parse. */
+const SHORT_RUN_MS = 1
+
+/** Runs that begin within so long share one look at the CPU that the process has had. */
+const SHARED_LOOK_MS = 1
+
+/** The CPU that the process had at some time, no more than `SHARED_LOOK_MS` before it is used. */
+let looked: { readonly at: number; readonly cpu: NodeJS.CpuUsage } | undefined
+
+function cpuAt(now: number): NodeJS.CpuUsage {
+  if (looked === undefined || now < looked.at || now - looked.at > SHARED_LOOK_MS)
+    looked = { at: now, cpu: process.cpuUsage() }
+  return looked.cpu
+}
+
 /** Whose work runs now: set while `run` does, so that no part of the work has to hand it to the next. */
 let current: Clock | undefined
 let rounds = 0
@@ -39,12 +54,14 @@ export function createCpuBudget(milliseconds: number, exceeded: () => Error): Cp
     run(work) {
       const outer = current
       const startedAt = performance.now()
-      const cpuBefore = process.cpuUsage()
+      const cpuBefore = cpuAt(startedAt)
       const wallMs = (): number => performance.now() - startedAt
       // The process has other threads, and the machine other processes: it was no more than the lesser of the two.
       const usedMs = (): number => {
+        const heldMs = wallMs()
+        if (heldMs <= SHORT_RUN_MS) return heldMs
         const { user, system } = process.cpuUsage(cpuBefore)
-        return Math.min(wallMs(), (user + system) / 1000)
+        return Math.min(heldMs, (user + system) / 1000)
       }
       current = {
         check() {

@@ -15,6 +15,19 @@ export function ipLiteral(host: string): string | undefined {
  * listened on, read openly and called by browsers.
  */
 export function isLoopback(host: string): boolean {
+  // Asked of every request, mostly of the same few.
+  let known = looked.get(host)
+  if (known === undefined) {
+    if (looked.size >= MOST_LOOKED) looked.clear()
+    looked.set(host, (known = reachesItself(host)))
+  }
+  return known
+}
+
+const looked = new Map<string, boolean>()
+const MOST_LOOKED = 256
+
+function reachesItself(host: string): boolean {
   const address = ipLiteral(host)
   if (address === undefined) return host.toLowerCase() === 'localhost'
   return own.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6')

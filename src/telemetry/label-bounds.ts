@@ -13,11 +13,11 @@ export class LabelBounds {
 
   /** The labels of a metric, in the order of its definition; what none of them allows is `other`. */
   within(name: MetricName, labels: Readonly<Record<string, string>>): Record<string, string> {
-    const definition: MetricDefinition = metricNames[name]
+    const { labels: defined }: MetricDefinition = metricNames[name]
     const out: Record<string, string> = {}
-    for (const [label, values] of Object.entries(definition.labels)) {
+    for (const label in defined) {
       const value = labels[label] ?? ''
-      if (this.#admits(`${name}/${label}`, values, value)) out[label] = value
+      if (this.#admits(name, label, defined[label]!, value)) out[label] = value
       else {
         out[label] = 'other'
         if (name !== 'labelOverflow') this.#onOverflow(label)
@@ -26,10 +26,11 @@ export class LabelBounds {
     return out
   }
 
-  #admits(key: string, values: LabelValues, value: string): boolean {
+  #admits(name: MetricName, label: string, values: LabelValues, value: string): boolean {
     if (Array.isArray(values)) return values.includes(value)
     // Those that have a place were looked up before.
     if ('top' in values) return true
+    const key = `${name}/${label}`
     const set = this.#seen.get(key) ?? new Set<string>()
     if (set.has(value)) return true
     if (set.size >= (values as { atMost: number }).atMost) return false

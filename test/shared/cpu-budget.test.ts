@@ -46,6 +46,17 @@ describe('a budget of CPU time', () => {
     expect(() => budget.run(shortly)).not.toThrow()
   })
 
+  it('counts runs that are too short for a look at the CPU', () => {
+    const budget = createCpuBudget(20, exceeded)
+    const shortly = (): void => {
+      const until = performance.now() + 0.2
+      while (performance.now() < until) tick()
+    }
+    expect(() => {
+      for (let run = 0; run < 10_000; run++) budget.run(shortly)
+    }).toThrow('had its time')
+  })
+
   it('ends work that holds the event loop for long where the machine gives it no CPU', () => {
     const clock = vi.spyOn(performance, 'now')
     const after = (milliseconds: number) => () => {

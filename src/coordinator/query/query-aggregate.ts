@@ -77,25 +77,29 @@ export function createQueryAggregate(
     for (const later of underway.slice(index)) later.takenBack = true
     underway = underway.slice(0, index)
     const standing = underway.flatMap(({ events }) => events)
-    intended = standing.reduce((before: QueryState, event) => evolve(queryId, before, event), state)
+    intended = foldOn(queryId, state, standing)
     sequence = validSequence + standing.length
   }
 
-  async function append(events: readonly QueryEvent[], pages: readonly ResultPage[] | undefined): Promise<void> {
-    const own: Underway = { events, takenBack: false }
+  async function append({ events, led }: Decided, pages: readonly ResultPage[] | undefined): Promise<void> {
+    const own: Underway = { events, from: intended, led, takenBack: false }
     const expected = sequence
     underway.push(own)
     sequence += events.length
-    for (const event of events) intended = evolve(queryId, intended, event)
+    intended = led
     const parent = traceparent()
     const stored = events.map((event): Event => toEvent(event, parent))
     try {
       const appended = await log.append(queryId, expected, stored, pages)
       position = { partition: appended.partition, offset: appended.offset }
       if (expected === 0) firstPosition = appended.events[0]?.position ?? position
-      // The log may have moved the time on: fold what was stored.
-      const valid = events.map((event, index) => ({ ...event, time: appended.events[index]?.time ?? event.time }))
-      for (const event of valid) state = evolve(queryId, state, event)
+      // The log may have moved the time on: then what was stored is folded anew.
+      const moved = events.some((event, index) => (appended.events[index]?.time ?? event.time) !== event.time)
+      const valid = moved
+        ? events.map((event, index) => ({ ...event, time: appended.events[index]?.time ?? event.time }))
+        : events
+      if (!moved && state === own.from) state = led
+      else for (const event of valid) state = evolve(queryId, state, event)
       validSequence += valid.length
       underway = underway.filter((each) => each !== own)
       for (const listener of listeners) listener(valid)
@@ -104,7 +108,10 @@ export function createQueryAggregate(
       if (own.takenBack && error instanceof SequenceConflict) throw new Overtaken()
       if (isRefusal(error)) takeBack(own)
       // In this very turn: whatever comes next is decided on the query's existence.
-      if (expected === 0 && events.length > 1 && error instanceof NotTaken) await append(events.slice(0, 1), undefined)
+      if (expected === 0 && events.length > 1 && error instanceof NotTaken) {
+        const alone = events.slice(0, 1)
+        await append({ events: alone, led: foldOn(queryId, intended, alone) }, undefined)
+      }
       throw error
     }
   }
@@ -129,17 +136,27 @@ export function createQueryAggregate(
     onValid: (listener) => void listeners.push(listener),
     async execute(steps, pages) {
       for (;;) {
-        const events = decideAll({ queryId, seal, now: clock.now() }, intended, steps)
-        if (events.length === 0) return 0
+        const decided = decideAll({ queryId, seal, now: clock.now() }, intended, steps)
+        if (decided.events.length === 0) return 0
         try {
-          await append(events, pages)
-          return events.length
+          await append(decided, pages)
+          return decided.events.length
         } catch (error) {
           if (!(error instanceof Overtaken)) throw error
         }
       }
     },
   }
+}
+
+function foldOn(queryId: QueryId, from: QueryState, events: readonly QueryEvent[]): QueryState {
+  return events.reduce((before, event) => evolve(queryId, before, event), from)
+}
+
+interface Decided {
+  readonly events: readonly QueryEvent[]
+  /** The state that they lead to. */
+  readonly led: QueryState
 }
 
 /** What steps lead to, each decided on what the steps before led to. */
@@ -151,7 +168,7 @@ function decideAll(
   }: { readonly queryId: QueryId; readonly seal: (event: QueryEvent) => QueryEvent; readonly now: number },
   from: QueryState,
   steps: readonly QueryStep[],
-): readonly QueryEvent[] {
+): Decided {
   const at = new Date(now).toISOString()
   const events: QueryEvent[] = []
   let next = from
@@ -164,11 +181,14 @@ function decideAll(
       }
     }
   }
-  return events
+  return { events, led: next }
 }
 
 interface Underway {
   readonly events: readonly QueryEvent[]
+  /** What they were decided on, and what they lead to from there. */
+  readonly from: QueryState
+  readonly led: QueryState
   /** It stood on what the log refused. */
   takenBack: boolean
 }

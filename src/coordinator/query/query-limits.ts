@@ -59,7 +59,18 @@ export function boundedProperties(bounds: ServerBounds): Readonly<Partial<Record
   }
 }
 
-function boundQuantities(bounds: ServerBounds) {
+/** Of a server's settings, which are one object for its life. */
+const quantitiesOf = new WeakMap<ServerBounds, BoundQuantities>()
+
+type BoundQuantities = ReturnType<typeof makeBoundQuantities>
+
+function boundQuantities(bounds: ServerBounds): BoundQuantities {
+  const known = quantitiesOf.get(bounds) ?? makeBoundQuantities(bounds)
+  quantitiesOf.set(bounds, known)
+  return known
+}
+
+function makeBoundQuantities(bounds: ServerBounds) {
   const { cpuMs, memoryBytes, nodeMemoryBytes, scanBytes } = bounds
   return {
     runTime: durationOfMillis(bounds.runMs),

@@ -39,6 +39,12 @@ const GRACE_MS = 5_000
 /** Of the times that bound a query: since when each runs, by the monotonic clock; undefined while it does not. */
 type Began = Partial<Record<'runTime' | 'executionTime' | 'planningTime', number | undefined>>
 
+/** The time of a query that is over first, and when. */
+interface Due {
+  readonly at: number
+  readonly time: keyof Began
+}
+
 /**
  * Ends the query when it takes more than it may. Times are held here, from their recorded beginnings on, also after a
  * restart; CPU, memory and what is read where the task runs, and as far as tasks tell of them here too.
@@ -48,6 +54,8 @@ export class HeldLimits {
   #limits: QueryLimits
   #began: Began = {}
   #timer: NodeJS.Timeout | undefined
+  /** When it fires, by the monotonic clock. */
+  #timerAt = Infinity
   #over = false
 
   constructor(ports: LimitPorts) {
@@ -82,6 +90,7 @@ export class HeldLimits {
 
   /** What the statement itself sets for itself: WITH SESSION. */
   narrow(properties: Readonly<Record<string, string>>): void {
+    if (Object.keys(properties).length === 0) return
     this.#limits = this.#limitsWith(properties)
     this.#arm()
   }
@@ -135,27 +144,32 @@ export class HeldLimits {
     return since + limit.amount / 1e6
   }
 
-  #next(): { readonly at: number; readonly message: string } | undefined {
-    const due = TIMES.flatMap((time) => {
+  #next(): Due | undefined {
+    let next: Due | undefined
+    for (const time of TIMES) {
       const since = this.#began[time]
-      const limit = this.#limits[time]
-      return since === undefined ? [] : [{ at: this.#dueAt(since, limit), message: words[time](limit) }]
-    })
-    return due.toSorted((a, b) => a.at - b.at)[0]
+      if (since === undefined) continue
+      const at = this.#dueAt(since, this.#limits[time])
+      if (!next || at < next.at) next = { at, time }
+    }
+    return next
   }
 
+  /** A timer that fires too soon looks again: most queries end before theirs, and it is made anew for a nearer time alone. */
   #arm(): void {
-    clearTimeout(this.#timer)
     const next = this.#next()
-    if (!next || this.#over) return
-    const wait = Math.max(0, next.at - this.#ports.clock.monotonicMs())
-    this.#timer = setTimeout(
-      () => {
-        if (next.at > this.#ports.clock.monotonicMs()) return this.#arm()
-        this.#fail({ errorName: 'EXCEEDED_TIME_LIMIT', message: next.message })
-      },
-      Math.min(Math.ceil(wait), LONGEST_TIMER_MS),
-    )
+    if (!next || this.#over || next.at >= this.#timerAt) return
+    clearTimeout(this.#timer)
+    const now = this.#ports.clock.monotonicMs()
+    const wait = Math.min(Math.ceil(Math.max(0, next.at - now)), LONGEST_TIMER_MS)
+    this.#timerAt = now + wait
+    this.#timer = setTimeout(() => {
+      this.#timerAt = Infinity
+      const due = this.#next()
+      if (!due || due.at > this.#ports.clock.monotonicMs()) return this.#arm()
+      const { time } = due
+      this.#fail({ errorName: 'EXCEEDED_TIME_LIMIT', message: words[time](this.#limits[time]) })
+    }, wait)
   }
 
   #fail({ errorName, message }: Pick<Failure, 'errorName' | 'message'>): void {
