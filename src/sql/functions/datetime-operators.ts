@@ -2,7 +2,6 @@ import { code, sql, type Sql } from '../text/sql.ts'
 import { duckdbType, isFine, structOf } from '../types/duckdb-representation.ts'
 import { canCoerce } from '../types/coercion.ts'
 import { BIGINT, DATE, DOUBLE, INTERVAL_DAY, INTERVAL_YEAR, isInteger, type SqlType } from '../types/sql-type.ts'
-import { bindName } from './fill-template.ts'
 import type { ArithmeticOperator, OperatorContext, ResolvedOperator } from './operators.ts'
 import { notSupportedPrecision } from './precision-guard.ts'
 
@@ -141,11 +140,9 @@ function moveBy(moment: SqlType, interval: SqlType): { result: SqlType; render: 
       if (months) {
         return {
           result: moment,
-          render: (x, i, { names }) => {
-            const local = names.fresh()
-            const moved = sql`q_moved(${x}.t, ${local}, ${local} + to_months(CAST(${i} AS INTEGER)), ${x}.z)`
-            const t = bindName(local, sql`q_local(${x}.t, ${x}.z)`, moved)
-            return sql`CASE WHEN ${x} IS NOT NULL AND ${i} IS NOT NULL THEN ${structOf({ t, z: sql`${x}.z` })} END`
+          render: (x, i) => {
+            const local = sql`q_local(${x}.t, ${x}.z) + to_months(CAST(${i} AS INTEGER))`
+            return sql`CASE WHEN ${x} IS NOT NULL AND ${i} IS NOT NULL THEN ${structOf({ t: sql`q_moved(${x}.t, ${local}, ${x}.z)`, z: sql`${x}.z` })} END`
           },
         }
       }

@@ -113,12 +113,11 @@ function added(context: RenderContext): Sql {
       default: {
         guarded(type)
         const local = context.fill`q_local($3.t, $3.z)`
-        const name = context.names.fresh()
         const instant = isShort(unit)
           ? context.fill`$3.t + ${STEP[unit]}`
           : unit === 'quarter'
             ? context.fill`q_instant(${local} + ${STEP[unit]}, $3.z)`
-            : bindName(name, local, context.fill`q_moved($3.t, ${name}, ${name} + ${STEP[unit]}, $3.z)`)
+            : context.fill`q_moved($3.t, ${local} + ${STEP[unit]}, $3.z)`
         return context.fill`CASE WHEN $3 IS NOT NULL AND $2 IS NOT NULL THEN ${structOf({ t: instant, z: context.fill`$3.z` })} END`
       }
     }

@@ -14,6 +14,7 @@ import { sqlJsonScripts } from './sql-json.ts'
 import { statisticsScripts } from './statistics.ts'
 import { textScripts } from './text.ts'
 import { urlScripts } from './url.ts'
+import { zoneScripts } from './zone-offsets.ts'
 
 /** Every function of the engine written in JavaScript. */
 export const engineScripts: readonly ScalarFunction[] = [
@@ -27,6 +28,7 @@ export const engineScripts: readonly ScalarFunction[] = [
   ...urlScripts,
   ...networkScripts,
   ...datetimeScripts,
+  ...zoneScripts,
   ...statisticsScripts,
   ...distinctEstimateScripts,
   ...checksumScripts,

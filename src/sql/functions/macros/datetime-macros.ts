@@ -2,25 +2,18 @@ import { macro, type Macro } from './macro.ts'
 
 /** Zones, rounding and the texts of times, intervals and floating-point numbers. */
 export const datetimeMacros: readonly Macro[] = [
-  macro('q_zmin(z)', `(CAST(z[1]||'1' AS INT)*(CAST(z[2:3] AS INT)*60+CAST(z[5:6] AS INT)))`),
-  macro(
-    'q_local(t,z)',
-    `CASE WHEN z='UTC' THEN t WHEN z[1] IN ('+','-') THEN t+to_minutes(q_zmin(z)) ELSE timezone(z,t::TIMESTAMPTZ) END`,
-  ),
-  macro('q_before(l,z)', `l-(timezone(z,(l-INTERVAL 1 DAY)::TIMESTAMPTZ)-(l-INTERVAL 1 DAY))`),
+  // Zones are known by their names, so that these fail for none and are called as they are. What has no microseconds of its own
+  // is infinite, and so in every zone.
+  macro('q_local(t,z)', `CASE WHEN z='UTC' THEN t ELSE coalesce(make_timestamp(j_zone_local(epoch_us(t),z)),t) END`),
   macro(
     'q_instant(l,z)',
-    `
-      CASE
-        WHEN z='UTC' THEN l
-        WHEN z[1] IN ('+','-') THEN l-to_minutes(q_zmin(z))
-        ELSE list_transform([l], lambda qz1: list_transform([q_before(qz1,z)], lambda qz2: CASE
-          WHEN timezone(z,qz2::TIMESTAMPTZ)=qz1 THEN qz2
-          WHEN timezone(z,timezone(z,qz1))=qz1 THEN timezone(z,qz1)::TIMESTAMP
-          ELSE qz2
-        END)[1])[1]
-      END
-    `,
+    `CASE WHEN z='UTC' THEN l ELSE coalesce(make_timestamp(j_zone_instant(epoch_us(l),z)),l) END`,
+  ),
+  macro('q_joda(l,z)', `CASE WHEN z='UTC' THEN l ELSE coalesce(make_timestamp(j_zone_joda(epoch_us(l),z)),l) END`),
+  // A local time that was moved from that of the instant t0.
+  macro(
+    'q_moved(t0,l,z)',
+    `CASE WHEN z='UTC' THEN l ELSE coalesce(make_timestamp(j_zone_moved(epoch_us(l),epoch_us(t0),z)),l) END`,
   ),
   macro(
     'q_offset_minutes(o)',
@@ -38,36 +31,6 @@ export const datetimeMacros: readonly Macro[] = [
   ),
   macro('q_off(t,z)', `q_local(t,z)-t`),
   macro('q_floordiv(a,k)', `a//k - CASE WHEN a%k<0 THEN 1 ELSE 0 END`),
-  // By the offset that the local time has as an instant (qz2), then by that of what it gives (qz3); each is asked once.
-  macro(
-    'q_joda(l,z)',
-    `
-      CASE
-        WHEN z='UTC' THEN l
-        WHEN z[1] IN ('+','-') THEN l-to_minutes(q_zmin(z))
-        ELSE list_transform([l], lambda qz1: list_transform([qz1-(timezone(z,qz1::TIMESTAMPTZ)-qz1)], lambda qz2:
-            list_transform([qz1-(timezone(z,qz2::TIMESTAMPTZ)-qz2)], lambda qz3: CASE
-          WHEN qz3=qz2 THEN qz2
-          WHEN qz2>qz1 AND timezone(z,qz3::TIMESTAMPTZ)<>qz1 THEN qz2
-          ELSE qz3
-        END)[1])[1])[1]
-      END
-    `,
-  ),
-  // A local time that was moved from l0, which is that of the instant t0, keeps the offset where it can.
-  macro(
-    'q_moved(t0,l0,l,z)',
-    `
-      CASE
-        WHEN z='UTC' THEN l
-        WHEN z[1] IN ('+','-') THEN l-to_minutes(q_zmin(z))
-        ELSE list_transform([l], lambda qz4: list_transform([qz4-(l0-t0)], lambda qz5: CASE
-          WHEN timezone(z,qz5::TIMESTAMPTZ)=qz4 THEN qz5
-          ELSE q_joda(qz4,z)
-        END)[1])[1]
-      END
-    `,
-  ),
   macro(
     'q_round(t,u)',
     `make_timestamp(((epoch_us(t)+u//2)//u - CASE WHEN (epoch_us(t)+u//2)%u<0 THEN 1 ELSE 0 END)*u)`,

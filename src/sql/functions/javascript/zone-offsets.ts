@@ -1,0 +1,136 @@
+import { invalidArgument, type ScalarFunction } from './scalar-function.ts'
+
+// DuckDB makes a zone anew for every row whose zone is a value of a column. Here each is known once, with its offsets in the
+// stretches of time that were asked for.
+
+/** Seconds; the shortest time that a zone keeps an offset is four days, so in a stretch it changes at most once. */
+const STRETCH = 2 ** 18
+/** Stretches that a zone keeps: the time of about eight centuries. */
+const MOST_STRETCHES = 100_000
+/** Dates of JavaScript end here, in seconds; zones repeat with the calendar, every 400 years. */
+const LAST_SECOND = 8_640_000_000_000 - STRETCH
+const CYCLE = 12_622_780_800
+const DAY = 86_400
+
+/** A zone's distance from UTC, in seconds. */
+type OffsetAt = (second: number) => number
+
+interface Stretch {
+  readonly before: number
+  readonly after: number
+  /** The first second that has the offset after. */
+  readonly change: number
+}
+
+const FIXED = /^([+-])(\d\d):(\d\d)$/
+const SHOWN = /GMT(?:([+-])(\d{1,2}):?(\d\d)?:?(\d\d)?)?$/
+
+function seconds(match: RegExpExecArray): number {
+  const [, sign, hours = '0', minutes = '0', rest = '0'] = match
+  return (sign === '-' ? -1 : 1) * (Number(hours) * 3600 + Number(minutes) * 60 + Number(rest))
+}
+
+function zoneOf(id: string): OffsetAt {
+  const fixed = FIXED.exec(id)
+  if (fixed === null) return id === 'UTC' ? () => 0 : namedZone(id)
+  const offset = seconds(fixed)
+  return () => offset
+}
+
+function namedZone(id: string): OffsetAt {
+  const format = new Intl.DateTimeFormat('en-US', { timeZone: id, timeZoneName: 'longOffset' })
+  const ask: OffsetAt = (second) => {
+    const shown = SHOWN.exec(format.format(second * 1000))
+    if (shown === null) throw invalidArgument(`'${id}' has no offset`)
+    return seconds(shown)
+  }
+  const stretches = new Map<number, Stretch>()
+  return (second) => {
+    const beyond = Math.abs(second) - LAST_SECOND
+    const inRange = beyond <= 0 ? second : second - Math.sign(second) * Math.ceil(beyond / CYCLE) * CYCLE
+    const place = Math.floor(inRange / STRETCH)
+    let stretch = stretches.get(place)
+    if (stretch === undefined) {
+      if (stretches.size >= MOST_STRETCHES) stretches.clear()
+      stretch = stretchFrom(place * STRETCH, ask)
+      stretches.set(place, stretch)
+    }
+    return inRange < stretch.change ? stretch.before : stretch.after
+  }
+}
+
+function stretchFrom(first: number, ask: OffsetAt): Stretch {
+  const before = ask(first)
+  const after = ask(first + STRETCH)
+  if (before === after) return { before, after, change: first }
+  let [low, high] = [first, first + STRETCH]
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2)
+    if (ask(middle) === before) low = middle
+    else high = middle
+  }
+  return { before, after, change: high }
+}
+
+const zones = new Map<string, OffsetAt>()
+let last: { readonly id: string; readonly offsetAt: OffsetAt } | undefined
+
+function offsetsOf(id: string): OffsetAt {
+  if (last?.id === id) return last.offsetAt
+  let offsetAt = zones.get(id)
+  if (offsetAt === undefined) {
+    offsetAt = zoneOf(id)
+    zones.set(id, offsetAt)
+  }
+  last = { id, offsetAt }
+  return offsetAt
+}
+
+function secondOf(micros: bigint): number {
+  const number = Number(micros)
+  if (Number.isSafeInteger(number)) return Math.floor(number / 1_000_000)
+  return Number((micros - (((micros % 1_000_000n) + 1_000_000n) % 1_000_000n)) / 1_000_000n)
+}
+
+function localOf(instant: bigint, zone: string): bigint {
+  return instant + BigInt(offsetsOf(zone)(secondOf(instant)) * 1_000_000)
+}
+
+/** A function of the local time in a zone to the offset, in seconds, that it has there. */
+type Reading = (local: number, offsetAt: OffsetAt) => number
+
+function instantBy(reading: Reading): (local: bigint, zone: string) => bigint {
+  return (local, zone) => local - BigInt(reading(secondOf(local), offsetsOf(zone)) * 1_000_000)
+}
+
+/** The offset of a day before, where that or no other makes the local time. */
+const readEarlier: Reading = (local, offsetAt) => {
+  const before = offsetAt(local - DAY)
+  if (offsetAt(local - before) === before) return before
+  const after = offsetAt(local + DAY)
+  return offsetAt(local - after) === after ? after : before
+}
+
+/** As Joda reads it: by the offset that the local time has as an instant, then by that of what it gives. */
+const readAsJoda: Reading = (local, offsetAt) => {
+  const first = offsetAt(local)
+  const second = offsetAt(local - first)
+  return first < 0 && second !== first && offsetAt(local - second) !== second ? first : second
+}
+
+/** A local time that was moved from an instant keeps its offset where it can. */
+function movedInstant(local: bigint, from: bigint, zone: string): bigint {
+  const kept = offsetsOf(zone)(secondOf(from))
+  return instantBy((second, offsetAt) => (offsetAt(second - kept) === kept ? kept : readAsJoda(second, offsetAt)))(
+    local,
+    zone,
+  )
+}
+
+/** Times are microseconds, of UTC or as the zone's clocks show them. */
+export const zoneScripts: readonly ScalarFunction[] = [
+  { name: 'u_zone_local', parameters: ['BIGINT', 'VARCHAR'], returns: 'BIGINT', call: localOf },
+  { name: 'u_zone_instant', parameters: ['BIGINT', 'VARCHAR'], returns: 'BIGINT', call: instantBy(readEarlier) },
+  { name: 'u_zone_joda', parameters: ['BIGINT', 'VARCHAR'], returns: 'BIGINT', call: instantBy(readAsJoda) },
+  { name: 'u_zone_moved', parameters: ['BIGINT', 'BIGINT', 'VARCHAR'], returns: 'BIGINT', call: movedInstant },
+]
