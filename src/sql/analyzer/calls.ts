@@ -86,10 +86,6 @@ function lambdaBody(state: ExpressionState, node: LambdaExpression, types: reado
   const found = nothingFound()
   const body = state.within({ lambda: scope, found }).analyze(node.body)
   verifyScalar(state.context, node.body, found, 'Lambda expression')
-  const [subquery] = found.subqueries
-  if (subquery !== undefined) {
-    throw errorAt(state.context, subquery, 'NOT_SUPPORTED', 'Lambda expression cannot contain subqueries')
-  }
   return { kind: 'lambda', type: body.type, parameters, body }
 }
 

@@ -1,11 +1,23 @@
 import type { Query } from '../syntax/ast-query.ts'
 import { errorAt, type AnalysisContext } from './context.ts'
 import { canCoerce } from '../types/coercion.ts'
-import type { AggregateNode, ColumnId, Expr, FilterNode, LimitNode, ProjectNode, RelationNode } from './tree.ts'
-import { isVolatile, someExpr, visitColumns } from './walk.ts'
+import type {
+  AggregateNode,
+  ColumnId,
+  Expr,
+  FilterNode,
+  JoinNode,
+  LimitNode,
+  ProjectNode,
+  RelationNode,
+} from './tree.ts'
+import { collectDefined, isQuery, isVolatile, someExpr, visitColumns } from './walk.ts'
 
-/** Where a correlated query stands: what IN compares with may be less than others. */
-export type SubqueryPlace = 'value' | 'in'
+/**
+ * Where a correlated query stands: `value` gives its rows or their only one, of `rows` something is asked (EXISTS, ANY, ALL),
+ * and what `in` compares with may be less than others.
+ */
+export type SubqueryPlace = 'value' | 'rows' | 'in'
 
 /**
  * Refuses a correlated query that Trino's planner cannot take apart, as it does: it pulls conditions on columns of the outer
@@ -24,7 +36,7 @@ export function verifyCorrelation(
   collectDefined(node, inner)
   const decorrelation = new Decorrelation(inner)
   if (!decorrelation.usesOuter(node)) return false
-  if (place === 'in' ? decorrelation.inPredicate(node) : decorrelation.of(node, outputs) !== undefined) return true
+  if (decorrelation.takesApart(node, outputs, place)) return true
   throw errorAt(context, query, 'NOT_SUPPORTED', 'Given correlated subquery is not supported')
 }
 
@@ -36,12 +48,12 @@ interface Pulled {
   readonly constants: ReadonlySet<ColumnId>
   /** There is at most one row for a row of the outer query. */
   readonly single: boolean
-  /** Something else than conditions is correlated: it is not looked at further. */
-  readonly other: boolean
+  /** Rows of UNNEST over values of the outer query: projections, an order and a limit may be above them. */
+  readonly unnested: boolean
 }
 
-const NOTHING: Pulled = { needed: new Set(), constants: new Set(), single: false, other: false }
-const OTHER: Pulled = { ...NOTHING, other: true }
+const NOTHING: Pulled = { needed: new Set(), constants: new Set(), single: false, unnested: false }
+const UNNESTED: Pulled = { ...NOTHING, unnested: true }
 
 class Decorrelation {
   readonly #inner: ReadonlySet<ColumnId>
@@ -58,10 +70,41 @@ class Decorrelation {
     return found
   }
 
+  takesApart(node: RelationNode, outputs: readonly ColumnId[], place: SubqueryPlace): boolean {
+    if (place === 'in') return this.#inPredicate(node)
+    const base = belowProjections(node)
+    // What is calculated of one row may read the outer query.
+    if (base.kind === 'values' && base.rows.length === 1 && (place === 'value' || outputs.length === 0)) return true
+    if (base.kind === 'aggregate' && isGlobal(base)) {
+      if (outputs.length === 0 && place === 'rows') return true
+      if (place === 'value') return this.#global(base)
+    }
+    return this.of(node, outputs) !== undefined
+  }
+
   /** IN pulls conditions through projections and other conditions alone. */
-  inPredicate(node: RelationNode): boolean {
-    if (node.kind === 'project' || node.kind === 'filter') return this.inPredicate(node.input)
-    return !this.usesOuter(node) || node.kind === 'join'
+  #inPredicate(node: RelationNode): boolean {
+    if (!this.usesOuter(node)) return true
+    switch (node.kind) {
+      case 'project':
+        return !node.columns.some(({ expression }) => this.usesOuter(expression)) && this.#inPredicate(node.input)
+      case 'filter':
+        return !termsOf(node.predicate).some((term) => this.#outerQuery(term)) && this.#inPredicate(node.input)
+      case 'join':
+        return !this.usesOuter(node.left) && !this.usesOuter(node.right)
+      default:
+        return false
+    }
+  }
+
+  /** A query inside that reads the outer one. */
+  #outerQuery(expr: Expr): boolean {
+    return someExpr(expr, (part) => isQuery(part) && this.usesOuter(part))
+  }
+
+  #global(node: AggregateNode): boolean {
+    if (node.aggregates.some(({ call }) => this.usesOuter(call))) return false
+    return this.of(node.input, columnsOf(node)) !== undefined
   }
 
   /** `outputs`: the columns of the node that are read. Undefined where conditions cannot be pulled up. */
@@ -69,9 +112,11 @@ class Decorrelation {
     if (!this.usesOuter(node)) return NOTHING
     switch (node.kind) {
       case 'filter':
-        return this.#filter(node)
+        return this.#filter(node, outputs)
       case 'project':
-        return this.usesOuter(node.input) ? this.of(node.input, columnsBelow(node, outputs)) : OTHER
+        return this.#project(node, outputs)
+      case 'join':
+        return this.#join(node, outputs)
       case 'sort': {
         const outerKey = node.keys.some(({ column }) => this.#isOuter(column, node.input))
         return outerKey ? undefined : this.of(node.input, outputs)
@@ -79,25 +124,53 @@ class Decorrelation {
       case 'limit':
         return this.#limit(node, outputs)
       case 'aggregate':
-        return this.#aggregate(node)
+        return this.#aggregate(node, outputs)
       case 'distinct': {
         const columns = node.columns.map(({ id }) => id)
         return grouped(this.of(node.input, columns), columns, columns)
       }
-      case 'set':
-        return undefined
+      case 'window':
+        // Windows that nobody reads are not calculated.
+        return node.columns.some(({ id }) => outputs.includes(id)) ? undefined : this.of(node.input, outputs)
+      case 'with':
+        return this.of(node.body, outputs)
+      case 'unnest':
+        return UNNESTED
       default:
-        return OTHER
+        return undefined
     }
   }
 
-  #filter({ input, predicate }: FilterNode): Pulled | undefined {
-    if (input.kind === 'unnest' && this.usesOuter(input)) return undefined
-    const below = this.of(input, [])
-    if (below === undefined) return undefined
+  #project(node: ProjectNode, outputs: readonly ColumnId[]): Pulled | undefined {
+    const below = this.of(node.input, columnsBelow(node, outputs))
+    if (below === undefined || below.unnested) return below
+    const read = node.columns.filter(({ id }) => outputs.includes(id)).map(({ expression }) => expression)
+    const correlated = this.usesOuter(node.input)
+    const apart = read.some((expr) => this.usesOuter(expr) || (correlated && hasSubquery(expr)))
+    return apart ? undefined : below
+  }
+
+  /** Conditions of inner joins are as those of WHERE. */
+  #join(node: JoinNode, outputs: readonly ColumnId[]): Pulled | undefined {
+    if (node.type === 'cross' && !node.lateral) {
+      // One row that nobody reads is no row of a join.
+      const counted = [node.left, node.right].filter((side) => !isUnreadRow(side, outputs))
+      return counted.length === 1 ? this.of(counted[0]!, outputs) : undefined
+    }
+    const { condition, ...plain } = node
+    if (node.type !== 'inner' || condition === undefined) return undefined
+    return this.#filter({ kind: 'filter', input: { ...plain, condition: undefined }, predicate: condition }, outputs)
+  }
+
+  #filter({ input, predicate }: FilterNode, outputs: readonly ColumnId[]): Pulled | undefined {
+    const read = [...outputs]
+    visitColumns(predicate, (id) => read.push(id))
+    const below = this.of(input, read)
+    if (below === undefined || below.unnested) return undefined
     const [needed, constants] = [new Set(below.needed), new Set(below.constants)]
     for (const term of termsOf(predicate)) {
       if (!this.usesOuter(term)) continue
+      if (this.#outerQuery(term)) return undefined
       if (!hasSubquery(term)) visitColumns(term, (id) => this.#inner.has(id) && needed.add(id))
       const constant = this.#constantBy(term)
       if (constant !== undefined) constants.add(constant)
@@ -130,7 +203,7 @@ class Decorrelation {
     if (count === '0') return NOTHING
     if (ties !== undefined || offset !== undefined) return undefined
     const below = this.of(input, outputs)
-    if (below === undefined || below.single || below.other) return below
+    if (below === undefined || below.single || below.unnested) return below
     const { needed, constants } = below
     const isConstant = (columns: Iterable<ColumnId>): boolean => [...columns].every((id) => constants.has(id))
     if (!isConstant(needed)) return undefined
@@ -141,12 +214,11 @@ class Decorrelation {
     return constants.size > 0 && read !== undefined && isConstant(read) ? { ...below, single: true } : undefined
   }
 
-  #aggregate(node: AggregateNode): Pulled | undefined {
-    if (node.aggregates.some(({ call }) => this.usesOuter(call))) return undefined
+  #aggregate(node: AggregateNode, outputs: readonly ColumnId[]): Pulled | undefined {
+    if (isGlobal(node) && outputs.length === 0) return NOTHING
+    if (isGlobal(node) || node.aggregates.some(({ call }) => this.usesOuter(call))) return undefined
     const below = this.of(node.input, columnsOf(node))
     if (below === undefined) return undefined
-    // Without keys the outer rows are grouped: conditions stay below.
-    if (node.keys.length === 0) return { ...NOTHING, single: true }
     if (node.sets !== undefined && node.sets.length !== 1) return undefined
     return grouped(
       below,
@@ -158,7 +230,7 @@ class Decorrelation {
 
 /** Groups by `keys`, shown as `names`: what conditions need besides them becomes a key, if it is a constant. */
 function grouped(below: Pulled | undefined, keys: readonly ColumnId[], names: readonly ColumnId[]): Pulled | undefined {
-  if (below === undefined || below.other) return below
+  if (below === undefined || below.unnested) return undefined
   const { needed, constants } = below
   const isKey = new Set(keys)
   if ([...needed].some((id) => !isKey.has(id) && !constants.has(id))) return undefined
@@ -207,25 +279,33 @@ function termsOf(predicate: Expr): readonly Expr[] {
 }
 
 function hasSubquery(expr: Expr): boolean {
-  return someExpr(expr, ({ kind }) => /^(?:scalarSubquery|exists|inSubquery|quantified)$/.test(kind))
+  return someExpr(expr, isQuery)
 }
 
-/** Every column that a node or a query inside its expressions makes. */
-export function collectDefined(tree: unknown, defined: Set<ColumnId>): void {
-  if (typeof tree !== 'object' || tree === null) return
-  if (Array.isArray(tree)) {
-    for (const item of tree) collectDefined(item, defined)
-    return
-  }
-  const { kind, id } = tree as { readonly kind?: unknown; readonly id?: unknown }
-  // All objects with a number but references to columns are definitions.
-  if (typeof id === 'number' && kind !== 'column') defined.add(id)
-  for (const [name, value] of Object.entries(tree)) {
-    if (kind === 'unnest' && name === 'ordinality' && typeof value === 'number') defined.add(value)
-    if (name === 'columns' && Array.isArray(value)) {
-      for (const column of value as unknown[]) if (typeof column === 'number' && kind !== 'set') defined.add(column)
-    }
-    if (name !== 'type' && name !== 'function' && name !== 'operator' && name !== 'handle')
-      collectDefined(value, defined)
+function isUnreadRow(node: RelationNode, outputs: readonly ColumnId[]): boolean {
+  const base = belowProjections(node)
+  if (base.kind !== 'aggregate' || !isGlobal(base)) return false
+  const defined = new Set<ColumnId>()
+  collectDefined(node, defined)
+  return !outputs.some((id) => defined.has(id))
+}
+
+/** One row whatever there is below. */
+function isGlobal({ keys, sets }: AggregateNode): boolean {
+  return keys.length === 0 && (sets === undefined || sets.length === 1)
+}
+
+/** What projections, and orders and limits of at least one row, stand above. */
+function belowProjections(node: RelationNode): RelationNode {
+  switch (node.kind) {
+    case 'project':
+    case 'sort':
+      return belowProjections(node.input)
+    case 'limit':
+      return node.count === '0' || node.offset !== undefined ? node : belowProjections(node.input)
+    case 'with':
+      return belowProjections(node.body)
+    default:
+      return node
   }
 }

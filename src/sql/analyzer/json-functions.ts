@@ -15,6 +15,7 @@ import type {
 import { locate } from '../syntax/span.ts'
 import { canCast, canCoerce } from '../types/coercion.ts'
 import {
+  anonymousRow,
   array,
   BIGINT,
   BOOLEAN,
@@ -37,6 +38,7 @@ import { dataTypeText, typeOf } from './data-types.ts'
 import type { ExpressionState } from './expression-state.ts'
 import { functionOf } from './literals.ts'
 import type { EngineFunction, Expr } from './tree.ts'
+import { isQuery, someExpr } from './walk.ts'
 
 /** JSON_EXISTS, JSON_VALUE, JSON_QUERY, JSON_OBJECT, JSON_ARRAY. */
 export function analyzeJsonFunction(
@@ -302,7 +304,21 @@ function jsonValue(state: ExpressionState, node: JsonValueCall): Expr {
   ])
   if (onEmpty === undefined && onError === undefined && sameType(type, VARCHAR)) return bodyOf(value)
   const fails = node.errorBehavior?.behavior === 'ERROR'
-  return letIn(newId(state.context), value, (tagged) => scalarOf(tagged, type, onEmpty, onError, fails))
+  const id = newId(state.context)
+  const queries = [onEmpty, onError].some((each) => each !== undefined && someExpr(each, isQuery))
+  if (!queries) return letIn(id, value, (tagged) => scalarOf(tagged, type, onEmpty, onError, fails))
+  // There are no queries within what is named: they are named with it.
+  const items = [value, onEmpty ?? constantOf(type, null), onError ?? constantOf(type, null)]
+  const all: Expr = { kind: 'row', type: anonymousRow(items.map((item) => item.type)), items }
+  return letIn(id, all, (base) => {
+    const [tagged, empty, failed] = items.map((item, index): Expr => ({
+      kind: 'field',
+      type: item.type,
+      base,
+      index,
+    })) as [Expr, Expr, Expr]
+    return scalarOf(tagged, type, onEmpty && empty, onError && failed, fails)
+  })
 }
 
 /** What JSON_VALUE may return. */

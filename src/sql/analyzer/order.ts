@@ -10,7 +10,8 @@ import { errorAt, newId, type AnalysisContext } from './context.ts'
 import { analyzeExpression, type AnalyzedExpression } from './expressions.ts'
 import { checkedSort } from './nested-order.ts'
 import type { Scope } from './scope.ts'
-import type { ComputedColumn, Expr, RelationNode, SortKey } from './tree.ts'
+import type { ColumnId, ComputedColumn, Expr, RelationNode, SortKey } from './tree.ts'
+import { childrenOfExpr, visitColumns } from './walk.ts'
 
 /** A sort item: the output column it names by number, or an expression. */
 export interface SortItemAnalysis {
@@ -57,23 +58,35 @@ export function analyzeOrderBy(
 export function verifyOrderAggregates(
   context: AnalysisContext,
   items: readonly SortItemAnalysis[],
-  outputs: readonly { readonly name: string | undefined }[],
+  outputs: readonly { readonly name: string | undefined; readonly column: ColumnId }[],
+  local: ReadonlySet<ColumnId>,
 ): void {
+  const message = 'Invalid reference to output projection attribute from ORDER BY aggregation'
+  const made = new Set(outputs.map(({ column }) => column).filter((column) => !local.has(column)))
   const names = new Set(outputs.flatMap(({ name }) => (name === undefined ? [] : [name.toLowerCase()])))
   const visit = (node: AnyNode): void => {
     // What stands before a point may be a relation.
-    if (node.kind === 'DereferenceExpression' || node.kind === 'SubqueryExpression') return
+    if (node.kind === 'DereferenceExpression') return
     if (node.kind === 'Identifier' && names.has((node as Identifier).value.toLowerCase())) {
-      const message = 'Invalid reference to output projection attribute from ORDER BY aggregation'
       throw errorAt(context, node, 'COLUMN_NOT_FOUND', message)
     }
     childrenOf(node).forEach(visit)
   }
-  for (const { analyzed } of items) {
+  for (const { node, analyzed } of items) {
     for (const call of analyzed?.aggregates ?? []) {
       if (call.kind === 'FunctionCall') call.arguments.forEach(visit)
     }
+    for (const call of analyzed === undefined ? [] : aggregatesOf(analyzed.expr)) {
+      visitColumns(call, (id, column) => {
+        if (!made.has(id)) return
+        throw errorAt(context, context.origins.get(column) ?? node, 'COLUMN_NOT_FOUND', message)
+      })
+    }
   }
+}
+
+function aggregatesOf(expr: Expr): readonly Expr[] {
+  return expr.kind === 'aggregate' ? [expr] : childrenOfExpr(expr).flatMap(aggregatesOf)
 }
 
 function verifyOrderable(

@@ -2,7 +2,7 @@ import { EngineError } from '../../shared/engine-error.ts'
 import { columnOf } from './build.ts'
 import { newId, type AnalysisContext } from './context.ts'
 import type { ComputedColumn, ColumnId, Expr, JoinNode, RelationNode } from './tree.ts'
-import { mapChildren, someExpr, visitColumns } from './walk.ts'
+import { isQuery, mapChildren, someExpr, visitColumns } from './walk.ts'
 
 interface Side {
   readonly node: RelationNode
@@ -52,18 +52,6 @@ export function outerJoinWithQueries(
   return type === 'left'
     ? { ...join, lateral: true }
     : { ...join, type: 'left', lateral: true, left: join.right, right: join.left }
-}
-
-export function isQuery(expr: Expr): boolean {
-  switch (expr.kind) {
-    case 'scalarSubquery':
-    case 'exists':
-    case 'inSubquery':
-    case 'quantified':
-      return true
-    default:
-      return false
-  }
 }
 
 function withColumns(node: RelationNode, columns: readonly ComputedColumn[]): RelationNode {

@@ -28,10 +28,10 @@ import { verifyScalar } from './expression-state.ts'
 import { analyzeJsonTable } from './json-table.ts'
 import { analyzeRowPattern } from './row-patterns.ts'
 import { uncorrelated, type Field, type Scope } from './scope.ts'
-import { isQuery, outerJoinWithQueries } from './outer-join-queries.ts'
+import { outerJoinWithQueries } from './outer-join-queries.ts'
 import { analyzeTable } from './tables.ts'
 import { analyzeTableFunction } from './table-functions.ts'
-import { someExpr } from './walk.ts'
+import { isQuery, someExpr } from './walk.ts'
 import type { ComputedColumn, ColumnId, Expr, JoinNode, JoinType, RelationNode } from './tree.ts'
 
 /** `scope` is what names in the relation see besides itself: common tables, outer queries, for LATERAL the left side. */
@@ -141,7 +141,7 @@ function analyzeJoin(context: AnalysisContext, join: Join, scope: Scope): Analyz
   const analyzed = analyzeExpression(
     context,
     expression,
-    join.type === 'FULL' ? { ...onScope, refused: uncorrelated } : onScope,
+    join.type === 'INNER' ? onScope : { ...onScope, refused: uncorrelated },
   )
   let condition = analyzed.expr
   if (condition.type.kind === 'unknown') condition = castTo(condition, BOOLEAN)

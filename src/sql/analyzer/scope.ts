@@ -51,7 +51,7 @@ export interface FoundField {
   readonly refused: Scope['refused']
 }
 
-/** Queries in the condition of a FULL JOIN and in row patterns stand alone. */
+/** Conditions of outer joins and row patterns, and queries in them, read no columns of other queries. */
 export const uncorrelated: NonNullable<Scope['refused']> = {
   within: 'query',
   errorName: 'NOT_SUPPORTED',
@@ -84,6 +84,7 @@ export function fieldsOfRelation(scope: Scope, prefix: readonly string[]): reado
  */
 export function findField(scope: Scope, name: readonly string[]): FoundField | 'ambiguous' | undefined {
   let local = true
+  let alone: Scope['refused']
   for (let at: Scope | undefined = scope; at !== undefined; at = at.parent) {
     let match: Field | undefined
     for (const field of at.fields) {
@@ -93,8 +94,9 @@ export function findField(scope: Scope, name: readonly string[]): FoundField | '
     }
     if (match !== undefined) {
       const refused = at.refused?.within === 'query' && local ? undefined : at.refused
-      return { field: match, local, refused }
+      return { field: match, local, refused: refused ?? (local ? undefined : alone) }
     }
+    if (at.refused?.within === 'query') alone ??= at.refused
     if (prefixIsColumn(at, name)) return undefined
     if (at.boundary) local = false
   }

@@ -13,7 +13,7 @@ import {
   type AnalyzedRelation,
   type QueryColumn,
 } from './context.ts'
-import { analyzeExpression, type AnalyzedExpression } from './expressions.ts'
+import { analyzeExpression, inScope, type AnalyzedExpression } from './expressions.ts'
 import { verifyScalar } from './expression-state.ts'
 import { analyzeGroupBy } from './grouping.ts'
 import { withWindows } from './nested-order.ts'
@@ -22,7 +22,7 @@ import { analyzeRelation } from './relations.ts'
 import type { Scope } from './scope.ts'
 import { analyzeSelect, type SelectOutput } from './select.ts'
 import type { ComputedColumn, ColumnId, Expr, SortKey } from './tree.ts'
-import { exprKey, mapChildren, someExpr } from './walk.ts'
+import { childrenOfExpr, exprKey, isQuery, mapChildren, someExpr, visitColumns } from './walk.ts'
 import { analyzeWindowDefinitions, extractWindows } from './windows.ts'
 
 /** ORDER BY, OFFSET and LIMIT of the query around a SELECT. */
@@ -46,8 +46,9 @@ export function analyzeSpecification(
     spec.from === undefined
       ? { node: { kind: 'values', columns: [], rows: [[]] }, fields: [] }
       : analyzeRelation(context, spec.from, queryScope)
-  const windows = analyzeWindowDefinitions(context, spec.windows)
-  const scope: Scope = { fields: from.fields, parent: queryScope, boundary: false, windows }
+  const plainScope: Scope = { fields: from.fields, parent: queryScope, boundary: false }
+  const defined = analyzeWindowDefinitions(context, spec.windows, () => inScope(context, plainScope))
+  const scope: Scope = { ...plainScope, windows: defined.windows }
   let node = from.node
   if (spec.where !== undefined) {
     node = { kind: 'filter', input: node, predicate: condition(context, spec.where, scope, 'WHERE clause') }
@@ -89,9 +90,10 @@ export function analyzeSpecification(
   let rewrite = (expr: Expr): Expr => expr
   if (grouping !== undefined || having !== undefined || analyzed.some((each) => each.aggregates.length > 0)) {
     verifyGroupings(context, spec, grouping, analyzed)
-    verifyOrderAggregates(context, sortItems, outputs)
+    verifyOrderAggregates(context, sortItems, outputs, local)
     const sourced: Sourced[] = [
       ...outputs,
+      ...defined.parts,
       ...(having === undefined ? [] : [{ node: spec.having!, expr: having.expr }]),
       ...sorts.flatMap((sort) => (sort.expr === undefined ? [] : [{ node: sort.item.node, expr: sort.expr }])),
     ]
@@ -112,9 +114,12 @@ export function analyzeSpecification(
 
   // Columns of outer queries become columns of this one: the output of a query is its own.
   const outer = new Set(outputs.flatMap(({ expr }) => (expr.kind === 'column' && !local.has(expr.id) ? [expr.id] : [])))
+  // A query in ORDER BY names outputs by their own columns.
+  const asked = new Set(sortExpressions.flatMap(({ expr }) => (expr === undefined ? [] : columnsOfQueries(expr))))
   const definitions: ComputedColumn[] = []
   const columns = finished.map(({ name, expr, column }): QueryColumn => {
-    if (expr.kind === 'column' && !outer.has(expr.id)) return { name, type: expr.type, column: expr.id }
+    if (expr.kind === 'column' && !outer.has(expr.id) && !asked.has(column))
+      return { name, type: expr.type, column: expr.id }
     definitions.push({ id: column, expression: expr })
     return { name, type: expr.type, column }
   })
@@ -133,6 +138,12 @@ export function analyzeSpecification(
   }
   node = limited(context, tail, node, keys)
   return { node, columns, ordered: tail.orderBy !== undefined && !redundantOrder }
+}
+
+function columnsOfQueries(expr: Expr): readonly ColumnId[] {
+  const found: ColumnId[] = []
+  if (isQuery(expr)) visitColumns(expr, (id) => found.push(id))
+  return [...found, ...childrenOfExpr(expr).flatMap(columnsOfQueries)]
 }
 
 function distinctColumns(
@@ -222,7 +233,7 @@ function sortTarget(
 
 function verifyDistinctOrder(context: AnalysisContext, spec: QuerySpecification, sorts: readonly SortTarget[]): void {
   const wrong = sorts.find(
-    ({ output, expr }) => output === undefined && someExpr(expr!, (part) => part.kind === 'column'),
+    ({ output, expr }) => output === undefined && someExpr(expr!, (part) => part.kind === 'column' || isQuery(part)),
   )
   if (wrong === undefined) return
   throw errorAt(

@@ -27,6 +27,9 @@ function analyzeSubquery(
   node: SubqueryExpression,
   { read = true, place = 'value' }: { readonly read?: boolean; readonly place?: SubqueryPlace } = {},
 ): AnalyzedSubquery {
+  if (state.lambda !== undefined) {
+    throw errorAt(state.context, node, 'NOT_SUPPORTED', 'Lambda expression cannot contain subqueries')
+  }
   state.found.subqueries.push(node)
   const { node: relation, columns } = state.context.analyzeQuery(state.context, node.query, state.scope)
   const outputs = read ? columns.map((column) => column.column) : []
@@ -57,7 +60,7 @@ export function analyzeScalarSubquery(state: ExpressionState, node: SubqueryExpr
 }
 
 export function analyzeExists(state: ExpressionState, node: ExistsPredicate): Expr {
-  return { kind: 'exists', type: BOOLEAN, query: analyzeSubquery(state, node.subquery, { read: false }) }
+  return { kind: 'exists', type: BOOLEAN, query: analyzeSubquery(state, node.subquery, { read: false, place: 'rows' }) }
 }
 
 function asOneColumn(state: ExpressionState, query: Subquery, wanted: SqlType = resultType(query)): Subquery {
@@ -130,7 +133,7 @@ export function analyzeInSubquery(
 export function analyzeQuantified(state: ExpressionState, node: QuantifiedComparisonExpression): Expr {
   const value = state.analyze(node.value)
   const isIn = node.operator === '=' ? node.quantifier !== 'ALL' : node.operator === '<>' && node.quantifier === 'ALL'
-  const subquery = analyzeSubquery(state, node.subquery, { place: isIn ? 'in' : 'value' })
+  const subquery = analyzeSubquery(state, node.subquery, { place: isIn ? 'in' : 'rows' })
   const { type, ...compared } = comparedWith(state, node, value, subquery)
   const ordered = node.operator !== '=' && node.operator !== '<>'
   if (!(ordered ? isOrderable(type) : isComparable(type))) {

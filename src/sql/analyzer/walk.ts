@@ -1,7 +1,9 @@
 import { tick } from '../../shared/cpu-budget.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { typeName } from '../types/type-text.ts'
-import type { ColumnId, Expr, ExprSortKey, BoundFrame, LambdaExpr, RelationNode } from './tree.ts'
+import type { ResolvedFunction } from '../functions/resolve-function.ts'
+import type { SqlType } from '../types/sql-type.ts'
+import type { ColumnId, Expr, ExprSortKey, BoundFrame, LambdaExpr, RelationNode, Subquery } from './tree.ts'
 
 /** The same expression with `change` applied to the expressions right below; queries inside it are left alone. */
 export function mapChildren(expr: Expr, change: (child: Expr) => Expr): Expr {
@@ -160,6 +162,19 @@ export function someExpr(expr: Expr, test: (expr: Expr) => boolean): boolean {
   return test(expr) || childrenOfExpr(expr).some((child) => someExpr(child, test))
 }
 
+/** Whether an expression holds a query of its own. */
+export function isQuery(expr: Expr): boolean {
+  switch (expr.kind) {
+    case 'scalarSubquery':
+    case 'exists':
+    case 'inSubquery':
+    case 'quantified':
+      return true
+    default:
+      return false
+  }
+}
+
 const volatiles = new WeakMap<Expr, boolean>()
 
 /** Whether it gives another value each time it is calculated: random(), shuffle(x), and what holds one of them. */
@@ -173,9 +188,9 @@ export function isVolatile(expr: Expr): boolean {
 }
 
 let queryNumber = 0
-const queryNumbers = new WeakMap<object, number>()
+const queryKeys = new WeakMap<Subquery, string>()
 
-/** Equal texts mean equal expressions. A query inside is equal to itself alone. */
+/** Equal texts mean equal expressions. */
 export function exprKey(expr: Expr): string {
   tick()
   switch (expr.kind) {
@@ -201,12 +216,8 @@ export function exprKey(expr: Expr): string {
     case 'exists':
     case 'inSubquery':
     case 'quantified': {
-      let number = queryNumbers.get(expr.query)
-      if (number === undefined) {
-        number = queryNumber++
-        queryNumbers.set(expr.query, number)
-      }
-      return `${expr.kind}?${number}(${keys(childrenOfExpr(expr))})`
+      const how = expr.kind === 'quantified' ? `${expr.operator}${expr.all ? 'all' : 'any'}` : ''
+      return `${expr.kind}${how}?${queryKey(expr.query)}(${keys(childrenOfExpr(expr))})`
     }
     case 'aggregate':
       return `${expr.function.name}(${expr.distinct ? 'distinct ' : ''}${keys(expr.arguments)} order ${sortKeysKey(expr.orderBy)} filter ${expr.filter ? exprKey(expr.filter) : ''})`
@@ -229,6 +240,29 @@ export function exprKey(expr: Expr): string {
     default:
       return `${expr.kind}/${typeName(expr.type)}(${keys(childrenOfExpr(expr))})`
   }
+}
+
+/** Of a query, its own columns by their order: what they are numbered tells nothing. One that changes is equal to itself alone. */
+function queryKey(query: Subquery): string {
+  const known = queryKeys.get(query)
+  if (known !== undefined) return known
+  const changes = someNode(query, (node) => node.kind === 'call' && !node.function.deterministic)
+  const own = new Set<ColumnId>()
+  collectDefined(query, own)
+  const order = new Map<ColumnId, number>()
+  const key = changes
+    ? String(queryNumber++)
+    : JSON.stringify(query, (name, value: unknown) => {
+        if (name === 'type' && typeof value === 'object') return typeName(value as SqlType)
+        if (name === 'function') return (value as ResolvedFunction).name
+        if (name === 'operator' && typeof value === 'object') return undefined
+        if (typeof value === 'bigint') return `${value}n`
+        if (typeof value !== 'number' || !own.has(value)) return value
+        if (!order.has(value)) order.set(value, order.size)
+        return `own ${order.get(value)}`
+      })
+  queryKeys.set(query, key)
+  return key
 }
 
 /** The lambda with parameters named by how many lambdas are within it: what they are called tells nothing. */
@@ -259,6 +293,26 @@ function keys(list: readonly Expr[]): string {
 
 function sortKeysKey(list: readonly ExprSortKey[]): string {
   return list.map((key) => `${exprKey(key.value)}${key.descending ? '-' : '+'}${key.nullsFirst ? 'f' : 'l'}`).join(',')
+}
+
+/** Every column that a node or a query inside its expressions makes. */
+export function collectDefined(tree: unknown, defined: Set<ColumnId>): void {
+  if (typeof tree !== 'object' || tree === null) return
+  if (Array.isArray(tree)) {
+    for (const item of tree) collectDefined(item, defined)
+    return
+  }
+  const { kind, id } = tree as { readonly kind?: unknown; readonly id?: unknown }
+  // All objects with a number but references to columns are definitions.
+  if (typeof id === 'number' && kind !== 'column') defined.add(id)
+  for (const [name, value] of Object.entries(tree)) {
+    if (kind === 'unnest' && name === 'ordinality' && typeof value === 'number') defined.add(value)
+    if (name === 'columns' && Array.isArray(value)) {
+      for (const column of value as unknown[]) if (typeof column === 'number' && kind !== 'set') defined.add(column)
+    }
+    if (name !== 'type' && name !== 'function' && name !== 'operator' && name !== 'handle')
+      collectDefined(value, defined)
+  }
 }
 
 /** The table or view itself, without the filter and the masks that the rules put around it. */

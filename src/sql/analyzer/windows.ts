@@ -17,25 +17,44 @@ import { typeName } from '../types/type-text.ts'
 import { resolveArithmetic } from '../functions/operators.ts'
 import { castTo, columnOf } from './build.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
-import type { ExpressionState, FoundParts } from './expression-state.ts'
+import { nothingFound, type ExpressionState, type FoundParts } from './expression-state.ts'
 import type { Scope } from './scope.ts'
 import type { ColumnId, Expr, ExprSortKey, BoundFrame, FrameEnd, WindowExpr } from './tree.ts'
 import { exprKey, mapChildren } from './walk.ts'
 
-/** The WINDOW clause by lower-case name. */
+/** What rows of FROM a window of the WINDOW clause groups and orders, whether somebody uses it or not. */
+export interface DefinedWindows {
+  /** By lower-case name. */
+  readonly windows: ReadonlyMap<string, WindowSpecification>
+  readonly parts: readonly { readonly node: Expression; readonly expr: Expr }[]
+}
+
+/** `state`: in which an expression over FROM is analysed. */
 export function analyzeWindowDefinitions(
   context: AnalysisContext,
   definitions: readonly WindowDefinition[],
-): ReadonlyMap<string, WindowSpecification> {
+  state: () => ExpressionState,
+): DefinedWindows {
   const windows = new Map<string, WindowSpecification>()
+  const parts: { readonly node: Expression; readonly expr: Expr }[] = []
   for (const { name, window, ...node } of definitions) {
     const key = name.value.toLowerCase()
     if (windows.has(key)) {
       throw errorAt(context, node, 'DUPLICATE_WINDOW_NAME', `WINDOW name '${name.value}' specified more than once`)
     }
-    windows.set(key, resolveSpecification(context, windows, window))
+    const specification = resolveSpecification(context, windows, window)
+    windows.set(key, specification)
+    const over = state()
+    const { partitionBy, orderBy } = analyzeSpecificationParts(over, specification)
+    verifyNesting(context, nothingFound(), over.found, specification)
+    const nodes = [
+      ...specification.partitionBy,
+      ...(specification.orderBy?.sortItems ?? []).map((item) => item.sortKey),
+    ]
+    const exprs = [...partitionBy, ...orderBy.map((item) => item.value)]
+    parts.push(...exprs.map((expr, i) => ({ node: nodes[i]!, expr })))
   }
-  return windows
+  return { windows, parts }
 }
 
 function namedWindow(
@@ -123,6 +142,35 @@ export function analyzeWindowCall(state: ExpressionState, over: CallOverWindow):
     window.kind === 'WindowReference'
       ? namedWindow(context, windows, window.name)
       : resolveSpecification(context, windows, window)
+  const { partitionBy, orderBy, frame } = analyzeSpecificationParts(state, specification)
+
+  verifyNesting(context, inner, state.found, specification)
+  verifyCall(context, node, specification, resolved, filter)
+  state.found.aggregates.push(...inner.aggregates)
+  state.found.groupings.push(...inner.groupings)
+  state.found.subqueries.push(...inner.subqueries)
+  state.found.windows.push(node)
+  const call: WindowExpr = {
+    kind: 'window',
+    type: resolved.resultType,
+    function: resolved,
+    arguments: args,
+    ignoreNulls: node.kind === 'FunctionCall' && node.nullTreatment === 'IGNORE',
+    distinct: node.distinct,
+    filter,
+    argumentOrder,
+    partitionBy,
+    orderBy,
+    frame,
+  }
+  return call
+}
+
+function analyzeSpecificationParts(
+  state: ExpressionState,
+  specification: WindowSpecification,
+): Pick<WindowExpr, 'partitionBy' | 'orderBy' | 'frame'> {
+  const { context } = state
   const partitionBy = specification.partitionBy.map((expression) => {
     const expr = state.analyze(expression)
     if (!isComparable(expr.type)) {
@@ -153,27 +201,7 @@ export function analyzeWindowCall(state: ExpressionState, over: CallOverWindow):
   })
   const frame =
     specification.frame === undefined ? undefined : analyzeFrame(state, specification.frame, specification, orderBy)
-
-  verifyNesting(context, inner, state.found, specification)
-  verifyCall(context, node, specification, resolved, filter)
-  state.found.aggregates.push(...inner.aggregates)
-  state.found.groupings.push(...inner.groupings)
-  state.found.subqueries.push(...inner.subqueries)
-  state.found.windows.push(node)
-  const call: WindowExpr = {
-    kind: 'window',
-    type: resolved.resultType,
-    function: resolved,
-    arguments: args,
-    ignoreNulls: node.kind === 'FunctionCall' && node.nullTreatment === 'IGNORE',
-    distinct: node.distinct,
-    filter,
-    argumentOrder,
-    partitionBy,
-    orderBy,
-    frame,
-  }
-  return call
+  return { partitionBy, orderBy, frame }
 }
 
 /** Remembers where in the text a part of a window stands: it has messages of its own. */

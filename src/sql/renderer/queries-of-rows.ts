@@ -1,6 +1,5 @@
-import { collectDefined } from '../analyzer/correlation.ts'
 import type { ColumnId, Expr, RelationNode } from '../analyzer/tree.ts'
-import { childrenOfExpr, visitColumns } from '../analyzer/walk.ts'
+import { childrenOfExpr, collectDefined, visitColumns } from '../analyzer/walk.ts'
 import type { RenderState } from './render-state.ts'
 
 /**
