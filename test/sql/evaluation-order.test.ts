@@ -13,6 +13,8 @@ const FAILING = {
   decimal: '10 / c',
   real: 'CAST(s AS real)',
   subscript: 'l[d]',
+  lambda: 'element_at(transform(l, y -> y / d), 1)',
+  script: `json_value(j, 'strict $.a' ERROR ON ERROR)`,
 }
 
 /** One query a rule, each with its count of the rows where d is 0 (`none`), and where it is not (`some`). */
@@ -55,6 +57,46 @@ const RULES: Readonly<Record<string, (e: string) => string>> = {
     `SELECT count(*), count(*) FROM t JOIN u ON id = uid AND abs(d) > 0 AND ${e} IS NOT NULL`,
   'join conditions: left': (e) =>
     `SELECT count(uid), count(uid) FROM t LEFT JOIN u ON id = uid AND abs(d) > 0 AND ${e} IS NOT NULL`,
+  'join keys of a side that is kept: left': (e) =>
+    `SELECT count(*) - (SELECT count(*) FROM t WHERE d = 0), count(y) FROM t LEFT JOIN (VALUES 1) b(y) ON d <> 0 AND IF(${e} IS NULL, 0, 1) = b.y`,
+  'join keys of a side that is kept: right': (e) =>
+    `SELECT count(*) - (SELECT count(*) FROM t WHERE d = 0), count(y) FROM (VALUES 1) b(y) RIGHT JOIN t ON abs(d) > 0 AND b.y = IF(${e} IS NULL, 0, 1)`,
+  'join keys of a side that is kept: full': (e) =>
+    `SELECT count(*) - (SELECT count(*) FROM t WHERE d = 0), count(y) FROM t FULL JOIN (VALUES 1) b(y) ON d <> 0 AND IF(${e} IS NULL, 0, 1) = b.y`,
+  'join conditions: full': (e) =>
+    `SELECT count(id) - (SELECT count(*) FROM t WHERE d = 0), count(uid) FROM t FULL JOIN u ON id = uid AND abs(d) > 0 AND ${e} IS NOT NULL`,
+  'join conditions: over a filtered right side': (e) =>
+    `SELECT count(id), count(uid) FROM u LEFT JOIN (SELECT * FROM t WHERE abs(d) > 0) ON id = uid AND ${e} IS NOT NULL`,
+  'filter_pushdown: a filtered right side': (e) =>
+    `SELECT count(id), count(uid) FROM u LEFT JOIN (SELECT * FROM t WHERE abs(d) > 0) ON id = uid WHERE ${e} IS NOT NULL`,
+  'filter_pushdown: a column that windows are parted by': (e) =>
+    `SELECT count(*), sum(n) FROM (SELECT *, count(*) OVER (PARTITION BY id, d, s, j, day, c, l) n FROM t WHERE abs(d) > 0) WHERE ${e} IS NOT NULL`,
+  'filter_pushdown: UNION of rows that differ': (e) =>
+    `SELECT count(*), count(*) FROM (SELECT id, d, s, j, day, c, l FROM t WHERE abs(d) > 0 UNION SELECT id, d, s, j, day, c, l FROM t WHERE abs(d) > 1) WHERE ${e} IS NOT NULL`,
+  'filter_pushdown: a condition that changes': (e) =>
+    `SELECT count(*), count(*) FROM (SELECT * FROM t WHERE d > random() * 1e-1) WHERE ${e} IS NOT NULL`,
+  sampling_pushdown: (e) =>
+    `SELECT count(*), count(*) FROM (SELECT * FROM (SELECT * FROM t WHERE abs(d) > 0) TABLESAMPLE BERNOULLI (100)) WHERE ${e} IS NOT NULL`,
+  'cte_filter_pusher, cte_inlining': (e) =>
+    `WITH w AS (SELECT * FROM t WHERE abs(d) > 0) SELECT (SELECT count(*) FROM w WHERE ${e} IS NOT NULL), (SELECT count(*) FROM w WHERE ${e} IS NOT NULL AND id > -1)`,
+  'cte_filter_pusher, common_subplan: a join': (e) =>
+    `WITH w AS (SELECT t.* FROM t JOIN u ON id = uid WHERE abs(d) > 0) SELECT (SELECT count(*) FROM w WHERE ${e} IS NOT NULL), (SELECT count(*) FROM w WHERE ${e} IS NOT NULL AND id > -1)`,
+  'cte_filter_pusher: groups': (e) =>
+    `WITH w AS (SELECT id, d, s, j, day, c, l, count(*) n FROM t WHERE abs(d) > 0 GROUP BY id, d, s, j, day, c, l) SELECT (SELECT sum(n) FROM w WHERE ${e} IS NOT NULL), (SELECT count(*) FROM w WHERE ${e} IS NOT NULL AND id > -1)`,
+  'in_clause: AND': (e) =>
+    `SELECT count(*), ${SOME} FROM t WHERE abs(d) > 0 AND IF(${e} IS NULL, 0, 1) NOT IN (11, 12, 13, 14, 15, 16)`,
+  'in_clause: an outer join': (e) =>
+    `SELECT count(uid), ${SOME} FROM t LEFT JOIN u ON id = uid AND abs(d) > 0 AND IF(${e} IS NULL, 0, 1) NOT IN (11, 12, 13, 14, 15, 16)`,
+  top_n_window_elimination: (e) =>
+    `SELECT count(x), count(x) FROM (SELECT ${e} x FROM (SELECT *, row_number() OVER (PARTITION BY id ORDER BY d DESC) rn FROM t WHERE abs(d) > 0) WHERE rn <= 1)`,
+  window_self_join: (e) =>
+    `SELECT sum(n), count(n) FROM (SELECT count(CASE WHEN d <> 0 THEN ${e} END) OVER (PARTITION BY id) n FROM t) WHERE n > 0`,
+  'arguments of a DISTINCT aggregate with FILTER': (e) =>
+    `SELECT count(DISTINCT IF(${e} IS NULL, 0, id)) FILTER (WHERE d <> 0), ${SOME} FROM t`,
+  'long arguments of an aggregate with FILTER': (e) =>
+    `SELECT count(concat(CAST(typeof(${e}) AS varchar), IF(${e} IS NULL, '', CAST(id AS varchar)))) FILTER (WHERE d <> 0), ${SOME} FROM t`,
+  'ORDER BY of an aggregate with FILTER': (e) =>
+    `SELECT cardinality(array_agg(id ORDER BY ${e} IS NULL, id) FILTER (WHERE d <> 0)), ${SOME} FROM t`,
   'filter_pullup: a filter below a join': (e) =>
     `SELECT count(*), count(*) FROM (SELECT * FROM t WHERE abs(d) > 0) JOIN u ON id = uid WHERE ${e} IS NOT NULL`,
   'a correlated query': (e) =>

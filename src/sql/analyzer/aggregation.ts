@@ -4,6 +4,7 @@ import { errorAt, newId, type AnalysisContext } from './context.ts'
 import { columnOf } from './build.ts'
 import { sumsProduct } from './decimal-products.ts'
 import { checkedAggregate } from './nested-order.ts'
+import { canRaise } from './raising.ts'
 import type {
   AggregateExpr,
   AggregateNode,
@@ -90,6 +91,29 @@ export function putAggregation(
     return columnOf(id, expr.type)
   }
 
+  /** Conditions that change each time: they are asked once, before what is calculated where they hold. */
+  const conditions: ComputedColumn[] = []
+  const conditionOf = (filter: Expr): Expr => {
+    if (!isVolatile(filter)) return filter
+    const id = newId(context)
+    conditions.push({ id, expression: filter })
+    return columnOf(id, filter.type)
+  }
+
+  const withArguments = (call: AggregateExpr): AggregateExpr => {
+    const asked = call.filter && conditionOf(call.filter)
+    const filtered: AggregateExpr =
+      asked === undefined
+        ? call
+        : {
+            ...call,
+            filter: asked,
+            arguments: sumsProduct(call) ? call.arguments : call.arguments.map((each) => whereHolds(asked, each)),
+            orderBy: call.orderBy.map((key) => ({ ...key, value: whereHolds(asked, key.value) })),
+          }
+    return sumsProduct(filtered) ? filtered : { ...filtered, arguments: filtered.arguments.map(argument) }
+  }
+
   const rewrite = (expr: Expr): Expr => {
     if (expr.kind === 'column' || expr.kind === 'constant') {
       const key = onlyColumns ? undefined : keyColumns.get(exprKey(expr))
@@ -99,8 +123,7 @@ export function putAggregation(
     if (expr.kind === 'aggregate') {
       let found = aggregates.get(text)
       if (found === undefined) {
-        const args = sumsProduct(expr) ? expr.arguments : expr.arguments.map(argument)
-        found = { id: newId(context), call: { ...expr, arguments: args } }
+        found = { id: newId(context), call: withArguments(expr) }
         aggregates.set(text, found)
       }
       return columnOf(found.id, expr.type)
@@ -118,7 +141,8 @@ export function putAggregation(
     verify(context, verifier, expr, node, '')
     rewrite(expr)
   }
-  let node: RelationNode = computed.length === 0 ? input : { kind: 'project', input, columns: computed }
+  const asked: RelationNode = conditions.length === 0 ? input : { kind: 'project', input, columns: conditions }
+  let node: RelationNode = computed.length === 0 ? asked : { kind: 'project', input: asked, columns: computed }
   const groups = keys.map((key) => columnOf(key.input, key.type))
   const calls = [...aggregates.values()].map(({ id, call }) => {
     // Of several sets the groups are not those of the rows.
@@ -138,6 +162,12 @@ export function putAggregation(
     },
     rewrite,
   }
+}
+
+/** What may fail is calculated for the rows that FILTER leaves alone: engines calculate arguments before they ask. */
+function whereHolds(filter: Expr, value: Expr): Expr {
+  if (value.kind === 'lambda' || !canRaise(value)) return value
+  return { kind: 'case', type: value.type, branches: [{ when: filter, then: value }], otherwise: undefined }
 }
 
 /** More than plain arithmetic over a few columns. */

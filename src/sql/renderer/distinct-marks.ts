@@ -1,8 +1,8 @@
 import type { AggregateExpr, AggregateNode, ColumnId } from '../analyzer/tree.ts'
 import { comparisonKey } from '../functions/comparison.ts'
-import { EMPTY, integer, joined, sql, type Sql } from '../text/sql.ts'
+import { integer, joined, sql, type Sql } from '../text/sql.ts'
 import { neededOutputs, queryBlock, selectText, type Block } from './block.ts'
-import { filteredArgument, needsMark, renderExpr } from './render-expression.ts'
+import { needsMark, renderExpr } from './render-expression.ts'
 import type { Output, RenderState } from './render-state.ts'
 
 /** Which rows are the first of equal ones in the groups of a set. */
@@ -67,9 +67,6 @@ function differentSets(sets: AggregateNode['sets'] & {}): readonly (readonly num
 function distinctKeys(state: RenderState, call: AggregateExpr): readonly Sql[] {
   const keys = call.arguments
     .filter(({ kind }) => kind !== 'lambda')
-    .map((argument) => {
-      const rendered = filteredArgument(state, call, argument)
-      return rendered.kind === 'lambda' ? EMPTY : comparisonKey(argument.type, rendered.sql, state.names)
-    })
+    .map((argument) => comparisonKey(argument.type, renderExpr(state, argument), state.names))
   return call.filter === undefined ? keys : [renderExpr(state, call.filter), ...keys]
 }

@@ -1,8 +1,9 @@
 import type { ColumnId, Expr, RelationNode } from '../analyzer/tree.ts'
 import { isVolatile, visitColumns } from '../analyzer/walk.ts'
 import { sql, type Sql } from '../text/sql.ts'
+import { BOOLEAN } from '../types/sql-type.ts'
 import { hasSubquery } from './composition.ts'
-import { canRaise, mayRaiseOfRow } from './raising.ts'
+import { canRaise, mayRaiseOfRow } from '../analyzer/raising.ts'
 import { balanced, type RenderState } from './render-state.ts'
 
 // DuckDB keeps what may fail behind the conditions written before it only in part: it takes comparisons with constants out
@@ -93,7 +94,7 @@ export function guarded(
     const items = itemsOf(expr, sides)
     const guards = isJoinKey(expr, sides) ? [] : guardsOf(expr, items, earlier)
     const stays =
-      (overFiltered && mayRaiseOfRow(expr) && !hasSubquery(expr)) ||
+      ((overFiltered || items.size === 1) && mayRaiseOfRow(expr) && !hasSubquery(expr)) ||
       [expr, ...guards.map((one) => one.expr)].some((one) => readsRaising(state, one))
     const guard = isJoinKey(expr, sides) ? text : behind(text, guards, stays)
     if (isMoved(expr) && !isVolatile(expr) && !hasSubquery(expr)) earlier.push({ expr, text, items })
@@ -109,8 +110,29 @@ function behind(text: Sql, guards: readonly Guard[], stays: boolean): Sql {
   const texts = guards.map((guard) => guard.text)
   const asked = guards.length === 0 ? text : sql`(${balanced(texts, 'AND')} AND ${text})`
   // DuckDB takes nothing that may fail below a SELECT: of this it knows it, of a lambda or of JavaScript it does not.
-  if (stays) return sql`list_extract([${whereHold(asked)}], 1)`
+  if (stays) return sql`CAST(CASE WHEN ${asked} THEN 1 ELSE 0 END AS BOOLEAN)`
   return guards.length === 0 ? text : whereHold(asked)
+}
+
+/**
+ * Keys of joins, of which what may fail is calculated only where earlier conditions over the same item hold: a join calculates
+ * its keys for all rows of a side that it keeps.
+ */
+export function guardedKeys(terms: readonly Expr[], sides: Sides): readonly Expr[] {
+  return terms.map((expr, i) => {
+    if (expr.kind !== 'compare' || !isJoinKey(expr, sides)) return expr
+    const side = (value: Expr): Expr => {
+      if (!mayRaiseOfRow(value) || hasSubquery(value)) return value
+      const own = itemsOf(value, sides)
+      const asked = terms
+        .slice(0, i)
+        .filter((term) => !isVolatile(term) && !hasSubquery(term) && isWithin(itemsOf(term, sides), own))
+      if (asked.length === 0) return value
+      const when: Expr = asked.length === 1 ? asked[0]! : { kind: 'and', type: BOOLEAN, terms: asked }
+      return { kind: 'case', type: value.type, branches: [{ when, then: value }], otherwise: undefined }
+    }
+    return { ...expr, left: side(expr.left), right: side(expr.right) }
+  })
 }
 
 function guardsOf(expr: Expr, own: Guard['items'], earlier: readonly Guard[]): readonly Guard[] {

@@ -35,8 +35,8 @@ import { isVolatile, mapChildren, someExpr, visitColumns } from '../analyzer/wal
 import { bindAll, composed, hasSubquery, isSubquery, outerColumnsOf, weightOf } from './composition.ts'
 import { noteQueryOfRow } from './queries-of-rows.ts'
 import { narrowProduct } from './narrow-sum.ts'
-import { guarded, whereHold, type Sides } from './guards.ts'
-import { canRaise, mayRaiseOfRow } from './raising.ts'
+import { guarded, guardedKeys, whereHold, type Sides } from './guards.ts'
+import { canRaise, mayRaiseOfRow } from '../analyzer/raising.ts'
 import { code, EMPTY, joined, plainName, sql, type Sql } from '../text/sql.ts'
 import { clauses as joinedClauses } from './block.ts'
 import { balanced, columnName, type RenderState } from './render-state.ts'
@@ -293,7 +293,7 @@ export function renderConjuncts(
   sides: Sides,
   overFiltered = false,
 ): readonly Sql[] {
-  const terms = exprs.flatMap(termsOf)
+  const terms = guardedKeys(exprs.flatMap(termsOf), sides)
   return guarded(
     state,
     terms.map((expr) => ({ expr, text: renderCondition(state, expr) })),
@@ -573,10 +573,11 @@ export function renderAggregate(state: RenderState, written: AggregateExpr, firs
   // Rows whose product fits 64 bits are summed apart: exact, and many times faster.
   const { fits, product } = narrowProduct(factors, (factor) => renderExpr(state, factor))
   const filter = clauses.filter === undefined ? EMPTY : sql` FILTER (WHERE ${clauses.filter})`
+  const asked = clauses.filter === undefined ? sql` ELSE` : sql` WHEN ${clauses.filter} THEN`
   const type = duckdbType(call.type)
   const narrow = sql`CAST(sum(CASE WHEN ${fits} THEN ${product} END)${filter} AS ${type})`
   const wide = render([
-    { kind: 'value', sql: sql`CASE WHEN ${fits} THEN NULL ELSE ${renderExpr(state, call.arguments[0]!)} END` },
+    { kind: 'value', sql: sql`CASE WHEN ${fits} THEN NULL${asked} ${renderExpr(state, call.arguments[0]!)} END` },
   ])
   return sql`CASE WHEN ${wide} IS NULL THEN ${narrow} WHEN ${narrow} IS NULL THEN ${wide} ELSE CAST(${narrow} + ${wide} AS ${type}) END`
 }
@@ -589,24 +590,13 @@ function ofArguments(state: RenderState, distinct: boolean, order: readonly Expr
 
 function aggregated(state: RenderState, call: AggregateExpr | WindowExpr): readonly RenderArgument[] {
   return call.arguments.map((argument): RenderArgument => {
-    const rendered = filteredArgument(state, call, argument)
+    const rendered = renderArgument(state, argument)
     const byKey = call.distinct && call.function.kind === 'aggregate' && call.function.duplicates === 'key'
     if (byKey && rendered.kind === 'value') {
       return { kind: 'value', sql: comparisonKey(argument.type, rendered.sql, state.names) }
     }
     return rendered
   })
-}
-
-/** DuckDB calculates arguments for the rows too that FILTER leaves out. */
-export function filteredArgument(
-  state: RenderState,
-  { filter }: AggregateExpr | WindowExpr,
-  argument: Expr,
-): RenderArgument {
-  const rendered = renderArgument(state, argument)
-  if (filter === undefined || rendered.kind === 'lambda' || !canRaise(argument)) return rendered
-  return { ...rendered, sql: sql`CASE WHEN ${renderExpr(state, filter)} THEN ${rendered.sql} END` }
 }
 
 /** Whether DISTINCT of a call is told by marking the first row of equal values. */

@@ -53,7 +53,7 @@ import {
 import { isVolatile } from '../analyzer/walk.ts'
 import { hasSubquery } from './composition.ts'
 import { rememberRaising, sidesOf } from './guards.ts'
-import { canRaise } from './raising.ts'
+import { canRaise } from '../analyzer/raising.ts'
 import { renderAggregate, renderConjuncts, renderExpr, renderWindow } from './render-expression.ts'
 import { noteQueryOfRow } from './queries-of-rows.ts'
 import { balanced, columnName, type Output, type RenderState } from './render-state.ts'

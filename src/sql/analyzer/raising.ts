@@ -1,6 +1,6 @@
-import type { Expr } from '../analyzer/tree.ts'
+import type { Expr } from './tree.ts'
 import { isInteger, sameType, type SqlType } from '../types/sql-type.ts'
-import { someExpr } from '../analyzer/walk.ts'
+import { someExpr } from './walk.ts'
 
 /** Whether its calculation may fail; a guess on the safe side. */
 export function canRaise(expr: Expr): boolean {
