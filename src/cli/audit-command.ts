@@ -1,14 +1,13 @@
-import { existsSync } from 'node:fs'
 import { loadConfig, type Config } from '../config/load-config.ts'
 import type { Finding } from '../events/audit/finding.ts'
 import { recordAuditRun } from '../readmodels/audit/audit-runs.ts'
 import { verifyLog, type AuditSummary } from '../readmodels/audit/verify-log.ts'
-import { publicKeyPath, readPublicKeys } from '../security/anchor-key.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { readAnchorFile } from '../processes/event-log/anchor-export.ts'
 import { anchorPaths } from '../processes/event-log/anchor-paths.ts'
 import { archivesOf } from '../processes/event-log/archives-of.ts'
+import { believedKeys } from './believed-keys.ts'
 import { splitFlags } from './command-flags.ts'
 import { openForCommand } from './open-for-command.ts'
 
@@ -62,7 +61,7 @@ async function verify([verb, ...rest]: readonly string[]): Promise<number> {
   const json = flags.json === true
   const config = loadConfig(settings, process.env)
   const exported = await anchorsOf(config, fileOf('anchors', flags.anchors))
-  const keys = keysOf(config, fileOf('public-key', flags['public-key']))
+  const keys = believedKeys(config, flags['public-key'])
   const findings: Finding[] = []
   const onFinding = (finding: Finding): void => {
     findings.push(finding)
@@ -105,12 +104,6 @@ async function anchorsOf(config: Config, named: string | undefined) {
   } catch (error) {
     throw new ExitError(exitCodes.configuration, (error as Error).message)
   }
-}
-
-function keysOf(config: Config, named: string | undefined) {
-  if (named !== undefined) return readPublicKeys(named)
-  const path = publicKeyPath(anchorPaths(config).key)
-  return existsSync(path) ? readPublicKeys(path) : undefined
 }
 
 function lineOf({ kind, stream, sequence, place, what }: Finding): string {

@@ -14,6 +14,7 @@ const USAGE = `usage: quipu <command> [options]
   forget          takes the data of one query out of the event log; quipu forget --help
   drain           lets a worker end after what it has to do; quipu drain --help
   archive         moves old records of the event log to its archive; quipu archive --help
+  restore         makes a log again of what the archive holds; quipu restore --help
   reset-epoch     lets stopped workers forget the epochs they have heard of; quipu reset-epoch --help
   query "SQL"     runs a statement and prints its rows; quipu query --help
   kill ID         ends a query, with a message to whom it belongs to; quipu kill --help
@@ -56,6 +57,10 @@ async function run(argv: readonly string[]): Promise<number> {
     case 'archive': {
       const { archiveCommand } = await import('./archive-command.ts')
       return archiveCommand(rest)
+    }
+    case 'restore': {
+      const { restoreCommand } = await import('./restore-command.ts')
+      return restoreCommand(rest)
     }
     case 'reset-epoch': {
       const { resetEpochCommand } = await import('./reset-epoch-command.ts')

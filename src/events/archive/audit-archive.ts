@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { exportedKey, fingerprint, isSignedBy, type ExportedAnchor } from '../audit/anchor.ts'
+import { believes } from '../audit/anchor.ts'
 import type { Finding } from '../audit/finding.ts'
 import { ArchiveDamaged } from './archived-records.ts'
 import { checkArchived, type ArchivePeriods } from './archiver.ts'
@@ -24,11 +24,7 @@ export interface AuditArchiveOptions {
  */
 export async function auditArchive(options: AuditArchiveOptions): Promise<number> {
   const { archive, ends, onFinding } = options
-  const keys = options.keys && new Map(options.keys.map((key) => [fingerprint(key), key]))
-  function isBelieved(anchor: ExportedAnchor): boolean {
-    const key = keys ? keys.get(anchor.key) : exportedKey(anchor)
-    return key !== undefined && isSignedBy(anchor, key)
-  }
+  const isBelieved = believes(options.keys)
   let checked = 0
   try {
     for (const manifest of await archive.reread()) {

@@ -106,6 +106,15 @@ export function isSignedBy(anchor: Anchor, key: KeyObject): boolean {
   return verify(null, Buffer.from(signedText(anchor)), key, Buffer.from(anchor.signature, 'base64'))
 }
 
+/** Whether an anchor is by one of some keys; without any, by the one it names. */
+export function believes(keys: readonly KeyObject[] | undefined): (anchor: ExportedAnchor) => boolean {
+  const known = keys && new Map(keys.map((key) => [fingerprint(key), key]))
+  return (anchor) => {
+    const key = known ? known.get(anchor.key) : exportedKey(anchor)
+    return key !== undefined && isSignedBy(anchor, key)
+  }
+}
+
 export function exportAnchor(anchor: Anchor, time: string, publicKey: KeyObject): ExportedAnchor {
   return { ...anchor, time, publicKey: publicKey.export({ type: 'spki', format: 'der' }).toString('base64') }
 }

@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, w
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
+import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startAnchorer, type Anchorer } from '../../../src/coordinator/system/anchorer.ts'
 import { forgetQuery } from '../../../src/coordinator/system/forget-query.ts'
@@ -16,6 +17,7 @@ import { writePeriod } from '../../../src/events/archive/write-period.ts'
 import type { AnchorKey, ExportedAnchor } from '../../../src/events/audit/anchor.ts'
 import type { Finding } from '../../../src/events/audit/finding.ts'
 import { beginning, LogUnavailable, SequenceConflict, type Recorded } from '../../../src/events/event-log.ts'
+import { restoreCommand } from '../../../src/cli/restore-command.ts'
 import { createPostgresEventLog } from '../../../src/events/postgres/postgres-event-log.ts'
 import { PostgresRecordStore } from '../../../src/events/postgres/postgres-record-store.ts'
 import type { RecordDropper } from '../../../src/events/record-store.ts'
@@ -24,6 +26,7 @@ import { verifyLog, type AuditSummary } from '../../../src/readmodels/audit/veri
 import { rebuildReadModels } from '../../../src/readmodels/rebuild.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
 import { isQueryId } from '../../../src/shared/ids.ts'
+import { createMigratedDatabase } from '../../support/event-log/migrated-database.ts'
 import { appendLives, queryLife, testQueryId, toLogEvents } from '../../support/query-life.ts'
 import { openReadModelBed, tableHashes, type ReadModelBed } from '../../support/read-models.ts'
 import { waitUntil } from '../../support/quipu-process.ts'
@@ -485,6 +488,79 @@ describe('a query that is forgotten', () => {
       onFinding: (finding) => findings.push(finding),
     })
     expect({ periods, findings }).toEqual({ periods: 1, findings: [] })
+  })
+})
+
+describe('a log that is lost', () => {
+  const SELECT_ALL = 'select * from quipu_log.events order by position'
+
+  /** `quipu restore` into a database of its own, and what is there then. */
+  async function restore(...flags: string[]) {
+    const database = await createMigratedDatabase()
+    const client = new pg.Client(database.url)
+    await client.connect()
+    const config = { connectionString: database.url }
+    try {
+      const keys = join(root, 'keys.pub')
+      writeFileSync(keys, key.public.export({ type: 'spki', format: 'pem' }))
+      const settings = ['--archive-folder', root, '--public-key', keys]
+      const run = () => restoreCommand(['--into', database.url, ...settings, ...flags], {})
+      const error = await run().then(
+        () => undefined,
+        (thrown: Error) => thrown.message,
+      )
+      const { rows } = await client.query<Record<string, unknown>>(SELECT_ALL)
+      if (error !== undefined) return { error, rows, events: [], again: undefined, findings: [] }
+      const again = await run().catch((thrown: Error) => thrown.message)
+      const log = createPostgresEventLog(config, { archiveOf })
+      const restored = new PostgresRecordStore(config, { archiveOf })
+      const findings: Finding[] = []
+      const { partitions } = await restored.open()
+      await log.open()
+      const { events } = await log.read(beginning(), 10_000)
+      await rebuildReadModels({ log, database: config, clock: systemClock })
+      const onFinding = (finding: Finding): void => void findings.push(finding)
+      await verifyLog({ store: restored, partitions, database: config, compareWith: log, archiveOf, onFinding })
+      // It is a log to go on with.
+      expect(await log.claim({ address: 'http://127.0.0.1:8081', version: 'test' })).toBe(2)
+      await expect(
+        log.append(node, 0, [{ type: 'Seen', v: 1, time: '2026-01-01T00:00:00.000Z', data: {} }]),
+      ).rejects.toThrow(SequenceConflict)
+      await Promise.all([log.close(), restored.close()])
+      return { error, rows, events, again, findings }
+    } finally {
+      await client.end()
+      await database.drop()
+    }
+  }
+
+  it('is restored from its archive alone, whole or one period of it', { timeout: 60_000 }, async () => {
+    await bed.log.append(node, 0, [{ type: 'Seen', v: 1, time: '2026-01-01T00:00:00.000Z', data: {} }])
+    await fill(0, 2)
+    const first = await archivePeriod(parts(), exported.at(-1)!)
+    await fill(2, 2)
+    const second = await archivePeriod(parts(), exported.at(-1)!)
+    const end = Number(second.to[0]!.offset)
+    const rows = (await bed.query(SELECT_ALL)).slice(0, end)
+    const events = (await history()).filter(({ position }) => position.offset < end)
+    await dropArchived(parts())
+    const live = await positions()
+    const whole = await restore()
+    expect(whole).toEqual({ error: undefined, rows, events, again: expect.stringContaining('already'), findings: [] })
+    const alone = await restore('--period', '2')
+    expect(alone).toEqual({ ...whole, rows: rows.slice(Number(first.to[0]!.offset)) })
+    expect((await restore('--until', '1')).rows).toEqual(rows.slice(0, Number(first.to[0]!.offset)))
+    expect(await positions()).toEqual(live)
+    const path = join(archive.folderOf(second), second.segments[0]!.name)
+    const bytes = readFileSync(path)
+    writeFileSync(path, bytes.subarray(0, 100))
+    expect(await restore()).toMatchObject({
+      error: `Period 2: ${second.segments[0]!.name} is not what was written`,
+      rows: [],
+    })
+    writeFileSync(path, bytes)
+    expect((await restore('--until', '3')).error).toContain('has 2 periods, and not 1 to 3')
+    expect((await restore('--log', 'other')).error).toContain('--log: which log?')
   })
 })
 

@@ -10,9 +10,11 @@ import { createSystemJournal, type SystemJournal } from '../../../src/coordinato
 import { Archive } from '../../../src/events/archive/archive.ts'
 import { ArchiveDamaged } from '../../../src/events/archive/archived-records.ts'
 import { archivePeriod, dropArchived, type DropperParts } from '../../../src/events/archive/archiver.ts'
+import { restoreLog } from '../../../src/events/archive/restore-log.ts'
 import type { ExportedAnchor } from '../../../src/events/audit/anchor.ts'
 import { Fenced, LogUnavailable, SequenceConflict, type EventLog } from '../../../src/events/event-log.ts'
 import { createKafkaEventLog, KafkaStoreBesidePostgres } from '../../../src/events/kafka-beside-postgres.ts'
+import { withTopicTarget } from '../../../src/events/kafka/restore-target.ts'
 import type { ProjectionRunner } from '../../../src/events/projection-runner.ts'
 import { archiveLog } from '../../../src/processes/event-log/archive-log.ts'
 import { rebuildReadModels } from '../../../src/readmodels/rebuild.ts'
@@ -226,6 +228,47 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
     ).rejects.toThrow(Fenced)
     await expect(store.forget(testQueryId(0), [1], 1)).rejects.toThrow(Fenced)
     await next.close()
+  })
+
+  it('is restored into an empty topic, and gone on with where that was cut off', { timeout: 120_000 }, async () => {
+    await fill(0, 2)
+    const { number, to } = await archivePeriod(parts(), exported.at(-1)!)
+    const topic = bed.newTopic()
+    const options = { ...bed.optionsOf('none'), topic }
+    const target = new KafkaStoreBesidePostgres(options)
+    await target.open()
+    let puts = 0
+    const restore = (most: number) =>
+      withTopicTarget(options, target, (into) =>
+        restoreLog({
+          archive,
+          first: 1,
+          last: number,
+          ends: isQueryId,
+          keys: [key.public],
+          target: {
+            ...into,
+            put: async (partition, records) => {
+              for (const record of records) {
+                if (++puts > most) throw new LogUnavailable('cut off')
+                await into.put(partition, [record])
+              }
+            },
+          },
+        }),
+      )
+    await expect(restore(5)).rejects.toThrow('cut off')
+    expect(await target.end(0)).toBe(5n)
+    expect(await restore(1000)).toHaveLength(1)
+    expect(String(await target.end(0))).toBe(to[0]!.offset)
+    const kept = (await bed.recordsOf()).slice(0, Number(to[0]!.offset))
+    expect(await bed.recordsOf(topic)).toEqual(kept)
+    // One that holds something else is let alone.
+    await fill(2, 1)
+    await expect(
+      withTopicTarget({ ...options, topic: bed.topic }, store, (into) => into.put(0, [{ ...kept[3]!, text: 'other' }])),
+    ).rejects.toThrow('has another record at offset 3')
+    await target.close()
   })
 
   it('is taken where a broker has forgotten some of the deletion, and not where more is gone', async () => {

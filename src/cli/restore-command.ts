@@ -1,0 +1,105 @@
+import { loadConfig, type Config } from '../config/load-config.ts'
+import { ArchiveDamaged } from '../events/archive/archived-records.ts'
+import { restoreLog, type RestoreTarget } from '../events/archive/restore-log.ts'
+import { EventLogError } from '../events/event-log.ts'
+import { MigrationError } from '../events/postgres/migrate.ts'
+import { withPostgresTarget } from '../events/postgres/restore-target.ts'
+import { recordStoreOf } from '../processes/event-log/event-log-of.ts'
+import { archivedLogs, archivesOf } from '../processes/event-log/archives-of.ts'
+import { kafkaSecurityOf } from '../processes/event-log/kafka-security.ts'
+import { ExitError } from '../shared/engine-error.ts'
+import { exitCodes } from '../shared/exit-codes.ts'
+import { isQueryId } from '../shared/ids.ts'
+import { believedKeys } from './believed-keys.ts'
+import { splitFlags } from './command-flags.ts'
+
+const USAGE = `usage: quipu restore --into <where> [--period <n> | --until <n>] [--log <id>] [settings]
+
+Makes a log again of what an archive holds: its files are read back, and what is restored folds to what its anchors signed.
+The log that the archive is of is neither needed nor touched.
+
+  --into <where>       postgres://…, a database without a log; or topic: that of the settings, empty, or begun by a call before
+  --period <n>         that period alone: the database's log begins with it, and reads what was before from the archive
+  --until <n>          the first n periods (default: all)
+  --log <id>           of which log, where the archive's folder has several
+  --public-key <file>  whose signatures are believed (default: that beside the anchor key of the settings)
+
+quipu --help has the settings, which say where the archive is (archiveFolder), and the brokers.
+`
+
+const OPTIONS = {
+  into: { type: 'string' },
+  period: { type: 'string' },
+  until: { type: 'string' },
+  log: { type: 'string' },
+  'public-key': { type: 'string' },
+} as const
+
+/**
+ * `quipu restore`: periods of an archive as a log.
+ * @param env variables that are settings
+ * @returns the exit code
+ */
+export async function restoreCommand(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Promise<number> {
+  if (argv.includes('--help')) {
+    process.stdout.write(USAGE)
+    return 0
+  }
+  const { flags, settings } = splitFlags(argv, OPTIONS)
+  const config = loadConfig(settings, env)
+  const [period, until] = [numberOf('period', flags.period), numberOf('until', flags.until)]
+  if (period !== undefined && until !== undefined) throw wrong('--period and --until: which of them?')
+  if (typeof flags.into !== 'string') throw wrong('--into: where? postgres://… or topic')
+  const keys = believedKeys(config, flags['public-key'])
+  try {
+    const archive = archivesOf(config)(await logOf(config, flags.log))
+    const last = period ?? until ?? (await archive.reread()).length
+    const first = period ?? 1
+    const periods = await withTarget(config, flags.into, (target) =>
+      restoreLog({ archive, first, last, ends: isQueryId, keys, target }),
+    )
+    const records = periods.reduce((sum, one) => sum + one.records, 0)
+    process.stdout.write(`${records} records of ${periods.length} periods are a log again\n`)
+    return 0
+  } catch (error) {
+    if (error instanceof ArchiveDamaged || error instanceof EventLogError || error instanceof MigrationError)
+      throw new ExitError(exitCodes.dependency, error.message)
+    throw error
+  }
+}
+
+async function withTarget<T>(config: Config, into: string, work: (target: RestoreTarget) => Promise<T>): Promise<T> {
+  if (/^postgres(ql)?:/.test(into)) return withPostgresTarget({ connectionString: into }, work)
+  if (into !== 'topic') throw wrong('--into: postgres://… or topic')
+  if (config.kafkaBrokers.length === 0) throw wrong('--into topic: the settings name no brokers (kafkaBrokers)')
+  const { withTopicTarget } = await import('../events/kafka/restore-target.ts')
+  const store = await recordStoreOf(config, config.databaseUrl ?? '')
+  try {
+    await store.open()
+    const { kafkaBrokers: brokers, kafkaTopic: topic } = config
+    return await withTopicTarget({ brokers, topic, ...kafkaSecurityOf(config) }, store, work)
+  } finally {
+    await store.close()
+  }
+}
+
+async function logOf(config: Config, named: string | boolean | undefined): Promise<string> {
+  const logs = await archivedLogs(config)
+  if (typeof named === 'string' && logs.includes(named)) return named
+  if (named === undefined && logs.length === 1) return logs[0]!
+  const there = logs.length === 0 ? 'the archive has no log' : `the archive has ${logs.join(', ')}`
+  throw wrong(`--log: which log? ${there}`)
+}
+
+function numberOf(flag: string, text: string | boolean | undefined): number | undefined {
+  if (text === undefined) return undefined
+  if (typeof text === 'string' && /^[1-9]\d{0,5}$/.test(text)) return Number(text)
+  throw wrong(`--${flag}: which number?`)
+}
+
+function wrong(message: string): ExitError {
+  return new ExitError(exitCodes.configuration, message)
+}

@@ -1,0 +1,79 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { KeyObject } from 'node:crypto'
+import { believes } from '../audit/anchor.ts'
+import { sameState } from '../fold.ts'
+import type { LogPlace, StoredRecord, StreamHead } from '../record-store.ts'
+import type { Archive } from './archive.ts'
+import { ArchiveDamaged } from './archived-records.ts'
+import { checkArchived } from './archiver.ts'
+import { CheckedFold } from './checked-fold.ts'
+import { placeOf, type PeriodManifest } from './manifest.ts'
+
+/** Where records of an archive are put, so that they are a log again. */
+export interface RestoreTarget {
+  /**
+   * @param from by log partition: where the log is to begin
+   * @param heads last events of streams that never end, as far as they lie before
+   * @throws LogUnavailable; ExitError where a log is already
+   */
+  begin(logId: string, from: readonly LogPlace[], heads: ReadonlyMap<string, StreamHead>): Promise<void>
+  /** The next records of a log partition. @throws LogUnavailable | ArchiveDamaged */
+  put(partition: number, records: readonly StoredRecord[]): Promise<void>
+  /** All was put, and is what was signed: it counts from now on. @throws LogUnavailable */
+  finish(): Promise<void>
+}
+
+export interface RestoreOptions {
+  readonly archive: Archive
+  /** The first and the last period. */
+  readonly first: number
+  readonly last: number
+  /** Whether a stream ends some day. */
+  readonly ends: (stream: string) => boolean
+  /** Whose signatures are believed; undefined: any that is by the key it names. */
+  readonly keys: readonly KeyObject[] | undefined
+  readonly target: RestoreTarget
+}
+
+const RECORDS_AT_ONCE = 500
+
+/**
+ * Puts the records of periods where they are a log again: each period's files are read back as an audit does, and what is put
+ * folds to what its anchor signed.
+ * @returns the periods
+ * @throws ArchiveDamaged | LogUnavailable
+ */
+export async function restoreLog(options: RestoreOptions): Promise<readonly PeriodManifest[]> {
+  const { archive, first, last, ends, keys, target } = options
+  const all = await archive.reread()
+  const periods = all.slice(first - 1, last)
+  if (periods.length !== last - first + 1 || periods.length === 0)
+    throw new ArchiveDamaged(`The archive at ${archive.folder} has ${all.length} periods, and not ${first} to ${last}`)
+  const isBelieved = believes(keys)
+  const before = all[first - 2]
+  await target.begin(
+    periods[0]!.logId,
+    periods[0]!.from.map(placeOf),
+    before ? await archive.heads(before) : new Map<string, StreamHead>(),
+  )
+  for (const period of periods)
+    await putPeriod(archive, await checkArchived(archive, period, { ends, isBelieved }), target)
+  await target.finish()
+  return periods
+}
+
+async function putPeriod(archive: Archive, period: PeriodManifest, target: RestoreTarget): Promise<void> {
+  for (const [partition, from] of period.from.entries()) {
+    const fold = new CheckedFold(placeOf(from))
+    const end = placeOf(period.to[partition]!)
+    while (fold.place.offset < end.offset) {
+      const fetched = await archive.fetch(partition, fold.place.offset, RECORDS_AT_ONCE)
+      const records = fetched.filter(({ offset }) => offset < end.offset)
+      for (const record of records) fold.take(record)
+      await target.put(partition, records)
+      await nextTurn()
+    }
+    if (!sameState(fold.place.state, end.state))
+      throw new ArchiveDamaged(`Period ${period.number} is not what anchor ${period.anchor.number} signed`)
+  }
+}

@@ -1,0 +1,103 @@
+import kafkajs from 'kafkajs'
+import { ArchiveDamaged } from '../archive/archived-records.ts'
+import type { RestoreTarget } from '../archive/restore-log.ts'
+import { LogUnavailable, MisconfiguredLog } from '../event-log.ts'
+import { formatHeader } from '../fold.ts'
+import type { RecordStore, StoredRecord } from '../record-store.ts'
+import { DEFAULT_TOPIC, type KafkaOptions } from './kafka-record-store.ts'
+
+const MAX_SENT_BYTES = 8 << 20
+
+/**
+ * A topic that holds nothing else. What a call before put there is compared, and gone on with.
+ * @param store of that topic, opened
+ * @throws MisconfiguredLog when it holds something else
+ */
+export async function withTopicTarget<T>(
+  { brokers, topic = DEFAULT_TOPIC, ssl, sasl }: Pick<KafkaOptions, 'brokers' | 'topic' | 'ssl' | 'sasl'>,
+  store: Pick<RecordStore, 'fetch' | 'end'>,
+  work: (target: RestoreTarget) => Promise<T>,
+): Promise<T> {
+  const kafka = new kafkajs.Kafka({
+    clientId: 'quipu-restore',
+    brokers: [...brokers],
+    logLevel: kafkajs.logLevel.NOTHING,
+    // What is sent again may be there twice.
+    retry: { retries: 0 },
+    ...(ssl === undefined ? {} : { ssl }),
+    ...(sasl === undefined ? {} : { sasl }),
+  })
+  const producer = kafka.producer({
+    createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
+    allowAutoTopicCreation: false,
+  })
+  const other = (offset: bigint): MisconfiguredLog =>
+    new MisconfiguredLog(
+      `Topic ${topic} has another record at offset ${offset} than the archive: restore into an empty one`,
+    )
+
+  /** @returns how many of the records are there */
+  async function compareThere(partition: number, records: readonly StoredRecord[]): Promise<number> {
+    const end = await store.end(partition)
+    const due = records.filter(({ offset }) => offset < end)
+    for (let count = 0; count < due.length;) {
+      const there = await store.fetch(partition, due[count]!.offset, due.length - count)
+      if (there.length === 0) throw new LogUnavailable(`Topic ${topic} does not give offset ${due[count]!.offset}`)
+      for (const record of there) if (!isSame(record, due[count++]!)) throw other(record.offset)
+    }
+    return due.length
+  }
+
+  async function send(partition: number, records: readonly StoredRecord[]): Promise<void> {
+    const messages = records.map(({ stream, text, header }) => ({
+      partition,
+      key: stream,
+      value: text,
+      ...(header && { headers: { quipu: formatHeader(header) } }),
+    }))
+    const [sent] = await producer.send({ topic, messages }).catch((cause: Error) => {
+      throw new LogUnavailable(`Kafka does not take the records: ${cause.message}; ask again`, { cause })
+    })
+    if (sent?.baseOffset !== String(records[0]!.offset)) throw other(records[0]!.offset)
+  }
+
+  try {
+    await producer.connect()
+    return await work({
+      async begin(_, from) {
+        if (from.some(({ offset }) => offset > 0n))
+          throw new MisconfiguredLog('A topic begins with the first period: --period is for a database')
+      },
+      async put(partition, records) {
+        if (records.some(({ sequence }) => sequence !== undefined))
+          throw new ArchiveDamaged('The archive is of a log in Postgres: a database takes it (--into postgres://…)')
+        const missing = records.slice(await compareThere(partition, records))
+        for (const some of inParts(missing)) await send(partition, some)
+      },
+      async finish() {},
+    })
+  } finally {
+    await producer.disconnect().catch(() => {})
+  }
+}
+
+function* inParts(records: readonly StoredRecord[]): Iterable<readonly StoredRecord[]> {
+  let part: StoredRecord[] = []
+  let bytes = 0
+  for (const record of records) {
+    if (part.length > 0 && bytes + record.text.length > MAX_SENT_BYTES) {
+      yield part
+      part = []
+      bytes = 0
+    }
+    part.push(record)
+    bytes += record.text.length
+  }
+  if (part.length > 0) yield part
+}
+
+function isSame(one: StoredRecord, other: StoredRecord): boolean {
+  const textOf = ({ offset, header, stream, text }: StoredRecord): string =>
+    JSON.stringify([String(offset), header ? formatHeader(header) : '', stream, text])
+  return textOf(one) === textOf(other)
+}
