@@ -70,6 +70,9 @@ const timeouts = z.strictObject({
   archiveAfterMs: optionalDuration(
     'Age at which what was written to the event log leaves it for its archive; without one nothing leaves for its age',
   ),
+  archiveQueriesAfterMs: optionalDuration(
+    'Age after its end at which a query leaves the read models for files of the archive, which answer as they do; without one nothing leaves for its age',
+  ),
   historyReadMs: duration(
     'Longest read of the history of queries for a client; Postgres ends what takes longer',
     10 * second,
@@ -158,6 +161,10 @@ const limits = z.strictObject({
   logRecords: optionalInteger(
     'Records of the event log that stay there, about; what is before leaves it for its archive. Without one it grows',
     { min: 1, max: Number.MAX_SAFE_INTEGER },
+  ),
+  hotQueries: optionalInteger(
+    'Ended queries that stay in the read models, about; those that ended before them leave for files of the archive. Without one they grow',
+    { min: 1, max: 1_000_000_000 },
   ),
   anchorEvents: integerSetting('Events after which an anchor is made at once', 1000, { min: 1, max: 1_000_000 }),
   pageStoreQueryBytes: bytes('Pages that one query keeps on disk', GB),

@@ -57,7 +57,7 @@ const PATIENCE_MS = 10_000
 /**
  * Counts what the read models hold of all epochs of one address. To be asked once they hold all that was valid when the
  * last of these epochs ended: what came out less than it was would look like a counter's new beginning.
- * @returns undefined where data of a query was forgotten: then its share is not known any more
+ * @returns undefined where data of a query was forgotten, or queries left the read models: their share is not known there
  */
 export async function readLifetimeCounts(
   connection: pg.ClientConfig,
@@ -104,7 +104,8 @@ async function read(
   )
   const epochs = own.map(({ epoch }) => epoch)
   const [forgotten] = await rows<{ any: boolean }>(
-    `select exists (select from m.query_events where forgotten and epoch = any($1)) as any`,
+    `select exists (select from m.query_events where forgotten and epoch = any($1))
+       or exists (select from quipu_log.query_periods) as any`,
     [epochs],
   )
   if (forgotten?.any) return undefined

@@ -6,6 +6,7 @@ import { eventsBelow, ProjectionStore } from '../events/projection-store.ts'
 import type { QueryRows } from '../events/projection.ts'
 import type { Clock } from '../shared/clock.ts'
 import { READ_MODEL_SCHEMA } from '../events/postgres/migrate.ts'
+import { LOCK_PERIODS } from './archive/query-periods.ts'
 import { makeReadModelTables } from './make-tables.ts'
 import { createReadModelsProjection, READ_MODELS } from './projection.ts'
 
@@ -121,6 +122,7 @@ async function readLive(admin: pg.Client, lock: '' | 'for update'): Promise<Live
 async function swap(admin: pg.Client, applier: ProjectionApplier): Promise<void> {
   await admin.query('begin')
   try {
+    await admin.query(LOCK_PERIODS)
     // Holds the live projection just before its commit.
     const live = await readLive(admin, 'for update')
     if (live) {
@@ -136,6 +138,8 @@ async function swap(admin: pg.Client, applier: ProjectionApplier): Promise<void>
         if to_regnamespace('${READ_MODEL_SCHEMA}') is not null then alter schema ${READ_MODEL_SCHEMA} rename to ${OLD}; end if;
         alter schema ${NEW} rename to ${READ_MODEL_SCHEMA};
       end $$`)
+    // All rows are in the new tables: the archive is made anew of them, as its rules say.
+    await admin.query('delete from quipu_log.query_periods')
     await admin.query('commit')
   } catch (error) {
     await admin.query('rollback').catch(() => undefined)

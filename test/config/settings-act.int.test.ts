@@ -11,6 +11,7 @@ import { hashSync } from '@node-rs/bcrypt'
 import { SignJWT, type JWTPayload } from 'jose'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { queryArchivePolicyOf } from '../../src/processes/coordinator/archiving-queries.ts'
 import { archivePolicyOf } from '../../src/processes/coordinator/archive-policy.ts'
 import { wireAccess } from '../../src/processes/coordinator/wire-access.ts'
 import { publishingTargets } from '../../src/processes/coordinator/publishing.ts'
@@ -328,6 +329,9 @@ const told = (process: QuipuProcess, text: string): Promise<void> =>
 /** Periods that are archived in a folder, of whichever log. */
 const periodsIn = (folder: string): number =>
   existsSync(folder) ? readdirSync(folder, { recursive: true }).filter((path) => /\d{6}$/.test(String(path))).length : 0
+
+const queryPeriodsIn = (folder: string): number =>
+  filesBelow(folder).filter((path) => path.endsWith('query_events.parquet')).length
 
 const anchorsIn = (file: string): number =>
   existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean).length : 0
@@ -1407,6 +1411,11 @@ const acts: Record<SettingName, Act> = {
       return periodsIn(at('archived')) > 1
     })
   }),
+  archiveQueriesAfterMs: busy.act('1s', async ({ url }) => {
+    const { id } = await run(url, 'SELECT 1')
+    await waitUntil('what is old leaves the read models', () => queryPeriodsIn(at('archived')) > 0)
+    expect((await raw(`${url}/v1/query/${id}`)).status).toBe(200)
+  }),
   anchorMs: small.act('200ms', async ({ url, dataDir }) => {
     for (let anchors = 0; anchors < 4; anchors++) {
       await run(url, 'SELECT 1')
@@ -1603,6 +1612,14 @@ const acts: Record<SettingName, Act> = {
       const policy = archivePolicyOf(loadConfig(['--log-records', '20000'], {}))
       expect(policy?.(0)).toMatchObject({ before: undefined, keepRecords: 20_000n, leastRecords: 2000n })
       expect(archivePolicyOf(loadConfig([], {}))).toBeUndefined()
+    },
+  },
+  hotQueries: {
+    value: '20000',
+    see() {
+      const policy = queryArchivePolicyOf(loadConfig(['--hot-queries', '20000'], {}))
+      expect(policy?.(0)).toMatchObject({ before: undefined, keepQueries: 20_000, leastQueries: 2000 })
+      expect(queryArchivePolicyOf(loadConfig([], {}))).toBeUndefined()
     },
   },
   anchorEvents: busy.act('1', async ({ url }) => {

@@ -9,6 +9,9 @@ import {
   type ProjectionRunner,
   type ProjectionRunnerOptions,
 } from '../../src/events/projection-runner.ts'
+import type { QueryRows } from '../../src/events/projection.ts'
+import { createParquetEngine } from '../../src/readmodels/archive/parquet-engine.ts'
+import { createStoredQueries, type StoredQueries } from '../../src/readmodels/queries/stored-queries.ts'
 import { createReadModelsProjection } from '../../src/readmodels/projection.ts'
 import { systemClock } from '../../src/shared/clock.ts'
 import { createMigratedDatabase } from './event-log/migrated-database.ts'
@@ -69,6 +72,11 @@ export async function openReadModelBed(server?: TestPostgres, hooks: EventLogOpt
       await database.drop()
     },
   }
+}
+
+/** Queries of a bed whose rows have all stayed where they were: a file is never read. */
+export function storedIn(read: QueryRows): StoredQueries {
+  return createStoredQueries(read, { engine: createParquetEngine('/nowhere'), folder: '/nowhere', limitMs: 10_000 })
 }
 
 /** One hash over each table's rows, whatever their order. */

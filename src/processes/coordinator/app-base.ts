@@ -1,4 +1,5 @@
 import { systemClock as clock } from '../../shared/clock.ts'
+import { createStoredQueries } from '../../readmodels/queries/stored-queries.ts'
 import { deriveKey } from '../../security/cluster-secret.ts'
 import type { ChildLife } from '../child-life.ts'
 import type { AppBase } from './coordinator-app.ts'
@@ -16,6 +17,7 @@ export function appBaseOf(base: CoordinatorBase, life: Pick<ChildLife, 'restarts
     bearer,
     replayKey: deriveKey(base.secret, 'replays'),
     read,
+    stored: createStoredQueries(read, base.archiveOf(logId)),
     meters: telemetry.meters,
     spans: telemetry.spans,
     restarts: life.restarts,

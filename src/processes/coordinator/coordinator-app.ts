@@ -35,6 +35,7 @@ import { createDrainRoutes } from '../../protocol/node/drain-routes.ts'
 import { createNodeRoutes } from '../../protocol/node/node-routes.ts'
 import { boundReads } from '../../protocol/query/bound-reads.ts'
 import type { LiveQueries } from '../../protocol/query/live-queries.ts'
+import type { StoredQueries } from '../../readmodels/queries/stored-queries.ts'
 import { createQueryRoutes } from '../../protocol/query/query-routes.ts'
 import { createReplayRoutes } from '../../protocol/replay/replay-routes.ts'
 import { createSightingRoutes, type SightingRoutesDeps } from '../../protocol/relay/sighting-routes.ts'
@@ -63,6 +64,8 @@ export interface AppBase {
   readonly startedAt: number
   readonly nodeId: NodeId
   readonly logId: string
+  /** Queries in the read models, and those that have left them. */
+  readonly stored: StoredQueries
   readonly bearer: string
   /** Of the ids of replays. */
   readonly replayKey: Buffer
@@ -102,6 +105,8 @@ export interface WriterDuties {
   readonly groups: Pick<ResourceGroups, 'stateOf' | 'roots'>
   /** Takes a forgotten query out of memory, and its tasks with their pages off their workers. */
   readonly remove: (queryId: QueryId, tasks: readonly TaskRecord[]) => void
+  /** What was forgotten leaves the files of the archive. */
+  readonly forgetArchived: () => void
   readonly tasks: TaskResource
   /** Tells a worker to end after what it has to do. */
   readonly shutDown: (workerUrl: string) => Promise<void>
@@ -222,7 +227,7 @@ function groupRoutes({ base, role }: CoordinatorAppParts, { groups }: WriterDuti
 }
 
 function auditRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, asking: Asking): Router {
-  const { journal, forgetter: log, remove } = duties
+  const { journal, forgetter: log, remove, forgetArchived } = duties
   async function forget(queryId: QueryId, who: Administrator): Promise<ForgetOutcome> {
     try {
       // Afterwards nobody knows which they were.
@@ -230,6 +235,7 @@ function auditRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, 
       const outcome = await forgetQuery({ log, journal }, queryId, who)
       if (outcome.kind === 'forgotten') remove(queryId, state.kind === 'NONE' ? [] : [...state.tasks.values()])
       await role.projection.barrier(base.config.timeouts.ownWritesWaitMs)
+      forgetArchived()
       return outcome
     } catch (error) {
       throw error instanceof Unforgettable ? new HttpProblem(409, error.message) : error
@@ -256,6 +262,7 @@ function queryRoutes({ base, role }: CoordinatorAppParts, { identify, authorize 
   return createQueryRoutes({
     live: role.live,
     read: base.read,
+    stored: base.stored,
     projection: role.projection,
     isWriter: () => role.place().writer,
     // Whoever does not write passes it on.

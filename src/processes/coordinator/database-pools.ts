@@ -2,7 +2,7 @@ import pg from 'pg'
 import type { Config } from '../../config/load-config.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import { HISTORY_READS } from '../../protocol/query/history-turns.ts'
-import { createHistoryPages, type HistoryPages } from '../../readmodels/history/read-history.ts'
+import { createHistoryMoments, type HistoryMoments } from '../../readmodels/history/read-history.ts'
 import { timedRead, tracedRead } from '../../readmodels/read-telemetry.ts'
 import type { ProcessTelemetry } from '../telemetry/process-telemetry.ts'
 
@@ -13,7 +13,7 @@ export interface DatabasePools {
   /** For what anybody may ask: few at once, and none takes long. */
   readonly clientRead: QueryRows
   /** For scans of the history. */
-  readonly history: HistoryPages
+  readonly history: HistoryMoments
   end(): Promise<void>
 }
 
@@ -46,7 +46,7 @@ export function openPools(connection: pg.ClientConfig, config: Config, telemetry
     pool,
     read: readOf(pool),
     clientRead: readOf(clients),
-    history: createHistoryPages(history),
+    history: createHistoryMoments(history),
     async end() {
       await pool.end()
       await clients.end()

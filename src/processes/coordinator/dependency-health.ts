@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { LogEnd } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
-import type { HistoryPages } from '../../readmodels/history/read-history.ts'
+import type { HistoryMoments } from '../../readmodels/history/read-history.ts'
 
 export type Reachable = 'up' | 'down'
 
@@ -12,8 +12,8 @@ export interface DependencyHealth {
   readonly database: Reachable
   /** Reads that say at once that the database is away, instead of each waiting for it. */
   failFast(read: QueryRows): QueryRows
-  /** The same of reads that come in pages. */
-  failFastPages(pages: HistoryPages): HistoryPages
+  /** The same of reads of one moment. */
+  failFastMoments(moments: HistoryMoments): HistoryMoments
   stop(): Promise<void>
 }
 
@@ -73,11 +73,8 @@ export function watchDependencies(
     },
     failFast: (read) => (text, values) =>
       state.database === 'up' ? read(text, values) : Promise.reject(new Error('The database does not answer')),
-    failFastPages: (pages) =>
-      async function* (statement, rowsAtATime) {
-        if (state.database !== 'up') throw new Error('The database does not answer')
-        yield* pages(statement, rowsAtATime)
-      },
+    failFastMoments: (moments) => () =>
+      state.database === 'up' ? moments() : Promise.reject(new Error('The database does not answer')),
     async stop() {
       stopping.abort()
       await Promise.all(watching)

@@ -5,6 +5,8 @@ import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import { internalBearer, loadClusterSecret } from '../../security/cluster-secret.ts'
 import { schemeOf } from '../../config/load-config.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
+import type { ArchivedFiles } from '../../readmodels/history/read-archive.ts'
+import { queryArchiveOf, type OpenQueryArchive } from '../event-log/query-archive-of.ts'
 import type { ChildLife } from '../child-life.ts'
 import { createProcessTelemetry } from '../telemetry/process-telemetry.ts'
 import { openPools } from './database-pools.ts'
@@ -63,6 +65,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
     telemetry,
   })
   await untilUsable('log', () => log.open(), patience)
+  let archive: OpenQueryArchive | undefined
   const health = watchDependencies(log, connection, (name, is) =>
     is === 'down'
       ? logger.error('dependency.down', { dependency: name }, 'It does not answer; what needs it waits')
@@ -93,7 +96,9 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
     read: health.failFast(pools.read),
     /** For what anybody may ask: few at once, and none takes long. */
     clientRead: health.failFast(pools.clientRead),
-    history: health.failFastPages(pools.history),
+    history: health.failFastMoments(pools.history),
+    /** Of the log, which has its id by then. */
+    archiveOf: (logId: string): ArchivedFiles => (archive ??= queryArchiveOf(config, logId)),
     /** Under which others reach this process. */
     address: config.advertisedUrl ?? life.url ?? `${schemeOf(config)}://${config.host}:${config.port}`,
     createProjection: (): ProjectionRunner => wireProjection({ log, connection, telemetry, topic }),
@@ -102,6 +107,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
       await health.stop()
       await log.close()
       await pools.end()
+      await archive?.close()
       await wired.engine.stop()
       await telemetry.stop()
     },

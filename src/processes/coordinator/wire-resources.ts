@@ -39,6 +39,8 @@ export interface ResourcesParts {
   readonly epoch: number
   readonly ready: () => boolean
   readonly history: QueryHistory
+  /** What was forgotten leaves the files of the archive. */
+  readonly forgetArchived: () => void
   readonly live: LiveQueries
   readonly projection: ProjectionRunner
   readonly registry: QueryRegistry
@@ -97,6 +99,7 @@ function writerRole(parts: ResourcesParts): CoordinatorRole {
         )
         registry.remove(queryId)
       },
+      forgetArchived: parts.forgetArchived,
       shutDown: client.shutDown,
       tasks: tasksOf(parts, client.forward, auditing.refusals),
       deadLetters: () => projection.deadLetters,
@@ -153,6 +156,7 @@ function tasksOf(
     ...createRecentQueries({
       live,
       read: clientRead,
+      stored: appBase.stored,
       projection,
       clock,
       ownWritesWaitMs: config.timeouts.ownWritesWaitMs,

@@ -9,7 +9,7 @@ import { Tenure } from '../../coordinator/recovery/tenure.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import type { Announcement } from '../../execution/api/task.ts'
 import { createLiveQueries } from '../../protocol/query/live-queries.ts'
-import { createHistorySource, createHotHistory } from '../../protocol/query/history-sources.ts'
+import { createHistorySource } from '../../protocol/query/history-sources.ts'
 import { createHistoryTurns } from '../../protocol/query/history-turns.ts'
 import { createRuntimeSources } from '../../protocol/query/runtime-sources.ts'
 import { readTextParts } from '../../readmodels/audit/queries.ts'
@@ -21,7 +21,9 @@ import { exitCodes } from '../../shared/exit-codes.ts'
 import { version } from '../../shared/version.ts'
 import type { ChildLife } from '../child-life.ts'
 import type { GatedServer } from '../gated-server.ts'
+import { diskSpaceOf } from '../../execution/worker/disk-space.ts'
 import { startArchiving, type Archiving } from './archiving.ts'
+import { startArchivingQueries, type ArchivingQueries } from './archiving-queries.ts'
 import { appBaseOf } from './app-base.ts'
 import { startAuditing, type Auditing } from './auditing.ts'
 import { observeWriter, type WriterGauges } from './coordinator-metrics.ts'
@@ -111,7 +113,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
   const live = createLiveQueries(registry, isProjected)
   base.useSystem({
     runtime: runtimeOf(base, live, projection, workers.workers),
-    history: historyOf(base, projection),
+    history: historyOf(base, projection, logId),
   })
   const caughtUp = projected(log, projection)
   const auditing = auditingOf(parts, caughtUp)
@@ -120,6 +122,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
   base.access.recordIn({ files: createFileRecord({ journal, caughtUp, recordedParts }), journal })
   const publishing = startPublishing(base, begin)
   const archiving = archivingOf(parts, journal, caughtUp)
+  const archivingQueries = archivingQueriesOf(parts, logId, caughtUp)
   const queries = wireQueries({ life, base, settings, history, epoch, tenure, registry, workers, refusals, journal })
   const ready = (): boolean => tenure.open
   const appBase = appBaseOf(base, life, logId)
@@ -129,6 +132,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
     epoch,
     ready,
     history,
+    forgetArchived: archivingQueries.forget,
     live,
     projection,
     registry,
@@ -171,6 +175,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
       const { handOverMs } = settings.tenure
       tenure.drain()
       archiving.stop()
+      archivingQueries.stop()
       base.access.drain()
       base.access.recordIn(undefined)
       await Promise.race([auditing.stop(), sleep(handOverMs, undefined, { ref: false })])
@@ -179,6 +184,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
     },
     stop: async () => {
       archiving.stop()
+      archivingQueries.stop()
       registry.stop()
       queries.groups.stop()
       await recovery.stop()
@@ -225,9 +231,14 @@ function runtimeOf(
   })
 }
 
-function historyOf({ config, read, history, telemetry, access }: CoordinatorBase, projection: ProjectionRunner) {
+function historyOf(
+  { config, read, history, archiveOf, telemetry, access }: CoordinatorBase,
+  projection: ProjectionRunner,
+  logId: string,
+) {
   return createHistorySource({
-    stores: [createHotHistory(history)],
+    moments: history,
+    files: archiveOf(logId),
     read,
     projection,
     authorize: access.rights,
@@ -257,6 +268,14 @@ function archivingOf({ base, claimed }: WriterParts, journal: Auditing['journal'
   const { logger, meters } = telemetry
   const { epoch } = claimed
   return startArchiving({ config, connection, log, epoch, journal, query: read, caughtUp, clock, logger, meters })
+}
+
+function archivingQueriesOf({ base }: WriterParts, logId: string, caughtUp: Promise<void>): ArchivingQueries {
+  const { config, connection, archiveOf, telemetry } = base
+  const { logger, meters } = telemetry
+  const files = archiveOf(logId)
+  const freeBytes = async (folder: string): Promise<number> => (await diskSpaceOf(folder)).freeBytes
+  return startArchivingQueries({ config, connection, files, caughtUp, freeBytes, clock, logger, meters })
 }
 
 function loadTelemetry(

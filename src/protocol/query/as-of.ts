@@ -1,6 +1,5 @@
 import type { Recorded } from '../../events/event-log.ts'
-import type { QueryRows } from '../../events/projection.ts'
-import { readStreamPage } from '../../readmodels/query-events/queries.ts'
+import type { StoredQueries } from '../../readmodels/queries/stored-queries.ts'
 import { foldQueryStream } from '../../readmodels/queries/projection.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
@@ -44,11 +43,15 @@ export function parseAsOf(text: string): AsOf {
  * @returns undefined when the log has no such query
  * @throws HttpProblem 404 with the reason when the query is known, and not yet at that moment, or never at that sequence
  */
-export async function readAsOf(read: QueryRows, queryId: QueryId, asOf: AsOf): Promise<StoredView | undefined> {
-  const events = await readStreamPage(read, queryId, 0, MAX_REPLAYED, asOf)
+export async function readAsOf(
+  stored: Pick<StoredQueries, 'page'>,
+  queryId: QueryId,
+  asOf: AsOf,
+): Promise<StoredView | undefined> {
+  const events = await stored.page(queryId, 0, MAX_REPLAYED, asOf)
   const last = events.at(-1)
   if (!last) {
-    const [first] = await readStreamPage(read, queryId, 0, 1)
+    const [first] = await stored.page(queryId, 0, 1)
     if (first)
       throw new HttpProblem(404, `Query ${queryId} was not there at ${asOf.time}: it was created at ${first.time}`)
     return undefined

@@ -1,7 +1,7 @@
 import type { Request } from 'express'
 import type { QueryRows } from '../../events/projection.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
-import { readStoredStream } from '../../readmodels/query-events/queries.ts'
+import type { StoredQueries } from '../../readmodels/queries/stored-queries.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
@@ -13,6 +13,8 @@ export interface FindQueryDeps {
   readonly live: LiveQueries
   /** Rows of the read models, which are first in the search path. Rejects when the database is away. */
   readonly read: QueryRows
+  /** The same queries, and those that have left them. */
+  readonly stored: StoredQueries
   readonly projection: Pick<ProjectionRunner, 'barrier' | 'lag'>
   /** Does this process write the log? Then what it holds in memory is the newest there is. */
   readonly isWriter: () => boolean
@@ -38,7 +40,7 @@ export interface QueryFinder {
 }
 
 export function createQueryFinder(deps: FindQueryDeps): QueryFinder {
-  const { live, read, projection } = deps
+  const { live, projection } = deps
 
   async function ask<T>(question: () => Promise<T>): Promise<T> {
     try {
@@ -58,9 +60,9 @@ export function createQueryFinder(deps: FindQueryDeps): QueryFinder {
     return { 'x-engine-stale': String(Math.max(1, Math.round(lag?.oldestMillis ?? deps.ownWritesWaitMs))) }
   }
 
-  async function stored(queryId: QueryId): Promise<StoredView | undefined> {
+  async function ended(queryId: QueryId): Promise<StoredView | undefined> {
     return ask(async () => {
-      const events = await toArray(readStoredStream(read, queryId))
+      const events = await toArray(deps.stored.stream(queryId))
       refuseForgotten(events)
       return storedView(events)
     })
@@ -72,13 +74,13 @@ export function createQueryFinder(deps: FindQueryDeps): QueryFinder {
     asOf?: AsOf,
   ): Promise<LiveQueryView & { readonly incomplete?: boolean }> {
     const identity = deps.identify(request)
-    let found = asOf ? undefined : (live.get(queryId) ?? (await stored(queryId)))
+    let found = asOf ? undefined : (live.get(queryId) ?? (await ended(queryId)))
     if (!found) {
       // A negative answer speaks about the whole log, and this process may have been fenced asleep.
       const passed = await projection.barrier(deps.ownWritesWaitMs)
       // Without what is newest, the past may look otherwise than it was.
       if (asOf && !passed) throw new HttpProblem(503, 'What was then cannot be said now', { 'retry-after': '1' })
-      found = await (asOf ? ask(() => readAsOf(read, queryId, asOf)) : stored(queryId))
+      found = await (asOf ? ask(() => readAsOf(deps.stored, queryId, asOf)) : ended(queryId))
       if (!found && !passed)
         throw new HttpProblem(503, 'Whether there is such a query cannot be said now', { 'retry-after': '1' })
     }

@@ -1,14 +1,23 @@
 import type { Asker } from '../../connectors/spi/connector.ts'
-import type { ScanQuestion } from '../../connectors/spi/scan-question.ts'
+import type { ScanQuestion, ScanTerm } from '../../connectors/spi/scan-question.ts'
 import { enderSeenBy, type SeesEnder } from '../../coordinator/query/ending.ts'
 import { shownData } from '../../coordinator/query/shown-event.ts'
 import { nodeCode } from '../../shared/node-error.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
-import { historyValue, type HistoryPages, type HistoryValue } from '../../readmodels/history/read-history.ts'
-import { historyStatement, type HistorySight } from '../../readmodels/history/statement.ts'
-import type { HistoryViewName } from '../../readmodels/history/tables.ts'
-import { storedEvent, STORED_COLUMNS } from '../../readmodels/query-events/queries.ts'
+import { ParquetTooLong } from '../../readmodels/archive/parquet-engine.ts'
+import type { QueriesPeriod } from '../../readmodels/archive/query-periods.ts'
+import { mergedGroups, SumTooLarge } from '../../readmodels/history/merge-groups.ts'
+import { archivedValue, periodsFor, readFiles, type ArchivedFiles } from '../../readmodels/history/read-archive.ts'
+import {
+  historyValue,
+  type HistoryMoment,
+  type HistoryMoments,
+  type HistoryValue,
+} from '../../readmodels/history/read-history.ts'
+import { archivedStatement, historyStatement, type HistorySight } from '../../readmodels/history/statement.ts'
+import { historyViews, type HistoryViewName } from '../../readmodels/history/tables.ts'
+import { ARCHIVED_COLUMNS, storedEvent, STORED_COLUMNS } from '../../readmodels/query-events/queries.ts'
 import type { Authorize } from '../../security/authorization.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { seenBy } from '../access/seen-queries.ts'
@@ -16,29 +25,17 @@ import type { HistoryTurns } from './history-turns.ts'
 
 type Page = readonly (readonly HistoryValue[])[]
 
-/**
- * Rows of a part of the history: what is in the read models, or what was archived. Their answers put together are all of it; what
- * is of one query is in one part.
- */
-export interface HistoryStore {
-  read(
-    table: HistoryViewName,
-    question: ScanQuestion,
-    columns: readonly string[],
-    viewer: HistoryViewer,
-  ): AsyncIterable<Page>
-}
-
 /** Who looks. */
-export interface HistoryViewer {
+interface HistoryViewer {
   /** Absent, where he sees all. */
   readonly sight: HistorySight
   readonly seesEnder: SeesEnder
 }
 
 export interface HistorySourceDeps {
-  /** Parts that have no row in common. */
-  readonly stores: readonly [HistoryStore, ...HistoryStore[]]
+  readonly moments: HistoryMoments
+  /** Where what has left the read models is read. */
+  readonly files: ArchivedFiles
   readonly projection: Pick<ProjectionRunner, 'barrier'>
   readonly read: QueryRows
   readonly ownWritesWaitMs: number
@@ -50,7 +47,8 @@ export interface HistorySourceDeps {
 
 /** The history that somebody may see: what he may see of queries, and what was of himself; all, for who sees all. */
 export function createHistorySource({
-  stores,
+  moments,
+  files,
   projection,
   read,
   ownWritesWaitMs,
@@ -67,24 +65,102 @@ export function createHistorySource({
     ): AsyncGenerator<Page> {
       const { user, originalUser = user } = asker
       const end = await turns.take({ address: originalUser, user })
+      let moment: HistoryMoment | undefined
       try {
         await projection.barrier(ownWritesWaitMs)
         const { filter } = await seenBy(asker, authorize, read)
         const viewer = { sight: filter.seen, seesEnder: enderSeenBy(asker, authorize) }
-        for (const store of stores) yield* store.read(table, question, columns, viewer)
+        moment = await moments()
+        yield* readParts({ moment, files, viewer }, table, question, columns)
       } catch (error) {
         if (error instanceof EngineError) throw error
         onError?.(error)
         throw asTold(error)
       } finally {
+        await moment?.end()
         end()
       }
     },
   }
 }
 
+interface Parts {
+  readonly moment: HistoryMoment
+  readonly files: ArchivedFiles
+  readonly viewer: HistoryViewer
+}
+
+/** What is in the read models, then what was archived: they have no row in common, and what is of one query is in one of them. */
+async function* readParts(
+  parts: Parts,
+  table: HistoryViewName,
+  question: ScanQuestion,
+  columns: readonly string[],
+): AsyncGenerator<Page> {
+  const { periods } = parts.moment.archived
+  if (periods.length === 0) return yield* readHot(parts, table, question, columns)
+  const asked = { ...question, terms: await withoutQuestions(parts, table, question.terms) }
+  const found = historyViews[table].archived.length === 0 ? [] : periodsFor(periods, asked)
+  const hot = readHot(parts, table, asked, columns)
+  if (found.length === 0) return yield* hot
+  const archived = readArchived(parts, found, table, asked, columns)
+  if (asked.groups) yield await mergedGroups(asked.groups, columns, [hot, archived])
+  else {
+    yield* hot
+    yield* archived
+  }
+}
+
+/** Of values that another table answers with so many are written out. */
+const VALUES = 10_000
+const IDS: ReadonlySet<string> = new Set(['query_id', 'stream'])
+
+/**
+ * Conditions about other tables as their values, of both parts. Where these are too many, ids are looked for in each part by
+ * itself, and else the condition is left out: rows that come by it are looked at again.
+ */
+async function withoutQuestions(
+  parts: Parts,
+  table: HistoryViewName,
+  terms: readonly ScanTerm[],
+): Promise<readonly ScanTerm[]> {
+  const plain: ScanTerm[] = []
+  for (const term of terms) {
+    if (!('among' in term)) {
+      plain.push(term)
+      continue
+    }
+    const { table: other, column, question } = term.among
+    if (!Object.hasOwn(historyViews, other)) throw new Error(`The history has no table ${JSON.stringify(other)}`)
+    const values = await valuesOf(parts, other as HistoryViewName, question, column)
+    const archived = [table, other].every((one) => historyViews[one as HistoryViewName].archived.length > 0)
+    if (values) plain.push({ column: term.column, in: values })
+    else if (archived && !question.groups && IDS.has(term.column) && IDS.has(column)) plain.push(term)
+  }
+  return plain
+}
+
+/** @returns undefined where they are too many */
+async function valuesOf(
+  parts: Parts,
+  table: HistoryViewName,
+  question: ScanQuestion,
+  column: string,
+): Promise<string[] | undefined> {
+  const values = new Set<string>()
+  for await (const page of readParts(parts, table, question, [column]))
+    for (const [value] of page) {
+      if (value !== null && value !== undefined) values.add(String(value))
+      if (values.size > VALUES) return undefined
+    }
+  return [...values]
+}
+
 /** In words that tell nothing of the database, nor of anybody's rows. */
 function asTold(error: unknown): EngineError {
+  if (error instanceof ParquetTooLong)
+    return new EngineError('EXCEEDED_TIME_LIMIT', 'The history took too long to be read: ask for less of it')
+  if (error instanceof SumTooLarge) return new EngineError('NUMERIC_VALUE_OUT_OF_RANGE', error.message)
   switch (nodeCode(error)) {
     case '57014':
       return new EngineError('EXCEEDED_TIME_LIMIT', 'The history took too long to be read: ask for less of it')
@@ -100,27 +176,55 @@ const PAGE = { rows: 1000, texts: 20 }
 const LONG: ReadonlySet<string> = new Set(['query', 'error_message', 'data', 'object', 'columns', 'retry_reason'])
 
 /** What the read models have. */
-export function createHotHistory(pages: HistoryPages): HistoryStore {
-  return {
-    async *read(table, question, columns, { sight, seesEnder }) {
-      const made = table === 'events' && !question.groups && columns.includes('data')
-      const asked = made ? columns.filter((column) => column !== 'data') : columns
-      const statement = historyStatement(table, question, asked, sight, made ? STORED_COLUMNS : [])
-      const rowsAtATime = isLong(question, columns) ? PAGE.texts : PAGE.rows
-      for await (const rows of pages(statement, rowsAtATime))
-        yield rows.map((row) => {
-          const values = statement.types.map((type, i) => historyValue(row[i], type))
-          if (!made) return values
-          const event = storedEvent(row.slice(asked.length))
-          values.splice(
-            columns.indexOf('data'),
-            0,
-            event.forgotten ? null : JSON.stringify(shownData(event, seesEnder)),
-          )
-          return values
-        })
-    },
-  }
+async function* readHot(
+  { moment, viewer: { sight, seesEnder } }: Parts,
+  table: HistoryViewName,
+  question: ScanQuestion,
+  columns: readonly string[],
+): AsyncGenerator<Page> {
+  const made = makesData(table, question, columns)
+  const asked = made ? columns.filter((column) => column !== 'data') : columns
+  const statement = historyStatement(table, question, asked, sight, made ? STORED_COLUMNS : [])
+  const rowsAtATime = isLong(question, columns) ? PAGE.texts : PAGE.rows
+  for await (const rows of moment.pages(statement, rowsAtATime))
+    yield rows.map((row) => {
+      const values = statement.types.map((type, i) => historyValue(row[i], type))
+      return made ? withData(values, row.slice(asked.length), columns, seesEnder) : values
+    })
+}
+
+/** What has left them. */
+async function* readArchived(
+  { moment, files, viewer: { sight, seesEnder } }: Parts,
+  periods: readonly QueriesPeriod[],
+  table: HistoryViewName,
+  question: ScanQuestion,
+  columns: readonly string[],
+): AsyncGenerator<Page> {
+  const made = makesData(table, question, columns)
+  const asked = made ? columns.filter((column) => column !== 'data') : columns
+  const statement = archivedStatement(table, question, asked, sight, made ? ARCHIVED_COLUMNS : [])
+  for await (const rows of readFiles(files, statement, periods, moment.archived.forgotten))
+    yield rows.map((row) => {
+      const values = statement.types.map((type, i) => archivedValue(row[i], type))
+      return made ? withData(values, row.slice(asked.length), columns, seesEnder) : values
+    })
+}
+
+/** Data of events is shown without what is for nobody, and so made of whole events. */
+function makesData(table: HistoryViewName, { groups }: ScanQuestion, columns: readonly string[]): boolean {
+  return table === 'events' && !groups && columns.includes('data')
+}
+
+function withData(
+  values: readonly HistoryValue[],
+  stored: readonly unknown[],
+  columns: readonly string[],
+  seesEnder: SeesEnder,
+): HistoryValue[] {
+  const event = storedEvent(stored)
+  const data = event.forgotten ? null : JSON.stringify(shownData(event, seesEnder))
+  return values.toSpliced(columns.indexOf('data'), 0, data)
 }
 
 function isLong({ groups }: ScanQuestion, columns: readonly string[]): boolean {

@@ -6,8 +6,7 @@ import { shownCloudEvent } from '../../coordinator/query/shown-event.ts'
 import { querySpans } from '../../coordinator/query/query-spans.ts'
 import { isTerminal } from '../../coordinator/query/state.ts'
 import { toOtlpJson } from '../../telemetry/otlp-json.ts'
-import { readStreamPage } from '../../readmodels/query-events/queries.ts'
-import { readQueries, type QueryFilter } from '../../readmodels/queries/queries.ts'
+import type { QueryFilter } from '../../readmodels/queries/queries.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { parseQueryId, type QueryId } from '../../shared/ids.ts'
 import { seenBy } from '../access/seen-queries.ts'
@@ -71,7 +70,7 @@ const eventsParameters = z.object({
 
 /** The query resource: `/v1/query`, `/v1/query/{queryId}`, `/v1/query/{queryId}/events`, `/v1/query/{queryId}/trace`. */
 export function createQueryRoutes(deps: QueryRoutesDeps): Router {
-  const { live, read, projection, clock } = deps
+  const { live, read, stored, projection, clock } = deps
   const { ask, staleness, find } = createQueryFinder(deps)
   const endings = createEndings(deps)
   const router = resourceRouter()
@@ -97,8 +96,8 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
         .filter((view) => seen.has(view.query.created.session))
         .map((view) => liveRow(view, clock.now()))
       const without = inMemory.map((row) => row.query_id)
-      const stored = await ask(() => readQueries(read, { ...filter, without }, most + 1, LIST_CHARACTERS + 1))
-      const rows = overlay(stored, inMemory, filter, most + 1)
+      const listed = await ask(() => stored.list({ ...filter, without }, most + 1, LIST_CHARACTERS + 1))
+      const rows = overlay(listed, inMemory, filter, most + 1)
       const page = rows.slice(0, most)
       const base = deps.baseUri(request)
       const more = rows.length > most ? nextPage(request, base, encodeCursor(page.at(-1)!)) : {}
@@ -140,7 +139,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
       const { after, limit: most } = parse(eventsParameters, request)
       const passed = await projection.barrier(deps.ownWritesWaitMs)
       const { query } = await find(request, idOf(request))
-      const events = await ask(() => readStreamPage(read, query.queryId, after, most + 1))
+      const events = await ask(() => stored.page(query.queryId, after, most + 1))
       const page = events.slice(0, most)
       const source = `/quipu/${deps.logId()}`
       const seesEnder = enderSeenBy(deps.identify(request), deps.authorize)

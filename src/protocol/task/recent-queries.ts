@@ -1,6 +1,7 @@
 import type { Recorded } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
-import { readStoredStream, readStreams } from '../../readmodels/query-events/queries.ts'
+import { readStreams } from '../../readmodels/query-events/queries.ts'
+import type { StoredQueries } from '../../readmodels/queries/stored-queries.ts'
 import { readQueryIds } from '../../readmodels/queries/queries.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import type { Clock } from '../../shared/clock.ts'
@@ -25,6 +26,8 @@ export interface RecentQueries {
 export interface RecentQueriesDeps {
   readonly live: LiveQueries
   readonly read: QueryRows
+  /** The same queries, and those that have left them. */
+  readonly stored: StoredQueries
   readonly projection: Pick<ProjectionRunner, 'barrier'>
   readonly clock: Clock
   /** How long a look at the past waits for the read models. */
@@ -35,9 +38,9 @@ export interface RecentQueriesDeps {
 export function createRecentQueries(deps: RecentQueriesDeps): RecentQueries {
   const { live, read, clock } = deps
 
-  async function stored(queryId: QueryId): Promise<LiveQueryView | undefined> {
+  async function ended(queryId: QueryId): Promise<LiveQueryView | undefined> {
     const events = []
-    for await (const event of readStoredStream(read, queryId)) events.push(event)
+    for await (const event of deps.stored.stream(queryId)) events.push(event)
     return storedView(events)
   }
 
@@ -66,16 +69,16 @@ export function createRecentQueries(deps: RecentQueriesDeps): RecentQueries {
         const batch = left.slice(from, from + BATCH)
         const views = await storedViews(batch.filter((queryId) => !live.get(queryId)))
         for (const queryId of batch) {
-          const view = live.get(queryId) ?? views.get(queryId) ?? (await stored(queryId))
+          const view = live.get(queryId) ?? views.get(queryId) ?? (await ended(queryId))
           if (view) yield view
         }
       }
     },
-    find: async (queryId) => live.get(queryId) ?? (await stored(queryId)),
+    find: async (queryId) => live.get(queryId) ?? (await ended(queryId)),
     async findAsOf(queryId, asOf) {
       if (!(await deps.projection.barrier(deps.ownWritesWaitMs)))
         throw new HttpProblem(503, 'What was then cannot be said now', { 'retry-after': '1' })
-      return readAsOf(read, queryId, asOf)
+      return readAsOf(deps.stored, queryId, asOf)
     },
   }
 }

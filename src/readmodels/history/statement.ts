@@ -1,6 +1,14 @@
-import type { ScanKey, ScanMeasure, ScanOrder, ScanQuestion, ScanTerm } from '../../connectors/spi/scan-question.ts'
+import type {
+  ScanKey,
+  ScanMeasure,
+  ScanOrder,
+  ScanQuestion,
+  ScanTerm,
+  TimeUnit,
+} from '../../connectors/spi/scan-question.ts'
+import type { ArchivedName } from '../archive/archived-tables.ts'
 import type { SeenQueries } from '../queries/queries.ts'
-import { seenQueriesCondition } from '../queries/queries.ts'
+import { DUCKDB, POSTGRES, type Bind, type Dialect } from './dialect.ts'
 import {
   historyViews,
   type HistoryColumn,
@@ -9,11 +17,11 @@ import {
   type HistoryViewName,
 } from './tables.ts'
 
-/** A statement for Postgres; its rows have the values of the columns that were asked for, by position. */
+/** A statement for Postgres or DuckDB; its rows have the values of the columns that were asked for, by position. */
 export interface HistoryStatement {
   readonly text: string
-  readonly values: readonly unknown[]
-  /** How each value is told by Postgres. */
+  readonly values: readonly (string | readonly string[])[]
+  /** How each value is told. */
   readonly types: readonly AnswerType[]
 }
 
@@ -34,20 +42,43 @@ export function historyStatement(
   sight: HistorySight,
   beside: readonly string[] = [],
 ): HistoryStatement {
-  const values: unknown[] = []
+  const values: (string | readonly string[])[] = []
   const { text, types } = selectText(
     table,
     question,
     columns,
-    { sight, bind: (value) => `$${values.push(value)}` },
+    { sight, bind: (value) => `$${values.push(value)}`, dialect: POSTGRES, reads: new Set() },
     beside,
   )
   return { text, values, types }
 }
 
+/** What it comes to in files of the archive, for DuckDB. Times are told as text, lists as JSON. */
+export interface ArchivedStatement extends HistoryStatement {
+  /** Tables that it reads, each to be put before it as a common table of that name. */
+  readonly reads: ReadonlySet<ArchivedName>
+}
+
+export function archivedStatement(
+  table: HistoryViewName,
+  question: ScanQuestion,
+  columns: readonly string[],
+  sight: HistorySight,
+  beside: readonly string[] = [],
+): ArchivedStatement {
+  const values: (string | readonly string[])[] = []
+  const reads = new Set<ArchivedName>()
+  const bind = (value: string | readonly string[]): string => `$${values.push(value)}`
+  const { text, types } = selectText(table, question, columns, { sight, bind, dialect: DUCKDB, reads }, beside)
+  return { text, values, types, reads }
+}
+
 interface Selecting {
   readonly sight: HistorySight
   readonly bind: Bind
+  readonly dialect: Dialect
+  /** Gathers the tables. */
+  readonly reads: Set<ArchivedName>
 }
 
 function selectText(
@@ -58,8 +89,9 @@ function selectText(
   beside: readonly string[] = [],
 ): Pick<HistoryStatement, 'text' | 'types'> {
   if (!isView(table)) throw new Error(`The history has no table ${JSON.stringify(table)}`)
-  const { sight, bind } = selecting
+  const { sight, bind, dialect, reads } = selecting
   const view: HistoryView = historyViews[table]
+  for (const name of view.archived) reads.add(name)
   const columnOf = (name: string): HistoryColumn => {
     if (!Object.hasOwn(view.columns, name))
       throw new Error(`The history has no column ${JSON.stringify(name)} in ${table}`)
@@ -67,17 +99,20 @@ function selectText(
   }
   const conditions = [
     ...(view.where === undefined ? [] : [view.where]),
-    ...(sight ? [ownedBy(view.owner, sight, bind)] : []),
+    ...(sight ? [ownedBy(view.owner, sight, selecting)] : []),
     ...terms.map((term) => termText(columnOf(term.column), term, selecting)),
   ]
   const where = conditions.length > 0 ? `where ${conditions.join(' and ')}` : ''
   if (groups) {
-    const keys = groups.keys.map((key) => keyText(key, columnOf))
+    const keys = groups.keys.map((key) => keyText(key, columnOf, dialect))
     const answers = new Map(
-      [...keys, ...groups.measures.map((one) => measureText(one, columnOf))].map((answer) => [answer.name, answer]),
+      [...keys, ...groups.measures.map((one) => measureText(one, columnOf, dialect))].map((answer) => [
+        answer.name,
+        answer,
+      ]),
     )
     const asked = columns.map((name) => answers.get(name)!)
-    const by = keys.length > 0 ? `group by ${keys.map(({ sql }) => sql).join(', ')}` : ''
+    const by = keys.length > 0 ? `group by ${keys.map((key) => key.by).join(', ')}` : ''
     return {
       text: `select ${listed(asked.map(({ sql }) => sql))} from ${view.from} ${where} ${by}`,
       types: asked.map(({ type }) => type),
@@ -85,10 +120,12 @@ function selectText(
   }
   const asked = columns.map(columnOf)
   const order =
-    top && top.order.length > 0 ? `order by ${top.order.map((key) => orderText(key, columnOf)).join(', ')}` : ''
-  const limit = top ? `limit ${bind(top.count)}::bigint` : ''
+    top && top.order.length > 0
+      ? `order by ${top.order.map((key) => orderText(key, columnOf, dialect)).join(', ')}`
+      : ''
+  const limit = top ? `limit ${dialect.cast(bind(String(top.count)), 'bigint')}` : ''
   return {
-    text: `select ${listed([...asked.map(({ sql }) => sql), ...beside])} from ${view.from} ${where} ${order} ${limit}`,
+    text: `select ${listed([...asked.map((one) => dialect.told(dialect.column(one), one.type)), ...beside])} from ${view.from} ${where} ${order} ${limit}`,
     types: asked.map(({ type }) => type),
   }
 }
@@ -97,7 +134,6 @@ function isView(table: string): table is HistoryViewName {
   return Object.hasOwn(historyViews, table)
 }
 
-type Bind = (value: unknown) => string
 type ColumnOf = (name: string) => HistoryColumn
 
 interface Answer {
@@ -111,69 +147,61 @@ function listed(columns: readonly string[]): string {
   return columns.length > 0 ? columns.join(', ') : 'null'
 }
 
-function ownedBy(owner: HistoryOwner, sight: SeenQueries, bind: Bind): string {
+function ownedBy(owner: HistoryOwner, sight: SeenQueries, { bind, dialect, reads }: Selecting): string {
   switch (owner.kind) {
     case 'self':
-      return seenQueriesCondition(sight, bind)
+      return dialect.seen(sight, bind)
     case 'query':
-      return `exists (select from queries q where q.query_id = ${owner.id} and ${seenQueriesCondition(sight, bind)})`
+      reads.add('queries')
+      return `exists (select 1 from queries q where q.query_id = ${owner.id} and ${dialect.seen(sight, bind)})`
     case 'person': {
-      const own = equals({ sql: owner.user, type: 'text', nullable: true, indexed: 200 }, bind(sight.self))
+      const own = dialect.equals({ sql: owner.user, type: 'text', nullable: true, indexed: 200 }, bind(sight.self))
       return owner.originalUser === undefined ? own : `(${own} or ${owner.originalUser} = ${bind(sight.poster)})`
     }
   }
 }
 
 function termText(column: HistoryColumn, term: ScanTerm, selecting: Selecting): string {
-  const { bind } = selecting
+  const { bind, dialect } = selecting
+  const sql = dialect.column(column)
   if ('in' in term) {
-    if (term.in.length === 1) return equals(column, `${bind(term.in[0])}::${column.type}`)
-    const any = `${bind(term.in)}::${column.type}[]`
-    const among = `${column.sql} = any(${any})`
-    if (column.indexed === undefined) return among
-    const beginnings = bind(term.in.map((value) => beginningOf(value, column.indexed!)))
-    return `(left(${column.sql}, ${column.indexed}) = any(${beginnings}::text[]) and ${among})`
+    if (term.in.length === 1) return dialect.equals(column, dialect.cast(bind(term.in[0]!), column.type))
+    return term.in.length === 0 ? 'false' : dialect.among(column, term.in, bind)
   }
-  if ('compare' in term) return `${ordered(column)} ${term.compare} ${bind(term.value)}::${column.type}`
-  if ('like' in term) return `${column.sql} like ${bind(term.like)} escape ${bind(term.escape ?? '')}`
+  if ('compare' in term)
+    return `${dialect.ordered(column)} ${term.compare} ${dialect.cast(bind(term.value), column.type)}`
+  if ('like' in term) return `${sql} like ${bind(term.like)} escape ${bind(term.escape ?? '')}`
   if ('among' in term) {
     const { table, question, column: named } = term.among
-    return `${column.sql} in (${selectText(table, question, [named], selecting).text})`
+    return `${sql} in (${selectText(table, question, [named], selecting).text})`
   }
-  return `${column.sql} is ${term.isNull ? 'null' : 'not null'}`
+  return `${sql} is ${term.isNull ? 'null' : 'not null'}`
 }
 
-/** Indexes hold beginnings of what somebody else chose. */
-function equals({ sql, indexed }: HistoryColumn, value: string): string {
-  const same = `${sql} = ${value}`
-  return indexed === undefined ? same : `(left(${sql}, ${indexed}) = left(${value}, ${indexed}) and ${same})`
-}
-
-/** Characters as Postgres counts them. */
-function beginningOf(text: string, characters: number): string {
-  return Array.from(text.slice(0, 2 * characters))
-    .slice(0, characters)
-    .join('')
-}
-
-/** Texts are ordered by their code points, whatever the database's language. */
-function ordered({ sql, type }: HistoryColumn): string {
-  return type === 'text' ? `${sql} collate "C"` : sql
-}
-
-function orderText({ column, descending, nullsFirst }: ScanOrder, columnOf: ColumnOf): string {
+function orderText({ column, descending, nullsFirst }: ScanOrder, columnOf: ColumnOf, dialect: Dialect): string {
   const found = columnOf(column)
   const nulls = found.nullable ? ` nulls ${nullsFirst ? 'first' : 'last'}` : ''
-  return `${ordered(found)} ${descending ? 'desc' : 'asc'}${nulls}`
+  return `${dialect.ordered(found)} ${descending ? 'desc' : 'asc'}${nulls}`
 }
 
-function keyText({ name, column, cut }: ScanKey, columnOf: ColumnOf): Answer {
-  const { sql, type } = columnOf(column)
-  if (cut === undefined) return { name, sql, type }
+function keyText(
+  { name, column, cut }: ScanKey,
+  columnOf: ColumnOf,
+  dialect: Dialect,
+): Answer & { readonly by: string } {
+  const found = columnOf(column)
+  const sql = dialect.column(found)
+  const answer = (by: string, type: AnswerType) => ({
+    name,
+    sql: type === 'date' ? by : dialect.told(by, type),
+    type,
+    by,
+  })
+  if (cut === undefined) return answer(sql, found.type)
   // One of a closed list, by its type: no parameter could be grouped by.
   return cut === 'date'
-    ? { name, sql: `((${sql} at time zone 'UTC')::date)::text`, type: 'date' }
-    : { name, sql: `date_trunc('${timeUnitText(cut)}', ${sql}, 'UTC')`, type: 'timestamptz' }
+    ? answer(dialect.day(sql), 'date')
+    : answer(dialect.begun(timeUnitText(cut), sql), 'timestamptz')
 }
 
 const UNITS = {
@@ -184,26 +212,26 @@ const UNITS = {
   month: 'month',
   quarter: 'quarter',
   year: 'year',
-} as const
+} as const satisfies Record<TimeUnit, TimeUnit>
 
 /** A plan is read from the log: what it names is looked up. */
-function timeUnitText(unit: keyof typeof UNITS): string {
+function timeUnitText(unit: TimeUnit): TimeUnit {
   if (!Object.hasOwn(UNITS, unit)) throw new Error(`No unit of time: ${JSON.stringify(unit)}`)
   return UNITS[unit]
 }
 
-function measureText({ name, of, column }: ScanMeasure, columnOf: ColumnOf): Answer {
+function measureText({ name, of, column }: ScanMeasure, columnOf: ColumnOf, dialect: Dialect): Answer {
   if (column === undefined) return { name, sql: 'count(*)', type: 'bigint' }
   const found = columnOf(column)
+  const sql = dialect.column(found)
   switch (of) {
     case 'count':
-      return { name, sql: `count(${found.sql})`, type: 'bigint' }
+      return { name, sql: `count(${sql})`, type: 'bigint' }
     case 'min':
-      return { name, sql: `min(${ordered(found)})`, type: found.type }
+      return { name, sql: dialect.told(`min(${dialect.ordered(found)})`, found.type), type: found.type }
     case 'max':
-      return { name, sql: `max(${ordered(found)})`, type: found.type }
+      return { name, sql: dialect.told(`max(${dialect.ordered(found)})`, found.type), type: found.type }
     case 'sum':
-      // Of whole numbers Postgres makes a longer one, of which what does not fit is refused.
-      return { name, sql: `sum(${found.sql})::${found.type}`, type: found.type }
+      return { name, sql: dialect.sum(sql, found.type), type: found.type }
   }
 }

@@ -1,3 +1,5 @@
+import type { ArchivedName } from '../archive/archived-tables.ts'
+
 /** How a column of the history is read of the read models. */
 export interface HistoryColumn {
   /** Over the table's `from`. */
@@ -7,11 +9,15 @@ export interface HistoryColumn {
   readonly nullable: boolean
   /** Its index has so many characters of it. */
   readonly indexed?: number
+  /** Over the archive's files, where they have more than the tables. */
+  readonly archived?: string
 }
 
 /** A table of the history over the read models. */
 export interface HistoryView {
   readonly from: string
+  /** Tables of the `from` that are archived; none where all stays in the read models. */
+  readonly archived: readonly ArchivedName[]
   readonly where?: string
   /** What says whose a row is. */
   readonly owner: HistoryOwner
@@ -44,6 +50,7 @@ const NEVER_NULL = { nullable: false } as const
 function access(mode: 'READ' | 'WRITE'): HistoryView {
   return {
     from: 'table_access t',
+    archived: ['table_access'],
     where: `t.mode = '${mode}'`,
     owner: { kind: 'query', id: 't.query_id' },
     columns: {
@@ -61,12 +68,13 @@ function access(mode: 'READ' | 'WRITE'): HistoryView {
 export const historyViews = {
   queries: {
     from: 'queries q',
+    archived: ['queries'],
     owner: { kind: 'self' },
     columns: {
       query_id: text('q.query_id', NEVER_NULL),
       state: text('q.state', NEVER_NULL),
       user: text('q.user_name', { nullable: false, indexed: 200 }),
-      original_user: text(`(q.details->'session'->>'originalUser')`, { indexed: 200 }),
+      original_user: text(`(q.details->'session'->>'originalUser')`, { indexed: 200, archived: 'q.original_user' }),
       source: text('q.source'),
       catalog_name: text('q.catalog_name'),
       schema_name: text('q.schema_name'),
@@ -109,6 +117,7 @@ export const historyViews = {
   },
   tasks: {
     from: 'tasks t',
+    archived: ['tasks'],
     owner: { kind: 'query', id: 't.query_id' },
     columns: {
       task_id: text('t.task_id', NEVER_NULL),
@@ -143,6 +152,7 @@ export const historyViews = {
   },
   operators: {
     from: 'operators o',
+    archived: ['operators'],
     owner: { kind: 'query', id: 'o.query_id' },
     columns: {
       query_id: text('o.query_id', NEVER_NULL),
@@ -164,6 +174,7 @@ export const historyViews = {
   },
   events: {
     from: 'query_events e',
+    archived: ['query_events'],
     // Streams of the system and of nodes are of no query: they are for whoever sees all.
     owner: { kind: 'query', id: 'e.stream' },
     columns: {
@@ -181,6 +192,7 @@ export const historyViews = {
   tables_written: access('WRITE'),
   columns_read: {
     from: 'columns_read c join table_access t on t.query_id = c.query_id and t.ordinal = c.table_ordinal',
+    archived: ['columns_read', 'table_access'],
     owner: { kind: 'query', id: 'c.query_id' },
     columns: {
       query_id: text('c.query_id', NEVER_NULL),
@@ -198,6 +210,7 @@ export const historyViews = {
   },
   log_ins: {
     from: 'audit_log a',
+    archived: [],
     where: `a.kind in ('LoggedIn', 'AuthenticationFailed')`,
     owner: { kind: 'person', user: `(a.details->>'user')` },
     columns: {
@@ -213,6 +226,7 @@ export const historyViews = {
   },
   refusals: {
     from: 'audit_log a',
+    archived: [],
     where: `a.kind = 'AccessDenied'`,
     owner: { kind: 'person', user: `(a.details->>'user')`, originalUser: `(a.details->>'originalUser')` },
     columns: {
@@ -233,6 +247,7 @@ export const historyViews = {
         and left(l.details->>'replayId', 64) = left(a.details->>'replayId', 64)
         and l.details->>'replayId' = a.details->>'replayId' and l.details->>'by' = a.details->>'by'
       order by l.sequence desc limit 1) p on true`,
+    archived: [],
     where: `a.kind = 'ReplayStarted'`,
     owner: { kind: 'person', user: `(a.details->>'by')`, originalUser: `(a.details->>'originalUser')` },
     columns: {

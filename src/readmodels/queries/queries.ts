@@ -25,7 +25,7 @@ const COLUMNS = selected(queryListRow.omit({ sql_text: true, error_message: true
 export const WHOLE_TEXTS = 2 ** 31 - 1
 
 /** Texts are searched so far, as the index has them (`0012_text_search.sql`): of thousands each may be a megabyte. */
-const SEARCHED_CHARACTERS = 4096
+export const SEARCHED_CHARACTERS = 4096
 
 export interface QueryFilter {
   readonly states?: readonly string[]
@@ -104,7 +104,9 @@ const USERS = `
   select name as user_name from beginnings where length(name) < 200
   union
   select user_name from queries where length(left(user_name, 200)) = 200
-    and left(user_name, 200) in (select name from beginnings where length(name) = 200)`
+    and left(user_name, 200) in (select name from beginnings where length(name) = 200)
+  union
+  select jsonb_array_elements_text(users) from quipu_log.query_periods`
 
 interface Conditions {
   readonly where: string
@@ -139,7 +141,7 @@ function conditions(filter: QueryFilter): Conditions {
 }
 
 /** Of the table `queries`: those that somebody may see. */
-export function seenQueriesCondition(seen: SeenQueries, bind: (value: unknown) => string): string {
+export function seenQueriesCondition(seen: SeenQueries, bind: (value: string | readonly string[]) => string): string {
   const users = bind(seen.users)
   const runsAs = `(left(user_name, 200) = any(select left(one, 200) from unnest(${users}::text[]) as one) and user_name = any(${users}::text[]))`
   return `(${runsAs} or ${postedBy(bind(seen.poster))})`
@@ -182,6 +184,7 @@ function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-function likeText(text: string): string {
+/** A text as LIKE finds it, `\\` before what means more. */
+export function likeText(text: string): string {
   return text.replaceAll(/[\\%_]/g, '\\$&')
 }

@@ -15,6 +15,11 @@ const COLUMNS = selected(eventRow)
 /** What `storedEvent` is made of, in this order. */
 export const STORED_COLUMNS: readonly string[] = Object.keys(eventRow.shape).map((column) => `"${column}"`)
 
+/** The same, of a file of the archive. */
+export const ARCHIVED_COLUMNS: readonly string[] = STORED_COLUMNS.map((column) =>
+  column === '"time"' ? `strftime("time", '%Y-%m-%dT%H:%M:%S.%gZ')` : column,
+)
+
 /** @param values of `STORED_COLUMNS` */
 export function storedEvent(values: readonly unknown[]): Recorded {
   return toRecorded(Object.fromEntries(Object.keys(eventRow.shape).map((column, i) => [column, values[i]])))
@@ -33,17 +38,22 @@ export async function readStreams(
   return rows.map(toRecorded)
 }
 
+/** Nothing later than this; the time in ISO UTC. */
+export interface StreamUntil {
+  readonly sequence?: number
+  readonly time?: string
+}
+
 /**
  * A page of a stream's events, oldest first.
  * @param after sequence to begin after
- * @param until nothing later than this, ISO UTC
  */
 export async function readStreamPage(
   query: QueryRows,
   stream: string,
   after: number,
   limit: number,
-  until?: { readonly sequence?: number; readonly time?: string },
+  until?: StreamUntil,
 ): Promise<Recorded[]> {
   const rows = await query(
     `select ${COLUMNS} from query_events
@@ -52,19 +62,6 @@ export async function readStreamPage(
     [stream, after, limit, until?.sequence ?? Number.MAX_SAFE_INTEGER, until?.time ?? null],
   )
   return rows.map(toRecorded)
-}
-
-/**
- * A stream as the read models have it: what serves `readStream` where the log itself has no index by stream. Ask a
- * barrier first.
- */
-export async function* readStoredStream(query: QueryRows, stream: string, after = 0): AsyncIterable<Recorded> {
-  for (let last = after; ;) {
-    const page = await readStreamPage(query, stream, last, 500)
-    yield* page
-    if (page.length < 500) return
-    last = page.at(-1)!.sequence
-  }
 }
 
 function toRecorded(row: Record<string, unknown>): Recorded {

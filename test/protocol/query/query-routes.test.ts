@@ -13,7 +13,7 @@ import { administratorsToo } from '../../support/access.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
 import { serve, type HttpApp } from '../../support/http-app.ts'
 import { queryLife, taskStats, testQueryId, toLogEvents } from '../../support/query-life.ts'
-import { openReadModelBed, type ReadModelBed } from '../../support/read-models.ts'
+import { openReadModelBed, storedIn, type ReadModelBed } from '../../support/read-models.ts'
 
 // oxlint-disable-next-line typescript/no-explicit-any -- answers are looked at field by field
 type Json = any
@@ -31,6 +31,7 @@ async function start(over: Partial<QueryRoutesDeps> = {}): Promise<void> {
     createQueryRoutes({
       live: { get: (id) => live.get(id), list: () => [...live.values()] },
       read: (text, values) => bed.query(text, [...values]),
+      stored: storedIn((text, values) => bed.query(text, [...values])),
       projection: runner,
       isWriter: () => true,
       async end(queryId, { failure, endedBy, mayEnd }) {
@@ -474,11 +475,10 @@ describe('GET /v1/query', () => {
   })
 
   it('without its database is 503, and a query in memory is told all the same', async () => {
-    await start({
-      read: async () => {
-        throw new Error('connect ECONNREFUSED')
-      },
-    })
+    const read = async () => {
+      throw new Error('connect ECONNREFUSED')
+    }
+    await start({ read, stored: storedIn(read) })
     holdLive(testQueryId(41), { end: 'open' })
     expect((await get('/v1/query')).status).toBe(503)
     expect((await get(`/v1/query/${testQueryId(41)}`)).status).toBe(200)

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { QueryRows } from '../../../src/events/projection.ts'
 import { createRecentQueries } from '../../../src/protocol/task/recent-queries.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
 import { queryLife, testQueryId, toLogEvents } from '../../support/query-life.ts'
-import { openReadModelBed, type ReadModelBed } from '../../support/read-models.ts'
+import { openReadModelBed, storedIn, type ReadModelBed } from '../../support/read-models.ts'
 
 const ENDED = 130
 
@@ -21,12 +22,14 @@ it('lists many ended queries with few questions to the database, each once', asy
   }
   expect(await runner.barrier(60_000)).toBe(true)
   let questions = 0
+  const read: QueryRows = (text, values) => {
+    questions++
+    return bed.query(text, [...values])
+  }
   const recent = createRecentQueries({
     live: { get: () => undefined, list: () => [] },
-    read: (text, values) => {
-      questions++
-      return bed.query(text, [...(values ?? [])])
-    },
+    read,
+    stored: storedIn(read),
     projection: runner,
     clock: systemClock,
     ownWritesWaitMs: 10_000,

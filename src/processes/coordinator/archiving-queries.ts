@@ -1,0 +1,103 @@
+import { resolve } from 'node:path'
+import type pg from 'pg'
+import type { Config } from '../../config/load-config.ts'
+import { archiveQueries, PERIOD_QUERIES, type QueryArchivePolicy } from '../../readmodels/archive/query-archive.ts'
+import type { ArchivedFiles } from '../../readmodels/history/read-archive.ts'
+import type { Clock } from '../../shared/clock.ts'
+import type { Logger } from '../../telemetry/logger.ts'
+import type { Meters } from '../../telemetry/meters.ts'
+
+export interface ArchivingQueriesParts {
+  readonly config: Config
+  readonly connection: pg.ClientConfig
+  readonly files: ArchivedFiles
+  /** Resolves when the read models hold all that was told before this epoch. */
+  readonly caughtUp: Promise<void>
+  /** Free bytes where a folder lies. */
+  readonly freeBytes: (folder: string) => Promise<number>
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly meters: () => Meters
+}
+
+/** Moves queries that ended long ago from the read models to files, as long as this process writes the log. */
+export interface ArchivingQueries {
+  /** Something was forgotten: files that have it are written anew soon. */
+  forget(): void
+  /** A round under way ends where it is: whoever writes next goes on. */
+  stop(): void
+}
+
+const ROUND_MS = 15_000
+const DAY_MS = 24 * 3_600_000
+
+/** What the settings ask for; undefined: nothing leaves the read models. */
+export function queryArchivePolicyOf({ timeouts, limits }: Config): ((now: number) => QueryArchivePolicy) | undefined {
+  const { archiveQueriesAfterMs: age } = timeouts
+  const { hotQueries } = limits
+  if (age === undefined && hotQueries === undefined) return undefined
+  return (now) => ({
+    before: age === undefined ? undefined : new Date(now - age).toISOString(),
+    keepQueries: hotQueries,
+    // Not a period a minute.
+    leastQueries: Math.min(PERIOD_QUERIES, Math.ceil((hotQueries ?? Infinity) / 10)),
+    leastMs: Math.min(DAY_MS, (age ?? Infinity) / 4),
+  })
+}
+
+export function startArchivingQueries(parts: ArchivingQueriesParts): ArchivingQueries {
+  const { config, connection, files, clock, logger, meters } = parts
+  const policyOf = queryArchivePolicyOf(config)
+  let stopped = false
+  let running = false
+  let asked = false
+  let timer: NodeJS.Timeout | undefined
+
+  async function round(): Promise<void> {
+    try {
+      const made = await archiveQueries(
+        { ...files, database: connection, isStopped: () => stopped, hasRoom },
+        policyOf?.(clock.now()),
+      )
+      if (policyOf) meters().count('archiveRounds', { result: 'done' })
+      if (made.length === 0) return
+      const queries = made.reduce((sum, period) => sum + period.queries, 0)
+      logger.info('archive.done', { queries, periods: made.length }, 'Queries left the read models for files')
+    } catch (error) {
+      if (stopped) return
+      meters().count('archiveRounds', { result: 'failed' })
+      logger.error('archive.trouble', { err: error }, 'Queries could not be archived: they stay; it is tried again')
+    }
+  }
+
+  /** What the floor of the disk leaves. */
+  async function hasRoom(bytes: number): Promise<boolean> {
+    return (await parts.freeBytes(resolve(files.folder))) - bytes > config.limits.diskFloorBytes
+  }
+
+  async function goOn(): Promise<void> {
+    if (stopped || running) return
+    running = true
+    clearTimeout(timer)
+    do {
+      asked = false
+      await round()
+    } while (asked && !stopped)
+    running = false
+    if (policyOf && !stopped) timer = setTimeout(() => void goOn(), roundMs).unref()
+  }
+
+  const roundMs = Math.max(1000, Math.min(ROUND_MS, config.timeouts.archiveQueriesAfterMs ?? ROUND_MS))
+  // Who never caught up has other rows than the log.
+  parts.caughtUp.then(goOn).catch(() => {})
+  return {
+    forget() {
+      asked = true
+      void goOn()
+    },
+    stop() {
+      stopped = true
+      clearTimeout(timer)
+    },
+  }
+}

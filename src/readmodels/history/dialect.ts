@@ -1,0 +1,87 @@
+import type { TimeUnit } from '../../connectors/spi/scan-question.ts'
+import { seenQueriesCondition, type SeenQueries } from '../queries/queries.ts'
+import type { HistoryColumn } from './tables.ts'
+
+/** Makes a parameter of a value, and tells its place in the text. */
+export type Bind = (value: string | readonly string[]) => string
+
+/** What one engine writes otherwise than the other: Postgres over the read models, DuckDB over the archive's files. */
+export interface Dialect {
+  column(column: HistoryColumn): string
+  cast(value: string, type: HistoryColumn['type']): string
+  /** Among values, at least one. */
+  among(column: HistoryColumn, values: readonly string[], bind: Bind): string
+  equals(column: HistoryColumn, value: string): string
+  /** Texts in the order of their code points. */
+  ordered(column: HistoryColumn): string
+  day(sql: string): string
+  begun(unit: TimeUnit, sql: string): string
+  /** Of the table `queries`, which is named `q`. */
+  seen(sight: SeenQueries, bind: Bind): string
+  /** Values as the driver gives them, sums as what does not overflow. */
+  told(sql: string, type: HistoryColumn['type'] | 'integer'): string
+  sum(sql: string, type: HistoryColumn['type']): string
+}
+
+export const POSTGRES: Dialect = {
+  column: ({ sql }) => sql,
+  cast: (value, type) => `${value}::${type}`,
+  among({ sql, type, indexed }, values, bind) {
+    const among = `${sql} = any(${bind(values)}::${type}[])`
+    if (indexed === undefined) return among
+    const beginnings = bind(values.map((value) => beginningOf(value, indexed)))
+    return `(left(${sql}, ${indexed}) = any(${beginnings}::text[]) and ${among})`
+  },
+  equals: equalsInPostgres,
+  ordered: ({ sql, type }) => (type === 'text' ? `${sql} collate "C"` : sql),
+  day: (sql) => `((${sql} at time zone 'UTC')::date)::text`,
+  begun: (unit, sql) => `date_trunc('${unit}', ${sql}, 'UTC')`,
+  seen: (sight, bind) => seenQueriesCondition(sight, bind),
+  told: (sql) => sql,
+  // Of whole numbers Postgres makes a longer one, of which what does not fit is refused.
+  sum: (sql, type) => `sum(${sql})::${type}`,
+}
+
+const TYPES = {
+  text: 'varchar',
+  bigint: 'bigint',
+  'double precision': 'double',
+  boolean: 'boolean',
+  timestamptz: 'timestamp',
+  jsonb: 'varchar',
+} as const
+
+const inFiles = ({ sql, archived }: HistoryColumn): string => archived ?? sql
+
+export const DUCKDB: Dialect = {
+  column: inFiles,
+  cast: (value, type) => `${value}::varchar::${TYPES[type]}`,
+  among(column, values, bind) {
+    const listed = values.map((value) => DUCKDB.cast(bind(value), column.type))
+    return `${inFiles(column)} in (${listed.join(', ')})`
+  },
+  equals: (column, value) => `${inFiles(column)} = ${value}`,
+  ordered: inFiles,
+  day: (sql) => `cast(cast(${sql} as date) as varchar)`,
+  begun: (unit, sql) => `date_trunc('${unit}', ${sql})`,
+  seen(sight, bind) {
+    const users = sight.users.map((user) => bind(user))
+    return `(q.user_name in (${users.join(', ')}) or q.original_user = ${bind(sight.poster)})`
+  },
+  told: (sql, type) => (type === 'timestamptz' ? `strftime(${sql}, '%Y-%m-%dT%H:%M:%S.%gZ')` : sql),
+  // Longer than a column can have: who adds the halves refuses it.
+  sum: (sql, type) => (type === 'bigint' ? `cast(sum(${sql}) as varchar)` : `sum(${sql})`),
+}
+
+/** Indexes hold beginnings of what somebody else chose. */
+function equalsInPostgres({ sql, indexed }: HistoryColumn, value: string): string {
+  const same = `${sql} = ${value}`
+  return indexed === undefined ? same : `(left(${sql}, ${indexed}) = left(${value}, ${indexed}) and ${same})`
+}
+
+/** Characters as Postgres counts them. */
+function beginningOf(text: string, characters: number): string {
+  return Array.from(text.slice(0, 2 * characters))
+    .slice(0, characters)
+    .join('')
+}

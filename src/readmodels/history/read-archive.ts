@@ -1,0 +1,90 @@
+import { join } from 'node:path'
+import type { ScanQuestion } from '../../connectors/spi/scan-question.ts'
+import type { ArchivedName } from '../archive/archived-tables.ts'
+import type { ParquetEngine, ParquetParameter } from '../archive/parquet-engine.ts'
+import { fileOf, type QueriesPeriod } from '../archive/query-periods.ts'
+import type { HistoryValue } from './read-history.ts'
+import type { AnswerType, ArchivedStatement } from './statement.ts'
+
+/** Where files of the archive are read. */
+export interface ArchivedFiles {
+  readonly engine: ParquetEngine
+  /** Of this log's archive. */
+  readonly folder: string
+  /** Longest read. */
+  readonly limitMs: number
+}
+
+/** The periods that can have rows for a question. */
+export function periodsFor(periods: readonly QueriesPeriod[], { terms }: Pick<ScanQuestion, 'terms'>): QueriesPeriod[] {
+  return periods.filter((period) =>
+    terms.every((term) => {
+      if ('in' in term && (term.column === 'query_id' || term.column === 'stream'))
+        return term.in.some((id) => period.first_id <= id && id <= period.last_id)
+      if ('compare' in term && (term.column === 'created' || term.column === 'ended')) {
+        const [from, to] =
+          term.column === 'created' ? [period.created_from, period.created_to] : [period.ended_from, period.ended_to]
+        if (term.compare === '>' || term.compare === '>=') return to >= term.value
+        if (term.compare === '<' || term.compare === '<=') return from <= term.value
+      }
+      return true
+    }),
+  )
+}
+
+/**
+ * A statement over tables of some periods' files, as rows that are not forgotten.
+ * @param values its parameters `$1` …
+ */
+export function readFiles(
+  { engine, folder, limitMs }: ArchivedFiles,
+  { text, values, reads }: Pick<ArchivedStatement, 'text' | 'values' | 'reads'>,
+  periods: readonly QueriesPeriod[],
+  forgotten: readonly string[],
+): AsyncGenerator<readonly (readonly unknown[])[]> {
+  const all: ParquetParameter[] = [...values]
+  const bind = (value: ParquetParameter): string => `$${all.push(value)}`
+  const tables = [...reads].map((name) => {
+    const files = bind(periods.map((period) => join(folder, period.folder, fileOf(name))))
+    return `${name} as not materialized (${tableText(name, files, forgotten, bind)})`
+  })
+  return engine.rows(`with ${tables.join(', ')} ${text}`, all, limitMs)
+}
+
+function tableText(
+  name: ArchivedName,
+  files: string,
+  forgotten: readonly string[],
+  bind: (value: ParquetParameter) => string,
+): string {
+  const rows = `from read_parquet(${files}, union_by_name = true)`
+  if (forgotten.length === 0) return `select * ${rows}`
+  const gone = bind(forgotten)
+  return name === 'query_events'
+    ? `select * replace (case when list_contains(${gone}, stream) then '' else data end as data,
+         forgotten or list_contains(${gone}, stream) as forgotten) ${rows}`
+    : `select * ${rows} where not list_contains(${gone}, query_id)`
+}
+
+/** A value as DuckDB gives it. */
+export function archivedValue(value: unknown, type: AnswerType): HistoryValue {
+  if (value === null || value === undefined) return null
+  switch (type) {
+    case 'text':
+    case 'date':
+    case 'timestamptz':
+      return String(value)
+    case 'bigint': {
+      const number = Number(value)
+      return Number.isSafeInteger(number) ? number : String(value)
+    }
+    case 'double precision':
+      return Number(value)
+    case 'boolean':
+      return value === true
+    case 'jsonb': {
+      const list: unknown = JSON.parse(String(value))
+      return Array.isArray(list) ? list.map(String) : null
+    }
+  }
+}

@@ -1,0 +1,136 @@
+import type { Recorded } from '../../events/event-log.ts'
+import type { QueryRows } from '../../events/projection.ts'
+import { readArchivedQueries, type QueriesPeriod } from '../archive/query-periods.ts'
+import { readFiles, type ArchivedFiles } from '../history/read-archive.ts'
+import { DUCKDB, type Bind } from '../history/dialect.ts'
+import { ARCHIVED_COLUMNS, readStreamPage, storedEvent, type StreamUntil } from '../query-events/queries.ts'
+import {
+  compareNewest,
+  likeText,
+  queryListRow,
+  readQueries,
+  SEARCHED_CHARACTERS,
+  type QueryFilter,
+  type QueryListRow,
+} from './queries.ts'
+import { queriesTable } from './tables.ts'
+import { splitColumn } from '../table.ts'
+
+/** Queries as they were recorded, wherever their rows are: in the read models, or in files of the archive. */
+export interface StoredQueries {
+  /** As `readStreamPage`. */
+  page(stream: string, after: number, limit: number, until?: StreamUntil): Promise<Recorded[]>
+  /** A stream to its end. Ask a barrier first. */
+  stream(stream: string): AsyncIterable<Recorded>
+  /** As `readQueries`. */
+  list(filter: QueryFilter, limit: number, textCharacters: number): Promise<QueryListRow[]>
+}
+
+const PAGE = 500
+
+/** Files are asked after the read models: what leaves these meanwhile is in both, and told once. */
+export function createStoredQueries(read: QueryRows, files: ArchivedFiles): StoredQueries {
+  async function page(stream: string, after: number, limit: number, until?: StreamUntil): Promise<Recorded[]> {
+    const hot = await readStreamPage(read, stream, after, limit, until)
+    // All of a query are in one place, but for what came late.
+    if (hot[0]?.sequence === after + 1) return hot
+    const { periods, forgotten } = await readArchivedQueries(read)
+    const found = periods.filter((period) => period.first_id <= stream && stream <= period.last_id)
+    if (found.length === 0) return hot
+    const values: string[] = []
+    const bind = binding(values)
+    const time = until?.time === undefined ? 'true' : `"time" <= ${DUCKDB.cast(bind(until.time), 'timestamptz')}`
+    const text = `select ${ARCHIVED_COLUMNS.join(', ')} from query_events where stream = ${bind(stream)}
+      and sequence > ${DUCKDB.cast(bind(String(after)), 'bigint')}
+      and sequence <= ${DUCKDB.cast(bind(String(until?.sequence ?? Number.MAX_SAFE_INTEGER)), 'bigint')} and ${time}
+      order by sequence limit ${DUCKDB.cast(bind(String(limit)), 'bigint')}`
+    const events = new Map<number, Recorded>()
+    for await (const rows of readFiles(files, { text, values, reads: new Set(['query_events']) }, found, forgotten))
+      for (const event of rows.map(storedEvent)) events.set(event.sequence, event)
+    for (const event of hot) events.set(event.sequence, event)
+    return [...events.values()].sort((a, b) => a.sequence - b.sequence).slice(0, limit)
+  }
+
+  return {
+    page,
+    async *stream(stream) {
+      for (let last = 0; ;) {
+        const events = await page(stream, last, PAGE)
+        yield* events
+        if (events.length < PAGE) return
+        last = events.at(-1)!.sequence
+      }
+    },
+    async list(filter, limit, textCharacters) {
+      const hot = await readQueries(read, filter, limit, textCharacters)
+      const { periods, forgotten } = await readArchivedQueries(read)
+      const last = hot.length < limit ? undefined : hot.at(-1)!.created_at
+      const found = periods.filter(
+        (period) => mayHave(period, filter) && (last === undefined || period.created_to >= last),
+      )
+      if (found.length === 0) return hot
+      const rows = new Map<string, QueryListRow>()
+      const statement = listStatement(filter, limit, textCharacters)
+      for await (const chunk of readFiles(files, statement, found, forgotten))
+        for (const values of chunk) {
+          const row = queryListRow.parse(Object.fromEntries(NAMES.map((name, i) => [name, values[i]])))
+          rows.set(row.query_id, row)
+        }
+      for (const row of hot) rows.set(row.query_id, row)
+      return [...rows.values()].sort(compareNewest).slice(0, limit)
+    },
+  }
+}
+
+const NAMES = Object.keys(queryListRow.shape) as (keyof QueryListRow & keyof typeof queriesTable.columns)[]
+const TERMINAL: ReadonlySet<string> = new Set(['FINISHED', 'FAILED'])
+
+function mayHave(period: QueriesPeriod, { states, since, endedSince, cursor }: QueryFilter): boolean {
+  return (
+    (!states || states.some((state) => TERMINAL.has(state))) &&
+    (since === undefined || period.created_to >= new Date(since).toISOString()) &&
+    (endedSince === undefined || period.ended_to >= endedSince) &&
+    (!cursor || period.created_from <= cursor.createdAt)
+  )
+}
+
+/** What `readQueries` asks Postgres, for DuckDB. */
+function listStatement(filter: QueryFilter, limit: number, textCharacters: number) {
+  const { states, user, since, text, cursor, endedSince, without, seen } = filter
+  const values: string[] = []
+  const bind = binding(values)
+  const time = (value: string): string => DUCKDB.cast(bind(value), 'timestamptz')
+  const whole = (value: number): string => DUCKDB.cast(bind(String(value)), 'bigint')
+  const listed = (all: readonly string[]): string => all.map((one) => bind(one)).join(', ')
+  const characters = whole(textCharacters)
+  const columns = NAMES.map((name) =>
+    name === 'sql_text' || name === 'error_message'
+      ? `left(q.${name}, ${characters})`
+      : DUCKDB.told(`q.${name}`, splitColumn(queriesTable.columns[name]).type),
+  )
+  const wheres = [
+    ...(states ? [`q.state in (${listed(states)})`] : []),
+    ...(user === undefined ? [] : [`q.user_name = ${bind(user)}`]),
+    ...(seen ? [DUCKDB.seen(seen, bind)] : []),
+    ...(since === undefined ? [] : [`q.created_at >= ${time(new Date(since).toISOString())}`]),
+    ...(endedSince === undefined ? [] : [`q.ended_at >= ${time(endedSince)}`]),
+    ...(text === undefined
+      ? []
+      : [`left(q.sql_text, ${SEARCHED_CHARACTERS}) ilike ${bind(`%${likeText(text)}%`)} escape '\\'`]),
+    ...(cursor
+      ? [`(q.created_at, q.query_id) < (${time(cursor.createdAt)}, ${DUCKDB.cast(bind(cursor.queryId), 'text')})`]
+      : []),
+    ...(without?.length ? [`q.query_id not in (${listed(without)})`] : []),
+  ]
+  const where = wheres.length > 0 ? `where ${wheres.join(' and ')}` : ''
+  return {
+    text: `select ${columns.join(', ')} from queries q ${where}
+      order by q.created_at desc, q.query_id desc limit ${whole(limit)}`,
+    values,
+    reads: new Set(['queries'] as const),
+  }
+}
+
+function binding(values: string[]): Bind {
+  return (value) => `$${values.push(String(value))}`
+}

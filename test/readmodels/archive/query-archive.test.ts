@@ -1,0 +1,238 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { QueryRows } from '../../../src/events/projection.ts'
+import { createParquetEngine, type ParquetEngine } from '../../../src/readmodels/archive/parquet-engine.ts'
+import { archiveQueries, type QueryArchiveParts } from '../../../src/readmodels/archive/query-archive.ts'
+import { compareReadModels } from '../../../src/readmodels/audit/compare-read-models.ts'
+import { createHistoryMoments } from '../../../src/readmodels/history/read-history.ts'
+import { historyStatement } from '../../../src/readmodels/history/statement.ts'
+import { createStoredQueries, type StoredQueries } from '../../../src/readmodels/queries/stored-queries.ts'
+import { rebuildReadModels } from '../../../src/readmodels/rebuild.ts'
+import { systemClock } from '../../../src/shared/clock.ts'
+import type { QueryId } from '../../../src/shared/ids.ts'
+import { appendLives, queryLife, testQueryId } from '../../support/query-life.ts'
+import { openReadModelBed, tableHashes, type ReadModelBed } from '../../support/read-models.ts'
+
+const ENDED = 9
+const OPEN = 10
+const ids = Array.from({ length: ENDED }, (_, index) => testQueryId(index + 1))
+const all = { before: '9999-01-01T00:00:00.000Z', keepQueries: undefined, leastQueries: 1, leastMs: 0 }
+const keepFour = { ...all, before: undefined, keepQueries: 4 }
+const HARD_TEXT = `SELECT 'it''s "é😀" \\ 100%_' /* \u0001 */`
+
+let bed: ReadModelBed
+let folder: string
+let engine: ParquetEngine
+let stored: StoredQueries
+const read: QueryRows = (text, values) => bed.query(text, [...values])
+
+beforeEach(async () => {
+  bed = await openReadModelBed()
+  folder = join(mkdtempSync(join(tmpdir(), 'quipu-archive-')), 'queries')
+  engine = createParquetEngine(folder)
+  stored = createStoredQueries(read, { engine, folder, limitMs: 60_000 })
+  await appendLives(bed.log, [
+    ...ids.map((queryId, index) => ({
+      queryId,
+      events: queryLife(queryId, {
+        user: ['alice', 'bob'][index % 2]!,
+        startMillis: Date.parse('2026-03-01T10:00:00.000Z') + index * 3_600_000,
+        end: (['finished', 'failed', 'killed'] as const)[index % 3]!,
+        sql: `${HARD_TEXT} ${index}`,
+      }),
+    })),
+    { queryId: testQueryId(OPEN), events: queryLife(testQueryId(OPEN), { end: 'open' }) },
+  ])
+  await project()
+})
+afterEach(async () => {
+  await engine.close()
+  await bed.close()
+  rmSync(join(folder, '..'), { recursive: true, force: true })
+})
+
+async function project(): Promise<void> {
+  const runner = await bed.startRunner()
+  expect(await runner.barrier(60_000)).toBe(true)
+  await runner.stop()
+}
+
+const archive = (policy: typeof all | typeof keepFour | undefined = all, over: Partial<QueryArchiveParts> = {}) =>
+  archiveQueries({ database: bed.config, engine, folder, ...over }, policy)
+
+async function count(table: string): Promise<number> {
+  const [row] = await bed.query<{ count: string }>(`select count(*) from ${table}`)
+  return Number(row!.count)
+}
+
+async function findings(): Promise<string[]> {
+  const found: string[] = []
+  await compareReadModels(bed.log, bed.config, ({ what }) => found.push(what))
+  return found
+}
+
+async function streamOf(queryId: QueryId): Promise<unknown[]> {
+  const events: unknown[] = []
+  for await (const event of stored.stream(queryId)) events.push(event)
+  return events
+}
+
+/** What readers are told of queries. */
+async function told(): Promise<unknown> {
+  return {
+    all: await stored.list({}, 100, 4096),
+    page: await stored.list({ states: ['FAILED'], user: 'bob', text: "IT''S" }, 2, 10),
+    since: await stored.list({ since: '2026-03-01T14:30:00.000Z', without: [ids[7]!] }, 100, 4096),
+    seen: await stored.list({ seen: { users: ['alice'], poster: 'x', self: 'x' } }, 3, 4096),
+    cursor: await stored.list({ cursor: { createdAt: '2026-03-01T15:00:00.000Z', queryId: ids[5]! } }, 3, 4096),
+    streams: await Promise.all(ids.map(streamOf)),
+    part: await stored.page(ids[0]!, 2, 3),
+    then: await stored.page(ids[0]!, 0, 100, { time: '2026-03-01T10:00:00.050Z' }),
+    first: await stored.page(ids[0]!, 0, 100, { sequence: 1 }),
+    none: await stored.page(testQueryId(77), 0, 100),
+  }
+}
+
+const periods = () => count('quipu_log.query_periods')
+
+it('tells of queries that left the read models what it told of them before, and an audit finds all of them', async () => {
+  const before = await told()
+  const made = await archive(keepFour)
+  expect(made).toMatchObject([{ queries: ENDED - 4 }])
+  expect(await count('queries')).toBe(5)
+  expect(await count('tasks')).toBeGreaterThan(0)
+  expect(await told()).toEqual(before)
+  expect(await findings()).toEqual([])
+  await archive()
+  expect([await count('queries'), await count('columns_read'), await periods()]).toEqual([1, 1, 2])
+  expect(await told()).toEqual(before)
+  expect(await findings()).toEqual([])
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => statSync(join(folder, name)))
+  expect(new Set(files.map(({ mode }) => (mode & 0o777).toString(8)))).toEqual(new Set(['700', '600']))
+  await bed.query(
+    `update quipu_log.query_periods set tables = jsonb_set(tables, '{tasks,sum}', '"1"') where number = 2`,
+  )
+  expect(await findings()).toEqual([expect.stringMatching(/^tasks has other rows/)])
+}, 120_000)
+
+it('is whole wherever it is cut off, and goes on', async () => {
+  const [before, hashes] = [await told(), await tableHashes(bed)]
+  let failures = 0
+  for (let step = 0; ; step++) {
+    let left = step
+    const asked = (): void => {
+      if (left-- === 0) throw new Error('cut off')
+    }
+    const cut: ParquetEngine = {
+      ...engine,
+      async run(text, values) {
+        asked()
+        await engine.run(text, values)
+        asked()
+      },
+      async *rows(text, values) {
+        asked()
+        yield* engine.rows(text, values)
+      },
+    }
+    const failed = await archive(all, { engine: cut }).then(
+      () => false,
+      () => true,
+    )
+    if (!failed) break
+    failures++
+    expect(await tableHashes(bed)).toEqual(hashes)
+  }
+  expect(failures).toBeGreaterThan(15)
+  expect(await told()).toEqual(before)
+  expect(await findings()).toEqual([])
+  // Of a process that was killed.
+  mkdirSync(join(folder, '.copy-left'))
+  await archive()
+  expect(readdirSync(folder)).toHaveLength(1)
+}, 120_000)
+
+it('deletes nothing that has changed since it was copied, and waits for room on the disk', async () => {
+  await expect(archive(all, { hasRoom: async () => false })).rejects.toThrow('no room')
+  const changing: ParquetEngine = {
+    ...engine,
+    async run(text, values) {
+      await bed.query(`update tasks set node_url = node_url || 'x' where query_id = $1`, [ids[3]!])
+      await engine.run(text, values)
+    },
+  }
+  const hashes = await tableHashes(bed)
+  await expect(archive(all, { engine: changing })).rejects.toThrow('Archiving tasks')
+  expect({ ...(await tableHashes(bed)), tasks: '' }).toEqual({ ...hashes, tasks: '' })
+  expect([await periods(), await count('queries')]).toEqual([0, ENDED + 1])
+})
+
+it('is done by one of two, and who reads meanwhile sees each query once', async () => {
+  const before = await told()
+  const pool = new pg.Pool({ ...bed.config, options: '-c search_path=m,public' })
+  const moment = await createHistoryMoments(pool)()
+  const done = await Promise.all([archive(keepFour), archive(keepFour)])
+  expect(done.flat()).toMatchObject([{ queries: ENDED - 4 }])
+  expect(moment.archived.periods).toEqual([])
+  const ofThen: unknown[] = []
+  const statement = historyStatement('queries', { terms: [] }, ['query_id'], undefined)
+  for await (const rows of moment.pages(statement, 3)) ofThen.push(...rows)
+  expect(ofThen).toHaveLength(ENDED + 1)
+  await moment.end()
+  await pool.end()
+  // Between the read models and the files a period comes to be.
+  let archived: Promise<unknown> | undefined
+  const late = createStoredQueries(
+    async (text, values) => {
+      const rows = await read(text, values)
+      await (archived ??= archive())
+      return rows
+    },
+    { engine, folder, limitMs: 60_000 },
+  )
+  expect(await late.list({}, 100, 4096)).toEqual((before as { all: unknown }).all)
+}, 60_000)
+
+it('forgets at once, writes the files anew, and is made anew by a rebuild', async () => {
+  await archive()
+  const [gone, kept] = [ids[1]!, ids[2]!]
+  const keptBefore = await streamOf(kept)
+  const events = await bed.log.forgettable(gone)
+  await bed.log.append('system', 1, [
+    {
+      type: 'DataForgotten',
+      v: 2,
+      time: '2026-03-02T10:00:00.000Z',
+      data: { stream: gone, sequences: events.map(({ sequence }) => sequence), by: 'eve' },
+    },
+  ])
+  await bed.log.forget(
+    gone,
+    events.map(({ sequence }) => sequence),
+  )
+  await project()
+  const [file] = readdirSync(folder)
+  const check = async (): Promise<void> => {
+    expect(await streamOf(gone)).toEqual(
+      events.map(({ sequence }) => expect.objectContaining({ sequence, forgotten: true })),
+    )
+    expect((await stored.list({}, 100, 10)).map((row) => row.query_id)).not.toContain(gone)
+    expect(await streamOf(kept)).toEqual(keptBefore)
+  }
+  await check()
+  await archive(undefined)
+  await check()
+  expect(readdirSync(folder)).toHaveLength(1)
+  expect(readdirSync(folder)).not.toEqual([file])
+  expect(await findings()).toEqual([])
+  await rebuildReadModels({ log: bed.log, database: bed.config, clock: systemClock })
+  expect([await periods(), await count('queries')]).toEqual([0, ENDED])
+  await check()
+  expect(await findings()).toEqual([])
+  await archive()
+  expect([await periods(), await count('queries')]).toEqual([1, 1])
+  await check()
+}, 60_000)
