@@ -23,7 +23,7 @@ const ROUNDS = 128
 const SHORT_RUN_MS = 1
 
 /** Runs that begin within so long share one look at the CPU that the process has had. */
-const SHARED_LOOK_MS = 1
+const SHARED_LOOK_MS = 5
 
 /** The CPU that the process had at some time, no more than `SHARED_LOOK_MS` before it is used. */
 let looked: { readonly at: number; readonly cpu: NodeJS.CpuUsage } | undefined

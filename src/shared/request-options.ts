@@ -9,6 +9,21 @@ import { urlToHttpOptions } from 'node:url'
  */
 export function requestOptionsOf(base: string, target: string): RequestOptions {
   if (!target.startsWith('/')) throw new TypeError('A request to a server has a path')
+  return { ...serverAt(base), path: target }
+}
+
+type Server = Pick<RequestOptions, 'protocol' | 'hostname' | 'port'>
+
+/** The same few are asked again and again. */
+const read = new Map<string, Server>()
+const MOST_READ = 256
+
+function serverAt(base: string): Server {
+  const known = read.get(base)
+  if (known) return known
   const { protocol, hostname, port } = urlToHttpOptions(new URL(base))
-  return { protocol, hostname, port, path: target }
+  if (read.size >= MOST_READ) read.clear()
+  const server = { protocol, hostname, port }
+  read.set(base, server)
+  return server
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { TaskStats } from '../../execution/api/task.ts'
 import type { EngineResult } from '../../execution/engine/engine.ts'
 import { oneDriverStats } from './one-driver-stats.ts'
@@ -41,7 +41,7 @@ function makePage(rows: Buffer, count: number): MadePage {
   bytes[0] = 0x5b
   rows.copy(bytes, 1)
   bytes[rows.length + 1] = 0x5d
-  return { bytes, rows: count, sha256: createHash('sha256').update(bytes).digest('hex') }
+  return { bytes, rows: count, sha256: hash('sha256', bytes) }
 }
 
 /** What ran in the coordinator itself, as far as its figures are known without a profiler. */

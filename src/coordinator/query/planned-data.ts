@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { StagePlan } from '../../planner/stage-plan.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { FrontEndTimes, Lineage, LineageSource, PlanNode, ResultColumn, Warning } from '../../sql/front-end.ts'
@@ -50,7 +50,7 @@ export function plannedData(facts: PlanFacts, at: string, files: FileDigests = {
       ...(stage.fragment
         ? {
             fragment: stage.fragment,
-            fragmentDigest: createHash('sha256').update(JSON.stringify(stage.fragment)).digest('hex'),
+            fragmentDigest: hash('sha256', JSON.stringify(stage.fragment)),
           }
         : {}),
     })),

@@ -16,35 +16,59 @@ export function queryTotals(query: KnownQuery, live: ReadonlyMap<TaskId, TaskSta
   const planned = query.planned
   const tasks = [...query.tasks.values()].map((task) => ({ task, stats: statsOf(task, live) }))
   const leaves = new Set(planned?.stages.filter((stage) => stage.inputs.length === 0).map((stage) => stage.id))
-  const sum = (pick: (stats: TaskStats) => number, of = tasks): number =>
-    of.reduce((total, { stats }) => total + (stats ? pick(stats) : 0), 0)
-  const leafTasks = tasks.filter(({ task }) => leaves.has(task.stage))
-  const lastStage = tasks.filter(({ task }) => task.stage === 0)
-  const outputs = lastStage.length > 0 ? lastStage : leafTasks
+  const hasLastStage = tasks.some(({ task }) => task.stage === 0)
+  const all = { ...NO_WORK }
+  const input = { ...NO_INPUT }
+  const output = { ...NO_OUTPUT }
+  for (const { task, stats } of tasks) {
+    if (!stats) continue
+    const isLeaf = leaves.has(task.stage)
+    addTo(all, stats)
+    if (isLeaf) addTo(input, stats)
+    if (hasLastStage ? task.stage === 0 : isLeaf) addTo(output, stats)
+  }
   const ended = query.kind === 'FINISHED' || query.kind === 'FAILED' ? Date.parse(query.endedAt) : now
   return {
     elapsedNanos: Math.max(0, ended - Date.parse(query.createdAt)) * 1e6,
     queuedNanos: query.admitted?.queuedNanos ?? 0,
     analysisNanos: (planned?.parseNanos ?? 0) + (planned?.analysisNanos ?? 0),
     planningNanos: planned?.planningNanos ?? 0,
-    scheduledNanos: sum((stats) => stats.scheduledNanos),
-    cpuNanos: sum((stats) => stats.cpuNanos),
-    blockedNanos: sum((stats) => stats.blockedNanos),
-    wallNanos: sum((stats) => stats.wallNanos),
-    peakMemoryBytes: sum((stats) => stats.peakMemoryBytes),
-    spilledBytes: sum((stats) => stats.spilledBytes),
-    rawInputPositions: sum((stats) => stats.rawInputPositions, leafTasks),
-    rawInputBytes: sum((stats) => stats.rawInputBytes, leafTasks),
-    processedInputPositions: sum((stats) => stats.processedInputPositions, leafTasks),
-    processedInputBytes: sum((stats) => stats.processedInputBytes, leafTasks),
-    outputPositions: sum((stats) => stats.outputPositions, outputs),
-    outputBytes: sum((stats) => stats.outputBytes, outputs),
+    scheduledNanos: all.scheduledNanos,
+    cpuNanos: all.cpuNanos,
+    blockedNanos: all.blockedNanos,
+    wallNanos: all.wallNanos,
+    peakMemoryBytes: all.peakMemoryBytes,
+    spilledBytes: all.spilledBytes,
+    ...input,
+    ...output,
     totalTasks: tasks.length,
-    totalDrivers: sum((stats) => stats.totalDrivers),
-    completedDrivers: sum((stats) => stats.completedDrivers),
-    totalSplits: sum((stats) => stats.totalSplits),
-    completedSplits: sum((stats) => stats.completedSplits),
+    totalDrivers: all.totalDrivers,
+    completedDrivers: all.completedDrivers,
+    totalSplits: all.totalSplits,
+    completedSplits: all.completedSplits,
   }
+}
+
+/** Of all tasks. */
+const NO_WORK = {
+  scheduledNanos: 0,
+  cpuNanos: 0,
+  blockedNanos: 0,
+  wallNanos: 0,
+  peakMemoryBytes: 0,
+  spilledBytes: 0,
+  totalDrivers: 0,
+  completedDrivers: 0,
+  totalSplits: 0,
+  completedSplits: 0,
+}
+/** Of leaf stages' tasks. */
+const NO_INPUT = { rawInputPositions: 0, rawInputBytes: 0, processedInputPositions: 0, processedInputBytes: 0 }
+/** Of the last stage's. */
+const NO_OUTPUT = { outputPositions: 0, outputBytes: 0 }
+
+function addTo<K extends string>(sums: Record<K, number>, stats: Readonly<Record<NoInfer<K>, number>>): void {
+  for (const figure in sums) sums[figure] += stats[figure]
 }
 
 /** A task's newest figures: final ones win over live ones. */

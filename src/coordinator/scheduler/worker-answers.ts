@@ -59,7 +59,8 @@ function isPlausible(value: unknown, key?: string): boolean {
   if (typeof value === 'string') return key === undefined || !TIMES.has(key) || isTime(value)
   if (Array.isArray(value)) return value.every((one) => isPlausible(one))
   if (typeof value !== 'object' || value === null) return true
-  return Object.entries(value).every(([name, one]) => isPlausible(one, name))
+  for (const name in value) if (!isPlausible((value as Record<string, unknown>)[name], name)) return false
+  return true
 }
 
 function isTime(text: string): boolean {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { ClosedPage, TaskStatus } from '../../../execution/api/task.ts'
 import type { KeptPages, PagePlace, ResultPage, ResultPages } from '../../../events/event-log.ts'
 import type { Clock } from '../../../shared/clock.ts'
@@ -166,7 +166,7 @@ export class TaskPages {
     if (!bytes) throw new PageGone(`Page ${page.token} of ${taskId} is gone`)
     this.#fetchedBytes += bytes.length
     const start = performance.now()
-    const right = createHash('sha256').update(bytes).digest('hex') === page.sha256
+    const right = hash('sha256', bytes) === page.sha256
     this.#cpuMicros += Math.round((performance.now() - start) * 1000)
     if (!right) throw new PageGone(`Page ${page.token} of ${taskId} does not match its hash`)
     return bytes
