@@ -35,13 +35,16 @@ function namesIn(statement: string): readonly string[] {
 
 const named = new Map(macros.map((statement) => [nameOf(statement), namesIn(statement)]))
 
-/** Macros that call a function written in JavaScript, or another of them. */
+/** They end their statement, or a row of its TRY: neither holds a thread. */
+const RAISING: ReadonlySet<string> = new Set(['j_raise', 'j_nothing'])
+
+/** Macros that call a function written in JavaScript that calculates, or another of them. */
 function scriptedMacros(): ReadonlySet<string> {
   const scripted = new Set<string>()
   for (let before = -1; before < scripted.size;) {
     before = scripted.size
     for (const [macro, names] of named) {
-      if (names.some((name) => name.startsWith('j_') || scripted.has(name))) scripted.add(macro)
+      if (names.some((name) => (name.startsWith('j_') && !RAISING.has(name)) || scripted.has(name))) scripted.add(macro)
     }
   }
   return scripted

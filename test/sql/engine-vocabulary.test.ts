@@ -57,3 +57,9 @@ it('defines each macro with what it calls, whichever a statement calls first', a
   instance.closeSync()
   expect(reader.getRows().flat().map(String).toSorted()).toEqual([...engineVocabulary.macros.keys()].toSorted())
 })
+
+it('takes for scripted what calculates in JavaScript, and not what raises an error', () => {
+  const { scripted } = engineVocabulary
+  expect(['u_raise', 'q_ddiv', 'q_substr3'].filter((name) => scripted.has(name))).toEqual([])
+  expect(['u_strpos', 'u_levenshtein'].filter((name) => !scripted.has(name))).toEqual([])
+})

@@ -1,5 +1,5 @@
-import type { Expr } from './tree.ts'
-import { isInteger, sameType, type SqlType } from '../types/sql-type.ts'
+import type { Expr, OperatorExpr } from './tree.ts'
+import { isInteger, MAX_DECIMAL_PRECISION, sameType, type SqlType } from '../types/sql-type.ts'
 import { someExpr } from './walk.ts'
 
 /** Whether its calculation may fail; a guess on the safe side. */
@@ -22,7 +22,7 @@ function partCanRaise(part: Expr): boolean {
     case 'scalarSubquery':
       return true
     case 'operator':
-      return part.name === '[]' || !WITHOUT_END.has(part.type.kind)
+      return part.name === '[]' || !(WITHOUT_END.has(part.type.kind) || isExact(part))
     case 'negate':
       return !WITHOUT_END.has(part.type.kind) && part.type.kind !== 'decimal'
     case 'cast':
@@ -32,6 +32,17 @@ function partCanRaise(part: Expr): boolean {
     default:
       return false
   }
+}
+
+/** A sum, difference or product of decimals that has all the digits it may need. */
+function isExact({ name, type, left, right }: OperatorExpr): boolean {
+  return (
+    (name === '+' || name === '-' || name === '*') &&
+    type.kind === 'decimal' &&
+    type.precision < MAX_DECIMAL_PRECISION &&
+    left.type.kind === 'decimal' &&
+    right.type.kind === 'decimal'
+  )
 }
 
 /** What is calculated of them is always one of them. */

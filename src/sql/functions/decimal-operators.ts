@@ -16,7 +16,7 @@ function decimalResult(operator: ArithmeticOperator, a: DecimalType, b: DecimalT
   switch (operator) {
     case '+':
     case '-':
-      return decimal(Math.min(MAX_DECIMAL_PRECISION, Math.max(p1 - s1, p2 - s2) + scale + 1), scale)
+      return decimal(Math.min(MAX_DECIMAL_PRECISION, sumDigits(a, b)), scale)
     case '*':
       if (s1 + s2 > MAX_DECIMAL_PRECISION) {
         throw new EngineError(
@@ -32,6 +32,23 @@ function decimalResult(operator: ArithmeticOperator, a: DecimalType, b: DecimalT
   }
 }
 
+/** Digits of a sum or difference, were there no end to them. */
+function sumDigits(a: DecimalType, b: DecimalType): number {
+  return Math.max(a.precision - a.scale, b.precision - b.scale) + Math.max(a.scale, b.scale) + 1
+}
+
+/** Digits of a decimal that DuckDB holds in 64 bits. */
+const NARROW_DIGITS = 18
+
+/**
+ * Whether DuckDB gives the operands as they are a result of so many digits: it stays within the 64 bits of its operands,
+ * and ends at 38 digits. Casts that change no value are calculated all the same.
+ */
+function isEngineType(resultDigits: number, a: DecimalType, b: DecimalType): boolean {
+  if (resultDigits > MAX_DECIMAL_PRECISION) return false
+  return resultDigits <= NARROW_DIGITS || Math.max(a.precision, b.precision) > NARROW_DIGITS
+}
+
 function renderDecimal(
   operator: ArithmeticOperator,
   [a, b, result]: readonly [DecimalType, DecimalType, DecimalType],
@@ -42,8 +59,10 @@ function renderDecimal(
   switch (operator) {
     case '+':
     case '-':
+      if (isEngineType(sumDigits(a, b), a, b)) return sql`CAST(${left} ${code(operator)} ${right} AS ${type})`
       return sql`CAST(CAST(${left} AS ${type}) ${code(operator)} CAST(${right} AS ${type}) AS ${type})`
     case '*':
+      if (isEngineType(a.precision + b.precision, a, b)) return sql`CAST(${left} * ${right} AS ${type})`
       return sql`CAST(CAST(${left} AS ${decimalType(result.precision, a.scale)}) * ${right} AS ${type})`
     case '/':
       return division(a, b, result, left, right)

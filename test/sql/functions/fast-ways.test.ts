@@ -315,3 +315,14 @@ describe('texts of dates and times', () => {
     )
   })
 })
+
+it('substr raises for no text, position and length: what is asked under a condition may be calculated before it', async () => {
+  const bigints = [0, 1, 2, -1, -2, 100, -100, 101, 2 ** 32, -(2 ** 32), 2 ** 32 - 1]
+  const ends = ['9223372036854775807', '(-9223372036854775807 - 1)', 'NULL']
+  const numbers = [...bigints.map(String), ...ends].map((n) => `CAST(${n} AS BIGINT)`).join(', ')
+  const texts = `'', 'a', 'äöü', '\u{1F600}b', repeat('x', 100), NULL`
+  const rows = await column(`
+    SELECT count(*) FILTER (q_substr(s, a) IS NULL OR length(q_substr3(s, a, n)) <= length(q_substr(s, a)))
+    FROM (SELECT unnest([${texts}]) AS s), (SELECT unnest([${numbers}]) AS a), (SELECT unnest([${numbers}]) AS n)`)
+  expect(Number(rows[0])).toBeGreaterThan(0)
+})

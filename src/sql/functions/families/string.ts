@@ -53,10 +53,10 @@ function pads(name: string): FunctionDefinition[] {
 }
 
 const substrings = ['substr', 'substring'].flatMap((name) => [
-  scalar(`${name}(varchar(x), bigint)`, 'varchar(x)', 'q_substr($1, $2)', PARTIAL),
-  scalar(`${name}(varchar(x), bigint, bigint)`, 'varchar(x)', 'q_substr3($1, $2, $3)', PARTIAL),
-  scalar(`${name}(char(x), bigint)`, 'varchar(x)', 'q_substr($1, $2)', PARTIAL),
-  scalar(`${name}(char(x), bigint, bigint)`, 'varchar(x)', 'q_substr3($1, $2, $3)', PARTIAL),
+  scalar(`${name}(varchar(x), bigint)`, 'varchar(x)', 'q_substr($1, $2)', TOTAL),
+  scalar(`${name}(varchar(x), bigint, bigint)`, 'varchar(x)', 'q_substr3($1, $2, $3)', TOTAL),
+  scalar(`${name}(char(x), bigint)`, 'varchar(x)', 'q_substr($1, $2)', TOTAL),
+  scalar(`${name}(char(x), bigint, bigint)`, 'varchar(x)', 'q_substr3($1, $2, $3)', TOTAL),
   scalar(`${name}(varbinary, bigint)`, 'varbinary', 'q_substr_bin($1, $2, octet_length($1))', PARTIAL),
   scalar(`${name}(varbinary, bigint, bigint)`, 'varbinary', 'q_substr_bin($1, $2, $3)', PARTIAL),
 ])
