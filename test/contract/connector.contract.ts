@@ -39,6 +39,24 @@ export function connectorContract(name: string, open: () => Promise<ConnectorFix
       for (const column of names()) expect(column).toBe(column.toLowerCase())
     })
 
+    it('describes the tables of a schema as it describes each', async () => {
+      const { connector, schema } = fixture
+      if (connector.describeTables === undefined) return
+      const taken: ConnectorTable[] = []
+      const describe = (of: string, named: (name: string) => boolean): Promise<void> =>
+        connector.describeTables!(of, named, (one) => taken.push(one))
+      await describe(schema, () => true)
+      const listed = await connector.listTables(schema)
+      expect(taken).toEqual(await Promise.all(listed.map((one) => connector.getTable(schema, one.table))))
+      taken.length = 0
+      await describe(schema, (name) => name === fixture.table)
+      expect(taken).toEqual([table])
+      taken.length = 0
+      await describe(schema, () => false)
+      await describe('no_such_schema', () => true)
+      expect(taken).toEqual([])
+    })
+
     it('answers unknown names with nothing', async () => {
       expect(await fixture.connector.listTables('no_such_schema')).toEqual([])
       expect(await fixture.connector.getTable(fixture.schema, 'no_such_table')).toBeUndefined()

@@ -132,6 +132,12 @@ function createLake(
       return object && tableOf(schema, table, object)
     },
 
+    describeTables: (schema, named, take) =>
+      folders.each(schema, named, async (table, object) => {
+        const described = await tableOf(schema, table, object).catch(() => undefined)
+        if (described) take(described)
+      }),
+
     async getStatistics(handle) {
       const parsed = handleSchema.parse(handle)
       if ('version' in parsed) {
@@ -201,10 +207,9 @@ function manifestTable(schema: string, table: string, { version, content }: Mani
         handle: { schema, table, version, id: content.id },
         version,
         snapshot: `${content.id} ${version}`,
-        columns: content.columns.map(({ duckdbType: _, comment, ...column }) => ({
-          ...column,
-          ...(comment !== undefined && { comment }),
-        })),
+        columns: content.columns.map(({ name, type, nullable, comment }) =>
+          comment === undefined ? { name, type, nullable } : { name, type, nullable, comment },
+        ),
         ...(content.comment !== undefined && { comment: content.comment }),
       }
     case 'view': {

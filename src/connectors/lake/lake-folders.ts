@@ -13,6 +13,11 @@ export type NamedObject =
   | { readonly kind: 'TABLE' | 'VIEW'; readonly folder: string; readonly manifest: Manifest }
   | { readonly kind: 'PLAIN'; readonly folder: string }
 
+type TakeObject = (name: string, object: NamedObject) => void | Promise<void>
+
+/** Folders that are looked into at a time. */
+const AT_ONCE = 16
+
 /** Schemas, tables and views of a location, by SQL names. */
 export interface LakeFolders {
   /** The schema's folder, links followed, dropped or not; undefined when there is none. */
@@ -24,6 +29,11 @@ export interface LakeFolders {
   /** The folder of a name below a schema's folder, whatever is in it; one that is not there is named for it. */
   objectFolder(schemaFolder: string, name: string): Promise<string>
   find(schema: string, name: string): Promise<NamedObject | undefined>
+  /**
+   * The objects of a schema, a few at a time. What cannot be read (mixed formats, links that lead out) is passed over.
+   * @param named the folder of a name that it refuses is not looked into
+   */
+  each(schema: string, named: (name: string) => boolean, take: TakeObject): Promise<void>
   /** @param named the folder of a name that it refuses is not looked into */
   list(schema: string, named?: (name: string) => boolean): Promise<SchemaTableName[]>
 }
@@ -49,25 +59,30 @@ export function createLakeFolders(location: string): LakeFolders {
     }
   }
 
-  /** Objects of a schema's folder; what cannot be read (mixed formats, links that lead out) is passed over. */
-  async function objectsIn(
-    folder: string,
-    named: (name: string) => boolean = () => true,
-  ): Promise<(NamedObject & { readonly name: string })[]> {
-    const objects: (NamedObject & { readonly name: string })[] = []
-    for (const [name, found] of [...(await listFolders(folder))].sort()) {
-      if (found.length > 1 || !named(name)) continue
-      const object = await resolveInside(location, join(folder, found[0]!))
-        .then(objectAt)
-        .catch(() => undefined)
-      if (object) objects.push({ ...object, name })
+  async function eachIn(folder: string, named: (name: string) => boolean, take: TakeObject): Promise<void> {
+    const names = [...(await listFolders(folder))].filter(([name, found]) => found.length === 1 && named(name)).sort()
+    for (let from = 0; from < names.length; from += AT_ONCE) {
+      const some = names.slice(from, from + AT_ONCE)
+      const objects = await Promise.all(
+        some.map(([, [found]]) =>
+          resolveInside(location, join(folder, found!))
+            .then(objectAt)
+            .catch(() => undefined),
+        ),
+      )
+      for (const [i, object] of objects.entries()) if (object) await take(some[i]![0], object)
     }
-    return objects
+  }
+
+  async function hasObjects(folder: string): Promise<boolean> {
+    let found = false
+    await eachIn(folder, () => true, () => void (found = true)) // prettier-ignore
+    return found
   }
 
   /** Dropped, but for a table that another writer put into it at the same moment: nothing that was committed is lost. */
   async function isLive(folder: string): Promise<boolean> {
-    return (await readNewest(folder))?.content.kind !== 'dropped' || (await objectsIn(folder)).length > 0
+    return (await readNewest(folder))?.content.kind !== 'dropped' || (await hasObjects(folder))
   }
 
   return {
@@ -104,14 +119,17 @@ export function createLakeFolders(location: string): LakeFolders {
       return found ? objectAt(await resolveInside(location, join(parent, found))) : undefined
     },
 
-    async list(schema, named) {
+    async each(schema, named, take) {
       const folder = await schemaFolder(schema)
-      if (folder === undefined) return []
-      return (await objectsIn(folder, named)).map(({ name, kind }) => ({
-        schema,
-        table: name,
-        kind: kind === 'VIEW' ? 'VIEW' : 'TABLE',
-      }))
+      if (folder !== undefined) await eachIn(folder, named, take)
+    },
+
+    async list(schema, named = () => true) {
+      const tables: SchemaTableName[] = []
+      await this.each(schema, named, (table, { kind }) => {
+        tables.push({ schema, table, kind: kind === 'VIEW' ? 'VIEW' : 'TABLE' })
+      })
+      return tables
     },
   }
 }

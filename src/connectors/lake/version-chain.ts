@@ -15,8 +15,22 @@ export type CommitStep =
 export type OnStep = (step: CommitStep, version: number) => void | Promise<void>
 
 /** Versions by path: one never changes unless somebody replaces the whole folder, which its inode and time tell. */
-const MAX_CACHED = 500
-const cached = new Map<string, { readonly file: string; readonly manifest: Manifest }>()
+const cached = new Map<string, { readonly file: string; readonly size: number; readonly manifest: Manifest }>()
+/** Bytes of their texts: 1,600 tables of 100 columns. */
+const MAX_CACHED = 16 * 1024 * 1024
+let cachedBytes = 0
+
+function keep(path: string, file: string, size: number, manifest: Manifest): void {
+  drop(path)
+  cached.set(path, { file, size, manifest })
+  cachedBytes += size
+  while (cachedBytes > MAX_CACHED) drop(cached.keys().next().value!)
+}
+
+function drop(path: string): void {
+  cachedBytes -= cached.get(path)?.size ?? 0
+  cached.delete(path)
+}
 
 /** The versions that are there, ascending. */
 export async function listVersions(folder: string): Promise<readonly number[]> {
@@ -51,9 +65,7 @@ export async function readVersion(folder: string, version: number): Promise<Mani
     const known = cached.get(path)
     if (known?.file === file) return known.manifest
     const manifest = parseManifest(await readFile(path, 'utf8'), path)
-    cached.delete(path)
-    cached.set(path, { file, manifest })
-    if (cached.size > MAX_CACHED) cached.delete(cached.keys().next().value!)
+    keep(path, file, Number(size), manifest)
     return manifest
   } catch (error) {
     const code = nodeCode(error)

@@ -22,6 +22,16 @@ export interface Connector {
    * @param named tables whose names it refuses may be left out
    */
   listTables(schema?: string, named?: (table: string) => boolean): Promise<readonly SchemaTableName[]>
+  /**
+   * The tables of a schema as `getTable` has each, one after the other: what is not kept of one is gone before the next. Those
+   * that cannot be read are passed over. Absent where looking each up costs no more.
+   * @param named tables whose names it refuses are left out
+   */
+  describeTables?(
+    schema: string,
+    named: (table: string) => boolean,
+    take: (table: ConnectorTable) => void,
+  ): Promise<void>
   /** The table as of now, with the handle that later calls take; undefined when there is none. */
   getTable(schema: string, table: string): Promise<ConnectorTable | undefined>
   /** Row count and bytes where the connector knows them; scheduling takes unknown for large. */

@@ -41,6 +41,14 @@ export function withInformationSchema(connector: Connector): Connector {
       if (schema !== INFORMATION_SCHEMA) return connector.getTable(schema, table)
       return isInformationTable(table) ? informationTable(table) : undefined
     },
+    ...(connector.describeTables && {
+      async describeTables(schema, named, take) {
+        if (schema !== INFORMATION_SCHEMA) return connector.describeTables!(schema, named, take)
+        for (const table of Object.keys(informationSchemaTables)) {
+          if (isInformationTable(table) && named(table)) take(informationTable(table))
+        }
+      },
+    }),
     getStatistics: async (handle) => (ours(handle) ? {} : connector.getStatistics(handle)),
     ...(connector.getColumnStatistics && {
       getColumnStatistics: async (handle) => (ours(handle) ? {} : connector.getColumnStatistics!(handle)),
@@ -119,7 +127,7 @@ async function rowsOf(connector: Connector, table: InformationTable, wanted: Wan
         table_type: kind === 'VIEW' ? 'VIEW' : 'BASE TABLE',
       }))
     case 'columns':
-      return ofTables(connector, await namedTables(connector, wanted, PLACE), ({ schema, table: name, columns }) =>
+      return ofTables(connector, wanted, PLACE, ({ schema, table: name, columns }) =>
         visible(columns).flatMap((column, index) =>
           wanted.has('column_name', column.name)
             ? [
@@ -136,12 +144,10 @@ async function rowsOf(connector: Connector, table: InformationTable, wanted: Wan
             : [],
         ),
       )
-    case 'views': {
-      const views = (await namedTables(connector, wanted, PLACE)).filter(({ kind }) => kind === 'VIEW')
-      return ofTables(connector, views, ({ schema, table: name, view }) =>
+    case 'views':
+      return ofTables(connector, wanted, PLACE, ({ schema, table: name, view }) =>
         view ? [{ table_catalog: catalog, table_schema: schema, table_name: name, view_definition: view.sql }] : [],
       )
-    }
     // No catalog knows roles or grants.
     case 'applicable_roles':
     case 'enabled_roles':
@@ -162,18 +168,35 @@ const DESCRIBED_AT_ONCE = 16
 export async function namedTables(
   connector: Connector,
   wanted: Wanted,
-  { schema, table }: PlaceColumns,
+  place: PlaceColumns,
 ): Promise<readonly (SchemaTableName | ConnectorTable)[]> {
-  const [schemas, tables] = [lowerCase(wanted.values(schema)), lowerCase(wanted.values(table))]
-  if (schemas && tables && schemas.length * tables.length <= MOST_LOOKED_UP) {
-    const pairs = schemas.flatMap((one) => tables.map((name) => [one, name] as const))
-    const found = await Promise.all(pairs.map(([one, name]) => lookUp(connector, one, name)))
-    return found.filter((one) => one !== undefined)
-  }
-  const listed = schemas ?? (await connector.listSchemas()).filter((one) => wanted.has(schema, one))
-  const named = (name: string): boolean => wanted.has(table, name)
+  const found = await lookedUp(connector, wanted, place)
+  if (found !== undefined) return found
+  const named = (name: string): boolean => wanted.has(place.table, name)
+  const listed = await wantedSchemas(connector, wanted, place)
   const perSchema = await Promise.all(listed.map((one) => connector.listTables(one, named)))
   return perSchema.flat().filter((one) => named(one.table))
+}
+
+/** Tables that are asked for by their whole names, if they are few. */
+async function lookedUp(
+  connector: Connector,
+  wanted: Wanted,
+  { schema, table }: PlaceColumns,
+): Promise<readonly (SchemaTableName | ConnectorTable)[] | undefined> {
+  const [schemas, tables] = [lowerCase(wanted.values(schema)), lowerCase(wanted.values(table))]
+  if (!schemas || !tables || schemas.length * tables.length > MOST_LOOKED_UP) return undefined
+  const pairs = schemas.flatMap((one) => tables.map((name) => [one, name] as const))
+  const found = await Promise.all(pairs.map(([one, name]) => lookUp(connector, one, name)))
+  return found.filter((one) => one !== undefined)
+}
+
+async function wantedSchemas(
+  connector: Connector,
+  wanted: Wanted,
+  { schema }: PlaceColumns,
+): Promise<readonly string[]> {
+  return lowerCase(wanted.values(schema)) ?? (await connector.listSchemas()).filter((one) => wanted.has(schema, one))
 }
 
 /** A table that cannot be read is named all the same, if it is listed. */
@@ -189,20 +212,30 @@ function lookUp(
     )
 }
 
-/** Rows of each table; one that cannot be read has none, as it has no columns anybody could use. */
+/** Rows of each wanted table; one that cannot be read has none, as it has no columns anybody could use. */
 export async function ofTables(
   connector: Connector,
-  names: readonly (SchemaTableName | ConnectorTable)[],
+  wanted: Wanted,
+  place: PlaceColumns,
   rowsOfTable: (table: ConnectorTable) => readonly SystemRow[],
 ): Promise<SystemRow[]> {
   const rows: SystemRow[] = []
+  const take = (table: ConnectorTable): void => void rows.push(...rowsOfTable(table))
+  const found = connector.describeTables ? await lookedUp(connector, wanted, place) : undefined
+  if (connector.describeTables && found === undefined) {
+    for (const schema of await wantedSchemas(connector, wanted, place)) {
+      await connector.describeTables(schema, (name) => wanted.has(place.table, name), take)
+    }
+    return rows
+  }
+  const names = found ?? (await namedTables(connector, wanted, place))
   for (let from = 0; from < names.length; from += DESCRIBED_AT_ONCE) {
     const tables = await Promise.all(
       names
         .slice(from, from + DESCRIBED_AT_ONCE)
         .map((name) => ('columns' in name ? name : connector.getTable(name.schema, name.table).catch(() => undefined))),
     )
-    for (const table of tables) if (table) rows.push(...rowsOfTable(table))
+    for (const table of tables) if (table) take(table)
   }
   return rows
 }

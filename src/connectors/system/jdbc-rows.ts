@@ -77,7 +77,7 @@ export async function jdbcRows(
 }
 
 async function columnRows(connector: Connector, wanted: Wanted): Promise<SystemRow[]> {
-  return ofTables(connector, await namedTables(connector, wanted, PLACE), ({ schema, table, columns }) =>
+  return ofTables(connector, wanted, PLACE, ({ schema, table, columns }) =>
     visible(columns).flatMap((column, index) => {
       if (!wanted.has('column_name', column.name)) return []
       const type = jdbcType(column.type)

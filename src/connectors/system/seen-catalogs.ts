@@ -1,5 +1,5 @@
 import type { Catalogs } from '../spi/catalogs.ts'
-import type { Connector, CatalogSight } from '../spi/connector.ts'
+import type { CatalogSight, Connector, ConnectorTable } from '../spi/connector.ts'
 
 /** The catalogs as somebody sees them: what he may not know of is not there. */
 export function seenCatalogs(catalogs: Catalogs, sight: CatalogSight | undefined): Catalogs {
@@ -17,6 +17,12 @@ export function seenCatalogs(catalogs: Catalogs, sight: CatalogSight | undefined
 export function seenConnector(connector: Connector, sight: CatalogSight | undefined): Connector {
   if (!sight) return connector
   const { catalog } = connector
+  const seen = (table: ConnectorTable): ConnectorTable => ({
+    ...table,
+    columns: table.columns.filter((column) =>
+      sight.showsColumn({ catalog, schema: table.schema, table: table.table }, column.name),
+    ),
+  })
   return {
     ...connector,
     async listSchemas() {
@@ -31,7 +37,15 @@ export function seenConnector(connector: Connector, sight: CatalogSight | undefi
       const name = { catalog, schema, table }
       if (!sight.showsTable(name)) return undefined
       const found = await connector.getTable(schema, table)
-      return found && { ...found, columns: found.columns.filter((column) => sight.showsColumn(name, column.name)) }
+      return found && seen(found)
     },
+    ...(connector.describeTables && {
+      describeTables: (schema, named, take) =>
+        connector.describeTables!(
+          schema,
+          (table) => named(table) && sight.showsTable({ catalog, schema, table }),
+          (table) => take(seen(table)),
+        ),
+    }),
   }
 }

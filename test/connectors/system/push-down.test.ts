@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createCatalogs } from '../../../src/connectors/spi/catalog-files.ts'
 import type { Connector, ConnectorTable } from '../../../src/connectors/spi/connector.ts'
 import { Wanted, type ScanConditions } from '../../../src/connectors/spi/scan-conditions.ts'
+import { seenConnector } from '../../../src/connectors/system/seen-catalogs.ts'
 import { withSystemCatalog } from '../../../src/connectors/system/system-connector.ts'
 
 const asked = { schemas: 0, lists: [] as (string | undefined)[], tables: [] as string[] }
@@ -43,7 +44,30 @@ function noting(catalog: string, schemas: readonly string[], tables: readonly st
   }
 }
 
+/** As somebody sees it who may know neither of a table nor of a column. */
+function withoutTable(connector: Connector, hidden: string): Connector {
+  return seenConnector(connector, {
+    showsCatalog: () => true,
+    showsSchema: () => true,
+    showsTable: ({ table }) => table !== hidden,
+    showsColumn: (_, column) => column !== 'c1',
+  })
+}
+
 type Row = Readonly<Record<string, unknown>>
+
+/** The same catalog, which describes the tables of a schema by itself. */
+function describing(connector: Connector): Connector {
+  return {
+    ...connector,
+    async describeTables(schema, named, take) {
+      for (const { table } of await connector.listTables(schema)) {
+        if (named(table)) take((await connector.getTable(schema, table))!)
+      }
+    },
+    getTable: () => Promise.reject(new Error('each is looked up')),
+  }
+}
 
 async function rowsOf(connectors: readonly Connector[], name: string, where?: ScanConditions): Promise<Row[]> {
   const [catalog, schema, table] = name.split('.') as [string, string, string]
@@ -121,6 +145,25 @@ describe('conditions on metadata', () => {
     expect(await rowsOf([many], 'system.jdbc.columns', ofDriver)).toHaveLength(1000)
     expect(asked.lists).toEqual(['s'])
     expect(asked.tables).toHaveLength(10)
+  })
+
+  it('by the name of a column alone describe each table once, without a list of all of them', async () => {
+    const plain = noting('a', ['s', 'st'], ['t', 'tt', 'v1'], 3)
+    const where = { column_name: [{ in: ['c1'] }] }
+    for (const name of ['a.information_schema.columns', 'system.jdbc.columns']) {
+      const expected = (await rowsOf([plain], name, where)).filter((row) => row['column_name'] === 'c1')
+      expect(expected).toHaveLength(6)
+      const given = await rowsOf([describing(plain)], name, where)
+      expect(given.filter((row) => row['column_name'] === 'c1')).toEqual(expected)
+    }
+    const unseen = withoutTable(describing(plain), 'tt')
+    const taken: string[] = []
+    await unseen.describeTables!(
+      's',
+      () => true,
+      ({ table, columns }) => taken.push(`${table} ${columns.map(({ name }) => name).join()}`),
+    )
+    expect(taken).toEqual(['t c0,c2', 'v1 c0,c2'])
   })
 
   it('on the catalog ask no other', async () => {
