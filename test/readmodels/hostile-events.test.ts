@@ -126,6 +126,8 @@ describe('texts of others', () => {
         'log_id',
         'block',
         'path',
+        // A period's within the archive of read models.
+        'folder',
         // A hash of the address that somebody logs in from.
         'source',
       ]),
