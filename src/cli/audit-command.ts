@@ -7,6 +7,7 @@ import { exitCodes } from '../shared/exit-codes.ts'
 import { readAnchorFile } from '../processes/event-log/anchor-export.ts'
 import { anchorPaths } from '../processes/event-log/anchor-paths.ts'
 import { archivesOf } from '../processes/event-log/archives-of.ts'
+import { queryArchiveFolder } from '../processes/event-log/query-archive-of.ts'
 import { believedKeys } from './believed-keys.ts'
 import { splitFlags } from './command-flags.ts'
 import { openForCommand } from './open-for-command.ts'
@@ -80,6 +81,7 @@ async function verify([verb, ...rest]: readonly string[]): Promise<number> {
       ...(log && { compareWith: log }),
       ...(dataKeys && { dataKeys }),
       archiveOf: archivesOf(config),
+      queriesFolderOf: (logId) => queryArchiveFolder(config, logId),
       onFinding,
     })
     await recordAuditRun(parts.database, findings).catch((error: unknown) =>

@@ -30,6 +30,8 @@ export interface ArchivingQueries {
 
 const ROUND_MS = 15_000
 const DAY_MS = 24 * 3_600_000
+/** Results are kept no longer; until then it may be told that their pages are lost. */
+const RESULT_MS = DAY_MS + 3_600_000
 
 /** What the settings ask for; undefined: nothing leaves the read models. */
 export function queryArchivePolicyOf({ timeouts, limits }: Config): ((now: number) => QueryArchivePolicy) | undefined {
@@ -39,6 +41,7 @@ export function queryArchivePolicyOf({ timeouts, limits }: Config): ((now: numbe
   return (now) => ({
     before: age === undefined ? undefined : new Date(now - age).toISOString(),
     keepQueries: hotQueries,
+    settledBefore: new Date(now - RESULT_MS).toISOString(),
     // Not a period a minute.
     leastQueries: Math.min(PERIOD_QUERIES, Math.ceil((hotQueries ?? Infinity) / 10)),
     leastMs: Math.min(DAY_MS, (age ?? Infinity) / 4),

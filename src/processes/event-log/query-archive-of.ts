@@ -8,8 +8,12 @@ export interface OpenQueryArchive extends ArchivedFiles {
   close(): Promise<void>
 }
 
+export function queryArchiveFolder(config: Config, logId: string): string {
+  return join(config.archiveFolder ?? join(config.dataDir, 'archive'), logId, 'queries')
+}
+
 export function queryArchiveOf(config: Config, logId: string): OpenQueryArchive {
-  const folder = join(config.archiveFolder ?? join(config.dataDir, 'archive'), logId, 'queries')
+  const folder = queryArchiveFolder(config, logId)
   const engine = createParquetEngine(folder)
   return { engine, folder, limitMs: config.timeouts.historyReadMs, close: () => engine.close() }
 }

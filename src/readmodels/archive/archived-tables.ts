@@ -46,6 +46,10 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'query_events', columns: queryEventsTable.columns, id: 'stream', order: ['stream', 'sequence'], derived: {} },
 ]
 
+export function isArchivedName(name: string): name is ArchivedName {
+  return archivedTables.some((table) => table.name === name)
+}
+
 /** DuckDB's types; times are UTC, JSON is its text. */
 const TYPES = {
   text: 'VARCHAR',

@@ -26,6 +26,8 @@ export interface QueryArchivePolicy {
   readonly before: string | undefined
   /** Those behind which so many others ended. */
   readonly keepQueries: number | undefined
+  /** Of these only those that ended before: of a result that is still read something may be told. */
+  readonly settledBefore?: string
   /** A period is made when it has so many, or when its first ended so long before those that stay. */
   readonly leastQueries: number
   readonly leastMs: number
@@ -205,13 +207,14 @@ class Archiving {
   }
 
   /** Those that ended before are to leave. */
-  async #border({ before, keepQueries }: QueryArchivePolicy): Promise<string | undefined> {
+  async #border({ before, keepQueries, settledBefore }: QueryArchivePolicy): Promise<string | undefined> {
     if (keepQueries === undefined) return before
     const [row] = await this.#query(
       'select ended_at from queries where ended_at is not null order by ended_at desc offset $1 limit 1',
       [Math.max(0, keepQueries - 1)],
     )
-    const kept = row && (row['ended_at'] as Date).toISOString()
+    const last = row && (row['ended_at'] as Date).toISOString()
+    const kept = last !== undefined && settledBefore !== undefined && settledBefore < last ? settledBefore : last
     return kept === undefined || (before !== undefined && before > kept) ? before : kept
   }
 

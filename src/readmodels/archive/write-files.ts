@@ -156,7 +156,12 @@ export async function sealFile(path: string): Promise<Pick<PeriodFile, 'bytes' |
   } finally {
     await file.close()
   }
+  return { bytes: (await stat(path)).size, sha256: await digestOf(path) }
+}
+
+/** SHA-256 of a file. */
+export async function digestOf(path: string): Promise<string> {
   const digest = createHash('sha256')
   await pipeline(createReadStream(path), digest)
-  return { bytes: (await stat(path)).size, sha256: digest.digest('hex') }
+  return digest.digest('hex')
 }

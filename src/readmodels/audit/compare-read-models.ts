@@ -4,6 +4,8 @@ import type { Finding } from '../../events/audit/finding.ts'
 import { READ_MODEL_SCHEMA } from '../../events/postgres/migrate.ts'
 import { ProjectionApplier } from '../../events/projection-applier.ts'
 import { eventsBelow, ProjectionStore } from '../../events/projection-store.ts'
+import type { QueryRows } from '../../events/projection.ts'
+import { checkQueryFiles } from './check-query-files.ts'
 import { makeReadModelTables } from '../make-tables.ts'
 import { createReadModelsProjection, READ_MODELS } from '../projection.ts'
 import { TAKE_REBUILD_LOCK } from '../rebuild.ts'
@@ -23,6 +25,12 @@ export async function readModelCheckpoint(database: pg.ClientConfig): Promise<Ch
   }
 }
 
+interface ComparedTo {
+  /** Where queries lie that left the read models; their files are not looked at without it. */
+  readonly queriesFolder?: string | undefined
+  readonly onFinding: (finding: Finding) => void
+}
+
 /**
  * Folds the log into tables beside those that serve, up to where they have come, and compares all rows. What serves goes
  * on meanwhile: a snapshot of it is compared.
@@ -31,7 +39,7 @@ export async function readModelCheckpoint(database: pg.ClientConfig): Promise<Ch
 export async function compareReadModels(
   log: EventReader,
   database: pg.ClientConfig,
-  onFinding: (finding: Finding) => void,
+  { onFinding, queriesFolder }: ComparedTo,
 ): Promise<number> {
   const [live, made] = [await connect(database), await connect(database)]
   let store: ProjectionStore | undefined
@@ -47,8 +55,11 @@ export async function compareReadModels(
     const projection = createReadModelsProjection()
     const applier = await ProjectionApplier.open({ store, projection, log, maxBatch: 5000 })
     await applier.readOn(eventsBelow(checkpoint))
+    const liveRows: QueryRows = async (text, values) =>
+      (await live.query<Record<string, unknown>>(text, [...values])).rows
     const tables = await tablesOf(live)
     const archived = await archivedContents(live)
+    if (queriesFolder !== undefined) await checkQueryFiles(liveRows, queriesFolder, onFinding)
     for (const table of tables) {
       const [stays, ours] = [await contentOf(live, READ_MODEL_SCHEMA, table), await contentOf(made, MADE, table)]
       const theirs = together([stays, ...(archived.get(table) ?? [])])
@@ -67,7 +78,11 @@ export async function compareReadModels(
 
 async function connect(database: pg.ClientConfig): Promise<pg.Client> {
   // Times are compared as text.
-  const client = new pg.Client({ ...database, application_name: 'quipu audit', options: '-c timezone=UTC' })
+  const client = new pg.Client({
+    ...database,
+    application_name: 'quipu audit',
+    options: `-c timezone=UTC -c search_path=${READ_MODEL_SCHEMA},public`,
+  })
   client.on('error', () => undefined)
   await client.connect()
   await client.query('set client_min_messages = warning')
@@ -96,7 +111,7 @@ interface Content {
   readonly sum: string
 }
 
-/** What left the live tables, by table; a later finding says whether the files have it. */
+/** What left the live tables, by table, as it is told of the files. */
 async function archivedContents(client: pg.Client): Promise<ReadonlyMap<string, readonly Content[]>> {
   const { rows } = await client.query<Content & { name: string }>(
     `select t.key as name, t.value->>'rows' as rows, t.value->>'sum' as sum

@@ -31,6 +31,8 @@ export interface VerifyOptions {
   readonly compareWith?: EventReader
   /** Where records lie that have left the log, by the log's id. */
   readonly archiveOf?: (logId: string) => Archive
+  /** Where queries lie that have left the read models, by the log's id. */
+  readonly queriesFolderOf?: (logId: string) => string
   readonly onFinding: (finding: Finding) => void
 }
 
@@ -116,7 +118,10 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
   let tables = 0
   if (compareWith && checkpoint) {
     try {
-      tables = await compareReadModels(compareWith, database, onFinding)
+      tables = await compareReadModels(compareWith, database, {
+        onFinding,
+        queriesFolder: options.queriesFolderOf?.(logId),
+      })
     } catch (error) {
       if (!(error instanceof LogChanged)) throw error
       onFinding({ kind: 'read-model', what: `The log cannot be folded to compare: ${error.message}` })

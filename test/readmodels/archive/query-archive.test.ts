@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { appendFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -70,7 +70,7 @@ async function count(table: string): Promise<number> {
 
 async function findings(): Promise<string[]> {
   const found: string[] = []
-  await compareReadModels(bed.log, bed.config, ({ what }) => found.push(what))
+  await compareReadModels(bed.log, bed.config, { onFinding: ({ what }) => found.push(what), queriesFolder: folder })
   return found
 }
 
@@ -115,7 +115,12 @@ it('tells of queries that left the read models what it told of them before, and 
   await bed.query(
     `update quipu_log.query_periods set tables = jsonb_set(tables, '{tasks,sum}', '"1"') where number = 2`,
   )
-  expect(await findings()).toEqual([expect.stringMatching(/^tasks has other rows/)])
+  const [one] = await bed.query<{ folder: string }>('select folder from quipu_log.query_periods where number = 1')
+  appendFileSync(join(folder, one!.folder, 'stages.parquet'), 'x')
+  expect(await findings()).toEqual([
+    expect.stringMatching(/stages.parquet is not what was written/),
+    expect.stringMatching(/^tasks has other rows/),
+  ])
 }, 120_000)
 
 it('is whole wherever it is cut off, and goes on', async () => {

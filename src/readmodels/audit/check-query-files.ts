@@ -1,0 +1,24 @@
+import { join } from 'node:path'
+import type { Finding } from '../../events/audit/finding.ts'
+import type { QueryRows } from '../../events/projection.ts'
+import { isArchivedName } from '../archive/archived-tables.ts'
+import { fileOf, readArchivedQueries } from '../archive/query-periods.ts'
+import { digestOf } from '../archive/write-files.ts'
+
+/** Whether the files of the queries that left the read models are those that were written. */
+export async function checkQueryFiles(
+  query: QueryRows,
+  folder: string,
+  onFinding: (finding: Finding) => void,
+): Promise<void> {
+  const { periods } = await readArchivedQueries(query)
+  for (const period of periods)
+    for (const [name, { sha256 }] of Object.entries(period.tables)) {
+      if (!isArchivedName(name)) continue
+      const path = join(folder, period.folder, fileOf(name))
+      const digest = await digestOf(path).catch(() => undefined)
+      if (digest === sha256) continue
+      const how = digest === undefined ? 'cannot be read' : 'is not what was written'
+      onFinding({ kind: 'archive', what: `${path} ${how}: a rebuild makes the rows of its queries anew` })
+    }
+}
