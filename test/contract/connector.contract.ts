@@ -120,7 +120,7 @@ export function connectorContract(name: string, open: () => Promise<ConnectorFix
       const { connector, truth } = fixture
       const known = (await connector.getColumnStatistics?.(table.handle)) ?? {}
       const { rows } = await connector.getStatistics(table.handle)
-      for (const [name, { nulls, low, high }] of Object.entries(known)) {
+      for (const [name, { nulls, low, high, distinct }] of Object.entries(known)) {
         const { type } = table.columns.find((column) => column.name === name)!
         const x = quoteName(name)
         if (nulls !== undefined) {
@@ -128,6 +128,10 @@ export function connectorContract(name: string, open: () => Promise<ConnectorFix
             `SELECT count(*)::INT AS n, count(*)::INT - count(${x})::INT AS nulls FROM (${truth})`,
           )
           expect([name, rows, nulls]).toEqual([name, counted!.n, counted!.nulls])
+        }
+        if (distinct !== undefined) {
+          const [counted] = await read(`SELECT count(DISTINCT ${x})::INT AS n FROM (${truth})`)
+          expect([name, distinct]).toEqual([name, counted!.n])
         }
         if (low === undefined || high === undefined) continue
         const value = type === 'date' ? `${x} - DATE '1970-01-01'` : x

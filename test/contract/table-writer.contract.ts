@@ -89,7 +89,7 @@ export function tableWriterContract(name: string, open: () => Promise<Connector>
       expect(await connector.listTables(schema)).toContainEqual({ schema, table: 'numbers', kind: 'TABLE' })
       const { handle } = (await writes.table(schema, 'numbers'))!
       expect(await connector.getStatistics(handle)).toMatchObject({ rows: 5 })
-      expect(await connector.getColumnStatistics!(handle)).toEqual({ a: { nulls: 0, low: 0, high: 11 } })
+      expect(await connector.getColumnStatistics!(handle)).toMatchObject({ a: { nulls: 0, low: 0, high: 11 } })
     })
 
     it('inserts no rows', async () => {

@@ -69,7 +69,7 @@ describe('statements that change something', () => {
     )
     expect(await rowsOf('SHOW STATS FOR (SELECT nationkey, name FROM memory.shop.n)')).toEqual([
       ['nationkey', null, null, 0, null, '0', '26'],
-      ['name', null, null, 1 / 27, null, null, null],
+      ['name', expect.any(Number), null, 1 / 27, null, null, null],
       [null, null, null, null, 27, null, null],
     ])
     expect(

@@ -12,6 +12,8 @@ interface Kind {
   readonly unequal?: readonly number[]
   /** Some hold NULL, which may not be in a map's key and of which array functions that ask for equality complain. */
   readonly indeterminate?: true
+  /** The numbers are in the order of the values. */
+  readonly ordered?: true
 }
 
 const utc = `TIMESTAMP '2024-01-01 12:00:00 UTC'`
@@ -19,7 +21,7 @@ const berlin = `TIMESTAMP '2024-01-01 13:00:00 Europe/Berlin'`
 const later = `TIMESTAMP '2024-01-01 13:00:00 UTC'`
 
 const kinds: readonly Kind[] = [
-  { name: 'timestamp with time zone', values: [[1, utc, berlin], [2, later, `TIMESTAMP '2024-01-01 14:00:00 +01:00'`]] }, // prettier-ignore
+  { name: 'timestamp with time zone', ordered: true, values: [[1, utc, berlin], [2, later, `TIMESTAMP '2024-01-01 14:00:00 +01:00'`]] }, // prettier-ignore
   { name: 'timestamp(9) with time zone', values: [[1, `TIMESTAMP '2024-01-01 12:00:00.123456789 UTC'`, `TIMESTAMP '2024-01-01 13:00:00.123456789 +01:00'`], [2, `TIMESTAMP '2024-01-01 12:00:00.123456780 UTC'`, `TIMESTAMP '2024-01-01 13:00:00.123456780 +01:00'`]] }, // prettier-ignore
   { name: 'time with time zone', values: [[1, `TIME '12:00:00+00:00'`, `TIME '13:00:00+01:00'`], [2, `TIME '12:00:00+01:00'`, `TIME '11:00:00+00:00'`]] }, // prettier-ignore
   { name: 'time(9) with time zone', values: [[1, `TIME '12:00:00.123456789+00:00'`, `TIME '13:00:00.123456789+01:00'`], [2, `TIME '12:00:00.123456789+01:00'`, `TIME '11:00:00.123456789+00:00'`]] }, // prettier-ignore
@@ -44,8 +46,16 @@ const kinds: readonly Kind[] = [
     ],
     unequal: [1],
   },
-  { name: 'char', values: [[1, `CAST('a' AS char(3))`, `CAST('a  ' AS char(3))`], [2, `CAST('b ' AS char(3))`, `CAST('b' AS char(3))`]] }, // prettier-ignore
-  { name: 'row of zone and char', values: [[1, `ROW(${utc}, CAST('a' AS char(2)))`, `ROW(${berlin}, CAST('a ' AS char(2)))`], [2, `ROW(${utc}, CAST('b' AS char(2)))`, `ROW(${berlin}, CAST('b ' AS char(2)))`]] }, // prettier-ignore
+  {
+    name: 'json',
+    values: [
+      [1, `json_parse('{"a":1,"b":2}')`, `json_parse('{"b": 2, "a":1}')`],
+      [2, `json_parse('[1,2]')`, `json_parse('[1, 2]')`],
+    ],
+  },
+  { name: 'ipaddress', ordered: true, values: [[1, `IPADDRESS '1.2.3.4'`, `IPADDRESS '::ffff:1.2.3.4'`], [2, `IPADDRESS '2001:db8::1'`, `IPADDRESS '2001:db8:0:0:0:0:0:1'`]] }, // prettier-ignore
+  { name: 'char', ordered: true, values: [[1, `CAST('a' AS char(3))`, `CAST('a  ' AS char(3))`], [2, `CAST('b ' AS char(3))`, `CAST('b' AS char(3))`]] }, // prettier-ignore
+  { name: 'row of zone and char', ordered: true, values: [[1, `ROW(${utc}, CAST('a' AS char(2)))`, `ROW(${berlin}, CAST('a ' AS char(2)))`], [2, `ROW(${utc}, CAST('b' AS char(2)))`, `ROW(${berlin}, CAST('b ' AS char(2)))`]] }, // prettier-ignore
   { name: 'row with NaN', values: [[1, 'ROW(nan(), 1)', 'ROW(nan(), 1)'], [2, 'ROW(0e0, 1)', 'ROW(-0e0, 1)']], unequal: [1] }, // prettier-ignore
   { name: 'row with NULL', values: [[1, `ROW(${utc}, NULL)`, `ROW(${berlin}, NULL)`], [2, `ROW(${utc}, 1)`, `ROW(${berlin}, 1)`]], unequal: [1], indeterminate: true }, // prettier-ignore
   { name: 'array of zones', values: [[1, `ARRAY[${utc}, ${later}]`, `ARRAY[${berlin}, ${later}]`], [2, `ARRAY[${later}, ${utc}]`, `ARRAY[${later}, ${berlin}]`]] }, // prettier-ignore
@@ -82,6 +92,13 @@ const identical: readonly Statement[] = [
   (x) => `SELECT array_sort(map_values(histogram(DISTINCT ${x}))) FROM t`,
   (x) => `SELECT map_values(map_agg(${x}, 1)) FROM t`,
   (x) => `SELECT array_sort(transform(map_values(multimap_agg(${x}, id)), v -> CAST(cardinality(v) AS bigint))) FROM t`,
+  (x) =>
+    `SELECT n FROM t MATCH_RECOGNIZE (PARTITION BY ${x} ORDER BY id MEASURES count(*) AS n ALL ROWS PER MATCH PATTERN (A+) DEFINE A AS true) ORDER BY n`,
+  (x, y) => `SELECT count(*) FROM t a FULL JOIN t b ON a.${x} IS NOT DISTINCT FROM b.${y} AND a.id < b.id`,
+  (x) =>
+    `SELECT cardinality(map_agg(${x}, id)), min(id), count(DISTINCT ROW(${x}, id > 2)) FROM t GROUP BY ROLLUP (${x}) ORDER BY 1, 2`,
+  (x, y) =>
+    `SELECT count(*) FROM (SELECT ${x} z FROM t INTERSECT SELECT ${y} FROM t EXCEPT SELECT ${x} FROM t WHERE id = 1)`,
   (x, y) => `SELECT cardinality(array_distinct(ARRAY[${x}, ${y}, NULL, NULL])) FROM t ORDER BY id`,
   (x, y) => `SELECT cardinality(array_union(ARRAY[${x}], ARRAY[${y}, NULL])) FROM t ORDER BY id`,
   (x, y) => `SELECT cardinality(array_intersect(ARRAY[${x}, ${y}], ARRAY[${y}])) FROM t ORDER BY id`,
@@ -91,8 +108,24 @@ const identical: readonly Statement[] = [
   (x, y) => `SELECT map_values(array_histogram(ARRAY[${x}, ${y}, NULL])) FROM t ORDER BY id`,
 ]
 
+/** Of values in an order, which equal ones share. */
+const ranked: readonly Statement[] = [
+  (x, y) => `SELECT count_if(${x} < ${y}), count_if(${x} >= ${y}), count_if(${x} BETWEEN ${y} AND ${x}) FROM t`,
+  (x) =>
+    `SELECT rank() OVER (ORDER BY ${x}) r, dense_rank() OVER (ORDER BY ${x} DESC NULLS FIRST) d FROM t ORDER BY 1, 2`,
+  (x) => `SELECT count(*) OVER (ORDER BY ${x} GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW) n FROM t ORDER BY n`,
+  (x) => `SELECT count(*) FROM (SELECT ${x} FROM t ORDER BY ${x} FETCH FIRST 1 ROW WITH TIES)`,
+  (x) => `SELECT id FROM t ORDER BY ${x} DESC NULLS LAST, id DESC`,
+  (x) => `SELECT array_agg(id ORDER BY ${x} NULLS FIRST, id) FROM t`,
+  (x, y) => `SELECT count_if(greatest(${x}, ${y}) = ${y}), count_if(least(${x}, ${y}) = ${x}) FROM t`,
+  (x, y) => `SELECT count_if(${x} = (SELECT max(${y}) FROM t)), count_if(i = (SELECT min_by(i, ${y}) FROM t)) FROM t`,
+  (x, y) => `SELECT count(*) FROM t a JOIN t b ON a.${x} < b.${y}`,
+]
+
 /** Of values that are equal, as `=` tells. */
 const equal: readonly Statement[] = [
+  (x, y) => `SELECT count(*), count(a.id), count(b.id) FROM t a FULL JOIN t b ON a.${x} = b.${y} AND a.id <> b.id`,
+  (x, y) => `SELECT count(*) FROM t a WHERE (SELECT count(*) FROM t b WHERE a.${x} = b.${y}) > 1`,
   (x, y) => `SELECT count_if(${x} = ${y}) FROM t`,
   (x, y) => `SELECT count_if(${x} IN (${y})), count_if(${x} IN (${y}, ${y})) FROM t`,
   (x, y) => `SELECT count_if(CASE ${x} WHEN ${y} THEN true ELSE false END) FROM t`,
@@ -138,7 +171,7 @@ const zipped: Statement = (x, y) =>
   `SELECT map_values(map_zip_with(MAP(ARRAY[${x}], ARRAY[1]), MAP(ARRAY[${y}], ARRAY[2]), (k, a, b) -> a + b)) FROM t WHERE ${x} IS NOT NULL ORDER BY id`
 
 describe('values that are held differently', { timeout: 600_000 }, () => {
-  it.each(kinds)('$name', async ({ name, values, unequal = [], indeterminate }) => {
+  it.each(kinds)('$name', async ({ name, values, unequal = [], indeterminate, ordered }) => {
     const runner = await openTableRunner()
     // Rows of each value in both ways, and of NULL. `i` is its number, `e` too where it is equal to itself.
     const rows = [...values, ...values.map(([number, x, y]) => [number, y, x] as const)]
@@ -163,6 +196,7 @@ describe('values that are held differently', { timeout: 600_000 }, () => {
     }
     await check(identical, 'i')
     await check(equal, 'e')
+    if (ordered) await check(ranked, 'i')
     if (indeterminate === undefined) {
       await check(unequal.length === 0 ? [...keys, zipped] : keys.slice(0, -1), 'i')
       if (unequal.length === 0) await check(name.startsWith('row') ? determinate : [...determinate, ...queried], 'e')

@@ -8,6 +8,10 @@ export interface ColumnStatistics {
   /** The least and the largest value, as Trino's estimates have them: numbers, and days since 1970 of dates. */
   readonly low?: number
   readonly high?: number
+  /** Different values that are not NULL. */
+  readonly distinct?: number
+  /** That its values take in files, compressed. */
+  readonly storedBytes?: number
 }
 
 export type StatisticsByColumn = Readonly<Record<string, ColumnStatistics>>
@@ -25,6 +29,10 @@ const foundSchema = z.object({
   rows: z.coerce.number(),
   single: z.boolean(),
   nulls: z.coerce.number().nullable(),
+  /** Of one row group alone they are told. */
+  different: z.coerce.number().nullable(),
+  least_different: z.coerce.number().nullable(),
+  bytes: z.coerce.number(),
   bounded: z.boolean(),
   low: z.coerce.number().nullable(),
   high: z.coerce.number().nullable(),
@@ -34,6 +42,8 @@ const foundSchema = z.object({
 type Found = z.infer<typeof foundSchema>
 
 const NUMBER = /^(tinyint|smallint|integer|bigint|real|double|decimal\()/
+const FLOATING = /^(real|double)$/
+const WHOLE = /^(tinyint|smallint|integer|bigint)$/
 const NESTED = /^(array|map|row)\(/
 
 /**
@@ -66,14 +76,24 @@ function statisticsOf(found: readonly Found[], rows: number, type: string): Colu
   // Values that are held in parts have no leaf of the name, and a name of two columns of a file tells nothing.
   if (rows > 0 && (found.length === 0 || !found.every(({ single }) => single))) return {}
   const nulls = sum([...found.map((each) => each.nulls), rows - sum(found.map((each) => each.rows))!])
-  const known = nulls === undefined ? {} : { nulls }
-  if (!found.every(({ bounded }) => bounded)) return known
+  const known: ColumnStatistics = {
+    ...(nulls !== undefined && { nulls }),
+    storedBytes: sum(found.map(({ bytes }) => bytes))!,
+  }
+  const [only] = found
+  const counted = found.length === 1 && only!.different !== null ? { distinct: only!.different } : {}
   const isDate = type === 'date'
-  if (!isDate && !NUMBER.test(type)) return known
+  if (!isDate && !NUMBER.test(type)) return { ...known, ...counted }
+  if (!found.every(({ bounded }) => bounded)) return known
   const lows = found.map((each) => (isDate ? each.low_day : each.low)).filter((bound) => bound !== null)
   const highs = found.map((each) => (isDate ? each.high_day : each.high)).filter((bound) => bound !== null)
   if (lows.length === 0 || highs.length === 0) return known
-  return { ...known, low: Math.min(...lows), high: Math.max(...highs) }
+  const [low, high] = [Math.min(...lows), Math.max(...highs)]
+  const least = Math.max(...found.map(({ least_different }) => least_different ?? 0))
+  // Files have two zeros, SQL one. Of whole numbers there are no more than fit between the bounds.
+  const countable = !FLOATING.test(type) || low > 0 || high < 0
+  const all = (isDate || WHOLE.test(type)) && least === high - low + 1 ? { distinct: least } : {}
+  return { ...known, low, high, ...(countable ? counted : {}), ...all }
 }
 
 /** Undefined as soon as one is unknown. */

@@ -34,6 +34,8 @@ export function questionText(question: FileQuestion): string {
       return `SELECT path_in_schema AS name, sum(row_group_num_rows) AS rows,
           count(*) = count(DISTINCT (file_name, row_group_id)) AS single,
           CASE WHEN count(*) = count(stats_null_count) THEN sum(stats_null_count) END AS nulls,
+          CASE WHEN count(*) = 1 THEN max(stats_distinct_count) END AS different, max(stats_distinct_count) AS least_different,
+          sum(total_compressed_size) AS bytes,
           bool_and(coalesce(stats_null_count = num_values, false)
             OR (stats_min_value IS NOT NULL AND stats_max_value IS NOT NULL)) AS bounded,
           min(TRY_CAST(stats_min_value AS DOUBLE)) AS low, max(TRY_CAST(stats_max_value AS DOUBLE)) AS high,

@@ -107,7 +107,12 @@ describe('lake', () => {
     const connector = open()
     const { handle } = (await connector.getTable('sales', 'kinds'))!
     expect(await connector.getStatistics(handle)).toMatchObject({ rows: 7 })
-    expect(await connector.getColumnStatistics!(handle)).toEqual({
+    const known = await connector.getColumnStatistics!(handle)
+    const withoutBytes = Object.entries(known).map(([name, { storedBytes, ...rest }]) => {
+      expect([name, storedBytes === undefined || storedBytes > 0]).toEqual([name, true])
+      return [name, rest]
+    })
+    expect(Object.fromEntries(withoutBytes)).toEqual({
       some: { nulls: 2, low: 2, high: 9 },
       x: { nulls: 0, low: 0, high: 7 },
       odd: { nulls: 2 },
@@ -117,6 +122,23 @@ describe('lake', () => {
       no: { nulls: 7 },
       'list, list, element': {},
     })
+  })
+
+  it('tells how many values differ where that is certain', async () => {
+    const rows = (from: number): string =>
+      `SELECT i % 5 AS k, (i % 5)::VARCHAR AS s, i % 2 * 3 AS gap, DATE '2020-01-01' + (i % 3)::INT AS day, (i % 3)::DOUBLE AS zero, (i % 3 + 1)::DOUBLE AS x,
+        uuid()::VARCHAR AS u, 'ab'::BLOB AS b FROM range(${from}, ${from + 200}) t(i)`
+    const distinctOf = async (table: string): Promise<unknown> => {
+      const connector = open()
+      const { handle } = (await connector.getTable('sales', table))!
+      const known = await connector.getColumnStatistics!(handle)
+      return Object.fromEntries(Object.entries(known).map(([name, { distinct }]) => [name, distinct]))
+    }
+    await write(`${location}/Sales/one_group/1.parquet`, rows(0))
+    expect(await distinctOf('one_group')).toEqual({ k: 5, s: 5, gap: 2, day: 3, x: 3, b: 1 })
+    await write(`${location}/Sales/two_files/1.parquet`, rows(0))
+    await write(`${location}/Sales/two_files/2.parquet`, rows(1000))
+    expect(await distinctOf('two_files')).toEqual({ k: 5, day: 3 })
   })
 
   it('maps types, nested ones by position', async () => {

@@ -142,7 +142,7 @@ describe('an argument is calculated once', () => {
     runner.close()
   })
 
-  const operands = ['bigint', 'double', 'decimal(20,2)', 'varchar', 'timestamp(3) with time zone', 'array(double)', 'row(bigint,double)', 'map(varchar,bigint)'] // prettier-ignore
+  const operands = ['bigint', 'integer', 'double', 'real', 'decimal(20,2)', 'decimal(38,10)', 'date', 'time(3)', 'char(5)', 'json', 'boolean', 'varbinary', 'time(3) with time zone', 'interval day to second', 'timestamp(9)', 'varchar', 'timestamp(3) with time zone', 'array(double)', 'row(bigint,double)', 'map(varchar,bigint)'] // prettier-ignore
   it.each(operands)('in operators and predicates over %s', (name) => {
     const type = parseTypeText(name)
     const pieces = [0, 1, 2, 3].map(pieceOf)
@@ -181,6 +181,19 @@ describe('an argument is calculated once', () => {
       'json',
       'date',
       'timestamp(3)',
+      'timestamp(9)',
+      'timestamp(3) with time zone',
+      'time(3)',
+      'time(3) with time zone',
+      'boolean',
+      'tinyint',
+      'char(4)',
+      'varbinary',
+      'uuid',
+      'ipaddress',
+      'array(varchar)',
+      'map(varchar,varchar)',
+      'row(varchar,varchar)',
     ]) {
       check(() => castOf(a, parseTypeText(to), false))
       check(() => castOf(a, parseTypeText(to), true))

@@ -75,6 +75,15 @@ describe('SHOW STATS', () => {
     expect(await rowsOf('SHOW STATS FOR seen', known, metadata)).toEqual(rows)
   })
 
+  it('shows how many values differ, and of texts the size that Trino reckons', async () => {
+    const known = { rows: 25, columns: { nationkey: { nulls: 0, distinct: 25, storedBytes: 90 }, name: { distinct: 24, storedBytes: 101 } } } // prettier-ignore
+    expect(await rowsOf('SHOW STATS FOR (SELECT nationkey, name FROM nation)', known)).toEqual([
+      ['nationkey', null, 25, 0, null, null, null],
+      ['name', 272, 24, null, null, null, null],
+      table(25),
+    ])
+  })
+
   it('of no rows are known', async () => {
     expect(await rowsOf('SHOW STATS FOR (SELECT orderkey FROM orders)', { rows: 0 })).toEqual([['orderkey', 0, 0, 1, null, null, null], table(0)]) // prettier-ignore
     expect(await rowsOf('SHOW STATS FOR (SELECT orderkey FROM orders)', {})).toEqual([unknown('orderkey'), table(null)])
