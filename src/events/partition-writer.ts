@@ -169,8 +169,8 @@ export class PartitionWriter {
         { head: known ?? NO_EVENTS, epoch: this.#epoch, notBefore: this.#lastTime, limits, now, cipher: store.cipher },
       )
       this.#queue.push({
-        ...sealed,
         assumedNew,
+        ...sealed,
         firstNumber: 0,
         queuedAt: performance.now(),
         sentAt: 0,
@@ -270,9 +270,11 @@ export class PartitionWriter {
       const position = { partition: this.partition, offset }
       const event = openSealed(record.stream, sealed, position)
       events.push(event)
-      this.#heads.folded(event.stream, event, offset)
       this.#noteValid(record.number, event)
     }
+    // Of each append the last: those of a stream follow one another.
+    for (const [index, event] of events.entries())
+      if (events[index + 1]?.stream !== event.stream) this.#heads.folded(event.stream, event, event.position.offset)
     this.#advance(from, { offset: from.offset + BigInt(records.length), state }, events)
   }
 

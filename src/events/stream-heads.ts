@@ -46,15 +46,16 @@ export class StreamHeads {
 
   /** An event of the log, folded. Later queued events of the stream stay its head. */
   folded(stream: string, head: StreamHead, offset: bigint): void {
+    const { sequence, hash } = head
     const entry = this.#entries.get(stream)
-    // Moved to the end: the map's order is the order of use.
-    if (entry) this.#entries.delete(stream)
-    this.#entries.set(
-      stream,
-      entry && entry.sequence >= head.sequence
-        ? { ...entry, offset }
-        : { ...head, offset, pending: entry?.pending ?? 0 },
-    )
+    if (!entry) this.#entries.set(stream, { sequence, hash, offset, pending: 0 })
+    else {
+      if (entry.sequence < sequence) Object.assign(entry, { sequence, hash })
+      entry.offset = offset
+      // Moved to the end: the map's order is the order of use.
+      this.#entries.delete(stream)
+      this.#entries.set(stream, entry)
+    }
     if (this.#entries.size > this.#max) this.#forgetOldest()
   }
 

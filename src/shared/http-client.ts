@@ -22,7 +22,7 @@ export function createHttpClient(trust: ServerTrust, options: AgentOptions): Htt
   })
   return {
     request(to, onAnswer) {
-      if (to.protocol !== 'https:') return httpRequest({ ...to, agent: plain }, onAnswer)
+      if (to.protocol !== 'https:') return httpRequest({ agent: plain, ...to }, onAnswer)
       const secureContext = trust.context()
       return httpsRequest({ ...to, agent: secure, ...(secureContext && { secureContext }) }, onAnswer)
     },

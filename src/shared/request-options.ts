@@ -9,7 +9,7 @@ import { urlToHttpOptions } from 'node:url'
  */
 export function requestOptionsOf(base: string, target: string): RequestOptions {
   if (!target.startsWith('/')) throw new TypeError('A request to a server has a path')
-  return { ...serverAt(base), path: target }
+  return { path: target, ...serverAt(base) }
 }
 
 type Server = Pick<RequestOptions, 'protocol' | 'hostname' | 'port'>

@@ -86,7 +86,7 @@ async function analyzeStatement(
     const parseMs = performance.now() - start
     told?.({ parseMs, resolveMs: 0, renderMs: 0 })
     checkProperties(session)
-    const input: StatementInput = { ...given, session: { ...session, timeZone } }
+    const input: StatementInput = { session: { ...session, timeZone }, ...given }
     const analyzed = await analyzeParsed(input, statement, { count: parameterCount, using: [], around: text })
     told?.({ parseMs, ...timesOf(analyzed) })
     return withWarnings(analyzed, [

@@ -85,15 +85,15 @@ function live(state: LiveQuery, event: QueryEvent): QueryState {
     case 'QueryAdmitted':
       if (state.kind !== 'QUEUED') return state
       return {
+        admitted: { at: event.time, ...event.data },
         ...state,
         kind: 'PLANNING',
-        admitted: { ...event.data, at: event.time },
         // That it waited in between says nothing about what it does from here on.
         eventsSinceRecovery: state.recoveries > 0 ? 0 : state.eventsSinceRecovery,
       }
     case 'QueryPlanned':
       if (state.kind !== 'QUEUED' && state.kind !== 'PLANNING') return state
-      return { ...state, kind: 'STARTING', planned: event.data, plannedAt: event.time }
+      return { planned: event.data, plannedAt: event.time, ...state, kind: 'STARTING' }
     case 'TaskCreated': {
       const { taskId, stage, nodeId, nodeUrl, attempt, retryOf, retryReason } = event.data
       if (!isPlanned(state) || state.tasks.has(taskId)) return state
@@ -147,9 +147,9 @@ function live(state: LiveQuery, event: QueryEvent): QueryState {
       // Tokens go on without gaps; anything else was decided against another state.
       if (!isPlanned(state) || state.resultComplete || firstToken !== state.pages.length) return state
       const added = pages.map((page): ResultPageRecord => ({
-        ...page,
         taskId,
         batch,
+        ...page,
         ...(nodeUrl === undefined ? {} : { nodeUrl }),
       }))
       const next = {
@@ -172,7 +172,7 @@ function live(state: LiveQuery, event: QueryEvent): QueryState {
       return { ...state, recoveries: state.recoveries + 1, eventsSinceRecovery: 0 }
     case 'QueryFinished':
       if (!isPlanned(state)) return state
-      return { ...state, kind: 'FINISHED', finished: event.data, endedAt: event.time }
+      return { finished: event.data, endedAt: event.time, ...state, kind: 'FINISHED' }
     case 'QueryFailed':
       // A prepared write is the decision to commit: from then on the query can only finish.
       if (isDecided(state)) return state
@@ -216,7 +216,7 @@ function endTask(
   more: Partial<Pick<TaskRecord, 'stats' | 'failure'>>,
 ): PlannedLive {
   if (isTaskTerminal(task.state)) return state
-  return withTask(state, { ...task, ...more, state: to, endedAt })
+  return withTask(state, { endedAt, ...task, ...more, state: to })
 }
 
 function delivered<S extends KnownQuery>(state: S, token: number): S {

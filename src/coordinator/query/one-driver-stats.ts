@@ -60,8 +60,8 @@ export function oneDriverStats(work: OneDriverWork): TaskStats {
     ...operator,
   }))
   return {
-    ...figures,
     createTime,
+    ...figures,
     startTime,
     endTime,
     elapsedNanos,

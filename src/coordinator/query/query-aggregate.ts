@@ -59,93 +59,130 @@ export function createQueryAggregate(
   traceparent: () => string | undefined,
   start: AggregateStart = { state: initialQueryState, sequence: 0 },
 ): QueryAggregate {
-  const { seal = (event) => event } = start
-  let state = start.state
-  let intended = start.state
-  let sequence = start.sequence
-  let validSequence = start.sequence
-  let position: Position | undefined
-  let firstPosition: Position | undefined
-  /** Appends on their way, in order. */
-  let underway: Underway[] = []
-  const listeners: ((events: readonly QueryEvent[]) => void)[] = []
+  return new Aggregate({ queryId, log, clock, traceparent, start })
+}
 
-  /** What was refused did not happen, nor what was decided after it. */
-  function takeBack(refused: Underway): void {
-    const index = underway.indexOf(refused)
-    if (index < 0) return
-    for (const later of underway.slice(index)) later.takenBack = true
-    underway = underway.slice(0, index)
-    const standing = underway.flatMap(({ events }) => events)
-    intended = foldOn(queryId, state, standing)
-    sequence = validSequence + standing.length
+interface AggregateParts {
+  readonly queryId: QueryId
+  readonly log: EventAppender
+  readonly clock: Clock
+  readonly traceparent: () => string | undefined
+  readonly start: AggregateStart
+}
+
+class Aggregate implements QueryAggregate {
+  readonly queryId: QueryId
+  readonly #parts: AggregateParts
+  readonly #seal: (event: QueryEvent) => QueryEvent
+  #state: QueryState
+  #intended: QueryState
+  #sequence: number
+  #validSequence: number
+  #position: Position | undefined
+  #firstPosition: Position | undefined
+  /** Appends on their way, in order. */
+  #underway: Underway[] = []
+  readonly #listeners: ((events: readonly QueryEvent[]) => void)[] = []
+
+  constructor(parts: AggregateParts) {
+    const { queryId, start } = parts
+    this.queryId = queryId
+    this.#parts = parts
+    this.#seal = start.seal ?? ((event) => event)
+    this.#state = start.state
+    this.#intended = start.state
+    this.#sequence = start.sequence
+    this.#validSequence = start.sequence
   }
 
-  async function append({ events, led }: Decided, pages: readonly ResultPage[] | undefined): Promise<void> {
-    const own: Underway = { events, from: intended, led, takenBack: false }
-    const expected = sequence
-    underway.push(own)
-    sequence += events.length
-    intended = led
+  get state(): QueryState {
+    return this.#state
+  }
+
+  get intended(): QueryState {
+    return this.#intended
+  }
+
+  get sequence(): number {
+    return this.#validSequence
+  }
+
+  get position(): Position | undefined {
+    return this.#position
+  }
+
+  get firstPosition(): Position | undefined {
+    return this.#firstPosition
+  }
+
+  onValid(listener: (events: readonly QueryEvent[]) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  async execute(steps: readonly QueryStep[], pages?: readonly ResultPage[]): Promise<number> {
+    const { queryId, clock } = this.#parts
+    for (;;) {
+      const decided = decideAll({ queryId, seal: this.#seal, now: clock.now() }, this.#intended, steps)
+      if (decided.events.length === 0) return 0
+      try {
+        await this.#append(decided, pages)
+        return decided.events.length
+      } catch (error) {
+        if (!(error instanceof Overtaken)) throw error
+      }
+    }
+  }
+
+  async #append({ events, led }: Decided, pages: readonly ResultPage[] | undefined): Promise<void> {
+    const { queryId, log, traceparent } = this.#parts
+    const own: Underway = { events, from: this.#intended, led, takenBack: false }
+    const expected = this.#sequence
+    this.#underway.push(own)
+    this.#sequence += events.length
+    this.#intended = led
     const parent = traceparent()
     const stored = events.map((event): Event => toEvent(event, parent))
     try {
       const appended = await log.append(queryId, expected, stored, pages)
-      position = { partition: appended.partition, offset: appended.offset }
-      if (expected === 0) firstPosition = appended.events[0]?.position ?? position
-      // The log may have moved the time on: then what was stored is folded anew.
-      const moved = events.some((event, index) => (appended.events[index]?.time ?? event.time) !== event.time)
-      const valid = moved
-        ? events.map((event, index) => ({ ...event, time: appended.events[index]?.time ?? event.time }))
-        : events
-      if (!moved && state === own.from) state = led
-      else for (const event of valid) state = evolve(queryId, state, event)
-      validSequence += valid.length
-      underway = underway.filter((each) => each !== own)
-      for (const listener of listeners) listener(valid)
+      this.#position = { partition: appended.partition, offset: appended.offset }
+      if (expected === 0) this.#firstPosition = appended.events[0]?.position ?? this.#position
+      this.#becameValid(own, appended.events)
     } catch (error) {
       // Decided on what the log did not take, at a sequence that is not.
       if (own.takenBack && error instanceof SequenceConflict) throw new Overtaken()
-      if (isRefusal(error)) takeBack(own)
+      if (isRefusal(error)) this.#takeBack(own)
       // In this very turn: whatever comes next is decided on the query's existence.
       if (expected === 0 && events.length > 1 && error instanceof NotTaken) {
         const alone = events.slice(0, 1)
-        await append({ events: alone, led: foldOn(queryId, intended, alone) }, undefined)
+        await this.#append({ events: alone, led: foldOn(queryId, this.#intended, alone) }, undefined)
       }
       throw error
     }
   }
 
-  return {
-    queryId,
-    get state() {
-      return state
-    },
-    get intended() {
-      return intended
-    },
-    get sequence() {
-      return validSequence
-    },
-    get position() {
-      return position
-    },
-    get firstPosition() {
-      return firstPosition
-    },
-    onValid: (listener) => void listeners.push(listener),
-    async execute(steps, pages) {
-      for (;;) {
-        const decided = decideAll({ queryId, seal, now: clock.now() }, intended, steps)
-        if (decided.events.length === 0) return 0
-        try {
-          await append(decided, pages)
-          return decided.events.length
-        } catch (error) {
-          if (!(error instanceof Overtaken)) throw error
-        }
-      }
-    },
+  /** @param recorded the events as the log has them */
+  #becameValid(own: Underway, recorded: readonly Pick<Event, 'time'>[]): void {
+    const { events, from, led } = own
+    // The log may have moved the time on: then what was stored is folded anew.
+    const moved = events.some((event, index) => (recorded[index]?.time ?? event.time) !== event.time)
+    const valid = moved
+      ? events.map((event, index) => ({ ...event, time: recorded[index]?.time ?? event.time }))
+      : events
+    this.#state = !moved && this.#state === from ? led : foldOn(this.queryId, this.#state, valid)
+    this.#validSequence += valid.length
+    this.#underway = this.#underway.filter((each) => each !== own)
+    for (const listener of this.#listeners) listener(valid)
+  }
+
+  /** What was refused did not happen, nor what was decided after it. */
+  #takeBack(refused: Underway): void {
+    const index = this.#underway.indexOf(refused)
+    if (index < 0) return
+    for (const later of this.#underway.slice(index)) later.takenBack = true
+    this.#underway = this.#underway.slice(0, index)
+    const standing = this.#underway.flatMap(({ events }) => events)
+    this.#intended = foldOn(this.queryId, this.#state, standing)
+    this.#sequence = this.#validSequence + standing.length
   }
 }
 

@@ -94,7 +94,7 @@ export function stagesAtEnd(
     const done =
       now.state === 'FINISHED' || now.state === 'FAILED' || now.state === 'CANCELED' || now.state === 'ABORTED'
     if (done) return now
-    return { ...now, state: end === 'FAILED' ? 'ABORTED' : end, endedAt: now.endedAt ?? at }
+    return { endedAt: at, ...now, state: end === 'FAILED' ? 'ABORTED' : end }
   })
 }
 
@@ -109,16 +109,16 @@ function stageNow(query: KnownQuery, id: number, executionStartedAt: string | un
   if (current.length === 0) {
     const upstream = [...query.tasks.values()].some((task) => task.stage !== id)
     return {
-      ...base,
       state: upstream || query.kind === 'RUNNING' || query.kind === 'FINISHING' ? 'RUNNING' : 'SCHEDULED',
+      ...base,
     }
   }
   const ends = current.map((task) => task.endedAt ?? '')
   const endedAt = ends.every((end) => end !== '') ? ends.sort().at(-1) : undefined
   const end = endedAt === undefined ? {} : { endedAt }
-  if (current.some((task) => task.state === 'FAILED')) return { ...base, ...end, state: 'FAILED' }
-  if (current.some((task) => task.state === 'CANCELED')) return { ...base, ...end, state: 'CANCELED' }
-  if (current.some((task) => task.state === 'ABORTED')) return { ...base, ...end, state: 'ABORTED' }
-  if (current.every((task) => task.state === 'FINISHED')) return { ...base, ...end, state: 'FINISHED' }
-  return { ...base, state: 'RUNNING' }
+  if (current.some((task) => task.state === 'FAILED')) return { state: 'FAILED', ...base, ...end }
+  if (current.some((task) => task.state === 'CANCELED')) return { state: 'CANCELED', ...base, ...end }
+  if (current.some((task) => task.state === 'ABORTED')) return { state: 'ABORTED', ...base, ...end }
+  if (current.every((task) => task.state === 'FINISHED')) return { state: 'FINISHED', ...base, ...end }
+  return { state: 'RUNNING', ...base }
 }

@@ -74,7 +74,7 @@ export function createWorkerRequests(options: WorkerRequestsOptions): WorkerRequ
     const { nodeUrl, method, path, body, signal, timeoutMs = options.requestTimeoutMs } = asked
     return new Promise((resolve, reject) => {
       const request = http.request(
-        { ...requestOptionsOf(nodeUrl, path), method, ...(signal && { signal }), headers: headersOf(asked) },
+        { method, ...requestOptionsOf(nodeUrl, path), ...(signal && { signal }), headers: headersOf(asked) },
         (response) => {
           const { statusCode: status = 0, headers } = response
           const maxBytes = status >= 200 && status < 300 ? asked.maxBytes : MAX_REFUSAL_BYTES

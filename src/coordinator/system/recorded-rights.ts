@@ -28,12 +28,12 @@ export function recordDenials(authorize: Authorize, refusals: Pick<RefusalLog, '
  * @returns to be called with each query of this process
  */
 export function recordKills(journal: Pick<SystemJournal, 'record'>): (query: Ending) => void {
-  return ({ queryId, onValid }) =>
-    onValid((events) => {
+  return (query) =>
+    query.onValid((events) => {
       for (const event of events) {
         if (event.type !== 'QueryFailed' || !event.data.endedBy) continue
         const { user: by, ...rest } = event.data.endedBy
-        journal.record('QueryKilled', { queryId, by, ...rest }).catch(() => {})
+        journal.record('QueryKilled', { queryId: query.queryId, by, ...rest }).catch(() => {})
       }
     })
 }

@@ -127,7 +127,7 @@ export class PostgresRecordStore implements RecordStore {
       const client = this.writer.current ?? (await this.writer.connect())
       if (!this.writer.allows(answerMs)) await this.writer.allow(client, answerMs)
       sentAt = performance.now()
-      const statement: PostgresStatement = { ...this.insertOf(batch), query_timeout: answerMs }
+      const statement: PostgresStatement = { query_timeout: answerMs, ...this.insertOf(batch) }
       const result = await client.query<{ rows?: number }>(statement)
       // What is slow once is so for a while.
       this.#answerMs = Math.max(ANSWER_TIMEOUT_MS, Math.min(this.#answerMs, 2 * (performance.now() - sentAt)))

@@ -57,7 +57,7 @@ export function createPollStatement(
   ): void {
     const { query, page, nextToken } = answer
     const hasRows = page !== undefined && page.rows > 0
-    const make = () => answerText({ ...answer, now: deps.clock.now(), initial: false }, deps.uris, hasRows)
+    const make = () => answerText({ initial: false, ...answer, now: deps.clock.now() }, deps.uris, hasRows)
     const text = answer.settled ? settled.of(asked, nextToken, make) : make()
     const headers =
       query.kind === 'FINISHED' ? answerHeaders(query.created.headerFamily, query.finished.responseHeaders) : {}
@@ -101,7 +101,7 @@ export function createPollStatement(
         deps.onPolled?.('not_found')
         throw new HttpProblem(404, 'Query not found')
       case 'answer':
-        return tell(request, response, { ...asked, startedAt }, answer)
+        return tell(request, response, { startedAt, ...asked }, answer)
       default:
         return unreachable(answer)
     }

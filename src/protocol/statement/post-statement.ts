@@ -73,7 +73,7 @@ export function createPostStatement(
       if (turn) await turn
       const looked = deps.insertsSecrets(sql, session)
       const intoSecrets = looked ? await looked : false
-      const sealed = sealedSubmission(sql, session, { ...uris, resourceGroup: '', ...trace }, intoSecrets)
+      const sealed = sealedSubmission(sql, session, { resourceGroup: '', ...uris, ...trace }, intoSecrets)
       // By what is recorded: no secret gets into a group's name, and a successor chooses the same.
       const created = { ...sealed.created, resourceGroup: deps.groupOf(sealed.created) }
       const ruled = deps.propertyRules(created)

@@ -76,8 +76,8 @@ export function createStatementSpans(parts: StatementSpansParts): StatementSpans
       else if (spans().enabled) {
         const startMs = clock.now()
         whenAnswered(response, (endMs) => ({
-          ...answered('POST', POST_ROUTE, request, response),
           traceId,
+          ...answered('POST', POST_ROUTE, request, response),
           spanId,
           ...(client ? { parentSpanId: client.spanId } : {}),
           startMs,
@@ -109,8 +109,8 @@ export function createStatementSpans(parts: StatementSpansParts): StatementSpans
         [names.resultBytes]: bytes,
       })
       whenAnswered(response, (endMs) => ({
-        ...span,
         spanId: newSpanId(),
+        ...span,
         traceId: client?.traceId ?? own.traceId,
         parentSpanId: client?.spanId ?? ofQuery.spanId,
         startMs: startedAt,

@@ -48,8 +48,8 @@ export function analyzeUnchecked(input: AnalysisInput, query: Query, parameters:
     checked() {
       input.budget.run(() => checkReads(context, analyzed.node))
       return {
-        ...analyzed,
         sources: context.sources,
+        ...analyzed,
         warnings: context.warnings,
         parameterTypes: types,
         ids: context.ids,
@@ -89,6 +89,7 @@ export function analyzeParameters(input: AnalysisInput, expressions: readonly Ex
 function createContext(input: AnalysisInput, parameters: Parameters): AnalysisContext {
   const { session } = input
   return {
+    analyzeQuery,
     ...input,
     ids: { next: 0 },
     parameters,
@@ -101,6 +102,5 @@ function createContext(input: AnalysisInput, parameters: Parameters): AnalysisCo
     read: new Set(),
     policies: [],
     print: printExpression,
-    analyzeQuery,
   }
 }

@@ -96,7 +96,7 @@ function choose(
 ): Applicable | 'ambiguous' | undefined {
   const applicable = overloads.flatMap((overload) => {
     const bound = bindSignature(overload.signature, args, allowCoercion)
-    return bound === undefined ? [] : [{ ...overload, bound }]
+    return bound === undefined ? [] : [{ bound, ...overload }]
   })
   if (applicable.length <= 1) return applicable[0]
   const best = mostSpecific(applicable)
@@ -157,8 +157,8 @@ function resolved(chosen: Applicable): ResolvedFunction {
   const { definition, signature, bound } = chosen
   const result = resultType(chosen)
   return {
-    ...factsOf(definition),
     name: signature.name,
+    ...factsOf(definition),
     argumentTypes: bound.argumentTypes,
     resultType: result,
     deterministic: definition.deterministic,

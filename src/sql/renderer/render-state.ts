@@ -37,8 +37,8 @@ export interface RenderState {
 export function newRenderState(given: Pick<RenderState, 'session' | 'needed' | 'renderQuery'>): RenderState {
   let names = 0
   return {
-    ...given,
     names: { fresh: () => plainName(`v${names++}`) },
+    ...given,
     scans: [],
     lambdaArguments: new Map(),
     weights: new WeakMap(),

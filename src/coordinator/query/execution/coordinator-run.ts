@@ -143,7 +143,10 @@ export async function makeRow(
   facts: Omit<PlanFacts, keyof typeof NO_STAGES>,
 ): Promise<void> {
   const stage: StagePlan = { id: 0, distribution: 'coordinator', inputs: [], splits: [] }
-  const planned = recordedSoon(run, run.planned({ ...NO_STAGES, ...facts, stages: [stage] }))
+  const planned = recordedSoon(
+    run,
+    run.planned({ stages: [stage], route: 'coordinator', tables: [], planningNanos: 0, ...facts }),
+  )
   await Promise.all([publishRow(deps, run, row, 'ValuesOperator'), planned])
 }
 

@@ -50,8 +50,8 @@ export class Ends {
           ? undefined
           : resultDigest(query.pages, ordered, this.#ports.digestsBy)
       const data = {
-        ...resultSize(query.pages),
         ordered,
+        ...resultSize(query.pages),
         ...(digest && { digest }),
         responseHeaders: [],
         warnings: planned?.warnings ?? [],

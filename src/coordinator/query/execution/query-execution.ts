@@ -6,7 +6,7 @@ import { entitySpanId, formatTraceparent, parseTraceparent } from '../../../tele
 import type { QueryId } from '../../../shared/ids.ts'
 import type { QueryExecution, Resumption, Submission } from '../query-handle.ts'
 import { canceledByClient } from '../ending.ts'
-import { createQueryAggregate, type QueryStep } from '../query-aggregate.ts'
+import { createQueryAggregate, type QueryAggregate, type QueryStep } from '../query-aggregate.ts'
 import type { ResponseHeader } from '../session-headers.ts'
 import { Suspended } from '../suspended.ts'
 import { Admission } from './admission.ts'
@@ -54,75 +54,128 @@ export function beginExecution(
   submission: Submission,
   resumed?: Resumption,
 ): QueryExecution {
-  const { created } = submission
-  let headers: readonly ResponseHeader[] | undefined
-  const parts = putTogether(deps, queryId, submission, resumed, (told) => void (headers = told))
-  const { admission, analysis, ends, figures, limits, pages, recorder, waiters, work } = parts
-  const { aggregate } = parts.query
-  const run = createRunContext(parts)
+  return new Execution(deps, queryId, submission, resumed)
+}
 
-  limits.begin(resumed?.state.planned)
-  goTheWay({ deps, run, created, resumed, admission, analysis, limits, waiters })
-    .catch((error: unknown) => ends.failFor(error))
-    .catch((error: unknown) => ends.unrecorded(error))
-    .finally(() => {
-      waiters.planIsKnown()
-      admission.leave()
-    })
+class Execution implements QueryExecution {
+  readonly queryId: QueryId
+  readonly aggregate: QueryAggregate
+  readonly created: Promise<void>
+  readonly planKnown: Promise<void>
+  readonly calls: QueryExecution['calls']
+  readonly firstToken: number
+  readonly #parts: ExecutionParts
+  #headers: readonly ResponseHeader[] | undefined
 
-  return {
-    queryId,
-    aggregate,
-    liveStats: figures.live,
-    created: recorder.first,
-    planKnown: waiters.planKnown,
-    firstToken: Math.max(0, resumed?.state.delivered ?? 0),
-    get queuedReason() {
-      return admission.queuedReason
-    },
-    get times() {
-      return analysis.times
-    },
-    calls: analysis.calls,
-    get bytes() {
-      return ends.bytes
-    },
-    get responseHeaders() {
-      return headers
-    },
-    get followed() {
-      return waiters.followed
-    },
-    follow: () => waiters.follow(),
-    get revision() {
-      return waiters.revision
-    },
-    news: (since, ms) => waiters.news(since, ms),
-    pageInMemory: (token) => pages.get(token),
-    acknowledge: (before) => pages.forgetBefore(before),
-    finish: () => ends.finish(),
-    cancel: () => ends.fail(canceledByClient.failure),
-    fail: (failure, endedBy) => ends.fail(failure, endedBy),
-    cancelStage: (stage) => ends.cutShort(stage),
-    totals: () => figures.totals(),
-    recordDelivery(token, rows, bytes) {
-      recorder.record([{ type: 'DeliverResults', data: { token, rows, bytes } }]).catch(() => {})
-    },
-    recordLoss(token, reason) {
-      recorder.record([{ type: 'LosePages', data: { tokens: [token], reason } }]).catch(() => {})
-    },
-    suspend() {
-      recorder.flush()
-      limits.dispose()
-      work.suspend()
-      waiters.wake()
-    },
-    dispose() {
-      limits.dispose()
-      recorder.dispose()
-      pages.clear()
-      ends.letGo()
-    },
+  constructor(deps: ExecutionDeps, queryId: QueryId, submission: Submission, resumed: Resumption | undefined) {
+    const { created } = submission
+    const parts = putTogether(deps, queryId, submission, resumed, (told) => void (this.#headers = told))
+    const { admission, analysis, ends, limits, recorder, waiters } = parts
+    this.queryId = queryId
+    this.#parts = parts
+    this.aggregate = parts.query.aggregate
+    this.created = recorder.first
+    this.planKnown = waiters.planKnown
+    this.calls = analysis.calls
+    this.firstToken = Math.max(0, resumed?.state.delivered ?? 0)
+    const run = createRunContext(parts)
+
+    limits.begin(resumed?.state.planned)
+    goTheWay({ deps, run, created, resumed, admission, analysis, limits, waiters })
+      .catch((error: unknown) => ends.failFor(error))
+      .catch((error: unknown) => ends.unrecorded(error))
+      .finally(() => {
+        waiters.planIsKnown()
+        admission.leave()
+      })
+  }
+
+  get liveStats(): QueryExecution['liveStats'] {
+    return this.#parts.figures.live
+  }
+
+  get queuedReason(): string | undefined {
+    return this.#parts.admission.queuedReason
+  }
+
+  get times(): QueryExecution['times'] {
+    return this.#parts.analysis.times
+  }
+
+  get bytes(): number {
+    return this.#parts.ends.bytes
+  }
+
+  get responseHeaders(): readonly ResponseHeader[] | undefined {
+    return this.#headers
+  }
+
+  get followed(): boolean {
+    return this.#parts.waiters.followed
+  }
+
+  get revision(): number {
+    return this.#parts.waiters.revision
+  }
+
+  follow(): void {
+    this.#parts.waiters.follow()
+  }
+
+  news(since: number, ms: number): Promise<void> {
+    return this.#parts.waiters.news(since, ms)
+  }
+
+  pageInMemory(token: number): Buffer | undefined {
+    return this.#parts.pages.get(token)
+  }
+
+  acknowledge(before: number): void {
+    this.#parts.pages.forgetBefore(before)
+  }
+
+  finish(): Promise<void> {
+    return this.#parts.ends.finish()
+  }
+
+  cancel(): Promise<void> {
+    return this.#parts.ends.fail(canceledByClient.failure)
+  }
+
+  fail(...told: Parameters<QueryExecution['fail']>): Promise<void> {
+    return this.#parts.ends.fail(...told)
+  }
+
+  cancelStage(stage: number): Promise<void> {
+    return this.#parts.ends.cutShort(stage)
+  }
+
+  totals(): ReturnType<QueryExecution['totals']> {
+    return this.#parts.figures.totals()
+  }
+
+  recordDelivery(token: number, rows: number, bytes: number): void {
+    this.#parts.recorder.record([{ type: 'DeliverResults', data: { token, rows, bytes } }]).catch(() => {})
+  }
+
+  recordLoss(token: number, reason: string): void {
+    this.#parts.recorder.record([{ type: 'LosePages', data: { tokens: [token], reason } }]).catch(() => {})
+  }
+
+  suspend(): void {
+    const { limits, recorder, waiters, work } = this.#parts
+    recorder.flush()
+    limits.dispose()
+    work.suspend()
+    waiters.wake()
+  }
+
+  dispose(): void {
+    const { ends, limits, pages, recorder } = this.#parts
+    limits.dispose()
+    recorder.dispose()
+    pages.clear()
+    ends.letGo()
   }
 }
 

@@ -96,8 +96,8 @@ export function createRunContext(parts: ExecutionParts): RunContext {
   const { deps, query, recorder, work, waiters, admission, analysis, figures, limits, ends, held, pages } = parts
   const { queryId } = query
   return {
-    ...query,
     signal: work.signal,
+    ...query,
     limits,
     record: recorder.record,
     recordSoon: recorder.recordSoon,

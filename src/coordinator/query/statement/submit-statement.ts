@@ -25,7 +25,7 @@ export async function submitStatement(deps: SubmitDeps, statement: PostedStateme
   admit(deps)
   const { sql, created } = statement
   const held = deps.memory.hold(ownerOf(created), statementBytes(sql, created))
-  const execution = deps.start({ ...statement, held })
+  const execution = deps.start({ held, ...statement })
   deps.registry.add(execution)
   await untilCreated(execution, deps.limits.postLogWaitMs)
   await settlesWithin(execution.planKnown, deps.limits.postPlanWaitMs)
