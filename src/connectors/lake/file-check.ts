@@ -13,25 +13,28 @@ export interface FileCheck {
 
 const MAX_KNOWN = 50_000
 
+function isGone(error: Error): never {
+  throw hasCode(error, 'ENOENT') ? changed() : error
+}
+
 export function createFileCheck(location: string): FileCheck {
   /** Size and time are asked every time; the footer is read again only for a file seen with another size or time. */
   const footers = new Map<string, { readonly key: string; readonly footer: string }>()
 
   async function checkFile(split: Exclude<LakeSplit, { empty: true }>): Promise<void> {
-    const path = await resolveInside(location, join(location, split.file)).catch((error: Error) => {
-      if (hasCode(error, 'ENOENT')) throw changed()
-      throw error
-    })
-    const stats = await stat(path, { bigint: true })
+    const named = join(location, split.file)
+    const stats = await stat(named, { bigint: true }).catch(isGone)
     if (Number(stats.size) !== split.size) throw changed()
     // What Quipu wrote may have been copied since (a backup that was restored): its bytes count, not their time.
     if ('mtime' in split && String(stats.mtimeNs) !== split.mtime) throw changed()
-    const key = `${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`
-    let known = footers.get(path)
+    const key = `${stats.dev} ${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`
+    let known = footers.get(named)
     if (known?.key !== key) {
+      // What is the same file is within the location still.
+      const path = await resolveInside(location, named).catch(isGone)
       known = { key, footer: await hashFooter(path, split.size) }
       if (footers.size > MAX_KNOWN) footers.clear()
-      footers.set(path, known)
+      footers.set(named, known)
     }
     if (known.footer !== split.footer) throw changed()
   }

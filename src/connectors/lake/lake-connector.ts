@@ -12,7 +12,7 @@ import { lakeSplitSchema } from './lake-split.ts'
 import { createLakeWriter } from './lake-writer.ts'
 import type { Manifest, TableContent } from './manifest.ts'
 import { changed, manifestPaths, manifestSplits, manifestStatistics, storedColumns } from './manifest-table.ts'
-import { findFiles, foundSplits, snapshotId } from './plain-table.ts'
+import { factsOf, findFiles, foundSplits, snapshotId, type FoundFiles } from './plain-table.ts'
 import { tellRefusals } from './refusals.ts'
 import { lakeTableSource } from './table-source.ts'
 import { readVersion } from './version-chain.ts'
@@ -91,10 +91,19 @@ function createLake(
     return [folder, manifest.content]
   }
 
+  /** Files of a folder without manifest, as long as they are those of the handle. */
+  async function filesAt({ schema, table, snapshot }: z.infer<typeof plainHandleSchema>): Promise<FoundFiles> {
+    const object = await folders.find(schema, table)
+    const found =
+      object &&
+      (object.kind === 'PLAIN' ? await factsOf(object.listed, cache) : await findFiles(location, object.folder, cache))
+    if (!found || snapshotId(found) !== snapshot) throw changed()
+    return found
+  }
+
   const tableOf = async (schema: string, table: string, object: NamedObject): Promise<ConnectorTable | undefined> => {
     if (object.kind !== 'PLAIN') return manifestTable(schema, table, object.manifest)
-    const found = await findFiles(location, object.folder, cache)
-    if (!found) return undefined
+    const found = await factsOf(object.listed, cache)
     const snapshot = snapshotId(found)
     return {
       schema,
@@ -164,9 +173,7 @@ function createLake(
           storedColumns(content),
         )
       }
-      const object = await folders.find(parsed.schema, parsed.table)
-      const found = object && (await findFiles(location, object.folder, cache))
-      if (!found || snapshotId(found) !== parsed.snapshot) throw changed()
+      const found = await filesAt(parsed)
       const paths = found.files.map(({ file }) => join(location, file))
       return parquetStatistics(context.inspect, paths, rows, found.columns)
     },
@@ -177,9 +184,7 @@ function createLake(
         const [folder, content] = await contentOf(parsed)
         return manifestSplits(catalog, location, folder, content, cache)
       }
-      const object = await folders.find(parsed.schema, parsed.table)
-      const found = object && (await findFiles(location, object.folder, cache))
-      if (!found || snapshotId(found) !== parsed.snapshot) throw changed()
+      const found = await filesAt(parsed)
       return foundSplits(catalog, found)
     },
 

@@ -23,6 +23,12 @@ export interface LakeFile {
   readonly mtime: string
 }
 
+/** Data files of one folder, all of one format. */
+export interface ListedFiles {
+  readonly format: FileFormat
+  readonly files: readonly LakeFile[]
+}
+
 /** A folder's entries by SQL name (`folder-names.ts`). Names that differ only in case have several and cannot be used. */
 export type FolderNames = ReadonlyMap<string, readonly string[]>
 
@@ -76,10 +82,7 @@ export async function resolveInside(location: string, path: string): Promise<str
  * The data files of a table's folder, sorted by name, links followed.
  * @throws EngineError NOT_SUPPORTED when they are of several formats, PERMISSION_DENIED for links out of the location
  */
-export async function listDataFiles(
-  location: string,
-  folder: string,
-): Promise<{ readonly format: FileFormat; readonly files: readonly LakeFile[] } | undefined> {
+export async function listDataFiles(location: string, folder: string): Promise<ListedFiles | undefined> {
   const formats = new Set<FileFormat>()
   const found: string[] = []
   for (const name of (await readdir(folder)).sort()) {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { SchemaTableName } from '../spi/connector.ts'
 import { folderOfName } from './folder-names.ts'
-import { listDataFiles, listFolders, pickName, resolveInside } from './lake-files.ts'
+import { listDataFiles, listFolders, pickName, resolveInside, type ListedFiles } from './lake-files.ts'
 import type { Manifest } from './manifest.ts'
 import { readNewest } from './version-chain.ts'
 
@@ -11,7 +11,7 @@ import { readNewest } from './version-chain.ts'
  */
 export type NamedObject =
   | { readonly kind: 'TABLE' | 'VIEW'; readonly folder: string; readonly manifest: Manifest }
-  | { readonly kind: 'PLAIN'; readonly folder: string }
+  | { readonly kind: 'PLAIN'; readonly folder: string; readonly listed: ListedFiles }
 
 type TakeObject = (name: string, object: NamedObject) => void | Promise<void>
 
@@ -39,16 +39,21 @@ export interface LakeFolders {
 }
 
 export function createLakeFolders(location: string): LakeFolders {
+  const foldersIn = sharedInTurn(listFolders)
+  const inside = sharedInTurn((path: string) => resolveInside(location, path))
+
   async function schemaFolder(schema: string): Promise<string | undefined> {
-    const name = pickName(await listFolders(location), schema, 'Schema')
-    return name === undefined ? undefined : resolveInside(location, join(location, name))
+    const name = pickName(await foldersIn(location), schema, 'Schema')
+    return name === undefined ? undefined : inside(join(location, name))
   }
 
   async function objectAt(folder: string): Promise<NamedObject | undefined> {
     const manifest = await readNewest(folder)
     switch (manifest?.content.kind) {
-      case undefined:
-        return (await listDataFiles(location, folder)) && { kind: 'PLAIN', folder }
+      case undefined: {
+        const listed = await listDataFiles(location, folder)
+        return listed && { kind: 'PLAIN', folder, listed }
+      }
       case 'table':
         return { kind: 'TABLE', folder, manifest: manifest! }
       case 'view':
@@ -115,8 +120,8 @@ export function createLakeFolders(location: string): LakeFolders {
 
     async find(schema, name) {
       const parent = await schemaFolder(schema)
-      const found = parent && pickName(await listFolders(parent), name, 'Table')
-      return found ? objectAt(await resolveInside(location, join(parent, found))) : undefined
+      const found = parent && pickName(await foldersIn(parent), name, 'Table')
+      return found ? objectAt(await inside(join(parent, found))) : undefined
     },
 
     async each(schema, named, take) {
@@ -131,5 +136,21 @@ export function createLakeFolders(location: string): LakeFolders {
       })
       return tables
     },
+  }
+}
+
+/**
+ * Asks once for all who ask in one turn of the event loop, as the scans of a query do. What was told to this process before
+ * they asked is in the answer: who asks in a later turn is not given an earlier one.
+ */
+function sharedInTurn<T>(ask: (path: string) => Promise<T>): (path: string) => Promise<T> {
+  const asked = new Map<string, Promise<T>>()
+  return (path) => {
+    const known = asked.get(path)
+    if (known) return known
+    if (asked.size === 0) process.nextTick(() => asked.clear())
+    const answer = ask(path)
+    asked.set(path, answer)
+    return answer
   }
 }

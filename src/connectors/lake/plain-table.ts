@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { ConnectorSplit } from '../spi/connector.ts'
 import { joinRowGroups } from '../spi/parquet-scan.ts'
 import type { FileFacts, FileFactsCache } from './file-facts.ts'
-import { listDataFiles, type FileFormat, type LakeFile } from './lake-files.ts'
+import { listDataFiles, type FileFormat, type LakeFile, type ListedFiles } from './lake-files.ts'
 import type { FoundSplit } from './lake-split.ts'
 import type { Adopted } from './manifest.ts'
 
@@ -31,8 +31,11 @@ export async function findFiles(
   cache: FileFactsCache,
 ): Promise<FoundFiles | undefined> {
   const listed = await listDataFiles(location, folder)
-  if (!listed) return undefined
-  const { format, files } = listed
+  return listed && factsOf(listed, cache)
+}
+
+/** What is known of files that were listed just now. */
+export async function factsOf({ format, files }: ListedFiles, cache: FileFactsCache): Promise<FoundFiles> {
   const facts = await cache.facts(format, files)
   const shapesDiffer = facts.some(({ shape }) => shape !== facts[0]!.shape)
   return { format, files, facts, columns: await cache.columns(format, files, shapesDiffer), shapesDiffer }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { appendFileSync, mkdirSync, renameSync, rmdirSync, writeFileSync } from 'node:fs'
-import { appendFile, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { appendFileSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { appendFile, readFile, rename, rm, writeFile, rmdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 import { splitTaskId, type QueryId, type TaskId } from '../../shared/ids.ts'
@@ -160,11 +160,9 @@ class DiskPages implements PageStore {
     if (this.#unwritten.take(taskId)) return
     await rm(folder, { recursive: true, force: true })
     // The query's folder goes with its last task.
-    try {
-      rmdirSync(dirname(folder))
-    } catch {
+    await rmdir(dirname(folder)).catch(() => {
       // Other tasks of the query still have theirs.
-    }
+    })
   }
 
   room(queryId: QueryId): void | Promise<void> {

@@ -1,4 +1,5 @@
 import {
+  cpSync,
   mkdirSync,
   mkdtempSync,
   realpathSync,
@@ -352,6 +353,23 @@ describe('lake', () => {
 
     rmSync(path)
     await expect(connector.tableSource(splits, ['a'])).rejects.toMatchObject(refused)
+  })
+
+  it('refuses splits of a file that lies elsewhere since, were it the same to the byte', async () => {
+    const path = join(location, 'Sales/moved/a.parquet')
+    const outside = join(root, 'outside.parquet')
+    await write(path, 'SELECT 1 AS a')
+    const connector = open()
+    const splits = await connector.listSplits((await connector.getTable('sales', 'moved'))!.handle)
+    await connector.tableSource(splits, ['a'])
+    cpSync(path, outside, { preserveTimestamps: true })
+    rmSync(path)
+    symlinkSync(outside, path)
+    const seconds = Number(BigInt((splits[0]!.data as { mtime: string }).mtime) / 1000n) / 1e6
+    utimesSync(outside, seconds, seconds)
+    const refusal = { errorName: expect.stringMatching(/^(PERMISSION_DENIED|TRANSACTION_CONFLICT)$/) as string }
+    await expect(connector.tableSource(splits, ['a'])).rejects.toMatchObject(refusal)
+    await expect(connector.verifySplits(splits)).rejects.toMatchObject(refusal)
   })
 
   it('stops a start on a location that is not there', () => {
