@@ -191,8 +191,17 @@ function percentile(value: 'bigint' | 'double' | 'real'): FunctionDefinition[] {
   const weighted = (context: RenderContext): Sql =>
     context.fill`q_weighed_sample(max(q_weighed($1, CAST($2 AS DOUBLE)), ${integer(SAMPLE + 1)})$F($1 IS NOT NULL AND $2 > 0)$E, ${size})`
   const note = `exact for up to ${SAMPLE.toLocaleString('en')} values of a group; of more, at the rank of a random sample of so many`
-  const of = (macro: Sql, values: (context: RenderContext) => Sql, share: number) => (context: RenderContext) =>
-    context.fill`${macro}(${values(context)}, ${parameter(context, share)})`
+  // What a row may not be is asked of the group: a row that FILTER leaves out is calculated too.
+  const of = (macro: Sql, values: (context: RenderContext) => Sql, share: number) => (context: RenderContext) => {
+    const found = context.fill`${macro}(${values(context)}, ${parameter(context, share)})`
+    const weighed =
+      share === 1
+        ? found
+        : context.fill`q_percentile_of_weights(any_value($2)$F($1 IS NOT NULL AND NOT (isfinite($2) AND $2 >= 1))$E, ${found})`
+    return value === 'bigint'
+      ? weighed
+      : context.fill`q_percentile_of_values(any_value($1)$F(NOT isfinite($1)${share === 1 ? code('') : context.fill` AND $2 IS NOT NULL`})$E, ${weighed})`
+  }
   const [one, several] = [code('q_sample_pick'), code('q_sample_picks')]
   const [oneWeighed, severalWeighed] = [code('q_weighed_pick'), code('q_weighed_picks')]
   return [

@@ -1,5 +1,6 @@
 import { code, integer, joined, literal, sql, type Sql } from '../../text/sql.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
+import { version } from '../../../shared/version.ts'
 import { isFine, isTypedNull, structOf, typedNull } from '../../types/duckdb-representation.ts'
 import { isFloating, VARCHAR, type SqlType } from '../../types/sql-type.ts'
 import { typeName } from '../../types/type-text.ts'
@@ -7,7 +8,7 @@ import { textOf } from '../casts.ts'
 import { comparisonKey, needsComparisonKey } from '../comparison.ts'
 import { isNested, nestedExtreme } from '../extremes.ts'
 import { bindName } from '../fill-template.ts'
-import { GROWING, PARTIAL, named, scalar, type FunctionDefinition } from '../function-definition.ts'
+import { GROWING, PARTIAL, TOTAL, named, scalar, type FunctionDefinition } from '../function-definition.ts'
 import type { RenderContext } from '../rendering.ts'
 
 /** NULL if any is NULL; NaN only where all others are NaN too. */
@@ -111,6 +112,7 @@ export const generalFunctions: readonly FunctionDefinition[] = [
     ({ session }) => sql`CAST([${joined(session.groups.map(literal), ', ')}] AS VARCHAR[])`,
     PARTIAL,
   ),
+  scalar('version()', 'varchar', () => literal(version), TOTAL),
   scalar('current_user()', 'varchar', (context) => literal(context.session.user), PARTIAL, { hidden: true }),
   scalar('current_catalog()', 'varchar', (context) => nameOrNull(context.session.catalog), PARTIAL, { hidden: true }),
   scalar('current_schema()', 'varchar', (context) => nameOrNull(context.session.schema), PARTIAL, { hidden: true }),

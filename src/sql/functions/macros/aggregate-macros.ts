@@ -22,6 +22,26 @@ export const aggregateMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
+  // `found`, unless a value or a weight of the group is none of those that Trino's digests take.
+  macro(
+    'q_percentile_of_values(x, found)',
+    `
+      CASE
+        WHEN x IS NOT NULL THEN u_raise('${bad}: value must be finite; was '||q_java_double(x))
+        ELSE found
+      END
+    `,
+  ),
+  macro(
+    'q_percentile_of_weights(w, found)',
+    `
+      CASE
+        WHEN w IS NOT NULL THEN
+            u_raise('${bad}: weight must be '||CASE WHEN isfinite(w) THEN '>= 1' ELSE 'finite' END||', was '||q_java_double(w))
+        ELSE found
+      END
+    `,
+  ),
   // A row's place among those that a sample is drawn from.
   macro('q_drawn()', `random()`),
   // One row of a sample by weight: k is never below w.

@@ -29,14 +29,26 @@ export const castMacros: readonly Macro[] = [
       END
     `,
   ),
-  // The fewest digits that are read as that real again: whole numbers have more of them in DuckDB's text.
+  // The fewest digits, from six on, that are read as that real again: DuckDB's text may have more of them.
   macro(
     'q_real_digits(x)',
     `
       CASE
+        WHEN CAST(printf('%.5e', CAST(x AS DOUBLE)) AS FLOAT) = x THEN printf('%.5e', CAST(x AS DOUBLE))
         WHEN CAST(printf('%.6e', CAST(x AS DOUBLE)) AS FLOAT) = x THEN printf('%.6e', CAST(x AS DOUBLE))
         WHEN CAST(printf('%.7e', CAST(x AS DOUBLE)) AS FLOAT) = x THEN printf('%.7e', CAST(x AS DOUBLE))
         ELSE printf('%.8e', CAST(x AS DOUBLE))
+      END
+    `,
+  ),
+  // As Java writes it, of the smallest numbers two digits too; of what is not finite nothing is said.
+  macro(
+    'q_real_text(x)',
+    `
+      CASE
+        WHEN isfinite(x) AND (abs(x) >= 16777216 OR abs(x) >= 1e-3 AND length(CAST(x AS VARCHAR)) > 9) THEN q_real_digits(x)
+        WHEN abs(x) < 1e-43 AND CAST(printf('%.1e', CAST(x AS DOUBLE)) AS FLOAT) = x THEN printf('%.1e', CAST(x AS DOUBLE))
+        ELSE CAST(x AS VARCHAR)
       END
     `,
   ),

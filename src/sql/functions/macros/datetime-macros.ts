@@ -110,6 +110,17 @@ export const datetimeMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
+  // Java writes two digits at least, those that are nearest: of the smallest numbers these are not one and a zero. CAST to
+  // varchar has two that it writes with one all the same.
+  macro(
+    'q_double_text(x)',
+    `
+      CASE
+        WHEN x<1e-320 AND x NOT IN (1e-323,1e-322) AND CAST(printf('%.1e',x) AS DOUBLE)=x THEN printf('%.1e',x)
+        ELSE x::VARCHAR
+      END
+    `,
+  ),
   macro(
     'q_sci_any(x)',
     `
@@ -117,11 +128,22 @@ export const datetimeMacros: readonly Macro[] = [
         WHEN isnan(x) THEN 'NaN'
         WHEN isinf(x) THEN CASE WHEN x>0 THEN 'Infinity' ELSE '-Infinity' END
         WHEN x=0 THEN CASE WHEN signbit(x) THEN '-0E0' ELSE '0E0' END
-        ELSE CASE WHEN x<0 THEN '-' ELSE '' END||list_transform([abs(x)::VARCHAR], lambda qn3: CASE
+        ELSE CASE WHEN x<0 THEN '-' ELSE '' END||list_transform([q_double_text(abs(x))], lambda qn3: CASE
             WHEN contains(qn3,'e') THEN concat(split_part(qn3,'e',1),CASE WHEN qn3[2]='.' THEN '' ELSE '.0' END,'E',split_part(qn3,'e',2)::INT)
             ELSE q_mant(q_dig(qn3))||'E'||q_e10(qn3)
           END)[1]
       END
+    `,
+  ),
+  // Of whole numbers that have no fractions at all CAST to varchar writes every digit but one or two that say nothing.
+  macro(
+    'q_sci_long(n)',
+    `
+      list_transform([CASE
+        WHEN n<288230376151711744 THEN {'d': n::VARCHAR, 'e': 0}
+        WHEN n<2305843009213693952 THEN {'d': ((n+5)//10)::VARCHAR, 'e': 1}
+        ELSE {'d': ((n+50)//100)::VARCHAR, 'e': 2}
+      END], lambda qn7: q_mant(left(qn7.d,1)||rtrim(substring(qn7.d,2),'0'))||'E'||(length(qn7.d)-1+qn7.e))[1]
     `,
   ),
   macro(
@@ -133,17 +155,23 @@ export const datetimeMacros: readonly Macro[] = [
         WHEN x<=-1 AND x>-1e15 THEN '-'||q_sci_whole(abs(x)::VARCHAR)
         WHEN x>=1e-3 AND x<1 THEN q_sci_part(x::VARCHAR)
         WHEN x<=-1e-3 AND x>-1 THEN '-'||q_sci_part(abs(x)::VARCHAR)
+        WHEN abs(x)>=9007199254740992 AND abs(x)<9223372036854775808 THEN
+            CASE WHEN x<0 THEN '-' ELSE '' END||q_sci_long(CAST(abs(x) AS BIGINT))
         ELSE q_sci_any(x)
       END
     `,
   ),
-  // Seven digits that count, as printf writes them: 1.234560e+02.
+  // Java's text of a real rounded to seven digits that count, which printf writes as 1.234560e+02. Halves of numbers that Java
+  // takes for long are rounded up, others to even.
   macro(
     'q_sci_real(x)',
     `
       CASE
         WHEN isnan(x) OR isinf(x) OR x=0 THEN q_sci_any(x)
-        ELSE list_transform([printf('%.6e',x::DOUBLE)], lambda qn4: regexp_replace(rtrim(left(qn4,-4),'0'),'\\.$','.0')||'E'||CAST(right(qn4,3) AS INTEGER))[1]
+        ELSE list_transform([CAST(q_real_text(x) AS DOUBLE)], lambda qn6: list_transform([printf('%.6e',CASE
+            WHEN qn6=trunc(qn6) AND abs(qn6)<9.2e18 THEN qn6*1.0000000000000002
+            ELSE qn6
+          END)], lambda qn4: regexp_replace(rtrim(left(qn4,-4),'0'),'\\.$','.0')||'E'||CAST(right(qn4,3) AS INTEGER))[1])[1]
       END
     `,
   ),
@@ -155,7 +183,9 @@ export const datetimeMacros: readonly Macro[] = [
         WHEN isinf(x) THEN CASE WHEN x>0 THEN 'Infinity' ELSE '-Infinity' END
         WHEN x=0 THEN CASE WHEN signbit(x) THEN '-0.0' ELSE '0.0' END
         WHEN abs(x)>=1e-3 AND abs(x)<1e7 THEN x::VARCHAR
-        ELSE q_sci(x)
+        WHEN abs(x) IN (1e-323,1e-322) THEN CASE WHEN x<0 THEN '-' ELSE '' END||CASE WHEN abs(x)=1e-323 THEN '9.9E-324' ELSE '9.9E-323' END
+        WHEN abs(x)>=1e7 AND abs(x)<1e15 THEN q_sci(x)
+        ELSE q_sci_any(x)
       END
     `,
   ),

@@ -5,9 +5,18 @@ const printable = `'[ !#-\\[\\]-~]*'`
 /** Texts of values: as CAST to varchar, JSON, Java and the wire write them. */
 export const textValueMacros: readonly Macro[] = [
   macro('q_text_fraction(x)', `CASE WHEN x < 0 THEN '-0' ELSE '0' END||ltrim(CAST(x AS VARCHAR), '-')`),
-  macro('q_java_real(x)', `q_java_double(x)`),
+  // What Java writes of a real is a decimal number, and of that as a double the same.
+  macro(
+    'q_java_real(x)',
+    `
+      CASE
+        WHEN isfinite(x) THEN list_transform([CAST(q_real_text(x) AS DOUBLE)], lambda qr1: q_java_double(qr1))[1]
+        ELSE q_java_double(x)
+      END
+    `,
+  ),
   macro('q_json_double(x)', `CASE WHEN isfinite(x) THEN q_java_double(x) ELSE '"'||q_java_double(x)||'"' END`),
-  macro('q_json_real(x)', `CASE WHEN isfinite(x) THEN q_java_double(x) ELSE '"'||q_java_double(x)||'"' END`),
+  macro('q_json_real(x)', `CASE WHEN isfinite(x) THEN q_java_real(x) ELSE '"'||q_java_real(x)||'"' END`),
   macro('q_json_quote(s)', `CASE WHEN regexp_full_match(s, ${printable}) THEN '"'||s||'"' ELSE u_json_quote(s) END`),
   macro(
     'q_wire_double(x)',
