@@ -1,5 +1,4 @@
 import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from '@duckdb/node-api'
-import { mkdir } from 'node:fs/promises'
 import { QuipuError } from '../../shared/quipu-error.ts'
 
 export type ParquetParameter = string | bigint | null | readonly string[]
@@ -31,7 +30,6 @@ const MEMORY = '1GB'
 export function createParquetEngine(folder: string): ParquetEngine {
   let opened: Promise<DuckDBInstance> | undefined
   const open = async (): Promise<DuckDBInstance> => {
-    await mkdir(folder, { recursive: true, mode: 0o700 })
     const { DuckDBInstance, listValue } = await import('../../shared/duckdb.ts')
     const instance = await DuckDBInstance.create(':memory:', {
       memory_limit: MEMORY,

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import pg from 'pg'
@@ -51,6 +52,11 @@ const PERIOD_BYTES = 192 << 20
 /** Files and read models do not agree, or rows changed while they were copied: nothing was deleted. */
 class QueriesChanged extends QuipuError {
   readonly retry = 'anew'
+}
+
+/** What was archived before is not there: a disk is not mounted. */
+class FolderAway extends QuipuError {
+  readonly retry = 'later'
 }
 
 /** Nothing was copied. */
@@ -111,8 +117,13 @@ class Archiving {
   }
 
   async run(policy: QueryArchivePolicy | undefined): Promise<readonly QueriesPeriod[]> {
-    await mkdir(this.#parts.folder, { recursive: true, mode: 0o700 })
-    await this.#removeUnknown()
+    const { folder } = this.#parts
+    const { periods } = await readArchivedQueries(this.#query)
+    const isThere = existsSync(folder)
+    if (!isThere && periods.length > 0) throw new FolderAway(`Queries are archived at ${folder}, and it is away`)
+    if (!isThere && !policy) return []
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    await this.#removeUnknown(periods)
     await this.#forget()
     const made: QueriesPeriod[] = []
     while (policy && this.#parts.isStopped?.() !== true) {
@@ -127,9 +138,9 @@ class Archiving {
   }
 
   /** Copies that were not come to the end of, and what a rebuild made superfluous: the read models have their rows. */
-  async #removeUnknown(): Promise<void> {
+  async #removeUnknown(periods: readonly QueriesPeriod[]): Promise<void> {
     const { folder } = this.#parts
-    const known = new Set((await readArchivedQueries(this.#query)).periods.map((period) => period.folder))
+    const known = new Set(periods.map((period) => period.folder))
     for (const name of await readdir(folder))
       if (!known.has(name)) await rm(join(folder, name), { recursive: true, force: true })
   }

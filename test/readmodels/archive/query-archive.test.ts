@@ -1,4 +1,4 @@
-import { appendFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -60,8 +60,10 @@ async function project(): Promise<void> {
   await runner.stop()
 }
 
-const archive = (policy: typeof all | typeof keepFour | undefined = all, over: Partial<QueryArchiveParts> = {}) =>
+const archive = (policy: typeof all | typeof keepFour = all, over: Partial<QueryArchiveParts> = {}) =>
   archiveQueries({ database: bed.config, engine, folder, ...over }, policy)
+
+const forgetOnly = () => archiveQueries({ database: bed.config, engine, folder }, undefined)
 
 async function count(table: string): Promise<number> {
   const [row] = await bed.query<{ count: string }>(`select count(*) from ${table}`)
@@ -158,9 +160,17 @@ it('is whole wherever it is cut off, and goes on', async () => {
   mkdirSync(join(folder, '.copy-left'))
   await archive()
   expect(readdirSync(folder)).toHaveLength(1)
+  renameSync(folder, `${folder}-away`)
+  await expect(archive()).rejects.toThrow('it is away')
+  await expect(stored.page(ids[0]!, 0, 10)).rejects.toThrow()
+  expect(existsSync(folder)).toBe(false)
+  renameSync(`${folder}-away`, folder)
+  expect(await told()).toEqual(before)
 }, 120_000)
 
 it('deletes nothing that has changed since it was copied, and waits for room on the disk', async () => {
+  await forgetOnly()
+  expect(existsSync(folder)).toBe(false)
   await expect(archive(all, { hasRoom: async () => false })).rejects.toThrow('no room')
   const changing: ParquetEngine = {
     ...engine,
@@ -228,7 +238,7 @@ it('forgets at once, writes the files anew, and is made anew by a rebuild', asyn
     expect(await streamOf(kept)).toEqual(keptBefore)
   }
   await check()
-  await archive(undefined)
+  await forgetOnly()
   await check()
   expect(readdirSync(folder)).toHaveLength(1)
   expect(readdirSync(folder)).not.toEqual([file])
