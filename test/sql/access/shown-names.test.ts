@@ -1,0 +1,258 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createCatalogs } from '../../../src/connectors/spi/catalog-files.ts'
+import type { Catalogs } from '../../../src/connectors/spi/catalogs.ts'
+import type { Connector, ConnectorTable } from '../../../src/connectors/spi/connector.ts'
+import { withSystemCatalog } from '../../../src/connectors/system/system-connector.ts'
+import { createMetadataPort } from '../../../src/coordinator/dispatch/catalog-metadata.ts'
+import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
+import { readRules } from '../../../src/security/rules/read-rules.ts'
+import { accessOf } from '../../../src/sql/access-control.ts'
+import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
+import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
+import { recordedSession } from '../../support/sql/fixed-metadata.ts'
+
+// Whatever lists names (information_schema, system.jdbc, system.metadata, SHOW) lists those that somebody may know of, under
+// any rules and any conditions: all of them and no others, whichever way a catalog is asked.
+
+const CATALOGS = ['lake', 'hive'] as const
+const SCHEMAS = ['a', 'b'] as const
+const TABLES = ['t', 'u', 'v'] as const
+const COLUMNS = ['x', 'y', 'z'] as const
+/** What a filter and a mask say is nobody's to know who is told of names. */
+const SECRET = 'unspeakable'
+
+interface Named {
+  readonly catalog: string
+  readonly schema: string
+  readonly table: string
+}
+
+/** @param describes the catalog describes the tables of a schema by itself */
+function fixedCatalog(catalog: string, describes: boolean): Connector {
+  const tableOf = (schema: string, table: string): ConnectorTable | undefined => {
+    if (!SCHEMAS.some((one) => one === schema) || !TABLES.some((one) => one === table)) return undefined
+    const columns = COLUMNS.map((name) => ({ name, type: 'bigint', nullable: true }))
+    const found = { schema, table, handle: {}, columns, comment: `${catalog} ${schema} ${table}` }
+    return table === 'v'
+      ? { ...found, kind: 'VIEW', view: { sql: `SELECT 1 x, 2 y, 3 z`, owner: 'root' } }
+      : { ...found, kind: 'TABLE' }
+  }
+  return {
+    catalog,
+    connectorName: 'lake',
+    abilities: { createSchema: false, createTable: false, insert: false, views: true, snapshots: false },
+    listSchemas: async () => SCHEMAS,
+    listTables: async (schema, named = () => true) =>
+      SCHEMAS.filter((one) => schema === undefined || one === schema).flatMap((one) =>
+        TABLES.filter((table) => named(table)).map((table) => ({
+          schema: one,
+          table,
+          kind: tableOf(one, table)!.kind,
+        })),
+      ),
+    ...(describes && {
+      async describeTables(schema, named, take) {
+        for (const table of TABLES) if (named(table) && tableOf(schema, table)) take(tableOf(schema, table)!)
+      },
+    }),
+    getTable: async (schema, table) => tableOf(schema, table),
+    getStatistics: async () => ({}),
+    listSplits: async () => [],
+    tableSource: async () => [{ kind: 'empty', columns: [] }],
+    verifySplits: async () => {},
+    allowedDirectories: () => [],
+  }
+}
+
+const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined })
+const place = {
+  user: optional(fc.constantFrom('ada', 'bob')),
+  catalog: optional(fc.constantFrom(...CATALOGS)),
+}
+const columnRule = fc.record({
+  name: fc.constantFrom(...COLUMNS),
+  allow: fc.boolean(),
+  mask: optional(fc.constant(`'${SECRET}'`)),
+})
+const rules = fc.record({
+  catalogs: optional(
+    fc.array(fc.record({ ...place, allow: fc.constantFrom('all', 'read-only', 'none') }), { maxLength: 3 }),
+  ),
+  schemas: fc.array(fc.record({ ...place, schema: optional(fc.constantFrom(...SCHEMAS)), owner: fc.boolean() }), {
+    maxLength: 2,
+  }),
+  tables: fc.array(
+    fc.record({
+      ...place,
+      schema: optional(fc.constantFrom(...SCHEMAS)),
+      table: optional(fc.constantFrom(...TABLES)),
+      privileges: fc.subarray(['SELECT', 'INSERT', 'GRANT_SELECT'] as const),
+      columns: optional(fc.uniqueArray(columnRule, { selector: ({ name }) => name, maxLength: 2 })),
+      filter: optional(fc.constant(`x <> '${SECRET}'`)),
+    }),
+    { maxLength: 4 },
+  ),
+})
+type Rules = typeof rules extends fc.Arbitrary<infer T> ? T : never
+
+/** What Trino's documents say of such rules, put down as plainly as possible. */
+function model({ catalogs, schemas, tables }: Rules, user: string) {
+  const first = <T extends object>(list: readonly T[], names: Readonly<Record<string, string>>): T | undefined =>
+    list.find((rule) =>
+      Object.entries({ ...names, user }).every(([key, name]) => {
+        const asked = (rule as Readonly<Record<string, unknown>>)[key]
+        return asked === undefined || asked === name
+      }),
+    )
+  const level = (catalog: string): string =>
+    catalogs === undefined ? 'all' : (first(catalogs, { catalog })?.allow ?? 'none')
+  const owns = ({ catalog, schema }: Named): boolean =>
+    level(catalog) === 'all' && first(schemas, { catalog, schema })?.owner === true
+  const ruleOf = (name: Named) => first(tables, { ...name })
+  const any = (name: Named): boolean => level(name.catalog) !== 'none' && (ruleOf(name)?.privileges.length ?? 0) > 0
+  return {
+    level,
+    any,
+    /** Whose schema it is knows of its tables, and not what is in them. */
+    table: (name: Named): boolean => any(name) || owns(name),
+    columns: (name: Named): readonly string[] => {
+      if (!any(name)) return []
+      const { privileges = [], columns = [] } = ruleOf(name) ?? {}
+      const reads = privileges.every((one) => one !== 'INSERT')
+      const restricted = columns.filter(({ allow }) => !allow).map((one) => one.name)
+      return COLUMNS.filter((column) => !reads || !restricted.includes(column))
+    },
+  }
+}
+
+const TABLES_OF_ALL: readonly Named[] = CATALOGS.flatMap((catalog) =>
+  SCHEMAS.flatMap((schema) => TABLES.map((table) => ({ catalog, schema, table }))),
+)
+
+/** Columns of each list that say what a row is about: catalog, schema, table, column. */
+const LISTS: Readonly<Record<string, readonly string[]>> = {
+  'information_schema.tables': ['table_catalog', 'table_schema', 'table_name'],
+  'information_schema.columns': ['table_catalog', 'table_schema', 'table_name', 'column_name'],
+  'information_schema.views': ['table_catalog', 'table_schema', 'table_name'],
+  'jdbc.tables': ['table_cat', 'table_schem', 'table_name'],
+  'jdbc.columns': ['table_cat', 'table_schem', 'table_name', 'column_name'],
+  'metadata.table_comments': ['catalog_name', 'schema_name', 'table_name'],
+}
+
+describe('names that are listed', { timeout: 600_000 }, () => {
+  let database: InProcessDuckDB
+  beforeAll(async () => {
+    database = await openDuckDB()
+  })
+  afterAll(() => database.close())
+
+  const catalogsOf = (describes: boolean): Catalogs =>
+    withSystemCatalog(
+      createCatalogs(new Map(CATALOGS.map((catalog) => [catalog, fixedCatalog(catalog, describes)]))),
+      () => {
+        throw new Error('nothing of the runtime is asked for')
+      },
+    )
+  const rightsOf = (given: Rules) => {
+    // `system` is everybody's where catalogs have rules.
+    const objects = objectRulesOf(readRules(JSON.stringify(given)))
+    return (user: string) => objects({ user, groups: [] })
+  }
+
+  const list = fc.constantFrom(...Object.keys(LISTS))
+  const condition = fc.oneof(
+    fc
+      .constantFrom<readonly string[]>(['t'], ['t', 'u'], ['a'], ['lake'], ['x', 'y'])
+      .map((values) => ({ in: values })),
+    fc.constantFrom('%', '_', 'l%', 't').map((like) => ({ like, escape: '!' })),
+  )
+  const where = fc.dictionary(fc.constantFrom('0', '1', '2', '3'), fc.array(condition, { minLength: 1, maxLength: 1 }))
+
+  it('in tables of catalogs are those that somebody may know of', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        rules,
+        fc.constantFrom('ada', 'eve'),
+        list,
+        where,
+        fc.boolean(),
+        async (given, user, name, conditions, describes) => {
+          const expected = model(given, user)
+          const place = LISTS[name]!
+          const [schema, table] = name.split('.') as [string, string]
+          const catalogs = catalogsOf(describes)
+          const asked = Object.fromEntries(
+            Object.entries(conditions).flatMap(([at, all]) => (place[Number(at)] ? [[place[Number(at)]!, all]] : [])),
+          )
+          const rowsOf = async (conditionsOf: object): Promise<string[]> => {
+            const all: string[] = []
+            for (const catalog of schema === 'information_schema' ? CATALOGS : ['system']) {
+              const connector = catalogs.get(catalog)!
+              const { handle, columns } = (await connector.getTable(schema, table))!
+              const names = columns.map((column) => column.name)
+              const splits = await connector.listSplits(handle, conditionsOf as never)
+              const sight = accessOf({ rightsOf: rightsOf(given), user })!
+              const [split] = await connector.loadSplits!(splits, names, { user, groups: [], sight })
+              const rows = split!.data['rows'] as unknown[][]
+              expect(JSON.stringify(rows)).not.toContain(SECRET)
+              for (const row of rows) all.push(place.map((column) => String(row[names.indexOf(column)])).join('.'))
+            }
+            return all.filter((row) => /^(lake|hive)\.[ab]\./.test(row)).sort()
+          }
+          const shown = TABLES_OF_ALL.filter((one) => !name.endsWith('views') || one.table === 'v').flatMap((one) => {
+            const text = `${one.catalog}.${one.schema}.${one.table}`
+            if (place.length === 4) return expected.columns(one).map((column) => `${text}.${column}`)
+            return expected.table(one) ? [text] : []
+          })
+          expect(await rowsOf({})).toEqual(shown.sort())
+          const some = await rowsOf(asked)
+          expect(shown).toEqual(expect.arrayContaining(some))
+        },
+      ),
+      { numRuns: 250 },
+    )
+  })
+
+  it('by SHOW are those that somebody may know of', async () => {
+    const frontEnd = createSqlFrontEnd()
+    const metadata = createMetadataPort(catalogsOf(true))
+    await fc.assert(
+      fc.asyncProperty(
+        rules,
+        fc.constantFrom('ada', 'eve'),
+        fc.nat({ max: TABLES_OF_ALL.length - 1 }),
+        async (given, user, at) => {
+          const expected = model(given, user)
+          const one = TABLES_OF_ALL[at]!
+          const session = { ...recordedSession(), user, rightsOf: rightsOf(given) }
+          const firsts = async (sql: string): Promise<unknown> => {
+            try {
+              const analyzed = await frontEnd.analyzeStatement(sql, session, metadata)
+              if (analyzed.kind !== 'query') throw new Error(`${sql} is ${analyzed.kind}`)
+              const rows = await database.rows(analyzed.query.sql)
+              expect(JSON.stringify(rows)).not.toContain(SECRET)
+              return rows.map(([first]) => first)
+            } catch (error) {
+              return (error as { errorName?: string }).errorName ?? String(error)
+            }
+          }
+          const { catalog, schema, table } = one
+          const open = expected.level(catalog) !== 'none'
+          const columns = expected.any(one) ? expected.columns(one) : 'PERMISSION_DENIED'
+          expect(await firsts(`SHOW COLUMNS FROM ${catalog}.${schema}.${table}`)).toEqual(columns)
+          expect(await firsts(`DESCRIBE ${catalog}.${schema}.${table}`)).toEqual(columns)
+          const tables = TABLES.filter((name) => expected.table({ catalog, schema, table: name }))
+          const listed = await firsts(`SHOW TABLES FROM ${catalog}.${schema}`)
+          expect(listed === 'PERMISSION_DENIED' ? [] : listed).toEqual(tables)
+          const catalogs = (await firsts('SHOW CATALOGS')) as unknown[]
+          expect(catalogs.includes(catalog)).toBe(open)
+          const schemas = await firsts(`SHOW SCHEMAS FROM ${catalog}`)
+          if (tables.length > 0) expect(schemas).toContain(schema)
+          if (!open) expect(schemas).toBe('PERMISSION_DENIED')
+        },
+      ),
+      { numRuns: 100 },
+    )
+  })
+})
