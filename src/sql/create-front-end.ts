@@ -9,6 +9,7 @@ import {
 } from './analyzer/analyze.ts'
 import { errorAt } from './analyzer/context.ts'
 import { accessOf } from './access-control.ts'
+import { lineageOf } from './analyzer/lineage.ts'
 import { resolve } from './analyzer/resolve.ts'
 import type { AnalyzedStatement, FrontEndTimes, QueryType, SqlFrontEnd, Warning } from './front-end.ts'
 import { renderAnalysis, resultColumn } from './renderer/render.ts'
@@ -296,7 +297,14 @@ async function describeOutput(input: StatementInput, name: string): Promise<Rows
   const isList = items.every((item) => item.kind === 'SingleColumn')
   const aliased = isList ? items.map((item) => item.kind === 'SingleColumn' && item.alias !== undefined) : []
   const { columns } = input.budget.run(() => renderAnalysis(analysis, input.session))
-  return describeOutputQuery(columns, aliased)
+  const { columns: sources } = lineageOf(analysis)
+  // A column that is calculated is of no table.
+  const origin = (index: number): readonly string[] =>
+    (sources[index] ?? []).filter(({ direct }) => direct === 'IDENTITY').map(({ source }) => source)
+  return describeOutputQuery(
+    columns.map(({ name, type }, index) => ({ name, type, lineage: origin(index) })),
+    aliased,
+  )
 }
 
 async function analyzeExplain(

@@ -123,7 +123,9 @@ describe('statements that change something', () => {
       await rowsOf("SELECT table_name, table_type FROM memory.information_schema.tables WHERE table_name = 'far'"),
     ).toEqual([['far', 'VIEW']])
     expect(await rowsOf('SHOW CREATE VIEW memory.default.far')).toEqual([
-      ['CREATE VIEW memory.default.far SECURITY DEFINER AS\nSELECT name, nationkey FROM nation WHERE nationkey > 23'],
+      [
+        'CREATE VIEW memory.default.far SECURITY DEFINER AS\nSELECT\n  name\n, nationkey\nFROM\n  nation\nWHERE (nationkey > 23)',
+      ],
     ])
     expect(await end('DROP TABLE memory.default.far')).toMatchObject({ error: 'GENERIC_USER_ERROR' })
     expect(await end('DROP VIEW memory.default.far')).toEqual(defined('DROP VIEW'))

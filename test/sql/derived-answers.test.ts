@@ -5,7 +5,7 @@ import { compareAnswers } from '../support/corpus.ts'
 import { openLibraryRunner, type LibraryRunner } from '../support/library-runner.ts'
 import { literalsToColumns } from '../support/literals-to-columns.ts'
 
-/** What Trino answers by its rules: derived from its semantics, or recorded beside it since, as all of queries-in-clauses. */
+/** What Trino answers by its rules: derived from its semantics, or recorded beside it since, as all of queries-in-clauses and recorded. */
 interface Derived {
   readonly sql: string
   readonly types?: readonly string[]

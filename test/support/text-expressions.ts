@@ -97,7 +97,7 @@ const scalars: readonly ((e: string) => string)[] = [
   (e) => `is_json_scalar(${e})`,
   (e) => `to_hex(hmac_sha256(to_utf8(${e}), to_utf8('k')))`,
   (e) => `to_hex(xxhash64(to_utf8(${e})))`,
-  (e) => `(SELECT max(t.x) FROM (VALUES ${e}, 'a') t(x))`,
+  (e) => `(SELECT max(t.x) FROM UNNEST(ARRAY[${e}, 'a']) t(x))`,
   (e) => `EXISTS (SELECT 1 FROM (VALUES 'a') t(x) WHERE t.x <> ${e})`,
   (e) => `${e} IN (SELECT t.x FROM (VALUES 'a', 'z') t(x) WHERE t.x <> ${e})`,
   (e) => `${e} >= ALL (SELECT t.x FROM (VALUES 'a') t(x))`,

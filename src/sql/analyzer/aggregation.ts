@@ -20,6 +20,8 @@ import { childrenOfExpr, isVolatile, exprKey, mapChildren, visitColumns } from '
 export interface Sourced {
   readonly node: Expression
   readonly expr: Expr
+  /** What is asked of it first, once those before it are found right. */
+  readonly verify?: () => void
 }
 
 export interface Grouping {
@@ -137,7 +139,8 @@ export function putAggregation(
     isKey: (expr) => (onlyColumns && expr.kind !== 'column' ? false : keyColumns.has(exprKey(expr))),
     isOpen: (id) => source.has(id) && !keyIds.has(id),
   }
-  for (const { node, expr } of expressions) {
+  for (const { node, expr, verify: before } of expressions) {
+    before?.()
     verify(context, verifier, expr, node, '')
     rewrite(expr)
   }

@@ -6,7 +6,8 @@ import type { Query } from '../syntax/ast-query.ts'
 import type { Span } from '../syntax/span.ts'
 import { printExpression } from '../syntax/printer.ts'
 import type { SqlType } from '../types/sql-type.ts'
-import type { AnalysisContext, AnalyzedQuery, Parameters } from './context.ts'
+import { errorAt, type AnalysisContext, type AnalyzedQuery, type Parameters } from './context.ts'
+import { EngineError } from '../../shared/engine-error.ts'
 import { analyzeExpression } from './expressions.ts'
 import { analyzeQuery } from './query.ts'
 import { checkReads, withNewRowFilter } from './table-policies.ts'
@@ -83,7 +84,17 @@ export function analyzeNewRows(
 export function analyzeParameters(input: AnalysisInput, expressions: readonly Expression[]): readonly Expr[] {
   const context = createContext(input, { kind: 'values', values: [] })
   const scope = { fields: [], parent: undefined, boundary: true }
-  return input.budget.run(() => expressions.map((expression) => analyzeExpression(context, expression, scope).expr))
+  return input.budget.run(() =>
+    expressions.map((expression) => {
+      try {
+        return analyzeExpression(context, expression, scope).expr
+      } catch (error) {
+        if (!(error instanceof EngineError) || error.errorName !== 'COLUMN_NOT_FOUND') throw error
+        const message = 'Constant expression cannot contain column references'
+        throw errorAt(context, expression, 'EXPRESSION_NOT_CONSTANT', message)
+      }
+    }),
+  )
 }
 
 function createContext(input: AnalysisInput, parameters: Parameters): AnalysisContext {

@@ -127,6 +127,9 @@ function genericLiteral(context: AnalysisContext, node: GenericLiteral): Expr {
       if (parsed !== undefined && parsed.precision > MAX_DATETIME_PRECISION) {
         throw tooPrecise(context, node, 'TIMESTAMP', parsed.precision)
       }
+      if (parsed === undefined && hasFarOffset(value)) {
+        throw errorAt(context, node, 'NOT_SUPPORTED', `Time zone not supported: ${value.slice(-6)}`)
+      }
       return orInvalid(parsed && timestampLiteral(parsed))
     }
     case 'BOOLEAN': {
@@ -204,7 +207,7 @@ function typedLiteral(context: AnalysisContext, node: GenericLiteral): Expr {
       // Its length is that of the text, where none is written.
       return castTo(
         constantOf(varchar([...value].length), value),
-        /\(/.test(node.type) ? type : char(Math.max(1, [...value].length)),
+        /\(/.test(node.type) ? type : char([...value].length),
       )
     case 'ipaddress':
       if (!isAddress(value)) throw failed()
@@ -221,6 +224,13 @@ function timeLiteral(text: string): Expr | undefined {
   if (Math.abs(parsed.offset) > 14 * 60) return undefined
   const zone = trimmed(text).slice(-6)
   return { kind: 'constant', type: timeWithTimeZone(parsed.precision), value: parsed.picos, zone }
+}
+
+/** An offset of more hours than a zone may have, though Java knows one. */
+function hasFarOffset(text: string): boolean {
+  const [, hours, minutes] = /[+-](\d\d):(\d\d)$/.exec(text) ?? []
+  const offset = Number(hours ?? 0) * 60 + Number(minutes ?? 0)
+  return offset > 14 * 60 && offset <= 18 * 60
 }
 
 /** Of a timestamp in microseconds; of one with a zone in milliseconds, which share 64 bits with the zone. */

@@ -9,7 +9,7 @@ import type { Expression, FunctionCall } from '../syntax/ast.ts'
 import type { PatternRecognitionRelation } from '../syntax/ast-patterns.ts'
 import { BIGINT, BOOLEAN, isInteger, VARCHAR, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { castTo, columnOf, constantOf } from './build.ts'
+import { columnOf, constantOf } from './build.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
 import type { ExpressionState } from './expression-state.ts'
 import { analyzeExpression } from './expressions.ts'
@@ -79,7 +79,7 @@ export class PatternConditions {
 
   analyze({ expression }: PatternRecognitionRelation['variableDefinitions'][number]): Condition {
     const { expr } = analyzeExpression(this.context, expression, this.scope)
-    if (expr.type.kind !== 'boolean' && expr.type.kind !== 'unknown') {
+    if (expr.type.kind !== 'boolean') {
       throw errorAt(
         this.context,
         expression,
@@ -87,7 +87,7 @@ export class PatternConditions {
         `Expression defining a label must be boolean (actual type: ${typeName(expr.type)})`,
       )
     }
-    const condition = castTo(expr, BOOLEAN)
+    const condition = expr
     const { rows, dynamic } = this.uses(condition)
     if (!dynamic && rows.every(({ from }) => from === 'current')) return { of: 'row', expr: this.plain(condition) }
     try {

@@ -108,7 +108,10 @@ function analyzeAlias(context: AnalysisContext, aliased: AliasedRelation, scope:
     )
   }
   if (names === undefined) return { node, fields: fields.map((field) => ({ ...field, relation })) }
-  return { node, fields: visible.map((field, i) => ({ ...field, relation, name: names[i]!.value })) }
+  // As Trino makes them canonical behind a table function alone.
+  const upper = aliased.relation.kind === 'TableFunctionInvocation'
+  const shown = ({ value, quoted }: Identifier): string => (upper && !quoted ? value.toUpperCase() : value)
+  return { node, fields: visible.map((field, i) => ({ ...field, relation, name: shown(names[i]!) })) }
 }
 
 function analyzeJoin(context: AnalysisContext, join: Join, scope: Scope): AnalyzedRelation {

@@ -88,7 +88,7 @@ export function findField(scope: Scope, name: readonly string[]): FoundField | '
   for (let at: Scope | undefined = scope; at !== undefined; at = at.parent) {
     let match: Field | undefined
     for (const field of at.fields) {
-      if (!fieldMatches(field, name)) continue
+      if (!fieldMatches(field, name) || (field.qualified === true && !local)) continue
       if (match !== undefined) return 'ambiguous'
       match = field
     }

@@ -90,12 +90,21 @@ export function analyzeSpecification(
   let rewrite = (expr: Expr): Expr => expr
   if (grouping !== undefined || having !== undefined || analyzed.some((each) => each.aggregates.length > 0)) {
     verifyGroupings(context, spec, grouping, analyzed)
-    verifyOrderAggregates(context, sortItems, outputs, local)
     const sourced: Sourced[] = [
       ...outputs,
       ...defined.parts,
       ...(having === undefined ? [] : [{ node: spec.having!, expr: having.expr }]),
-      ...sorts.flatMap((sort) => (sort.expr === undefined ? [] : [{ node: sort.item.node, expr: sort.expr }])),
+      ...sorts.flatMap((sort) =>
+        sort.expr === undefined
+          ? []
+          : [
+              {
+                node: sort.item.node,
+                expr: sort.expr,
+                verify: () => verifyOrderAggregates(context, [sort.item], outputs, local),
+              },
+            ],
+      ),
     ]
     const result = putAggregation(context, node, grouping ?? { keys: [], sets: undefined }, sourced, local)
     rewrite = result.rewrite

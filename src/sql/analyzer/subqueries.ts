@@ -13,6 +13,7 @@ import { verifyCorrelation, type SubqueryPlace } from './correlation.ts'
 import { errorAt, newId } from './context.ts'
 import type { ExpressionState } from './expression-state.ts'
 import type { Expr, Subquery } from './tree.ts'
+import { visitColumns } from './walk.ts'
 
 interface AnalyzedSubquery extends Subquery {
   /** Of its columns. */
@@ -118,6 +119,16 @@ export function analyzeInSubquery(
   subquery: SubqueryExpression,
 ): Expr {
   const value = state.analyze(valueNode)
+  const labelled = new Set(state.scope.fields.filter((field) => field.qualified).map((field) => field.column))
+  visitColumns(value, (id) => {
+    if (!labelled.has(id)) return
+    throw errorAt(
+      state.context,
+      node,
+      'NOT_SUPPORTED',
+      'IN-PREDICATE with labeled column reference is not yet supported',
+    )
+  })
   const compared = comparedWith(state, node, value, analyzeSubquery(state, subquery, { place: 'in' }))
   if (!isComparable(compared.type)) {
     throw errorAt(

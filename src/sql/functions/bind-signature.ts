@@ -94,9 +94,13 @@ function bindLambdas(
       const body = argument.bodyType(pattern.parameters.map((parameter) => applyPattern(parameter, working)))
       if (!bindPattern(pattern.result, body, working, allowCoercion || isBound(pattern.result, working))) return false
     }
-    if (JSON.stringify(working) === before) return true
+    if (JSON.stringify(working) === before) break
   }
-  return true
+  // What a body gives is never coerced: the types of the other arguments follow it, or the function does not fit.
+  return lambdas.every(({ pattern, argument }) => {
+    const body = argument.bodyType(pattern.parameters.map((parameter) => applyPattern(parameter, working)))
+    return body.kind === applyPattern(pattern.result, working).kind
+  })
 }
 
 function isBound(pattern: TypePattern, working: Working): boolean {

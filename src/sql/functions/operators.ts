@@ -183,7 +183,11 @@ export function resolveSubscript(base: SqlType, index: SqlType, location?: Error
   if (base.kind === 'array' && canCoerce(index, BIGINT)) {
     return { left: base, right: BIGINT, result: base.element, render: subscript('q_subscript') }
   }
-  if (base.kind === 'map' && canCoerce(index, base.key)) {
+  const key = base.kind === 'map' ? commonSuperType(base.key, index) : undefined
+  if (base.kind === 'map' && key !== undefined && !canCoerce(index, base.key)) {
+    return resolveSubscript({ ...base, key }, index, location)
+  }
+  if (base.kind === 'map' && key !== undefined) {
     const plain = !isFloating(base.key) && !needsComparisonKey(base.key)
     return { left: base, right: base.key, result: base.value, render: plain ? subscript('q_mget') : keyed(base) }
   }

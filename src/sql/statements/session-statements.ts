@@ -3,7 +3,8 @@ import { unreachable } from '../../shared/unreachable.ts'
 import { accessDenied, accessOf } from '../access-control.ts'
 import type { SessionChange } from '../front-end.ts'
 import { canonicalZone, zoneOfOffset } from '../functions/time-zones.ts'
-import type { Expression } from '../syntax/ast.ts'
+import type { Expression, FunctionCall, Identifier } from '../syntax/ast.ts'
+import { childrenOf, type AnyNode } from '../syntax/tree.ts'
 import type {
   SessionStatement,
   SetPath,
@@ -175,15 +176,17 @@ function setSession(input: StatementInput, node: SetSession | SessionPropertyVal
   if (parts.length <= 2) accessOf(input.session)?.checkSetProperty(catalog, name!)
   const property = propertyOf(input, node) ?? fail(input, node)
   const constant = literalValue(node.value)
+  const unable = `Unable to set session property '${property.name}' to '${printExpression(node.value)}'`
   if (constant === undefined) {
+    const why = notConstant(node.value)
+    if (why !== undefined) throw new EngineError('INVALID_SESSION_PROPERTY', `${unable}: ${why}`)
     const message = `A session property is set to a literal, not to ${printExpression(node.value)}`
     throw errorAt(input, node.value, 'NOT_SUPPORTED', message)
   }
   const type = propertyTypes[property.type]
   if (!canCoerce(constant.type, type)) {
-    const what = `Unable to set session property '${property.name}' to '${printExpression(node.value)}'`
     const why = `Cannot cast type ${typeName(constant.type)} to ${typeName(type)}`
-    throw new EngineError('INVALID_SESSION_PROPERTY', `${what}: ${why}`)
+    throw new EngineError('INVALID_SESSION_PROPERTY', `${unable}: ${why}`)
   }
   if (constant.text === undefined) {
     throw errorAt(input, node.value, 'INVALID_SESSION_PROPERTY', 'Session property value must not be null')
@@ -191,6 +194,20 @@ function setSession(input: StatementInput, node: SetSession | SessionPropertyVal
   const complaint = complaintAbout(property, constant.text)
   if (complaint !== undefined) throw errorAt(input, node.value, 'INVALID_SESSION_PROPERTY', complaint)
   return { kind: 'SetSession', name: property.name, value: constant.text }
+}
+
+/** Why an expression has no value of its own. */
+function notConstant(node: AnyNode): string | undefined {
+  if (node.kind === 'SubqueryExpression') return 'Constant expression cannot contain a subquery'
+  if (node.kind === 'Identifier') return `Column '${printExpression(node as Identifier)}' cannot be resolved`
+  // Names of functions and types are no columns.
+  if (node.kind.endsWith('DataType')) return undefined
+  const children = node.kind === 'FunctionCall' ? (node as FunctionCall).arguments : childrenOf(node)
+  for (const child of children) {
+    const why = notConstant(child)
+    if (why !== undefined) return why
+  }
+  return undefined
 }
 
 /** The session property that carries the zone between statements. */

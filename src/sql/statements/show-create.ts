@@ -89,5 +89,5 @@ async function createView(input: StatementInput, node: ShowCreate): Promise<stri
   }
   const comment = table.comment === undefined ? '' : ` COMMENT ${printText(table.comment)}`
   const security = table.view.runAsInvoker === true ? 'INVOKER' : 'DEFINER'
-  return `CREATE VIEW ${printed}${comment} SECURITY ${security} AS\n${table.view.sql}`
+  return `CREATE VIEW ${printed}${comment} SECURITY ${security} AS\n${table.view.sql.trimEnd()}`
 }

@@ -22,6 +22,7 @@ import type {
   Property,
   Statement,
 } from '../syntax/ast-statements.ts'
+import { printStatement } from '../syntax/printer.ts'
 import { duckdbType } from '../types/duckdb-representation.ts'
 import { BIGINT } from '../types/sql-type.ts'
 import { parseTypeText } from '../types/type-names.ts'
@@ -272,7 +273,8 @@ async function createView(input: StatementInput, node: CreateView, analysis: Que
     table: name.table,
     replace: node.replace,
     definition: {
-      sql: input.text.sql.slice(node.query.span.start, node.query.span.end),
+      // As Trino keeps it.
+      sql: `${printStatement(node.query)}\n`,
       columns,
       runAsInvoker: invoker,
       ...(session.catalog !== undefined && { catalog: session.catalog }),

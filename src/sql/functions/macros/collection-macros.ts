@@ -473,15 +473,15 @@ export const collectionMacros: readonly Macro[] = [
       END
     `,
   ),
-  macro('q_map_norm(m)', `sqrt(list_sum(list_transform(map_values(m), lambda q5: q5 * q5)))`),
+  // A value that is NULL makes the sum NULL.
+  macro(
+    'q_map_norm(m)',
+    `sqrt(list_reduce(list_transform(map_values(m), lambda q5: q5 * q5), lambda q7, q8: q7 + q8, CAST(0 AS DOUBLE)))`,
+  ),
   macro(
     'q_map_cosine(a, b)',
     `
-      CASE
-        WHEN q_map_norm(a) = 0 OR q_map_norm(b) = 0 THEN CAST(NULL AS DOUBLE)
-        ELSE coalesce(list_sum(list_transform(map_keys(a), lambda q6: a[q6] * b[q6])), 0) / (q_map_norm(a) *
-            q_map_norm(b))
-      END
+      coalesce(list_sum(list_transform(map_keys(a), lambda q6: a[q6] * b[q6])), 0) / (q_map_norm(a) * q_map_norm(b))
     `,
   ),
 ]
