@@ -72,6 +72,8 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
   LogArchived: ({ number, from, to, events, bytes, by }) =>
     `period ${number}, ${rangeOf(from, to)}, ${counted(events, 'event')}, ${size(bytes)}${byWhom({ user: by })}`,
   LogDropped: ({ number, from, to, by }) => `period ${number}, ${rangeOf(from, to)}${byWhom({ user: by })}`,
+  LogContinued: ({ logId, events, anchor, by }) =>
+    `from log ${logId}, ${counted(events, 'event')}, anchor ${anchor}${byWhom({ user: by })}`,
   LogAnchored: ({ number, heads, root }) => `anchor ${number}, ${counted(heads, 'stream')}, ${root}`,
 }
 

@@ -15,6 +15,7 @@ const USAGE = `usage: quipu <command> [options]
   drain           lets a worker end after what it has to do; quipu drain --help
   archive         moves old records of the event log to its archive; quipu archive --help
   restore         makes a log again of what the archive holds; quipu restore --help
+  continue        begins a log in Kafka that goes on from the one in Postgres; quipu continue --help
   reset-epoch     lets stopped workers forget the epochs they have heard of; quipu reset-epoch --help
   query "SQL"     runs a statement and prints its rows; quipu query --help
   kill ID         ends a query, with a message to whom it belongs to; quipu kill --help
@@ -61,6 +62,10 @@ async function run(argv: readonly string[]): Promise<number> {
     case 'restore': {
       const { restoreCommand } = await import('./restore-command.ts')
       return restoreCommand(rest)
+    }
+    case 'continue': {
+      const { continueCommand } = await import('./continue-command.ts')
+      return continueCommand(rest)
     }
     case 'reset-epoch': {
       const { resetEpochCommand } = await import('./reset-epoch-command.ts')

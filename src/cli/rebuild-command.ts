@@ -5,6 +5,8 @@ import { systemClock } from '../shared/clock.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { isQueryId, type QueryId } from '../shared/ids.ts'
+import { archivesOf } from '../processes/event-log/archives-of.ts'
+import { logsBefore } from '../processes/event-log/logs-before.ts'
 import { withWriter } from '../processes/event-log/with-writer.ts'
 import { splitFlags } from './command-flags.ts'
 import { openForCommand, type CommandParts } from './open-for-command.ts'
@@ -30,6 +32,7 @@ async function rebuild(parts: CommandParts): Promise<void> {
   const progress = process.stderr.isTTY ? showProgress : undefined
   const rebuilt = await rebuildReadModels({
     log,
+    before: await logsBefore(log, archivesOf(parts.config)),
     database: parts.database,
     clock: systemClock,
     ...(progress && { onProgress: progress }),

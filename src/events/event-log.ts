@@ -220,10 +220,11 @@ export interface DataForgetter {
 export interface WriterClaim {
   /**
    * Becomes the writer: a compare-and-set in the log itself. The event EpochStarted on stream `system` is valid when it resolves.
+   * @param as with the newest epoch of a log that this one goes on from: its own begin above
    * @returns the epoch
    * @throws Fenced when another claimed first
    */
-  claim(as: { readonly address: string; readonly version: string }): Promise<number>
+  claim(as: { readonly address: string; readonly version: string; readonly above?: number }): Promise<number>
   /** Why this process may write no more; pending until then. */
   readonly fenced: Promise<Fenced | LogWentBackwards>
 }

@@ -94,6 +94,8 @@ export class FoldedEventLog implements EventLog {
   #recent: RecentEvents[] = []
   #writers: PartitionWriter[] = []
   #epoch: number | undefined
+  /** Another log was before: its epochs were. */
+  #isContinued = false
   #fenced = newPromise<Fenced | LogWentBackwards>()
   #opening: Promise<OpenedLog> | undefined
   #closing: Promise<void> | undefined
@@ -123,6 +125,7 @@ export class FoldedEventLog implements EventLog {
           `The event log was begun with ${first.partitions} log partitions and now has ${limits.partitions}: streams would change place`,
         )
       this.#limits = limits
+      this.#isContinued = (first?.epoch ?? 1) > 1
       this.#recent = Array.from({ length: limits.partitions }, () => new RecentEvents())
       const { fold = trueFold, createWriter = (parts, partition) => new PartitionWriter(parts, partition) } =
         this.#seams
@@ -137,6 +140,7 @@ export class FoldedEventLog implements EventLog {
             now: this.#options.now ?? Date.now,
             maxQueuedBytes: this.#options.maxQueuedBytes ?? 256 << 20,
             bornIn: (stream) => this.#options.bornIn?.(stream),
+            isContinued: () => this.#isContinued,
             onLost: (error) => this.#lose(error),
             onTrouble: (error) => this.#options.onTrouble?.(error),
             onAppended: (told) => this.#options.onAppended?.(told),
@@ -153,7 +157,14 @@ export class FoldedEventLog implements EventLog {
     }
   }
 
-  async claim(as: { readonly address: string; readonly version: string }): Promise<number> {
+  async claim({
+    above = 0,
+    ...as
+  }: {
+    readonly address: string
+    readonly version: string
+    readonly above?: number
+  }): Promise<number> {
     const { partitions } = this.#opened()
     if (this.#epoch !== undefined) throw new Error('This process already holds the log')
     await this.#patiently(async () => {
@@ -163,7 +174,7 @@ export class FoldedEventLog implements EventLog {
       await Promise.all(this.#writers.map((writer) => writer.catchUp(start)))
     })
     const [first, ...others] = this.#writers
-    const epoch = first!.state.epoch + 1
+    const epoch = Math.max(first!.state.epoch, above) + 1
     await this.#patiently(async () => this.#store.cipher?.prepare(epoch))
     const writer = randomUUID()
     const logId = (await this.#patiently(() => this.#reader.logId())) || randomUUID()
@@ -276,10 +287,16 @@ export class FoldedEventLog implements EventLog {
       const events: Recorded[] = []
       for await (const event of this.readStream(stream)) events.push(event)
       if ((events.at(-1)?.sequence ?? 0) >= sealed) {
-        if (cipher?.encrypts(stream)) refuseInTheClear(events)
+        if (cipher?.encrypts(stream)) refuseInTheClear(await this.#ofThisLog(events))
         return events
       }
     }
+  }
+
+  /** Events of the log before lie in its archive, which is rewritten. */
+  async #ofThisLog(events: readonly Recorded[]): Promise<readonly Recorded[]> {
+    const before = (await this.#store.epochBefore?.()) ?? 0
+    return events.filter(({ epoch }) => epoch > before)
   }
 
   /** With what is queued. @throws Fenced */

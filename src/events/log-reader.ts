@@ -14,6 +14,11 @@ export interface ClaimData {
   readonly version: string
 }
 
+interface FirstClaim extends Pick<ClaimData, 'logId' | 'partitions'> {
+  /** Undefined where that record is archived. */
+  readonly epoch: number | undefined
+}
+
 export interface FoldedRecords {
   readonly events: Recorded[]
   readonly place: LogPlace
@@ -26,24 +31,27 @@ export type OnVerdict = (verdict: Verdict, record: StoredRecord, event: Recorded
 /** Of events in one step: a thousand that are small in the log may be gigabytes. */
 const MAX_FOLDED_BYTES = 8 << 20
 
+/** What is needed of a store to read it. */
+type ReadStore = Pick<RecordStore, 'fetch' | 'end' | 'start' | 'cipher'>
+
 /** Reads a log partition by folding it, from any offset. */
 export class LogReader {
-  readonly #store: RecordStore
+  readonly #store: ReadStore
   readonly #fold: Fold
   readonly #verified = new WeakSet<ReadFrom>()
-  #first: Pick<ClaimData, 'logId' | 'partitions'> | undefined
+  #first: FirstClaim | undefined
 
-  constructor(store: RecordStore, fold: Fold = trueFold) {
+  constructor(store: ReadStore, fold: Fold = trueFold) {
     this.#store = store
     this.#fold = fold
   }
 
   /** The first claim of the log, which names it; undefined while there is none. */
-  async firstClaim(): Promise<Pick<ClaimData, 'logId' | 'partitions'> | undefined> {
+  async firstClaim(): Promise<FirstClaim | undefined> {
     if (this.#first) return this.#first
     // That record may be in the archive; what it says is told where the log begins.
     const begun = await this.#store.start?.()
-    if (begun) this.#first = { logId: begun.logId, partitions: begun.at.length }
+    if (begun) this.#first = { logId: begun.logId, partitions: begun.at.length, epoch: undefined }
     for (let offset = 0n; !this.#first;) {
       const records = await this.#store.fetch(0, offset, offset === 0n ? 1 : 1000)
       if (records.length === 0) return undefined

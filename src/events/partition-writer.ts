@@ -43,6 +43,8 @@ export interface PartitionWriterParts {
   readonly maxQueuedBytes: number
   /** The epoch in which a stream's name was made, where that is known. */
   readonly bornIn?: (stream: string) => number | undefined
+  /** Whether another log was before: its streams may go on in this one. */
+  readonly isContinued?: () => boolean
   /** This process may write no more, in any log partition. */
   readonly onLost: (error: Fenced | LogWentBackwards) => void
   /** The log does not take records just now; the writer goes on trying. */
@@ -188,7 +190,7 @@ export class PartitionWriter {
   /** Of a stream without a head here: whether it is certain, without asking the store, that nobody wrote to it. */
   #isNew(stream: string): boolean {
     const foldedWhole = this.#start?.at.every((place) => place.offset === 0n) && this.#heads.knownFrom === 0n
-    return foldedWhole === true || this.parts.bornIn?.(stream) === this.#epoch
+    return (foldedWhole === true && this.parts.isContinued?.() !== true) || this.parts.bornIn?.(stream) === this.#epoch
   }
 
   /** Somebody's reader saw this epoch: if it is not ours, settle what is on its way and step down. */

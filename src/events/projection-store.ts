@@ -98,6 +98,14 @@ export class ProjectionStore {
     return { checkpoint, revision: 0n, parked, deadLetters }
   }
 
+  /** Rows stay, and the events of another log come. */
+  async beginLog(): Promise<void> {
+    await this.#client.query(
+      'update checkpoints set checkpoint = $3, events = 0, revision = revision + 1 where name = $1 and version = $2',
+      [this.#name, this.#version, checkpointToJson(beginning())],
+    )
+  }
+
   /** Statements of the last commit that wrote rows. */
   get told(): readonly StatementTold[] {
     return this.#told

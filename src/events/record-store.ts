@@ -168,6 +168,8 @@ export interface RecordStore {
   forget(stream: string, sequences: readonly number[], epoch: number): Promise<void>
   /** Undefined while the log is whole. Absent in a store that drops nothing. @throws LogUnavailable */
   start?(): Promise<LogStart | undefined>
+  /** The newest epoch of the log that this one goes on from; undefined: it goes on from none. @throws LogUnavailable */
+  epochBefore?(): Promise<number | undefined>
   /** Absent in a store that drops nothing. */
   readonly dropper?: RecordDropper | undefined
   /** Called after a successful claim and as the log grows, for what is made ahead. */

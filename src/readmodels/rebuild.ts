@@ -12,6 +12,8 @@ import { createReadModelsProjection, READ_MODELS } from './projection.ts'
 
 export interface RebuildOptions {
   readonly log: EventReader & LogEnd
+  /** Logs that it goes on from, the first of them first. @default none */
+  readonly before?: readonly (EventReader & LogEnd)[]
   readonly database: pg.ClientConfig
   /** Folder of the numbered SQL files. @default this program's */
   readonly migrations?: string
@@ -58,6 +60,7 @@ export async function rebuildReadModels(options: RebuildOptions): Promise<Rebuil
     await admin.query(`drop schema if exists ${NEW} cascade; drop schema if exists ${OLD} cascade`)
     const tables = await makeReadModelTables(admin, NEW, migrations)
     store = await ProjectionStore.connect(database, NEW, READ_MODELS)
+    const ofBefore = await foldLogsBefore(store, options.before ?? [])
     const total = eventsBelow(await log.tip())
     const applier = await ProjectionApplier.open({
       store,
@@ -71,7 +74,7 @@ export async function rebuildReadModels(options: RebuildOptions): Promise<Rebuil
     await waitForLive(admin, applier, clock)
     await swap(admin, applier)
     return {
-      events: eventsBelow(applier.committed),
+      events: ofBefore + eventsBelow(applier.committed),
       milliseconds: clock.monotonicMs() - started,
       deadLetters: applier.deadLetters,
     }
@@ -79,6 +82,29 @@ export async function rebuildReadModels(options: RebuildOptions): Promise<Rebuil
     await store?.close()
     await admin.end().catch(() => undefined)
   }
+}
+
+/**
+ * Folds logs that lie behind another one; its own events come next.
+ * @returns their events
+ */
+export async function foldLogsBefore(
+  store: ProjectionStore,
+  before: readonly (EventReader & LogEnd)[],
+): Promise<number> {
+  let events = 0
+  for (const log of before) {
+    const applier = await ProjectionApplier.open({
+      store,
+      projection: createReadModelsProjection(),
+      log,
+      maxBatch: 5000,
+    })
+    await applier.readOn(eventsBelow(await log.tip()))
+    events += eventsBelow(applier.committed)
+    await store.beginLog()
+  }
+  return events
 }
 
 /**
@@ -164,7 +190,13 @@ function mustAgree(live: Checkpoint, rebuilt: Checkpoint): void {
  * projection filled, are made anew at once.
  * @returns what was done, undefined when the tables can be gone on with
  */
-export async function rebuildIfNeeded(options: RebuildOptions): Promise<Rebuilt | undefined> {
+export async function rebuildIfNeeded({
+  logsBefore,
+  ...options
+}: Omit<RebuildOptions, 'before'> & {
+  /** Asked only when the tables are made anew. @default none */
+  readonly logsBefore?: () => Promise<NonNullable<RebuildOptions['before']>>
+}): Promise<Rebuilt | undefined> {
   const client = new pg.Client({ ...options.database, application_name: 'quipu rebuild' })
   client.on('error', () => undefined)
   await client.connect()
@@ -180,5 +212,5 @@ export async function rebuildIfNeeded(options: RebuildOptions): Promise<Rebuilt 
   } finally {
     await client.end().catch(() => undefined)
   }
-  return rebuildReadModels(options)
+  return rebuildReadModels({ ...options, before: (await logsBefore?.()) ?? [] })
 }

@@ -256,6 +256,23 @@ export const systemEventSchemas = {
     })
     .describe('A period of the log was copied into its archive, and read back'),
   LogDropped: periodSchema.describe('An archived period leaves the log: told before its records go'),
+  LogContinued: z
+    .object({
+      logId: z.string().describe('The log before'),
+      periods: z.number().int().min(1).describe('Of its archive, which has all of it'),
+      anchor: z
+        .number()
+        .int()
+        .min(1)
+        .describe('Number of the anchor that signs its end, and stands in its archive alone'),
+      anchorHash: z.string().describe("SHA-256 of that anchor's signed text and signature"),
+      key: z.string().describe('Fingerprint of the key that signed it'),
+      records: z.number().int(),
+      events: z.number().int().describe('Records that count'),
+      epoch: z.number().int().describe('Its newest: epochs of this log are above'),
+      by: z.string(),
+    })
+    .describe('This log goes on from another one; among its first events'),
 } as const
 
 export type SystemEventType = keyof typeof systemEventSchemas
@@ -284,6 +301,7 @@ export const systemEventVersions: Readonly<Record<SystemEventType, number>> = {
   LogAnchored: 1,
   LogArchived: 1,
   LogDropped: 1,
+  LogContinued: 1,
 }
 
 export type SystemEvent = {

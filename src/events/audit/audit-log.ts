@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { eventHash, readEnvelope, type StoredEnvelope } from '../envelope.ts'
 import type { Checkpoint } from '../event-log.ts'
 import { fold, sameState, zeroState, type RecordHeader, type State, type Verdict } from '../fold.ts'
-import type { RecordStore, StoredRecord } from '../record-store.ts'
+import type { RecordStore, StoredRecord, StreamHead } from '../record-store.ts'
 import type { Finding, FindingKind } from './finding.ts'
 
 /** A counted event as the audit passes it on, its data perhaps altered. */
@@ -19,6 +19,8 @@ export interface AuditLogOptions {
   readonly partitions: number
   /** What readers of the log remember of it; each must be what the log still says. */
   readonly checkpoints?: readonly { readonly name: string; readonly checkpoint: Checkpoint }[]
+  /** Last events of streams that go on from a log before. */
+  readonly heads?: ReadonlyMap<string, StreamHead>
   readonly onFinding: (finding: Finding) => void
   readonly onEvent?: (event: AuditedEvent) => void
   /** Told of every offset in order, and what all below it fold to. */
@@ -65,7 +67,7 @@ class PartitionAudit {
   records = 0
   readonly #options: AuditLogOptions
   readonly #partition: number
-  readonly #heads = new Map<string, { sequence: number; hash: string }>()
+  readonly #heads: Map<string, StreamHead>
   /** The state at each offset, the newest of them. */
   readonly #states = new Map<bigint, State>()
   /** Count and hash are not known at offsets above this until a record tells them; undefined: they are. */
@@ -76,6 +78,7 @@ class PartitionAudit {
   constructor(options: AuditLogOptions, partition: number) {
     this.#options = options
     this.#partition = partition
+    this.#heads = new Map(options.heads)
   }
 
   async run(): Promise<void> {

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import kafkajs, { type ISocketFactory, type Kafka, type Producer, type SASLOptions } from 'kafkajs'
 import type { ConnectionOptions } from 'node:tls'
+import { z } from 'zod'
+import { parseJson } from '../../shared/parse-json.ts'
 import type { ArchivedRecords } from '../archive/archived-records.ts'
 import { readArchived } from '../archive/read-archived.ts'
 import {
@@ -14,8 +16,9 @@ import {
   type Checkpoint,
   type Recorded,
 } from '../event-log.ts'
-import { keyNameInText, keyNameOf, toRecorded } from '../envelope.ts'
+import { keyNameInText, keyNameOf, readEnvelope, toRecorded } from '../envelope.ts'
 import { formatHeader, parseHeader } from '../fold.ts'
+import { SYSTEM_STREAM } from '../folded-event-log.ts'
 import { LogReader } from '../log-reader.ts'
 import type {
   Drop,
@@ -96,6 +99,8 @@ export class KafkaRecordStore implements RecordStore {
     keepHeads: async () => {},
     drop: (drop) => this.#drop(drop),
   }
+  /** Null where it is certain that there is none. */
+  #before: LogBefore | null | undefined
   #closed = false
   #prepared = false
 
@@ -345,9 +350,13 @@ export class KafkaRecordStore implements RecordStore {
   async head(stream: string, atLeast: Checkpoint): Promise<StreamHead> {
     return this.#retry(async () => {
       const begun = this.#start.known
-      const foldedFrom = atLeast.at[this.partitionOf(stream)]?.offset
-      if (begun && foldedFrom !== undefined && foldedFrom <= begun.at[this.partitionOf(stream)]!.offset)
-        return (await begun.archive.head(stream)) ?? NO_EVENTS
+      const partition = this.partitionOf(stream)
+      const foldedFrom = atLeast.at[partition]?.offset
+      const isFolded = foldedFrom !== undefined && foldedFrom <= (begun?.at[partition]!.offset ?? 0n)
+      const archived = isFolded ? await begun?.archive.head(stream) : undefined
+      if (archived) return archived
+      const before = isFolded ? await this.#logBefore() : undefined
+      if (before || (isFolded && begun)) return (await before?.archive.head(stream)) ?? NO_EVENTS
       for (;;) {
         const { head, checkpoint } = await this.#streams.head(stream)
         if (hasEventsOf(checkpoint ?? beginning(this.#limits.partitions), atLeast)) return head
@@ -358,12 +367,13 @@ export class KafkaRecordStore implements RecordStore {
 
   async *readStream(stream: string, after: number, tip: Checkpoint): AsyncIterable<Recorded> {
     await this.#streams.reached(tip)
+    const epochBefore = (await this.epochBefore()) ?? 0
     let isFirst = true
     for await (const event of this.#streams.read(stream, after)) {
       if (isFirst && event.sequence !== after + 1) yield* this.#readArchived(stream, after, event.sequence)
       isFirst = false
-      // The projection may be beyond the tip already.
-      if (event.position.offset >= tip.at[event.position.partition]!.offset) continue
+      // The projection may be beyond the tip already. Places in the log before are no places in this one.
+      if (event.epoch > epochBefore && event.position.offset >= tip.at[event.position.partition]!.offset) continue
       // Nor need it have read yet that an event was forgotten.
       const gone = event.key !== undefined && this.cipher?.isForgotten(event.key) === true
       yield gone ? tombstoneOf(event) : event
@@ -392,6 +402,8 @@ export class KafkaRecordStore implements RecordStore {
   /** Records stay as they are; their keys go, and with the last copy of a key its data. The archive loses that too. */
   async forget(stream: string, sequences: readonly number[], epoch: number): Promise<void> {
     await this.cipher?.forget(await this.#streams.keysOf(stream, sequences))
+    const before = await this.#logBefore()
+    if (before) await this.#forgetBefore(before, { stream, sequences, epoch })
     const start = (await this.#start.look()) ?? (await this.#whole())
     if (!start) return
     const { archive, logId } = start
@@ -406,6 +418,37 @@ export class KafkaRecordStore implements RecordStore {
       await this.cipher?.forget(names)
       await archive.forget(stream, sequences, offsetsOf(start))
     })
+  }
+
+  async #forgetBefore(
+    { logId, archive }: LogBefore,
+    {
+      stream,
+      sequences,
+      epoch,
+    }: { readonly stream: string; readonly sequences: readonly number[]; readonly epoch: number },
+  ): Promise<void> {
+    await this.#alone(logId, async () => {
+      await this.#refuseFenced(epoch)
+      await archive.forget(stream, sequences, [])
+    })
+  }
+
+  async epochBefore(): Promise<number | undefined> {
+    return (await this.#logBefore())?.epoch
+  }
+
+  /** Of a log that goes on from another one the first events say so, and its first claim is not the first of all. */
+  async #logBefore(): Promise<LogBefore | undefined> {
+    if (this.#before !== undefined) return this.#before ?? undefined
+    const records = await this.#fetchAnywhere(0, 0n, FIRST_RECORDS)
+    const first = records.find(({ header }) => header?.kind === 'epoch')
+    if (!first) return undefined
+    const told = first.header!.epoch > 1 ? continuedFrom(records) : undefined
+    // The event that says so may be about to be written.
+    if (first.header!.epoch > 1 && !told) return undefined
+    this.#before = told && this.#archives ? { ...told, archive: this.#archives.of(told.logId) } : null
+    return this.#before ?? undefined
   }
 
   /** Of a topic that nothing has left, and some of it may be archived all the same. */
@@ -442,6 +485,28 @@ export class KafkaRecordStore implements RecordStore {
 }
 
 const NO_EVENTS: StreamHead = { sequence: 0, hash: '' }
+/** Among them are those of a log's beginning that say from what it goes on. */
+const FIRST_RECORDS = 100
+
+/** The log that this one goes on from, and its newest epoch. */
+interface LogBefore {
+  readonly logId: string
+  readonly epoch: number
+  readonly archive: ArchivedRecords
+}
+
+/** What LogContinued says, as far as a store needs it. */
+const continuedSchema = z.object({ logId: z.string(), epoch: z.number().int() })
+
+function continuedFrom(records: readonly StoredRecord[]): z.infer<typeof continuedSchema> | undefined {
+  for (const { header, stream, text } of records) {
+    const envelope = header?.kind === 'event' && stream === SYSTEM_STREAM ? readEnvelope(text) : undefined
+    if (envelope?.type === 'LogContinued' && envelope.enc === 'none')
+      return continuedSchema.safeParse(parseJson(envelope.data)).data
+  }
+  return undefined
+}
+
 /** The newest of them say which epoch it is. */
 const RECORDS_LOOKED_AT = 50n
 

@@ -91,10 +91,11 @@ async function startAnchoring(
       logger.warn('anchor.trouble', { err: error }, 'An anchor could not be exported; it is tried again'),
   })
   await caughtUp
-  const last = await readLastAnchor(read)
+  const { logId, at } = await log.tip()
+  const last = await readLastAnchor(read, logId)
   // Valid, yet not in the file: the process ended in between.
   for (let number = await exported.lastNumber(); number < (last?.anchor.number ?? 0);) {
-    const missing = await readAnchorsAfter(read, number, 500)
+    const missing = await readAnchorsAfter(read, { logId, number }, 500)
     if (missing.length === 0) break
     for (const { anchor, time } of missing)
       // Those of another coordinator's key are in that one's file.
@@ -104,7 +105,7 @@ async function startAnchoring(
   }
   const anchorer = startAnchorer({
     log,
-    partitions: (await log.tip()).at.length,
+    partitions: at.length,
     journal,
     key,
     previous: last?.anchor,

@@ -7,6 +7,8 @@ import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import { rebuildIfNeeded, type Rebuilt } from '../../readmodels/rebuild.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import { version } from '../../shared/version.ts'
+import { archivesOf } from '../event-log/archives-of.ts'
+import { logsBefore } from '../event-log/logs-before.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 
 /** The log is this process's to write. */
@@ -64,10 +66,15 @@ async function startOrLeave(
 }
 
 async function startProjection(
-  { log, connection, telemetry }: CoordinatorBase,
+  { log, connection, telemetry, config }: CoordinatorBase,
   projection: ProjectionRunner,
 ): Promise<Rebuilt | undefined> {
-  const rebuilt = await rebuildIfNeeded({ log, database: connection, clock })
+  const rebuilt = await rebuildIfNeeded({
+    log,
+    logsBefore: () => logsBefore(log, archivesOf(config)),
+    database: connection,
+    clock,
+  })
   if (rebuilt)
     telemetry.logger.info('projection.rebuilt', { ...rebuilt }, 'Read models were made anew from the event log')
   await projection.start()

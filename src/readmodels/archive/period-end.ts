@@ -78,7 +78,7 @@ export async function nextPeriodEnd(
 ): Promise<ExportedAnchor | undefined> {
   const { before, keepRecords, mostRecords } = policy
   const from = periodsEnd?.at ?? []
-  const tip = (await log.tip()).at
+  const { at: tip, logId } = await log.tip()
   let chosen: ExportedAnchor | undefined
   let size = 0n
   const worth = (): ExportedAnchor | undefined => {
@@ -87,7 +87,7 @@ export async function nextPeriodEnd(
     return isWorth ? chosen : undefined
   }
   for (let number = periodsEnd?.anchor ?? 0; ;) {
-    const anchors = await readAnchorsAfter(query, number, ANCHORS_AT_ONCE)
+    const anchors = await readAnchorsAfter(query, { logId, number }, ANCHORS_AT_ONCE)
     for (const { anchor, time } of anchors) {
       const records = distance(from, anchor.at)
       const isNeeded = anchor.at.some(({ offset }, partition) => BigInt(offset) > (needed[partition] ?? 0n))

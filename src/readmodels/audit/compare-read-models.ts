@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { checkpointFromJson, type Checkpoint, type EventReader } from '../../events/event-log.ts'
+import { checkpointFromJson, type Checkpoint, type EventReader, type LogEnd } from '../../events/event-log.ts'
 import type { Finding } from '../../events/audit/finding.ts'
 import { READ_MODEL_SCHEMA } from '../../events/postgres/migrate.ts'
 import { ProjectionApplier } from '../../events/projection-applier.ts'
@@ -8,7 +8,7 @@ import type { QueryRows } from '../../events/projection.ts'
 import { checkQueryFiles } from './check-query-files.ts'
 import { makeReadModelTables } from '../make-tables.ts'
 import { createReadModelsProjection, READ_MODELS } from '../projection.ts'
-import { TAKE_REBUILD_LOCK } from '../rebuild.ts'
+import { foldLogsBefore, TAKE_REBUILD_LOCK } from '../rebuild.ts'
 
 const MADE = `${READ_MODEL_SCHEMA}_audit`
 
@@ -28,6 +28,8 @@ export async function readModelCheckpoint(database: pg.ClientConfig): Promise<Ch
 interface ComparedTo {
   /** Where queries lie that left the read models; their files are not looked at without it. */
   readonly queriesFolder?: string | undefined
+  /** Logs that it goes on from, the first of them first. */
+  readonly before?: readonly (EventReader & LogEnd)[]
   readonly onFinding: (finding: Finding) => void
 }
 
@@ -39,7 +41,7 @@ interface ComparedTo {
 export async function compareReadModels(
   log: EventReader,
   database: pg.ClientConfig,
-  { onFinding, queriesFolder }: ComparedTo,
+  { onFinding, queriesFolder, before = [] }: ComparedTo,
 ): Promise<number> {
   const [live, made] = [await connect(database), await connect(database)]
   let store: ProjectionStore | undefined
@@ -52,6 +54,7 @@ export async function compareReadModels(
     await made.query(`drop schema if exists ${MADE} cascade`)
     await makeReadModelTables(made, MADE)
     store = await ProjectionStore.connect(database, MADE, READ_MODELS)
+    await foldLogsBefore(store, before)
     const projection = createReadModelsProjection()
     const applier = await ProjectionApplier.open({ store, projection, log, maxBatch: 5000 })
     await applier.readOn(eventsBelow(checkpoint))

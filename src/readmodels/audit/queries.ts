@@ -9,21 +9,26 @@ export interface StoredAnchor {
   readonly time: string
 }
 
-/** The last anchor that the read models know; ask a barrier first. */
-export async function readLastAnchor(query: QueryRows): Promise<StoredAnchor | undefined> {
+/** The last anchor of a log that the read models know; ask a barrier first. */
+export async function readLastAnchor(query: QueryRows, logId: string): Promise<StoredAnchor | undefined> {
   const rows = await query(
-    `select details, at from audit_log where kind = 'LogAnchored' order by at desc, sequence desc limit 1`,
-    [],
+    `select details, at from audit_log where kind = 'LogAnchored' and details->>'logId' = $1
+     order by at desc, sequence desc limit 1`,
+    [logId],
   )
   return rows[0] && toAnchor(rows[0])
 }
 
-/** Anchors with a number above one, the first of them. */
-export async function readAnchorsAfter(query: QueryRows, number: number, limit: number): Promise<StoredAnchor[]> {
+/** Anchors of a log with a number above one, the first of them. */
+export async function readAnchorsAfter(
+  query: QueryRows,
+  { logId, number }: Pick<Anchor, 'logId' | 'number'>,
+  limit: number,
+): Promise<StoredAnchor[]> {
   const rows = await query(
     `select details, at from audit_log where kind = 'LogAnchored' and (details->>'number')::bigint > $1
-     order by (details->>'number')::bigint limit $2`,
-    [number, limit],
+     and details->>'logId' = $3 order by (details->>'number')::bigint limit $2`,
+    [number, limit, logId],
   )
   return rows.map(toAnchor)
 }
@@ -33,7 +38,11 @@ export async function readToldPeriods(
   query: QueryRows,
   type: 'LogArchived' | 'LogDropped',
 ): Promise<ReadonlySet<number>> {
-  const rows = await query(`select (details->>'number')::bigint as number from audit_log where kind = $1`, [type])
+  const rows = await query(
+    `select (details->>'number')::bigint as number from audit_log where kind = $1
+     and sequence > coalesce((select max(sequence) from audit_log where kind = 'LogContinued'), 0)`,
+    [type],
+  )
   return new Set(rows.map((row) => Number(row['number'])))
 }
 

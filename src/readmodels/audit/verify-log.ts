@@ -14,6 +14,7 @@ import { isQueryId } from '../../shared/ids.ts'
 import { compareReadModels, readModelCheckpoint } from './compare-read-models.ts'
 import { QueryEnds } from './query-ends.ts'
 import { recordedAnchors } from './recorded-anchors.ts'
+import { verifyBefore } from './verify-before.ts'
 
 export interface VerifyOptions {
   /** Opened. */
@@ -90,21 +91,24 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
     onFinding({ kind: 'archive', what: 'What it should hold cannot be read: log and read models were not looked at' })
     return { findings, records: 0, events: 0, queries: 0, open: 0, tables: 0, periods, anchors: 0, signatures: 0 }
   }
-  const { anchors: recorded, logId } = found
+  const { anchors: recorded, logId, continued } = found
   if (begun === undefined && logId !== '') periods = await archivedPeriods(options, logId, onFinding)
+  if (continued) periods += await archivedPeriods(options, continued.logId, onFinding)
+  const ends = new QueryEnds(onFinding)
+  const before = await verifyBefore({ ...options, onFinding, ends }, continued)
   const anchors = new AnchorChecks({
     logId,
     partitions,
     recorded,
-    ...(exported && { exported }),
+    ...(exported && { exported: exported.filter((anchor) => !before.logIds.has(anchor.logId)) }),
     ...(keys && { keys }),
     onFinding,
   })
-  const ends = new QueryEnds(onFinding)
   const data = new EncryptedData(options.dataKeys, onFinding)
   const { records, events, epoch } = await auditLog({
     store,
     partitions,
+    heads: before.heads,
     checkpoints: checkpoint ? [{ name: 'the projection', checkpoint }] : [],
     onFinding,
     onEvent: (event) => {
@@ -120,6 +124,7 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
     try {
       tables = await compareReadModels(compareWith, database, {
         onFinding,
+        before: before.logs,
         queriesFolder: options.queriesFolderOf?.(logId),
       })
     } catch (error) {
@@ -128,5 +133,15 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
     }
   }
   const { count, signed } = anchors
-  return { findings, records, events, queries, open, tables, periods, anchors: count, signatures: signed }
+  return {
+    findings,
+    records: before.records + records,
+    events: before.events + events,
+    queries,
+    open,
+    tables,
+    periods,
+    anchors: before.anchors + count,
+    signatures: before.signatures + signed,
+  }
 }

@@ -19,7 +19,7 @@ import type { ProjectionRunner } from '../../../src/events/projection-runner.ts'
 import { archiveLog } from '../../../src/processes/event-log/archive-log.ts'
 import { rebuildReadModels } from '../../../src/readmodels/rebuild.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
-import { isQueryId } from '../../../src/shared/ids.ts'
+import { epochOf, isQueryId } from '../../../src/shared/ids.ts'
 import { collect, me, readAll } from '../../support/event-log/log-fixture.ts'
 import { openKafkaAuditBed, type KafkaAuditBed } from '../../support/kafka-audit-bed.ts'
 import { kafkaIsAvailable } from '../../support/kafka.ts'
@@ -178,7 +178,7 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
     }
     const next = createKafkaEventLog(
       { ...bed.optionsOf('writer.jsonl'), database: { connectionString: 'postgres://nobody@127.0.0.1:1/none' } },
-      { ...archives, archiveOf: counted },
+      { ...archives, archiveOf: counted, bornIn: epochOf },
     )
     await next.open()
     await next.claim(me)
@@ -186,7 +186,8 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
     expect(streams.open).toEqual([open])
     await expect(next.append(node, 0, [seen])).rejects.toThrow(SequenceConflict)
     await next.append(node, 1, [seen])
-    await next.append(testQueryId(9), 0, toLogEvents(queryLife(testQueryId(9))))
+    const own = testQueryId(9).replace(/1$/, '2')
+    await next.append(own, 0, toLogEvents(queryLife(own)))
     await next.append(open, 1, toLogEvents(queryLife(open)).slice(1))
     expect(fetched).toEqual([])
     await next.close()

@@ -1,0 +1,88 @@
+import { loadConfig, type Config } from '../config/load-config.ts'
+import { ArchiveDamaged } from '../events/archive/archived-records.ts'
+import type { PeriodManifest } from '../events/archive/manifest.ts'
+import { anchorPaths } from '../processes/event-log/anchor-paths.ts'
+import { archivesOf } from '../processes/event-log/archives-of.ts'
+import { closeLog, continueLog } from '../processes/event-log/continue-log.ts'
+import { withWriter } from '../processes/event-log/with-writer.ts'
+import { loadAnchorKey } from '../security/anchor-key.ts'
+import { ExitError } from '../shared/engine-error.ts'
+import { exitCodes } from '../shared/exit-codes.ts'
+import { splitFlags } from './command-flags.ts'
+import { openForCommand, type CommandParts } from './open-for-command.ts'
+import { userName } from './server-address.ts'
+
+const USAGE = `usage: quipu continue [--by <name>] [settings]
+
+From Postgres to Kafka: archives the event log in Postgres to its end, and begins the topic of the settings with an event that
+names that end. All coordinators are stopped, and no query is open. Asked again it goes on where it was cut off.
+
+  --by <name>  who asks for it, as the event LogContinued tells (default: the user of this shell)
+
+quipu --help has the settings: the database that holds log and read models, the archive's folder, the brokers.
+`
+
+/**
+ * `quipu continue`: a log in Kafka goes on from the one in Postgres.
+ * @returns the exit code
+ */
+export async function continueCommand(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Promise<number> {
+  if (argv.includes('--help')) {
+    process.stdout.write(USAGE)
+    return 0
+  }
+  const { flags, settings } = splitFlags(argv, { by: { type: 'string' } })
+  const by = typeof flags.by === 'string' ? flags.by : userName()
+  const config = loadConfig(settings, env)
+  if (config.kafkaBrokers.length === 0)
+    throw new ExitError(
+      exitCodes.configuration,
+      'The settings name no brokers (kafkaBrokers): where is the log to go on?',
+    )
+  try {
+    const last = await openForCommand({ ...config, kafkaBrokers: [] }, (parts) => close(parts, config))
+    const isNew = await openForCommand(config, async (parts) =>
+      continueLog({ log: await parts.log(), last, query: await parts.readModels(), by }),
+    )
+    process.stdout.write(
+      isNew
+        ? `Topic ${config.kafkaTopic} goes on from log ${last.logId}, which is archived to its end\n`
+        : `Topic ${config.kafkaTopic} goes on from log ${last.logId} already\n`,
+    )
+    return 0
+  } catch (error) {
+    if (error instanceof ArchiveDamaged) throw new ExitError(exitCodes.dependency, error.message)
+    throw error
+  }
+}
+
+async function close(parts: CommandParts, config: Config): Promise<PeriodManifest> {
+  await parts.migrated()
+  const log = await parts.log()
+  const { store } = await parts.records()
+  const { logId } = await log.tip()
+  if (logId === '') throw new ExitError(exitCodes.configuration, 'There is no event log in Postgres to go on from')
+  const archive = archivesOf(config)(logId)
+  const query = await parts.readModels()
+  const key = loadAnchorKey(anchorPaths(config).key)
+  const { at } = await log.tip()
+  const archived = (await archive.reread()).at(-1)
+  // Whoever claims once more writes behind the end.
+  if (archived?.to.every(({ offset }, partition) => BigInt(offset) === at[partition]?.offset)) return archived
+  const follower = parts.follower(log)
+  return withWriter(
+    { log, config, databaseUrl: parts.databaseUrl },
+    {
+      ask: () =>
+        Promise.reject(new ExitError(exitCodes.configuration, 'A coordinator writes the event log: stop it first')),
+      async write() {
+        await follower.start()
+        await follower.reach()
+        return closeLog({ log, store, archive, query, key })
+      },
+    },
+  )
+}

@@ -1,0 +1,50 @@
+import { type Checkpoint, type EventReader, type LogEnd, type ReadFrom, type Recorded } from '../event-log.ts'
+import { LogReader } from '../log-reader.ts'
+import type { LogPlace, RecordStore } from '../record-store.ts'
+import type { Archive } from './archive.ts'
+import { placeOf, type PeriodManifest } from './manifest.ts'
+
+/** The records of a log that lies in its archive whole. */
+export type ArchivedStore = Pick<RecordStore, 'fetch' | 'end' | 'endMayLag'>
+
+/** @param last period of the log */
+export function archivedStore(archive: Archive, last: PeriodManifest): ArchivedStore {
+  const ends = last.to.map((place) => placeOf(place).offset)
+  return {
+    endMayLag: false,
+    end: async (partition) => ends[partition]!,
+    async fetch(partition, from, limit) {
+      const left = Number(ends[partition]! - from)
+      return left <= 0 ? [] : [...(await archive.fetch(partition, from, Math.min(limit, left)))]
+    },
+  }
+}
+
+/** All events of a log that lies in its archive whole. */
+export class ArchivedHistory implements EventReader, LogEnd {
+  readonly #reader: LogReader
+  readonly #tip: Checkpoint
+
+  constructor(archive: Archive, last: PeriodManifest) {
+    this.#reader = new LogReader(archivedStore(archive, last))
+    this.#tip = { logId: last.logId, at: last.to.map(placeOf) }
+  }
+
+  async tip(): Promise<Checkpoint> {
+    return this.#tip
+  }
+
+  async read(from: ReadFrom, limit: number): Promise<{ events: Recorded[]; next: Checkpoint }> {
+    const { at: begun } = await this.#reader.begin(from)
+    const at: LogPlace[] = [...begun]
+    const events: Recorded[] = []
+    for (let partition = 0; partition < at.length && events.length < limit;) {
+      const place = at[partition]!
+      const news = await this.#reader.step(partition, place, limit - events.length)
+      at[partition] = news.place
+      events.push(...news.events)
+      if (news.place.offset === place.offset) partition++
+    }
+    return { events, next: this.#reader.trust({ logId: this.#tip.logId, at }) }
+  }
+}

@@ -1,0 +1,102 @@
+import { ArchivedHistory, archivedStore } from '../../events/archive/archived-history.ts'
+import { auditLog } from '../../events/audit/audit-log.ts'
+import { AnchorChecks } from '../../events/audit/anchor-checks.ts'
+import { anchorHash, type ExportedAnchor } from '../../events/audit/anchor.ts'
+import type { Finding } from '../../events/audit/finding.ts'
+import type { EventReader, LogEnd } from '../../events/event-log.ts'
+import type { StreamHead } from '../../events/record-store.ts'
+import type { QueryEnds } from './query-ends.ts'
+import { recordedAnchors, type RecordedAnchors } from './recorded-anchors.ts'
+import type { VerifyOptions } from './verify-log.ts'
+
+export interface VerifiedBefore {
+  /** Last events of streams that never end: the next log's follow them. */
+  readonly heads: ReadonlyMap<string, StreamHead>
+  /** The logs, the first of them first. */
+  readonly logs: readonly (EventReader & LogEnd)[]
+  readonly records: number
+  readonly events: number
+  readonly anchors: number
+  readonly signatures: number
+  /** Names of the logs. */
+  readonly logIds: ReadonlySet<string>
+}
+
+const NONE: VerifiedBefore = {
+  heads: new Map(),
+  logs: [],
+  records: 0,
+  events: 0,
+  anchors: 0,
+  signatures: 0,
+  logIds: new Set(),
+}
+
+/** What is needed to go over a log that lies in its archive. */
+export interface BeforeOptions extends Pick<VerifyOptions, 'archiveOf' | 'exported' | 'keys' | 'onFinding'> {
+  readonly ends: QueryEnds
+}
+
+/**
+ * Walks the log that another one goes on from, in its archive, and those before: its records are what it says that they are, up
+ * to the anchor that LogContinued names. The archive's files are another check.
+ * @throws LogUnavailable
+ */
+export async function verifyBefore(
+  options: BeforeOptions,
+  continued: RecordedAnchors['continued'],
+): Promise<VerifiedBefore> {
+  const { archiveOf, onFinding, ends } = options
+  if (!continued || !archiveOf) return NONE
+  const { logId, periods, anchor } = continued
+  const find = (what: string): void => onFinding({ kind: 'archive', what } satisfies Finding)
+  const archive = archiveOf(logId)
+  const last = (await archive.reread())[periods - 1]
+  if (!last || last.logId !== logId || anchorHash(last.anchor) !== continued.anchorHash) {
+    find(`The log before, ${logId}, does not end in its archive with anchor ${anchor}, as LogContinued tells`)
+    return NONE
+  }
+  const store = archivedStore(archive, last)
+  const partitions = last.to.length
+  const recorded = await recordedAnchors(store, partitions)
+  const before = await verifyBefore(options, recorded.continued)
+  const checks = new AnchorChecks({
+    logId,
+    partitions,
+    // The last one stands in the archive alone.
+    recorded: [...recorded.anchors, { sequence: 0, anchor: last.anchor }],
+    ...known(options, logId),
+    onFinding,
+  })
+  const { records, events } = await auditLog({
+    store,
+    partitions,
+    heads: before.heads,
+    onFinding,
+    onEvent: (event) => {
+      ends.take(event, event.envelope.forgotten ? 'forgotten' : 'there')
+      checks.event(event.partition, event)
+    },
+    onPlace: (partition, offset, state) => checks.place(partition, offset, state),
+  })
+  checks.finish()
+  return {
+    heads: await archive.heads(last),
+    logs: [...before.logs, new ArchivedHistory(archive, last)],
+    records: before.records + records,
+    events: before.events + events,
+    anchors: before.anchors + checks.count,
+    signatures: before.signatures + checks.signed,
+    logIds: new Set([...before.logIds, logId]),
+  }
+}
+
+function known(
+  { exported, keys }: Pick<VerifyOptions, 'exported' | 'keys'>,
+  logId: string,
+): { readonly exported?: readonly ExportedAnchor[]; readonly keys?: NonNullable<VerifyOptions['keys']> } {
+  return {
+    ...(exported && { exported: exported.filter((one) => one.logId === logId) }),
+    ...(keys && { keys }),
+  }
+}
