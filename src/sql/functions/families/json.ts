@@ -56,12 +56,7 @@ export const jsonFunctions: readonly FunctionDefinition[] = [
         PARTIAL,
       ),
     ),
-    scalar(
-      `json_array_contains(${input}, double)`,
-      'boolean',
-      `u_json_array_contains($1, 'double', q_java_double($2))`,
-      PARTIAL,
-    ),
+    scalar(`json_array_contains(${input}, double)`, 'boolean', 'q_json_array_contains_double($1, $2)', PARTIAL),
     scalar(
       input === 'json' ? 'json_array_contains(json, varchar(x))' : 'json_array_contains(varchar(x), varchar(y))',
       'boolean',

@@ -130,6 +130,19 @@ export class JsonReader {
     return count
   }
 
+  /**
+   * Goes through the elements of the array that comes, which `found` reads, until it says so of one; what is behind is not
+   * read. Undefined where there is no array.
+   */
+  find(found: (reader: JsonReader) => boolean): boolean | undefined {
+    this.#space()
+    if (this.#peek() !== OPEN_BRACKET) return undefined
+    for (let more = this.#opens(OPEN_BRACKET, CLOSE_BRACKET); more; more = this.#goesOn(CLOSE_BRACKET)) {
+      if (found(this)) return true
+    }
+    return false
+  }
+
   /** Goes to a value, within those that it stands in. */
   #enter(): void {
     this.#space()

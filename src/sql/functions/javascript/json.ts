@@ -1,6 +1,5 @@
 import {
   canonicalNumber,
-  isArray,
   isContainer,
   JsonReader,
   JsonSyntaxError,
@@ -82,37 +81,65 @@ function size(text: string, path: string): bigint | null {
   return at(text, path, (reader) => reader.count())
 }
 
-function arrayLength(text: string): bigint | null {
-  const value = document(text)
-  return value !== undefined && isArray(value) ? BigInt(value.length) : null
+/** The elements of an array are read one by one, up to the one that is asked for: what is broken behind it is not seen. */
+function elements<T>(text: string, read: (reader: JsonReader) => T): T | null {
+  try {
+    return read(new JsonReader(text))
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) return null
+    throw error
+  }
 }
 
-/** An element; text comes without quotes, as Trino gives it. */
+function arrayLength(text: string): bigint | null {
+  return elements(text, (reader) => {
+    let count = 0n
+    const isNone = reader.find((each) => {
+      each.value()
+      count++
+      return false
+    })
+    return isNone === undefined ? null : count
+  })
+}
+
+/** An element; text comes without quotes, numbers as they are written. */
 function arrayGet(text: string, index: bigint): string | null {
-  const value = document(text)
-  if (value === undefined || !isArray(value)) return null
-  const item = value.at(Number(index))
-  if (item === undefined || item === null || (index < 0n && -index > BigInt(value.length))) return null
-  return typeof item === 'string' ? item : writeJson(item, false)
+  return elements(text, (reader) => {
+    const items: JsonValue[] = []
+    const isThere = reader.find((each) => {
+      items.push(each.value())
+      return BigInt(items.length) > index && index >= 0n
+    })
+    if (isThere === undefined || (index < 0n && -index > BigInt(items.length))) return null
+    if (index >= 0n && !isThere) return null
+    return elementText(items.at(index < 0n ? Number(index) : -1) ?? null)
+  })
+}
+
+function elementText(item: JsonValue): string | null {
+  if (item === null || typeof item === 'string') return item
+  return typeof item === 'object' && 'number' in item ? item.number : writeJson(item, false)
 }
 
 function arrayContains(text: string, kind: string, wanted: string): boolean | null {
-  const value = document(text)
-  if (value === undefined || !isArray(value)) return null
-  return value.some((item) => {
-    if (item === null) return false
-    switch (kind) {
-      case 'text':
-        return item === wanted
-      case 'boolean':
-        return typeof item === 'boolean' && String(item) === wanted
-      default: {
-        if (typeof item !== 'object' || !('number' in item)) return false
-        const whole = /^-?\d+$/.test(item.number)
-        return kind === 'integer' ? whole && item.number === wanted : !whole && canonicalNumber(item.number) === wanted
-      }
+  return elements(text, (reader) => reader.find((each) => isWanted(each.value(), kind, wanted)) ?? null)
+}
+
+function isWanted(item: JsonValue, kind: string, wanted: string): boolean {
+  if (item === null) return false
+  switch (kind) {
+    case 'text':
+      return item === wanted
+    case 'boolean':
+      return typeof item === 'boolean' && String(item) === wanted
+    default: {
+      if (typeof item !== 'object' || !('number' in item)) return false
+      const isWhole = /^-?\d+$/.test(item.number)
+      if (kind === 'integer') return isWhole && canonicalNumber(item.number) === wanted
+      return !isWhole && Number.isFinite(Number(item.number)) && Number(item.number) === Number(wanted)
     }
-  })
+  }
 }
 
 function isScalar(text: string): boolean {

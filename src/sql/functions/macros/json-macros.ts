@@ -89,6 +89,14 @@ export const jsonMacros: readonly Macro[] = [
       ELSE u_json_array_contains(x, kind, wanted) END
     `,
   ),
+  // Of numbers those with a fraction or an exponent alone may be the one that is wanted.
+  macro(
+    'q_json_array_contains_double(x, wanted)',
+    `
+      CASE WHEN starts_with(x, '[') AND wanted IS NOT NULL AND NOT regexp_matches(x, '[0-9][.eE]') AND q_json_plain(x) THEN false
+      ELSE u_json_array_contains(x, 'double', q_java_double(wanted)) END
+    `,
+  ),
   macro(
     'q_json_array_length(x)',
     `
