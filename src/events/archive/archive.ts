@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readFile, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, readdir, rename, rm, stat, statfs, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { exportedKey, isSignedBy } from '../audit/anchor.ts'
 import { parseEnvelope, readEnvelope, tombstoneText, type StoredEnvelope } from '../envelope.ts'
@@ -18,8 +18,11 @@ export interface ArchiveOptions {
   readonly logId: string
   /** Whether a stream ends some day: that of a query. */
   readonly ends: (stream: string) => boolean
+  /** Bytes that a disk must have left for another period. @default 512 MiB */
+  readonly roomBytes?: number
 }
 
+const ROOM_BYTES = 512 << 20
 const MANIFEST = 'manifest.json'
 /** Begin the names of folders that are no periods yet, and of those that are being deleted. */
 const COPY = '.period-'
@@ -37,6 +40,7 @@ interface Forgotten {
 export class Archive implements ArchivedRecords {
   readonly folder: string
   readonly #ends: (stream: string) => boolean
+  readonly #roomBytes: number
   #periods: Promise<readonly PeriodManifest[]> | undefined
   readonly #opened = new Map<string, readonly StoredRecord[]>()
   /** The period that this process copies, and what was forgotten meanwhile: it may have been copied before. */
@@ -44,7 +48,8 @@ export class Archive implements ArchivedRecords {
   /** Files are rewritten one after the other. */
   #rewriting: Promise<unknown> = Promise.resolve()
 
-  constructor({ root, logId, ends }: ArchiveOptions) {
+  constructor({ root, logId, ends, roomBytes = ROOM_BYTES }: ArchiveOptions) {
+    this.#roomBytes = roomBytes
     this.folder = join(root, logId)
     this.#ends = ends
   }
@@ -77,10 +82,20 @@ export class Archive implements ArchivedRecords {
       await mkdir(this.folder, { recursive: true, mode: 0o700 })
       this.#copy = undefined
       await this.#removeLeft()
+      await this.#mustHaveRoom()
       const folder = await mkdtemp(join(this.folder, COPY))
       this.#copy = { folder, forgotten: [] }
       return folder
     })
+  }
+
+  /** A full disk is full for others too: whoever writes results there, or the log itself. */
+  async #mustHaveRoom(): Promise<void> {
+    const { bavail, bsize } = await statfs(this.folder)
+    if (bavail * bsize < this.#roomBytes)
+      throw new LogUnavailable(
+        `The disk of the archive at ${this.folder} has ${Math.round((bavail * bsize) / (1 << 20))} MiB left: nothing more is archived`,
+      )
   }
 
   /** Deletes a copy that is not published. */

@@ -3,7 +3,7 @@ import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import { manifestText, type Archive } from '../../events/archive/archive.ts'
 import { archivePeriod, dropArchived, type DropperParts } from '../../events/archive/archiver.ts'
 import { placeOf, type PeriodManifest } from '../../events/archive/manifest.ts'
-import type { EventHistory, LogEnd } from '../../events/event-log.ts'
+import { LogUnavailable, type EventHistory, type LogEnd } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import type { RecordDropper, RecordStore } from '../../events/record-store.ts'
 import { firstNeeded, nextPeriodEnd, type ArchivePolicy } from '../../readmodels/archive/period-end.ts'
@@ -43,6 +43,8 @@ export interface ArchivedLog {
  */
 export async function archiveLog(parts: ArchiveLogParts, policy: ArchivePolicy): Promise<ArchivedLog> {
   const { archive, query, log, key } = parts
+  if ((await archive.reread()).length === 0 && (await parts.store.start?.()))
+    throw new LogUnavailable(`The archive at ${archive.folder} is away: no other is begun in its place`)
   const dropping = await droppingOf(parts)
   const dropped = [...(await dropArchived(dropping))]
   const archived: PeriodManifest[] = []

@@ -36,6 +36,8 @@ export interface PeriodsEnd {
 }
 
 const ANCHORS_AT_ONCE = 500
+/** What a period makes of records itself: that it was archived, that it was dropped, anchors of that, perhaps a claim. */
+const OF_ARCHIVING = 20n
 const STREAMS_AT_ONCE = 1000
 
 /**
@@ -83,8 +85,9 @@ export async function nextPeriodEnd(
   let size = 0n
   const worth = (): ExportedAnchor | undefined => {
     const since = periodsEnd ? Date.parse(periodsEnd.time) : -Infinity
-    const isWorth = chosen && (size >= policy.leastRecords || Date.parse(chosen.time) - since >= policy.leastMs)
-    return isWorth ? chosen : undefined
+    if (!chosen || size >= policy.leastRecords || !periodsEnd) return chosen
+    const isLate = Date.parse(chosen.time) - since >= policy.leastMs
+    return isLate && size > OF_ARCHIVING ? chosen : undefined
   }
   for (let number = periodsEnd?.anchor ?? 0; ;) {
     const anchors = await readAnchorsAfter(query, { logId, number }, ANCHORS_AT_ONCE)

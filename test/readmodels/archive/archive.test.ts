@@ -352,6 +352,10 @@ describe('what is not byte for byte in the archive', () => {
     // What is still there is read and written all the same.
     expect(await streamOf('system', 3)).not.toEqual([])
     await fill(50, 1)
+    await expect(archiveLog(logParts(), all)).rejects.toThrow('is away: no other is begun in its place')
+    const full = new Archive({ root, logId: manifest.logId, ends: isQueryId, roomBytes: Number.MAX_SAFE_INTEGER })
+    await expect(archivePeriod(parts({ archive: full }), exported.at(-1)!)).rejects.toThrow('MiB left')
+    expect(await full.reread()).toEqual([])
   })
 })
 
