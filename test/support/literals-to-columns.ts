@@ -1,6 +1,7 @@
-const TYPED = '(?:date|timestamp|time|real|double|decimal|bigint|uuid|json|ipaddress|char)'
+const TYPED =
+  '(?:date|timestamp|time|real|double precision|double|decimal|boolean|tinyint|smallint|integer|int|bigint|uuid|json|ipaddress|char)'
 const LITERAL = new RegExp(
-  `\\binterval\\s+'[^']*'\\s+\\w+(?:\\s+to\\s+\\w+)?|(?:\\b${TYPED}\\s+)?'(?:[^']|'')*'|\\b\\d+\\.\\d+\\b|\\b\\d+(?:\\.\\d+)?e\\d+\\b`,
+  `\\bu&'[^']*'(?:\\s+uescape\\s+'.')?|'(?:lax|strict) (?:[^']|'')*'|\\bzone\\s+(?:interval\\s+)?'[^']*'|\\bx'[^']*'|\\binterval\\s+[-+]?\\s*'[^']*'\\s+\\w+(?:\\s+to\\s+\\w+)?|(?:\\b${TYPED}\\s+)?'(?:[^']|'')*'|\\b\\d+\\.\\d+\\b|\\b\\d+(?:\\.\\d+)?e\\d+\\b`,
   'gi',
 )
 
@@ -10,8 +11,13 @@ const LITERAL = new RegExp(
  */
 export function literalsToColumns(sql: string): string | undefined {
   if (!/^select\b/i.test(sql) || /\bfrom\b(?!\s+')/i.test(sql.replaceAll(/'(?:[^']|'')*'/g, "''"))) return undefined
+  // Of several queries each would need its own; what stands behind FROM stays there.
+  if (/\b(?:union|intersect|except|having|group by)\b|\b(?:order by|limit|offset|fetch)\b[^()]*$/i.test(sql))
+    return undefined
   const columns: string[] = []
   const turned = sql.replaceAll(LITERAL, (literal) => {
+    // Names of zones, paths into JSON and escapes are part of the syntax.
+    if (/^(?:zone|'lax|'strict|u&)/i.test(literal)) return literal
     columns.push(`if(nationkey < 1, ${literal}) AS c${columns.length}`)
     return `c${columns.length - 1}`
   })
