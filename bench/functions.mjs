@@ -96,7 +96,7 @@ const own = {
   from_base: ['CAST(integer AS VARCHAR)', lit(10)],
   to_base: [undefined, lit(16)],
   normalize: [undefined, lit('NFC')],
-  approx_percentile: [undefined, lit(0.5)],
+  approx_percentile: [undefined, lit(1), lit(0.5)],
   sequence: [lit(1), lit(5)],
   repeat: [undefined, lit(3)],
   bitwise_left_shift: [undefined, lit(2)],

@@ -23,22 +23,18 @@ export const aggregateMacros: readonly Macro[] = [
     `,
   ),
   // `found`, unless a value or a weight of the group is none of those that Trino's digests take.
+  macro('q_infinite_text(x)', `CASE WHEN isnan(x) THEN 'NaN' WHEN x > 0 THEN 'Infinity' ELSE '-Infinity' END`),
   macro(
     'q_percentile_of_values(x, found)',
-    `
-      CASE
-        WHEN x IS NOT NULL THEN u_raise('${bad}: value must be finite; was '||q_java_double(x))
-        ELSE found
-      END
-    `,
+    `CASE WHEN x IS NOT NULL THEN u_raise('${bad}: value must be finite; was '||q_infinite_text(x)) ELSE found END`,
   ),
   macro(
     'q_percentile_of_weights(w, found)',
     `
       CASE
-        WHEN w IS NOT NULL THEN
-            u_raise('${bad}: weight must be '||CASE WHEN isfinite(w) THEN '>= 1' ELSE 'finite' END||', was '||q_java_double(w))
-        ELSE found
+        WHEN w IS NULL THEN found
+        WHEN isfinite(w) THEN u_raise('${bad}: weight must be >= 1, was '||w)
+        ELSE u_raise('${bad}: weight must be finite, was '||q_infinite_text(w))
       END
     `,
   ),
