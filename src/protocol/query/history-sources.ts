@@ -100,7 +100,7 @@ async function* readParts(
   const { periods } = parts.moment.archived
   if (periods.length === 0) return yield* readHot(parts, table, question, columns)
   const asked = { ...question, terms: await withoutQuestions(parts, table, question.terms) }
-  const found = historyViews[table].archived.length === 0 ? [] : periodsFor(periods, asked)
+  const found = historyViews[table].archived.length === 0 ? [] : periodsFor(periods, table, asked)
   const hot = readHot(parts, table, asked, columns)
   if (found.length === 0) return yield* hot
   const archived = readArchived(parts, found, table, asked, columns)

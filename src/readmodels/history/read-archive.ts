@@ -5,6 +5,7 @@ import type { ParquetEngine, ParquetParameter } from '../archive/parquet-engine.
 import { fileOf, type QueriesPeriod } from '../archive/query-periods.ts'
 import type { HistoryValue } from './read-history.ts'
 import type { AnswerType, ArchivedStatement } from './statement.ts'
+import type { HistoryViewName } from './tables.ts'
 
 /** Where files of the archive are read. */
 export interface ArchivedFiles {
@@ -15,13 +16,17 @@ export interface ArchivedFiles {
   readonly limitMs: number
 }
 
-/** The periods that can have rows for a question. */
-export function periodsFor(periods: readonly QueriesPeriod[], { terms }: Pick<ScanQuestion, 'terms'>): QueriesPeriod[] {
+/** The periods that can have rows for a question: what is told of their times is about queries, whose tasks have others. */
+export function periodsFor(
+  periods: readonly QueriesPeriod[],
+  table: HistoryViewName,
+  { terms }: Pick<ScanQuestion, 'terms'>,
+): QueriesPeriod[] {
   return periods.filter((period) =>
     terms.every((term) => {
       if ('in' in term && (term.column === 'query_id' || term.column === 'stream'))
         return term.in.some((id) => period.first_id <= id && id <= period.last_id)
-      if ('compare' in term && (term.column === 'created' || term.column === 'ended')) {
+      if (table === 'queries' && 'compare' in term && (term.column === 'created' || term.column === 'ended')) {
         const [from, to] =
           term.column === 'created' ? [period.created_from, period.created_to] : [period.ended_from, period.ended_to]
         if (term.compare === '>' || term.compare === '>=') return to >= term.value
