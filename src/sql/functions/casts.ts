@@ -248,7 +248,7 @@ function castToDecimal(x: Sql, from: SqlType, to: Extract<SqlType, { kind: 'deci
     }
     case 'double':
     case 'real': {
-      const text = from.kind === 'real' ? sql`q_real_digits(${x})` : sql`CAST(${x} AS VARCHAR)`
+      const text = from.kind === 'real' ? sql`q_real_digits(${x})` : sql`q_digits(${x})`
       return sql`coalesce(CASE WHEN isfinite(${x}) THEN TRY_CAST(q_without_exponent(${text}) AS ${type}) END, q_not_decimal(${code(`q_java_${from.kind}`)}(${x}), ${literal(from.kind.toUpperCase())}, ${shown}))`
     }
     default: {

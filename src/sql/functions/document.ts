@@ -14,7 +14,8 @@ export function functionsDocument(): string {
 Generated from the function table (\`npm run docs:functions\`): ${names.size} names, ${all.length} signatures. Names,
 signatures and results are Trino's. A note says where a result may differ; without one it is Trino's, errors included.
 Machine learning and geospatial functions are left out: they are FUNCTION_NOT_FOUND. Times finer than microseconds are
-carried, compared, cast and printed; functions that would cut them say NOT_SUPPORTED.
+carried, compared, cast and printed; functions that would cut them say NOT_SUPPORTED. The rules of time zones are those of
+the ICU of the Node that an engine runs in: workers with other versions of Node may differ in years to come.
 
 ${sections.join('\n\n')}
 `

@@ -94,7 +94,7 @@ export const jsonMacros: readonly Macro[] = [
     'q_json_array_contains_double(x, wanted)',
     `
       CASE WHEN starts_with(x, '[') AND wanted IS NOT NULL AND NOT regexp_matches(x, '[0-9][.eE]') AND q_json_plain(x) THEN false
-      ELSE u_json_array_contains(x, 'double', CAST(wanted AS VARCHAR)) END
+      ELSE u_json_array_contains(x, 'double', q_digits(wanted)) END
     `,
   ),
   macro(
