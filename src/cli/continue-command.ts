@@ -4,6 +4,7 @@ import type { PeriodManifest } from '../events/archive/manifest.ts'
 import { anchorPaths } from '../processes/event-log/anchor-paths.ts'
 import { archivesOf } from '../processes/event-log/archives-of.ts'
 import { closeLog, continueLog } from '../processes/event-log/continue-log.ts'
+import { takeOverQueryArchive } from '../processes/event-log/query-archive-of.ts'
 import { withWriter } from '../processes/event-log/with-writer.ts'
 import { loadAnchorKey } from '../security/anchor-key.ts'
 import { ExitError } from '../shared/engine-error.ts'
@@ -44,9 +45,12 @@ export async function continueCommand(
     )
   try {
     const last = await openForCommand({ ...config, kafkaBrokers: [] }, (parts) => close(parts, config))
-    const isNew = await openForCommand(config, async (parts) =>
-      continueLog({ log: await parts.log(), last, query: await parts.readModels(), by }),
-    )
+    const isNew = await openForCommand(config, async (parts) => {
+      const log = await parts.log()
+      const begun = await continueLog({ log, last, query: await parts.readModels(), by })
+      await takeOverQueryArchive(config, last.logId, (await log.tip()).logId)
+      return begun
+    })
     process.stdout.write(
       isNew
         ? `Topic ${config.kafkaTopic} goes on from log ${last.logId}, which is archived to its end\n`

@@ -3,7 +3,7 @@ import kafkajs, { type ISocketFactory, type Kafka, type Producer, type SASLOptio
 import type { ConnectionOptions } from 'node:tls'
 import { z } from 'zod'
 import { parseJson } from '../../shared/parse-json.ts'
-import type { ArchivedRecords } from '../archive/archived-records.ts'
+import type { ArchivedEvent, ArchivedRecords } from '../archive/archived-records.ts'
 import { readArchived } from '../archive/read-archived.ts'
 import {
   beginning,
@@ -383,14 +383,20 @@ export class KafkaRecordStore implements RecordStore {
 
   /** Events of a stream that the read models do not have any more. */
   async *#readArchived(stream: string, after: number, before: number | undefined): AsyncIterable<Recorded> {
-    const begun = await this.#start.look()
-    if (!begun) return
-    const archived = begun.archive.readStream(stream, after, offsetsOf(begun))
+    const archived = this.#archivedEvents(stream, after)
     yield* readArchived(archived, { stream, after, before }, async ({ envelope, position }) => {
       const key = keyNameOf(envelope.enc)
       if (key !== undefined) await this.cipher?.learn([key])
       return toRecorded(stream, envelope, position, this.cipher)
     })
+  }
+
+  /** Of the log before, and of what has left this one. */
+  async *#archivedEvents(stream: string, after: number): AsyncIterable<ArchivedEvent> {
+    const logBefore = await this.#logBefore()
+    if (logBefore) yield* logBefore.archive.readStream(stream, after, [])
+    const begun = await this.#start.look()
+    if (begun) yield* begun.archive.readStream(stream, after, offsetsOf(begun))
   }
 
   prepareFor(): void {

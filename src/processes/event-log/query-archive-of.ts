@@ -1,5 +1,8 @@
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, rename, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../../config/load-config.ts'
+import { syncNames } from '../../events/archive/durable-files.ts'
 import { createParquetEngine } from '../../readmodels/archive/parquet-engine.ts'
 import type { ArchivedFiles } from '../../readmodels/history/read-archive.ts'
 
@@ -16,4 +19,18 @@ export function queryArchiveOf(config: Config, logId: string): OpenQueryArchive 
   const folder = queryArchiveFolder(config, logId)
   const engine = createParquetEngine(folder)
   return { engine, folder, limitMs: config.timeouts.historyReadMs, close: () => engine.close() }
+}
+
+/**
+ * The files of a log's queries are those of the log that goes on from it. It may be cut off anywhere and be called again.
+ * @throws errors of the disk
+ */
+export async function takeOverQueryArchive(config: Config, before: string, logId: string): Promise<void> {
+  const [from, to] = [queryArchiveFolder(config, before), queryArchiveFolder(config, logId)]
+  if (!existsSync(from)) return
+  await mkdir(to, { recursive: true, mode: 0o700 })
+  // One after the other: a coordinator that was started too early may have begun the folder.
+  for (const name of await readdir(from)) await rename(join(from, name), join(to, name))
+  await syncNames(to)
+  await rmdir(from)
 }

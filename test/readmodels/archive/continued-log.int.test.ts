@@ -1,5 +1,5 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import kafkajs from 'kafkajs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -131,6 +131,7 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that goes on from one i
     const writer = await reclaim()
     await writer.append(open, 1, toLogEvents(queryLife(open)).slice(1))
     await writer.close()
+    mkdirSync(join(archive.folder, 'queries', 'x'), { recursive: true })
     expect(await goOn()).toBe(0)
     const [period] = await archive.reread()
     expect(await goOn()).toBe(0)
@@ -147,6 +148,9 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that goes on from one i
     await waitUntil('an anchor is made', () => exported.length > anchors)
     await next.stop()
     expect(await runner.barrier(60_000)).toBe(true)
+    // Files of queries that had left the read models are this log's.
+    expect(readdirSync(join(archives.archiveOf((await log.tip()).logId).folder, 'queries'))).toEqual(['x'])
+    expect(existsSync(join(archive.folder, 'queries'))).toBe(false)
     // Epochs and streams go on, and what was is answered.
     expect(epoch).toBe(period!.to[0]!.epoch + 2)
     const streams = await collect(log.readStream('system'))
@@ -168,6 +172,14 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that goes on from one i
     const before = await logsBefore(log, archives.archiveOf)
     await rebuildReadModels({ log, before, database: bed.config, clock: systemClock })
     expect(await tableHashes(bed)).toEqual(hashes)
+    // Of a query whose rows have left the read models the archive tells.
+    const left = old.filter(({ stream }) => stream === open)
+    await bed.query('delete from query_events where stream = $1', [open])
+    expect(await collect(log.readStream(open))).toEqual(left)
+    expect(await collect(log.readStream(open, 2))).toEqual(left.slice(2))
+    const gone = await forgetQuery({ log, journal: createSystemJournal(log, systemClock) }, open, { by: 'officer' })
+    expect(gone).toEqual({ kind: 'forgotten', events: left.length })
+    expect((await collect(log.readStream(open))).map(({ forgotten }) => forgotten)).toEqual(left.map(() => true))
     // An archive that ends elsewhere is another one.
     const path = join(archive.folderOf(period!), 'manifest.json')
     writeFileSync(path, JSON.stringify({ ...period, anchor: { ...period!.anchor, root: 'other' } }))
