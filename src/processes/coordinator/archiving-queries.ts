@@ -11,6 +11,8 @@ export interface ArchivingQueriesParts {
   readonly config: Config
   readonly connection: pg.ClientConfig
   readonly files: ArchivedFiles
+  /** Of a log whose streams are found by the read models: the time of its first record that has not left it, ISO UTC. */
+  readonly logBegins?: () => Promise<string | undefined>
   /** Resolves when the read models hold all that was told before this epoch. */
   readonly caughtUp: Promise<void>
   /** Free bytes where a folder lies. */
@@ -58,9 +60,11 @@ export function startArchivingQueries(parts: ArchivingQueriesParts): ArchivingQu
 
   async function round(): Promise<void> {
     try {
+      const policy = policyOf?.(clock.now())
+      const writtenBefore = policy && (await parts.logBegins?.())
       const made = await archiveQueries(
         { ...files, database: connection, isStopped: () => stopped, hasRoom },
-        policyOf?.(clock.now()),
+        policy && { ...policy, ...(writtenBefore !== undefined && { writtenBefore }) },
       )
       if (policyOf) meters().count('archiveRounds', { result: 'done' })
       if (made.length === 0) return

@@ -271,11 +271,22 @@ function archivingOf({ base, claimed }: WriterParts, journal: Auditing['journal'
 }
 
 function archivingQueriesOf({ base }: WriterParts, logId: string, caughtUp: Promise<void>): ArchivingQueries {
-  const { config, connection, archiveOf, telemetry } = base
+  const { config, connection, archiveOf, log, telemetry } = base
   const { logger, meters } = telemetry
   const files = archiveOf(logId)
+  const logBegins = async (): Promise<string | undefined> => (await log.read(await log.start(), 1)).events[0]?.time
   const freeBytes = async (folder: string): Promise<number> => (await diskSpaceOf(folder)).freeBytes
-  return startArchivingQueries({ config, connection, files, caughtUp, freeBytes, clock, logger, meters })
+  return startArchivingQueries({
+    config,
+    connection,
+    files,
+    ...(config.kafkaBrokers.length > 0 && { logBegins }),
+    caughtUp,
+    freeBytes,
+    clock,
+    logger,
+    meters,
+  })
 }
 
 function loadTelemetry(

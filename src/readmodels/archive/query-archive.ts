@@ -29,6 +29,8 @@ export interface QueryArchivePolicy {
   readonly keepQueries: number | undefined
   /** Of these only those that ended before: of a result that is still read something may be told. */
   readonly settledBefore?: string
+  /** Of these only those of which nothing was written since: streams of a log without an index are found by their rows. */
+  readonly writtenBefore?: string
   /** A period is made when it has so many, or when its first ended so long before those that stay. */
   readonly leastQueries: number
   readonly leastMs: number
@@ -188,14 +190,17 @@ class Archiving {
   async #choose(policy: QueryArchivePolicy): Promise<Chosen | undefined> {
     const before = await this.#border(policy)
     if (before === undefined) return undefined
+    const { writtenBefore = null } = policy
     const rows = await this.#query(
       `select q.query_id, q.user_name, q.created_at, q.ended_at, (
          select sum(octet_length(e.data)) from query_events e where e.stream = q.query_id and e."time" >= q.created_at) as bytes
        from queries q
        where q.ended_at < $1::timestamptz and not q.incomplete
          and not exists (select from dead_letters d where d.stream = q.query_id and d.resolved_at is null)
+         and ($2::timestamptz is null or q.ended_at < $2 and not exists (
+           select from query_events e where e.stream = q.query_id and e."time" >= $2))
        order by q.ended_at limit ${PERIOD_QUERIES}`,
-      [before],
+      [before, writtenBefore],
     )
     let bytes = 0
     const size = rows.findIndex((row) => (bytes += Number(row['bytes'])) > PERIOD_BYTES)

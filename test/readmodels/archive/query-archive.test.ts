@@ -5,7 +5,11 @@ import pg from 'pg'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { QueryRows } from '../../../src/events/projection.ts'
 import { createParquetEngine, type ParquetEngine } from '../../../src/readmodels/archive/parquet-engine.ts'
-import { archiveQueries, type QueryArchiveParts } from '../../../src/readmodels/archive/query-archive.ts'
+import {
+  archiveQueries,
+  type QueryArchiveParts,
+  type QueryArchivePolicy,
+} from '../../../src/readmodels/archive/query-archive.ts'
 import { compareReadModels } from '../../../src/readmodels/audit/compare-read-models.ts'
 import { createHistoryMoments } from '../../../src/readmodels/history/read-history.ts'
 import { historyStatement } from '../../../src/readmodels/history/statement.ts'
@@ -60,7 +64,7 @@ async function project(): Promise<void> {
   await runner.stop()
 }
 
-const archive = (policy: typeof all | typeof keepFour = all, over: Partial<QueryArchiveParts> = {}) =>
+const archive = (policy: QueryArchivePolicy = all, over: Partial<QueryArchiveParts> = {}) =>
   archiveQueries({ database: bed.config, engine, folder, ...over }, policy)
 
 const forgetOnly = () => archiveQueries({ database: bed.config, engine, folder }, undefined)
@@ -124,6 +128,16 @@ it('tells of queries that left the read models what it told of them before, and 
     expect.stringMatching(/^tasks has other rows/),
   ])
 }, 120_000)
+
+it('keeps queries whose records a log without an index still has', async () => {
+  const [last] = await bed.query<{ time: Date }>('select max("time") as time from query_events')
+  const writtenBefore = new Date(last!.time.getTime() + 1).toISOString()
+  // Of one something was told later; another had not ended.
+  await bed.query('update query_events set "time" = $2 where stream = $1 and sequence = 7', [ids[0], writtenBefore])
+  await bed.query('update queries set ended_at = $2 where query_id = $1', [ids[1], writtenBefore])
+  expect(await archive({ ...all, writtenBefore })).toMatchObject([{ queries: ENDED - 2, first_id: ids[2] }])
+  expect(await archive({ ...all, writtenBefore })).toEqual([])
+}, 60_000)
 
 it('is whole wherever it is cut off, and goes on', async () => {
   const [before, hashes] = [await told(), await tableHashes(bed)]
