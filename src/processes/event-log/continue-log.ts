@@ -2,7 +2,7 @@ import { VISITOR_ADDRESS } from '../../coordinator/system/events.ts'
 import { createSystemJournal } from '../../coordinator/system/system-journal.ts'
 import type { Archive } from '../../events/archive/archive.ts'
 import { archivePeriod } from '../../events/archive/archiver.ts'
-import type { PeriodManifest } from '../../events/archive/manifest.ts'
+import { PERIOD_RECORDS, placeOf, type PeriodManifest } from '../../events/archive/manifest.ts'
 import {
   anchorCheckpoint,
   anchorHash,
@@ -23,6 +23,7 @@ import {
 } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import type { RecordStore } from '../../events/record-store.ts'
+import { nextPeriodEnd } from '../../readmodels/archive/period-end.ts'
 import { READ_MODELS } from '../../readmodels/projection.ts'
 import { readLastAnchor } from '../../readmodels/audit/queries.ts'
 import { findOpenQueries } from '../../readmodels/queries/open-queries.ts'
@@ -39,7 +40,12 @@ export interface ClosingParts {
   /** The read models, which hold all of the log. */
   readonly query: QueryRows
   readonly key: AnchorKey
+  /** Of a period, about. @default a million */
+  readonly mostRecords?: bigint
 }
+
+/** After all that was written. */
+const NEVER = '9999-12-31T00:00:00.000Z'
 
 /**
  * Archives a log to its very end, by an anchor that stands in the archive alone: nothing is written behind it, and nothing
@@ -57,11 +63,31 @@ export async function closeLog(parts: ClosingParts): Promise<PeriodManifest> {
     throw new MisconfiguredLog(
       `${open.length} queries are open, ${open[0]} is the first: start the coordinator, and stop it once they have ended`,
     )
+  await archiveWholePeriods(parts, tip)
   const previous = (await readLastAnchor(query, tip.logId))?.anchor
   const from = previous ? anchorCheckpoint(previous) : beginning(tip.at.length)
   const { heads, time } = await headsBetween(log, from, tip)
   const anchor = makeAnchor(tip, heads, previous, key)
   return archivePeriod({ ...parts, ends: isQueryId }, exportAnchor(anchor, time, key.public))
+}
+
+/** A period is held in memory: those of a long log end where anchors are, as they do while a coordinator runs. */
+async function archiveWholePeriods(
+  { mostRecords = PERIOD_RECORDS, ...parts }: ClosingParts,
+  { at }: Checkpoint,
+): Promise<void> {
+  const { log, archive, query, key } = parts
+  const needed = at.map(({ offset }) => offset)
+  const policy = { before: NEVER, keepRecords: undefined, mostRecords, leastRecords: 0n, leastMs: 0 }
+  for (;;) {
+    const last = (await archive.periods()).at(-1)
+    const end = last && { anchor: last.anchor.number, time: last.anchor.time, at: last.to.map(placeOf) }
+    const left = at.reduce((sum, { offset }, partition) => sum + offset - (end?.at[partition]?.offset ?? 0n), 0n)
+    if (left <= mostRecords) return
+    const anchor = await nextPeriodEnd({ log, query, key: key.public }, end, needed, policy)
+    if (!anchor) return
+    await archivePeriod({ ...parts, ends: isQueryId }, anchor)
+  }
 }
 
 async function headsBetween(
