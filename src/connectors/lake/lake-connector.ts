@@ -178,14 +178,14 @@ function createLake(
       return parquetStatistics(context.inspect, paths, rows, found.columns)
     },
 
-    async listSplits(handle) {
+    async listSplits(handle, _where, _question, read) {
       const parsed = handleSchema.parse(handle)
       if ('version' in parsed) {
         const [folder, content] = await contentOf(parsed)
-        return manifestSplits(catalog, location, folder, content, cache)
+        return manifestSplits({ catalog, location, folder, content }, cache, read)
       }
       const found = await filesAt(parsed)
-      return foundSplits(catalog, found)
+      return foundSplits(catalog, found, read)
     },
 
     async tableSource(splits, columns) {

@@ -8,7 +8,7 @@ import type { WrittenFile } from '../spi/table-writer.ts'
 import type { FileFactsCache } from './file-facts.ts'
 import type { EmptySplit, WrittenSplit } from './lake-split.ts'
 import { ADOPTED_ID, type TableContent } from './manifest.ts'
-import { foundSplits, SPLIT_BYTES, type FoundFiles } from './plain-table.ts'
+import { columnsRead, foundSplits, SPLIT_BYTES, type FoundFiles } from './plain-table.ts'
 
 /** A table's first manifest: the files that lay in its folder, as they were found. */
 export function adoptedContent(
@@ -30,13 +30,22 @@ export function adoptedContent(
   }
 }
 
-/** All splits of one version of a table. */
+/** One version of a table, and where its files lie. */
+interface TableVersion {
+  readonly catalog: string
+  readonly location: string
+  readonly folder: string
+  readonly content: TableContent
+}
+
+/**
+ * All splits of one version of a table.
+ * @param read names of the columns that will be read; undefined: all
+ */
 export async function manifestSplits(
-  catalog: string,
-  location: string,
-  folder: string,
-  content: TableContent,
+  { catalog, location, folder, content }: TableVersion,
   cache: FileFactsCache,
+  read?: readonly string[],
 ): Promise<readonly ConnectorSplit[]> {
   const large = content.files.filter((file) => storedBytes(file) > SPLIT_BYTES)
   const largeSplits = await splitsOfLarge(catalog, location, folder, large, cache)
@@ -50,15 +59,19 @@ export async function manifestSplits(
   if (adopted && adopted.files.length > 0) {
     const facts = await cache.facts(adopted.format, adopted.files)
     splits.push(
-      ...foundSplits(catalog, {
-        ...adopted,
-        files: adopted.files.map(({ file, size, mtime }) => ({ file, size, mtime })),
-        facts: facts.map((fact, index) => ({ ...fact, footer: adopted.files[index]!.footer })),
-      }),
+      ...foundSplits(
+        catalog,
+        {
+          ...adopted,
+          files: adopted.files.map(({ file, size, mtime }) => ({ file, size, mtime })),
+          facts: facts.map((fact, index) => ({ ...fact, footer: adopted.files[index]!.footer })),
+        },
+        read,
+      ),
     )
   }
   if (splits.length > 0) return splits
-  const columns = content.columns.map(({ name, duckdbType }) => ({ name, duckdbType }))
+  const columns = columnsRead(content.columns, read).map(({ name, duckdbType }) => ({ name, duckdbType }))
   return [{ catalog, data: { empty: true, columns } satisfies EmptySplit, rows: 0, bytes: 0 }]
 }
 

@@ -50,6 +50,16 @@ export function snapshotId({ files, facts }: FoundFiles): string {
   return id.digest('hex')
 }
 
+/** @param read names of the columns that will be read; undefined: all */
+export function columnsRead<C extends { readonly name: string }>(
+  columns: readonly C[],
+  read: readonly string[] | undefined,
+): readonly C[] {
+  const wanted = read && new Set(read)
+  return wanted ? columns.filter(({ name }) => wanted.has(name)) : columns
+}
+
+/** @param read names of the columns that will be read: a split of a wide table need not tell of the others */
 export function foundSplits(
   catalog: string,
   {
@@ -59,10 +69,13 @@ export function foundSplits(
     columns,
     shapesDiffer,
   }: Omit<FoundFiles, 'columns'> & { readonly columns: readonly Adopted['columns'][number][] },
+  read?: readonly string[],
 ): ConnectorSplit[] {
+  // Text is read by what is in each line: all columns that it has are told.
+  const told = format === 'parquet' ? columnsRead(columns, read) : columns
   return files.flatMap((file, index): ConnectorSplit[] => {
     const { footer, names, rowGroups } = facts[index]!
-    const own = columns.map(({ name, source, duckdbType }) => ({ name, source, duckdbType, present: names.has(name) }))
+    const own = told.map(({ name, source, duckdbType }) => ({ name, source, duckdbType, present: names.has(name) }))
     const data = { ...file, format, footer, unionByName: shapesDiffer, columns: own }
     const none = { firstRow: 0, rows: 0, fileRows: 0 }
     if (format !== 'parquet') return [{ catalog, data: { ...data, ...none } satisfies FoundSplit, bytes: file.size }]

@@ -46,8 +46,14 @@ export interface Connector {
    * when there are no rows.
    * @param where rows that do not fulfil it may be left out
    * @param question of a table that has `answers`: the rows are what it asks for
+   * @param columns those that will be read: what a split says of others may be left out; absent: all
    */
-  listSplits(handle: TableHandle, where?: ScanConditions, question?: ScanQuestion): Promise<readonly ConnectorSplit[]>
+  listSplits(
+    handle: TableHandle,
+    where?: ScanConditions,
+    question?: ScanQuestion,
+    columns?: readonly string[],
+  ): Promise<readonly ConnectorSplit[]>
   /**
    * The splits as an engine gets them: with rows that only the coordinator knows. Asked in the coordinator at each attempt
    * of a task, just before it; what it adds is part of no event. Absent where splits are whole as they are listed.

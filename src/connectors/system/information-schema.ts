@@ -53,9 +53,9 @@ export function withInformationSchema(connector: Connector): Connector {
     ...(connector.getColumnStatistics && {
       getColumnStatistics: async (handle) => (ours(handle) ? {} : connector.getColumnStatistics!(handle)),
     }),
-    async listSplits(handle, where, question) {
+    async listSplits(handle, where, question, columns) {
       const table = ours(handle)
-      if (!table) return connector.listSplits(handle, where, question)
+      if (!table) return connector.listSplits(handle, where, question, columns)
       return [{ catalog, data: { [MARK]: table, ...(where && { where }) } }]
     },
     async loadSplits(splits, wanted, asker) {

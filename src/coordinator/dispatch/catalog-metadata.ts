@@ -23,7 +23,7 @@ export function createMetadataPort(catalogs: Catalogs): MetadataPort {
   }
 }
 
-/** Lists the splits of every scan at the snapshot its handle names. */
+/** Lists the splits of every scan at the snapshot its handle names; they tell of the columns that are read alone. */
 export async function listSplits(
   catalogs: Catalogs,
   query: RenderedQuery,
@@ -33,8 +33,8 @@ export async function listSplits(
     query.scans.map(async (scan, index) => {
       const connector = connectorOf(catalogs, scan.catalog)
       if (!isOfSystem(connector, scan)) coordinatorOnly = false
-      const splits = await connector.listSplits(scan.handle, scan.where, scan.question)
-      return splits.map((split) => splitOf(index, split))
+      const splits = await connector.listSplits(scan.handle, scan.where, scan.question, scan.columns)
+      return splits.map((split) => splitOf(index, split, scan.columns))
     }),
   )
   return { splits: perScan.flat(), coordinatorOnly }
@@ -53,7 +53,7 @@ export async function loadSplits(
       const connector = connectorOf(catalogs, scan.catalog)
       if (!connector.loadSplits || !isOfSystem(connector, scan)) return own
       const loaded = await connector.loadSplits(own.map(connectorSplit), scan.columns, asker)
-      return loaded.map((split) => splitOf(index, split))
+      return loaded.map((split) => splitOf(index, split, scan.columns))
     }),
   )
   return perScan.flat()
@@ -75,15 +75,25 @@ export function connectorSplit({ catalog, data, rows, bytes, columnBytes }: Spli
   }
 }
 
-function splitOf(scan: number, { catalog, data, rows, bytes, columnBytes }: ConnectorSplit): Split {
+function splitOf(
+  scan: number,
+  { catalog, data, rows, bytes, columnBytes }: ConnectorSplit,
+  read: readonly string[],
+): Split {
   return {
     scan,
     catalog,
     data: { ...data },
     ...(rows === undefined ? {} : { rows }),
     ...(bytes === undefined ? {} : { bytes }),
-    ...(columnBytes === undefined ? {} : { columnBytes: { ...columnBytes } }),
+    ...(columnBytes === undefined ? {} : { columnBytes: bytesOf(columnBytes, read) }),
   }
+}
+
+/** Of the columns that are read. What a file does not tell of one stays unknown. */
+function bytesOf(columnBytes: Readonly<Record<string, number>>, read: readonly string[]): Record<string, number> {
+  const known = read.filter((column) => Object.hasOwn(columnBytes, column))
+  return Object.fromEntries(known.map((column) => [column, columnBytes[column]!]))
 }
 
 /** Rows of these tables are the coordinator's own knowledge. */
