@@ -151,7 +151,7 @@ function createTpch(catalog: string, roots: readonly string[], inspect: Connecto
         const { schema, table, file, size } = splitSchema.parse(data)
         sizes.set(join(folders.folderOf(schema, table).folder, file), size)
       }
-      await Promise.all([...sizes].map(([path, size]) => checkFile(path, size)))
+      for (const [path, size] of sizes) checkFile(path, size)
     },
 
     allowedDirectories: () =>

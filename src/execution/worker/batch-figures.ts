@@ -59,7 +59,7 @@ export function batchFigures(measured: MeasuredBatch): BatchFigures {
     outputPositions: measured.outputPositions,
     outputBytes: measured.outputBytes,
   }
-  return result.profile ? { ...figures, pipelines: batchPipelines(result.profile, figures, inputs) } : figures
+  return result.profile ? { pipelines: batchPipelines(result.profile, figures, inputs), ...figures } : figures
 }
 
 /** Bytes that a batch reads, as its splits tell them. */

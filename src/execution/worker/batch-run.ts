@@ -72,7 +72,7 @@ export function runBatch(deps: BatchRunDeps, input: BatchRunInput): BatchRun {
   async function attemptOnce(query: EngineQuery, kind: 'inline' | 'stream'): Promise<BatchFigures | 'overflow'> {
     // What streams has no order, and several batches.
     const digests = input.digests ? { by: deps.digester, chained: !fragment.streams } : undefined
-    const options = { ...deps.limits, batch: batch.batch, firstToken: input.firstToken, digests }
+    const options = { batch: batch.batch, firstToken: input.firstToken, digests, ...deps.limits }
     const writer = createPageWriter(deps.sink, options)
     const output: EngineOutput =
       kind === 'inline' ? { kind, maxBytes: deps.limits.inlineBytes } : { kind, onRows: (lines) => writer.add(lines) }
@@ -82,11 +82,11 @@ export function runBatch(deps: BatchRunDeps, input: BatchRunInput): BatchRun {
       if (result.inline) writer.addWhole(result.inline, result.rows)
       const written = await writer.finish(() => verifyBatch(fragment, batch, deps.catalogs))
       return batchFigures({
-        ...measured(input, result),
         endedAt: deps.now(),
         blockedMs: writer.blockedMs(),
         outputPositions: written.rows,
         outputBytes: written.bytes,
+        ...measured(input, result),
       })
     } catch (error) {
       await writer.abandon()

@@ -54,7 +54,7 @@ export function createOutputBuffer(): OutputBuffer {
 
   return {
     list(page, version) {
-      pages.push({ ...page, version })
+      pages.push({ version, ...page })
       rows += page.rows
       bytes += page.bytes
       bufferedBytes += page.bytes

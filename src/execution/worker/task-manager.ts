@@ -174,7 +174,7 @@ class Tasks implements TaskManager {
     // Out of the list before its pages go: nobody may be offered a page that is being removed.
     this.#tasks.delete(taskId)
     const last = task.status(Infinity)
-    const status: TaskStatus = { ...last, bufferState: 'FINISHED', deleted: true, version: this.#news.next() }
+    const status: TaskStatus = { deleted: true, ...last, bufferState: 'FINISHED', version: this.#news.next() }
     this.#deleted.set(taskId, { status, at: this.#clock.monotonicMs(), told: task.isSent() })
     if (!task.isSent()) this.#news.wake()
     await task

@@ -114,7 +114,8 @@ class Task implements WorkerTask {
   #usageToldAt: number
   #resolveEnded!: (state: TaskState) => void
   #pipelines: readonly PipelineStats[] = []
-  #latest: TaskUpdate
+  /** What updates change. */
+  #latest: Pick<TaskUpdate, 'splits' | 'noMoreSplits' | 'dropPendingBatches'>
   #batches: readonly Batch[] = []
   /** Batches begun or skipped so far. */
   #next = 0
@@ -172,7 +173,6 @@ class Task implements WorkerTask {
     const before = this.#latest
     const more = update.splits.length > before.splits.length
     this.#latest = {
-      ...before,
       splits: more ? update.splits : before.splits,
       noMoreSplits: before.noMoreSplits || update.noMoreSplits,
       dropPendingBatches: (before.dropPendingBatches ?? false) || (update.dropPendingBatches ?? false),
@@ -291,10 +291,10 @@ class Task implements WorkerTask {
     }
     const { limits } = this.#deps
     const attempts = Math.min(limits.attempts, batchAttempts)
-    const deps = { ...this.#deps, limits: { ...limits, attempts }, now: clock.now }
+    const deps = { now: clock.now, ...this.#deps, limits: { ...limits, attempts } }
     if (fragment.write) return { batch, ...runWrite(deps, input) }
     const firstToken = this.#output.buffer.listed()
-    const { done, cancel } = runBatch({ ...deps, sink: this.#sink() }, { ...input, firstToken })
+    const { done, cancel } = runBatch({ sink: this.#sink(), ...deps }, { firstToken, ...input })
     return { batch, done: done.then((figures) => ({ figures })), cancel }
   }
 
