@@ -208,9 +208,20 @@ export async function rebuildIfNeeded({
     const current = rows.find((row) => row.version === READ_MODELS.version)
     if (current && Number(current.events) > 0) return undefined
     const filledByOlder = !current && rows.length > 0
-    if (!filledByOlder && eventsBelow(await options.log.tip()) < SOON_CAUGHT_UP) return undefined
+    const events = eventsBelow(await options.log.tip())
+    // A log that goes on from another one adds to the tables; else its events are in them, and would be told twice.
+    const isFilled = events > 0 && (await hasRows(client)) && ((await logsBefore?.()) ?? []).length === 0
+    if (!filledByOlder && !isFilled && events < SOON_CAUGHT_UP) return undefined
   } finally {
     await client.end().catch(() => undefined)
   }
   return rebuildReadModels({ ...options, before: (await logsBefore?.()) ?? [] })
+}
+
+/** Of the first event of a log already. */
+async function hasRows(client: pg.Client): Promise<boolean> {
+  const { rows } = await client.query<{ filled: boolean }>(
+    `select exists (select from ${READ_MODEL_SCHEMA}.audit_log) as filled`,
+  )
+  return rows[0]!.filled
 }

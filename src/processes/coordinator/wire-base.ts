@@ -6,6 +6,7 @@ import { internalBearer, loadClusterSecret } from '../../security/cluster-secret
 import { schemeOf } from '../../config/load-config.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import type { ArchivedFiles } from '../../readmodels/history/read-archive.ts'
+import { refuseHalfContinued } from '../event-log/logs-before.ts'
 import { queryArchiveOf, type OpenQueryArchive } from '../event-log/query-archive-of.ts'
 import type { ChildLife } from '../child-life.ts'
 import { createProcessTelemetry } from '../telemetry/process-telemetry.ts'
@@ -64,7 +65,11 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
     databaseThere,
     telemetry,
   })
-  await untilUsable('log', () => log.open(), patience)
+  const openLog = async (): Promise<void> => {
+    await log.open()
+    if (config.kafkaBrokers.length > 0) await refuseHalfContinued(log)
+  }
+  await untilUsable('log', openLog, patience)
   let archive: OpenQueryArchive | undefined
   const health = watchDependencies(log, connection, (name, is) =>
     is === 'down'

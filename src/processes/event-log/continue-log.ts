@@ -30,7 +30,7 @@ import { findOpenQueries } from '../../readmodels/queries/open-queries.ts'
 import { systemClock } from '../../shared/clock.ts'
 import { isQueryId } from '../../shared/ids.ts'
 import { version } from '../../shared/version.ts'
-import { continuedFrom } from './logs-before.ts'
+import { continuedFrom, isVisit } from './logs-before.ts'
 
 export interface ClosingParts {
   /** Written by nobody else. */
@@ -126,8 +126,7 @@ export async function continueLog({ log, last, query, by }: ContinueParts): Prom
   if (there?.logId === last.logId && there.anchorHash === anchorHash(last.anchor)) return false
   const { events } = await log.read(beginning((await log.tip()).at.length), 50)
   // Claims of calls that were cut off.
-  if (there || events.some(({ type, data }) => type !== 'EpochStarted' || !isVisit(data)))
-    throw new MisconfiguredLog('The log to go on with has events already')
+  if (there || !events.every(isVisit)) throw new MisconfiguredLog('The log to go on with has events already')
   const { partitions } = await log.open()
   await forgetPlace(query, partitions)
   const epoch = Math.max(...last.to.map((place) => place.epoch))
@@ -145,10 +144,6 @@ export async function continueLog({ log, last, query, by }: ContinueParts): Prom
     by,
   })
   return true
-}
-
-function isVisit(data: unknown): boolean {
-  return (data as { address?: unknown } | null)?.address === VISITOR_ADDRESS
 }
 
 /** The read models have nothing of the log that begins; what they have stays. */

@@ -1,9 +1,18 @@
 import { systemEventData } from '../../coordinator/system/decode-event.ts'
-import { systemStream, type SystemEvent } from '../../coordinator/system/events.ts'
+import { systemStream, VISITOR_ADDRESS, type SystemEvent } from '../../coordinator/system/events.ts'
 import type { Archive } from '../../events/archive/archive.ts'
 import { ArchivedHistory } from '../../events/archive/archived-history.ts'
 import { ArchiveDamaged } from '../../events/archive/archived-records.ts'
-import { beginning, type EventReader, type LogEnd } from '../../events/event-log.ts'
+import {
+  beginning,
+  LogUnavailable,
+  MisconfiguredLog,
+  type Checkpoint,
+  type EventReader,
+  type LogBeginning,
+  type LogEnd,
+  type Recorded,
+} from '../../events/event-log.ts'
 
 type Continued = Extract<SystemEvent, { type: 'LogContinued' }>['data']
 
@@ -15,6 +24,36 @@ export async function continuedFrom(log: EventReader & LogEnd): Promise<Continue
   const { events } = await log.read(beginning((await log.tip()).at.length), FIRST_EVENTS)
   const told = events.find(({ stream, type }) => stream === systemStream && type === 'LogContinued')
   return told && systemEventData('LogContinued', told.v, told.data)
+}
+
+/**
+ * A topic that `quipu continue` has claimed and not yet begun is nobody else's: what was written there would stand in its way.
+ * @throws MisconfiguredLog
+ */
+export async function refuseHalfContinued(log: EventReader & LogBeginning): Promise<void> {
+  const start = await log.start()
+  if (start.at.some(({ offset }) => offset > 0n)) return
+  // Of a first epoch nothing more is read: what it has may be encrypted, and keys are away.
+  const { events: first } = await log.read(start, 1)
+  if (first.every(({ epoch }) => epoch === 1)) return
+  const events = (await firstEvents(log, start)) ?? []
+  if (events.length === 0 || !events.every(isVisit)) return
+  throw new MisconfiguredLog('A call of quipu continue began the topic and was cut off: call it again')
+}
+
+/** Those of a topic that has queries may wait for keys: it is begun. */
+async function firstEvents(log: EventReader, start: Checkpoint): Promise<readonly Recorded[] | undefined> {
+  try {
+    return (await log.read(start, FIRST_EVENTS)).events
+  } catch (error) {
+    if (error instanceof LogUnavailable) return undefined
+    throw error
+  }
+}
+
+/** The claim of a command. */
+export function isVisit({ type, data }: Pick<Recorded, 'type' | 'data'>): boolean {
+  return type === 'EpochStarted' && (data as { address?: unknown } | null)?.address === VISITOR_ADDRESS
 }
 
 /**

@@ -6,13 +6,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { continueCommand } from '../../../src/cli/continue-command.ts'
 import { startAnchorer } from '../../../src/coordinator/system/anchorer.ts'
 import { forgetQuery } from '../../../src/coordinator/system/forget-query.ts'
+import { VISITOR_ADDRESS } from '../../../src/coordinator/system/events.ts'
 import { createSystemJournal } from '../../../src/coordinator/system/system-journal.ts'
 import { Archive } from '../../../src/events/archive/archive.ts'
 import type { ExportedAnchor } from '../../../src/events/audit/anchor.ts'
 import type { Finding } from '../../../src/events/audit/finding.ts'
 import type { EventLog } from '../../../src/events/event-log.ts'
 import { createKafkaEventLog, KafkaStoreBesidePostgres } from '../../../src/events/kafka-beside-postgres.ts'
-import { logsBefore } from '../../../src/processes/event-log/logs-before.ts'
+import { logsBefore, refuseHalfContinued } from '../../../src/processes/event-log/logs-before.ts'
 import { verifyLog } from '../../../src/readmodels/audit/verify-log.ts'
 import { rebuildReadModels } from '../../../src/readmodels/rebuild.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
@@ -63,7 +64,7 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that goes on from one i
     await bed.close()
     const admin = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()
     await admin.connect()
-    await admin.deleteTopics({ topics: [topic] }).catch(() => {})
+    await admin.deleteTopics({ topics: [topic, `${topic}-half`] }).catch(() => {})
     await admin.disconnect()
     await folder.remove()
   }, 60_000)
@@ -132,6 +133,7 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that goes on from one i
     await writer.append(open, 1, toLogEvents(queryLife(open)).slice(1))
     await writer.close()
     mkdirSync(join(archive.folder, 'queries', 'x'), { recursive: true })
+    await cutOff()
     expect(await goOn()).toBe(0)
     const [period] = await archive.reread()
     expect(await goOn()).toBe(0)
@@ -139,6 +141,7 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that goes on from one i
     const old = await readAll(bed.log)
     const log = createKafkaEventLog(options(), archives)
     await log.open()
+    await refuseHalfContinued(log)
     const epoch = await log.claim(me)
     const runner = await bed.startRunner({ log })
     const next = anchorerOf(log)
@@ -187,6 +190,18 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that goes on from one i
     await runner.stop()
     await log.close()
   })
+
+  /** As the command leaves a topic that is killed before it begins it. */
+  async function cutOff(): Promise<void> {
+    const database = await openReadModelBed(undefined, archives)
+    const half = createKafkaEventLog({ ...options(), topic: `${topic}-half`, database: database.config }, archives)
+    await half.open()
+    await refuseHalfContinued(half)
+    await half.claim({ address: VISITOR_ADDRESS, version: 'test', above: 1 })
+    await expect(refuseHalfContinued(half)).rejects.toThrow('quipu continue began the topic and was cut off')
+    await half.close()
+    await database.close()
+  }
 
   /** The coordinator is started once more. */
   async function reclaim(): Promise<EventLog> {
