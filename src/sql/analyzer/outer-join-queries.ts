@@ -1,6 +1,7 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { columnOf } from './build.ts'
 import { newId, type AnalysisContext } from './context.ts'
+import { joinedByEquality } from './subqueries.ts'
 import type { ComputedColumn, ColumnId, Expr, JoinNode, RelationNode } from './tree.ts'
 import { isQuery, mapChildren, someExpr, visitColumns } from './walk.ts'
 
@@ -21,6 +22,7 @@ export function outerJoinWithQueries(
   right: Side,
 ): JoinNode {
   const beside: { readonly left: ComputedColumn[]; readonly right: ComputedColumn[] } = { left: [], right: [] }
+  const terms = condition.kind === 'and' ? condition.terms : [condition]
   const hoist = (expr: Expr): Expr => {
     if (!isQuery(expr)) return mapChildren(expr, hoist)
     let [readsLeft, readsRight] = [false, false]
@@ -30,7 +32,9 @@ export function outerJoinWithQueries(
     })
     if (readsLeft && readsRight) return expr
     const id = newId(context)
-    beside[readsRight ? 'right' : 'left'].push({ id, expression: expr })
+    const side = readsRight ? 'right' : 'left'
+    const lets = type !== 'full' && type !== side && terms.includes(expr)
+    beside[side].push({ id, expression: lets ? joinedByEquality(expr) : expr })
     return columnOf(id, expr.type)
   }
   const rest = hoist(condition)

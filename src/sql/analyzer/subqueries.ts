@@ -6,7 +6,7 @@ import type {
   SubqueryExpression,
 } from '../syntax/ast.ts'
 import { commonSuperType } from '../types/coercion.ts'
-import { anonymousRow, BOOLEAN, isComparable, isOrderable, row, type SqlType } from '../types/sql-type.ts'
+import { anonymousRow, BOOLEAN, isComparable, isFloating, isOrderable, row, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { castTo, columnOf, constantOf } from './build.ts'
 import { verifyCorrelation, type SubqueryPlace } from './correlation.ts'
@@ -129,7 +129,8 @@ export function analyzeInSubquery(
       'IN-PREDICATE with labeled column reference is not yet supported',
     )
   })
-  const compared = comparedWith(state, node, value, analyzeSubquery(state, subquery, { place: 'in' }))
+  const query = analyzeSubquery(state, subquery, { place: 'in' })
+  const compared = comparedWith(state, node, value, query)
   if (!isComparable(compared.type)) {
     throw errorAt(
       state.context,
@@ -138,7 +139,33 @@ export function analyzeInSubquery(
       `Type [${typeName(anonymousRow([compared.type]))}] must be comparable in order to be used in IN predicate`,
     )
   }
-  return { kind: 'inSubquery', type: BOOLEAN, value: compared.value, query: compared.query }
+  const rows = query.correlated ? equalToThemselves(compared.query, compared.value) : compared.query
+  return { kind: 'inSubquery', type: BOOLEAN, value: compared.value, query: rows }
+}
+
+/**
+ * The query without values that `=` does not find equal to themselves. Trino's semi join finds NaN, and NULL within rows,
+ * arrays and maps, which an equality does not: it compares by that where it makes another join of IN, which is of a correlated query
+ * and of a condition that all rows of the result satisfy.
+ * @param value that NULL makes NULL where there are any values: all stay for it
+ */
+function equalToThemselves(query: Subquery, value?: Expr): Subquery {
+  const [{ id, type }] = query.columns as readonly [Subquery['columns'][number]]
+  if (!isFloating(type) && type.kind !== 'row' && type.kind !== 'array' && type.kind !== 'map') return query
+  const own = columnOf(id, type)
+  const maybeNull = value?.kind === 'column' || (value?.kind === 'cast' && value.value.kind === 'column')
+  const terms: readonly Expr[] = [
+    { kind: 'compare', type: BOOLEAN, operator: '=', left: own, right: own },
+    { kind: 'isNull', type: BOOLEAN, value: own },
+    ...(maybeNull ? [{ kind: 'isNull', type: BOOLEAN, value } as const] : []),
+  ]
+  return { ...query, node: { kind: 'filter', input: query.node, predicate: { kind: 'or', type: BOOLEAN, terms } } }
+}
+
+/** A condition's term as Trino's planner compares it where no other rows are kept. */
+export function joinedByEquality(term: Expr): Expr {
+  const isJoined = term.kind === 'inSubquery' || (term.kind === 'quantified' && term.operator === '=' && !term.all)
+  return isJoined ? { ...term, query: equalToThemselves(term.query) } : term
 }
 
 export function analyzeQuantified(state: ExpressionState, node: QuantifiedComparisonExpression): Expr {
@@ -146,6 +173,7 @@ export function analyzeQuantified(state: ExpressionState, node: QuantifiedCompar
   const isIn = node.operator === '=' ? node.quantifier !== 'ALL' : node.operator === '<>' && node.quantifier === 'ALL'
   const subquery = analyzeSubquery(state, node.subquery, { place: isIn ? 'in' : 'rows' })
   const { type, ...compared } = comparedWith(state, node, value, subquery)
+  const query = isIn && subquery.correlated ? equalToThemselves(compared.query, compared.value) : compared.query
   const ordered = node.operator !== '=' && node.operator !== '<>'
   if (!(ordered ? isOrderable(type) : isComparable(type))) {
     throw errorAt(
@@ -155,5 +183,12 @@ export function analyzeQuantified(state: ExpressionState, node: QuantifiedCompar
       `Type [${typeName(anonymousRow([type]))}] must be ${ordered ? 'orderable' : 'comparable'} in order to be used in quantified comparison`,
     )
   }
-  return { kind: 'quantified', type: BOOLEAN, operator: node.operator, all: node.quantifier === 'ALL', ...compared }
+  return {
+    kind: 'quantified',
+    type: BOOLEAN,
+    operator: node.operator,
+    all: node.quantifier === 'ALL',
+    ...compared,
+    query,
+  }
 }

@@ -31,6 +31,7 @@ import { renderedConstant, renderConstant } from './constants.ts'
 import { frameOffset } from './frame-offset.ts'
 import { renderLike } from './like.ts'
 import { narrowFactors } from '../analyzer/decimal-products.ts'
+import { joinedByEquality } from '../analyzer/subqueries.ts'
 import { isVolatile, mapChildren, someExpr, visitColumns } from '../analyzer/walk.ts'
 import { bindAll, composed, hasSubquery, isSubquery, outerColumnsOf, weightOf } from './composition.ts'
 import { noteQueryOfRow } from './queries-of-rows.ts'
@@ -293,7 +294,7 @@ export function renderConjuncts(
   sides: Sides,
   overFiltered = false,
 ): readonly Sql[] {
-  const terms = guardedKeys(exprs.flatMap(termsOf), sides)
+  const terms = guardedKeys(exprs.flatMap(termsOf).map(joinedByEquality), sides)
   return guarded(
     state,
     terms.map((expr) => ({ expr, text: renderCondition(state, expr) })),
