@@ -389,9 +389,14 @@ export function isContainer(value: JsonValue): boolean {
 
 /** Integers as written, others as Java's Double.toString. */
 export function canonicalNumber(text: string): string {
-  if (/^-?\d+$/.test(text)) return text === '-0' ? '0' : text
+  if (isWholeNumber(text)) return text === '-0' ? '0' : text
   const value = Number(text)
-  return Number.isFinite(value) ? javaDouble(value) : `"${value > 0 ? 'Infinity' : '-Infinity'}"`
+  return Number.isFinite(value) ? javaDouble(value) : `"${javaDouble(value)}"`
+}
+
+/** Written without fraction and exponent. */
+export function isWholeNumber(text: string): boolean {
+  return /^-?\d+$/.test(text)
 }
 
 /** Java's Double.toString. */

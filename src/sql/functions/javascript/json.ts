@@ -1,6 +1,7 @@
 import {
   canonicalNumber,
   isContainer,
+  isWholeNumber,
   JsonReader,
   JsonSyntaxError,
   quoteJson,
@@ -135,7 +136,7 @@ function isWanted(item: JsonValue, kind: string, wanted: string): boolean {
       return typeof item === 'boolean' && String(item) === wanted
     default: {
       if (typeof item !== 'object' || !('number' in item)) return false
-      const isWhole = /^-?\d+$/.test(item.number)
+      const isWhole = isWholeNumber(item.number)
       if (kind === 'integer') return isWhole && canonicalNumber(item.number) === wanted
       return !isWhole && Number.isFinite(Number(item.number)) && Number(item.number) === Number(wanted)
     }

@@ -1,8 +1,8 @@
-import { evaluatePath, PathEvaluationError } from '../json-path/evaluate-path.ts'
+import { evaluatePath, isTooBig, PathEvaluationError } from '../json-path/evaluate-path.ts'
 import { parseJsonPath, type JsonPath } from '../json-path/json-path.ts'
 import {
-  isArray,
   isContainer,
+  isWholeNumber,
   JsonReader,
   JsonSyntaxError,
   quoteJson,
@@ -82,7 +82,9 @@ export function scalarOf(find: () => readonly JsonValue[], onEmpty: string, onEr
     }
     const [item] = items as readonly [JsonValue]
     if (items.length > 1) throw resultError('JSON path found multiple items')
-    if (isContainer(item)) throw resultError('JSON path found an item that cannot be converted to an SQL value')
+    if (isContainer(item) || (isNumber(item) && isTooBig(item.number))) {
+      throw resultError('JSON path found an item that cannot be converted to an SQL value')
+    }
     return tagged(item)
   } catch (error) {
     if (error instanceof EmptyResult) throw resultError('JSON path found no items')
@@ -102,8 +104,12 @@ function tagged(item: JsonValue): string | null {
   if (item === null) return null
   if (typeof item === 'string') return `s${item}`
   if (typeof item === 'boolean') return `b${item}`
-  if (isArray(item) || !('number' in item)) return null
-  return /^-?\d+$/.test(item.number) ? `i${item.number}` : `d${sqlDouble(Number(item.number))}`
+  if (!isNumber(item)) return null
+  return isWholeNumber(item.number) ? `i${BigInt(item.number)}` : `d${sqlDouble(Number(item.number))}`
+}
+
+function isNumber(item: JsonValue): item is { readonly number: string } {
+  return item !== null && typeof item === 'object' && 'number' in item
 }
 
 /** `options`: wrapper, quotes, on empty, on error, divided by commas. */

@@ -1,5 +1,5 @@
 import { trimmedNumber } from '../blanks.ts'
-import { isArray, type JsonValue } from '../javascript/json-document.ts'
+import { isArray, isWholeNumber, javaDouble, type JsonValue } from '../javascript/json-document.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import type { JsonPath, PathNode, PathPredicate, Subscript } from './json-path.ts'
 import { Signal } from '../../../shared/quipu-error.ts'
@@ -61,8 +61,9 @@ function evaluate(node: PathNode, env: Environment): readonly JsonValue[] {
     }
     case 'unary':
       return unwrapped(node.base, env).map((item) => {
-        const value = numberOf(item)
-        return node.sign === '-' ? { number: written(-value, isWhole(item)) } : item
+        if (node.sign === '+') return checkedNumber(item)
+        const whole = wholeOf(item)
+        return whole === undefined ? written(-numberOf(item)) : writtenWhole(-whole)
       })
     case 'binary': {
       const [left, right] = [single(node.left, env), single(node.right, env)]
@@ -147,15 +148,36 @@ function typeOf(item: JsonValue): string {
   return 'number' in item ? 'number' : 'object'
 }
 
-function isWhole(item: JsonValue): boolean {
-  return item !== null && typeof item === 'object' && 'number' in item && /^-?\d+$/.test(item.number)
+const MIN_BIGINT = -(2n ** 63n)
+const MAX_BIGINT = 2n ** 63n - 1n
+
+/** Whether it is a whole number that Trino takes for no number at all. */
+export function isTooBig(number: string): boolean {
+  return number.length > 18 && isWholeNumber(number) && !isBigint(BigInt(number))
+}
+
+function isBigint(value: bigint): boolean {
+  return value >= MIN_BIGINT && value <= MAX_BIGINT
+}
+
+/** A number without fraction and exponent, which is calculated as bigint; undefined for any other item. */
+function wholeOf(item: JsonValue): bigint | undefined {
+  if (item === null || typeof item !== 'object' || !('number' in item) || !isWholeNumber(item.number)) return undefined
+  const value = BigInt(item.number)
+  if (!isBigint(value)) throw new PathEvaluationError(`value too big: ${item.number}`)
+  return value
 }
 
 function numberOf(item: JsonValue): number {
   if (item === null || typeof item !== 'object' || !('number' in item)) {
     throw new PathEvaluationError(`invalid item type. Expected: NUMBER, actual: ${typeOf(item).toUpperCase()}`)
   }
-  return Number(item.number)
+  return Number(wholeOf(item) ?? item.number)
+}
+
+function checkedNumber(item: JsonValue): JsonValue {
+  numberOf(item)
+  return item
 }
 
 /** The number that a text says to Java; NaN for one that says none. */
@@ -163,27 +185,52 @@ function doubleOf(text: string): number {
   return /^[+-]?(?:Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)$/.test(text) ? Number(text) : Number.NaN
 }
 
-/** Whole results of whole numbers keep their digits; others get a point, so that they stay doubles. */
-function written(value: number, whole: boolean): string {
-  if (whole && Number.isSafeInteger(value)) return String(value)
-  return Number.isInteger(value) ? `${value}.0` : String(value)
+/** With a point, so that it stays a double. */
+function written(value: number): JsonValue {
+  return { number: javaDouble(value) }
+}
+
+function writtenWhole(value: bigint): JsonValue {
+  if (!isBigint(value)) throw new PathEvaluationError(`bigint overflow: ${value}`)
+  return { number: String(value) }
 }
 
 function arithmetic(operator: '+' | '-' | '*' | '/' | '%', left: JsonValue, right: JsonValue): JsonValue {
-  const [a, b] = [numberOf(left), numberOf(right)]
-  const whole = isWhole(left) && isWhole(right)
-  if (whole && b === 0 && (operator === '/' || operator === '%')) throw new PathEvaluationError('division by zero')
+  const [a, b] = [wholeOf(left), wholeOf(right)]
+  if (a === undefined || b === undefined) return written(ofDoubles(operator, numberOf(left), numberOf(right)))
+  if (b === 0n && (operator === '/' || operator === '%')) throw new PathEvaluationError('division by zero')
+  return writtenWhole(ofWholes(operator, a, b))
+}
+
+function ofDoubles(operator: '+' | '-' | '*' | '/' | '%', a: number, b: number): number {
   switch (operator) {
     case '+':
-      return { number: written(a + b, whole) }
+      return a + b
     case '-':
-      return { number: written(a - b, whole) }
+      return a - b
     case '*':
-      return { number: written(a * b, whole) }
+      return a * b
     case '/':
-      return { number: written(whole ? Math.trunc(a / b) : a / b, whole) }
+      return a / b
     case '%':
-      return { number: written(a % b, whole) }
+      return a % b
+    default:
+      return unreachable(operator)
+  }
+}
+
+function ofWholes(operator: '+' | '-' | '*' | '/' | '%', a: bigint, b: bigint): bigint {
+  switch (operator) {
+    case '+':
+      return a + b
+    case '-':
+      return a - b
+    case '*':
+      return a * b
+    case '/':
+      return a / b
+    case '%':
+      return a % b
     default:
       return unreachable(operator)
   }
@@ -204,14 +251,19 @@ function callMethod(
     case 'double': {
       const value = typeof item === 'string' ? doubleOf(trimmedNumber(item)) : numberOf(item)
       if (Number.isNaN(value)) throw new PathEvaluationError(`invalid item: cannot convert to double`)
-      return [{ number: written(value, false) }]
+      return [written(value)]
     }
     case 'ceiling':
-      return [{ number: written(Math.ceil(numberOf(item)), isWhole(item)) }]
+      return [wholeOf(item) === undefined ? written(Math.ceil(numberOf(item))) : item]
     case 'floor':
-      return [{ number: written(Math.floor(numberOf(item)), isWhole(item)) }]
-    case 'abs':
-      return [{ number: written(Math.abs(numberOf(item)), isWhole(item)) }]
+      return [wholeOf(item) === undefined ? written(Math.floor(numberOf(item))) : item]
+    case 'abs': {
+      const whole = wholeOf(item)
+      // A double that is not below zero stays as it is, -0 and NaN too.
+      const double = whole === undefined ? numberOf(item) : 0
+      if (whole === undefined) return [written(double < 0 ? -double : double)]
+      return [writtenWhole(whole < 0n ? -whole : whole)]
+    }
     case 'keyvalue': {
       const all = membersOf(item)
       if (all === undefined) {
@@ -299,9 +351,15 @@ function compare(a: JsonValue, b: JsonValue): number | undefined {
   if (typeof a === 'string' && typeof b === 'string') return a < b ? -1 : a > b ? 1 : 0
   if (typeof a === 'boolean' && typeof b === 'boolean') return Number(a) - Number(b)
   if (typeof a === 'object' && typeof b === 'object' && 'number' in a && 'number' in b) {
-    return Number(a.number) - Number(b.number)
+    const [left, right] = [wholeOf(a), wholeOf(b)]
+    const both = left !== undefined && right !== undefined
+    return both ? inOrder(left, right) : inOrder(numberOf(a), numberOf(b))
   }
   return undefined
+}
+
+function inOrder<T extends bigint | number>(a: T, b: T): number {
+  return a < b ? -1 : a > b ? 1 : a === b ? 0 : Number.NaN
 }
 
 function holds(operator: '==' | '<>' | '<' | '<=' | '>' | '>=', order: number): boolean {

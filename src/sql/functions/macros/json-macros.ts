@@ -72,7 +72,10 @@ export const jsonMacros: readonly Macro[] = [
       list_transform([d], lambda qj1: CASE WHEN NOT regexp_matches(qj1, unlike) AND q_json_plain(qj1) THEN
         CASE json_type(qj1, pointer)
           WHEN 'VARCHAR' THEN 's'||json_extract_string(qj1, pointer)
-          WHEN 'UBIGINT' THEN 'i'||json_extract_string(qj1, pointer)
+          WHEN 'UBIGINT' THEN
+            CASE WHEN TRY_CAST(json_extract_string(qj1, pointer) AS BIGINT) IS NULL
+              THEN u_json_value(qj1, path, passed, empty, failing)
+            ELSE 'i'||json_extract_string(qj1, pointer) END
           WHEN 'BIGINT' THEN 'i'||json_extract_string(qj1, pointer)
           WHEN 'BOOLEAN' THEN 'b'||json_extract_string(qj1, pointer)
           ELSE u_json_value(qj1, path, passed, empty, failing)
