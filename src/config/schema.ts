@@ -71,7 +71,7 @@ const timeouts = z.strictObject({
     'Age at which what was written to the event log leaves it for its archive; without one nothing leaves for its age',
   ),
   archiveQueriesAfterMs: optionalDuration(
-    'Age after its end at which a query leaves the read models for files of the archive, which answer as they do; without one nothing leaves for its age',
+    'Age after its end, 25 hours at least, at which a query leaves the read models for files of the archive, which answer as they do; without one nothing leaves for its age',
   ),
   historyReadMs: duration(
     'Longest read of the history of queries for a client; Postgres ends what takes longer',

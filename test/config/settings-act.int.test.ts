@@ -330,9 +330,6 @@ const told = (process: QuipuProcess, text: string): Promise<void> =>
 const periodsIn = (folder: string): number =>
   existsSync(folder) ? readdirSync(folder, { recursive: true }).filter((path) => /\d{6}$/.test(String(path))).length : 0
 
-const queryPeriodsIn = (folder: string): number =>
-  filesBelow(folder).filter((path) => path.endsWith('query_events.parquet')).length
-
 const anchorsIn = (file: string): number =>
   existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean).length : 0
 
@@ -1411,11 +1408,17 @@ const acts: Record<SettingName, Act> = {
       return periodsIn(at('archived')) > 1
     })
   }),
-  archiveQueriesAfterMs: busy.act('1s', async ({ url }) => {
-    const { id } = await run(url, 'SELECT 1')
-    await waitUntil('what is old leaves the read models', () => queryPeriodsIn(at('archived')) > 0)
-    expect((await raw(`${url}/v1/query/${id}`)).status).toBe(200)
-  }),
+  archiveQueriesAfterMs: {
+    value: '2d',
+    see() {
+      const policy = queryArchivePolicyOf(loadConfig(['--archive-queries-after-ms', '2d'], {}))
+      expect(policy?.(3 * 86_400_000)).toMatchObject({
+        before: new Date(86_400_000).toISOString(),
+        keepQueries: undefined,
+      })
+      expect(queryArchivePolicyOf(loadConfig([], {}))).toBeUndefined()
+    },
+  },
   anchorMs: small.act('200ms', async ({ url, dataDir }) => {
     for (let anchors = 0; anchors < 4; anchors++) {
       await run(url, 'SELECT 1')

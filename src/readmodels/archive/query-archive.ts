@@ -7,6 +7,7 @@ import { READ_MODEL_SCHEMA } from '../../events/postgres/migrate.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import { systemStream } from '../../coordinator/system/events.ts'
 import { QuipuError } from '../../shared/quipu-error.ts'
+import { READ_MODELS } from '../projection.ts'
 import { archivedTables } from './archived-tables.ts'
 import type { ParquetEngine } from './parquet-engine.ts'
 import { fileOf, LOCK_PERIODS, readArchivedQueries, type PeriodFile, type QueriesPeriod } from './query-periods.ts'
@@ -27,7 +28,7 @@ export interface QueryArchivePolicy {
   readonly before: string | undefined
   /** Those behind which so many others ended. */
   readonly keepQueries: number | undefined
-  /** Of these only those that ended before: of a result that is still read something may be told. */
+  /** Only those that ended before: of a result that is still read something may be told. */
   readonly settledBefore?: string
   /** Of these only those of which nothing was written since: streams of a log without an index are found by their rows. */
   readonly writtenBefore?: string
@@ -224,14 +225,15 @@ class Archiving {
 
   /** Those that ended before are to leave. */
   async #border({ before, keepQueries, settledBefore }: QueryArchivePolicy): Promise<string | undefined> {
-    if (keepQueries === undefined) return before
+    const settled = (border: string | undefined): string | undefined =>
+      border !== undefined && settledBefore !== undefined && settledBefore < border ? settledBefore : border
+    if (keepQueries === undefined) return settled(before)
     const [row] = await this.#query(
       'select ended_at from queries where ended_at is not null order by ended_at desc offset $1 limit 1',
       [Math.max(0, keepQueries - 1)],
     )
     const last = row && (row['ended_at'] as Date).toISOString()
-    const kept = last !== undefined && settledBefore !== undefined && settledBefore < last ? settledBefore : last
-    return kept === undefined || (before !== undefined && before > kept) ? before : kept
+    return settled(last === undefined || (before !== undefined && before > last) ? before : last)
   }
 
   /** The files get their name, and in one transaction they count and the rows go, if those are still what was copied. */
@@ -248,6 +250,8 @@ class Archiving {
         )
         mustAgree(table.name, files.get(table.name)!, contentOf(row))
       }
+      // What is kept of them in memory would become rows again, of an event that comes late.
+      await this.#query('update checkpoints set revision = revision + 1 where name = $1', [READ_MODELS.name])
       const ids = [...chosen.ids].sort(byCodeUnits)
       await this.#query(
         `insert into quipu_log.query_periods (folder, queries, created_from, created_to, ended_from, ended_to,
