@@ -1,5 +1,6 @@
 import type { Request } from 'express'
 import type { QueryRows } from '../../events/projection.ts'
+import { ParquetTooLong } from '../../readmodels/archive/parquet-engine.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import type { StoredQueries } from '../../readmodels/queries/stored-queries.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
@@ -47,7 +48,7 @@ export function createQueryFinder(deps: FindQueryDeps): QueryFinder {
       return await question()
     } catch (error) {
       if (error instanceof HttpProblem) throw error
-      if (hasSqlState(error, 'queryCanceled'))
+      if (hasSqlState(error, 'queryCanceled') || error instanceof ParquetTooLong)
         throw new HttpProblem(503, 'That took too long: ask for less, by user, state or since', { 'retry-after': '1' })
       deps.onError?.(error)
       throw new HttpProblem(503, 'The history of queries cannot be read now', { 'retry-after': '1' })

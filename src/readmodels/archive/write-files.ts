@@ -23,6 +23,9 @@ const ROWS_AT_ONCE = 100
 const COMPARED_AT_ONCE = 500
 /** Of a file; an id is looked for in one group, or two. */
 const ROW_GROUP = 8192
+/** Of rows that take more together there are as many in a group as DuckDB reads at once: who reads them has a group in memory. */
+const GROUP_BYTES = 32 << 20
+const FEW_ROWS = 32
 
 /** What a table's rows of some queries come to. Told in UTC: the connection's times are. */
 export const CONTENT = `count(*)::text as rows, coalesce(sum(hashtextextended(t::text, 0)::numeric), 0)::text as sum`
@@ -64,13 +67,20 @@ export async function copyRows(
     [of.ids, of.since],
   )
   let longest = 0
+  let isLong = false
+  let group = { rows: 0, bytes: 0 }
   const file = await open(lines, 'wx', 0o600)
   try {
     for (;;) {
       const rows = await query(`fetch forward ${ROWS_AT_ONCE} from archived`, [])
       if (rows.length === 0) break
       const bytes = rows.map(({ line }) => Buffer.from(`${String(line)}\n`))
-      for (const one of bytes) longest = Math.max(longest, one.length)
+      for (const { length } of bytes) {
+        longest = Math.max(longest, length)
+        group = { rows: group.rows + 1, bytes: group.bytes + length }
+        isLong ||= group.bytes > GROUP_BYTES
+        if (group.rows === ROW_GROUP) group = { rows: 0, bytes: 0 }
+      }
       await file.writeFile(Buffer.concat(bytes))
     }
     await query('close archived', [])
@@ -81,13 +91,13 @@ export async function copyRows(
   const derived = Object.entries(table.derived).map(([name, text]) => `, ${text} as ${name}`)
   await engine.run(
     `copy (select *${derived.join('')} from read_json($1, columns = {${types}}, format = 'newline_delimited',
-       maximum_object_size = ${2 * longest + 1024})) to $2 (format parquet, compression zstd, row_group_size ${ROW_GROUP})`,
+       maximum_object_size = ${2 * longest + 1024})) to $2 (format parquet, compression zstd, row_group_size ${isLong ? FEW_ROWS : ROW_GROUP})`,
     [lines, join(folder, fileOf(table.name))],
   )
   await unlink(lines)
 }
 
-/** Writes a file anew without the rows of some queries, or with their events' data gone. */
+/** Writes a file anew, in groups that are not larger, without the rows of some queries, or with their events' data gone. */
 export async function copyWithout(
   engine: ParquetEngine,
   name: ArchivedName,
@@ -101,7 +111,7 @@ export async function copyWithout(
       : 'select *'
   const where = name === 'query_events' ? '' : 'where not list_contains($3, query_id)'
   await engine.run(
-    `copy (${kept} from read_parquet($1) ${where}) to $2 (format parquet, compression zstd, row_group_size ${ROW_GROUP})`,
+    `copy (${kept} from read_parquet($1) ${where}) to $2 (format parquet, compression zstd, row_group_size ${FEW_ROWS})`,
     [join(from, fileOf(name)), join(to, fileOf(name)), forgotten],
   )
 }

@@ -102,6 +102,13 @@ async function told(): Promise<unknown> {
   }
 }
 
+const pagesLost = {
+  type: 'ResultPagesLost',
+  v: 1,
+  time: '2026-03-01T20:00:00.000Z',
+  data: { tokens: [0], reason: 'gone' },
+}
+
 const periods = () => count('quipu_log.query_periods')
 
 it('tells of queries that left the read models what it told of them before, and an audit finds all of them', async () => {
@@ -198,6 +205,45 @@ it('deletes nothing that has changed since it was copied, and waits for room on 
   expect({ ...(await tableHashes(bed)), tasks: '' }).toEqual({ ...hashes, tasks: '' })
   expect([await periods(), await count('queries')]).toEqual([0, ENDED + 1])
 })
+
+it('keeps what may still get events, and makes no rows of what comes later yet', async () => {
+  const runner = await bed.startRunner()
+  expect(await runner.barrier(60_000)).toBe(true)
+  // Its fold is kept in memory.
+  const [late] = await bed.query<{ id: QueryId }>('select query_id as id from queries order by ended_at limit 1')
+  const lose = async () => bed.log.append(late!.id, (await streamOf(late!.id)).length, [pagesLost])
+  await lose()
+  await runner.barrier(60_000)
+  const [border] = await bed.query<{ at: Date }>(
+    'select distinct ended_at as at from queries where ended_at is not null order by 1 offset 1 limit 1',
+  )
+  const made = await archive({ ...all, settledBefore: border!.at.toISOString() })
+  const left = ENDED + 1 - made[0]!.queries
+  expect(left).toBeGreaterThan(1)
+  await lose()
+  expect(await runner.barrier(60_000)).toBe(true)
+  await runner.stop()
+  expect([await count('queries'), await count('stages')]).toEqual([left, 2 * left])
+  expect((await streamOf(late!.id)).slice(-2)).toMatchObject([{ type: 'ResultPagesLost' }, { type: 'ResultPagesLost' }])
+}, 60_000)
+
+it('writes long rows in groups that who reads them can hold', async () => {
+  const [written] = await bed.query<{ rows: string }>(
+    `with long as (update query_events set data = data || repeat('"é', 250000) where sequence <= 4
+       and stream in (select query_id from queries where ended_at is not null) returning 1)
+     select count(*) as rows from long`,
+  )
+  await archive()
+  const [period] = readdirSync(folder)
+  const file = join(folder, period!, 'query_events.parquet')
+  const text = `select max(bytes)::double, sum(rows)::double from (select sum(total_uncompressed_size) as bytes,
+    any_value(row_group_num_rows) as rows from parquet_metadata($1) group by row_group_id)`
+  const found: number[][] = []
+  for await (const groups of engine.rows(text, [file])) found.push(...groups.map((group) => group.map(Number)))
+  const [bytes, rows] = found[0]!
+  expect(bytes).toBeLessThan(20 << 20)
+  expect(rows).toBeGreaterThan(Number(written!.rows))
+}, 120_000)
 
 it('is done by one of two, and who reads meanwhile sees each query once', async () => {
   const before = await told()
