@@ -7,7 +7,7 @@ import type { QueryRows } from '../../events/projection.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import { ParquetTooLong } from '../../readmodels/archive/parquet-engine.ts'
 import type { QueriesPeriod } from '../../readmodels/archive/query-periods.ts'
-import { mergedGroups, SumTooLarge } from '../../readmodels/history/merge-groups.ts'
+import { mergedGroups, SumTooLarge, TooManyGroups } from '../../readmodels/history/merge-groups.ts'
 import { archivedValue, periodsFor, readFiles, type ArchivedFiles } from '../../readmodels/history/read-archive.ts'
 import {
   historyValue,
@@ -161,6 +161,11 @@ function asTold(error: unknown): EngineError {
   if (error instanceof ParquetTooLong)
     return new EngineError('EXCEEDED_TIME_LIMIT', 'The history took too long to be read: ask for less of it')
   if (error instanceof SumTooLarge) return new EngineError('NUMERIC_VALUE_OUT_OF_RANGE', error.message)
+  if (error instanceof TooManyGroups)
+    return new EngineError(
+      'EXCEEDED_LOCAL_MEMORY_LIMIT',
+      `${error.message}: ask for less of the time, or for fewer groups`,
+    )
   switch (nodeCode(error)) {
     case '57014':
       return new EngineError('EXCEEDED_TIME_LIMIT', 'The history took too long to be read: ask for less of it')

@@ -7,6 +7,14 @@ export class SumTooLarge extends QuipuError {
   readonly retry = 'never'
 }
 
+/** So many groups are held by nobody. */
+export class TooManyGroups extends QuipuError {
+  readonly retry = 'never'
+}
+
+/** What groups are known by, in characters: beyond it a scan of as many rows is refused, too. */
+const LONGEST_KEYS = 32 * 1024 * 1024
+
 type Row = readonly HistoryValue[]
 type Merge = (a: HistoryValue, b: HistoryValue) => HistoryValue
 
@@ -15,7 +23,7 @@ const LARGEST = 2n ** 63n
 /**
  * One answer of the answers of parts that have no row in common: groups with equal keys are one.
  * @param columns by position
- * @throws SumTooLarge
+ * @throws SumTooLarge | TooManyGroups
  */
 export async function mergedGroups(
   groups: NonNullable<ScanQuestion['groups']>,
@@ -28,11 +36,14 @@ export async function mergedGroups(
     return measure && mergeOf(measure)
   })
   const found = new Map<string, Row>()
+  let length = 0
   for (const part of parts)
     for await (const page of part)
       for (const row of page) {
         const key = JSON.stringify(row.filter((_, i) => !merges[i]))
         const before = found.get(key)
+        if (!before) length += key.length
+        if (length > LONGEST_KEYS) throw new TooManyGroups(`Groups of more than ${LONGEST_KEYS} characters`)
         found.set(key, before ? row.map((value, i) => merges[i]?.(before[i]!, value) ?? value) : row)
       }
   return [...found.values()].map((row) => row.map((value, i) => fitting(value, measures.get(columns[i]!))))
