@@ -11,7 +11,7 @@ const builtIn = (
   'bit_xor bool_and bool_or cardinality cbrt ceil chr coalesce concat concat_ws contains corr cos cosh count ' +
   'covar_pop covar_samp cume_dist date_diff date_sub date_trunc datediff day dayofyear decode degrees dense_rank ' +
   'encode ends_with epoch_us exp first_value flatten floor from_hex greatest grouping hash hex histogram hour instr ' +
-  'isfinite isinf isnan isodow isoyear json_array json_extract_string kurtosis lag last_day last_value lead least ' +
+  'isfinite isinf isnan isodow isoyear json_array json_extract_string json_transform kurtosis lag last_day last_value lead least ' +
   'left len length list list_append list_concat list_distinct list_extract list_filter list_intersect list_max list_min ' +
   'list_position list_prepend list_reduce list_reverse list_slice list_sort list_transform list_zip lower lpad ' +
   'ltrim make_timestamp map map_concat map_contains map_entries map_from_entries map_keys map_values max md5 ' +

@@ -1,6 +1,6 @@
-import { code, integer, joined, literal, sql, type Sql } from '../text/sql.ts'
-import { decimalText, duckdbType, rowFieldOf, structOf } from '../types/duckdb-representation.ts'
-import type { SqlType } from '../types/sql-type.ts'
+import { code, integer, joined, literal, plainName, sql, type Sql } from '../text/sql.ts'
+import { decimalText, duckdbType, duckdbTypeText, rowFieldOf, rowOf, structOf } from '../types/duckdb-representation.ts'
+import type { RowField, SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { dateTimeText } from './casts-datetime.ts'
 import type { Names } from './rendering.ts'
@@ -72,22 +72,61 @@ export function castFromJson(x: Sql, to: SqlType): Sql {
     default: {
       const plain = plainWriting(to)
       if (plain === undefined) return general
-      return sql`CASE WHEN regexp_full_match(${x}, ${literal(plain)}) THEN CAST(${heldOf(x, to)} AS ${type}) ELSE ${general} END`
+      return sql`CASE WHEN regexp_full_match(${x}, ${literal(plain)}) THEN ${heldOf(x, to)} ELSE ${general} END`
     }
   }
 }
 
-/** Canonical text as what DuckDB casts to the type. */
-function heldOf(x: Sql, to: SqlType): Sql {
-  switch (to.kind) {
+/** DuckDB reads members by the names of fields, which `f0`, `f1` … hold. */
+function readRows(x: Sql, to: SqlType): Sql {
+  const read = sql`json_transform(${x}, ${literal(JSON.stringify(structure(to)))})`
+  return sql`list_transform([${read}], lambda qj0: ${renamed(plainName('qj0'), to, 1)})[1]`
+}
+
+type Structure = string | readonly Structure[] | { readonly [name: string]: Structure }
+
+function structure(type: SqlType): Structure {
+  switch (type.kind) {
+    case 'row':
+      return Object.fromEntries(type.fields.map(({ name, type: inner }) => [name!, structure(inner)]))
     case 'array':
+      return [structure(type.element)]
+    default:
+      return duckdbTypeText(type)
+  }
+}
+
+function renamed(x: Sql, type: SqlType, depth: number): Sql {
+  if (type.kind === 'array' && hasRow(type)) {
+    const item = plainName(`qj${depth}`)
+    return sql`list_transform(${x}, lambda ${item}: ${renamed(item, type.element, depth + 1)})`
+  }
+  if (type.kind !== 'row') return x
+  const held = type.fields.map(({ name, type: inner }) =>
+    renamed(sql`struct_extract(${x}, ${literal(name!)})`, inner, depth),
+  )
+  return sql`CASE WHEN ${x} IS NOT NULL THEN ${rowOf(held)} END`
+}
+
+function hasRow(type: SqlType): boolean {
+  return type.kind === 'row' || (type.kind === 'array' && hasRow(type.element))
+}
+
+/** Of text in the usual writing. */
+function heldOf(x: Sql, to: SqlType): Sql {
+  const type = duckdbType(to)
+  switch (to.kind) {
+    case 'row':
+      return readRows(x, to)
+    case 'array':
+      return hasRow(to) ? readRows(x, to) : sql`CAST(CAST(${x} AS JSON) AS ${type})`
     case 'map':
-      return sql`CAST(${x} AS JSON)`
+      return sql`CAST(CAST(${x} AS JSON) AS ${type})`
     case 'real':
       // Rounded twice, as Trino rounds.
-      return sql`CAST(${x} AS DOUBLE)`
+      return sql`CAST(CAST(${x} AS DOUBLE) AS ${type})`
     default:
-      return x
+      return sql`CAST(${x} AS ${type})`
   }
 }
 
@@ -119,13 +158,35 @@ function plainWriting(type: SqlType): string | undefined {
       return items === undefined ? undefined : String.raw`\[${items}\]`
     }
     case 'map': {
-      if (type.key.kind !== 'varchar' || type.key.length !== undefined) return undefined
+      if (type.key.kind !== 'varchar' || type.key.length !== undefined || hasRow(type.value)) return undefined
       const items = listed(type.value, String.raw`"[^"\\]*":`)
       return items === undefined ? undefined : String.raw`\{${items}\}`
     }
+    case 'row':
+      return plainObject(type.fields)
     default:
       return undefined
   }
+}
+
+/** Names that DuckDB takes for the same as Trino, and a pattern as they stand. */
+const FIELD = /^[A-Za-z_][A-Za-z0-9_]*$/
+/** Characters of a pattern. */
+const LONGEST = 5000
+
+/** Members in their order, each once and in the fields' own case, any of them missing; of what is JSON commas need no look. */
+function plainObject(fields: readonly RowField[]): string | undefined {
+  const names = fields.map(({ name = '' }) => name)
+  const isPlain = names.every((name) => FIELD.test(name))
+  if (!isPlain || new Set(names.map((name) => name.toLowerCase())).size < names.length) return undefined
+  const members: string[] = []
+  for (const { name = '', type } of fields.toSorted((a, b) => (a.name! < b.name! ? -1 : 1))) {
+    const inner = type.kind === 'decimal' || type.kind === 'map' ? undefined : plainWriting(type)
+    if (inner === undefined) return undefined
+    members.push(`(?:"${name}":(?:${inner}|null),?)?`)
+  }
+  const pattern = String.raw`\{${members.join('')}\}`
+  return pattern.length > LONGEST ? undefined : pattern
 }
 
 /** Any number of values with commas between them. */

@@ -232,6 +232,40 @@ describe('JSON as a value of another type', () => {
     ['array(varchar)', ['array', 'varchar', 'array(varchar)']],
     ['map(varchar,integer)', ['map', 'varchar', 'integer', 'map(varchar, integer)']],
     ['map(varchar,varchar)', ['map', 'varchar', 'varchar', 'map(varchar, varchar)']],
+    [
+      'row(b bigint, a varchar)',
+      [
+        'row',
+        [
+          ['b', 'bigint'],
+          ['a', 'varchar'],
+        ],
+        'row(b bigint, a varchar)',
+      ],
+    ],
+    ['array(row(a double))', ['array', ['row', [['a', 'double']], 'row(a double)'], 'array(row(a double))']],
+    [
+      'row(c row(b boolean, a real), a array(row(a smallint)), b array(varchar))',
+      [
+        'row',
+        [
+          [
+            'c',
+            [
+              'row',
+              [
+                ['b', 'boolean'],
+                ['a', 'real'],
+              ],
+              'row(b boolean, a real)',
+            ],
+          ],
+          ['a', ['array', ['row', [['a', 'smallint']], 'row(a smallint)'], 'array(row(a smallint))']],
+          ['b', ['array', 'varchar', 'array(varchar)']],
+        ],
+        'row(c row(b boolean, a real), a array(row(a smallint)), b array(varchar))',
+      ],
+    ],
   ] as const
   const items = String.raw`1 -0 12 127 -128 1.5 99999 1234567890 9223372036854775807 123456789012345.12345678901234567 0.1 1.005 -0.005 999999.995 9999999.995 16777217 1e5 true false null "x" "" "a,]" "1" "\u00201" "é" "\n" "null" [1] {"a":1}`
   const item = fc.constantFrom(...items.split(' '))
@@ -239,7 +273,14 @@ describe('JSON as a value of another type', () => {
   const object = fc
     .array(fc.tuple(fc.constantFrom('a', 'b', 'é', '', 'a b', ':', '\\u0041'), item), { maxLength: 4 })
     .map((members) => `{${members.map(([name, value]) => `"${name}":${value}`).join(',')}}`)
-  const documents = fc.array(fc.oneof(item, list, object), { minLength: 100, maxLength: 100 })
+  const nested = fc.letrec<{ value: string; list: string; row: string }>((tie) => ({
+    value: fc.oneof({ maxDepth: 3 }, item, tie('list'), tie('row')),
+    list: fc.array(fc.oneof(tie('row'), tie('value')), { maxLength: 3 }).map((items) => `[${items.join(',')}]`),
+    row: fc
+      .array(fc.tuple(fc.constantFrom('a', 'b', 'c', 'A', 'd'), tie('value')), { maxLength: 4 })
+      .map((members) => `{${members.map(([name, value]) => `"${name}":${value}`).join(',')}}`),
+  }))
+  const documents = fc.array(fc.oneof(item, list, object, nested.row, nested.list), { minLength: 150, maxLength: 150 })
 
   it('is what JavaScript makes of it', async () => {
     const x = plainName('x')
