@@ -64,9 +64,11 @@ export function analyzeJsonFunction(
         const message = `${node.quotesBehavior} QUOTES behavior specified with WITH ${node.wrapperBehavior} ARRAY WRAPPER behavior`
         throw errorAt(state.context, node, 'INVALID_FUNCTION_ARGUMENT', message)
       }
-      const { args: called } = valueInvocation(state, 'JSON_QUERY', node.pathInvocation)
-      const args = [...called, textConstant(options.join(','))]
-      return output(state, node, engineCall('u_json_query', VARCHAR, args), type, node.outputFormat)
+      const called = valueInvocation(state, 'JSON_QUERY', node.pathInvocation)
+      const isPlain = options[0] === 'WITHOUT' && options[1] === 'KEEP'
+      const found = isPlain ? called : { ...called, place: undefined }
+      const value = pathCall('json_query', VARCHAR, found, [textConstant(options.join(','))])
+      return output(state, node, value, type, node.outputFormat)
     }
     case 'JsonObject':
       return jsonObject(state, node)
@@ -104,7 +106,12 @@ interface Invocation {
 }
 
 /** By DuckDB where that is sure to find the same, else in JavaScript. */
-function pathCall(name: 'json_exists' | 'json_value', type: SqlType, called: Invocation, rest: readonly Expr[]): Expr {
+function pathCall(
+  name: 'json_exists' | 'json_value' | 'json_query',
+  type: SqlType,
+  called: Invocation,
+  rest: readonly Expr[],
+): Expr {
   const { args, place } = called
   if (place === undefined) return engineCall(`u_${name}`, type, [...args, ...rest])
   const [input, ...others] = args

@@ -293,6 +293,7 @@ export type EngineFunction =
   | 'u_match_rows'
   | 'u_raise'
   | 'q_json_exists'
+  | 'q_json_query'
   | 'q_json_value'
   | 'u_json_exists'
   | 'u_json_value'

@@ -29,6 +29,14 @@ const scalars = [
   '1E+05',
   '0.1e-7',
   '1e999',
+  '1.50',
+  '-0.001',
+  '0.00099',
+  '-0.0009',
+  '12345678.5',
+  '1234567.50',
+  '0.30000000000000004441',
+  '100000000000000000000.0',
   '12345678901234567890123',
   '01',
   '1.',
@@ -76,7 +84,7 @@ const scalars = [
   '\u00a01',
   '\ufeff1',
 ]
-const names = ['"a"', '"a"', '"b"', '"\\u0061"', '"0"', '"1"', '"a b"', '""', 'a', '"a/b"', '"é"']
+const names = ['"a"', '"a"', '"b"', '"aa"', '"\\u0061"', '"0"', '"1"', '"a b"', '""', 'a', '"a/b"', '"é"']
 const space = fc.constantFrom('', '', '', ' ', '\n', '\t\r ', '\u000b', '\u00a0')
 
 const json = fc.letrec<{ value: string; list: string; object: string }>((tie) => ({
@@ -155,6 +163,10 @@ describe('a path of SQL/JSON', () => {
         [
           `TRY(q_json_exists(x, '${pointer}', '${unlike}', '${path}', '{}', '${failing}'))`,
           `TRY(u_json_exists(x, '${path}', '{}', '${failing}'))`,
+        ],
+        [
+          `TRY(q_json_query(x, '${pointer}', '${unlike}', '${path}', '{}', 'WITHOUT,KEEP,EMPTY ARRAY,${failing}'))`,
+          `TRY(u_json_query(x, '${path}', '{}', 'WITHOUT,KEEP,EMPTY ARRAY,${failing}'))`,
         ],
       ]
     })
