@@ -111,7 +111,21 @@ describe('texts of floating-point numbers', () => {
     )
     await fc.assert(
       fc.asyncProperty(floats, async (some) => {
-        const all = [...some, 1, 1.5, 16777216, 1.4e-45, 9.8e-45, 3.4028235e38, -1e-10, 1e7, 9999999, 0.001, 8.82592e9, 21316705e12]
+        const all = [
+          ...some,
+          1,
+          1.5,
+          16777216,
+          1.4e-45,
+          9.8e-45,
+          3.4028235e38,
+          -1e-10,
+          1e7,
+          9999999,
+          0.001,
+          8.82592e9,
+          21316705e12,
+        ]
         const reals = all.map(Math.fround).filter((x) => x !== 0)
         const from = `FROM unnest([${reals.map((x) => `CAST('${x}' AS FLOAT)`).join(', ')}]) t(x)`
         expect(await column(`SELECT q_sci_real(x) ${from}`)).toEqual(reals.map(realText))
