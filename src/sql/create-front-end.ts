@@ -297,8 +297,8 @@ async function describeOutput(input: StatementInput, name: string): Promise<Rows
   const isList = items.every((item) => item.kind === 'SingleColumn')
   const aliased = isList ? items.map((item) => item.kind === 'SingleColumn' && item.alias !== undefined) : []
   const { columns } = input.budget.run(() => renderAnalysis(analysis, input.session))
-  const { columns: sources } = lineageOf(analysis)
-  // A column that is calculated is of no table.
+  const { columns: sources } = lineageOf(analysis, 'IDENTITY')
+  // A column that is calculated is of no table; one that is masked is of its own.
   const origin = (index: number): readonly string[] =>
     (sources[index] ?? []).filter(({ direct }) => direct === 'IDENTITY').map(({ source }) => source)
   return describeOutputQuery(

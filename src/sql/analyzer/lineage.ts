@@ -25,9 +25,13 @@ interface Use {
 /**
  * Follows each output column to columns of tables. Filters and masks of the rules are not looked into: what they read
  * is not for who asks.
+ * @param mask what a masked column is of its own
  */
-export function lineageOf({ node, columns, sources }: Pick<QueryAnalysis, 'node' | 'columns' | 'sources'>): Lineage {
-  const walk = new LineageWalk()
+export function lineageOf(
+  { node, columns, sources }: Pick<QueryAnalysis, 'node' | 'columns' | 'sources'>,
+  mask: DirectLineage = 'TRANSFORMATION',
+): Lineage {
+  const walk = new LineageWalk(mask)
   walk.relation(node)
   const find = (uses: readonly Use[]): readonly LineageSource[] => told(walk.sourcesOf(uses, sources))
   return {
@@ -71,9 +75,15 @@ function told(found: readonly Found[]): readonly LineageSource[] {
 }
 
 class LineageWalk {
+  readonly #mask: DirectLineage
+
   readonly definitions = new Map<ColumnId, Use[]>()
   /** What decides about the rows of the query that is walked. */
   rows: Use[] = []
+
+  constructor(mask: DirectLineage) {
+    this.#mask = mask
+  }
 
   /** Follows uses down to columns of tables; each column once in each way, as a recursive table is made of itself. */
   sourcesOf(uses: readonly Use[], sources: ReadonlyMap<ColumnId, string>): readonly Found[] {
@@ -181,7 +191,7 @@ class LineageWalk {
 
   /** Passes over what the rules put around a table, and tells of masks that there were some. */
   #behind(node: Extract<RelationNode, { kind: 'barrier' }>): void {
-    for (const { id, column } of node.masked) this.#define(id, [{ column, how: 'TRANSFORMATION', masked: true }])
+    for (const { id, column } of node.masked) this.#define(id, [{ column, how: this.#mask, masked: true }])
     this.relation(behindRules(node))
   }
 
