@@ -260,11 +260,11 @@ class ChildEngine implements RunningEngine {
     }, afterMs)
   }
 
-  /** Of the CPU that it may have; what others have had of the engine meanwhile is not told apart. */
+  /** Of the CPU that it may have. What others have of the engine meanwhile is not told apart: each has as much as the next. */
   #planningLeftMs({ work, givenAt, cpuMsBefore }: Running): number {
     const { prepareDeadlineMs } = work
     if (performance.now() - givenAt >= WAITING_FACTOR * prepareDeadlineMs) return 0
-    return prepareDeadlineMs - (this.child.cpuMs() - cpuMsBefore)
+    return prepareDeadlineMs - (this.child.cpuMs() - cpuMsBefore) / this.#running.size
   }
 
   #finish(statement: Running, outcome: Outcome): void {
