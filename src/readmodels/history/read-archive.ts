@@ -3,7 +3,7 @@ import type { ScanQuestion } from '../../connectors/spi/scan-question.ts'
 import type { ArchivedName } from '../archive/archived-tables.ts'
 import type { ParquetEngine, ParquetParameter } from '../archive/parquet-engine.ts'
 import { fileOf, type QueriesPeriod } from '../archive/query-periods.ts'
-import type { HistoryValue } from './read-history.ts'
+import { historyValue, type HistoryValue } from './read-history.ts'
 import type { AnswerType, ArchivedStatement } from './statement.ts'
 import type { HistoryViewName } from './tables.ts'
 
@@ -71,25 +71,9 @@ function tableText(
     : `select * ${rows} where not list_contains(${gone}, query_id)`
 }
 
-/** A value as DuckDB gives it. */
+/** A value as DuckDB gives it: times and lists as texts. */
 export function archivedValue(value: unknown, type: AnswerType): HistoryValue {
   if (value === null || value === undefined) return null
-  switch (type) {
-    case 'text':
-    case 'date':
-    case 'timestamptz':
-      return String(value)
-    case 'bigint': {
-      const number = Number(value)
-      return Number.isSafeInteger(number) ? number : String(value)
-    }
-    case 'double precision':
-      return Number(value)
-    case 'boolean':
-      return value === true
-    case 'jsonb': {
-      const list: unknown = JSON.parse(String(value))
-      return Array.isArray(list) ? list.map(String) : null
-    }
-  }
+  if (type === 'timestamptz') return String(value)
+  return historyValue(type === 'jsonb' ? JSON.parse(String(value)) : value, type)
 }
