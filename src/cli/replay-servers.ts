@@ -5,6 +5,7 @@ import type { ReplayServer } from '../replay/replay-statement.ts'
 import { withCatalogs, type CatalogMap } from '../replay/replayed-text.ts'
 import { headersOf } from '../replay/session-of.ts'
 import type { ReplayError } from '../replay/verdict.ts'
+import { endingAfter } from '../shared/deadline.ts'
 import { EngineError } from '../shared/engine-error.ts'
 import { askCalled, type CalledServer } from './called-server.ts'
 import type { ReplayFlags } from './replay-flags.ts'
@@ -53,7 +54,7 @@ export function createReplayServer(
     digest: (queryId) => readDigest(get, queryId),
     async *run(sql, statement, signal) {
       const user = options.asRecorded ? statement.session.user : server.user
-      const limit = timeLimit(options.statementTimeoutMs, signal)
+      const limit = endingAfter(options.statementTimeoutMs, signal)
       try {
         const session = sessionThere(statement, options, catalogs)
         const answers = runStatement({
@@ -72,7 +73,7 @@ export function createReplayServer(
             error: error && { name: error.errorName, message: error.message },
           }
       } catch (error) {
-        const failure = limit.isOver() ? limit.failure : failureOf(error)
+        const failure = limit.isOver() ? tooLong(options.statementTimeoutMs) : failureOf(error)
         if (!failure || signal.aborted) throw error
         yield { queryId: '', text: '', columns: undefined, hasRows: false, error: failure }
       } finally {
@@ -80,6 +81,10 @@ export function createReplayServer(
       }
     },
   }
+}
+
+function tooLong(ms: number): ReplayError {
+  return { name: 'EXCEEDED_TIME_LIMIT', message: `No end within ${ms / 1000} seconds` }
 }
 
 /** Statuses that say something of one statement; others, as 401 or 503, say that none can be run. */
@@ -92,28 +97,6 @@ function failureOf(error: unknown): ReplayError | undefined {
   // In a text that cannot be read no catalog can be called as it is there.
   if (error instanceof EngineError) return { name: error.errorName, message: error.message }
   return undefined
-}
-
-/** As `endedAfter`, for what is read in turns. */
-function timeLimit(ms: number, until: AbortSignal) {
-  const ending = new AbortController()
-  const end = (): void => ending.abort(until.reason)
-  let over = false
-  const timer = setTimeout(() => {
-    over = true
-    ending.abort()
-  }, ms)
-  until.addEventListener('abort', end)
-  if (until.aborted) end()
-  return {
-    signal: ending.signal,
-    isOver: () => over,
-    failure: { name: 'EXCEEDED_TIME_LIMIT', message: `No end within ${ms / 1000} seconds` },
-    clear(): void {
-      clearTimeout(timer)
-      until.removeEventListener('abort', end)
-    },
-  }
 }
 
 function sessionThere(

@@ -28,24 +28,48 @@ export async function settlesWithin(promise: Promise<void>, ms: number): Promise
   }
 }
 
+/** A signal that ends when a time is over, or with another one; `clear` lets go of both. */
+export interface TimeLimit {
+  readonly signal: AbortSignal
+  isOver(): boolean
+  clear(): void
+}
+
 /**
- * Runs something under a signal that ends when its time is over, or with another one. Not `AbortSignal.any` of an
- * `AbortSignal.timeout`: that one Node 20 collects as garbage when nobody else holds it, and its time is never over.
+ * Not `AbortSignal.any` of an `AbortSignal.timeout`: that one Node 20 collects as garbage when nobody else holds it, and its
+ * time is never over.
  */
+export function endingAfter(ms: number, until: AbortSignal): TimeLimit {
+  const ending = new AbortController()
+  let over = false
+  const end = (): void => ending.abort(until.reason)
+  const timer = setTimeout(() => {
+    over = true
+    ending.abort(new DOMException(`Not within ${ms} ms`, 'TimeoutError'))
+  }, ms)
+  until.addEventListener('abort', end)
+  if (until.aborted) end()
+  return {
+    signal: ending.signal,
+    isOver: () => over,
+    clear() {
+      clearTimeout(timer)
+      until.removeEventListener('abort', end)
+    },
+  }
+}
+
+/** Runs something under a signal that ends when its time is over, or with another one. */
 export async function endedAfter<T>(
   ms: number,
   until: AbortSignal,
   run: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const ending = new AbortController()
-  const end = (): void => ending.abort(until.reason)
-  const timer = setTimeout(() => ending.abort(new DOMException(`Not within ${ms} ms`, 'TimeoutError')), ms)
-  until.addEventListener('abort', end)
+  const limit = endingAfter(ms, until)
   try {
     until.throwIfAborted()
-    return await run(ending.signal)
+    return await run(limit.signal)
   } finally {
-    clearTimeout(timer)
-    until.removeEventListener('abort', end)
+    limit.clear()
   }
 }
