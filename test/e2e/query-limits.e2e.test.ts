@@ -86,7 +86,7 @@ describe('a statement ends when it takes more than it may', () => {
       'Query exceeded distributed user memory limit of 60MB',
     ],
     [
-      'query_max_memory=60MB,query_max_memory_per_node=0.05GB',
+      'query_max_memory=10GB,query_max_memory_per_node=0.05GB',
       LARGE,
       'EXCEEDED_LOCAL_MEMORY_LIMIT',
       'Query exceeded per-node memory limit of 0.05GB [of the process of its engine]',

@@ -21,13 +21,15 @@ export interface StatementConnection {
    * them again when it is run.
    */
   run(sql: string): Promise<DuckDBMaterializedResult>
-  /** Is what it was told to run planned, and has begun? */
+  /** Is what it was told to run planned, and has begun? Not of every plan does DuckDB tell its progress. */
   hasBegun(): boolean
 }
 
 export interface Connections {
   /** The numbered connection, opened at its first use; the profiled one writes each statement's profile to the file. */
   take(number: number, profileFile?: string): Promise<StatementConnection>
+  /** Resolves when a text is planned, on a connection of its own. @throws Error why it cannot be */
+  plan(sql: string): Promise<void>
   /** Does the instance still run the simplest statement? */
   works(): Promise<boolean>
 }
@@ -57,6 +59,16 @@ export function createConnections(instance: DuckDBInstance): Connections {
         opened.set(number, connection)
       }
       return connection
+    },
+
+    async plan(sql) {
+      const duckdb = await instance.connect()
+      try {
+        const prepared = await duckdb.prepare(sql)
+        prepared.destroySync()
+      } finally {
+        duckdb.closeSync()
+      }
     },
 
     async works() {

@@ -2,7 +2,7 @@ import { closeSync, constants, mkdirSync, openSync, readFileSync, readSync, rmSy
 import type { DuckDBDataChunk, DuckDBMaterializedResult, DuckDBPreparedStatement, DuckDBResult } from '@duckdb/node-api'
 import { StatementType } from '../../shared/duckdb.ts'
 import { unreachable } from '../../shared/unreachable.ts'
-import type { Connections } from './engine-connections.ts'
+import type { Connections, StatementConnection } from './engine-connections.ts'
 import type { EngineMacros } from './engine-macros.ts'
 import type { EngineFigures, EngineReply, EngineRequest } from './messages.ts'
 import { RunningStatements, type RunningStatement } from './running-statements.ts'
@@ -42,6 +42,8 @@ const NOTHING = Buffer.alloc(0)
 const OF_CONNECTORS: ReadText = { scripted: false, macros: new Set() }
 /** Small statements that end sooner send no `started`: it would cost them a tenth of their time. */
 const STARTED_AFTER_MS = 50
+/** Well before the first look of who watches over planning. */
+const PLANNED_AGAIN_AFTER_MS = 250
 /**
  * Errors that rendered statements do not give. A statement that got past the renderer can break its instance for all
  * that follow (logging and profiling into a file that cannot be written), and they would fail with these.
@@ -251,17 +253,38 @@ class ConnectionStatements implements Statements {
   async #atOnce(statement: RunningStatement, { check }: Text, sql: string): Promise<DuckDBMaterializedResult> {
     await this.#macros.define(check().macros)
     const connection = statement.connection!
-    const started = setInterval(() => {
-      if (!connection.hasBegun()) return
-      clearInterval(started)
-      this.#send({ type: 'started', id: statement.id })
-    }, STARTED_AFTER_MS)
+    const stop = this.#sayWhenBegun(statement, connection, sql)
     try {
       checkInterrupted(statement)
       return await connection.run(sql)
     } finally {
-      clearInterval(started)
+      stop()
     }
+  }
+
+  /**
+   * Where DuckDB tells no progress (a source that knows none, in one of its pipelines), what is planned once more, beside
+   * it, shows that this one is planned.
+   * @returns looks no more
+   */
+  #sayWhenBegun({ id }: RunningStatement, connection: StatementConnection, sql: string): () => void {
+    let over = false
+    const stop = (): void => {
+      over = true
+      clearInterval(look)
+      clearTimeout(planAgain)
+    }
+    const say = (): void => {
+      if (over) return
+      stop()
+      this.#send({ type: 'started', id })
+    }
+    const look = setInterval(() => {
+      if (connection.hasBegun()) say()
+    }, STARTED_AFTER_MS)
+    // An error is an end of planning too: of one that could not be planned, the statement itself says so.
+    const planAgain = setTimeout(() => void this.#connections.plan(sql).then(say, say), PLANNED_AGAIN_AFTER_MS)
+    return stop
   }
 
   /** Prepares, says so when the rest takes long, and runs `work`. */
