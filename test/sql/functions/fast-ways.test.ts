@@ -368,6 +368,46 @@ describe('texts of dates and times', () => {
   })
 })
 
+it('trim, ltrim and rtrim take the blanks of Java away, whatever stands at the ends', async () => {
+  const blanks = [...[9, 13, 28, 31, 32, 32, 32].map((code) => String.fromCharCode(code)), '\u1680', '\u2028', '\u3000']
+  const others = [
+    'a',
+    'b c',
+    'é',
+    '\u00a0',
+    '\u0085',
+    '\u2007',
+    '\u200b',
+    '\u202f',
+    '\ufeff',
+    '\u0001',
+    '\u007f',
+    '😀',
+    'e\u0301',
+    '\u0301',
+    '漢',
+  ]
+  const texts = fc.array(fc.string({ unit: fc.constantFrom(...blanks, ...others, ' ', ' '), maxLength: 7 }), {
+    minLength: 300,
+    maxLength: 300,
+  })
+  const set = [9, 10, 11, 12, 13, 28, 29, 30, 31, 32, 0x1680, 0x2028, 0x2029, 0x205f, 0x3000]
+    .concat(Array.from({ length: 11 }, (_, i) => 0x2000 + i).filter((code) => code !== 0x2007))
+    .map((code) => `chr(${code})`)
+    .join('||')
+  await fc.assert(
+    fc.asyncProperty(texts, async (some) => {
+      const from = `${values(['', ' ', '  ', ' a ', '\t', ...some])}`
+      const wrong = await column(
+        `SELECT x FROM ${from} WHERE q_trim(x) <> trim(x, ${set}) OR q_ltrim(x) <> ltrim(x, ${set}) OR q_rtrim(x) <> rtrim(x, ${set})`,
+      )
+      expect(wrong).toEqual([])
+    }),
+    { numRuns: 10 },
+  )
+  expect(await column('SELECT q_trim(CAST(NULL AS VARCHAR))')).toEqual([null])
+})
+
 it('substr raises for no text, position and length: what is asked under a condition may be calculated before it', async () => {
   const bigints = [0, 1, 2, -1, -2, 100, -100, 101, 2 ** 32, -(2 ** 32), 2 ** 32 - 1]
   const ends = ['9223372036854775807', '(-9223372036854775807 - 1)', 'NULL']

@@ -33,13 +33,11 @@ function joinedWithSeparator(context: RenderContext): Sql {
   return sql`concat_ws(${joined(valuesOf(context), ', ')})`
 }
 
-const WHITESPACE = 't_ws()'
-
 function trims(name: string): FunctionDefinition[] {
   return [
-    scalar(`${name}(varchar(x))`, 'varchar(x)', `${name}($1, ${WHITESPACE})`, TOTAL),
+    scalar(`${name}(varchar(x))`, 'varchar(x)', `q_${name}($1)`, TOTAL),
     scalar(`${name}(varchar(x), CodePoints)`, 'varchar(x)', `${name}($1, $2)`, TOTAL),
-    scalar(`${name}(char(x))`, 'varchar(x)', `${name}(rtrim($1, ' '), ${WHITESPACE})`, TOTAL),
+    scalar(`${name}(char(x))`, 'varchar(x)', `q_${name}(rtrim($1, ' '))`, TOTAL),
     scalar(`${name}(char(x), CodePoints)`, 'varchar(x)', `rtrim(${name}(rtrim($1, ' '), $2), ' ')`, TOTAL),
   ]
 }

@@ -45,6 +45,8 @@ export class JsonReader {
   #depth = 0
   /** Whether the string read last is written as it stands between its quotes. */
   #plain = true
+  /** Whether escapes are in it. */
+  #isEscaped = false
   readonly #text: string
 
   constructor(text: string) {
@@ -170,53 +172,101 @@ export class JsonReader {
     this.#depth--
   }
 
+  /** The text of the value that comes. */
   #copied(sorted: boolean): string {
+    this.#space()
+    const start = this.#at
+    return this.#rewritten(sorted) ?? this.#text.slice(start, this.#at)
+  }
+
+  /** The text of the value that comes, where it is another than stands there. */
+  #rewritten(sorted: boolean): string | undefined {
     this.#enter()
-    let copy: string
+    let text: string | undefined
     switch (this.#peek()) {
       case OPEN_BRACE:
-        copy = this.#copiedObject(sorted)
+        text = this.#rewrittenObject(sorted)
         break
-      case OPEN_BRACKET: {
-        let items = ''
-        for (let more = this.#opens(OPEN_BRACKET, CLOSE_BRACKET); more; more = this.#goesOn(CLOSE_BRACKET)) {
-          items += items === '' ? this.#copied(sorted) : `,${this.#copied(sorted)}`
-        }
-        copy = `[${items}]`
+      case OPEN_BRACKET:
+        text = this.#rewrittenArray(sorted)
         break
-      }
       case QUOTE:
-        copy = this.#quoted(this.#string())
+        text = this.#rewrittenString()
         break
       default: {
         const value = this.#bare()
-        copy = typeof value === 'object' && value !== null ? canonicalNumber(value.number) : String(value)
+        if (typeof value === 'object' && value !== null) {
+          const number = canonicalNumber(value.number)
+          if (number !== value.number) text = number
+        }
       }
     }
     this.#depth--
-    return copy
+    return text
   }
 
-  #copiedObject(sorted: boolean): string {
-    const names: string[] = []
-    const members: string[] = []
-    let inOrder = true
-    for (let more = this.#opens(OPEN_BRACE, CLOSE_BRACE); more; more = this.#goesOn(CLOSE_BRACE)) {
-      const name = this.#name()
-      const quoted = this.#quoted(name)
-      inOrder &&= names.length === 0 || names.at(-1)! < name
-      names.push(name)
-      members.push(`${quoted}:${this.#copied(sorted)}`)
+  #rewrittenString(): string | undefined {
+    const start = this.#at
+    this.#passString()
+    return this.#plain ? undefined : quoteJson(this.#stringFrom(start))
+  }
+
+  #rewrittenArray(sorted: boolean): string | undefined {
+    const source = this.#text
+    const first = this.#at + 1
+    /** The items so far, once they are not as they stand, and where they end. */
+    let items: string | undefined
+    let end = first
+    for (let more = this.#opens(OPEN_BRACKET, CLOSE_BRACKET); more; more = this.#goesOn(CLOSE_BRACKET)) {
+      this.#space()
+      const start = this.#at
+      const item = this.#rewritten(sorted)
+      const comma = end === first ? '' : ','
+      if (item !== undefined || start !== end + comma.length) items ??= source.slice(first, end)
+      if (items !== undefined) items += comma + (item ?? source.slice(start, this.#at))
+      end = this.#at
     }
-    if (!sorted || inOrder) return `{${members.join(',')}}`
-    const last = new Map(names.map((name, i) => [name, members[i]!]))
-    const ordered = [...last].sort(([a], [b]) => (a < b ? -1 : 1))
-    return `{${ordered.map(([, member]) => member).join(',')}}`
+    if (items === undefined && this.#at === end + 1) return undefined
+    return `[${items ?? source.slice(first, end)}]`
   }
 
-  /** The text of the string that was read last. */
-  #quoted(value: string): string {
-    return this.#plain ? `"${value}"` : quoteJson(value)
+  #rewrittenObject(sorted: boolean): string | undefined {
+    const first = this.#at + 1
+    const members: Member[] = []
+    let inOrder = true
+    let asItStands = true
+    let end = first
+    for (let more = this.#opens(OPEN_BRACE, CLOSE_BRACE); more; more = this.#goesOn(CLOSE_BRACE)) {
+      const member = this.#rewrittenMember(sorted)
+      asItStands &&= member.text === undefined && member.start === (end === first ? first : end + 1)
+      inOrder &&= end === first || members.at(-1)!.name < member.name
+      members.push(member)
+      end = member.end
+    }
+    const ordered = inOrder || !sorted ? members : inOrderOnce(members)
+    if (ordered === members && asItStands && this.#at === end + 1) return undefined
+    return `{${ordered.map((member) => member.text ?? this.#text.slice(member.start, member.end)).join(',')}}`
+  }
+
+  #rewrittenMember(sorted: boolean): Member {
+    this.#space()
+    const start = this.#at
+    const name = this.#string()
+    const isPlain = this.#plain
+    const colon = this.#at
+    this.#space()
+    this.#expect(COLON)
+    this.#space()
+    const from = this.#at
+    const value = this.#rewritten(sorted)
+    const end = this.#at
+    if (isPlain && value === undefined && from === colon + 1) return { name, start, end, text: undefined }
+    return {
+      name,
+      start,
+      end,
+      text: `${isPlain ? `"${name}"` : quoteJson(name)}:${value ?? this.#text.slice(from, end)}`,
+    }
   }
 
   #toMember(name: string): boolean {
@@ -263,32 +313,42 @@ export class JsonReader {
   }
 
   #string(): string {
-    const text = this.#text
-    if (this.#peek() !== QUOTE) throw new JsonSyntaxError('a string was expected')
     const start = this.#at
-    let at = start + 1
+    this.#passString()
+    return this.#stringFrom(start)
+  }
+
+  /** What the string says that was read last. */
+  #stringFrom(start: number): string {
+    const text = this.#text
+    if (!this.#isEscaped) return text.slice(start + 1, this.#at - 1)
+    try {
+      return JSON.parse(text.slice(start, this.#at)) as string
+    } catch {
+      throw new JsonSyntaxError('bad escape')
+    }
+  }
+
+  /** Goes behind the string that comes, whose escapes may be none. */
+  #passString(): void {
+    const text = this.#text
+    let at = this.#at
+    if (text.charCodeAt(at) !== QUOTE) throw new JsonSyntaxError('a string was expected')
     let isEscaped = false
-    this.#plain = true
-    for (; ; at++) {
-      const char = text.charCodeAt(at)
+    let isPlain = true
+    for (;;) {
+      const char = text.charCodeAt(++at)
       if (char === QUOTE) break
       // Also where the text has ended: NaN.
       if (!(char >= SPACE)) throw new JsonSyntaxError('unended string')
       if (char === BACKSLASH) {
         isEscaped = true
         at++
-      } else if (char >= SURROGATE && char < AFTER_SURROGATES) {
-        this.#plain = false
-      }
+      } else if (char >= SURROGATE && char < AFTER_SURROGATES) isPlain = false
     }
+    this.#isEscaped = isEscaped
+    this.#plain = isPlain && !isEscaped
     this.#at = at + 1
-    if (!isEscaped) return text.slice(start + 1, at)
-    this.#plain = false
-    try {
-      return JSON.parse(text.slice(start, at + 1)) as string
-    } catch {
-      throw new JsonSyntaxError('bad escape')
-    }
   }
 
   /** What is neither container nor string. */
@@ -368,6 +428,37 @@ export class JsonReader {
   }
 }
 
+/** A member of an object where it stands in the text; its text where that is another. */
+interface Member {
+  readonly name: string
+  readonly start: number
+  readonly end: number
+  readonly text: string | undefined
+}
+
+/** By their names, of one name the last. */
+function inOrderOnce(members: readonly Member[]): readonly Member[] {
+  const sorted = members.length > FEW ? members.toSorted(byName) : inserted(members)
+  return sorted.filter(({ name }, i) => i + 1 === sorted.length || sorted[i + 1]!.name !== name)
+}
+
+/** Up to so many are sorted faster by hand. */
+const FEW = 20
+
+function byName(a: Member, b: Member): number {
+  return a.name < b.name ? -1 : a.name > b.name ? 1 : 0
+}
+
+function inserted(members: readonly Member[]): readonly Member[] {
+  const sorted: Member[] = []
+  for (const member of members) {
+    let at = sorted.length
+    for (; at > 0 && sorted[at - 1]!.name > member.name; at--) sorted[at] = sorted[at - 1]!
+    sorted[at] = member
+  }
+  return sorted
+}
+
 /** Trino's text of a value. `sorted`: members by UTF-16 unit, the canonical form of type json. */
 export function writeJson(value: JsonValue, sorted: boolean): string {
   if (value === null || typeof value === 'boolean') return String(value)
@@ -387,8 +478,12 @@ export function isContainer(value: JsonValue): boolean {
   return value !== null && typeof value === 'object' && !('number' in value)
 }
 
+/** As Double.toString of Java writes it: fifteen digits at most are the shortest of their value. */
+const JAVA_FRACTION = /^-?(?:[1-9]\d{0,6}\.(?:0|\d{0,7}[1-9])|0\.(?!000)\d{0,14}[1-9])$/
+
 /** Integers as written, others as Java's Double.toString. */
 export function canonicalNumber(text: string): string {
+  if (JAVA_FRACTION.test(text)) return text
   if (isWholeNumber(text)) return text === '-0' ? '0' : text
   const value = Number(text)
   return Number.isFinite(value) ? javaDouble(value) : `"${javaDouble(value)}"`

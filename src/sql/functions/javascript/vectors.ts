@@ -219,51 +219,60 @@ function strings<T>(
  * long as it is there itself.
  */
 function writeStrings(vector: Vector, values: readonly (string | Uint8Array | null)[]): void {
-  const held = Buffer.alloc(values.length * STRING)
+  const held = new ArrayBuffer(values.length * STRING)
   for (let first = 0; first < values.length;) {
     let next = first
     for (let size = 0; next < values.length && size < PIECE; next++) size += values[next]?.length ?? 0
-    writePiece(vector, values.slice(first, next), held.subarray(first * STRING, next * STRING))
+    const all = first === 0 && next === values.length
+    writePiece(vector, all ? values : values.slice(first, next), held, first * STRING)
     first = next
   }
-  bindings.copy_data_to_vector(vector, 0, held.buffer as ArrayBuffer, held.byteOffset, held.byteLength)
+  bindings.copy_data_to_vector(vector, 0, held, 0, held.byteLength)
 }
 
-function writePiece(vector: Vector, values: readonly (string | Uint8Array | null)[], held: Buffer): void {
-  const { bytes, lengthOf } = joined(values)
-  let address: bigint | undefined
+function writePiece(
+  vector: Vector,
+  values: readonly (string | Uint8Array | null)[],
+  held: ArrayBuffer,
+  from: number,
+): void {
+  const { bytes, lengths } = joined(values)
+  const words = new Uint32Array(held, from, values.length * (STRING / 4))
+  const places = new Uint8Array(held, from, values.length * STRING)
+  let address: number | undefined
   let start = 0
-  for (const [row, value] of values.entries()) {
-    if (value === null) continue
-    const length = lengthOf(row)
-    const at = row * STRING
-    held.writeUInt32LE(length, at)
+  for (let row = 0; row < values.length; row++) {
+    const length = lengths[row]!
+    if (length === 0) continue
+    words[4 * row] = length
     const copied = length > INLINE ? 4 : length
-    for (let i = 0; i < copied; i++) held[at + 4 + i] = bytes[start + i]!
+    for (let i = 0; i < copied; i++) places[row * STRING + 4 + i] = bytes[start + i]!
     if (length > INLINE) {
       address ??= addressOfCopy(vector, bytes)
-      held.writeBigUInt64LE(address + BigInt(start), at + 8)
+      words[4 * row + 2] = (address + start) % 2 ** 32
+      words[4 * row + 3] = Math.floor((address + start) / 2 ** 32)
     }
     start += length
   }
 }
 
+/** The values one behind the other, and the bytes of each. */
 function joined(values: readonly (string | Uint8Array | null)[]): {
   readonly bytes: Buffer
-  readonly lengthOf: (row: number) => number
+  readonly lengths: Uint32Array
 } {
+  const lengths = Uint32Array.from(values, (value) => value?.length ?? 0)
   if (values.every((value) => value === null || typeof value === 'string')) {
     const bytes = Buffer.from(values.join(''))
-    const chars = values.reduce((sum, value) => sum + (value?.length ?? 0), 0)
-    if (bytes.length === chars) return { bytes, lengthOf: (row) => values[row]!.length }
+    if (bytes.length === lengths.reduce((sum, length) => sum + length, 0)) return { bytes, lengths }
   }
   // One by one: two halves of a character at the ends of two texts are none.
   const each = values.map((value) => (typeof value === 'string' ? Buffer.from(value) : (value ?? new Uint8Array())))
-  return { bytes: Buffer.concat(each), lengthOf: (row) => each[row]!.length }
+  return { bytes: Buffer.concat(each), lengths: Uint32Array.from(each, ({ length }) => length) }
 }
 
 /** Where the vector has put a copy of the bytes, more than twelve. */
-function addressOfCopy(vector: Vector, bytes: Buffer): bigint {
+function addressOfCopy(vector: Vector, bytes: Buffer): number {
   bindings.vector_assign_string_element_len(vector, 0, bytes)
-  return new BigUint64Array(data(vector, STRING))[1]!
+  return Number(new BigUint64Array(data(vector, STRING))[1]!)
 }
