@@ -39,7 +39,7 @@ interface Outcome {
 
 const NOTHING = Buffer.alloc(0)
 /** Questions are made here and call nothing of ours. */
-const OF_CONNECTORS: ReadText = { scripted: false, macros: new Set() }
+const OF_CONNECTORS: ReadText = { scripted: false, macros: new Set(), scans: [] }
 /** Small statements that end sooner send no `started`: it would cost them a tenth of their time. */
 const STARTED_AFTER_MS = 50
 /** Well before the first look of who watches over planning. */
@@ -236,11 +236,10 @@ class ConnectionStatements implements Statements {
   /** @param wrapped what is made of the whole statement: a COPY of it */
   #textOf({ query, cache }: RunRequest, wrapped: (sql: string) => string = (sql) => sql): Text {
     let read: ReadText | undefined
-    return {
-      sql: wrapped(statementText(query)),
-      cache,
-      check: () => (read ??= checkQuery(query, this.#vocabulary)),
-    }
+    const check = (): ReadText => (read ??= checkQuery(query, this.#vocabulary))
+    // One without scans that is kept by its text was read before.
+    const places = query.scans.length > 0 ? check().scans : []
+    return { sql: wrapped(statementText(query, places)), cache, check }
   }
 
   #run(statement: RunningStatement, text: Text): Promise<DuckDBMaterializedResult> {

@@ -3,16 +3,29 @@ import { quoteName } from '../../connectors/spi/duckdb-text.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { EngineQuery, EngineRow } from './engine-query.ts'
 import { scanText } from './scan-text.ts'
-import { checkExpression, checkStatement, checkType, type EngineVocabulary, type ReadText } from './statement-wall.ts'
+import {
+  checkExpression,
+  checkStatement,
+  checkType,
+  type EngineVocabulary,
+  type ReadText,
+  type ScanPlace,
+} from './statement-wall.ts'
 
 /**
- * Each scan as a common table, the SELECT over them, and of each of its rows what is wanted.
- * @throws RefusedStatement when the data of a scan is not what it should be. The texts are taken as they are: `checkQuery`
+ * The SELECT with its scans in the places where it reads them, and of each of its rows what is wanted. A scan as a common
+ * table would be read once for each row of a query around it: DuckDB takes what it is asked there for correlated.
+ * @param places where it reads them, as `checkQuery` says
+ * @throws RefusedStatement when the data of a scan is not what it should be
  */
-export function statementText({ sql, scans, row }: EngineQuery): string {
-  // Not materialised: filters and column choice of the SELECT must reach the scan.
-  const tables = scans.map((scan, index) => `"$s${index}" AS NOT MATERIALIZED (${scanText(scan)})`)
-  return `${tables.length > 0 ? `WITH ${tables.join(', ')} ` : ''}${rowText(sql, row)}`
+export function statementText({ sql, scans, row }: EngineQuery, places: readonly ScanPlace[]): string {
+  let text = ''
+  let at = 0
+  for (const { scan, from, to } of places) {
+    text += `${sql.slice(at, from)}(${scanText(scans[scan]!)})`
+    at = to
+  }
+  return rowText(text + sql.slice(at), row)
 }
 
 function rowText(sql: string, row: EngineRow): string {
@@ -44,6 +57,7 @@ export function checkQuery({ sql, scans, row }: EngineQuery, vocabulary: EngineV
       return {
         scripted: all.some(({ scripted }) => scripted),
         macros: new Set(all.flatMap(({ macros }) => [...macros])),
+        scans: read.scans,
       }
     }
     case 'typed':

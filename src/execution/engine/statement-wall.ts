@@ -29,6 +29,16 @@ export interface ReadText {
   readonly scripted: boolean
   /** The macros that it calls. */
   readonly macros: ReadonlySet<string>
+  /** Where it reads scans, in the order of its text. */
+  readonly scans: readonly ScanPlace[]
+}
+
+/** `"$s0"` in FROM. */
+export interface ScanPlace {
+  readonly scan: number
+  /** Offsets in the text: of its first character, and of the one behind it. */
+  readonly from: number
+  readonly to: number
 }
 
 /**
@@ -96,14 +106,20 @@ const SET_OPERATIONS = words('union intersect except')
 const JOIN_KINDS = words('inner left right full cross join')
 /** Types whose names take arguments. */
 const SIZED_TYPES = words('decimal numeric varchar char struct map enum union time timestamp')
-/** What may be read from: as the renderer and the engine name tables, so that no name is one of DuckDB's own, or of a file. */
-const TABLE_NAME = /^(?:\$s|[a-z])\d+(?:_\d+)?$/
+/** Common tables as the renderer names them, so that no name is one of DuckDB's own, of a file, or a scan's. */
+const TABLE_NAME = /^[a-z]\d+(?:_\d+)?$/
+/** A scan as the renderer names it. */
+const SCAN_NAME = /^\$s(\d+)$/
+/** No word has a `$` in it: where a scan is read, its name is quoted. */
+const QUOTE_LENGTH = 1
 const MAX_DEPTH = 2_000
 
 class Reading {
   readonly #tokens: readonly Token[]
   readonly #vocabulary: EngineVocabulary
   readonly #tables = new Set<string>()
+  readonly #scans: number
+  readonly #places: ScanPlace[] = []
   #next = 0
   #depth = 0
   readonly #macros = new Set<string>()
@@ -112,19 +128,22 @@ class Reading {
   constructor(sql: string, vocabulary: EngineVocabulary, scans: number) {
     this.#tokens = tokensOf(sql)
     this.#vocabulary = vocabulary
-    for (let scan = 0; scan < scans; scan++) this.#tables.add(`$s${scan}`)
+    this.#scans = scans
   }
 
   statement(): ReadText {
     this.#query()
-    this.#end()
-    return { scripted: this.#scripted, macros: this.#macros }
+    return this.#whole()
   }
 
   expression(): ReadText {
     this.#terms(false)
+    return this.#whole()
+  }
+
+  #whole(): ReadText {
     this.#end()
-    return { scripted: this.#scripted, macros: this.#macros }
+    return { scripted: this.#scripted, macros: this.#macros, scans: this.#places }
   }
 
   /** `DECIMAL(9,2)[]`, `STRUCT("a" INTEGER, b ENUM('x'))`, `TIMESTAMP WITH TIME ZONE`. */
@@ -208,7 +227,7 @@ class Reading {
     if (this.#takeWord('having')) this.#terms(false)
   }
 
-  /** `w0 AS (…)`, `"$s0" AS NOT MATERIALIZED (…)`. */
+  /** `w0 AS (…)`, `w0 AS NOT MATERIALIZED (…)`. */
   #commonTable(): void {
     const { text, kind } = this.#peek()
     if ((kind !== 'word' && kind !== 'quoted') || !TABLE_NAME.test(text)) this.#refuse('a name of a common table')
@@ -259,7 +278,16 @@ class Reading {
     if (this.#isOperator('(')) {
       if (kind !== 'word' || !this.#vocabulary.tableFunctions.has(text)) this.#refuse(`the table function ${text}`, 1)
       this.#within('(', () => this.#terms(true))
-    } else if (!this.#tables.has(text)) this.#refuse('a table that is none of the statement', 1)
+    } else if (!this.#isScan(text) && !this.#tables.has(text)) this.#refuse('a table that is none of the statement', 1)
+  }
+
+  /** Notes the place of the token before, which has this name, when it is one. */
+  #isScan(name: string): boolean {
+    const scan = SCAN_NAME.exec(name)?.[1]
+    if (scan === undefined || Number(scan) >= this.#scans) return false
+    const { at } = this.#tokens[this.#next - 1]!
+    this.#places.push({ scan: Number(scan), from: at, to: at + name.length + 2 * QUOTE_LENGTH })
+    return true
   }
 
   /** @returns whether what the parentheses hold is a query, not a join: only then may a set operation follow. */
