@@ -478,14 +478,24 @@ async function shownToKafka(texts: SettingTexts, tls: boolean, until: string): P
       : undefined,
   )
   const call = given('flags', { kafkaBrokers: broker.address, dataDir: at('kafka'), ...texts }, folder.path)
-  const log = await eventLogOf(loadConfig(call.args, {}), 'postgres://nobody@127.0.0.1:1/none', {})
-  void log.open().catch(() => {})
+  const config = loadConfig(call.args, {})
+  let seen = false
+  // One that waited in vain for a connection, on a busy machine, gives up.
+  const asking = (async () => {
+    while (!seen) {
+      const log = await eventLogOf(config, 'postgres://nobody@127.0.0.1:1/none', {})
+      const opened = log.open().catch(() => {})
+      for (let asks = true; asks && !seen;) asks = await Promise.race([opened.then(() => false), sleep(20, true)])
+      // It asks on until it gives up.
+      void log.close().catch(() => {})
+    }
+  })()
   try {
     await waitUntil(`a broker is shown ${JSON.stringify(until)}`, () => broker.text().includes(until))
   } finally {
+    seen = true
     await broker.close()
-    // It asks on until it gives up.
-    void log.close().catch(() => {})
+    await asking
   }
   return broker
 }
@@ -587,10 +597,14 @@ async function shownToReaders(texts: SettingTexts, tls: boolean, until: string):
   const server = { cert: readFileSync(cert), key: readFileSync(key), ca: readFileSync(authority.ca) }
   const broker = await startFakeBroker(tls ? { ...server, rejectUnauthorized: false } : undefined)
   const { messages, destination } = await published({ publicKafkaBrokers: broker.address, ...texts })
-  const delivered = destination.deliver(messages)
+  let seen = false
+  const delivered = (async () => {
+    while (!seen) await destination.deliver(messages)
+  })()
   try {
     await waitUntil(`a broker is shown ${JSON.stringify(until)}`, () => broker.text().includes(until))
   } finally {
+    seen = true
     await broker.close()
     await delivered
     await destination.close()

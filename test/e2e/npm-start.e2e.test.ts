@@ -65,7 +65,7 @@ function descendants(pid: number): number[] {
 }
 
 async function expectNothingLeft({ dataDir, started }: NpmStart): Promise<void> {
-  await waitUntil('all that npm start began has ended', () => !started.some(isAlive), 30_000)
+  await waitUntil('all that npm start began has ended', () => !started.some(isAlive))
   // A Postgres that was asked to end says so; one that was killed does not.
   expect(readFileSync(join(dataDir, 'postgres.log'), 'utf8')).toContain('database system is shut down')
 }
