@@ -132,13 +132,15 @@ export function invocation(state: ExpressionState, node: JsonPathInvocation): In
       throw errorAt(state.context, name, 'DUPLICATE_PARAMETER_NAME', message)
     }
     names.add(key)
-    return [textConstant(key), document(state, parameter, format)]
+    return [textConstant(key), document(state, parameter, format, 'u_json_passed')]
   })
   const type = typeOfPath(path, [...names], (message) => {
     throw errorAt(state.context, jsonPath, 'INVALID_PATH', message)
   })
   const passed = parts.length === 0 ? textConstant('{}') : objectOf(parts, { unique: false, absent: false })
-  return { args: [input, textConstant(jsonPath.value), passed], type, place: plainPlace(path) }
+  // What is passed but is no document is an error, also of a path that does not name it.
+  const place = node.pathParameters.some(({ format }) => format !== undefined) ? undefined : plainPlace(path)
+  return { args: [input, textConstant(jsonPath.value), passed], type, place }
 }
 
 export function verifyPath(state: ExpressionState, literal: StringLiteral): JsonPath {
@@ -179,11 +181,16 @@ function isDocument(node: Expression): boolean {
 }
 
 /** A value as a JSON document: JSON functions and FORMAT JSON give documents, all else becomes a scalar. */
-function document(state: ExpressionState, node: Expression, format: JsonFormat | undefined): Expr {
+function document(
+  state: ExpressionState,
+  node: Expression,
+  format: JsonFormat | undefined,
+  reader: 'u_json_document' | 'u_json_passed' = 'u_json_document',
+): Expr {
   const value = state.analyze(node)
   if (isDocument(node)) return value
   if (format !== undefined) {
-    return engineCall('u_json_document', JSON_TYPE, [readable(state, node, value, format)])
+    return engineCall(reader, JSON_TYPE, [readable(state, node, value, format)])
   }
   const { type } = value
   if (type.kind === 'unknown') return castTo(value, JSON_TYPE)

@@ -11,9 +11,11 @@ import type {
 import { array, BIGINT, VARCHAR } from '../types/sql-type.ts'
 import { castTo, columnOf } from './build.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
+import { typeOfPath } from './json-path-types.ts'
 import { inScope } from './expressions.ts'
 import { verifyScalar, type ExpressionState } from './expression-state.ts'
 import { engineCall, invocation, output, returnedType, tableValue, textConstant, verifyPath } from './json-functions.ts'
+import { canonical, verifySpecificPlan } from './json-table-plan.ts'
 import type { Field, Scope } from './scope.ts'
 import type { ComputedColumn, Expr, RelationNode } from './tree.ts'
 
@@ -25,6 +27,7 @@ export function analyzeJsonTable(
 ): { readonly node: RelationNode; readonly fields: readonly Field[] } {
   const state = inScope(context, scope)
   verifyNames(context, node)
+  if (node.plan !== undefined && node.plan.kind !== 'JsonTableDefaultPlan') verifySpecificPlan(context, node, node.plan)
   const table = new TableColumns(state, node)
   const root = table.path(node.pathInvocation.jsonPath, node.columns, node.pathInvocation.pathName)
   const program: TableProgram = { width: table.width, root, errorOnError: node.errorBehavior === 'ERROR' }
@@ -79,7 +82,7 @@ class TableColumns {
   }
 
   path(path: StringLiteral, columns: readonly JsonTableColumn[], name: Identifier | undefined): TablePath {
-    verifyPath(this.state, path)
+    if (path !== this.table.pathInvocation.jsonPath) this.verifyOwn(path)
     const { plan } = this.table
     const own: JsonTableValue[] = []
     const below: TablePath[] = []
@@ -109,16 +112,7 @@ class TableColumns {
       case 'JsonTablePlanLeaf':
       case 'JsonTablePlanParentChild': {
         const name = plan.kind === 'JsonTablePlanLeaf' ? plan.name : plan.parent.name
-        const path = named.get(canonical(name))
-        if (path === undefined) {
-          throw errorAt(
-            this.state.context,
-            name,
-            'INVALID_PLAN',
-            `JSON_TABLE plan must contain all paths of the table: ${canonical(name)} is none of them`,
-          )
-        }
-        return { kind: 'path', path }
+        return { kind: 'path', path: named.get(canonical(name))! }
       }
       case 'JsonTablePlanSiblings':
         return {
@@ -130,10 +124,17 @@ class TableColumns {
     }
   }
 
+  /** Paths of columns and nested ones know nothing of what is passed to the table's. */
+  private verifyOwn(path: StringLiteral): void {
+    typeOfPath(verifyPath(this.state, path), [], (message) => {
+      throw errorAt(this.state.context, path, 'INVALID_PATH', message)
+    })
+  }
+
   private read(column: ReadColumn): JsonTableValue {
     const at = this.columns.push(column) - 1
     if (column.kind === 'JsonTableOrdinalityColumn') return { at, kind: 'ordinality' }
-    if (column.jsonPath !== undefined) verifyPath(this.state, column.jsonPath)
+    if (column.jsonPath !== undefined) this.verifyOwn(column.jsonPath)
     const path = column.jsonPath?.value ?? `lax $."${canonical(column.name).replaceAll('"', '""')}"`
     const otherwise = this.table.errorBehavior === 'ERROR' ? 'ERROR' : 'NULL'
     if (column.kind === 'JsonTableValueColumn') {
@@ -174,10 +175,6 @@ class TableColumns {
   private errorBehavior({ errorBehavior }: JsonTableValueColumn): JsonTableValueColumn['errorBehavior'] {
     return errorBehavior ?? { behavior: this.table.errorBehavior === 'ERROR' ? 'ERROR' : 'NULL' }
   }
-}
-
-function canonical(name: Identifier): string {
-  return name.quoted ? name.value : name.value.toUpperCase()
 }
 
 /** The part of a specific plan that is about the path of a name. */

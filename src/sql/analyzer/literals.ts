@@ -287,25 +287,43 @@ function intervalLiteral(context: AnalysisContext, node: IntervalLiteral): Expr 
 }
 
 function yearMonth(text: string, from: IntervalField, to: IntervalField): bigint | undefined {
-  const pattern = from === to ? /^(-?)(\d+)$/ : /^(-?)(\d+)(?:-(\d+))?$/
-  const match = pattern.exec(trimmedNumber(text))
-  if (match === null) return undefined
-  const [, sign, first = '0', second = '0'] = match
-  const months = from === 'YEAR' ? BigInt(first) * MONTHS_PER_YEAR + BigInt(second) : BigInt(first)
+  const read = fieldsOf(text, from === to ? [''] : ['', '-'], WHOLE)
+  if (read === undefined) return undefined
+  const [first, second = 0n] = read.fields as [bigint, bigint?]
+  const months = from === 'YEAR' ? first * MONTHS_PER_YEAR + second : first
   if (months > MAX_INTEGER) return undefined
-  return sign === '-' ? -months : months
+  return read.minus ? -months : months
 }
 
 /** `1 02:03:04.567` from DAY to SECOND, and every run of fields of it; the last ones may lack. */
 function dayTime(text: string, from: DayField, to: DayField): bigint | undefined {
   const fields = dayFields.slice(dayFields.indexOf(from), dayFields.indexOf(to) + 1)
-  const parts = fields.map((field): string => (field === 'SECOND' ? '(\\d+)(?:\\.(\\d{1,9}))?' : '(\\d+)'))
-  const separators = fields.slice(1).map((field) => (field === 'HOUR' ? ' +' : ':'))
-  const pattern = parts.reduceRight((rest, part, i) => `${part}(?:${separators[i]}${rest})?`)
-  const match = new RegExp(`^(-?)${pattern}$`).exec(trimmedNumber(text))
+  const separators = fields.map((field) => (field === from ? '' : field === 'HOUR' ? ' ' : ':'))
+  const read = fieldsOf(text, separators, to === 'SECOND' ? SECONDS : WHOLE)
+  if (read === undefined) return undefined
+  let millis = read.millis
+  fields.forEach((field, i) => (millis += (read.fields[i] ?? 0n) * unitMillis[field]))
+  return read.minus ? -millis : millis
+}
+
+const WHOLE = '(\\+?\\d{1,10})'
+/** Ten characters in all. */
+const SECONDS = '(?=\\+?[\\d.]{1,10}$)(\\+?\\d+|(?=\\.\\d))(?:\\.(\\d*))?'
+
+/** As Joda-Time's periods are read: nothing is zero, a separator may end the text, a number is one of 32 bits. */
+function fieldsOf(
+  text: string,
+  separators: readonly string[],
+  last: string,
+): { readonly minus: boolean; readonly fields: readonly bigint[]; readonly millis: bigint } | undefined {
+  const pattern = separators.reduceRight((rest, separator, i) => {
+    const field = `${i === separators.length - 1 ? last : WHOLE}${rest}`
+    return i === 0 ? `(?:${field})?` : `(?:${separator}(?:${field})?)?`
+  }, '')
+  const minus = text.startsWith('-')
+  const match = new RegExp(`^${pattern}$`).exec(minus ? text.slice(1) : text)
   if (match === null) return undefined
-  let millis = 0n
-  fields.forEach((field, i) => (millis += BigInt(match[i + 2] ?? 0) * unitMillis[field]))
-  if (to === 'SECOND') millis += BigInt((match[fields.length + 2] ?? '').padEnd(3, '0').slice(0, 3))
-  return match[1] === '-' ? -millis : millis
+  const fields = match.slice(1, separators.length + 1).map((field = '') => BigInt(field))
+  if (fields.some((field) => field > MAX_INTEGER)) return undefined
+  return { minus, fields, millis: BigInt((match[separators.length + 1] ?? '').padEnd(3, '0').slice(0, 3)) }
 }

@@ -302,6 +302,7 @@ export type EngineFunction =
   | 'json_extract_string'
   | 'json_array'
   | 'u_json_document'
+  | 'u_json_passed'
   | 'u_json_object'
   | 'array_to_string'
   | 'concat'

@@ -135,6 +135,9 @@ const MILLIS: Readonly<Record<'millisecond' | 'second' | 'minute' | 'hour' | 'da
 
 const isFixed = (unit: Unit): unit is keyof typeof MILLIS => unit in MILLIS
 
+/** Held in 96 bits by Trino instead of 64. */
+const isFinerThanMillis = (type: SqlType): boolean => type.kind === 'timestamp with time zone' && type.precision > 3
+
 function difference(context: RenderContext): Sql {
   const type = context.types[1]!
   return byUnit(context, type, (unit) => {
@@ -158,10 +161,11 @@ function difference(context: RenderContext): Sql {
         return context.fill`date_sub(${literal(unit)}, date_trunc('ms', ${a}), date_trunc('ms', ${b}))`
       }
       default: {
-        // The zone of the first value decides where days begin, for both.
-        const [a, b] = isShort(unit)
-          ? [context.fill`$2.t`, context.fill`$3.t`]
-          : [context.fill`q_local($2.t, $2.z)`, context.fill`q_local($3.t, $2.z)`]
+        // The zone of the first value decides where days begin, for both; that of Trino's finer type is UTC.
+        const [a, b] =
+          isShort(unit) || isFinerThanMillis(type)
+            ? [context.fill`$2.t`, context.fill`$3.t`]
+            : [context.fill`q_local($2.t, $2.z)`, context.fill`q_local($3.t, $2.z)`]
         if (isFixed(unit)) {
           return context.fill`((q_floordiv(epoch_us(${b}), 1000) - q_floordiv(epoch_us(${a}), 1000)) // ${MILLIS[unit]})`
         }

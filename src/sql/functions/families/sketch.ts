@@ -53,14 +53,23 @@ function digest(name: string, sketch: string, value: string): FunctionDefinition
     const points = sql`greatest(${integer(DIGEST_POINTS)}, least(100000, 20 / q_digest_accuracy(${group})))`
     return weighed(context, { row: sample(context.value(2)), group: sample(group) }, points)
   }
+  // Of the group it is asked what a value and a weight may not be: a row that FILTER leaves out is calculated too.
+  const checked = (context: RenderContext, found: Sql): Sql => {
+    if (name !== 'tdigest_agg') return found
+    const both =
+      context.types.length > 1 ? context.fill`$1 IS NOT NULL AND $2 IS NOT NULL` : context.fill`$1 IS NOT NULL`
+    const values = context.fill`q_digest_of_values(any_value($1)$F(${both} AND NOT isfinite($1))$E, ${found})`
+    if (context.types.length === 1) return values
+    return context.fill`q_percentile_of_weights(any_value($2)$F(${both} AND NOT (isfinite($2) AND $2 >= 1))$E, ${values})`
+  }
   const usual = { row: integer(DIGEST_SAMPLE), group: integer(DIGEST_SAMPLE) }
   const points = integer(DIGEST_POINTS)
   return [
-    aggregate(`${name}(${value})`, sketch, (context) => fitted(context, plain, points), { note }),
+    aggregate(`${name}(${value})`, sketch, (context) => checked(context, fitted(context, plain, points)), { note }),
     aggregate(
       `${name}(${value}, ${name === 'tdigest_agg' ? 'double' : 'bigint'})`,
       sketch,
-      (context) => weighed(context, usual, points),
+      (context) => checked(context, weighed(context, usual, points)),
       { note },
     ),
     ...(name === 'qdigest_agg' ? [aggregate(`${name}(${value}, bigint, double)`, sketch, accurate, { note })] : []),

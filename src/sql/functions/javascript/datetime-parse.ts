@@ -1,4 +1,4 @@
-import { daysFromCivil, daysInMonth, offsetMinutes } from '../datetime-text.ts'
+import { daysFromCivil, daysInMonth, offsetMinutes, parseDate } from '../datetime-text.ts'
 import { canonicalZone } from '../time-zones.ts'
 import { invalidArgument, SqlFailure } from './scalar-function.ts'
 
@@ -183,6 +183,12 @@ const mysqlItems: Readonly<Record<string, readonly (string | Item)[]>> = {
 
 /** date_parse: missing fields are those of 1970-01-01 00:00:00. */
 export function parseMysql(text: string, format: string): ParsedFields {
+  // Trino reads this format as it casts texts to dates: years of more digits.
+  if (format === '%Y-%m-%d') {
+    const days = text.trim() === text ? parseDate(text) : undefined
+    if (days === undefined) throw malformed(text)
+    return { days, millis: 0, offset: undefined, zone: undefined }
+  }
   const pattern = compiled('mysql', format, () =>
     [...format.matchAll(/%([^])|[^%]+|%$/g)].flatMap(([part, letter]) => {
       if (letter === undefined) return [part]

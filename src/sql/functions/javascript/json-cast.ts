@@ -135,6 +135,7 @@ function toDouble(value: JsonValue, kind: string, document: string): string {
     )
   }
   const double = kind === 'real' ? Math.fround(Number(text)) : Number(text)
+  if (Object.is(double, -0)) return '-0.0'
   return Number.isFinite(double) ? String(double) : JSON.stringify(String(double))
 }
 
@@ -152,9 +153,14 @@ function toMap(value: JsonValue, [key, item, name]: [Descriptor, Descriptor, str
   if (value === null || typeof value !== 'object' || !('members' in value)) {
     throw invalidCast(`Cannot cast to ${name}. Expected a json object, but got ${shown(value)}\n${document}`)
   }
+  const names = new Set<string>()
   const members = [...value.members].map(([member, inner]) => {
     const converted = convert(member, key, document)
     const text = converted.startsWith('"') ? converted : JSON.stringify(converted)
+    if (names.has(text)) {
+      throw invalidCast(`Cannot cast to ${name}. Duplicate map keys are not allowed\n${document}`)
+    }
+    names.add(text)
     return `${text}:${convert(inner, item, document)}`
   })
   return `{${members.join(',')}}`
@@ -175,7 +181,14 @@ function toRow(
     }
     items = value
   } else if (value !== null && typeof value === 'object' && 'members' in value) {
-    const byName = new Map([...value.members].map(([member, inner]) => [member.toLowerCase(), inner]))
+    const known = new Set(fields.map(([field]) => field.toLowerCase()))
+    const byName = new Map<string, JsonValue>()
+    for (const [member, inner] of value.members) {
+      const field = member.toLowerCase()
+      if (!known.has(field)) continue
+      if (byName.has(field)) throw invalidCast(`Cannot cast to ${name}. Duplicate field: ${member}\n${document}`)
+      byName.set(field, inner)
+    }
     items = fields.map(([field]) => byName.get(field.toLowerCase()))
   } else {
     throw invalidCast(`Cannot cast to ${name}. Expected a json array or object, but got ${shown(value)}\n${document}`)

@@ -459,15 +459,15 @@ function inserted(members: readonly Member[]): readonly Member[] {
   return sorted
 }
 
-/** Trino's text of a value. `sorted`: members by UTF-16 unit, the canonical form of type json. */
-export function writeJson(value: JsonValue, sorted: boolean): string {
+/** Trino's text of a value. `sorted`: members by UTF-16 unit, the canonical form of type json. `quote`: texts in it. */
+export function writeJson(value: JsonValue, sorted: boolean, quote: (text: string) => string = quoteJson): string {
   if (value === null || typeof value === 'boolean') return String(value)
-  if (typeof value === 'string') return quoteJson(value)
-  if (isArray(value)) return `[${value.map((item) => writeJson(item, sorted)).join(',')}]`
+  if (typeof value === 'string') return quote(value)
+  if (isArray(value)) return `[${value.map((item) => writeJson(item, sorted, quote)).join(',')}]`
   if ('number' in value) return canonicalNumber(value.number)
   const members = [...value.members]
   if (sorted) members.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
-  return `{${members.map(([name, member]) => `${quoteJson(name)}:${writeJson(member, sorted)}`).join(',')}}`
+  return `{${members.map(([name, member]) => `${quote(name)}:${writeJson(member, sorted, quote)}`).join(',')}}`
 }
 
 export function isArray(value: JsonValue): value is readonly JsonValue[] {
@@ -535,5 +535,18 @@ const shortEscapes: Readonly<Record<string, string>> = {
 }
 
 export function quoteJson(text: string): string {
-  return `"${text.replaceAll(/["\\\u0000-\u001f\ud800-\udfff]/g, (char) => shortEscapes[char] ?? `\\u${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`)}"`
+  return `"${text.replaceAll(/["\\\u0000-\u001f\ud800-\udfff]/g, escaped)}"`
+}
+
+/** As `quoteJson`, but characters beyond 16 bits as they are; half of one is a question mark, as Java's encoders have it. */
+export function quoteJsonPlain(text: string): string {
+  return wholeCharacters(`"${text.replaceAll(/["\\\u0000-\u001f]/g, escaped)}"`)
+}
+
+export function wholeCharacters(text: string): string {
+  return text.replaceAll(/[\ud800-\udfff]/gu, '?')
+}
+
+function escaped(char: string): string {
+  return shortEscapes[char] ?? `\\u${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`
 }

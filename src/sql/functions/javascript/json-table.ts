@@ -39,7 +39,6 @@ type Cells = readonly (readonly [number, string | null])[]
 /** The rows of JSON_TABLE, each a JSON array: scalars behind the letter of their kind, documents as text. */
 function jsonTable(input: string, passed: string, text: string): string[] {
   const { width, root, errorOnError } = JSON.parse(text) as TableProgram
-  const variables = variablesOf(passed)
   const found = (item: JsonValue, path: string): readonly JsonValue[] => {
     try {
       return itemsAt(item, path, variables)
@@ -49,8 +48,10 @@ function jsonTable(input: string, passed: string, text: string): string[] {
     }
   }
   let document: JsonValue
+  let variables: Variables
   try {
     document = documentOf(input)
+    variables = variablesOf(passed)
   } catch (error) {
     if (errorOnError || !(error instanceof SqlFailure)) throw error
     return []

@@ -5,6 +5,8 @@ import {
   JsonReader,
   JsonSyntaxError,
   quoteJson,
+  quoteJsonPlain,
+  wholeCharacters,
   writeJson,
   type JsonValue,
 } from './json-document.ts'
@@ -74,7 +76,7 @@ function extract(text: string, path: string): string | null {
 function extractScalar(text: string, path: string): string | null {
   const value = at(text, path, (reader) => reader.value())
   if (value === null || isContainer(value)) return null
-  if (typeof value === 'string') return value
+  if (typeof value === 'string') return wholeCharacters(value)
   return typeof value === 'boolean' ? String(value) : (value as { readonly number: string }).number
 }
 
@@ -119,8 +121,9 @@ function arrayGet(text: string, index: bigint): string | null {
 }
 
 function elementText(item: JsonValue): string | null {
-  if (item === null || typeof item === 'string') return item
-  return typeof item === 'object' && 'number' in item ? item.number : writeJson(item, false)
+  if (item === null) return null
+  if (typeof item === 'string') return wholeCharacters(item)
+  return typeof item === 'object' && 'number' in item ? item.number : writeJson(item, false, quoteJsonPlain)
 }
 
 function arrayContains(text: string, kind: string, wanted: string): boolean | null {

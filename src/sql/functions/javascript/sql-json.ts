@@ -39,10 +39,12 @@ export function documentOf(input: string): JsonValue {
 
 export type Variables = ReadonlyMap<string, JsonValue>
 
-/** Values passed to a path: a JSON object's members. */
+/** Values passed to a path: a JSON object's members, of which one is NO_DOCUMENT where what is passed could not be read. */
 export function variablesOf(passed: string): Variables {
-  return (JsonReader.parse(passed) as { readonly members: Variables }).members
+  return (documentOf(passed) as { readonly members: Variables }).members
 }
+
+const NO_DOCUMENT = '?'
 
 function itemsOf(input: string, path: string, passed: string): readonly JsonValue[] {
   return itemsAt(documentOf(input), path, variablesOf(passed))
@@ -162,6 +164,16 @@ function document(input: string): string {
   }
 }
 
+/** A document that is passed to a path: what is none is an error of the path's, which ON ERROR answers. */
+function passed(input: string): string {
+  try {
+    return document(input)
+  } catch (error) {
+    if (!(error instanceof SqlFailure)) throw error
+    return NO_DOCUMENT
+  }
+}
+
 /** An object of keys and documents in turn. @param absent what is NULL is left out */
 function object(parts: readonly (string | null)[], unique: boolean, absent: boolean): string {
   const members = new Map<string, string>()
@@ -209,5 +221,6 @@ export const sqlJsonScripts: readonly ScalarFunction[] = [
   },
   { name: 'u_json_query', parameters: ['VARCHAR', 'VARCHAR', 'VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: query },
   { name: 'u_json_document', parameters: ['VARCHAR'], returns: 'VARCHAR', call: document },
+  { name: 'u_json_passed', parameters: ['VARCHAR'], returns: 'VARCHAR', call: passed },
   { name: 'u_json_object', parameters: ['VARCHAR[]', 'BOOLEAN', 'BOOLEAN'], returns: 'VARCHAR', call: object },
 ]

@@ -9,16 +9,20 @@ export const aggregateMacros: readonly Macro[] = [
     'q_percentile(p)',
     `CASE WHEN p NOT BETWEEN 0 AND 1 THEN u_raise('${bad}: Percentile must be between 0 and 1') ELSE p END`,
   ),
+  macro(
+    'q_known_percentile(p)',
+    `CASE WHEN p IS NULL THEN u_raise('${bad}: Percentile cannot be null') ELSE q_percentile(p) END`,
+  ),
   // What is drawn at random stands in one place, and aggregates in no lambda: both are bound by a struct.
   macro(
     'q_sample_pick(l, p)',
-    `list_transform([{'l': list_sort(l), 'p': q_percentile(p)}], lambda qp1: q_pick(qp1.l, qp1.p))[1]`,
+    `list_transform([{'l': list_sort(l), 'p': q_percentile(p)}], lambda qp1: CASE WHEN qp1.p IS NOT NULL THEN q_pick(qp1.l, qp1.p) END)[1]`,
   ),
   macro(
     'q_sample_picks(l, ps)',
     `
       list_transform([{'l': list_sort(l), 'p': ps}], lambda qp1: CASE
-        WHEN len(qp1.l) > 0 THEN list_transform(qp1.p, lambda qp2: q_pick(qp1.l, q_percentile(qp2)))
+        WHEN len(qp1.l) > 0 THEN list_transform(qp1.p, lambda qp2: q_pick(qp1.l, q_known_percentile(qp2)))
       END)[1]
     `,
   ),
@@ -29,11 +33,21 @@ export const aggregateMacros: readonly Macro[] = [
     `CASE WHEN x IS NOT NULL THEN u_raise('${bad}: value must be finite; was '||q_infinite_text(x)) ELSE found END`,
   ),
   macro(
+    'q_digest_of_values(x, found)',
+    `
+      CASE
+        WHEN x IS NULL THEN found
+        WHEN isnan(x) THEN u_raise('GENERIC_INTERNAL_ERROR: value is NaN')
+        ELSE u_raise('GENERIC_INTERNAL_ERROR: value must be finite')
+      END
+    `,
+  ),
+  macro(
     'q_percentile_of_weights(w, found)',
     `
       CASE
         WHEN w IS NULL THEN found
-        WHEN isfinite(w) THEN u_raise('${bad}: weight must be >= 1, was '||w)
+        WHEN isfinite(w) THEN u_raise('${bad}: weight must be >= 1, was '||q_java_double(w))
         ELSE u_raise('${bad}: weight must be finite, was '||q_infinite_text(w))
       END
     `,
@@ -56,12 +70,15 @@ export const aggregateMacros: readonly Macro[] = [
     `,
   ),
   macro('q_weighed_at(l, p)', `l[u_weighed_place(list_transform(l, lambda qp6: qp6.w), q_percentile(p))].v`),
-  macro('q_weighed_pick(l, p)', `list_transform([{'l': l, 'p': p}], lambda qp1: q_weighed_at(qp1.l, qp1.p))[1]`),
+  macro(
+    'q_weighed_pick(l, p)',
+    `list_transform([{'l': l, 'p': p}], lambda qp1: CASE WHEN qp1.p IS NOT NULL THEN q_weighed_at(qp1.l, qp1.p) END)[1]`,
+  ),
   macro(
     'q_weighed_picks(l, ps)',
     `
       list_transform([{'l': l, 'p': ps}], lambda qp1: CASE
-        WHEN len(qp1.l) > 0 THEN list_transform(qp1.p, lambda qp2: q_weighed_at(qp1.l, qp2))
+        WHEN len(qp1.l) > 0 THEN list_transform(qp1.p, lambda qp2: q_weighed_at(qp1.l, q_known_percentile(qp2)))
       END)[1]
     `,
   ),
