@@ -204,7 +204,9 @@ async function analyzeOther(
     case 'Call':
       return analyzeProcedureCall(input, statement, checked(innerQueries(input, parameters)))
     default: {
-      const analyze = innerQueries(input, parameters)
+      // A view's query is planned where the view is read.
+      const asked: StatementInput = statement.kind === 'CreateView' ? { ...input, unplanned: true } : input
+      const analyze = innerQueries(asked, parameters)
       await checkWrite(input, statement, async (query) => (await analyze(query)).columns)
       return isConnectorStatement(statement)
         ? analyzeWrite(input, statement, checked(analyze))
@@ -275,7 +277,10 @@ async function analyzePrepared(input: StatementInput, name: string) {
   const query = writes ? statement.query : statement.kind === 'Query' ? statement : undefined
   if (query === undefined) return { parameterCount, writes, query, analysis: undefined }
   const metadata = await resolve(query, input)
-  const analysis = analyzeStatementQuery({ ...input, metadata, text }, query, { kind: 'describe', types: new Map() })
+  const analysis = analyzeStatementQuery({ ...input, metadata, text, unplanned: true }, query, {
+    kind: 'describe',
+    types: new Map(),
+  })
   return { parameterCount, writes, query, analysis }
 }
 
@@ -313,10 +318,11 @@ async function analyzeExplain(
   parameters: GivenParameters,
 ): Promise<AnalyzedStatement> {
   const { session } = input
-  const statement = await analyzeParsed(input, explain.statement, parameters)
   const analyze = explain.kind === 'ExplainAnalyze'
   const options = analyze ? [] : explain.options
   const planType = options.flatMap((option) => (option.kind === 'ExplainType' ? [option.type] : []))[0] ?? 'DISTRIBUTED'
+  const asked: StatementInput = planType === 'VALIDATE' ? { ...input, unplanned: true } : input
+  const statement = await analyzeParsed(asked, explain.statement, parameters)
   const format = options.flatMap((option) => (option.kind === 'ExplainFormat' ? [option.format] : []))[0]
   return {
     kind: 'explain',

@@ -11,4 +11,6 @@ export interface StatementInput<Metadata = MetadataPort> {
   readonly text: SourceText
   /** What all that is worked out for the statement may take together. */
   readonly budget: CpuBudget
+  /** Nothing of it is to be run: what Trino's planner refuses, which is after its analysis, is not refused. */
+  readonly unplanned?: true
 }

@@ -3,6 +3,7 @@ import { INTEGER, BIGINT } from '../types/sql-type.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
 import { columnOf } from './build.ts'
 import { sumsProduct } from './decimal-products.ts'
+import { withFilteringQueries } from './filtering-queries.ts'
 import { checkedAggregate } from './nested-order.ts'
 import { canRaise } from './raising.ts'
 import type {
@@ -64,7 +65,7 @@ export function putAggregation(
   const keyColumns = new Map(grouping.keys.map((expr, i) => [exprKey(expr), keys[i]!]))
   const onlyColumns = grouping.keys.every((expr) => expr.kind === 'column')
   const keyIds = new Set(keys.map((key) => key.id))
-  const aggregates = new Map<string, { readonly id: ColumnId; readonly call: AggregateExpr }>()
+  const aggregates = new Map<string | Expr, { readonly id: ColumnId; readonly call: AggregateExpr }>()
   const groupings = new Map<string, AggregateNode['groupings'][number]>()
 
   const groupingColumn = (expr: GroupingExpr, key: string): Expr => {
@@ -79,11 +80,11 @@ export function putAggregation(
   }
 
   /** A rendering may repeat its arguments: long ones, and those that change, are calculated below the aggregation. */
-  const calculated = new Map<string, ColumnId>()
+  const calculated = new Map<string | Expr, ColumnId>()
   const argument = (expr: Expr): Expr => {
     if (expr.kind === 'column' || expr.kind === 'constant' || expr.kind === 'lambda') return expr
     if (!isLong(expr) && !isVolatile(expr)) return expr
-    const key = exprKey(expr)
+    const key = isVolatile(expr) ? expr : exprKey(expr)
     let id = calculated.get(key)
     if (id === undefined) {
       id = newId(context)
@@ -123,10 +124,12 @@ export function putAggregation(
     }
     const text = !onlyColumns || expr.kind === 'aggregate' || expr.kind === 'grouping' ? exprKey(expr) : ''
     if (expr.kind === 'aggregate') {
-      let found = aggregates.get(text)
+      // What changes each time is equal to itself alone.
+      const own = isVolatile(expr) ? expr : text
+      let found = aggregates.get(own)
       if (found === undefined) {
         found = { id: newId(context), call: withArguments(expr) }
-        aggregates.set(text, found)
+        aggregates.set(own, found)
       }
       return columnOf(found.id, expr.type)
     }
@@ -155,14 +158,14 @@ export function putAggregation(
     return { id, call: checked.call }
   })
   return {
-    node: {
+    node: withFilteringQueries({
       kind: 'aggregate',
       input: node,
       keys,
       sets: grouping.sets,
       aggregates: calls,
       groupings: [...groupings.values()],
-    },
+    }),
     rewrite,
   }
 }

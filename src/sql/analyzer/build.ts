@@ -1,6 +1,7 @@
+import { resolveFunction, type ResolvedFunction } from '../functions/resolve-function.ts'
 import { resolveComparison, type ComparisonKind } from '../functions/operators.ts'
 import { BOOLEAN, sameType, type SqlType } from '../types/sql-type.ts'
-import type { ColumnExpr, ColumnId, ConstantExpr, Expr, LambdaArgumentExpr } from './tree.ts'
+import type { AggregateExpr, ColumnExpr, ColumnId, ConstantExpr, Expr, LambdaArgumentExpr } from './tree.ts'
 
 // Makers of typed expressions that several parts of the analyser need.
 
@@ -96,4 +97,30 @@ export function constant(expr: Expr): ConstantExpr['value'] | undefined {
     return typeof value === 'string' ? (value.startsWith('-') ? value.slice(1) : `-${value}`) : value
   }
   return undefined
+}
+
+/** A call of the function that a name means for these arguments, which take its types. @throws EngineError without place */
+export function callOf(
+  name: string,
+  args: readonly Expr[],
+): { readonly resolved: ResolvedFunction; readonly args: readonly Expr[] } {
+  const resolved = resolveFunction(
+    name,
+    args.map((argument) => ({ kind: 'value', type: argument.type })),
+  )
+  return { resolved, args: args.map((argument, i) => castTo(argument, resolved.argumentTypes[i]!)) }
+}
+
+/** An aggregate over all rows, or those that `filter` holds for. @throws EngineError without place */
+export function aggregateOf(name: string, args: readonly Expr[], filter: Expr | undefined): AggregateExpr {
+  const { resolved, args: coerced } = callOf(name, args)
+  return {
+    kind: 'aggregate',
+    type: resolved.resultType,
+    function: resolved,
+    arguments: coerced,
+    distinct: false,
+    orderBy: [],
+    filter,
+  }
 }

@@ -11,7 +11,8 @@ import type {
   ProjectNode,
   RelationNode,
 } from './tree.ts'
-import { collectDefined, isQuery, isVolatile, someExpr, visitColumns } from './walk.ts'
+import { columnOf } from './build.ts'
+import { collectDefined, isQuery, isVolatile, someExpr, visitColumns, WITHOUT_NODES } from './walk.ts'
 
 /**
  * Where a correlated query stands: `value` gives its rows or their only one, of `rows` something is asked (EXISTS, ANY, ALL),
@@ -36,8 +37,34 @@ export function verifyCorrelation(
   collectDefined(node, inner)
   const decorrelation = new Decorrelation(inner)
   if (!decorrelation.usesOuter(node)) return false
-  if (decorrelation.takesApart(node, outputs, place)) return true
+  if (context.unplanned === true || decorrelation.takesApart(spreadOut(node, new Map()), outputs, place)) return true
   throw errorAt(context, query, 'NOT_SUPPORTED', 'Given correlated subquery is not supported')
+}
+
+/** The tree with each common table where it is read, as Trino's planner sees it. */
+function spreadOut<Part>(part: Part, tables: ReadonlyMap<number, RelationNode>): Part
+function spreadOut(part: unknown, tables: ReadonlyMap<number, RelationNode>): unknown {
+  if (typeof part !== 'object' || part === null) return part
+  if (Array.isArray(part)) return part.map((item) => spreadOut(item, tables) as unknown)
+  if (!('kind' in part)) return withParts(part, tables)
+  const node = part as RelationNode
+  if (node.kind === 'with') {
+    const all = new Map(tables)
+    for (const table of node.tables) if (table.step === undefined) all.set(table.id, spreadOut(table.node, all))
+    return { ...node, body: spreadOut(node.body, all) }
+  }
+  const table = node.kind === 'cte' ? tables.get(node.table) : undefined
+  if (node.kind !== 'cte' || table === undefined) return withParts(part, tables)
+  const columns = node.columns.map(({ id, source, type }) => ({ id, expression: columnOf(source, type) }))
+  return { kind: 'project', input: table, columns } satisfies RelationNode
+}
+
+function withParts(part: object, tables: ReadonlyMap<number, RelationNode>): object {
+  const parts = Object.entries(part).map(([name, value]: [string, unknown]) => [
+    name,
+    WITHOUT_NODES.has(name) ? value : spreadOut(value, tables),
+  ])
+  return Object.fromEntries(parts) as object
 }
 
 /** What conditions on the outer query, pulled up from below a node, ask of it. */
@@ -74,7 +101,7 @@ class Decorrelation {
     if (place === 'in') return this.#inPredicate(node)
     const base = belowProjections(node)
     // What is calculated of one row may read the outer query.
-    if (base.kind === 'values' && base.rows.length === 1 && (place === 'value' || outputs.length === 0)) return true
+    if (isOneRow(base) && (place === 'value' || outputs.length === 0)) return true
     if (base.kind === 'aggregate' && isGlobal(base)) {
       if (outputs.length === 0 && place === 'rows') return true
       if (place === 'value') return this.#global(base)
@@ -92,6 +119,8 @@ class Decorrelation {
         return !termsOf(node.predicate).some((term) => this.#outerQuery(term)) && this.#inPredicate(node.input)
       case 'join':
         return !this.usesOuter(node.left) && !this.usesOuter(node.right)
+      case 'with':
+        return this.#inPredicate(node.body)
       default:
         return false
     }
@@ -293,6 +322,12 @@ function isUnreadRow(node: RelationNode, outputs: readonly ColumnId[]): boolean 
 /** One row whatever there is below. */
 function isGlobal({ keys, sets }: AggregateNode): boolean {
   return keys.length === 0 && (sets === undefined || sets.length === 1)
+}
+
+function isOneRow(node: RelationNode): boolean {
+  const base = belowProjections(node)
+  if (base.kind === 'join') return base.type === 'cross' && isOneRow(base.left) && isOneRow(base.right)
+  return base.kind === 'values' && base.rows.length === 1
 }
 
 /** What projections, and orders and limits of at least one row, stand above. */

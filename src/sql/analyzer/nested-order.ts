@@ -1,8 +1,7 @@
 import { isNested } from '../functions/extremes.ts'
 import { BOOLEAN, type SqlType } from '../types/sql-type.ts'
-import { columnOf, constantOf } from './build.ts'
+import { callOf, columnOf, constantOf } from './build.ts'
 import { newId, type AnalysisContext } from './context.ts'
-import { call } from './pattern-rows.ts'
 import type {
   AggregateExpr,
   ColumnId,
@@ -105,7 +104,7 @@ function compared(
 }
 
 function lagOf(value: Expr, partitionBy: readonly Expr[]): WindowExpr {
-  const { resolved, args } = call('lag', [value])
+  const { resolved, args } = callOf('lag', [value])
   return {
     kind: 'window',
     type: resolved.resultType,

@@ -9,13 +9,13 @@ import type { Expression, FunctionCall } from '../syntax/ast.ts'
 import type { PatternRecognitionRelation } from '../syntax/ast-patterns.ts'
 import { BIGINT, BOOLEAN, isInteger, VARCHAR, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { columnOf, constantOf } from './build.ts'
+import { aggregateOf, columnOf, constantOf } from './build.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
 import type { ExpressionState } from './expression-state.ts'
 import { analyzeExpression } from './expressions.ts'
 import { verifyPatternCall } from './pattern-checks.ts'
 import type { Labels } from './pattern-labels.ts'
-import { aggregateOf, offsetOf, type PatternRows, type Recognition } from './pattern-rows.ts'
+import { offsetOf, type PatternRows, type Recognition } from './pattern-rows.ts'
 import { uncorrelated, type Field, type Scope } from './scope.ts'
 import type { AggregateExpr, ColumnId, Expr } from './tree.ts'
 import { childrenOfExpr, mapChildren } from './walk.ts'
@@ -94,6 +94,7 @@ export class PatternConditions {
       return { of: 'match', code: this.code(condition) }
     } catch (error) {
       if (!(error instanceof Refused)) throw error
+      if (this.context.unplanned === true) return { of: 'row', expr: constantOf(BOOLEAN, true) }
       throw this.notSupported(expression, error.message)
     }
   }

@@ -1,6 +1,6 @@
 import type { Expression, FunctionCall } from '../syntax/ast.ts'
 import { BIGINT, BOOLEAN, VARCHAR } from '../types/sql-type.ts'
-import { columnOf, constantOf } from './build.ts'
+import { aggregateOf, callOf, columnOf, constantOf } from './build.ts'
 import { analyzeCall } from './calls.ts'
 import { errorAt, newId } from './context.ts'
 import type { ExpressionState } from './expression-state.ts'
@@ -8,7 +8,7 @@ import { analyzeExpression } from './expressions.ts'
 import { verifyPatternCall } from './pattern-checks.ts'
 import { isOneOf, lettersOf, nameOfLetter, overMatch } from './pattern-expressions.ts'
 import { letterAt, type MatchColumns, type Matches } from './pattern-matches.ts'
-import { aggregateOf, arithmetic, call, compare, offsetOf, type BuiltRows, type Recognition } from './pattern-rows.ts'
+import { arithmetic, compare, offsetOf, type BuiltRows, type Recognition } from './pattern-rows.ts'
 import { uncorrelated, type Field, type Scope } from './scope.ts'
 import type { AggregateExpr, ColumnId, Expr, WindowExpr } from './tree.ts'
 import { mapChildren, visitColumns } from './walk.ts'
@@ -212,7 +212,7 @@ export class PatternMeasures {
         ...aggregateOf('array_agg', [over], fits(variables)),
         orderBy: [{ value: row, descending: from === 'last', nullsFirst: false }],
       }
-      const { resolved, args } = call('element_at', [add(ordered, final), constantOf(BIGINT, String(skip + 1))])
+      const { resolved, args } = callOf('element_at', [add(ordered, final), constantOf(BIGINT, String(skip + 1))])
       return { kind: 'call', type: resolved.resultType, function: resolved, arguments: args }
     }
     const aggregated = (expr: AggregateExpr): Expr => {

@@ -1,18 +1,17 @@
 import { resolveArithmetic } from '../functions/operators.ts'
-import { resolveFunction, type ResolvedFunction } from '../functions/resolve-function.ts'
 import { MASK_BASE } from '../functions/javascript/row-patterns.ts'
 import type { Expression, FunctionCall } from '../syntax/ast.ts'
 import type { PatternRecognitionRelation } from '../syntax/ast-patterns.ts'
 import { qualifiedNameOf } from '../syntax/tree.ts'
 import { BIGINT, BOOLEAN, INTEGER, isComparable, isOrderable, VARCHAR } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { castTo, columnOf, constant, constantOf } from './build.ts'
+import { callOf, castTo, columnOf, constant, constantOf } from './build.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
 import type { ExpressionState } from './expression-state.ts'
 import { analyzeExpression } from './expressions.ts'
 import type { Labels } from './pattern-labels.ts'
 import { findField, type Field, type Scope } from './scope.ts'
-import type { AggregateExpr, ColumnId, CommonTable, Expr, ExprSortKey, RelationNode, WindowExpr } from './tree.ts'
+import type { ColumnId, CommonTable, Expr, ExprSortKey, RelationNode, WindowExpr } from './tree.ts'
 
 export interface TypedRelation {
   readonly node: RelationNode
@@ -27,30 +26,6 @@ export interface Recognition {
   /** The scope around it. */
   readonly scope: Scope
   readonly rows: PatternRows
-}
-
-export function call(
-  name: string,
-  args: readonly Expr[],
-): { readonly resolved: ResolvedFunction; readonly args: readonly Expr[] } {
-  const resolved = resolveFunction(
-    name,
-    args.map((argument) => ({ kind: 'value', type: argument.type })),
-  )
-  return { resolved, args: args.map((argument, i) => castTo(argument, resolved.argumentTypes[i]!)) }
-}
-
-export function aggregateOf(name: string, args: readonly Expr[], filter: Expr | undefined): AggregateExpr {
-  const { resolved, args: coerced } = call(name, args)
-  return {
-    kind: 'aggregate',
-    type: resolved.resultType,
-    function: resolved,
-    arguments: coerced,
-    distinct: false,
-    orderBy: [],
-    filter,
-  }
 }
 
 export function arithmetic(name: '+' | '-', left: Expr, right: Expr): Expr {
@@ -152,7 +127,7 @@ export class PatternRows {
   }
 
   private window(name: string, args: readonly Expr[]): WindowExpr {
-    const { resolved, args: coerced } = call(name, args)
+    const { resolved, args: coerced } = callOf(name, args)
     return {
       kind: 'window',
       type: resolved.resultType,

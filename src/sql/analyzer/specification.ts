@@ -3,6 +3,7 @@ import type { Expression } from '../syntax/ast.ts'
 import type { Query, QuerySpecification } from '../syntax/ast-query.ts'
 import { BOOLEAN, isComparable } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
+import { filtered } from './filtering-queries.ts'
 import { putAggregation, type Grouping, type Sourced } from './aggregation.ts'
 import { castTo, columnOf } from './build.ts'
 import {
@@ -51,7 +52,7 @@ export function analyzeSpecification(
   const scope: Scope = { ...plainScope, windows: defined.windows }
   let node = from.node
   if (spec.where !== undefined) {
-    node = { kind: 'filter', input: node, predicate: condition(context, spec.where, scope, 'WHERE clause') }
+    node = filtered(node, condition(context, spec.where, scope, 'WHERE clause'))
   }
   const local = new Set(from.fields.map((field) => field.column))
   const selected = analyzeSelect(context, spec, scope)
@@ -109,7 +110,7 @@ export function analyzeSpecification(
     const result = putAggregation(context, node, grouping ?? { keys: [], sets: undefined }, sourced, local)
     rewrite = result.rewrite
     node = result.node
-    if (having !== undefined) node = { kind: 'filter', input: node, predicate: rewrite(having.expr) }
+    if (having !== undefined) node = filtered(node, rewrite(having.expr))
   } else {
     verifyGroupings(context, spec, undefined, analyzed)
   }

@@ -6,13 +6,22 @@ import type {
   SubqueryExpression,
 } from '../syntax/ast.ts'
 import { commonSuperType } from '../types/coercion.ts'
-import { anonymousRow, BOOLEAN, isComparable, isFloating, isOrderable, row, type SqlType } from '../types/sql-type.ts'
+import {
+  anonymousRow,
+  BIGINT,
+  BOOLEAN,
+  isComparable,
+  isFloating,
+  isOrderable,
+  row,
+  type SqlType,
+} from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { castTo, columnOf, constantOf } from './build.ts'
+import { aggregateOf, castTo, columnOf, comparison, constantOf, letIn } from './build.ts'
 import { verifyCorrelation, type SubqueryPlace } from './correlation.ts'
 import { errorAt, newId } from './context.ts'
 import type { ExpressionState } from './expression-state.ts'
-import type { Expr, Subquery } from './tree.ts'
+import type { Expr, QuantifiedExpr, Subquery } from './tree.ts'
 import { visitColumns } from './walk.ts'
 
 interface AnalyzedSubquery extends Subquery {
@@ -164,6 +173,7 @@ function equalToThemselves(query: Subquery, value?: Expr): Subquery {
 
 /** A condition's term as Trino's planner compares it where no other rows are kept. */
 export function joinedByEquality(term: Expr): Expr {
+  if (term.kind === 'not' && term.value.kind === 'not') return joinedByEquality(term.value.value)
   const isJoined = term.kind === 'inSubquery' || (term.kind === 'quantified' && term.operator === '=' && !term.all)
   return isJoined ? { ...term, query: equalToThemselves(term.query) } : term
 }
@@ -183,12 +193,71 @@ export function analyzeQuantified(state: ExpressionState, node: QuantifiedCompar
       `Type [${typeName(anonymousRow([type]))}] must be ${ordered ? 'orderable' : 'comparable'} in order to be used in quantified comparison`,
     )
   }
-  return {
-    kind: 'quantified',
-    type: BOOLEAN,
-    operator: node.operator,
-    all: node.quantifier === 'ALL',
-    ...compared,
-    query,
+  const all = node.quantifier === 'ALL'
+  if (!isIn && isFloating(type)) return byBounds(state, node.operator, all, compared.value, query)
+  return { kind: 'quantified', type: BOOLEAN, operator: node.operator, all, ...compared, query }
+}
+
+/**
+ * A comparison with all numbers of a query, NaN among them, as Trino's planner makes it: with the least or the greatest, of
+ * which NaN is neither where there are others. `<> ANY` is not `= ALL`.
+ */
+function byBounds(
+  state: ExpressionState,
+  operator: QuantifiedExpr['operator'],
+  all: boolean,
+  value: Expr,
+  { node, columns: [only] }: Subquery,
+): Expr {
+  if (operator === '<>') {
+    return { kind: 'not', type: BOOLEAN, value: byBounds(state, '=', true, value, { node, columns: [only!] }) }
   }
+  const column = columnOf(only!.id, only!.type)
+  const aggregates = [
+    aggregateOf('min', [column], undefined),
+    aggregateOf('max', [column], undefined),
+    aggregateOf('count', [], undefined),
+    aggregateOf('count', [column], undefined),
+  ].map((call) => ({ id: newId(state.context), call }))
+  const items = aggregates.map(({ id, call }) => columnOf(id, call.type))
+  const type = anonymousRow(items.map((item) => item.type))
+  const id = newId(state.context)
+  const found: Expr = {
+    kind: 'scalarSubquery',
+    type,
+    query: {
+      node: {
+        kind: 'project',
+        input: { kind: 'aggregate', input: node, keys: [], sets: undefined, aggregates, groupings: [] },
+        columns: [{ id, expression: { kind: 'row', type, items } }],
+      },
+      columns: [{ id, type }],
+    },
+  }
+  return letIn(newId(state.context), found, (bounds) => {
+    const [least, greatest, rows, values] = items.map((item, index): Expr => ({
+      kind: 'field',
+      type: item.type,
+      base: bounds,
+      index,
+    })) as [Expr, Expr, Expr, Expr]
+    const bound = (operator === '<' || operator === '<=') === all ? least : greatest
+    const compared =
+      operator === '='
+        ? [comparison('=', least, greatest), comparison('=', value, greatest)]
+        : [comparison(operator, value, bound)]
+    const ofNone = constantOf(BOOLEAN, all)
+    const unknown = {
+      kind: 'case',
+      type: BOOLEAN,
+      branches: [{ when: comparison('<>', rows, values), then: constantOf(BOOLEAN, null) }],
+      otherwise: ofNone,
+    } as const
+    return {
+      kind: 'case',
+      type: BOOLEAN,
+      branches: [{ when: comparison('=', rows, constantOf(BIGINT, '0')), then: ofNone }],
+      otherwise: { kind: all ? 'and' : 'or', type: BOOLEAN, terms: [...compared, unknown] },
+    }
+  })
 }

@@ -155,7 +155,7 @@ function someNode(part: unknown, test: (node: TreeNode) => boolean | 'leave'): b
 }
 
 /** Types, functions and handles hold no part of a query. */
-const WITHOUT_NODES = new Set(['type', 'function', 'operator', 'handle', 'question', 'answers'])
+export const WITHOUT_NODES = new Set(['type', 'function', 'operator', 'handle', 'question', 'answers'])
 
 /** Whether any expression of the tree below (without queries inside) satisfies the test. */
 export function someExpr(expr: Expr, test: (expr: Expr) => boolean): boolean {

@@ -1,7 +1,7 @@
 import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
 import { canCoerce, commonSuperType, decimalOfInteger } from '../types/coercion.ts'
 import { code, formOf, joined, sql, type Sql } from '../text/sql.ts'
-import { duckdbType, isTypedNull, typedNull } from '../types/duckdb-representation.ts'
+import { duckdbType, isFine, isTypedNull, typedNull } from '../types/duckdb-representation.ts'
 import {
   BIGINT,
   BOOLEAN,
@@ -212,13 +212,15 @@ export function renderBetween(type: SqlType, x: Sql, low: Sql, high: Sql, names:
     case 'double':
     case 'array':
     case 'row':
+    case 'timestamp':
     case 'timestamp with time zone':
     case 'time with time zone':
+      if (type.kind === 'timestamp' && !isFine(type)) return sql`(${x} BETWEEN ${low} AND ${high})`
       return bindHeavy(
         [x, low, high],
         names,
         ([value, from, to]) =>
-          sql`(${lessThan(type, from!, value!, true, names)} AND ${lessThan(type, value!, to!, true, names)})`,
+          sql`(${renderComparison('>=', type, value!, from!, names)} AND ${renderComparison('<=', type, value!, to!, names)})`,
       )
     default:
       return sql`(${x} BETWEEN ${low} AND ${high})`

@@ -324,7 +324,7 @@ export const collectionMacros: readonly Macro[] = [
         WHEN a IS NULL OR b IS NULL THEN NULL
         WHEN len(a) <> len(b) THEN u_raise('INVALID_FUNCTION_ARGUMENT: The arguments must have the same length')
         WHEN list_position(a, NULL) IS NOT NULL OR list_position(b, NULL) IS NOT NULL THEN NULL
-        WHEN len(list_filter(a, lambda q8: q8 <> 0)) = 0 OR len(list_filter(b, lambda q9: q9 <> 0)) = 0 THEN
+        WHEN list_dot_product(q_known(a), q_known(a)) = 0 OR list_dot_product(q_known(b), q_known(b)) = 0 THEN
             u_raise('INVALID_FUNCTION_ARGUMENT: Vector magnitude cannot be zero')
         ELSE list_dot_product(q_known(a), q_known(b)) / sqrt(list_dot_product(q_known(a), q_known(a)) *
             list_dot_product(q_known(b), q_known(b)))
