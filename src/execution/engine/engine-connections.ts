@@ -17,8 +17,8 @@ export interface StatementConnection {
   /** Gives back what `prepare` gave: frees it unless it is kept. */
   release(prepared: DuckDBPreparedStatement): void
   /**
-   * Runs exactly one statement without preparing it apart: scans of files are bound once, where a prepared statement binds
-   * them again when it is run.
+   * Runs a text without preparing it apart: scans of files are bound once, where a prepared statement binds them again when
+   * it is run. That it is one statement, who has read it knows: DuckDB would run several.
    */
   run(sql: string): Promise<DuckDBMaterializedResult>
   /** Is what it was told to run planned, and has begun? Not of every plan does DuckDB tell its progress. */
@@ -114,11 +114,7 @@ function createStatementConnection(duckdb: DuckDBConnection): StatementConnectio
     release(prepared) {
       if (!keptStatements.has(prepared)) prepared.destroySync()
     },
-    async run(sql) {
-      const { count } = await duckdb.extractStatements(sql)
-      if (count !== 1) throw new Error(`${count} statements in place of one`)
-      return duckdb.run(sql)
-    },
+    run: (sql) => duckdb.run(sql),
     hasBegun: () => duckdb.progress.percentage >= 0,
   }
 }

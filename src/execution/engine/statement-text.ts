@@ -1,8 +1,10 @@
 /** The statements that DuckDB is given: put together here, in the engine's process, of texts that have passed the wall. */
 import { quoteName } from '../../connectors/spi/duckdb-text.ts'
+import type { TableSource } from '../../connectors/spi/table-source.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { EngineQuery, EngineRow } from './engine-query.ts'
 import { scanText } from './scan-text.ts'
+import { tokensOf } from './statement-tokens.ts'
 import {
   checkExpression,
   checkStatement,
@@ -13,8 +15,9 @@ import {
 } from './statement-wall.ts'
 
 /**
- * The SELECT with its scans in the places where it reads them, and of each of its rows what is wanted. A scan as a common
- * table would be read once for each row of a query around it: DuckDB takes what it is asked there for correlated.
+ * One statement: the SELECT with its scans in the places where it reads them, and of each of its rows what is wanted. A
+ * scan as a common table would be read once for each row of a query around it: DuckDB takes what it is asked there for
+ * correlated.
  * @param places where it reads them, as `checkQuery` says
  * @throws RefusedStatement when the data of a scan is not what it should be
  */
@@ -22,10 +25,17 @@ export function statementText({ sql, scans, row }: EngineQuery, places: readonly
   let text = ''
   let at = 0
   for (const { scan, from, to } of places) {
-    text += `${sql.slice(at, from)}(${scanText(scans[scan]!)})`
+    text += `${sql.slice(at, from)}(${readScan(scans[scan]!)})`
     at = to
   }
   return rowText(text + sql.slice(at), row)
+}
+
+/** It is made of data alone; read like the texts that come, it cannot end the statement either. */
+function readScan(scan: TableSource): string {
+  const text = scanText(scan)
+  tokensOf(text)
+  return text
 }
 
 function rowText(sql: string, row: EngineRow): string {

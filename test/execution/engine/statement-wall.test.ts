@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { EngineQuery } from '../../../src/execution/engine/engine-query.ts'
+import { checkQuery, statementText } from '../../../src/execution/engine/statement-text.ts'
 import {
   checkExpression,
   checkStatement,
@@ -341,3 +342,41 @@ describe('an engine that is sent what no front end made', () => {
       await expect(engines.run(refused, { cachePrepared }).done).rejects.toThrow('refused')
   })
 })
+
+it.each([`'; SELECT 2; --`, `"; SELECT 2; --`, `''";/*`, `\\'; SELECT 2`, `$$; SELECT 2`, `мир;`])(
+  'data of scans that says %s is part of one statement',
+  async (odd) => {
+    const query: EngineQuery = {
+      sql: 'SELECT * FROM "$s0", "$s1", "$s2"',
+      row: { kind: 'typed', columns: [{ name: odd, type: 'VARCHAR' }] },
+      scans: [
+        [
+          {
+            kind: 'csv',
+            path: `/${odd}.csv`,
+            types: [{ source: odd, type: 'VARCHAR' }],
+            columns: [{ name: odd, source: odd }],
+          },
+        ],
+        [{ kind: 'rows', rows: [{ [odd]: odd }], columns: [{ name: odd, shape: 'VARCHAR' }] }],
+        [
+          {
+            kind: 'parquet',
+            ranges: [{ path: `/${odd}.parquet`, firstRow: 1, rows: 1, fileRows: 3 }],
+            columns: [{ name: odd, source: odd, cast: 'DECIMAL(9,2)' }],
+          },
+        ],
+      ],
+    }
+    const places = checkQuery(query, vocabulary).scans
+    expect(places).toHaveLength(3)
+    const instance = await DuckDBInstance.create(':memory:')
+    const connection = await instance.connect()
+    try {
+      expect((await connection.extractStatements(statementText(query, places))).count).toBe(1)
+    } finally {
+      connection.closeSync()
+      instance.closeSync()
+    }
+  },
+)
