@@ -75,32 +75,54 @@ function closedCombinations(labels: Readonly<Record<string, LabelValues>>): Reco
   return combinations
 }
 
-/** Of prom-client's histogram, which offers no other way to begin elsewhere than at 0. */
-interface Restorable {
-  readonly hashMap: Readonly<Record<string, HistogramSeries>>
+/** Of prom-client's metrics, which offer no other way to a series of theirs. */
+interface WithSeries<S> {
+  readonly hashMap: Readonly<Record<string, S & { readonly labels: Readonly<Record<string, string>> }>>
 }
-interface HistogramSeries {
-  readonly labels: Readonly<Record<string, string>>
+
+export interface CounterSeries {
+  value: number
+}
+
+export interface HistogramSeries {
+  /** By the upper bound of each, without those of the buckets below. */
   readonly bucketValues: Record<number, number>
   count: number
   sum: number
 }
 
-/** Adds what was observed before to a series. */
-export function restoreHistogram(
-  histogram: Histogram,
-  labels: Readonly<Record<string, string>>,
-  bounds: readonly number[],
-  { counts, sum }: PastObservations,
-): void {
-  const { hashMap } = histogram as Histogram & Restorable
-  const key = JSON.stringify(Object.entries(labels).toSorted())
-  const find = (): HistogramSeries | undefined =>
-    Object.values(hashMap).find((one) => JSON.stringify(Object.entries(one.labels).toSorted()) === key)
-  if (!find()) histogram.zero(labels)
-  const series = find()!
-  for (const [index, bound] of bounds.entries())
-    series.bucketValues[bound] = (series.bucketValues[bound] ?? 0) + (counts[index] ?? 0)
+function seriesIn<S>(metric: unknown, labels: Readonly<Record<string, string>>): S | undefined {
+  const names = Object.keys(labels)
+  return Object.values((metric as WithSeries<S>).hashMap).find((one) =>
+    names.every((name) => one.labels[name] === labels[name]),
+  )
+}
+
+/** A series of a counter without exemplars. @param labels all that it has */
+export function counterSeries(counter: Counter, labels: Readonly<Record<string, string>>): CounterSeries {
+  counter.inc(labels, 0)
+  return seriesIn<CounterSeries>(counter, labels)!
+}
+
+/** @param labels all that it has */
+export function histogramSeries(histogram: Histogram, labels: Readonly<Record<string, string>>): HistogramSeries {
+  const known = seriesIn<HistogramSeries>(histogram, labels)
+  if (known) return known
+  histogram.zero(labels)
+  return seriesIn<HistogramSeries>(histogram, labels)!
+}
+
+/** @param value finite */
+export function observeIn(series: HistogramSeries, bounds: readonly number[], value: number): void {
+  const bound = bounds.find((one) => value <= one)
+  if (bound !== undefined) series.bucketValues[bound]!++
+  series.count++
+  series.sum += value
+}
+
+/** Adds what was observed before. */
+export function restoreIn(series: HistogramSeries, bounds: readonly number[], { counts, sum }: PastObservations): void {
+  for (const [index, bound] of bounds.entries()) series.bucketValues[bound]! += counts[index] ?? 0
   series.count += counts.reduce((total, count) => total + count, 0)
   series.sum += sum
 }

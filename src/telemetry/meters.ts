@@ -1,5 +1,6 @@
 import type { Counter, Registry } from 'prom-client'
-import { exemplary, makeInstruments, restoreHistogram } from './instruments.ts'
+import { counterSeries, exemplary, histogramSeries, makeInstruments, observeIn, restoreIn } from './instruments.ts'
+import { KnownSeries } from './known-series.ts'
 import { LabelBounds } from './label-bounds.ts'
 import { createTopValues, type TopValues } from './top-values.ts'
 import {
@@ -78,6 +79,8 @@ export async function createMeters(options: MetersOptions): Promise<Meters> {
   const onOverflow = (label: string): void => meters.count('labelOverflow', { label })
   const bounds = new LabelBounds(onOverflow)
   const countTop = topCounter(onOverflow)
+  const counters = new KnownSeries(bounds, (name, labels) => counterSeries(made.counter(name)!, labels))
+  const histograms = new KnownSeries(bounds, (name, labels) => histogramSeries(made.histogram(name)!, labels))
   /** Series of each gauge, by their label values. */
   const series = new Map<MetricName, Map<string, Record<string, string>>>()
 
@@ -87,9 +90,9 @@ export async function createMeters(options: MetersOptions): Promise<Meters> {
       if (!counter) return
       const top = topLabels.get(name)
       if (top) return countTop(counter, top, (labels as Record<string, string>)[top.label]!, by)
-      const of = bounds.within(name, labels)
-      if (definitionOf(name).exemplars) counter.inc(exemplary(of, by, trace) as never)
-      else counter.inc(of, by)
+      if (definitionOf(name).exemplars) counter.inc(exemplary(bounds.within(name, labels), by, trace) as never)
+      else if (by < 0 || by === Infinity) throw new TypeError(`${name} cannot be counted on by ${by}`)
+      else counters.of(name, labels).value += by
     },
     set(name, labels, value) {
       const gauge = made.gauge(name)
@@ -108,14 +111,14 @@ export async function createMeters(options: MetersOptions): Promise<Meters> {
     observe(name, labels, value, trace) {
       const histogram = made.histogram(name)
       if (!histogram) return
-      const of = bounds.within(name, labels)
-      if (definitionOf(name).exemplars) histogram.observe(exemplary(of, value, trace) as never)
-      else histogram.observe(of, value)
+      const { buckets: scale = 'fast', exemplars } = definitionOf(name)
+      if (!Number.isFinite(value)) throw new TypeError(`${name} cannot observe ${value}`)
+      if (exemplars && trace) histogram.observe(exemplary(bounds.within(name, labels), value, trace) as never)
+      else observeIn(histograms.of(name, labels), buckets[scale], value)
     },
     restore(name, labels, past) {
-      const histogram = made.histogram(name)
       const { buckets: scale = 'fast' } = definitionOf(name)
-      if (histogram) restoreHistogram(histogram, bounds.within(name, labels), buckets[scale], past)
+      if (made.histogram(name)) restoreIn(histograms.of(name, labels), buckets[scale], past)
     },
     onScrape: (collect) => void collectors.push(collect),
     async text(without = []) {

@@ -1,7 +1,8 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createMeters, createPendingMeters } from '../../src/telemetry/meters.ts'
 import { parseOpenMetrics } from '../support/openmetrics.ts'
-import { metricNames } from '../../src/telemetry/metric-names.ts'
+import { buckets, metricNames } from '../../src/telemetry/metric-names.ts'
 
 const meters = (on: 'coordinator' | 'worker' = 'coordinator') => createMeters({ on, processMetrics: false })
 
@@ -26,6 +27,71 @@ describe('meters', () => {
     expect(body).toContain('quipu_polls_total{result="other"} 1')
     expect(body).toContain('quipu_label_overflow_total{label="result"} 1')
     expect(body).not.toContain('made up')
+  })
+
+  it('count what they counted before, and fold into other each time', async () => {
+    const one = await meters()
+    for (let time = 0; time < 3; time++) {
+      one.count('polls', { result: 'data' }, 2)
+      one.count('polls', { result: 'made up' })
+      one.count('polls', { result: 'other' })
+      one.count('groupRejections', { group: 'a', reason: 'queue_full' })
+      one.count('groupRejections', { group: 'a\nqueue_full', reason: 'shed' })
+      one.count('eventBytes', {}, 0.5)
+    }
+    const { body } = await one.text()
+    expect(body).toContain('quipu_polls_total{result="data"} 6')
+    expect(body).toContain('quipu_polls_total{result="other"} 6')
+    expect(body).toContain('quipu_label_overflow_total{label="result"} 6')
+    expect(body).toMatch(
+      /^quipu_group_rejections_total\{(group="a",reason="queue_full"|reason="queue_full",group="a")\} 3$/m,
+    )
+    expect(body).toMatch(/^quipu_event\w*_bytes_total 1\.5$/m)
+  })
+
+  it('refuse what no counter and no histogram can take', async () => {
+    const one = await meters()
+    expect(() => one.count('eventBytes', {}, -1)).toThrow(TypeError)
+    expect(() => one.count('eventBytes', {}, Infinity)).toThrow(TypeError)
+    expect(() => one.observe('queryDuration', { state: 'FINISHED', route: 'local' }, Number.NaN)).toThrow(TypeError)
+  })
+
+  it('sort what they observe into its buckets, with a trace, without, and what was before', async () => {
+    const scale = buckets.query
+    const value = fc.oneof(fc.constantFrom(...scale), fc.double({ min: 0, max: 100, noNaN: true }))
+    const told = fc.record({ value, trace: fc.boolean() })
+    await fc.assert(
+      fc.asyncProperty(fc.array(told, { maxLength: 20 }), fc.nat(9), async (all, before) => {
+        const one = await meters()
+        const labels = { state: 'FINISHED', route: 'local' } as const
+        one.restore('queryDuration', labels, { counts: [...scale, Infinity].map(() => before), sum: before })
+        for (const { value: seconds, trace } of all)
+          one.observe(
+            'queryDuration',
+            labels,
+            seconds,
+            trace ? { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) } : undefined,
+          )
+        const { body } = await one.text()
+        const lines = body
+          .split('\n')
+          .filter((line) => /route="local".*state="FINISHED"|state="FINISHED".*route="local"/.test(line))
+        const shown = (start: string): number => {
+          const line = lines.find((each) => each.startsWith(`quipu_query_duration_seconds_${start}`))
+          return Number(/\} ([^ ]+)/.exec(line ?? '')?.[1])
+        }
+        for (const [index, bound] of scale.entries())
+          expect(shown(`bucket{le="${bound}"`)).toBe(
+            all.filter((each) => each.value <= bound).length + before * (index + 1),
+          )
+        expect(shown('count{')).toBe(all.length + before * (scale.length + 1))
+        expect(shown('sum{')).toBeCloseTo(
+          all.reduce((sum, each) => sum + each.value, before),
+          6,
+        )
+      }),
+      { numRuns: 20 },
+    )
   })
 
   it('keep an open label within its number of values', async () => {
