@@ -183,8 +183,19 @@ const zipped: Statement = (x, y) =>
   `SELECT map_values(map_zip_with(MAP(ARRAY[${x}], ARRAY[1]), MAP(ARRAY[${y}], ARRAY[2]), (k, a, b) -> a + b)) FROM t WHERE ${x} IS NOT NULL ORDER BY id`
 
 describe('values that are held differently', { timeout: 600_000 }, () => {
+  let runner: TableRunner
+  beforeAll(async () => void (runner = await openTableRunner()))
+  afterAll(() => runner.close())
+
+  /** What statements answer over numbers, by the numbers of the rows: kinds have few of them. */
+  const answers = new Map<string, unknown>()
+  const meantOf = async (sql: string, numbers: string): Promise<unknown> => {
+    const key = `${numbers}: ${sql}`
+    if (!answers.has(key)) answers.set(key, await runner.outcome(sql))
+    return answers.get(key)
+  }
+
   it.each(kinds)('$name', async ({ name, values, unequal = [], indeterminate, ordered }) => {
-    const runner = await openTableRunner()
     // Rows of each value in both ways, and of NULL. `i` is its number, `e` too where it is equal to itself.
     const rows = [...values, ...values.map(([number, x, y]) => [number, y, x] as const)]
     const row = (number: number, x: string, y: string, id: number): string =>
@@ -196,13 +207,14 @@ describe('values that are held differently', { timeout: 600_000 }, () => {
       `(${rows.length + 2}, NULL, NULL, NULL, NULL)`,
     ]
     await runner.createTable('t', `SELECT * FROM (VALUES ${all.join(', ')}) v(id, i, e, x, y)`)
+    const numbers = rows.map(([number]) => (unequal.includes(number) ? `${number} NULL` : number)).join()
     const wrong: unknown[] = []
     const check = async (statements: readonly Statement[], number: string): Promise<void> => {
       for (const of of statements) {
         const sql = of('x', 'y')
         // What `e` stands for is there, though `e` is NULL.
         const expected = of(number, number).replaceAll(`${number} IS NOT NULL`, 'i IS NOT NULL')
-        const [answer, meant] = [await runner.outcome(sql), await runner.outcome(expected)]
+        const [answer, meant] = [await runner.outcome(sql), await meantOf(expected, numbers)]
         if (JSON.stringify(answer) !== JSON.stringify(meant)) wrong.push({ sql, answer, meant })
       }
     }
@@ -217,7 +229,6 @@ describe('values that are held differently', { timeout: 600_000 }, () => {
       await check(unequal.length === 0 ? [...keys, zipped] : keys.slice(0, -1), 'i')
       if (unequal.length === 0) await check(determinate, 'e')
     }
-    runner.close()
     expect(wrong).toEqual([])
   })
 })
@@ -245,16 +256,18 @@ describe('NaN', () => {
   })
 })
 
-it.each([
-  `MAP(ARRAY[ROW(1, x)], ARRAY[1])`,
-  `MAP(ARRAY[ARRAY[x]], ARRAY[1])`,
-  `MAP(ARRAY[MAP(ARRAY[1], ARRAY[x])], ARRAY[1])`,
-  `map_from_entries(ARRAY[ROW(ROW(1, x), 1)])`,
-])('a key may not hold NULL: %s', async (map) => {
+it('a key may not hold NULL', async () => {
   const runner = await openTableRunner()
   await runner.createTable('n', 'SELECT CAST(NULL AS integer) x')
-  expect(await runner.outcome(`SELECT ${map} FROM n`)).toMatch(
-    /^INVALID_FUNCTION_ARGUMENT: map key cannot be indeterminate/,
-  )
+  const maps = [
+    `MAP(ARRAY[ROW(1, x)], ARRAY[1])`,
+    `MAP(ARRAY[ARRAY[x]], ARRAY[1])`,
+    `MAP(ARRAY[MAP(ARRAY[1], ARRAY[x])], ARRAY[1])`,
+    `map_from_entries(ARRAY[ROW(ROW(1, x), 1)])`,
+  ]
+  for (const map of maps)
+    expect(await runner.outcome(`SELECT ${map} FROM n`), map).toMatch(
+      /^INVALID_FUNCTION_ARGUMENT: map key cannot be indeterminate/,
+    )
   runner.close()
 })
