@@ -1437,7 +1437,7 @@ const acts: Record<SettingName, Act> = {
     for (let anchors = 0; anchors < 4; anchors++) {
       await run(url, 'SELECT 1')
       // Once a minute otherwise.
-      await waitUntil('there is another anchor', () => anchorsIn(join(dataDir, 'anchors.jsonl')) > anchors, 40_000)
+      await waitUntil('there is another anchor', () => anchorsIn(join(dataDir, 'anchors.jsonl')) > anchors)
     }
   }),
   historyReadMs: patient.act('16s', async ({ url }) => {

@@ -124,13 +124,13 @@ describe('the live feed', () => {
       for (let kill = 0; kill < 2; kill++) {
         const connections = reader.connections()
         killCoordinator()
-        await waitUntil('the reader is at the next coordinator', () => reader.connections() > connections, 30_000)
+        await waitUntil('the reader is at the next coordinator', () => reader.connections() > connections)
         const ran = load.ran()
-        await waitUntil('statements run again', () => load.ran() > ran + 1, 30_000)
+        await waitUntil('statements run again', () => load.ran() > ran + 1)
       }
       await load.stop()
       const until = await here()
-      await waitUntil('the reader has all', () => offsetOf(reader.last()) >= offsetOf(until), 30_000)
+      await waitUntil('the reader has all', () => offsetOf(reader.last()) >= offsetOf(until))
       const got = await reader.stop()
       expect(reader.connections()).toBeGreaterThanOrEqual(8)
       const expected = await between(from, until)
@@ -182,7 +182,7 @@ describe('the live feed', () => {
     let text = ''
     slow.setEncoding('utf8').on('data', (part: string) => (text += part))
     const got = (): string[] => [...text.matchAll(/^data: \{"specversion":"1.0","id":"([^"]+)/gm)].map((one) => one[1]!)
-    await waitUntil('the slow reader has all', () => text.includes(`id: ${until}\n`) && text.endsWith('\n\n'), 30_000)
+    await waitUntil('the slow reader has all', () => text.includes(`id: ${until}\n`) && text.endsWith('\n\n'))
     expect(got().slice(0, expected.length)).toEqual(expected)
     slow.destroy()
   })

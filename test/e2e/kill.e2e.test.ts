@@ -217,7 +217,9 @@ it.runIf(browser)(
     const opened = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
     try {
       const at = async (user: string): Promise<Page> => {
-        const page = await (await opened.newContext({ extraHTTPHeaders: as(user) })).newPage()
+        const context = await opened.newContext({ extraHTTPHeaders: as(user) })
+        context.setDefaultTimeout(120_000)
+        const page = await context.newPage()
         await page.goto(`${writer.url}/ui/query/${query.id}`)
         return page
       }

@@ -83,6 +83,7 @@ afterAll(async () => {
 /** Somebody at his browser, who sees what a program shows him. */
 async function confirms(address: string, login: string): Promise<void> {
   const context = await browser.newContext({ ignoreHTTPSErrors: true })
+  context.setDefaultTimeout(120_000)
   const page = await context.newPage()
   await page.goto(address)
   await page.getByRole('button', { name: 'Log it in' }).click()
@@ -260,6 +261,7 @@ it.runIf(cli && jdbc && python)(
 
 it.runIf(there)('somebody logs in to the page, sees himself, and logs out', { timeout: 240_000 }, async () => {
   const context = await browser.newContext({ ignoreHTTPSErrors: true })
+  context.setDefaultTimeout(120_000)
   const page = await context.newPage()
   await page.goto(`${base}/ui/nodes`)
   await page.getByRole('button', { name: 'Log in at the identity provider' }).click()

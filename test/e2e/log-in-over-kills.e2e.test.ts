@@ -162,7 +162,7 @@ it('a log-out is learnt of by every coordinator', { timeout: 240_000 }, async ()
   const out = await raw(`${base}/ui/log-out`, { method: 'POST', headers: { cookie, origin: base } })
   expect(out.status).toBe(200)
   expect(await statusAt(0, { cookie })).toBe(401)
-  await waitUntil('the other knows', async () => (await statusAt(1, { cookie })) === 401, 30_000)
+  await waitUntil('the other knows', async () => (await statusAt(1, { cookie })) === 401)
 })
 
 /** Sums of their counts by user and method, as the log has them. */

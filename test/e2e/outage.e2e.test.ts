@@ -171,6 +171,7 @@ describe.runIf(await kafkaIsAvailable())('with the log in Kafka', () => {
       const [coordinator] = processesOf(join(folder.path, 'successor')).children
       process.kill(coordinator!, 'SIGKILL')
 
+      await waitUntil('its successor takes statements', async () => (await post(url, 'SELECT 1')).status === 200)
       // New statements, those that were open, and a result whose query had ended; each page is in its topic.
       expect((await run(url, GROUPED)).rows).toEqual(GROUPED_ROWS)
       expect((await raw(open.canceled, { method: 'DELETE' })).status).toBe(204)

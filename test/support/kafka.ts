@@ -129,7 +129,7 @@ function findWay(): Promise<'given' | 'docker' | 'java' | undefined> {
   way ??= (async () => {
     if (process.env['KAFKA_BROKERS']) return 'given' as const
     const works = (command: string, ...args: string[]): Promise<boolean> =>
-      run(command, args, { timeout: 10_000 }).then(
+      run(command, args, { timeout: 60_000 }).then(
         () => true,
         () => false,
       )

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { functionFamilies } from '../../../src/sql/functions/function-table.ts'
-import { openTableRunner } from '../../support/table-runner.ts'
+import { openTableRunner, type TableRunner } from '../../support/table-runner.ts'
 
 // DISTINCT in an aggregate's call: it sees each row of arguments once. So it gives what it gives without DISTINCT over the
 // distinct rows, whatever the group, and FILTER leaves rows out before.
@@ -76,8 +76,9 @@ describe('DISTINCT', { timeout: 300_000 }, () => {
     expect(names.filter((name) => calls[name] === undefined && !apart.has(name))).toEqual([])
   })
 
-  it.each(Object.keys(calls))('%s', async (name) => {
-    const runner = await openTableRunner()
+  let runner: TableRunner
+  beforeAll(async () => {
+    runner = await openTableRunner()
     // Rows are told apart by any column of theirs.
     const rows = [
       `(1, 1.5e0, REAL '1.5', 'a', TIMESTAMP '2024-01-01 00:00:00 UTC')`,
@@ -90,6 +91,10 @@ describe('DISTINCT', { timeout: 300_000 }, () => {
     const table = (list: readonly string[]): string => `SELECT * FROM (VALUES ${list.join(', ')}) x(b, d, r, v, t)`
     await runner.createTable('n', table([...rows, ...again, ...again.slice(1, 3)]))
     await runner.createTable('u', table(rows))
+  })
+  afterAll(() => runner.close())
+
+  it.each(Object.keys(calls))('%s', async (name) => {
     const wrong: unknown[] = []
     for (const args of calls[name]!) {
       for (const [clauses, end] of [
@@ -106,7 +111,6 @@ describe('DISTINCT', { timeout: 300_000 }, () => {
         if (!isDeepStrictEqual(rounded(distinct), rounded(plain))) wrong.push({ args, clauses, distinct, plain })
       }
     }
-    runner.close()
     expect(wrong).toEqual([])
   })
 
