@@ -3,6 +3,7 @@ import { checksumScripts } from './checksum.ts'
 import { colorScripts } from './color.ts'
 import { datetimeScripts } from './datetime.ts'
 import { distinctEstimateScripts } from './distinct-estimate.ts'
+import { doubleTextScripts } from './double-text.ts'
 import { formatScripts } from './format.ts'
 import { jsonScripts } from './json.ts'
 import { jsonTableScripts } from './json-table.ts'
@@ -19,6 +20,7 @@ import { zoneScripts } from './zone-offsets.ts'
 /** Every function of the engine written in JavaScript. */
 export const engineScripts: readonly ScalarFunction[] = [
   ...textScripts,
+  ...doubleTextScripts,
   ...binaryScripts,
   ...regexpScripts,
   ...jsonScripts,

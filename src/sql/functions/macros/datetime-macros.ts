@@ -112,13 +112,12 @@ export const datetimeMacros: readonly Macro[] = [
   ),
   // Of 2 to the 81st, 91st and 807th power DuckDB's CAST to VARCHAR writes wrong digits.
   macro('q_digits(x)', `CAST(to_json(x) AS VARCHAR)`),
-  // Java writes two digits at least, those that are nearest: of the smallest numbers these are not one and a zero. CAST to
-  // varchar has two that it writes with one all the same.
+  // Java writes two digits at least, those that are nearest: of the smallest numbers these are not one and a zero.
   macro(
     'q_double_text(x)',
     `
       CASE
-        WHEN x<1e-320 AND x NOT IN (1e-323,1e-322) AND CAST(printf('%.1e',x) AS DOUBLE)=x THEN printf('%.1e',x)
+        WHEN x<1e-320 AND CAST(printf('%.1e',x) AS DOUBLE)=x THEN printf('%.1e',x)
         ELSE q_digits(x)
       END
     `,
@@ -159,6 +158,9 @@ export const datetimeMacros: readonly Macro[] = [
         WHEN x<=-1e-3 AND x>-1 THEN '-'||q_sci_part(abs(x)::VARCHAR)
         WHEN abs(x)>=9007199254740992 AND abs(x)<9223372036854775808 THEN
             CASE WHEN x<0 THEN '-' ELSE '' END||q_sci_long(CAST(abs(x) AS BIGINT))
+        WHEN x=0 OR NOT isfinite(x) THEN q_sci_any(x)
+        WHEN abs(x)<2.2250738585072014e-308 OR (abs(x)>=9223372036854775808 AND abs(x)<1e41) OR log2(abs(x))=floor(log2(abs(x))) THEN
+            u_double_text(x)
         ELSE q_sci_any(x)
       END
     `,
