@@ -30,6 +30,8 @@ beforeAll(async () => {
       QUIPU_LOG_LEVEL: 'error',
       QUIPU_PAGE_BYTES: '128kB',
       QUIPU_RESTART_BACKOFF_MAX_MS: '200ms',
+      // A stopped one is missed after that.
+      QUIPU_COORDINATOR_DEAD_MS: '10s',
     },
   })
   url = await quipu.url
