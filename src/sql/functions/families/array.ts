@@ -25,8 +25,11 @@ function arrayExtreme(name: Extreme): (context: RenderContext) => Sql {
       return bindName(list, context.value(0), nestedExtreme(element, list, name, context.names))
     }
     if (needsComparisonKey(element)) {
-      const item = context.names.fresh()
-      const sorted = context.fill`list_sort(list_transform($1, lambda ${item}: ${structOf({ k: comparisonKey(element, item, context.names), v: item })}))`
+      const [item, at] = [context.names.fresh(), context.names.fresh()]
+      // Of equal values the first.
+      const place = name === 'min' ? at : sql`-${at}`
+      const keyed = structOf({ k: comparisonKey(element, item, context.names), i: place, v: item })
+      const sorted = context.fill`list_sort(list_transform($1, lambda ${item}, ${at}: ${keyed}))`
       return context.fill`CASE WHEN list_position($1, NULL) IS NULL THEN ${sorted}[${integer(name === 'min' ? 1 : -1)}].v END`
     }
     return context.fill`CASE WHEN list_position($1, NULL) IS NULL THEN ${code(`list_${name}`)}($1) END`
@@ -185,10 +188,10 @@ const zips = [2, 3, 4, 5].map((count) => {
 
 function sorted(context: RenderContext, element: SqlType): Sql {
   if (!needsComparisonKey(element)) return context.fill`q_array_sort($1)`
-  const item = context.names.fresh()
-  const pair = context.names.fresh()
-  const keyed = structOf({ n: sql`${item} IS NULL`, k: comparisonKey(element, item, context.names), v: item })
-  return sql`list_transform(list_sort(list_transform(${context.value(0)}, lambda ${item}: ${keyed})), lambda ${pair}: ${pair}.v)`
+  const [item, at, pair] = [context.names.fresh(), context.names.fresh(), context.names.fresh()]
+  // Equal values stay in their order.
+  const keyed = structOf({ n: sql`${item} IS NULL`, k: comparisonKey(element, item, context.names), i: at, v: item })
+  return sql`list_transform(list_sort(list_transform(${context.value(0)}, lambda ${item}, ${at}: ${keyed})), lambda ${pair}: ${pair}.v)`
 }
 
 const wrongAnswer = sql`u_raise('INVALID_FUNCTION_ARGUMENT: Lambda comparator must return either -1, 0, or 1')`

@@ -27,7 +27,11 @@ function extreme(context: RenderContext, name: 'greatest' | 'least'): Sql {
   )
   if (!needsComparisonKey(type))
     return sql`CASE WHEN ${anyNull} THEN NULL ELSE ${code(name)}(${joined(values, ', ')}) END`
-  const pairs = values.map((value) => structOf({ k: comparisonKey(type, value, context.names), v: value }))
+  // Of equal values the first.
+  const place = (i: number): Sql => integer(name === 'greatest' ? -i : i)
+  const pairs = values.map((value, i) =>
+    structOf({ k: comparisonKey(type, value, context.names), i: place(i), v: value }),
+  )
   return sql`CASE WHEN ${anyNull} THEN NULL ELSE (list_sort([${joined(pairs, ', ')}], ${literal(name === 'greatest' ? 'DESC' : 'ASC')})[1]).v END`
 }
 
