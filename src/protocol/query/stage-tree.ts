@@ -1,4 +1,4 @@
-import type { KnownQuery, TaskRecord } from '../../coordinator/query/state.ts'
+import { isEnded, type KnownQuery, type TaskRecord } from '../../coordinator/query/state.ts'
 import { stageTimes, statsOf, type StageTimes } from '../../coordinator/query/totals.ts'
 import { isTaskTerminal, type TaskStats } from '../../execution/api/task.ts'
 import { formatSize } from '../../shared/durations.ts'
@@ -108,8 +108,9 @@ export function taskInfoOf(
   // Stage 0 hands on what any other made: the whole result is its output.
   const isOutput = (page: { readonly taskId: TaskId }): boolean => task.stage === 0 || page.taskId === task.taskId
   const pages = query.pages.filter(isOutput).length
+  // What a worker made is published once it was taken from there; the statement's own pages wait for the client.
   const sent =
-    query.kind === 'FINISHED'
+    query.kind === 'FINISHED' || task.stage !== 0
       ? pages
       : query.pages.filter((page, token) => isOutput(page) && token <= query.delivered).length
   return taskInfo(
@@ -123,7 +124,7 @@ export function taskInfoOf(
       batchesDone: [],
       batchesTotal: stats?.totalSplits ?? 0,
       pagesSent: sent,
-      bufferedPages: pages - sent,
+      bufferedPages: isEnded(query) ? 0 : pages - sent,
       ...(task.failure ? { failure: task.failure } : {}),
       stats: stats ?? noStats(task),
     },

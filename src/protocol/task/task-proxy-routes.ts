@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
-import type { TaskRecord } from '../../coordinator/query/state.ts'
+import { isEnded, type TaskRecord } from '../../coordinator/query/state.ts'
 import { internalHeaders } from '../../execution/api/task.ts'
 import { isLoopback } from '../../shared/loopback.ts'
 import { splitTaskId, type QueryId, type TaskId } from '../../shared/ids.ts'
@@ -134,7 +134,9 @@ export function proxiedTaskEndpoints(deps: TaskProxyDeps): readonly Endpoint[] {
     const asOf = requestTarget(request).query.get('asOf')
     if (asOf !== null) return getTaskAsOf(request, response, taskId, asOf)
     const found = await find(taskId)
-    if (found.task.nodeUrl !== '' && found.task.stage !== 0) {
+    const { query } = found.view
+    const isTaken = isEnded(query) && query.pages.some((page) => page.taskId === taskId)
+    if (found.task.nodeUrl !== '' && found.task.stage !== 0 && !isTaken) {
       const answer = await deps
         .forward(found.task.nodeUrl, {
           method: 'GET',
@@ -147,7 +149,7 @@ export function proxiedTaskEndpoints(deps: TaskProxyDeps): readonly Endpoint[] {
         return sendJsonBytes(response, answer.body)
       }
     }
-    // The worker has dropped it, or is away: what the log tells of it.
+    // The worker has dropped it, is about to as all of it was taken, or is away: what the log tells of it.
     response.setHeader(SEQUENCE_HEADER, String(found.view.sequence))
     sendJsonBytes(response, Buffer.from(JSON.stringify(infoOf(found, deps.baseUri(request)))))
   }

@@ -120,10 +120,18 @@ describe('the coordinator’s task resource', () => {
     const posted = await call('POST', `/v1/task/${workerTask}`, { body })
     expect(posted.status).toBe(200)
     await worker.tasks.get(workerTask)!.ended
+    // The worker holds the page until it is told that it was taken; of a query that has ended nothing is buffered.
+    const { query } = view
+    view = { ...view, query: { ...query, pages: query.pages.map((each) => ({ ...each, taskId: workerTask })) } }
+    const buffers = [{ bufferId: '0', finished: true, bufferedPages: 0, pagesSent: 1 }]
+    expect(await (await call('GET', `/v1/task/${workerTask}`)).json()).toMatchObject({ outputBuffers: { buffers } })
+    view = viewOf(worker.url, 4)
     expect(await (await call('GET', `/v1/task/${workerTask}`)).json()).toMatchObject({
       self: `${worker.url}/v1/task/${workerTask}`,
+      outputBuffers: { buffers: [{ finished: false, bufferedPages: 1 }] },
       stats: { rawInputPositions: 25 },
     })
+    view = viewOf(worker.url)
     const page = await call('GET', `/v1/task/${workerTask}/results/0/0`)
     expect([page.status, page.headers.get('x-engine-page-next-token'), await page.text()]).toEqual([200, '1', '[[25]]'])
     expect((await call('DELETE', `/v1/task/${workerTask}/results/0?before=1`)).status).toBe(204)
