@@ -4,6 +4,8 @@ import { literal, plainName, sql, toText, type Sql } from '../../../src/sql/text
 import { decimalType } from '../../../src/sql/types/duckdb-representation.ts'
 import { decimal, type DecimalType } from '../../../src/sql/types/sql-type.ts'
 import { openEngineConnection } from '../../support/duckdb-in-process.ts'
+import { analyzeQuery } from '../../support/front-end.ts'
+import { wireRows } from '../../support/rendered-rows.ts'
 
 // DuckDB is given operands as they are where its own type for the result is Trino's; elsewhere they are cast first. Both
 // are right to the last digit, whatever the operands, and have the type that is told.
@@ -60,6 +62,49 @@ it('gives sums, differences and products of any two decimals all their digits', 
         const reader = await db.connection.runAndReadAll(`SELECT ${checks.map(toText).join(', ')}`)
         expect(reader.getRowsJson()[0], `${toText(decimalType(a.precision, a.scale))} and b`).toEqual(expected)
       }
+  } finally {
+    db.close()
+  }
+})
+
+/** Rounded half up, away from zero. */
+function averageOf(values: readonly bigint[]): bigint {
+  const sum = values.reduce((a, b) => a + b, 0n)
+  const count = BigInt(values.length)
+  const half = (sum < 0n ? -count : count) / 2n
+  return (sum + half) / count
+}
+
+it('gives averages of decimals rounded half up, of groups, windows and no values', async () => {
+  const db = await openEngineConnection()
+  try {
+    for (const type of TYPES) {
+      const most = type.precision < 37 ? unscaledMost(type) : unscaledMost(type) / 100n
+      const groups = [
+        [1n, 2n],
+        [-1n, -2n],
+        [most, most, 1n],
+        [-most, -most, most, -1n],
+        [0n, 1n, 0n, 0n],
+        [-7n % (most + 1n)],
+        [1n, 1n, 0n],
+      ]
+      const typed = (value: bigint): string =>
+        `CAST('${written(value, type.scale)}' AS decimal(${type.precision}, ${type.scale}))`
+      const rows = groups.flatMap((group, g) => group.map((value) => `(${g}, ${typed(value)})`)).join(', ')
+      const table = `(VALUES ${rows}, (${groups.length}, NULL)) t(g, x)`
+      const expected = [...groups.map((group, g) => [g, written(averageOf(group), type.scale)]), [groups.length, null]]
+      for (const sql of [
+        `SELECT g, avg(x) FROM ${table} GROUP BY g ORDER BY g`,
+        `SELECT DISTINCT g, avg(x) OVER (PARTITION BY g) FROM ${table} ORDER BY g`,
+      ]) {
+        const { query } = await analyzeQuery(sql)
+        const given = await wireRows(db.connection, query, () => '')
+        expect(given, sql).toEqual(expected)
+      }
+      const { query } = await analyzeQuery(`SELECT avg(x) FILTER (WHERE g < 0) FROM ${table}`)
+      expect(await wireRows(db.connection, query, () => '')).toEqual([[null]])
+    }
   } finally {
     db.close()
   }

@@ -122,8 +122,7 @@ function averageOfDecimals(context: RenderContext): Sql {
     const { high, low } = halves(context)
     return scaled(sql`CASE WHEN ${count} > 0 THEN q_avg38(${high}, ${low}, CAST(${count} AS HUGEINT)) END`, type)
   }
-  const divided = sql`q_ddiv(${sum}, CAST(${count} AS HUGEINT), 0)`
-  return scaled(sql`CASE WHEN ${count} > 0 THEN ${divided} END`, type)
+  return scaled(sql`q_davg(${sum}, CAST(${count} AS HUGEINT))`, type)
 }
 
 /** Sample statistics need two values; any infinity or NaN makes them NaN, where DuckDB fails. */

@@ -300,6 +300,13 @@ export const numericMacros: readonly Macro[] = [
       END
     `,
   ),
+  // The sum is written once: what it is made of is planned, and calculated, each time that it stands there. NULL of no values.
+  macro(
+    'q_davg(s, n)',
+    `
+      list_transform([{'s': s, 'n': n}], lambda qv: q_hdiv(qv.s + sign(qv.s) * (qv.n >> 1), qv.n))[1]
+    `,
+  ),
   macro(
     'q_ddiv64(a, b, k)',
     `
