@@ -2,6 +2,8 @@ import { formOf, joined, literal, plainName, sql, tokensOfSql, type Sql } from '
 import type { Names } from './rendering.ts'
 
 const MULTIPLYING = /\b[qt]_[a-z_0-9]+\(|\bCASE\b/g
+/** What takes longer than to give its value a name: JavaScript, and what reads texts by patterns or as JSON. */
+const SLOW = /\b(?:u|q_json|q_text|q_iso|q_rx|regexp|json)_[a-z_0-9]+\(/
 const LITERAL_START = /^(?:CAST\((?:['\d.-]|NULL AS)|'|true$|false$|-?\d)/
 const LITERAL = /^(?:CAST\((?:'(?:[^']|'')*'|-?[\d.]+|NULL) AS [A-Za-z0-9_(), [\]]+\)|'(?:[^']|'')*'|true|false|-?\d+)$/
 /** Longer operands are not repeated either. */
@@ -9,10 +11,13 @@ const REPEATABLE = 160
 
 /**
  * Whether an operand must not be repeated: macros and CASE name their arguments several times, and DuckDB binds each
- * copy, so that nesting them without care costs exponential time (six levels of substr: more than a second).
+ * copy, so that nesting them without care costs exponential time (six levels of substr: more than a second); each copy is
+ * calculated too.
  */
 export function isHeavy(piece: Sql): boolean {
-  return piece.length > REPEATABLE || (formOf(piece).match(MULTIPLYING)?.length ?? 0) >= 2
+  if (piece.length > REPEATABLE) return true
+  const form = formOf(piece)
+  return SLOW.test(form) || (form.match(MULTIPLYING)?.length ?? 0) >= 2
 }
 
 /** Whether a piece is a literal, alone or cast to its type. */

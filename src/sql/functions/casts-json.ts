@@ -70,11 +70,26 @@ export function castFromJson(x: Sql, to: SqlType): Sql {
     case 'boolean':
       return sql`CASE ${x} WHEN 'true' THEN true WHEN 'false' THEN false ELSE ${general} END`
     default: {
+      const parts = plainParts(x, to)
+      // Not coalesce: under TRY it mixes up what is nested.
+      if (parts !== undefined) return sql`CASE WHEN ${parts.sure} THEN ${parts.value} ELSE ${general} END`
       const plain = plainWriting(to)
       if (plain === undefined) return general
       return sql`CASE WHEN regexp_full_match(${x}, ${literal(plain)}) THEN ${heldOf(x, to)} ELSE ${general} END`
     }
   }
+}
+
+/** Elements or members of type json as they stand, and where that is sure. */
+function plainParts(x: Sql, to: SqlType): { readonly sure: Sql; readonly value: Sql } | undefined {
+  if (to.kind === 'array' && to.element.kind === 'json') {
+    return { sure: sql`q_json_listed(${x})`, value: sql`q_json_items(${x})` }
+  }
+  const isMap =
+    to.kind === 'map' && to.key.kind === 'varchar' && to.key.length === undefined && to.value.kind === 'json'
+  if (!isMap) return undefined
+  const members = sql`CAST(CAST(${x} AS JSON) AS MAP(VARCHAR, JSON))`
+  return { sure: sql`q_json_mapped(${x})`, value: sql`CAST(${members} AS MAP(VARCHAR, VARCHAR))` }
 }
 
 /** DuckDB reads members by the names of fields, which `f0`, `f1` … hold. */

@@ -240,6 +240,8 @@ describe('JSON as a value of another type', () => {
     ['boolean', 'boolean'],
     ['array(bigint)', ['array', 'bigint', 'array(bigint)']],
     ['array(double)', ['array', 'double', 'array(double)']],
+    ['array(json)', ['array', 'json', 'array(json)']],
+    ['map(varchar,json)', ['map', 'varchar', 'json', 'map(varchar, json)']],
     ['array(boolean)', ['array', 'boolean', 'array(boolean)']],
     ['array(varchar)', ['array', 'varchar', 'array(varchar)']],
     ['map(varchar,integer)', ['map', 'varchar', 'integer', 'map(varchar, integer)']],

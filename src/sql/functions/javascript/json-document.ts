@@ -120,14 +120,14 @@ export class JsonReader {
     this.#space()
     const open = this.#peek()
     if (open !== OPEN_BRACE && open !== OPEN_BRACKET) {
-      this.#pass()
+      this.pass()
       return 0n
     }
     let count = 0n
     const close = open === OPEN_BRACE ? CLOSE_BRACE : CLOSE_BRACKET
     for (let more = this.#opens(open, close); more; more = this.#goesOn(close)) {
       if (open === OPEN_BRACE) this.#name()
-      this.#pass()
+      this.pass()
       count++
     }
     return count
@@ -152,17 +152,18 @@ export class JsonReader {
     if (++this.#depth > MAX_DEPTH) throw new JsonSyntaxError('nested too deeply')
   }
 
-  #pass(): void {
+  /** Goes behind the value that comes. */
+  pass(): void {
     this.#enter()
     switch (this.#peek()) {
       case OPEN_BRACE:
         for (let more = this.#opens(OPEN_BRACE, CLOSE_BRACE); more; more = this.#goesOn(CLOSE_BRACE)) {
           this.#name()
-          this.#pass()
+          this.pass()
         }
         break
       case OPEN_BRACKET:
-        for (let more = this.#opens(OPEN_BRACKET, CLOSE_BRACKET); more; more = this.#goesOn(CLOSE_BRACKET)) this.#pass()
+        for (let more = this.#opens(OPEN_BRACKET, CLOSE_BRACKET); more; more = this.#goesOn(CLOSE_BRACKET)) this.pass()
         break
       case QUOTE:
         this.#string()
@@ -273,7 +274,7 @@ export class JsonReader {
   #toMember(name: string): boolean {
     for (let more = this.#opens(OPEN_BRACE, CLOSE_BRACE); more; more = this.#goesOn(CLOSE_BRACE)) {
       if (this.#name() === name) return true
-      this.#pass()
+      this.pass()
     }
     return false
   }
@@ -284,7 +285,7 @@ export class JsonReader {
     let index = 0
     for (let more = this.#opens(OPEN_BRACKET, CLOSE_BRACKET); more; more = this.#goesOn(CLOSE_BRACKET)) {
       if (index++ === wanted) return true
-      this.#pass()
+      this.pass()
     }
     return false
   }

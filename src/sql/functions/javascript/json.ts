@@ -109,14 +109,16 @@ function arrayLength(text: string): bigint | null {
 /** An element; text comes without quotes, numbers as they are written. */
 function arrayGet(text: string, index: bigint): string | null {
   return elements(text, (reader) => {
+    // From the end all are read.
     const items: JsonValue[] = []
+    let left = index
     const isThere = reader.find((each) => {
-      items.push(each.value())
-      return BigInt(items.length) > index && index >= 0n
+      if (index < 0n || left === 0n) items.push(each.value())
+      else each.pass()
+      return left-- === 0n
     })
-    if (isThere === undefined || (index < 0n && -index > BigInt(items.length))) return null
-    if (index >= 0n && !isThere) return null
-    return elementText(items.at(index < 0n ? Number(index) : -1) ?? null)
+    if (index < 0n) return -index > BigInt(items.length) ? null : elementText(items.at(Number(index))!)
+    return isThere === true ? elementText(items[0]!) : null
   })
 }
 

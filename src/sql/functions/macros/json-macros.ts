@@ -23,6 +23,10 @@ export const jsonMacros: readonly Macro[] = [
   macro('q_json_plain(x)', `NOT regexp_matches(x, ${odd}) AND json_valid(x)`),
   // A part of a document as it stands, or NULL.
   macro('q_json_part(x)', `CASE WHEN NOT regexp_matches(x, ${rewritten}) THEN x END`),
+  // Whether elements or members of a value of type json are to DuckDB as they stand in it: not null, of which a cast makes NULL.
+  macro('q_json_listed(x)', `starts_with(x, '[') AND NOT regexp_matches(x, ${rewritten})`),
+  macro('q_json_items(x)', `CAST(json_extract(x, '$[*]') AS VARCHAR[])`),
+  macro('q_json_mapped(x)', `starts_with(x, '{') AND NOT contains(x, ':null') AND NOT regexp_matches(x, ${rewritten})`),
   // Text of one object at most, whose members have one name each: those that stand in order have. NULL where it is not sure.
   macro(
     'q_json_ordered(x)',
