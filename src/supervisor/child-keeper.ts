@@ -72,8 +72,7 @@ const SOCKET_COPIES = 16
 
 /**
  * Half a megabyte lives as long as a small statement, and with V8's own choice, which begins with 1 MB for all, much of it is
- * copied twice before it dies. Up to 64 MB of a process. So little of it is alive that one thread copies it in a millisecond;
- * five of them, as V8 has it, spend more CPU on waking and waiting for each other than the copy takes.
+ * copied twice before it dies. Up to 64 MB of a process. One thread copies it, in place of up to five: they took more CPU.
  */
 const YOUNG_GENERATION = ['--min-semi-space-size=16', '--max-semi-space-size=32', '--no-parallel-scavenge']
 
