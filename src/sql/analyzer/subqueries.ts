@@ -5,6 +5,7 @@ import type {
   QuantifiedComparisonExpression,
   SubqueryExpression,
 } from '../syntax/ast.ts'
+import { isNested } from '../functions/extremes.ts'
 import { commonSuperType } from '../types/coercion.ts'
 import {
   anonymousRow,
@@ -194,13 +195,20 @@ export function analyzeQuantified(state: ExpressionState, node: QuantifiedCompar
     )
   }
   const all = node.quantifier === 'ALL'
-  if (!isIn && isFloating(type)) return byBounds(state, node.operator, all, compared.value, query)
+  if (!isIn && (isFloating(type) || (!ordered && isOrderedScalar(type)))) {
+    return byBounds(state, node.operator, all, compared.value, query)
+  }
   return { kind: 'quantified', type: BOOLEAN, operator: node.operator, all, ...compared, query }
 }
 
+/** Of values in rows, arrays and maps NULL makes a comparison fail: they are compared one by one. */
+function isOrderedScalar(type: SqlType): boolean {
+  return isOrderable(type) && !isNested(type) && type.kind !== 'unknown'
+}
+
 /**
- * A comparison with all numbers of a query, NaN among them, as Trino's planner makes it: with the least or the greatest, of
- * which NaN is neither where there are others. `<> ANY` is not `= ALL`.
+ * A comparison with all values of a query, NaN among them, as Trino's planner makes it: with the least or the greatest, of
+ * which NaN is neither where there are others. `<> ANY` is not `= ALL`, which is false for NULL too where values differ.
  */
 function byBounds(
   state: ExpressionState,
