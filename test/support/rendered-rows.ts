@@ -6,15 +6,22 @@ import { translateError } from '../../src/sql/functions/runtime-errors.ts'
 
 export type RenderedScan = RenderedQuery['scans'][number]
 
-/** A SELECT over a rendered query, which passed the engines' wall. @param sourceOf what stands in FROM for a scan of it */
-export function withScans(query: RenderedQuery, select: string, sourceOf: (scan: RenderedScan) => string): string {
-  checkStatement(query.sql, query.scans.length, engineVocabulary)
+/**
+ * A rendered query, which passed the engines' wall, with its scans in their places, as an engine puts them.
+ * @param sourceOf what stands in FROM for a scan of it
+ */
+export function withScans(query: RenderedQuery, sourceOf: (scan: RenderedScan) => string): string {
+  const { scans } = checkStatement(query.sql, query.scans.length, engineVocabulary)
   for (const value of query.wire) checkExpression(value, engineVocabulary)
-  const scans = query.scans.map((scan, i) => {
+  let text = ''
+  let at = 0
+  for (const { scan: index, from, to } of scans) {
+    const scan = query.scans[index]!
     const list = scan.columns.length === 0 ? '1' : scan.columns.map((column) => `"${column}"`).join(', ')
-    return `"$s${i}" AS (SELECT ${list} FROM ${sourceOf(scan)})`
-  })
-  return scans.length === 0 ? select : `WITH ${scans.join(', ')} ${select}`
+    text += `${query.sql.slice(at, from)}(SELECT ${list} FROM ${sourceOf(scan)})`
+    at = to
+  }
+  return text + query.sql.slice(at)
 }
 
 /** The rows of a rendered query as they go to a client. @throws EngineError */
@@ -23,8 +30,7 @@ export async function wireRows(
   query: RenderedQuery,
   sourceOf: (scan: RenderedScan) => string,
 ): Promise<unknown[][]> {
-  const select = `SELECT CAST(json_array(${query.wire.join(', ')}) AS VARCHAR) FROM (${query.sql})`
-  const statement = withScans(query, select, sourceOf)
+  const statement = `SELECT CAST(json_array(${query.wire.join(', ')}) AS VARCHAR) FROM (${withScans(query, sourceOf)})`
   try {
     const reader = await connection.runAndReadAll(statement)
     return reader.getRows().map(([row]) => JSON.parse(row as string) as unknown[])

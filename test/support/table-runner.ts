@@ -65,7 +65,7 @@ export async function openTableRunner(settings: readonly string[] = languageSett
   return {
     async createTable(name, sql) {
       const { query, columns } = await analyze(sql)
-      await connection.run(`CREATE OR REPLACE TABLE stored_${name} AS ${withScans(query, query.sql, storedAs)}`)
+      await connection.run(`CREATE OR REPLACE TABLE stored_${name} AS ${withScans(query, storedAs)}`)
       tables.set(name, {
         schema: 'default',
         table: name,

@@ -16,9 +16,9 @@ import { collectDefined, isQuery, isVolatile, someExpr, visitColumns, WITHOUT_NO
 
 /**
  * Where a correlated query stands: `value` gives its rows or their only one, of `rows` something is asked (EXISTS, ANY, ALL),
- * and what `in` compares with may be less than others.
+ * and what `in` compares with, or what stands in a join with another condition than TRUE (`joined`), may be less than others.
  */
-export type SubqueryPlace = 'value' | 'rows' | 'in'
+export type SubqueryPlace = 'value' | 'rows' | 'in' | 'joined'
 
 /**
  * Refuses a correlated query that Trino's planner cannot take apart, as it does: it pulls conditions on columns of the outer
@@ -99,6 +99,7 @@ class Decorrelation {
 
   takesApart(node: RelationNode, outputs: readonly ColumnId[], place: SubqueryPlace): boolean {
     if (place === 'in') return this.#inPredicate(node)
+    if (place === 'joined') return this.of(node, outputs)?.unnested === false
     const base = belowProjections(node)
     // What is calculated of one row may read the outer query.
     if (isOneRow(base) && (place === 'value' || outputs.length === 0)) return true

@@ -35,7 +35,7 @@ import { castTo, constantOf, letIn } from './build.ts'
 import { typeOfPath } from './json-path-types.ts'
 import { errorAt, locatedAt, newId } from './context.ts'
 import { dataTypeText, typeOf } from './data-types.ts'
-import type { ExpressionState } from './expression-state.ts'
+import { verifyScalar, type ExpressionState } from './expression-state.ts'
 import { functionOf } from './literals.ts'
 import type { EngineFunction, Expr } from './tree.ts'
 import { isQuery, someExpr } from './walk.ts'
@@ -341,7 +341,7 @@ function isScalar(type: SqlType): boolean {
   return /^(?:boolean|date|time|time with time zone|timestamp|timestamp with time zone)$/.test(type.kind)
 }
 
-/** The value of a JSON_TABLE column from the scalar that the engine found. */
+/** The value of a JSON_TABLE column from the scalar that the engine found; its defaults are scalars, whatever their type. */
 export function tableValue(
   state: ExpressionState,
   tagged: Expr,
@@ -349,7 +349,9 @@ export function tableValue(
   onEmpty: JsonValueBehavior | undefined,
   onError: JsonValueBehavior | undefined,
 ): Expr {
-  const [empty, failed] = [defaultOf(state, onEmpty, type), defaultOf(state, onError, type)]
+  const scalar = (node: Expression): void =>
+    verifyScalar(state.context, node, state.found, 'default expression for JSON_TABLE column')
+  const [empty, failed] = [defaultOf(state, onEmpty, type, scalar), defaultOf(state, onError, type, scalar)]
   return scalarOf(tagged, type, empty, failed, onError?.behavior === 'ERROR')
 }
 
@@ -403,10 +405,16 @@ function converted(value: Expr, type: SqlType): Expr {
   return sameType(value.type, type) ? value : { kind: 'cast', type, value, safe: false }
 }
 
-function defaultOf(state: ExpressionState, behavior: JsonValueBehavior | undefined, type: SqlType): Expr | undefined {
+function defaultOf(
+  state: ExpressionState,
+  behavior: JsonValueBehavior | undefined,
+  type: SqlType,
+  verify?: (node: Expression) => void,
+): Expr | undefined {
   if (behavior?.behavior !== 'DEFAULT') return undefined
   const { value: node } = behavior
   const value = state.analyze(node)
+  verify?.(node)
   return locatedAt(state.context, node, () => {
     if (canCoerce(value.type, type)) return castTo(value, type)
     throw new EngineError(

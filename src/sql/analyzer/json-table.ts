@@ -32,10 +32,10 @@ export function analyzeJsonTable(
   const root = table.path(node.pathInvocation.jsonPath, node.columns, node.pathInvocation.pathName)
   const program: TableProgram = { width: table.width, root, errorOnError: node.errorBehavior === 'ERROR' }
   const [input, , passed] = invocation(state, node.pathInvocation).args
+  verifyScalar(context, node.pathInvocation.inputExpression, state.found, 'JSON_TABLE input expression')
   const rows = engineCall('u_json_table', array(VARCHAR), [input, passed, textConstant(JSON.stringify(program))])
   const row = newId(context)
   const { fields, columns } = table.over(columnOf(row, VARCHAR))
-  verifyScalar(context, node.pathInvocation.inputExpression, state.found, 'JSON_TABLE')
   const unnest: RelationNode = { kind: 'unnest', arguments: [{ value: rows, columns: [row] }], ordinality: undefined }
   return { node: { kind: 'project', input: unnest, columns }, fields }
 }

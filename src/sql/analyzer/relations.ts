@@ -123,7 +123,7 @@ function analyzeJoin(context: AnalysisContext, join: Join, scope: Scope): Analyz
   const lateral = bare.kind === 'Lateral' || bare.kind === 'Unnest' || bare.kind === 'JsonTable'
   const rightScope: Scope = lateral ? lateralScope(left.fields, scope, join, bare) : scope
   const right = analyzeRelation(context, join.right, rightScope)
-  if (lateral) verifyLateralJoin(context, join, bare)
+  if (lateral) verifyLateralJoin(context, join, bare, right)
 
   const type = joinType(join)
   const both = [...left.fields, ...right.fields]
@@ -230,21 +230,24 @@ function joinType(join: Join): JoinType {
   }
 }
 
-function verifyLateralJoin(context: AnalysisContext, join: Join, bare: Relation): void {
+function verifyLateralJoin(context: AnalysisContext, join: Join, bare: Relation, right: AnalyzedRelation): void {
   const { criteria } = join
   if (criteria === undefined) return
   const what = bare.kind === 'Unnest' ? 'UNNEST' : bare.kind === 'JsonTable' ? 'JSON_TABLE' : 'LATERAL relation'
   const constantTrue =
     criteria.kind === 'JoinOn' && criteria.expression.kind === 'BooleanLiteral' && criteria.expression.value
-  if (bare.kind === 'Lateral' && criteria.kind === 'JoinOn' && join.type !== 'FULL') return
-  if (!constantTrue) {
-    throw errorAt(
-      context,
-      criteria.kind === 'JoinOn' ? criteria.expression : join,
-      'NOT_SUPPORTED',
-      `${join.type} JOIN involving ${what} is only supported with condition ON TRUE`,
-    )
+  if (constantTrue) return
+  if (bare.kind === 'Lateral' && criteria.kind === 'JoinOn' && join.type !== 'FULL') {
+    const columns = right.fields.map((field) => field.column)
+    verifyCorrelation(context, bare.query, right.node, columns, 'joined')
+    return
   }
+  throw errorAt(
+    context,
+    criteria.kind === 'JoinOn' ? criteria.expression : join,
+    'NOT_SUPPORTED',
+    `${join.type} JOIN involving ${what} is only supported with condition ON TRUE`,
+  )
 }
 
 /** The sides of a join, and the join once its condition is known. */

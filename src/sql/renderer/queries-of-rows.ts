@@ -8,7 +8,8 @@ import type { RenderState } from './render-state.ts'
  * Of an aggregation it leaves out the one row where it is all NULL, so that the outer join around the query makes it up;
  * which it does not know to be wrong where something but expressions over the aggregates lies between. A `count(*)` beside
  * them, which is never NULL, keeps the row. An UNNEST it joins with the row itself, and fails where the query reads more of
- * the row than the arrays, unless the UNNEST has a FROM. In lambdas it finds no columns of the row at all (`outerColumns`).
+ * the row than the arrays, unless the UNNEST has a FROM. A common table of the query around it it takes for correlated, and
+ * refuses a FULL join of one: such a join has its own. In lambdas it finds no columns of the row at all (`outerColumns`).
  */
 export function noteQueryOfRow(state: RenderState, node: RelationNode): void {
   visit(state, node, false)
@@ -40,6 +41,7 @@ function visit(state: RenderState, node: RelationNode, apart: boolean): void {
       visit(state, node.input, true)
       return
     case 'join':
+      if (node.type === 'full') state.fullJoins.add(node)
       visit(state, node.left, true)
       if (!(node.lateral && node.right.kind === 'unnest')) visit(state, node.right, true)
       return

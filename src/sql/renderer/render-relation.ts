@@ -50,7 +50,7 @@ import {
   type Block,
   type SortText,
 } from './block.ts'
-import { isVolatile } from '../analyzer/walk.ts'
+import { isVolatile, someRelation } from '../analyzer/walk.ts'
 import { hasSubquery } from './composition.ts'
 import { rememberRaising, sidesOf } from './guards.ts'
 import { canRaise } from '../analyzer/raising.ts'
@@ -222,6 +222,10 @@ function renderProject(state: RenderState, { input, columns }: ProjectNode): Blo
 }
 
 function renderJoin(state: RenderState, node: JoinNode): Block {
+  if (state.fullJoins.delete(node)) {
+    const tables = commonTablesOf(state, node)
+    if (tables.length > 0) return renderWith(state, { kind: 'with', tables, body: node })
+  }
   if (node.lateral && node.right.kind !== 'unnest') noteQueryOfRow(state, node.right)
   const leftBlock = renderRelation(state, node.left)
   const rightBlock = renderRelation(state, node.right)
@@ -532,10 +536,28 @@ function renderWith(state: RenderState, node: WithNode): Block {
   return { ...block, with: [...texts, ...block.with] }
 }
 
+/** What a relation reads of the common tables around it, in the order of their definition. */
+function commonTablesOf(state: RenderState, node: RelationNode): readonly CommonTable[] {
+  const read = new Set<number>()
+  const visit = (tree: RelationNode): void => {
+    someRelation(tree, (part) => {
+      const table = part.kind === 'cte' && !read.has(part.table) ? state.commonTables.get(part.table) : undefined
+      if (table === undefined) return false
+      read.add(table.id)
+      visit(table.node)
+      if (table.step !== undefined) visit(table.step.node)
+      return false
+    })
+  }
+  visit(node)
+  return [...state.commonTables.values()].filter(({ id }) => read.has(id))
+}
+
 function renderCommonTable(state: RenderState, table: CommonTable): readonly Sql[] {
   const used = table.columns.filter((column) => state.needed.has(column.id))
   const outputs = used.map(({ id }) => ({ column: id, name: columnName(id) }))
   const base = renderQuery(state, table.node, outputs)
+  state.commonTables.set(table.id, table)
   const name = tableName(table.id)
   if (table.step === undefined) return [sql`${name} AS (${base})`]
   return renderRecursion(

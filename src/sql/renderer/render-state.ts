@@ -1,5 +1,14 @@
 import type { Names, RenderSession } from '../functions/rendering.ts'
-import type { AggregateNode, ColumnId, Expr, RelationNode, ScanNode, UnnestNode } from '../analyzer/tree.ts'
+import type {
+  AggregateNode,
+  ColumnId,
+  CommonTable,
+  Expr,
+  JoinNode,
+  RelationNode,
+  ScanNode,
+  UnnestNode,
+} from '../analyzer/tree.ts'
 import { joined, plainName, sql, type Sql } from '../text/sql.ts'
 
 /** What the rendering of one statement shares. */
@@ -21,6 +30,10 @@ export interface RenderState {
   readonly depth: { now: number }
   /** Under what names common tables are read, where not their own. */
   readonly tableNames: Map<number, Sql>
+  /** Those rendered so far, by id: each after those that it reads. */
+  readonly commonTables: Map<number, CommonTable>
+  /** FULL joins in queries of each row. */
+  readonly fullJoins: WeakSet<JoinNode>
   /** Aggregations without keys that stand in a query of each row: they have their one row there, too, where there is nothing. */
   readonly rowPerGroup: WeakSet<AggregateNode>
   /** UNNEST that stands in a query of each row, not beside the row itself. */
@@ -46,6 +59,8 @@ export function newRenderState(given: Pick<RenderState, 'session' | 'needed' | '
     columnNames: new Map(),
     depth: { now: 0 },
     tableNames: new Map(),
+    commonTables: new Map(),
+    fullJoins: new WeakSet(),
     rowPerGroup: new WeakSet(),
     inQueryOfRow: new WeakSet(),
     outerColumns: new Set(),
