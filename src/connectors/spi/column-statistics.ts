@@ -33,7 +33,6 @@ const foundSchema = z.object({
   different: z.coerce.number().nullable(),
   least_different: z.coerce.number().nullable(),
   bytes: z.coerce.number(),
-  bounded: z.boolean(),
   low: z.coerce.number().nullable(),
   high: z.coerce.number().nullable(),
   low_day: z.coerce.number().nullable(),
@@ -45,6 +44,8 @@ const NUMBER = /^(tinyint|smallint|integer|bigint|real|double|decimal\()/
 const FLOATING = /^(real|double)$/
 const WHOLE = /^(tinyint|smallint|integer|bigint)$/
 const NESTED = /^(array|map|row)\(/
+/** Between the names of a value and its part: a column that has this in its name may share it with such a part. */
+const PART = ', '
 
 /**
  * What the footers of Parquet files tell of these columns, by name; no row is read.
@@ -66,40 +67,34 @@ export async function parquetStatistics(
   }
   return Object.fromEntries(
     columns
-      .filter(({ type }) => !NESTED.test(type))
+      .filter(({ source, type }) => !NESTED.test(type) && !source.includes(PART))
       .map(({ name, source, type }) => [name, statisticsOf(byName.get(source.toLowerCase()) ?? [], rows, type)]),
   )
 }
 
 /** @param found of each way in which the files write the column's name */
 function statisticsOf(found: readonly Found[], rows: number, type: string): ColumnStatistics {
-  // Values that are held in parts have no leaf of the name, and a name of two columns of a file tells nothing.
-  if (rows > 0 && (found.length === 0 || !found.every(({ single }) => single))) return {}
-  const nulls = sum([...found.map((each) => each.nulls), rows - sum(found.map((each) => each.rows))!])
-  const known: ColumnStatistics = {
-    ...(nulls !== undefined && { nulls }),
-    storedBytes: sum(found.map(({ bytes }) => bytes))!,
-  }
   const [only] = found
-  const counted = found.length === 1 && only!.different !== null ? { distinct: only!.different } : {}
+  // Values that are held in parts have no leaf of the name, and a name of two columns of a file tells nothing.
+  if (rows > 0 && (only === undefined || found.length > 1 || !only.single)) return {}
+  if (only === undefined) return { nulls: 0, storedBytes: 0 }
+  const known: ColumnStatistics = {
+    // It is NULL in files that do not have it.
+    ...(only.nulls !== null && { nulls: only.nulls + rows - only.rows }),
+    storedBytes: only.bytes,
+  }
   const isDate = type === 'date'
+  // One JSON value is written in several ways.
+  if (type === 'json') return known
+  const counted = only.different === null ? {} : { distinct: only.different }
   if (!isDate && !NUMBER.test(type)) return { ...known, ...counted }
-  if (!found.every(({ bounded }) => bounded)) return known
-  const lows = found.map((each) => (isDate ? each.low_day : each.low)).filter((bound) => bound !== null)
-  const highs = found.map((each) => (isDate ? each.high_day : each.high)).filter((bound) => bound !== null)
-  if (lows.length === 0 || highs.length === 0) return known
-  const [low, high] = [Math.min(...lows), Math.max(...highs)]
-  const least = Math.max(...found.map(({ least_different }) => least_different ?? 0))
-  // Files have two zeros, SQL one. Of whole numbers there are no more than fit between the bounds.
+  const [low, high] = isDate ? [only.low_day, only.high_day] : [only.low, only.high]
+  const bounds = { ...(low !== null && { low }), ...(high !== null && { high }) }
+  if (low === null || high === null) return { ...known, ...bounds }
+  // Files have two zeros, SQL one.
   const countable = !FLOATING.test(type) || low > 0 || high < 0
-  const all = (isDate || WHOLE.test(type)) && least === high - low + 1 ? { distinct: least } : {}
-  return { ...known, low, high, ...(countable ? counted : {}), ...all }
-}
-
-/** Undefined as soon as one is unknown. */
-function sum(numbers: readonly (number | null)[]): number | undefined {
-  return numbers.reduce<number | undefined>(
-    (total, each) => (total === undefined || each === null ? undefined : total + each),
-    0,
-  )
+  // Of whole numbers there are no more than fit between the bounds, which are rounded beyond 2^53.
+  const exact = (isDate || WHOLE.test(type)) && Number.isSafeInteger(low) && Number.isSafeInteger(high)
+  const all = exact && only.least_different === high - low + 1 ? { distinct: only.least_different } : {}
+  return { ...known, ...bounds, ...(countable ? counted : {}), ...all }
 }

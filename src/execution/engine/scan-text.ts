@@ -31,17 +31,7 @@ export function questionText(question: FileQuestion): string {
         GROUP BY s.file_name, s.elements, m.row_group_id, m.row_group_num_rows
         ORDER BY s.file_name, m.row_group_id`
     case 'columnStatistics':
-      return `SELECT path_in_schema AS name, sum(row_group_num_rows) AS rows,
-          count(*) = count(DISTINCT (file_name, row_group_id)) AS single,
-          CASE WHEN count(*) = count(stats_null_count) THEN sum(stats_null_count) END AS nulls,
-          CASE WHEN count(*) = 1 THEN max(stats_distinct_count) END AS different, max(stats_distinct_count) AS least_different,
-          sum(total_compressed_size) AS bytes,
-          bool_and(coalesce(stats_null_count = num_values, false)
-            OR (stats_min_value IS NOT NULL AND stats_max_value IS NOT NULL)) AS bounded,
-          min(TRY_CAST(stats_min_value AS DOUBLE)) AS low, max(TRY_CAST(stats_max_value AS DOUBLE)) AS high,
-          min(TRY_CAST(stats_min_value AS DATE)) - DATE '1970-01-01' AS low_day,
-          max(TRY_CAST(stats_max_value AS DATE)) - DATE '1970-01-01' AS high_day
-        FROM parquet_metadata(${list}) GROUP BY path_in_schema`
+      return statisticsText(list)
     case 'columns': {
       const union = question.unionByName ? ['union_by_name=true'] : []
       return `SELECT column_name, column_type FROM (DESCRIBE FROM ${readerText(question.format, list, union)})`
@@ -49,6 +39,30 @@ export function questionText(question: FileQuestion): string {
     default:
       return unreachable(question)
   }
+}
+
+/** @param list files, as `fileText` names them */
+function statisticsText(list: string): string {
+  // A dictionary may hold more than the values that are there, as that of an ENUM does; its bounds are then not called exact.
+  const different = 'max(stats_distinct_count) FILTER (min_is_exact AND max_is_exact)'
+  const number = (bound: string): string => `TRY_CAST(${bound} AS DOUBLE)`
+  const date = (bound: string): string => `TRY_CAST(${bound} AS DATE)`
+  const [low, high] = ['stats_min_value', 'stats_max_value']
+  return `SELECT lower(path_in_schema) AS name, sum(row_group_num_rows) AS rows,
+      count(*) = count(DISTINCT (file_name, row_group_id)) AS single,
+      CASE WHEN count(*) = count(stats_null_count) THEN sum(stats_null_count) END AS nulls,
+      CASE WHEN count(*) = 1 THEN ${different} END AS different, ${different} AS least_different,
+      sum(total_compressed_size) AS bytes,
+      ${boundText('min', number(low))} AS low, ${boundText('max', number(high))} AS high,
+      ${boundText('min', date(low))} - DATE '1970-01-01' AS low_day,
+      ${boundText('max', date(high))} - DATE '1970-01-01' AS high_day
+    FROM parquet_metadata(${list}) GROUP BY lower(path_in_schema)`
+}
+
+/** The least or largest of all row groups; NULL where one that has values does not tell its own, or it is not finite. */
+function boundText(of: 'min' | 'max', value: string): string {
+  const known = `bool_and(coalesce(stats_null_count = num_values, false) OR coalesce(isfinite(${value}), false))`
+  return `CASE WHEN ${known} THEN ${of}(${value}) END`
 }
 
 const READERS = { parquet: 'read_parquet', csv: 'read_csv', json: 'read_json' } as const

@@ -2,6 +2,7 @@ import {
   cpSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -121,7 +122,6 @@ describe('lake', () => {
       d: { nulls: 2, low: -2, high: 2 },
       v: { nulls: 2 },
       no: { nulls: 7 },
-      'list, list, element': {},
     })
   })
 
@@ -140,6 +140,54 @@ describe('lake', () => {
     await write(`${location}/Sales/two_files/1.parquet`, rows(0))
     await write(`${location}/Sales/two_files/2.parquet`, rows(1000))
     expect(await distinctOf('two_files')).toEqual({ k: 5, day: 3 })
+  })
+
+  it('knows nothing of what footers do not say for certain', async () => {
+    const knownOf = async (table: string): Promise<unknown> => {
+      const connector = open()
+      const { handle } = (await connector.getTable('sales', table))!
+      const known = await connector.getColumnStatistics!(handle)
+      return Object.fromEntries(Object.entries(known).map(([name, { storedBytes: _, ...rest }]) => [name, rest]))
+    }
+    const odd = `${location}/Sales/odd`
+    // What no date and no number is finite for; a dictionary of more than is there; one JSON value in several ways.
+    await write(
+      `${odd}/1.parquet`,
+      `SELECT DATE 'infinity' + i::INT * 0 AS day, if(i = 1, 'infinity'::DOUBLE, i::DOUBLE) AS x, 'infinity' AS s,
+        'a'::ENUM('b', 'a') AS member, ('{"a":' || repeat(' ', (i % 3)::INT) || '1}')::JSON AS j FROM range(300) t(i)`,
+    )
+    expect(await knownOf('odd')).toEqual({
+      day: { nulls: 0 },
+      x: { nulls: 0, low: 0 },
+      s: { nulls: 0, distinct: 1 },
+      member: { nulls: 0 },
+      j: { nulls: 0 },
+    })
+
+    // Bounds that are one double.
+    await write(`${location}/Sales/near/1.parquet`, 'SELECT 1152921504606846976::BIGINT AS b')
+    await write(`${location}/Sales/near/2.parquet`, 'SELECT 1152921504606846977::BIGINT AS b')
+    expect(await knownOf('near')).toEqual({ b: { nulls: 0, low: 2 ** 60, high: 2 ** 60 } })
+
+    // A column and a part of another one that footers call the same.
+    await write(`${location}/Sales/parts/1.parquet`, "SELECT {'x': i} AS s FROM range(5) t(i)")
+    await write(`${location}/Sales/parts/2.parquet`, 'SELECT if(i < 3, i, NULL) AS "s, x" FROM range(5) t(i)')
+    expect(await knownOf('parts')).toEqual({})
+
+    // Two columns whose names differ in case, which DuckDB writes for nobody.
+    const cases = `${location}/Sales/cases/1.parquet`
+    await write(cases, 'SELECT 1 AS column_a, 2 AS column_b')
+    writeFileSync(cases, readFileSync(cases, 'latin1').replaceAll('column_b', 'COLUMN_A'), 'latin1')
+    expect(await knownOf('cases')).toEqual({ column_a: {}, column_a_1: {} })
+    expect(await read('cases')).toEqual([{ column_a: 1, column_a_1: 2 }])
+  })
+
+  it('names columns as objects name what they are born with', async () => {
+    await write(`${location}/Sales/born/1.parquet`, 'SELECT 1 AS constructor, 2 AS "__proto__", 3 AS a')
+    const connector = open()
+    const [split] = await connector.listSplits((await connector.getTable('sales', 'born'))!.handle)
+    const named = Object.entries(split!.columnBytes!).map(([name, bytes]) => [name, typeof bytes])
+    expect(named.toSorted()).toEqual([['__proto__', 'number'], ['a', 'number'], ['constructor', 'number']]) // prettier-ignore
   })
 
   it('maps types, nested ones by position', async () => {
