@@ -75,7 +75,10 @@ export function foundSplits(
   const told = format === 'parquet' ? columnsRead(columns, read) : columns
   return files.flatMap((file, index): ConnectorSplit[] => {
     const { footer, names, rowGroups } = facts[index]!
-    const own = told.map(({ name, source, duckdbType }) => ({ name, source, duckdbType, present: names.has(name) }))
+    const own = told.map(({ name, source, duckdbType }) => {
+      // Where all files have the same columns each has those: one without a name, or with another's, DuckDB calls otherwise.
+      return { name, source, duckdbType, present: !shapesDiffer || names.has(name) }
+    })
     const data = { ...file, format, footer, unionByName: shapesDiffer, columns: own }
     const none = { firstRow: 0, rows: 0, fileRows: 0 }
     if (format !== 'parquet') return [{ catalog, data: { ...data, ...none } satisfies FoundSplit, bytes: file.size }]

@@ -27,21 +27,22 @@ export function joinRowGroups(groups: readonly RowGroup[], targetBytes: number):
   const cut = groups.every(({ columnBytes }) => !Object.keys(columnBytes).some((name) => isRowNumber(name)))
   const ranges: RowGroupRange[] = []
   let next = 0
-  let open: { firstRow: number; rows: number; bytes: number; columnBytes: Record<string, number> } | undefined
+  let open: { firstRow: number; rows: number; bytes: number; columnBytes: Map<string, number> } | undefined
+  const close = (): void => {
+    if (open) ranges.push({ ...open, columnBytes: Object.fromEntries(open.columnBytes) })
+    open = undefined
+  }
   for (const group of groups) {
-    open ??= { firstRow: next, rows: 0, bytes: 0, columnBytes: {} }
+    open ??= { firstRow: next, rows: 0, bytes: 0, columnBytes: new Map() }
     next += group.rows
     open.rows += group.rows
     for (const [column, bytes] of Object.entries(group.columnBytes)) {
-      open.columnBytes[column] = (open.columnBytes[column] ?? 0) + bytes
+      open.columnBytes.set(column, (open.columnBytes.get(column) ?? 0) + bytes)
       open.bytes += bytes
     }
-    if (cut && open.bytes >= targetBytes) {
-      ranges.push(open)
-      open = undefined
-    }
+    if (cut && open.bytes >= targetBytes) close()
   }
-  if (open) ranges.push(open)
+  close()
   return ranges
 }
 

@@ -1,3 +1,4 @@
+import { bytesOfColumn } from '../../execution/api/fragment.ts'
 import type { StagePlan } from '../../planner/stage-plan.ts'
 import { formatSize } from '../../shared/durations.ts'
 import type { PlanNode } from '../../sql/front-end.ts'
@@ -33,7 +34,7 @@ function tableSizes(stages: readonly StagePlan[]): ReadonlyMap<string, PlanEstim
     fragment?.scans.forEach(({ catalog, schema, table, columns }, index) => {
       const own = splits.filter(({ scan }) => scan === index)
       const rows = sum(own.map((split) => split.rows))
-      const bytes = sum(own.flatMap((split) => columns.map((column) => split.columnBytes?.[column])))
+      const bytes = sum(own.flatMap((split) => columns.map((column) => bytesOfColumn(split, column))))
       sizes.set(`${catalog}:${schema}:${table}`, {
         ...(rows === undefined ? {} : { rows }),
         ...(bytes === undefined ? {} : { bytes }),

@@ -67,3 +67,8 @@ export const splitSchema = z.object({
   columnBytes: z.record(z.string(), z.number()).optional(),
 })
 export type Split = z.infer<typeof splitSchema>
+
+/** Compressed bytes of a column, whatever it is called; undefined: not known. */
+export function bytesOfColumn({ columnBytes }: Pick<Split, 'columnBytes'>, column: string): number | undefined {
+  return columnBytes !== undefined && Object.hasOwn(columnBytes, column) ? columnBytes[column] : undefined
+}

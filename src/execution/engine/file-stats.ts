@@ -17,13 +17,14 @@ export function fileStats(result: readonly unknown[]): readonly EngineFileStats[
     .array(statsSchema)
     .parse(result)
     .map((stats) => {
-      const columnBytes: Record<string, number> = {}
+      const columnBytes = new Map<string, number>()
       for (const { key, value } of stats.column_statistics) {
         const size = Number(value.find((one) => one.key === 'column_size_bytes')?.value ?? 0)
         const column = columnName(key)
-        columnBytes[column] = (columnBytes[column] ?? 0) + size
+        columnBytes.set(column, (columnBytes.get(column) ?? 0) + size)
       }
-      return { path: stats.filename, rows: stats.count, bytes: stats.file_size_bytes, columnBytes }
+      const { filename: path, count: rows, file_size_bytes: bytes } = stats
+      return { path, rows, bytes, columnBytes: Object.fromEntries(columnBytes) }
     })
 }
 

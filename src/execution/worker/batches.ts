@@ -1,4 +1,4 @@
-import type { Fragment, Split } from '../api/fragment.ts'
+import { bytesOfColumn, type Fragment, type Split } from '../api/fragment.ts'
 
 /** One DuckDB statement of a task: which splits it reads. */
 export interface Batch {
@@ -45,7 +45,7 @@ export function planBatches(
 }
 
 /** Compressed bytes that a scan of these columns reads of a split. */
-export function splitBytes({ columnBytes, bytes }: Split, columns: readonly string[]): number {
-  if (!columnBytes) return bytes ?? 0
-  return columns.reduce((sum, column) => sum + (columnBytes[column] ?? 0), 0)
+export function splitBytes(split: Split, columns: readonly string[]): number {
+  if (!split.columnBytes) return split.bytes ?? 0
+  return columns.reduce((sum, column) => sum + (bytesOfColumn(split, column) ?? 0), 0)
 }

@@ -1,3 +1,4 @@
+import { bytesOfColumn } from '../../../src/execution/api/fragment.ts'
 import { expect, it } from 'vitest'
 import { estimateJson, estimatePlan, estimateText } from '../../../src/coordinator/query/plan-estimates.ts'
 import type { StagePlan } from '../../../src/planner/stage-plan.ts'
@@ -73,4 +74,9 @@ it('counts the bytes of the columns that are read', () => {
 it('says in both forms what is not known', () => {
   expect(estimateText({ rows: 30, bytes: 2048 })).toBe('Estimates: {rows: 30 (2.00kB), cpu: ?, memory: ?, network: ?}')
   expect(estimateJson({ rows: 30 })).toMatchObject({ outputRowCount: 30, outputSizeInBytes: 'NaN' })
+})
+
+it('knows no bytes of a column that a split does not tell of, whatever it is called', () => {
+  const columns = ['a', 'constructor', '__proto__']
+  expect(columns.map((column) => bytesOfColumn({ columnBytes: { a: 1 } }, column))).toEqual([1, undefined, undefined])
 })
