@@ -282,7 +282,10 @@ class ConnectionStatements implements Statements {
       if (connection.hasBegun()) say()
     }, STARTED_AFTER_MS)
     // An error is an end of planning too: of one that could not be planned, the statement itself says so.
-    const planAgain = setTimeout(() => void this.#connections.plan(sql).then(say, say), PLANNED_AGAIN_AFTER_MS)
+    const planAgain = setTimeout(() => {
+      this.#send({ type: 'again', id })
+      void this.#connections.plan(sql).then(say, say)
+    }, PLANNED_AGAIN_AFTER_MS)
     return stop
   }
 

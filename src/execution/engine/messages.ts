@@ -79,6 +79,8 @@ export const engineReplySchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('failed'), message: z.string() }),
   /** Prepared, now running. Left out when a statement ends at once. */
   z.object({ type: z.literal('started'), id: z.number() }),
+  /** Whether it is planned is not to be seen: its text is planned once more beside it, with as much CPU as it has itself. */
+  z.object({ type: z.literal('again'), id: z.number() }),
   /** Body: rows (inline), JSON rows (inspect) or JSON figures of the files (parquet), then the profile. */
   z.object({ type: z.literal('done'), id: z.number(), ...figures }),
   z.object({

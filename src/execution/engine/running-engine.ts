@@ -55,6 +55,8 @@ interface Running {
   readonly givenAt: number
   /** The engine's, when it was given the statement. */
   readonly cpuMsBefore: number
+  /** The engine's, when it began to plan the statement once more. */
+  cpuMsAgain?: number
   killTimer?: NodeJS.Timeout
   canceledAt?: number
   /** Why it was canceled from within: the consumer or the reader failed. */
@@ -159,6 +161,7 @@ class ChildEngine implements RunningEngine {
       this.#asked?.resolve(header.tags)
       this.#asked = undefined
     }
+    if (header.type === 'again') return this.#planAgain(header.id)
     if (header.type !== 'started' && header.type !== 'done' && header.type !== 'error') return
     const statement = this.#running.get(header.id)
     // What it says of one that it is done with already is no answer.
@@ -260,11 +263,21 @@ class ChildEngine implements RunningEngine {
     }, afterMs)
   }
 
-  /** Of the CPU that it may have. What others have of the engine meanwhile is not told apart: each has as much as the next. */
-  #planningLeftMs({ work, givenAt, cpuMsBefore }: Running): number {
+  #planAgain(id: number): void {
+    const statement = this.#running.get(id)
+    if (statement) statement.cpuMsAgain ??= this.child.cpuMs()
+  }
+
+  /**
+   * Of the CPU that it may have. What others have of the engine meanwhile is not told apart: each has as much as the next,
+   * and so has the second planning.
+   */
+  #planningLeftMs({ work, givenAt, cpuMsBefore, cpuMsAgain }: Running): number {
     const { prepareDeadlineMs } = work
     if (performance.now() - givenAt >= WAITING_FACTOR * prepareDeadlineMs) return 0
-    return prepareDeadlineMs - (this.child.cpuMs() - cpuMsBefore) / this.#running.size
+    const cpuMs = this.child.cpuMs()
+    const ofSecond = (cpuMs - (cpuMsAgain ?? cpuMs)) / 2
+    return prepareDeadlineMs - (cpuMs - cpuMsBefore - ofSecond) / this.#running.size
   }
 
   #finish(statement: Running, outcome: Outcome): void {

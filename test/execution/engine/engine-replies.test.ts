@@ -19,6 +19,7 @@ it.each([
   { type: 'configured' },
   { type: 'failed', message: 'no' },
   { type: 'started', id: 1 },
+  { type: 'again', id: 1 },
   done,
   { type: 'error', id: 1, message: 'no', broken: true },
   { type: 'memory', tags: { BASE_TABLE: 1 } },

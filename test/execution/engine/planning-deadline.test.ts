@@ -66,6 +66,20 @@ it('planning that got little CPU on a busy machine goes on until it has had its 
   expect(child.killed).toBe(true)
 })
 
+it('the CPU of a second planning beside it is not its own, whoever tells of it how often', async () => {
+  const { child, engine } = planning()
+  const again = (): void => engine.onReply({ header: { type: 'again', id: 1 }, body: Buffer.alloc(0) })
+  child.used += 0.2 * DEADLINE_MS
+  again()
+  child.used += 1.4 * DEADLINE_MS
+  await vi.advanceTimersByTimeAsync(DEADLINE_MS + 1)
+  expect(child.killed).toBe(false)
+  again()
+  child.used += 0.2 * DEADLINE_MS
+  await vi.advanceTimersByTimeAsync(DEADLINE_MS)
+  expect(child.killed).toBe(true)
+})
+
 it('CPU that was used in less than the time is no fault: others may have had it', async () => {
   const { child } = planning()
   child.used += 2 * DEADLINE_MS
