@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { overloadsOf } from '../../../src/sql/functions/function-table.ts'
-import { javaDouble, sqlDouble } from '../../../src/sql/functions/javascript/json-document.ts'
+import { javaDouble, sqlDouble } from '../../../src/sql/functions/javascript/double-text.ts'
 import type { RenderArgument } from '../../../src/sql/functions/rendering.ts'
 import { resolveDefinition } from '../../../src/sql/functions/resolve-function.ts'
 import { zoneNames } from '../../../src/sql/functions/zone-names.ts'
@@ -62,7 +62,11 @@ describe('texts of floating-point numbers', () => {
         async (some) => {
           const all = [...some, ...near]
           const list = all.map((x) => `CAST('${Object.is(x, -0) ? '-0' : x}' AS DOUBLE)`).join(', ')
-          expect(await column(`SELECT q_sci(x) FROM unnest([${list}]) t(x)`)).toEqual(all.map(sqlDouble))
+          expect(
+            await column(`SELECT [q_sci(x), q_java_double(x), q_json_double(x)] FROM unnest([${list}]) t(x)`),
+          ).toEqual(
+            all.map((x) => [sqlDouble(x), javaDouble(x), Number.isFinite(x) ? javaDouble(x) : `"${javaDouble(x)}"`]),
+          )
         },
       ),
       { numRuns: 10 },
@@ -82,6 +86,9 @@ describe('texts of floating-point numbers', () => {
   it.each([
     'q_sci(CAST(NULL AS DOUBLE))',
     'q_sci_real(CAST(NULL AS FLOAT))',
+    'q_java_double(CAST(NULL AS DOUBLE))',
+    'q_json_double(CAST(NULL AS DOUBLE))',
+    'q_json_real(CAST(NULL AS FLOAT))',
     `q_iso_instant(CAST(NULL AS VARCHAR), 'UTC')`,
     'q_iso_date(CAST(NULL AS VARCHAR))',
     'q_text_to_date(CAST(NULL AS VARCHAR))',
@@ -298,6 +305,14 @@ describe('texts of dates and times', () => {
     ['parse_datetime', 'yyyy-MM-dd HH:mm:ss.SSS'],
     ['parse_datetime', 'yyyyMMdd'],
     ['parse_datetime', 'y-M-d'],
+    ['to_date', 'yyyy-mm-dd'],
+    ['to_date', 'YYYYMMDD'],
+    ['to_date', 'dd/mm/yyyy'],
+    ['to_timestamp', 'yyyy-mm-dd hh24:mi:ss'],
+    ['to_timestamp', 'yyyymmddhh24miss'],
+    ['to_timestamp', 'yyyy-mm-ddThh24:mi:ss'],
+    ['to_timestamp', 'yyyy-mm-dd hh:mi:ss'],
+    ['to_timestamp', 'yy-mm-dd'],
   ])('%s by %s: a format that is known reads as one that is not', async (name, format) => {
     await fc.assert(
       fc.asyncProperty(someTexts, async (some) => {

@@ -1,5 +1,34 @@
 import type { ScalarFunction } from './scalar-function.ts'
 
+/** Java's Double.toString. */
+export function javaDouble(value: number): string {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? 'Infinity' : '-Infinity'
+  if (value === 0) return Object.is(value, -0) ? '-0.0' : '0.0'
+  const size = Math.abs(value)
+  if (size >= 1e-3 && size < 1e7) return Number.isInteger(value) ? `${value}.0` : String(value)
+  return shifted(value)
+}
+
+/** With an exponent, and of the smallest numbers, where two digits are not one and a zero, two. */
+function shifted(value: number): string {
+  const hasTwo = Math.abs(value) < 1e-320 && Number(value.toExponential(1)) === value
+  const [mantissa = '', exponent = '0'] = (hasTwo ? value.toExponential(1) : value.toExponential()).split('e')
+  return `${mantissa.includes('.') ? mantissa : `${mantissa}.0`}E${Number(exponent)}`
+}
+
+/** `1.5E0`: CAST(double AS varchar). */
+export function sqlDouble(value: number): string {
+  if (!Number.isFinite(value)) return javaDouble(value)
+  if (value === 0) return Object.is(value, -0) ? '-0E0' : '0E0'
+  const size = Math.abs(value)
+  if (size < 2 ** 53 || size >= 2 ** 63) return hasDigitsOfItsOwn(size) ? decimalFormatText(value) : shifted(value)
+  // Every digit of a whole number, but one or two that say nothing.
+  const insignificant = size < 2 ** 58 ? 0n : size < 2 ** 61 ? 1n : 2n
+  const digits = String((BigInt(size) + 10n ** insignificant / 2n) / 10n ** insignificant)
+  const rest = digits.slice(1).replace(/0+$/, '')
+  return `${value < 0 ? '-' : ''}${digits[0]}.${rest === '' ? '0' : rest}E${digits.length - 1 + Number(insignificant)}`
+}
+
 /**
  * The digits of a double that `java.text.DecimalFormat` writes, by which Trino casts doubles to varchar. They are those of
  * Java before 19 (`jdk.internal.math.FloatingDecimal`, after Steele and White): not always the shortest ones for powers of
@@ -7,14 +36,14 @@ import type { ScalarFunction } from './scalar-function.ts'
  * @param value finite, not 0; 2^53 to 2^63, where Java counts in whole numbers, are not of its kind
  * @returns `1.9999999999999998E23`
  */
-export function decimalFormatText(value: number): string {
+function decimalFormatText(value: number): string {
   const { digits, exponent } = digitsOf(Math.abs(value))
   const rest = digits.slice(1).replace(/0+$/, '')
   return `${value < 0 ? '-' : ''}${digits[0]}.${rest === '' ? '0' : rest}E${exponent}`
 }
 
 /** Whether these digits may be others than the shortest. */
-export function hasDigitsOfItsOwn(size: number): boolean {
+function hasDigitsOfItsOwn(size: number): boolean {
   return size < SMALLEST_NORMAL || (size >= 2 ** 63 && size < 1e41) || Number.isInteger(Math.log2(size))
 }
 
@@ -83,5 +112,6 @@ function estimate(fraction: bigint, binary: number): number {
 }
 
 export const doubleTextScripts: readonly ScalarFunction[] = [
-  { name: 'u_double_text', parameters: ['DOUBLE'], returns: 'VARCHAR', call: decimalFormatText },
+  { name: 'u_double_text', parameters: ['DOUBLE'], returns: 'VARCHAR', call: sqlDouble },
+  { name: 'u_java_double', parameters: ['DOUBLE'], returns: 'VARCHAR', call: javaDouble },
 ]

@@ -1,5 +1,6 @@
 import { trimmedNumber } from '../blanks.ts'
-import { isArray, isContainer, JsonReader, sqlDouble, writeJson, type JsonValue } from './json-document.ts'
+import { sqlDouble } from './double-text.ts'
+import { isArray, isContainer, JsonReader, writeJson, type JsonValue } from './json-document.ts'
 import { invalidCast, type SqlFailure } from './scalar-function.ts'
 
 /** A type as casts-json.ts describes it: a name, or a list that begins with one. */

@@ -1,5 +1,5 @@
 import { Signal } from '../../../shared/quipu-error.ts'
-import { decimalFormatText, hasDigitsOfItsOwn } from './double-text.ts'
+import { javaDouble } from './double-text.ts'
 
 /** A JSON value; numbers as written, objects as members in order. */
 export type JsonValue =
@@ -494,35 +494,6 @@ export function canonicalNumber(text: string): string {
 /** Written without fraction and exponent. */
 export function isWholeNumber(text: string): boolean {
   return /^-?\d+$/.test(text)
-}
-
-/** Java's Double.toString. */
-export function javaDouble(value: number): string {
-  if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? 'Infinity' : '-Infinity'
-  if (value === 0) return Object.is(value, -0) ? '-0.0' : '0.0'
-  const size = Math.abs(value)
-  if (size >= 1e-3 && size < 1e7) return Number.isInteger(value) ? `${value}.0` : String(value)
-  return shifted(value)
-}
-
-/** With an exponent, and of the smallest numbers, where two digits are not one and a zero, two. */
-function shifted(value: number): string {
-  const hasTwo = Math.abs(value) < 1e-320 && Number(value.toExponential(1)) === value
-  const [mantissa = '', exponent = '0'] = (hasTwo ? value.toExponential(1) : value.toExponential()).split('e')
-  return `${mantissa.includes('.') ? mantissa : `${mantissa}.0`}E${Number(exponent)}`
-}
-
-/** `1.5E0`: CAST(double AS varchar). */
-export function sqlDouble(value: number): string {
-  if (!Number.isFinite(value)) return javaDouble(value)
-  if (value === 0) return Object.is(value, -0) ? '-0E0' : '0E0'
-  const size = Math.abs(value)
-  if (size < 2 ** 53 || size >= 2 ** 63) return hasDigitsOfItsOwn(size) ? decimalFormatText(value) : shifted(value)
-  // Every digit of a whole number, but one or two that say nothing.
-  const insignificant = size < 2 ** 58 ? 0n : size < 2 ** 61 ? 1n : 2n
-  const digits = String((BigInt(size) + 10n ** insignificant / 2n) / 10n ** insignificant)
-  const rest = digits.slice(1).replace(/0+$/, '')
-  return `${value < 0 ? '-' : ''}${digits[0]}.${rest === '' ? '0' : rest}E${digits.length - 1 + Number(insignificant)}`
 }
 
 const shortEscapes: Readonly<Record<string, string>> = {

@@ -1,12 +1,12 @@
 import { evaluatePath, isTooBig, PathEvaluationError } from '../json-path/evaluate-path.ts'
 import { parseJsonPath, type JsonPath } from '../json-path/json-path.ts'
+import { sqlDouble } from './double-text.ts'
 import {
   isContainer,
   isWholeNumber,
   JsonReader,
   JsonSyntaxError,
   quoteJson,
-  sqlDouble,
   writeJson,
   type JsonValue,
 } from './json-document.ts'

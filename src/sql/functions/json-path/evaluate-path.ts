@@ -1,5 +1,6 @@
 import { trimmedNumber } from '../blanks.ts'
-import { isArray, isWholeNumber, javaDouble, type JsonValue } from '../javascript/json-document.ts'
+import { javaDouble } from '../javascript/double-text.ts'
+import { isArray, isWholeNumber, type JsonValue } from '../javascript/json-document.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import type { JsonPath, PathNode, PathPredicate, Subscript } from './json-path.ts'
 import { Signal } from '../../../shared/quipu-error.ts'

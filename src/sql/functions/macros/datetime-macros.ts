@@ -71,19 +71,6 @@ export const datetimeMacros: readonly Macro[] = [
           END||(abs(x)//86400000)||' '||lpad((abs(x)//3600000%24)::VARCHAR,2,'0')||':'||lpad((abs(x)//60000%60)::VARCHAR,2,'0')||':'||lpad((abs(x)//1000%60)::VARCHAR,2,'0')||'.'||lpad((abs(x)%1000)::VARCHAR,3,'0') END
     `,
   ),
-  macro(
-    'q_e10(a)',
-    `
-      coalesce(nullif(split_part(a,'e',2),'')::INT,0)+CASE
-        WHEN ltrim(split_part(split_part(a,'e',1),'.',1),'0')<>'' THEN
-            length(ltrim(split_part(split_part(a,'e',1),'.',1),'0'))-1
-        ELSE
-            -1-(length(split_part(split_part(a,'e',1),'.',2))-length(ltrim(split_part(split_part(a,'e',1),'.',2),'0')))
-      END
-    `,
-  ),
-  macro('q_dig(a)', `rtrim(ltrim(replace(split_part(a,'e',1),'.',''),'0'),'0')`),
-  macro('q_mant(d)', `left(d,1)||'.'||CASE WHEN length(d)>1 THEN d[2:] ELSE '0' END`),
   // DuckDB writes the digits that Java does; a is the text of a number from 1 on without exponent.
   macro(
     'q_sci_whole(a)',
@@ -112,41 +99,7 @@ export const datetimeMacros: readonly Macro[] = [
   ),
   // Of 2 to the 81st, 91st and 807th power DuckDB's CAST to VARCHAR writes wrong digits.
   macro('q_digits(x)', `CAST(to_json(x) AS VARCHAR)`),
-  // Java writes two digits at least, those that are nearest: of the smallest numbers these are not one and a zero.
-  macro(
-    'q_double_text(x)',
-    `
-      CASE
-        WHEN x<1e-320 AND CAST(printf('%.1e',x) AS DOUBLE)=x THEN printf('%.1e',x)
-        ELSE q_digits(x)
-      END
-    `,
-  ),
-  macro(
-    'q_sci_any(x)',
-    `
-      CASE
-        WHEN isnan(x) THEN 'NaN'
-        WHEN isinf(x) THEN CASE WHEN x>0 THEN 'Infinity' ELSE '-Infinity' END
-        WHEN x=0 THEN CASE WHEN signbit(x) THEN '-0E0' ELSE '0E0' END
-        ELSE CASE WHEN x<0 THEN '-' ELSE '' END||list_transform([q_double_text(abs(x))], lambda qn3: CASE
-            WHEN contains(qn3,'e') THEN concat(split_part(qn3,'e',1),CASE WHEN qn3[2]='.' THEN '' ELSE '.0' END,'E',split_part(qn3,'e',2)::INT)
-            ELSE q_mant(q_dig(qn3))||'E'||q_e10(qn3)
-          END)[1]
-      END
-    `,
-  ),
-  // Of whole numbers that have no fractions at all CAST to varchar writes every digit but one or two that say nothing.
-  macro(
-    'q_sci_long(n)',
-    `
-      list_transform([CASE
-        WHEN n<288230376151711744 THEN {'d': n::VARCHAR, 'e': 0}
-        WHEN n<2305843009213693952 THEN {'d': ((n+5)//10)::VARCHAR, 'e': 1}
-        ELSE {'d': ((n+50)//100)::VARCHAR, 'e': 2}
-      END], lambda qn7: q_mant(left(qn7.d,1)||rtrim(substring(qn7.d,2),'0'))||'E'||(length(qn7.d)-1+qn7.e))[1]
-    `,
-  ),
+  // Trino's text: DuckDB writes ordinary numbers with Java's digits, all others are JavaScript's.
   macro(
     'q_sci(x)',
     `
@@ -156,12 +109,8 @@ export const datetimeMacros: readonly Macro[] = [
         WHEN x<=-1 AND x>-1e15 THEN '-'||q_sci_whole(abs(x)::VARCHAR)
         WHEN x>=1e-3 AND x<1 THEN q_sci_part(x::VARCHAR)
         WHEN x<=-1e-3 AND x>-1 THEN '-'||q_sci_part(abs(x)::VARCHAR)
-        WHEN abs(x)>=9007199254740992 AND abs(x)<9223372036854775808 THEN
-            CASE WHEN x<0 THEN '-' ELSE '' END||q_sci_long(CAST(abs(x) AS BIGINT))
-        WHEN x=0 OR NOT isfinite(x) THEN q_sci_any(x)
-        WHEN abs(x)<2.2250738585072014e-308 OR (abs(x)>=9223372036854775808 AND abs(x)<1e41) OR log2(abs(x))=floor(log2(abs(x))) THEN
-            u_double_text(x)
-        ELSE q_sci_any(x)
+        WHEN x=0 AND NOT signbit(x) THEN '0E0'
+        ELSE u_double_text(x)
       END
     `,
   ),
@@ -171,7 +120,7 @@ export const datetimeMacros: readonly Macro[] = [
     'q_sci_real(x)',
     `
       CASE
-        WHEN isnan(x) OR isinf(x) OR x=0 THEN q_sci_any(x)
+        WHEN isnan(x) OR isinf(x) OR x=0 THEN u_double_text(CAST(x AS DOUBLE))
         ELSE list_transform([CAST(q_real_text(x) AS DOUBLE)], lambda qn6: list_transform([printf('%.6e',CASE
             WHEN qn6=trunc(qn6) AND abs(qn6)<9.2e18 THEN qn6*1.0000000000000002
             ELSE qn6
@@ -183,13 +132,9 @@ export const datetimeMacros: readonly Macro[] = [
     'q_java_double(x)',
     `
       CASE
-        WHEN isnan(x) THEN 'NaN'
-        WHEN isinf(x) THEN CASE WHEN x>0 THEN 'Infinity' ELSE '-Infinity' END
-        WHEN x=0 THEN CASE WHEN signbit(x) THEN '-0.0' ELSE '0.0' END
         WHEN abs(x)>=1e-3 AND abs(x)<1e7 THEN x::VARCHAR
-        WHEN abs(x) IN (1e-323,1e-322) THEN CASE WHEN x<0 THEN '-' ELSE '' END||CASE WHEN abs(x)=1e-323 THEN '9.9E-324' ELSE '9.9E-323' END
-        WHEN abs(x)>=1e7 AND abs(x)<1e15 THEN q_sci(x)
-        ELSE q_sci_any(x)
+        WHEN x=0 AND NOT signbit(x) THEN '0.0'
+        ELSE u_java_double(x)
       END
     `,
   ),

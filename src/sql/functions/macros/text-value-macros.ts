@@ -15,16 +15,7 @@ export const textValueMacros: readonly Macro[] = [
       END
     `,
   ),
-  macro(
-    'q_json_double(x)',
-    `
-      CASE
-        WHEN isnan(x) THEN '"NaN"'
-        WHEN isinf(x) THEN CASE WHEN x > 0 THEN '"Infinity"' ELSE '"-Infinity"' END
-        ELSE q_java_double(x)
-      END
-    `,
-  ),
+  macro('q_json_double(x)', `CASE WHEN isfinite(x) THEN q_java_double(x) ELSE '"'||q_java_double(x)||'"' END`),
   macro(
     'q_json_real(x)',
     `
