@@ -1,5 +1,5 @@
-/** The two languages of formats that texts are read by. */
-export type ParseStyle = 'mysql' | 'joda'
+/** The languages of formats that texts are read by. */
+export type ParseStyle = 'mysql' | 'joda' | 'teradata'
 
 /** Texts that DuckDB's strptime reads as Trino does, by their shapes as GLOB knows them. */
 export interface FixedFormat {
@@ -46,12 +46,21 @@ const joda: Readonly<Record<string, Field>> = {
   SSSSSS: FRACTION,
 }
 
+const teradata: Readonly<Record<string, Field>> = {
+  yyyy: YEAR,
+  mm: MONTH,
+  dd: DAY,
+  hh24: HOUR,
+  mi: MINUTE,
+  ss: SECOND,
+}
+
 /** What stands for itself in a shape and in a format of strptime. */
 const PLAIN = /^[ ,./:;_TZ-]*$/
 
 /** Undefined for a format that strptime or a shape does not tell in full: dates without year, names, numbers of any width. */
 export function fixedFormat(style: ParseStyle, format: string): FixedFormat | undefined {
-  const parts = style === 'mysql' ? mysqlParts(format) : jodaParts(format)
+  const parts = readers[style](format)
   if (parts === undefined) return undefined
   const names = parts.flatMap((part) => (typeof part === 'string' ? [] : [part.name]))
   const whole = (['year', 'month', 'day'] as const).every((name) => names.includes(name))
@@ -85,4 +94,21 @@ function jodaParts(format: string): readonly (Field | string)[] | undefined {
     parts.push(known)
   }
   return parts
+}
+
+function teradataParts(format: string): readonly (Field | string)[] | undefined {
+  const parts: (Field | string)[] = []
+  for (const [part] of format.matchAll(/hh24|yyyy|yy|mm|dd|hh|mi|ss|[a-z]+|[^a-z]+/gi)) {
+    // Letters that are no word of it are refused.
+    const known = /[a-z]/i.test(part) ? teradata[part.toLowerCase()] : PLAIN.test(part) ? part : undefined
+    if (known === undefined) return undefined
+    parts.push(known)
+  }
+  return parts
+}
+
+const readers: Readonly<Record<ParseStyle, (format: string) => readonly (Field | string)[] | undefined>> = {
+  mysql: mysqlParts,
+  joda: jodaParts,
+  teradata: teradataParts,
 }

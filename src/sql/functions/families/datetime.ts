@@ -235,9 +235,15 @@ function datetimeParsed(context: RenderContext): Sql {
   return bindName(name, local, sql`CASE WHEN ${name} IS NOT NULL THEN q_zoned_at(${name}, ${zone}) ELSE ${general} END`)
 }
 
+function teradataParsed(context: RenderContext): Sql {
+  return parsedBy('teradata', context, context.fill`make_timestamp(u_teradata_parse($1, $2))`)
+}
+
 const parsing = [
   scalar('date_parse(varchar(x), varchar(y))', 'timestamp(3)', dateParsed, PARTIAL),
   scalar('parse_datetime(varchar(x), varchar(y))', 'timestamp(3) with time zone', datetimeParsed, PARTIAL),
+  scalar('to_date(varchar, varchar)', 'date', (context) => sql`CAST(${teradataParsed(context)} AS DATE)`, PARTIAL),
+  scalar('to_timestamp(varchar, varchar)', 'timestamp(3)', teradataParsed, PARTIAL),
   scalar('from_iso8601_date(varchar(x))', 'date', 'q_iso_date($1)', PARTIAL),
   scalar(
     'from_iso8601_timestamp(varchar(x))',

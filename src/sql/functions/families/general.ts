@@ -159,8 +159,6 @@ export const generalFunctions: readonly FunctionDefinition[] = [
     'u_teradata_format(epoch_us(q_local($1.t, $1.z)), $2)',
     PARTIAL,
   ),
-  scalar('to_date(varchar, varchar)', 'date', 'CAST(make_timestamp(u_teradata_parse($1, $2)) AS DATE)', PARTIAL),
-  scalar('to_timestamp(varchar, varchar)', 'timestamp(3)', 'make_timestamp(u_teradata_parse($1, $2))', PARTIAL),
 ]
 
 function nameOrNull(name: string | undefined): Sql {
