@@ -108,6 +108,13 @@ const broken = fc.tuple(json, fc.nat(40), fc.nat(3)).map(([text, at, cut]) => te
 const framed = fc.tuple(space, json, fc.constantFrom('', ' ', '\n', 'x', ' 1', ',')).map((parts) => parts.join(''))
 // A generated document that is right.
 const right = fc.json({ maxDepth: 3 }).map((text) => text.replaceAll(/\p{Surrogate}|\0/gu, '?'))
+/** Each number as the first element, of an array by itself and at a place. */
+const first = scalars.flatMap((value) => [
+  `[${value},1]`,
+  `[[${value}]]`,
+  `{"a":[${value}]}`,
+  `[0,1,{"b":1,"a":[${value}]}]`,
+])
 const texts = fc.array(fc.oneof(json, broken, framed, right), { minLength: 200, maxLength: 200 })
 
 const places = [
@@ -127,7 +134,7 @@ async function same(pairs: readonly (readonly string[])[]): Promise<void> {
   await fc.assert(
     fc.asyncProperty(texts, async (some) => {
       // No literal holds NUL; what has no UTF-8 is none of the engine's.
-      const rows = some.map((text) => `(${toText(literal(text.replaceAll('\0', '\u0001')))})`)
+      const rows = [...first, ...some].map((text) => `(${toText(literal(text.replaceAll('\0', '\u0001')))})`)
       const sql = `SELECT x, ${columns.join(', ')} FROM (VALUES ${rows.join(', ')}) t(x)`
       const wrong: unknown[] = []
       for (const [x, ...alike] of (await db.connection.runAndReadAll(sql)).getRowsJson()) {

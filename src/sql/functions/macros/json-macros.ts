@@ -10,7 +10,7 @@ const odd = String.raw`',[ \t\n\r]*[\]}]|(?:^|[ \t\n\r\[:,])(?:-0|-?(?i:nan|inf)
  * What DuckDB writes otherwise than Trino: escapes, characters beyond 16 bits, numbers with exponents and those with fractions
  * that Trino writes with exponents. Where such a number is within a text among other values only time is lost.
  */
-const rewritten = String.raw`'\\|[^\x{0}-\x{ffff}]|^[^"].*(?:[0-9][eE]|[0-9]{8}\.|[^0-9]0\.000)|^(?:[0-9][eE]|[0-9]{8}\.|-?0\.000)'`
+const rewritten = String.raw`'\\|[^\x{0}-\x{ffff}]|^[^"].*(?:[0-9][eE]|[0-9]{8}\.|[^0-9]0\.000)|^(?:[0-9][eE]|[0-9]{8}\.|[^"0-9]?0\.000)'`
 
 // Not one more: of five values DuckDB makes a join, which asks before the condition that guards it.
 const scalars = `'VARCHAR','UBIGINT','BIGINT','BOOLEAN'`
