@@ -140,6 +140,8 @@ export const jsonMacros: readonly Macro[] = [
       CASE WHEN starts_with(x, '[') AND q_json_plain(x) THEN
         CASE
           WHEN json_type(x, pointer) IN (${scalars}) THEN json_extract_string(x, pointer)
+          WHEN json_type(x, pointer) IN ('ARRAY','OBJECT') THEN
+              coalesce(q_json_ordered(CAST(json_extract(x, pointer) AS VARCHAR)), u_json_array_get(x, i))
           WHEN json_type(x, pointer) <> 'NULL' THEN u_json_array_get(x, i)
         END
       ELSE u_json_array_get(x, i) END
@@ -155,16 +157,17 @@ export const jsonMacros: readonly Macro[] = [
       END
     `,
   ),
-  // Of a value of type json: members have one name each.
+  // Of a value of type json: members have one name each, and numbers are as they are written.
   macro(
     'q_json_canonical_item(x, pointer, i)',
-    `
+    String.raw`
       CASE WHEN starts_with(x, '[') AND json_valid(x) THEN
-        CASE
-          WHEN json_type(x, pointer) IN (${scalars}) THEN json_extract_string(x, pointer)
-          WHEN json_type(x, pointer) <> 'NULL' THEN
-              coalesce(q_json_part(CAST(json_extract(x, pointer) AS VARCHAR)), u_json_array_get(x, i))
-        END
+        list_transform([CAST(json_extract(x, pointer) AS VARCHAR)], lambda qj5: CASE
+          WHEN qj5 IS NULL OR qj5 = 'null' THEN NULL
+          WHEN starts_with(qj5, '"') AND NOT contains(qj5, '\') THEN substring(qj5, 2, length(qj5) - 2)
+          WHEN regexp_matches(qj5, ${rewritten}) THEN u_json_array_get(x, i)
+          ELSE qj5
+        END)[1]
       ELSE u_json_array_get(x, i) END
     `,
   ),
