@@ -32,8 +32,11 @@ export interface ListedFiles {
 /** A folder's entries by SQL name (`folder-names.ts`). Names that differ only in case have several and cannot be used. */
 export type FolderNames = ReadonlyMap<string, readonly string[]>
 
-/** Folders below `folder`, by SQL name; what begins with `.` or `_` is not data. */
-export async function listFolders(folder: string): Promise<FolderNames> {
+/**
+ * Folders below `folder`, by SQL name; what begins with `.` or `_` is not data.
+ * @param linked is told of those that are links
+ */
+export async function listFolders(folder: string, linked: (name: string) => void = () => {}): Promise<FolderNames> {
   const names = new Map<string, string[]>()
   const entries = await readdir(folder, { withFileTypes: true }).catch((error: Error) => {
     if (hasCode(error, 'ENOENT', 'ENOTDIR')) return []
@@ -45,6 +48,7 @@ export async function listFolders(folder: string): Promise<FolderNames> {
       entry.isDirectory() ||
       (entry.isSymbolicLink() && (await stat(join(folder, entry.name)).catch(() => undefined))?.isDirectory())
     if (!isFolder) continue
+    if (entry.isSymbolicLink()) linked(entry.name)
     const name = nameOfFolder(entry.name)
     names.set(name, [...(names.get(name) ?? []), entry.name])
   }

@@ -39,7 +39,7 @@ export interface LakeFolders {
 }
 
 export function createLakeFolders(location: string): LakeFolders {
-  const foldersIn = sharedInTurn(listFolders)
+  const foldersIn = sharedInTurn((path: string) => listFolders(path))
   const inside = sharedInTurn((path: string) => resolveInside(location, path))
 
   async function schemaFolder(schema: string): Promise<string | undefined> {
@@ -64,16 +64,19 @@ export function createLakeFolders(location: string): LakeFolders {
     }
   }
 
+  /** @param folder its links followed: a folder in it that is none itself is where it is */
   async function eachIn(folder: string, named: (name: string) => boolean, take: TakeObject): Promise<void> {
-    const names = [...(await listFolders(folder))].filter(([name, found]) => found.length === 1 && named(name)).sort()
+    const links = new Set<string>()
+    const listed = await listFolders(folder, (name) => links.add(name))
+    const names = [...listed].filter(([name, found]) => found.length === 1 && named(name)).sort()
     for (let from = 0; from < names.length; from += AT_ONCE) {
       const some = names.slice(from, from + AT_ONCE)
       const objects = await Promise.all(
-        some.map(([, [found]]) =>
-          resolveInside(location, join(folder, found!))
-            .then(objectAt)
-            .catch(() => undefined),
-        ),
+        some.map(([, [found]]) => {
+          const path = join(folder, found!)
+          const object = links.has(found!) ? resolveInside(location, path).then(objectAt) : objectAt(path)
+          return object.catch(() => undefined)
+        }),
       )
       for (const [i, object] of objects.entries()) if (object) await take(some[i]![0], object)
     }

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { link, open, readdir, readFile, stat, unlink } from 'node:fs/promises'
+import { readFile } from 'node:fs'
+import { link, open, readdir, stat, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import { fileMode, makeFolderLikeParent } from './inherited-modes.ts'
 import { parseManifest, type Manifest } from './manifest.ts'
 import { hasCode, nodeCode } from '../../shared/node-error.ts'
@@ -8,6 +10,9 @@ import { hasCode, nodeCode } from '../../shared/node-error.ts'
 /** Manifests of a schema, table or view lie here, below its folder. */
 export const MANIFEST_FOLDER = '_manifest'
 const VERSION = /^v(\d{8,})\.json$/
+
+/** That of `node:fs/promises` takes half as much CPU again for a small file: it makes a handle of each. */
+const readText = promisify(readFile)
 
 /** Where a committer is; tests stop and kill it there. */
 export type CommitStep =
@@ -64,7 +69,7 @@ export async function readVersion(folder: string, version: number): Promise<Mani
     const file = `${ino} ${mtimeNs} ${size}`
     const known = cached.get(path)
     if (known?.file === file) return known.manifest
-    const manifest = parseManifest(await readFile(path, 'utf8'), path)
+    const manifest = parseManifest(await readText(path, 'utf8'), path)
     keep(path, file, Number(size), manifest)
     return manifest
   } catch (error) {

@@ -383,6 +383,23 @@ describe('lake', () => {
     expect(await read('alias', ['id'])).toEqual([{ id: 50000 }, { id: 50001 }, { id: 50002 }])
   })
 
+  it('lists and describes linked tables as long as they stay inside', async () => {
+    await write(`${outside}/s/t/secret.parquet`, 'SELECT 42 AS secret')
+    mkdirSync(join(location, 'some_linked'), { recursive: true })
+    symlinkSync(join(location, 'Sales/many'), join(location, 'some_linked/inside'))
+    symlinkSync(`${outside}/s/t`, join(location, 'some_linked/out'))
+    await write(`${location}/some_linked/plain/1.parquet`, 'SELECT 1 AS a')
+    const connector = open()
+    const listed = (await connector.listTables('some_linked')).map(({ table }) => table)
+    const described: string[] = []
+    await connector.describeTables!(
+      'some_linked',
+      () => true,
+      ({ table }) => void described.push(table),
+    )
+    expect([listed, described]).toEqual([['inside', 'plain'], ['inside', 'plain']]) // prettier-ignore
+  })
+
   it('refuses splits of a file that was changed, replaced or removed', async () => {
     const path = join(location, 'Sales/changing/a.parquet')
     const refused = { errorName: 'TRANSACTION_CONFLICT' }
