@@ -75,7 +75,8 @@ export function castFromJson(x: Sql, to: SqlType): Sql {
       if (parts !== undefined) return sql`CASE WHEN ${parts.sure} THEN ${parts.value} ELSE ${general} END`
       const plain = plainWriting(to)
       if (plain === undefined) return general
-      return sql`CASE WHEN regexp_full_match(${x}, ${literal(plain)}) THEN ${heldOf(x, to)} ELSE ${general} END`
+      const once = to.kind === 'map' ? sql` AND q_json_once(${x})` : sql``
+      return sql`CASE WHEN regexp_full_match(${x}, ${literal(plain)})${once} THEN ${heldOf(x, to)} ELSE ${general} END`
     }
   }
 }
@@ -89,7 +90,7 @@ function plainParts(x: Sql, to: SqlType): { readonly sure: Sql; readonly value: 
     to.kind === 'map' && to.key.kind === 'varchar' && to.key.length === undefined && to.value.kind === 'json'
   if (!isMap) return undefined
   const members = sql`CAST(CAST(${x} AS JSON) AS MAP(VARCHAR, JSON))`
-  return { sure: sql`q_json_mapped(${x})`, value: sql`CAST(${members} AS MAP(VARCHAR, VARCHAR))` }
+  return { sure: sql`q_json_mapped(${x}) AND q_json_once(${x})`, value: sql`CAST(${members} AS MAP(VARCHAR, VARCHAR))` }
 }
 
 /** DuckDB reads members by the names of fields, which `f0`, `f1` … hold. */

@@ -154,13 +154,14 @@ function toMap(value: JsonValue, [key, item, name]: [Descriptor, Descriptor, str
   if (value === null || typeof value !== 'object' || !('members' in value)) {
     throw invalidCast(`Cannot cast to ${name}. Expected a json object, but got ${shown(value)}\n${document}`)
   }
+  const duplicate = (): SqlFailure =>
+    invalidCast(`Cannot cast to ${name}. Duplicate map keys are not allowed\n${document}`)
+  if (value.repeated !== undefined) throw duplicate()
   const names = new Set<string>()
   const members = [...value.members].map(([member, inner]) => {
     const converted = convert(member, key, document)
     const text = converted.startsWith('"') ? converted : JSON.stringify(converted)
-    if (names.has(text)) {
-      throw invalidCast(`Cannot cast to ${name}. Duplicate map keys are not allowed\n${document}`)
-    }
+    if (names.has(text)) throw duplicate()
     names.add(text)
     return `${text}:${convert(inner, item, document)}`
   })
@@ -184,10 +185,14 @@ function toRow(
   } else if (value !== null && typeof value === 'object' && 'members' in value) {
     const known = new Set(fields.map(([field]) => field.toLowerCase()))
     const byName = new Map<string, JsonValue>()
+    const duplicate = (member: string): SqlFailure =>
+      invalidCast(`Cannot cast to ${name}. Duplicate field: ${member}\n${document}`)
+    const repeated = value.repeated?.find((member) => known.has(member.toLowerCase()))
+    if (repeated !== undefined) throw duplicate(repeated)
     for (const [member, inner] of value.members) {
       const field = member.toLowerCase()
       if (!known.has(field)) continue
-      if (byName.has(field)) throw invalidCast(`Cannot cast to ${name}. Duplicate field: ${member}\n${document}`)
+      if (byName.has(field)) throw duplicate(member)
       byName.set(field, inner)
     }
     items = fields.map(([field]) => byName.get(field.toLowerCase()))

@@ -1,14 +1,14 @@
 import { Signal } from '../../../shared/quipu-error.ts'
 import { javaDouble } from './double-text.ts'
 
-/** A JSON value; numbers as written, objects as members in order. */
+/** A JSON value; numbers as written, objects as members in order: of those of one name the last, and the name in `repeated`. */
 export type JsonValue =
   | null
   | boolean
   | string
   | { readonly number: string }
   | readonly JsonValue[]
-  | { readonly members: ReadonlyMap<string, JsonValue> }
+  | { readonly members: ReadonlyMap<string, JsonValue>; readonly repeated?: readonly string[] }
 
 /** The text is no JSON. */
 export class JsonSyntaxError extends Signal {}
@@ -86,10 +86,14 @@ export class JsonReader {
     switch (this.#peek()) {
       case OPEN_BRACE: {
         const members = new Map<string, JsonValue>()
+        const repeated: string[] = []
         for (let more = this.#opens(OPEN_BRACE, CLOSE_BRACE); more; more = this.#goesOn(CLOSE_BRACE)) {
-          members.set(this.#name(), this.value())
+          const name = this.#name()
+          const before = members.size
+          members.set(name, this.value())
+          if (members.size === before) repeated.push(name)
         }
-        value = { members }
+        value = repeated.length > 0 ? { members, repeated } : { members }
         break
       }
       case OPEN_BRACKET: {

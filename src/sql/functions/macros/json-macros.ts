@@ -27,6 +27,18 @@ export const jsonMacros: readonly Macro[] = [
   macro('q_json_listed(x)', `starts_with(x, '[') AND NOT regexp_matches(x, ${rewritten})`),
   macro('q_json_items(x)', `CAST(json_extract(x, '$[*]') AS VARCHAR[])`),
   macro('q_json_mapped(x)', `starts_with(x, '{') AND NOT contains(x, ':null') AND NOT regexp_matches(x, ${rewritten})`),
+  // Whether the members of an object have one name each: those cast from rows may not.
+  macro(
+    'q_json_once(x)',
+    `list_transform([json_keys(x)], lambda qj4: q_in_order(qj4) OR list_unique(qj4) = len(qj4))[1]`,
+  ),
+  macro(
+    'q_in_order(k)',
+    `
+      len(k) <= 6 AND coalesce(k[1] < k[2], true) AND coalesce(k[2] < k[3], true) AND coalesce(k[3] < k[4], true)
+          AND coalesce(k[4] < k[5], true) AND coalesce(k[5] < k[6], true)
+    `,
+  ),
   // Text of one object at most, whose members have one name each: those that stand in order have. NULL where it is not sure.
   macro(
     'q_json_ordered(x)',
@@ -34,9 +46,7 @@ export const jsonMacros: readonly Macro[] = [
       list_transform([x], lambda qj2: CASE
         WHEN regexp_matches(qj2, ${rewritten}) THEN NULL
         WHEN NOT contains(qj2, '{') THEN qj2
-        WHEN regexp_full_match(qj2, '\\{[^{]*') AND list_transform([json_keys(qj2)], lambda qj3: len(qj3) <= 6
-            AND coalesce(qj3[1] < qj3[2], true) AND coalesce(qj3[2] < qj3[3], true) AND coalesce(qj3[3] < qj3[4], true)
-            AND coalesce(qj3[4] < qj3[5], true) AND coalesce(qj3[5] < qj3[6], true))[1] THEN qj2
+        WHEN regexp_full_match(qj2, '\\{[^{]*') AND list_transform([json_keys(qj2)], lambda qj3: q_in_order(qj3))[1] THEN qj2
       END)[1]
     `,
   ),
