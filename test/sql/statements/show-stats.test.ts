@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ColumnStatistics } from '../../../src/connectors/spi/column-statistics.ts'
 import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
-import type { KnownStatistics, MetadataPort } from '../../../src/sql/front-end.ts'
+import type { KnownStatistics, MetadataPort, SessionContext } from '../../../src/sql/front-end.ts'
+import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
+import { readRules } from '../../../src/security/rules/read-rules.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 import { fixedMetadata, recordedSession } from '../../support/sql/fixed-metadata.ts'
 
@@ -14,9 +16,14 @@ describe('SHOW STATS', () => {
   })
   afterAll(() => database.close())
 
-  async function rowsOf(sql: string, known: KnownStatistics, metadata: MetadataPort = fixedMetadata) {
+  async function rowsOf(
+    sql: string,
+    known: KnownStatistics,
+    metadata: MetadataPort = fixedMetadata,
+    session: Partial<SessionContext> = {},
+  ) {
     const port = { ...metadata, statistics: () => Promise.resolve(known) }
-    const analyzed = await frontEnd.analyzeStatement(sql, recordedSession(), port)
+    const analyzed = await frontEnd.analyzeStatement(sql, { ...recordedSession(), ...session }, port)
     if (analyzed.kind !== 'query') throw new Error(`${sql} is ${analyzed.kind}`)
     return database.rows(analyzed.query.sql)
   }
@@ -59,6 +66,20 @@ describe('SHOW STATS', () => {
     ].map((query): [string, unknown[][]] => [`SHOW STATS FOR (${query})`, [unknown('orderkey'), table(null)]]),
   ])('%s', async (sql, rows) => {
     expect(await rowsOf(sql, orders)).toEqual(rows)
+  })
+
+  it.each<[string, object]>([
+    ['a filter', { filter: 'orderkey > 3' }],
+    ['a mask of the column', { columns: [{ name: 'orderkey', mask: 'NULL' }] }],
+    ['a mask of another column', { columns: [{ name: 'comment', mask: 'NULL' }] }],
+  ])('tell nothing of a table under %s', async (_what, rule) => {
+    const rules = objectRulesOf(readRules(JSON.stringify({ tables: [{ privileges: ['SELECT'], ...rule }] })))
+    const ana: Partial<SessionContext> = { user: 'ana', rightsOf: (user) => rules({ user, groups: [] }) }
+    const columns = await rowsOf('SHOW STATS FOR (SELECT orderkey FROM orders)', orders, fixedMetadata, ana)
+    expect(columns).toEqual([unknown('orderkey'), table(null)])
+    const free = objectRulesOf(readRules(JSON.stringify({ tables: [{ privileges: ['SELECT'] }] })))
+    const seen = { ...ana, rightsOf: (user: string) => free({ user, groups: [] }) }
+    expect(await rowsOf('SHOW STATS FOR (SELECT orderkey FROM orders)', orders, fixedMetadata, seen)).toEqual([orderkey, table(200)]) // prettier-ignore
   })
 
   it('of a view are those of the table that it shows', async () => {
