@@ -8,6 +8,14 @@ const BAD_OFFSET = literal('INVALID_WINDOW_FRAME: Window frame offset value must
 /** More rows than there are: what DuckDB adds to a row's number must stay within 64 bits. */
 const MOST_ROWS = 1n << 62n
 
+export const FRAME_ENDS = {
+  UNBOUNDED_PRECEDING: sql`UNBOUNDED PRECEDING`,
+  PRECEDING: sql`PRECEDING`,
+  CURRENT_ROW: sql`CURRENT ROW`,
+  FOLLOWING: sql`FOLLOWING`,
+  UNBOUNDED_FOLLOWING: sql`UNBOUNDED FOLLOWING`,
+}
+
 /** `n` of `n PRECEDING`: rendered as `text`, of rows or peers a number, of RANGE what is added to keys of type `sorted`. */
 export function frameOffset(type: BoundFrame['type'], value: Expr, text: Sql, sorted: SqlType | undefined): Sql {
   const known = value.kind === 'constant' && value.value !== null && !String(value.value).startsWith('-')
@@ -32,7 +40,6 @@ function rangeOffset(sorted: SqlType, offset: SqlType, checked: Sql): Sql {
     case 'interval year to month':
       return checked
     case 'time':
-      return isFine(sorted) ? sql`(${checked} * 1000000000)` : sql`to_milliseconds(${checked})`
     case 'time with time zone':
       return sql`(${checked} * ${integer(isFine(sorted) ? 1_000_000_000 : 1000)})`
     default:

@@ -6,7 +6,7 @@ import { comparisonKey, needsComparisonKey, sortItems } from '../functions/compa
 import { renderBetween, renderComparison, renderIn, resolveNegation } from '../functions/operators.ts'
 import type { CallClauses, RenderArgument } from '../functions/rendering.ts'
 import { bindName } from '../functions/fill-template.ts'
-import { duckdbType, rowFieldOf, rowOf, typedNull } from '../types/duckdb-representation.ts'
+import { duckdbType, isFine, rowFieldOf, rowOf, typedNull } from '../types/duckdb-representation.ts'
 import { BOOLEAN, isInteger, isNumeric, sameType } from '../types/sql-type.ts'
 import type {
   AggregateExpr,
@@ -28,7 +28,8 @@ import type {
   WindowExpr,
 } from '../analyzer/tree.ts'
 import { renderedConstant, renderConstant } from './constants.ts'
-import { frameOffset } from './frame-offset.ts'
+import { FRAME_ENDS, frameOffset } from './frame-offset.ts'
+import { dayLength, isTimeFrame, timeFrames, type TimeFrame } from './time-frames.ts'
 import { renderLike } from './like.ts'
 import { narrowFactors } from '../analyzer/decimal-products.ts'
 import { joinedByEquality } from '../analyzer/subqueries.ts'
@@ -38,7 +39,7 @@ import { noteQueryOfRow } from './queries-of-rows.ts'
 import { narrowProduct } from './narrow-sum.ts'
 import { guarded, guardedKeys, whereHold, type Sides } from './guards.ts'
 import { canRaise, mayRaiseOfRow } from '../analyzer/raising.ts'
-import { code, EMPTY, joined, plainName, sql, type Sql } from '../text/sql.ts'
+import { code, EMPTY, integer, isEmpty, joined, plainName, sql, type Sql } from '../text/sql.ts'
 import { clauses as joinedClauses } from './block.ts'
 import { balanced, columnName, type RenderState } from './render-state.ts'
 import { tried } from '../functions/tried.ts'
@@ -614,35 +615,62 @@ export function renderWindow(state: RenderState, call: WindowExpr): Sql {
     throw new EngineError('NOT_SUPPORTED', `DISTINCT in ${call.function.name} is not supported over a window`)
   }
   const partition = call.partitionBy.map((expr) => comparisonKey(expr.type, renderExpr(state, expr), state.names))
-  const over = joinedClauses([
-    partition.length === 0 ? EMPTY : sql`PARTITION BY ${joined(partition, ', ')}`,
-    call.orderBy.length === 0 ? EMPTY : sql`ORDER BY ${renderSort(state, call.orderBy)}`,
-    call.frame === undefined ? EMPTY : renderFrame(state, call.frame, call.orderBy),
-  ])
-  return call.function.render({
-    args: aggregated(state, call),
-    session: state.session,
-    names: state.names,
-    clauses: {
-      ...ofArguments(state, call.distinct, call.argumentOrder),
-      ...(call.filter === undefined ? {} : { filter: renderExpr(state, call.filter) }),
-      over,
-      ignoreNulls: call.ignoreNulls,
-    },
+  const { frame, orderBy } = call
+  // Of a frame that begins behind its end DuckDB counts less than no rows.
+  const countsRows = call.function.name === 'count' && call.arguments.length === 0
+  const maybeNegative = countsRows && frame?.start.value !== undefined && frame.end.value !== undefined
+  const render = (order: Sql, ends: Sql): Sql => {
+    const text = call.function.render({
+      args: aggregated(state, call),
+      session: state.session,
+      names: state.names,
+      clauses: {
+        ...ofArguments(state, call.distinct, call.argumentOrder),
+        ...(call.filter === undefined ? {} : { filter: renderExpr(state, call.filter) }),
+        over: joinedClauses([
+          partition.length === 0 ? EMPTY : sql`PARTITION BY ${joined(partition, ', ')}`,
+          isEmpty(order) ? EMPTY : sql`ORDER BY ${order}`,
+          ends,
+        ]),
+        ignoreNulls: call.ignoreNulls,
+      },
+    })
+    return maybeNegative ? sql`greatest(${text}, 0)` : text
+  }
+  const [first] = orderBy
+  if (frame !== undefined && first !== undefined && isTimeFrame(frame, first.value.type)) {
+    return overTimes(state, frame, first, render)
+  }
+  const order = orderBy.length === 0 ? EMPTY : renderSort(state, orderBy)
+  return render(order, frame === undefined ? EMPTY : renderFrame(state, frame, orderBy))
+}
+
+/** A window over times: as many as there are kinds of frames, of which each row takes its own. */
+function overTimes(
+  state: RenderState,
+  { start, end }: BoundFrame,
+  { value, descending, nullsFirst }: ExprSortKey,
+  render: (order: Sql, frame: Sql) => Sql,
+): Sql {
+  const { type } = value
+  const text = comparisonKey(type, renderExpr(state, value), state.names)
+  const key = type.kind === 'time' && !isFine(type) ? sql`epoch_us(${text})` : text
+  const day = dayLength(type)
+  const endOf = ({ type: which, value: offset }: FrameEnd): TimeFrame['start'] => ({
+    type: which,
+    offset: offset && sql`(${frameOffset('RANGE', offset, renderExpr(state, offset), type)} % ${integer(day)})`,
   })
+  const order = sql`${key} ${code(descending ? 'DESC' : 'ASC')} NULLS ${code(nullsFirst ? 'FIRST' : 'LAST')}`
+  const frames = timeFrames({ key, descending, start: endOf(start), end: endOf(end) }, day)
+  const branches = frames.map(({ when, frame }) =>
+    when === undefined ? sql`ELSE ${render(order, frame)}` : sql`WHEN ${when} THEN ${render(order, frame)}`,
+  )
+  return sql`CASE ${joined(branches, ' ')} END`
 }
 
 function renderFrame(state: RenderState, { type, start, end }: BoundFrame, orderBy: readonly ExprSortKey[]): Sql {
   const [from, to] = [renderFrameEnd(state, type, start, orderBy), renderFrameEnd(state, type, end, orderBy)]
   return sql`${code(type)} BETWEEN ${from} AND ${to}`
-}
-
-const FRAME_ENDS = {
-  UNBOUNDED_PRECEDING: sql`UNBOUNDED PRECEDING`,
-  PRECEDING: sql`PRECEDING`,
-  CURRENT_ROW: sql`CURRENT ROW`,
-  FOLLOWING: sql`FOLLOWING`,
-  UNBOUNDED_FOLLOWING: sql`UNBOUNDED FOLLOWING`,
 }
 
 function renderFrameEnd(
