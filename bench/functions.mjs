@@ -102,7 +102,7 @@ const own = {
   bitwise_left_shift: [undefined, lit(2)],
   bitwise_right_shift: [undefined, lit(2)],
   bitwise_right_shift_arithmetic: [undefined, lit(2)],
-  format: [lit('%s')],
+  format: [lit('%s %s')],
   approx_distinct: [undefined, lit(0.1)],
   numeric_histogram: [lit(5)],
   approx_most_frequent: [lit(5), undefined, lit(100)],
@@ -123,6 +123,7 @@ function lit(constant) {
 
 /** DuckDB's nearest: of the arguments as SQL. What is not here is beside reading its first argument. */
 const nearest = {
+  format: (pattern, a, b) => `printf('%d %d', ${a}, ${b})`,
   date_parse: (x) => `strptime(${x}, '%Y-%m-%d %H:%M:%S')`,
   parse_datetime: (x) => `strptime(${x}, '%Y-%m-%d %H:%M:%S')`,
   date_format: (x) => `strftime(${moment(x)}, '%Y-%m-%d %H:%M')`,

@@ -433,3 +433,60 @@ it('substr raises for no text, position and length: what is asked under a condit
     FROM (SELECT unnest([${texts}]) AS s), (SELECT unnest([${numbers}]) AS a), (SELECT unnest([${numbers}]) AS n)`)
   expect(Number(rows[0])).toBeGreaterThan(0)
 })
+
+const columnOf = {
+  double: 'doubles',
+  bigint: 'bigints',
+  smallint: 'smallints',
+  varchar: 'texts',
+  'varchar(3)': 'texts',
+} as const
+
+it.each([
+  ['%s|%d', ['bigint', 'bigint']],
+  ['%d%%%s', ['smallint', 'varchar']],
+  ['%s', ['varchar(3)']],
+  ['%.2f', ['double']],
+  ['%f %.0f', ['double', 'double']],
+  ['%.15f', ['double']],
+  ['%.3f', ['bigint']],
+  ['%d', ['double']],
+  ['%5d', ['bigint']],
+  ['%s', ['bigint', 'bigint']],
+  ['%s %s', ['bigint']],
+  ['%', ['bigint']],
+] as const)('format of %s, which is known, writes %s as one that is not', async (pattern, types) => {
+  const asked = ['varchar', ...types].map((type) => ({ kind: 'value', type: parseTypeText(type) }) as const)
+  const { render } = resolveDefinition(overloadsOf('format')[0]!, asked)!
+  const session = { timeZone: 'UTC', startTimeMillis: 0, user: 'somebody', groups: [] }
+  let next = 0
+  const names = { fresh: () => plainName(`n${next++}`) }
+  const values = types.map((type): RenderArgument => ({ kind: 'value', sql: plainName(columnOf[type]) }))
+  const [known, general] = [
+    { kind: 'value', sql: literal(pattern), constant: pattern } as const,
+    { kind: 'value', sql: plainName('f') } as const,
+  ].map((first) => toText(render({ args: [first, ...values], session, names })))
+  const double = fc.oneof(
+    fc.double(),
+    fc.tuple(fc.integer({ min: -9_999_999, max: 9_999_999 }), fc.nat(9)).map(([n, places]) => n / 10 ** places),
+    fc.constantFrom(0, -0, 1.005, -0.005, -0.001, 0.125, 0.995, 999_999.995, 9_999_999.999, 1e7, 1e-3, 0.5, 1.5, -0.4),
+  )
+  const rows = fc.array(fc.tuple(double, fc.maxSafeInteger(), fc.constantFrom('', 'a%s', 'é\n😀', 'null')), {
+    minLength: 200,
+    maxLength: 200,
+  })
+  await fc.assert(
+    fc.asyncProperty(rows, async (some) => {
+      const written = some.map(
+        ([x, n, text]) =>
+          `(CAST('${Object.is(x, -0) ? '-0' : x}' AS DOUBLE), CAST(${n} AS BIGINT), CAST(${n % 32768} AS SMALLINT), ${toText(literal(text))})`,
+      )
+      const from = `(VALUES (NULL, NULL, NULL, NULL), ${written.join(', ')}) t(doubles, bigints, smallints, texts), (VALUES (${toText(literal(pattern))})) g(f)`
+      const wrong = await column(
+        `SELECT texts || doubles || bigints FROM ${from} WHERE TRY(least(${known})) IS DISTINCT FROM TRY(least(${general}))`,
+      )
+      expect(wrong).toEqual([])
+    }),
+    { numRuns: 2 },
+  )
+})

@@ -9,6 +9,7 @@ import { comparisonKey, needsComparisonKey } from '../comparison.ts'
 import { isNested, nestedExtreme } from '../extremes.ts'
 import { bindName } from '../fill-template.ts'
 import { GROWING, PARTIAL, TOTAL, named, scalar, type FunctionDefinition } from '../function-definition.ts'
+import { constantFormat } from '../format-constant.ts'
 import type { RenderContext } from '../rendering.ts'
 
 /** NULL if any is NULL; NaN only where all others are NaN too. */
@@ -39,9 +40,24 @@ function extreme(context: RenderContext, name: 'greatest' | 'least'): Sql {
 function formatted(context: RenderContext): Sql {
   const values = context.args.slice(1).map((_, i) => {
     const [x, type] = [context.value(i + 1), context.types[i + 1]!]
-    return structOf({ k: literal(formatKind(type)), v: formatValue(x, type, context) })
+    return { x, type, held: structOf({ k: literal(formatKind(type)), v: formatValue(x, type, context) }) }
   })
-  return sql`u_format(${context.value(0)}, CAST(to_json([${joined(values, ', ')}]) AS VARCHAR))`
+  const generally = (pattern: Sql, held: readonly Sql[]): Sql =>
+    sql`u_format(${pattern}, CAST(to_json([${joined(held, ', ')}]) AS VARCHAR))`
+  const pattern = context.constant(0)
+  const given = values.map(({ x, type, held }) => ({
+    x,
+    type,
+    generally: (specifier: string) => generally(literal(specifier), [held]),
+  }))
+  const known = typeof pattern === 'string' ? constantFormat(pattern, given) : undefined
+  return (
+    known ??
+    generally(
+      context.value(0),
+      values.map(({ held }) => held),
+    )
+  )
 }
 
 function formatKind(type: SqlType): string {

@@ -1,0 +1,58 @@
+import { integer, joined, literal, sql, type Sql } from '../text/sql.ts'
+import type { SqlType } from '../types/sql-type.ts'
+
+/** A value that `format` is given, and the general way for it alone: by a specifier. */
+interface Given {
+  readonly x: Sql
+  readonly type: SqlType
+  generally(specifier: string): Sql
+}
+
+/** Digits behind the point that a decimal number of DuckDB surely holds beside those in front of it. */
+const PLACES = 15
+
+/**
+ * What `format` makes of a pattern that is known, where it has plain `%s`, `%d` and `%.2f` alone, one for each value, and is
+ * sure to be what java.util.Formatter writes; undefined where it is not.
+ */
+export function constantFormat(pattern: string, values: readonly Given[]): Sql | undefined {
+  const parts: Sql[] = []
+  let next = 0
+  for (const [part, places, conversion] of pattern.matchAll(/%(?:\.(\d{1,2}))?([sdf])|%%|[^%]+|%/g)) {
+    if (part === '%') return undefined
+    if (conversion === undefined) {
+      parts.push(literal(part === '%%' ? '%' : part))
+      continue
+    }
+    const value = values[next++]
+    const digits = places === undefined ? undefined : Number(places)
+    const text = value && converted(value, conversion, digits)
+    if (text === undefined) return undefined
+    // Of NULL too, where a precision is the number of characters.
+    parts.push(sql`coalesce(${text}, ${literal('null'.slice(0, digits))})`)
+  }
+  // A value that is not written may fail all the same.
+  return next === values.length && parts.length > 0 ? sql`concat(${joined(parts, ', ')})` : undefined
+}
+
+function converted({ x, type, generally }: Given, conversion: string, places: number | undefined): Sql | undefined {
+  switch (type.kind) {
+    case 'varchar':
+      return conversion === 's' && places === undefined ? x : undefined
+    case 'tinyint':
+    case 'smallint':
+    case 'integer':
+    case 'bigint':
+      return conversion !== 'f' && places === undefined ? sql`CAST(${x} AS VARCHAR)` : undefined
+    case 'double': {
+      const digits = places ?? 6
+      if (conversion !== 'f' || digits > PLACES) return undefined
+      // Rounded from Java's digits, half up; a sign stays before zeros too.
+      const rounded = sql`CAST(CAST(CAST(abs(${x}) AS VARCHAR) AS DECIMAL(38, ${integer(digits)})) AS VARCHAR)`
+      const signed = sql`CASE WHEN ${x} < 0 THEN '-' ELSE '' END || ${rounded}`
+      return sql`CASE WHEN abs(${x}) >= 1e-3 AND abs(${x}) < 1e7 THEN ${signed} WHEN ${x} IS NOT NULL THEN ${generally(`%.${digits}f`)} END`
+    }
+    default:
+      return undefined
+  }
+}
