@@ -37,11 +37,6 @@ describe('tracked files', () => {
     ).toEqual([])
   })
 
-  it('order files of tests that are there', () => {
-    const ordered = Object.keys(JSON.parse(readFileSync(join(top, 'test/file-seconds.json'), 'utf8')) as object)
-    expect(ordered.filter((file) => !existsSync(join(top, 'test', file)))).toEqual([])
-  })
-
   it('link to files that are there', () => {
     const pages = tracked.filter((file) => /^(README|docs\/[^/]+)\.md$/.test(file))
     const dead = pages.flatMap((page) =>
