@@ -121,6 +121,13 @@ describe('planning', () => {
     expect(await cpuOf(9_000)).toBeLessThan(30 * (await cpuOf(1_000)))
   })
 
+  it('of common tables that double within a correlated query takes each of them once', async () => {
+    const tables = list(40, (i) => `a${i + 1} AS (SELECT l.x FROM a${i} l, a${i} r)`)
+    const sql = `SELECT EXISTS (WITH a0 AS (SELECT 1 x), ${tables} SELECT 1 FROM a40 WHERE x = o.id) FROM orders o`
+    const planned = createSqlFrontEnd({ planningCpuMs: 120_000 }).analyzeStatement(sql, session, views)
+    await expect(planned).resolves.toMatchObject({ kind: 'query' })
+  })
+
   it('leaves one statement its own time while another is planned', async () => {
     const frontEnd = createSqlFrontEnd({ planningCpuMs: 300 })
     const small = Array.from({ length: 20 }, (_, i) =>

@@ -12,7 +12,16 @@ import type {
   RelationNode,
 } from './tree.ts'
 import { columnOf } from './build.ts'
-import { collectDefined, isQuery, isVolatile, someExpr, visitColumns, WITHOUT_NODES } from './walk.ts'
+import {
+  collectDefined,
+  isQuery,
+  isVolatile,
+  someExpr,
+  someNode,
+  visitColumns,
+  WITHOUT_NODES,
+  type TreeNode,
+} from './walk.ts'
 
 /**
  * Where a correlated query stands: `value` gives its rows or their only one, of `rows` something is asked (EXISTS, ANY, ALL),
@@ -37,11 +46,15 @@ export function verifyCorrelation(
   collectDefined(node, inner)
   const decorrelation = new Decorrelation(inner)
   if (!decorrelation.usesOuter(node)) return false
-  if (context.unplanned === true || decorrelation.takesApart(spreadOut(node, new Map()), outputs, place)) return true
+  if (context.unplanned === true || decorrelation.takesApart(withTablesRead(node), outputs, place)) return true
   throw errorAt(context, query, 'NOT_SUPPORTED', 'Given correlated subquery is not supported')
 }
 
-/** The tree with each common table where it is read, as Trino's planner sees it. */
+/** The tree with each common table where it is read, as Trino's planner sees it: one read twice is one object in two places. */
+function withTablesRead(node: RelationNode): RelationNode {
+  return someNode(node, ({ kind }) => kind === 'with') ? spreadOut(node, new Map()) : node
+}
+
 function spreadOut<Part>(part: Part, tables: ReadonlyMap<number, RelationNode>): Part
 function spreadOut(part: unknown, tables: ReadonlyMap<number, RelationNode>): unknown {
   if (typeof part !== 'object' || part === null) return part
@@ -90,11 +103,12 @@ class Decorrelation {
   }
 
   usesOuter(tree: Expr | RelationNode): boolean {
-    let found = false
-    visitColumns(tree, (id) => {
-      if (!this.#inner.has(id)) found = true
+    const seen = new Set<TreeNode>()
+    return someNode(tree, (node) => {
+      if (seen.has(node)) return 'leave'
+      seen.add(node)
+      return node.kind === 'column' && !this.#inner.has(node.id)
     })
-    return found
   }
 
   takesApart(node: RelationNode, outputs: readonly ColumnId[], place: SubqueryPlace): boolean {

@@ -132,18 +132,14 @@ export function visitStatementColumns(tree: RelationNode, visit: (id: ColumnId) 
   })
 }
 
-/** Whether any relation of the tree, queries inside of expressions among them, satisfies the test. */
-export function someRelation(tree: RelationNode, test: (node: TreeNode) => boolean): boolean {
-  return someNode(tree, test)
-}
-
 export type TreeNode = Expr | RelationNode
 
 /**
  * Whether any node of a tree satisfies the test, queries inside of expressions among them.
+ * @param part a node, or what a node has
  * @param test `leave`: it does not, and what is below it is not asked
  */
-function someNode(part: unknown, test: (node: TreeNode) => boolean | 'leave'): boolean {
+export function someNode(part: unknown, test: (node: TreeNode) => boolean | 'leave'): boolean {
   tick()
   if (typeof part !== 'object' || part === null) return false
   if (Array.isArray(part)) return part.some((item) => someNode(item, test))
@@ -297,6 +293,7 @@ function sortKeysKey(list: readonly ExprSortKey[]): string {
 
 /** Every column that a node or a query inside its expressions makes. */
 export function collectDefined(tree: unknown, defined: Set<ColumnId>): void {
+  tick()
   if (typeof tree !== 'object' || tree === null) return
   if (Array.isArray(tree)) {
     for (const item of tree) collectDefined(item, defined)

@@ -50,7 +50,7 @@ import {
   type Block,
   type SortText,
 } from './block.ts'
-import { isVolatile, someRelation } from '../analyzer/walk.ts'
+import { isVolatile, someNode } from '../analyzer/walk.ts'
 import { hasSubquery } from './composition.ts'
 import { rememberRaising, sidesOf } from './guards.ts'
 import { canRaise } from '../analyzer/raising.ts'
@@ -540,7 +540,7 @@ function renderWith(state: RenderState, node: WithNode): Block {
 function commonTablesOf(state: RenderState, node: RelationNode): readonly CommonTable[] {
   const read = new Set<number>()
   const visit = (tree: RelationNode): void => {
-    someRelation(tree, (part) => {
+    someNode(tree, (part) => {
       const table = part.kind === 'cte' && !read.has(part.table) ? state.commonTables.get(part.table) : undefined
       if (table === undefined) return false
       read.add(table.id)

@@ -8,7 +8,7 @@ import type {
 } from '../../connectors/spi/scan-question.ts'
 import { timeUnits } from '../../connectors/spi/scan-question.ts'
 import type { AggregateNode, ColumnId, DistinctNode, Expr, RelationNode, ScanNode, SortKey } from '../analyzer/tree.ts'
-import { mapChildren, someRelation } from '../analyzer/walk.ts'
+import { mapChildren, someNode } from '../analyzer/walk.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { constantText, dayOf, termsIn, withoutWidening, type ConstantTimes, type Surroundings } from './scan-terms.ts'
@@ -19,7 +19,7 @@ import { constantText, dayOf, termsIn, withoutWidening, type ConstantTimes, type
  * where they are, so an answer with more rows than were asked for is right as well.
  */
 export function withQuestions(root: RelationNode, times: ConstantTimes): RelationNode {
-  if (!someRelation(root, (node) => node.kind === 'scan' && node.answers !== undefined)) return root
+  if (!someNode(root, (node) => node.kind === 'scan' && node.answers !== undefined)) return root
   const around: Surroundings = { ...times, valuesOf: ({ node, columns }) => valuesOf(node, columns[0]!, around) }
   return asked(root, around, NOTHING)
 }
