@@ -52,9 +52,9 @@ export function createCpuBudget(milliseconds: number, exceeded: () => Error): Cp
   let spentMs = 0
   /** By the clock, in runs that have ended since the event loop turned. */
   let heldBeforeMs = 0
-  const held = (milliseconds: number): void => {
+  const held = (heldMs: number): void => {
     if (heldBeforeMs === 0) setImmediate(() => (heldBeforeMs = 0)).unref()
-    heldBeforeMs += milliseconds
+    heldBeforeMs += heldMs
   }
   return {
     run(work) {

@@ -1,7 +1,16 @@
 import { resolveFunction, type ResolvedFunction } from '../functions/resolve-function.ts'
 import { resolveComparison, type ComparisonKind } from '../functions/operators.ts'
 import { BOOLEAN, sameType, type SqlType } from '../types/sql-type.ts'
-import type { AggregateExpr, ColumnExpr, ColumnId, ConstantExpr, Expr, LambdaArgumentExpr } from './tree.ts'
+import type {
+  AggregateExpr,
+  ColumnExpr,
+  ColumnId,
+  ConstantExpr,
+  Expr,
+  ExprSortKey,
+  LambdaArgumentExpr,
+  WindowExpr,
+} from './tree.ts'
 
 // Makers of typed expressions that several parts of the analyser need.
 
@@ -122,5 +131,27 @@ export function aggregateOf(name: string, args: readonly Expr[], filter: Expr | 
     distinct: false,
     orderBy: [],
     filter,
+  }
+}
+
+/** What a window function calculates, over the frame that it has where none is written. @throws EngineError without place */
+export function windowOf(
+  name: string,
+  args: readonly Expr[],
+  over: { readonly partitionBy: readonly Expr[]; readonly orderBy: readonly ExprSortKey[] },
+): WindowExpr {
+  const { resolved, args: coerced } = callOf(name, args)
+  return {
+    kind: 'window',
+    type: resolved.resultType,
+    function: resolved,
+    arguments: coerced,
+    ignoreNulls: false,
+    distinct: false,
+    filter: undefined,
+    argumentOrder: [],
+    partitionBy: over.partitionBy,
+    orderBy: over.orderBy,
+    frame: undefined,
   }
 }

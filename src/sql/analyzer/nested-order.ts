@@ -1,6 +1,6 @@
 import { isNested } from '../functions/extremes.ts'
 import { BOOLEAN, type SqlType } from '../types/sql-type.ts'
-import { callOf, columnOf, constantOf } from './build.ts'
+import { columnOf, constantOf, windowOf } from './build.ts'
 import { newId, type AnalysisContext } from './context.ts'
 import type {
   AggregateExpr,
@@ -91,7 +91,8 @@ function compared(
     if (!isNested(value.type)) return
     const id = newId(context)
     const equal = order.slice(0, i).map((key) => key.value)
-    before.push({ id, call: lagOf(value, [...partitionBy, ...equal]) })
+    const over = { partitionBy: [...partitionBy, ...equal], orderBy: [ascending(value)] }
+    before.push({ id, call: windowOf('lag', [value], over) })
     checks.push({ id: newId(context), expression: alwaysFalse(columnOf(id, value.type), value) })
   })
   const node: RelationNode = {
@@ -101,23 +102,6 @@ function compared(
   }
   const asKey = ({ id }: ComputedColumn): ExprSortKey => ascending(columnOf(id, BOOLEAN))
   return { node, checks: checks.map(asKey) }
-}
-
-function lagOf(value: Expr, partitionBy: readonly Expr[]): WindowExpr {
-  const { resolved, args } = callOf('lag', [value])
-  return {
-    kind: 'window',
-    type: resolved.resultType,
-    function: resolved,
-    arguments: args,
-    ignoreNulls: false,
-    distinct: false,
-    filter: undefined,
-    argumentOrder: [],
-    partitionBy,
-    orderBy: [ascending(value)],
-    frame: undefined,
-  }
 }
 
 function ascending(value: Expr): ExprSortKey {

@@ -5,7 +5,7 @@ import type { PatternRecognitionRelation } from '../syntax/ast-patterns.ts'
 import { qualifiedNameOf } from '../syntax/tree.ts'
 import { BIGINT, BOOLEAN, INTEGER, isComparable, isOrderable, VARCHAR } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { callOf, castTo, columnOf, constant, constantOf } from './build.ts'
+import { castTo, columnOf, constant, constantOf, windowOf } from './build.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
 import type { ExpressionState } from './expression-state.ts'
 import { analyzeExpression } from './expressions.ts'
@@ -127,20 +127,7 @@ export class PatternRows {
   }
 
   private window(name: string, args: readonly Expr[]): WindowExpr {
-    const { resolved, args: coerced } = callOf(name, args)
-    return {
-      kind: 'window',
-      type: resolved.resultType,
-      function: resolved,
-      arguments: coerced,
-      ignoreNulls: false,
-      distinct: false,
-      filter: undefined,
-      argumentOrder: [],
-      partitionBy: this.partitionBy,
-      orderBy: this.orderBy,
-      frame: undefined,
-    }
+    return windowOf(name, args, this)
   }
 
   /** The value some rows before (PREV) or after (NEXT), whatever they were matched to. */

@@ -2,7 +2,8 @@ import type { AggregateExpr, AggregateNode, ColumnId } from '../analyzer/tree.ts
 import { comparisonKey } from '../functions/comparison.ts'
 import { integer, joined, sql, type Sql } from '../text/sql.ts'
 import { neededOutputs, queryBlock, selectText, type Block } from './block.ts'
-import { needsMark, renderExpr } from './render-expression.ts'
+import { needsMark } from './render-aggregate.ts'
+import { renderExpr } from './render-expression.ts'
 import type { Output, RenderState } from './render-state.ts'
 
 /** Which rows are the first of equal ones in the groups of a set. */

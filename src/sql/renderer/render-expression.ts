@@ -2,22 +2,18 @@ import { tick } from '../../shared/cpu-budget.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { renderCast, renderInsertCast, renderTryCast } from '../functions/casts.ts'
-import { comparisonKey, needsComparisonKey, sortItems } from '../functions/comparison.ts'
+import { comparisonKey, needsComparisonKey } from '../functions/comparison.ts'
 import { renderBetween, renderComparison, renderIn, resolveNegation } from '../functions/operators.ts'
-import type { CallClauses, RenderArgument } from '../functions/rendering.ts'
+import type { RenderArgument } from '../functions/rendering.ts'
 import { bindName } from '../functions/fill-template.ts'
-import { duckdbType, isFine, rowFieldOf, rowOf, typedNull } from '../types/duckdb-representation.ts'
+import { duckdbType, rowFieldOf, rowOf, typedNull } from '../types/duckdb-representation.ts'
 import { BOOLEAN, isInteger, isNumeric, sameType } from '../types/sql-type.ts'
 import type {
-  AggregateExpr,
   BetweenExpr,
   CallExpr,
   ColumnId,
   CompareExpr,
   Expr,
-  ExprSortKey,
-  BoundFrame,
-  FrameEnd,
   InListExpr,
   LambdaArgumentExpr,
   LambdaExpr,
@@ -25,22 +21,16 @@ import type {
   OperatorExpr,
   Routine,
   Subquery,
-  WindowExpr,
 } from '../analyzer/tree.ts'
 import { renderedConstant, renderConstant } from './constants.ts'
-import { FRAME_ENDS, frameOffset } from './frame-offset.ts'
-import { dayLength, isTimeFrame, timeFrames, type TimeFrame } from './time-frames.ts'
 import { renderLike } from './like.ts'
-import { narrowFactors } from '../analyzer/decimal-products.ts'
 import { joinedByEquality } from '../analyzer/subqueries.ts'
 import { isVolatile, mapChildren, someExpr, visitColumns } from '../analyzer/walk.ts'
 import { bindAll, composed, hasSubquery, isSubquery, outerColumnsOf, weightOf } from './composition.ts'
 import { noteQueryOfRow } from './queries-of-rows.ts'
-import { narrowProduct } from './narrow-sum.ts'
 import { guarded, guardedKeys, whereHold, type Sides } from './guards.ts'
 import { canRaise, mayRaiseOfRow } from '../analyzer/raising.ts'
-import { code, EMPTY, integer, isEmpty, joined, plainName, sql, type Sql } from '../text/sql.ts'
-import { clauses as joinedClauses } from './block.ts'
+import { code, EMPTY, joined, plainName, sql, type Sql } from '../text/sql.ts'
 import { balanced, columnName, type RenderState } from './render-state.ts'
 import { tried } from '../functions/tried.ts'
 
@@ -536,7 +526,7 @@ function bindColumns(
   })
 }
 
-function renderArgument(state: RenderState, expr: Expr): RenderArgument {
+export function renderArgument(state: RenderState, expr: Expr): RenderArgument {
   if (expr.kind === 'lambda') return { kind: 'lambda', apply: (...names) => renderLambda(state, expr, names) }
   const constant = expr.kind === 'constant' ? renderedConstant(expr) : undefined
   return { kind: 'value', sql: renderExpr(state, expr), ...(constant === undefined ? {} : { constant }) }
@@ -545,141 +535,4 @@ function renderArgument(state: RenderState, expr: Expr): RenderArgument {
 function renderLambda(state: RenderState, { parameters, body }: LambdaExpr, names: readonly Sql[]): Sql {
   parameters.forEach(({ id }, i) => state.lambdaArguments.set(id, names[i]!))
   return renderExpr(state, body)
-}
-
-function renderSort(state: RenderState, keys: readonly ExprSortKey[]): Sql {
-  return joined(
-    keys.flatMap(({ value, descending, nullsFirst }) =>
-      sortItems(value.type, renderExpr(state, value), !descending, nullsFirst, state.names),
-    ),
-    ', ',
-  )
-}
-
-function isConstantKey(value: Expr): boolean {
-  return value.kind === 'constant' || (value.kind === 'cast' && isConstantKey(value.value))
-}
-
-/** `first`: whether a row is the first with its values, where DuckDB's DISTINCT does not tell (`withMarks`). */
-export function renderAggregate(state: RenderState, written: AggregateExpr, first?: Sql): Sql {
-  const call = first === undefined ? written : { ...written, distinct: false }
-  const filters = [...(call.filter === undefined ? [] : [renderExpr(state, call.filter)]), ...(first ? [first] : [])]
-  const clauses: CallClauses = {
-    ...ofArguments(state, call.distinct, call.orderBy),
-    ...(filters.length === 0 ? {} : { filter: balanced(filters, 'AND') }),
-  }
-  const render = (args: readonly RenderArgument[]): Sql =>
-    call.function.render({ args, session: state.session, names: state.names, clauses })
-  const factors = call.function.name === 'sum' && !call.distinct ? narrowFactors(call.arguments[0]!) : undefined
-  if (factors === undefined) return render(aggregated(state, call))
-  // Rows whose product fits 64 bits are summed apart: exact, and many times faster.
-  const { fits, product } = narrowProduct(factors, (factor) => renderExpr(state, factor))
-  const filter = clauses.filter === undefined ? EMPTY : sql` FILTER (WHERE ${clauses.filter})`
-  const asked = clauses.filter === undefined ? sql` ELSE` : sql` WHEN ${clauses.filter} THEN`
-  const type = duckdbType(call.type)
-  const narrow = sql`CAST(sum(CASE WHEN ${fits} THEN ${product} END)${filter} AS ${type})`
-  const wide = render([
-    { kind: 'value', sql: sql`CASE WHEN ${fits} THEN NULL${asked} ${renderExpr(state, call.arguments[0]!)} END` },
-  ])
-  return sql`CASE WHEN ${wide} IS NULL THEN ${narrow} WHEN ${narrow} IS NULL THEN ${wide} ELSE CAST(${narrow} + ${wide} AS ${type}) END`
-}
-
-function ofArguments(state: RenderState, distinct: boolean, order: readonly ExprSortKey[]): CallClauses {
-  // A constant orders nothing, and DuckDB takes a bare literal for a mistake.
-  const orderBy = order.filter(({ value }) => !isConstantKey(value))
-  return { distinct, ...(orderBy.length === 0 ? {} : { orderBy: renderSort(state, orderBy) }) }
-}
-
-function aggregated(state: RenderState, call: AggregateExpr | WindowExpr): readonly RenderArgument[] {
-  return call.arguments.map((argument): RenderArgument => {
-    const rendered = renderArgument(state, argument)
-    const byKey = call.distinct && call.function.kind === 'aggregate' && call.function.duplicates === 'key'
-    if (byKey && rendered.kind === 'value') {
-      return { kind: 'value', sql: comparisonKey(argument.type, rendered.sql, state.names) }
-    }
-    return rendered
-  })
-}
-
-/** Whether DISTINCT of a call is told by marking the first row of equal values. */
-export function needsMark({ distinct, function: called, arguments: values }: AggregateExpr | WindowExpr): boolean {
-  if (!distinct || called.kind !== 'aggregate') return false
-  return (
-    called.duplicates === 'marked' ||
-    (called.duplicates === 'engine' && values.some(({ type }) => needsComparisonKey(type)))
-  )
-}
-
-export function renderWindow(state: RenderState, call: WindowExpr): Sql {
-  if (needsMark(call)) {
-    throw new EngineError('NOT_SUPPORTED', `DISTINCT in ${call.function.name} is not supported over a window`)
-  }
-  const partition = call.partitionBy.map((expr) => comparisonKey(expr.type, renderExpr(state, expr), state.names))
-  const { frame, orderBy } = call
-  // Of a frame that begins behind its end DuckDB counts less than no rows.
-  const countsRows = call.function.name === 'count' && call.arguments.length === 0
-  const maybeNegative = countsRows && frame?.start.value !== undefined && frame.end.value !== undefined
-  const render = (order: Sql, ends: Sql): Sql => {
-    const text = call.function.render({
-      args: aggregated(state, call),
-      session: state.session,
-      names: state.names,
-      clauses: {
-        ...ofArguments(state, call.distinct, call.argumentOrder),
-        ...(call.filter === undefined ? {} : { filter: renderExpr(state, call.filter) }),
-        over: joinedClauses([
-          partition.length === 0 ? EMPTY : sql`PARTITION BY ${joined(partition, ', ')}`,
-          isEmpty(order) ? EMPTY : sql`ORDER BY ${order}`,
-          ends,
-        ]),
-        ignoreNulls: call.ignoreNulls,
-      },
-    })
-    return maybeNegative ? sql`greatest(${text}, 0)` : text
-  }
-  const [first] = orderBy
-  if (frame !== undefined && first !== undefined && isTimeFrame(frame, first.value.type)) {
-    return overTimes(state, frame, first, render)
-  }
-  const order = orderBy.length === 0 ? EMPTY : renderSort(state, orderBy)
-  return render(order, frame === undefined ? EMPTY : renderFrame(state, frame, orderBy))
-}
-
-/** A window over times: as many as there are kinds of frames, of which each row takes its own. */
-function overTimes(
-  state: RenderState,
-  { start, end }: BoundFrame,
-  { value, descending, nullsFirst }: ExprSortKey,
-  render: (order: Sql, frame: Sql) => Sql,
-): Sql {
-  const { type } = value
-  const text = comparisonKey(type, renderExpr(state, value), state.names)
-  const key = type.kind === 'time' && !isFine(type) ? sql`epoch_us(${text})` : text
-  const day = dayLength(type)
-  const endOf = ({ type: which, value: offset }: FrameEnd): TimeFrame['start'] => ({
-    type: which,
-    offset: offset && sql`(${frameOffset('RANGE', offset, renderExpr(state, offset), type)} % ${integer(day)})`,
-  })
-  const order = sql`${key} ${code(descending ? 'DESC' : 'ASC')} NULLS ${code(nullsFirst ? 'FIRST' : 'LAST')}`
-  const frames = timeFrames({ key, descending, start: endOf(start), end: endOf(end) }, day)
-  const branches = frames.map(({ when, frame }) =>
-    when === undefined ? sql`ELSE ${render(order, frame)}` : sql`WHEN ${when} THEN ${render(order, frame)}`,
-  )
-  return sql`CASE ${joined(branches, ' ')} END`
-}
-
-function renderFrame(state: RenderState, { type, start, end }: BoundFrame, orderBy: readonly ExprSortKey[]): Sql {
-  const [from, to] = [renderFrameEnd(state, type, start, orderBy), renderFrameEnd(state, type, end, orderBy)]
-  return sql`${code(type)} BETWEEN ${from} AND ${to}`
-}
-
-function renderFrameEnd(
-  state: RenderState,
-  type: BoundFrame['type'],
-  { type: which, value }: FrameEnd,
-  orderBy: readonly ExprSortKey[],
-): Sql {
-  const end = FRAME_ENDS[which]
-  if (value === undefined) return end
-  return sql`${frameOffset(type, value, renderExpr(state, value), orderBy[0]?.value.type)} ${end}`
 }

@@ -25,8 +25,13 @@ export function sqlDouble(value: number): string {
   // Every digit of a whole number, but one or two that say nothing.
   const insignificant = size < 2 ** 58 ? 0n : size < 2 ** 61 ? 1n : 2n
   const digits = String((BigInt(size) + 10n ** insignificant / 2n) / 10n ** insignificant)
+  return scientific(value, digits, digits.length - 1 + Number(insignificant))
+}
+
+/** `1.5E0` of the digits `1500` and the exponent of the first. */
+function scientific(value: number, digits: string, exponent: number): string {
   const rest = digits.slice(1).replace(/0+$/, '')
-  return `${value < 0 ? '-' : ''}${digits[0]}.${rest === '' ? '0' : rest}E${digits.length - 1 + Number(insignificant)}`
+  return `${value < 0 ? '-' : ''}${digits[0]}.${rest === '' ? '0' : rest}E${exponent}`
 }
 
 /**
@@ -38,8 +43,7 @@ export function sqlDouble(value: number): string {
  */
 function decimalFormatText(value: number): string {
   const { digits, exponent } = digitsOf(Math.abs(value))
-  const rest = digits.slice(1).replace(/0+$/, '')
-  return `${value < 0 ? '-' : ''}${digits[0]}.${rest === '' ? '0' : rest}E${exponent}`
+  return scientific(value, digits, exponent)
 }
 
 /** Whether these digits may be others than the shortest. */
