@@ -83,23 +83,18 @@ function registerScript(connection: DuckDBConnection, definition: ScalarFunction
 
 /** What the function gives for each row. */
 function answers(
-  { call: typed, nullable }: ScalarFunction,
+  { call: typed, nullable = false }: ScalarFunction,
   columns: readonly (readonly ScalarValue[])[],
   rows: number,
 ): ScalarValue[] {
   const call = typed as (...args: ScalarValue[]) => ScalarValue
   const found: ScalarValue[] = []
-  const args: ScalarValue[] = columns.map(() => null)
+  const [first = [], second = [], third] = columns
+  // A group of a pattern that took no part is undefined, whatever its type says.
   for (let row = 0; row < rows; row++) {
-    let isCalled = true
-    for (let i = 0; i < args.length; i++) {
-      const value = columns[i]![row]!
-      args[i] = value
-      if (value === null) isCalled = nullable === true
-    }
-    // A group of a pattern that took no part is undefined, whatever its type says.
-    const value: ScalarValue | undefined = isCalled ? call(...args) : null
-    found.push(value ?? null)
+    if (!nullable && columns.some((column) => column[row] === null)) found.push(null)
+    else if (third === undefined) found.push(call(first[row]!, second[row]!) ?? null)
+    else found.push(call(...columns.map((column) => column[row]!)) ?? null)
   }
   return found
 }

@@ -26,6 +26,8 @@ const INLINE = 12
 const GAP = 256
 /** What is read as one, in bytes: a part of it that somebody keeps keeps all of it. */
 const SPAN = 32_768
+/** Bytes that are sooner copied one by one. */
+const SHORT = 64
 /** Results are handed over in pieces of about so many characters. */
 const PIECE = 4_194_304
 
@@ -45,7 +47,9 @@ export function readColumn(vector: Vector, type: ScalarTypeName, rows: number): 
       return numbers(new Float64Array(data(vector, rows * 8)), isValid)
     case 'BOOLEAN': {
       const bytes = new Uint8Array(data(vector, rows))
-      return Array.from(bytes, (byte, i) => (isValid(i) ? byte !== 0 : null))
+      const values: (boolean | null)[] = []
+      for (let row = 0; row < rows; row++) values.push(isValid(row) ? bytes[row] !== 0 : null)
+      return values
     }
     case 'VARCHAR[]':
     case 'DOUBLE[]': {
@@ -71,22 +75,13 @@ export function writeColumn(vector: Vector, type: ScalarTypeName, values: readon
       writeStrings(vector, values as readonly (string | Uint8Array | null)[])
       return
     case 'BIGINT':
-      copy(
-        vector,
-        BigInt64Array.from(values as readonly (bigint | number | null)[], (value) => BigInt(value ?? 0)),
-      )
+      copy(vector, bigints(values as readonly (bigint | number | null)[]))
       return
     case 'INTEGER':
-      copy(
-        vector,
-        Int32Array.from(values as readonly (number | null)[], (value) => value ?? 0),
-      )
+      copy(vector, filled(new Int32Array(values.length), values as readonly (number | null)[]))
       return
     case 'DOUBLE':
-      copy(
-        vector,
-        Float64Array.from(values as readonly (number | null)[], (value) => value ?? 0),
-      )
+      copy(vector, filled(new Float64Array(values.length), values as readonly (number | null)[]))
       return
     case 'BOOLEAN':
       copy(vector, Uint8Array.from(values as readonly (boolean | null)[], Number))
@@ -143,11 +138,28 @@ function writeValidity(vector: Vector, values: readonly ScalarValue[]): void {
   bindings.copy_data_to_vector_validity(vector, 0, bits.buffer, 0, bits.byteLength)
 }
 
-function numbers<T extends number | bigint>(
-  all: ArrayLike<T> & Iterable<T>,
-  isValid: (row: number) => boolean,
-): (T | null)[] {
-  return Array.from(all, (value, i) => (isValid(i) ? value : null))
+function numbers<T extends number | bigint>(all: ArrayLike<T>, isValid: (row: number) => boolean): (T | null)[] {
+  // Array.from and Typed.from go through iterators, which takes longer than most functions do.
+  const values: (T | null)[] = []
+  for (let row = 0; row < all.length; row++) values.push(isValid(row) ? all[row]! : null)
+  return values
+}
+
+function bigints(values: readonly (bigint | number | null)[]): BigInt64Array<ArrayBuffer> {
+  const all = new BigInt64Array(values.length)
+  for (let row = 0; row < all.length; row++) {
+    const value = values[row]!
+    if (value !== null) all[row] = typeof value === 'bigint' ? value : BigInt(value)
+  }
+  return all
+}
+
+function filled<T extends Int32Array<ArrayBuffer> | Float64Array<ArrayBuffer>>(
+  all: T,
+  values: readonly (number | null)[],
+): T {
+  for (let row = 0; row < all.length; row++) all[row] = values[row] ?? 0
+  return all
 }
 
 /** Bytes that were read as one; `text` is there where each is a character. */
@@ -261,14 +273,31 @@ function joined(values: readonly (string | Uint8Array | null)[]): {
   readonly bytes: Buffer
   readonly lengths: Uint32Array
 } {
-  const lengths = Uint32Array.from(values, (value) => value?.length ?? 0)
-  if (values.every((value) => value === null || typeof value === 'string')) {
-    const bytes = Buffer.from(values.join(''))
-    if (bytes.length === lengths.reduce((sum, length) => sum + length, 0)) return { bytes, lengths }
+  const lengths = new Uint32Array(values.length)
+  let size = 0
+  let isText = true
+  for (let row = 0; row < values.length; row++) {
+    const value = values[row]!
+    if (value === null) continue
+    lengths[row] = value.length
+    size += value.length
+    isText &&= typeof value === 'string'
   }
-  // One by one: two halves of a character at the ends of two texts are none.
-  const each = values.map((value) => (typeof value === 'string' ? Buffer.from(value) : (value ?? new Uint8Array())))
-  return { bytes: Buffer.concat(each), lengths: Uint32Array.from(each, ({ length }) => length) }
+  if (isText) {
+    const bytes = Buffer.from(values.join(''))
+    if (bytes.length === size) return { bytes, lengths }
+    // One by one: two halves of a character at the ends of two texts are none.
+    return joined(values.map((value) => (typeof value === 'string' ? Buffer.from(value) : value)))
+  }
+  const bytes = Buffer.allocUnsafe(size)
+  let at = 0
+  for (const value of values as readonly (Uint8Array | null)[]) {
+    if (value === null) continue
+    if (value.length > SHORT) bytes.set(value, at)
+    else for (let i = 0; i < value.length; i++) bytes[at + i] = value[i]!
+    at += value.length
+  }
+  return { bytes, lengths }
 }
 
 /** Where the vector has put a copy of the bytes, more than twelve. */
