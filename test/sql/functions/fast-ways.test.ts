@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { overloadsOf } from '../../../src/sql/functions/function-table.ts'
@@ -489,4 +490,70 @@ it.each([
     }),
     { numRuns: 2 },
   )
+})
+
+describe('bytes', () => {
+  const bytes = fc.uint8Array({ maxLength: 70 }).map((some) => Buffer.from(some))
+  const blob = (some: Buffer): string => `unhex('${some.toString('hex')}')`
+
+  it('are read of base64 by DuckDB as by JavaScript, and refused alike', async () => {
+    const written = bytes.map((some) => some.toString('base64'))
+    const url = bytes.map((some) => some.toString('base64url'))
+    const odd = fc.string({ unit: fc.constantFrom(...'AZaz09+/-_= é'), maxLength: 9 })
+    const texts = fc.array(fc.oneof(written, url, odd), { minLength: 200, maxLength: 200 })
+    await fc.assert(
+      fc.asyncProperty(texts, async (some) => {
+        const from = values(['', '=', '==', 'QQ==', 'QR==', 'QQ', 'QUI=', 'QUJ=', 'QQ=', '_-', ...some])
+        for (const name of ['from_base64', 'from_base64url']) {
+          const wrong = await column(
+            `SELECT x FROM ${from} WHERE TRY(least(q_${name}(x))) IS DISTINCT FROM TRY(least(u_${name}(x)))`,
+          )
+          expect(wrong, name).toEqual([])
+        }
+      }),
+      { numRuns: 5 },
+    )
+  })
+
+  it('are read as UTF-8 by DuckDB as by JavaScript', async () => {
+    const odd = fc.array(
+      fc.constantFrom(0x41, 0x80, 0xc0, 0xc3, 0xa4, 0xe2, 0x82, 0xac, 0xed, 0xa0, 0xf0, 0x9f, 0xff, 0),
+    )
+    const some = fc.array(
+      fc.oneof(
+        odd.map((all) => Buffer.from(all)),
+        fc.string({ unit: 'binary', maxLength: 9 }).map((all) => Buffer.from(all)),
+      ),
+      { minLength: 200, maxLength: 200 },
+    )
+    await fc.assert(
+      fc.asyncProperty(some, async (all) => {
+        const from = `(VALUES ${all.map((each) => `(${blob(each)})`).join(', ')}) t(x), (VALUES (''), ('?'), ('é'), ('ab'), (NULL)) r(r)`
+        const wrong = await column(
+          `SELECT x FROM ${from} WHERE TRY(least(q_from_utf8(x, r))) IS DISTINCT FROM TRY(least(u_from_utf8(x, r)))`,
+        )
+        expect(wrong).toEqual([])
+      }),
+      { numRuns: 5 },
+    )
+  })
+
+  it.each(['md5', 'sha1', 'sha256', 'sha512'])('with a key have the %s of any other', async (hash) => {
+    const asked = ['varbinary', 'varbinary'].map((type) => ({ kind: 'value', type: parseTypeText(type) }) as const)
+    const { render } = resolveDefinition(overloadsOf(`hmac_${hash}`)[0]!, asked)!
+    const session = { timeZone: 'UTC', startTimeMillis: 0, user: 'somebody', groups: [] }
+    const args = ['x', 'k'].map((name): RenderArgument => ({ kind: 'value', sql: plainName(name) }))
+    const call = toText(render({ args, session, names: { fresh: () => plainName('n') } }))
+    const key = fc.uint8Array({ minLength: 1, maxLength: 140 }).map((some) => Buffer.from(some))
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(bytes, key), { minLength: 50, maxLength: 50 }), async (some) => {
+        const from = `(VALUES ${some.map(([x, k], i) => `(${i}, ${blob(x)}, ${blob(k)})`).join(', ')}) t(i, x, k)`
+        expect(await column(`SELECT lower(hex(${call})) FROM ${from} ORDER BY i`)).toEqual(
+          some.map(([x, k]) => createHmac(hash, k).update(x).digest('hex')),
+        )
+      }),
+      { numRuns: 3 },
+    )
+    await expect(column(`SELECT ${call} FROM (VALUES ('a'::BLOB, ''::BLOB)) t(x, k)`)).rejects.toThrow('Empty key')
+  })
 })

@@ -8,18 +8,25 @@ function decoder(name: string, call: (text: string) => string): FunctionDefiniti
   ]
 }
 
+/** RFC 2104: the hash of an outer key and of the hash of an inner key and the data. */
+function hmac(name: string): string {
+  const hash = (data: string): string => (name === 'sha512' ? `u_sha512(${data})` : `unhex(${name}(${data}))`)
+  const keyed = (pad: 0x36 | 0x5c, data: string): string => hash(`u_hmac_key($2, '${name}', ${pad}) || ${data}`)
+  return keyed(0x5c, keyed(0x36, '$1'))
+}
+
 export const binaryFunctions: readonly FunctionDefinition[] = [
   scalar('to_utf8(varchar(x))', 'varbinary', 'encode($1)', PARTIAL),
   scalar('to_utf8(char(x))', 'varbinary', 'encode($1)', PARTIAL),
   scalar('from_utf8(varbinary)', 'varchar', `coalesce(TRY(least(decode($1))), u_from_utf8($1, chr(65533)))`, PARTIAL),
-  scalar('from_utf8(varbinary, varchar(x))', 'varchar', 'u_from_utf8($1, $2)', PARTIAL),
-  scalar('from_utf8(varbinary, bigint)', 'varchar', 'u_from_utf8($1, t_chr($2))', PARTIAL),
+  scalar('from_utf8(varbinary, varchar(x))', 'varchar', 'q_from_utf8($1, $2)', PARTIAL),
+  scalar('from_utf8(varbinary, bigint)', 'varchar', 'q_from_utf8($1, t_chr($2))', PARTIAL),
   scalar('to_hex(varbinary)', 'varchar', 'hex($1)', PARTIAL),
   ...decoder('from_hex', (x) => `q_from_hex(${x})`),
   scalar('to_base64(varbinary)', 'varchar', 'to_base64($1)', PARTIAL),
-  ...decoder('from_base64', (x) => `u_from_base64(${x})`),
+  ...decoder('from_base64', (x) => `q_from_base64(${x})`),
   scalar('to_base64url(varbinary)', 'varchar', `translate(to_base64($1), '+/', '-_')`, PARTIAL),
-  ...decoder('from_base64url', (x) => `u_from_base64url(${x})`),
+  ...decoder('from_base64url', (x) => `q_from_base64url(${x})`),
   scalar('to_base32(varbinary)', 'varchar', 'u_to_base32($1)', PARTIAL),
   ...decoder('from_base32', (x) => `u_from_base32(${x})`),
   ...named(['md5', 'sha1', 'sha256'], (name) =>
@@ -27,7 +34,7 @@ export const binaryFunctions: readonly FunctionDefinition[] = [
   ),
   scalar('sha512(varbinary)', 'varbinary', 'u_sha512($1)', PARTIAL),
   ...named(['md5', 'sha1', 'sha256', 'sha512'], (name) =>
-    scalar(`hmac_${name}(varbinary, varbinary)`, 'varbinary', `u_hmac_${name}($1, $2)`, PARTIAL),
+    scalar(`hmac_${name}(varbinary, varbinary)`, 'varbinary', hmac(name), PARTIAL),
   ),
   scalar('crc32(varbinary)', 'bigint', 'u_crc32($1)', PARTIAL),
   scalar('xxhash64(varbinary)', 'varbinary', 'u_xxhash64($1)', PARTIAL),

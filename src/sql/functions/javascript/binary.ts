@@ -1,13 +1,15 @@
-import { createHash, createHmac } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { murmur3, xxhash64 } from './hashes.ts'
 import { invalidArgument, SqlFailure, type ScalarFunction } from './scalar-function.ts'
 import { spookyHash } from './spooky-hash.ts'
+import type { Word64 } from './word64.ts'
 
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
 function toBase32(bytes: Uint8Array): string {
-  let [bits, value, out] = [0, 0, '']
+  let out = ''
+  let [bits, value] = [0, 0]
   for (const byte of bytes) {
     value = (value << 8) | byte
     bits += 8
@@ -22,34 +24,33 @@ function toBase32(bytes: Uint8Array): string {
 }
 
 function fromBase32(text: string): Uint8Array {
-  const body = text.replace(/=+$/, '')
-  const out: number[] = []
-  let [bits, value] = [0, 0]
+  const body = text.endsWith('=') ? text.replace(/=+$/, '') : text
+  const out = new Uint8Array((body.length * 5) >> 3)
+  let [bits, value, at] = [0, 0, 0]
   for (const char of body) {
     const digit = BASE32.indexOf(char)
     if (digit < 0) throw invalidArgument(`Unrecognized character: ${char}`)
     value = (value << 5) | digit
     bits += 5
     if (bits >= 8) {
-      out.push((value >>> (bits - 8)) & 255)
+      out[at++] = value >>> (bits - 8)
       bits -= 8
       value &= (1 << bits) - 1
     }
   }
   if ([1, 3, 6].includes(body.length % 8)) throw invalidArgument(`Invalid input length ${body.length}`)
-  return Uint8Array.from(out)
+  return out
 }
 
 /** java.util.Base64: no character outside of the alphabet, padding right or absent. */
-function fromBase64(text: string, alphabet: RegExp): Uint8Array {
-  const body = text.replace(/={1,2}$/, '')
-  const bad = [...body].find((char) => !alphabet.test(char))
-  if (bad !== undefined) {
-    throw invalidArgument(`Illegal base64 character ${bad.codePointAt(0)!.toString(16)}`)
-  }
+function fromBase64(text: string, others: RegExp): Uint8Array {
+  const body = text.endsWith('=') ? text.replace(/={1,2}$/, '') : text
+  const bad = others.exec(body)
+  if (bad !== null) throw invalidArgument(`Illegal base64 character ${bad[0].codePointAt(0)!.toString(16)}`)
   if (body.length % 4 === 1) throw invalidArgument('Input byte[] should at least have 2 bytes for base64 bytes')
   if (text !== body && text.length % 4 !== 0) throw invalidArgument('Input byte array has wrong 4-byte ending unit')
-  return new Uint8Array(Buffer.from(body.replaceAll('-', '+').replaceAll('_', '/'), 'base64'))
+  // Reads the letters of base64url as well.
+  return Buffer.from(body, 'base64')
 }
 
 /** One replacement for each bad lead byte with its continuation bytes, as Slice counts; unlike TextDecoder. */
@@ -96,17 +97,22 @@ function decodeOne(bytes: Uint8Array): string | undefined {
   }
 }
 
-function hmac(name: string): (data: Uint8Array, key: Uint8Array) => Uint8Array {
-  return (data, key) => {
-    if (key.length === 0) throw new SqlFailure('GENERIC_INTERNAL_ERROR', 'Empty key')
-    return new Uint8Array(createHmac(name, key).update(data).digest())
-  }
+/** How many bytes a hash takes at a time. */
+const blocks: Readonly<Record<string, number>> = { md5: 64, sha1: 64, sha256: 64, sha512: 128 }
+
+/** A key as HMAC puts it before what it hashes: a block of the hash, each byte xor `pad`. */
+function hmacKey(key: Uint8Array, name: string, pad: number): Uint8Array {
+  if (key.length === 0) throw new SqlFailure('GENERIC_INTERNAL_ERROR', 'Empty key')
+  const block = new Uint8Array(blocks[name]!)
+  block.set(key.length > block.length ? hash(name, key, 'buffer') : key)
+  for (let i = 0; i < block.length; i++) block[i]! ^= pad
+  return block
 }
 
-function bigEndian(value: bigint): Uint8Array {
-  const out = Buffer.alloc(8)
-  out.writeBigUInt64BE(value)
-  return new Uint8Array(out)
+function bigEndian(word: Word64): Uint8Array {
+  const out = new Uint8Array(8)
+  word.writeBigEndian(out, 0)
+  return out
 }
 
 const blob = (name: string, call: (bytes: Uint8Array) => Uint8Array): ScalarFunction => ({
@@ -118,17 +124,12 @@ const blob = (name: string, call: (bytes: Uint8Array) => Uint8Array): ScalarFunc
 
 export const binaryScripts: readonly ScalarFunction[] = [
   blob('u_reverse_bytes', (bytes) => bytes.toReversed()),
-  blob('u_sha512', (bytes) => new Uint8Array(createHash('sha512').update(bytes).digest())),
+  blob('u_sha512', (bytes) => hash('sha512', bytes, 'buffer')),
   blob('u_xxhash64', (bytes) => bigEndian(xxhash64(bytes))),
   blob('u_murmur3', murmur3),
   blob('u_spooky_32', (bytes) => bigEndian(spookyHash(bytes)).subarray(4)),
   blob('u_spooky_64', (bytes) => bigEndian(spookyHash(bytes))),
-  ...['md5', 'sha1', 'sha256', 'sha512'].map((name): ScalarFunction => ({
-    name: `u_hmac_${name}`,
-    parameters: ['BLOB', 'BLOB'],
-    returns: 'BLOB',
-    call: hmac(name),
-  })),
+  { name: 'u_hmac_key', parameters: ['BLOB', 'VARCHAR', 'INTEGER'], returns: 'BLOB', call: hmacKey },
   { name: 'u_crc32', parameters: ['BLOB'], returns: 'BIGINT', call: (bytes: Uint8Array) => BigInt(crc32(bytes)) },
   { name: 'u_to_base32', parameters: ['BLOB'], returns: 'VARCHAR', call: toBase32 },
   { name: 'u_from_base32', parameters: ['VARCHAR'], returns: 'BLOB', call: fromBase32 },
@@ -136,13 +137,13 @@ export const binaryScripts: readonly ScalarFunction[] = [
     name: 'u_from_base64',
     parameters: ['VARCHAR'],
     returns: 'BLOB',
-    call: (text: string) => fromBase64(text, /[A-Za-z0-9+/]/),
+    call: (text: string) => fromBase64(text, /[^A-Za-z0-9+/]/u),
   },
   {
     name: 'u_from_base64url',
     parameters: ['VARCHAR'],
     returns: 'BLOB',
-    call: (text: string) => fromBase64(text, /[\w-]/),
+    call: (text: string) => fromBase64(text, /[^\w-]/u),
   },
   { name: 'u_from_utf8', parameters: ['BLOB', 'VARCHAR'], returns: 'VARCHAR', call: fromUtf8 },
 ]

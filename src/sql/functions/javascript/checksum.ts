@@ -1,30 +1,28 @@
-import { xxhash64 } from './hashes.ts'
+import { xxhash64, xxhash64OfWord } from './hashes.ts'
 import type { ScalarFunction } from './scalar-function.ts'
+import { halves } from './word64.ts'
 
 /** Multiplies each hash, so that sums of equal sets are equal and others hardly ever are; it stands for NULL as well. */
-const PRIME64 = 0x9e3779b185ebca87n
+const PRIME64 = halves(0x9e3779b185ebca87n)
 
-function weighted(bytes: Uint8Array): bigint {
-  return BigInt.asIntN(64, xxhash64(bytes) * PRIME64)
-}
+const weighted = (bytes: Uint8Array): bigint => xxhash64(bytes).multiply(PRIME64).toBigInt()
+const ofLong = (value: bigint): bigint => xxhash64OfWord(halves(value)).multiply(PRIME64).toBigInt()
 
-function ofLong(value: bigint): bigint {
-  const bytes = Buffer.alloc(8)
-  bytes.writeBigInt64LE(value)
-  return weighted(bytes)
-}
+const double = new Float64Array(1)
+const bitsOfDouble = new BigInt64Array(double.buffer)
 
 function ofDouble(value: number): bigint {
-  const bytes = Buffer.alloc(8)
   // Both zeros are one value, and so are all NaNs.
-  bytes.writeDoubleLE(value === 0 ? 0 : value)
-  return weighted(bytes)
+  double[0] = Number.isNaN(value) ? Number.NaN : value === 0 ? 0 : value
+  return ofLong(bitsOfDouble[0]!)
 }
 
+const real = new Float32Array(1)
+const bitsOfReal = new Int32Array(real.buffer)
+
 function ofReal(value: number): bigint {
-  const bytes = Buffer.alloc(4)
-  bytes.writeFloatLE(value === 0 ? 0 : value)
-  return ofLong(BigInt(bytes.readInt32LE()))
+  real[0] = Number.isNaN(value) ? Number.NaN : value === 0 ? 0 : value
+  return ofLong(BigInt(bitsOfReal[0]!))
 }
 
 /** The sum of all, modulo 2^64, as its bytes. */

@@ -56,12 +56,32 @@ function escape(value: bigint): string {
 
 const render = (text: string, value: bigint): string => `${escape(value)}${text}\u001b[0m`
 
+/** The steps of bars by their width and colours. */
+const bars = new Map<string, string[]>()
+/** Steps that are kept at most. */
+const MOST_STEPS = 100_000
+let stepsKept = 0
+
+function stepsOf(length: number, count: number, low: bigint, high: bigint): string[] {
+  const key = `${length} ${low} ${high}`
+  if (stepsKept >= MOST_STEPS) {
+    bars.clear()
+    stepsKept = 0
+  }
+  const steps = bars.get(key) ?? []
+  if (steps.length === 0) bars.set(key, steps)
+  for (let i = steps.length; i < count; i++) {
+    steps.push(`${escape(between(i / length, low, high))}█`)
+    stepsKept++
+  }
+  return steps
+}
+
 function bar(share: number, width: bigint, low: bigint, high: bigint): string {
   const length = Number(width)
   const count = Math.min(length, Math.max(0, Math.trunc(share * length)))
-  let out = ''
-  for (let i = 0; i < count; i++) out += `${escape(between(i / length, low, high))}█`
-  return out === '' ? ' '.repeat(length) : `${out}\u001b[0m${' '.repeat(length - count)}`
+  if (!(count > 0)) return ' '.repeat(length)
+  return `${stepsOf(length, count, low, high).slice(0, count).join('')}\u001b[0m${' '.repeat(length - count)}`
 }
 
 export const colorScripts: readonly ScalarFunction[] = [

@@ -1,93 +1,113 @@
-const MASK = (1n << 64n) - 1n
+import { halves, int32, Word64, type Halves } from './word64.ts'
 
-const P1 = 11400714785074694791n
-const P2 = 14029467366897019727n
-const P3 = 1609587929392839161n
-const P4 = 9650029242287828579n
-const P5 = 2870177450012600261n
+const P1 = halves(11400714785074694791n)
+const P2 = halves(14029467366897019727n)
+const P3 = halves(1609587929392839161n)
+const P4 = halves(9650029242287828579n)
+const P5 = halves(2870177450012600261n)
+const FIRST_LANE = Word64.of(11400714785074694791n).add(P2)
+const LAST_LANE = halves(-11400714785074694791n)
+const ZERO = halves(0n)
 
-function rotate(x: bigint, bits: bigint): bigint {
-  return ((x << bits) | (x >> (64n - bits))) & MASK
-}
+// Words that are worked with: nothing here is called while another is under way.
+const word = new Word64()
+const lanes = [new Word64(), new Word64(), new Word64(), new Word64()] as const
+const turns = [1, 7, 12, 18] as const
 
-function xxRound(accumulator: bigint, input: bigint): bigint {
-  return (rotate((accumulator + input * P2) & MASK, 31n) * P1) & MASK
-}
-
-function view(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+function xxRound(accumulator: Word64, input: Word64): Word64 {
+  return accumulator.add(input.multiply(P2)).rotate(31).multiply(P1)
 }
 
 /** xxHash64 with seed 0. */
-export function xxhash64(input: Uint8Array): bigint {
-  const bytes = view(input)
+export function xxhash64(bytes: Uint8Array): Word64 {
   const length = bytes.length
+  const hash = new Word64()
   let at = 0
-  let hash: bigint
   if (length >= 32) {
-    const lanes = [(P1 + P2) & MASK, P2, 0n, -P1 & MASK]
+    for (const [i, start] of [FIRST_LANE, P2, ZERO, LAST_LANE].entries()) lanes[i]!.set(start)
     for (; at + 32 <= length; at += 32) {
-      for (let lane = 0; lane < 4; lane++) lanes[lane] = xxRound(lanes[lane]!, bytes.readBigUInt64LE(at + 8 * lane))
+      for (let lane = 0; lane < 4; lane++) xxRound(lanes[lane]!, word.read(bytes, at + 8 * lane))
     }
-    hash = (rotate(lanes[0]!, 1n) + rotate(lanes[1]!, 7n) + rotate(lanes[2]!, 12n) + rotate(lanes[3]!, 18n)) & MASK
-    for (const lane of lanes) hash = ((hash ^ xxRound(0n, lane)) * P1 + P4) & MASK
-  } else hash = P5
-  hash = (hash + BigInt(length)) & MASK
+    for (let lane = 0; lane < 4; lane++) hash.add(word.set(lanes[lane]!).rotate(turns[lane]!))
+    for (const lane of lanes)
+      hash
+        .xor(xxRound(word.set(ZERO), lane))
+        .multiply(P1)
+        .add(P4)
+  } else hash.set(P5)
+  hash.add({ high: 0, low: length })
   for (; at + 8 <= length; at += 8) {
-    hash = (rotate(hash ^ xxRound(0n, bytes.readBigUInt64LE(at)), 27n) * P1 + P4) & MASK
+    hash.xor(word.read(bytes, at).multiply(P2).rotate(31).multiply(P1)).rotate(27).multiply(P1).add(P4)
   }
   if (at + 4 <= length) {
-    hash = (rotate(hash ^ ((BigInt(bytes.readUInt32LE(at)) * P1) & MASK), 23n) * P2 + P3) & MASK
+    hash
+      .xor(small(int32(bytes, at)).multiply(P1))
+      .rotate(23)
+      .multiply(P2)
+      .add(P3)
     at += 4
   }
-  for (; at < length; at++) hash = (rotate(hash ^ ((BigInt(bytes[at]!) * P5) & MASK), 11n) * P1) & MASK
-  hash = ((hash ^ (hash >> 33n)) * P2) & MASK
-  hash = ((hash ^ (hash >> 29n)) * P3) & MASK
-  return hash ^ (hash >> 32n)
+  for (; at < length; at++) hash.xor(small(bytes[at]!).multiply(P5)).rotate(11).multiply(P1)
+  return xxEnd(hash)
 }
 
-const C1 = 0x87c37b91114253d5n
-const C2 = 0x4cf5ad432745937fn
-
-function murmurFinal(k: bigint): bigint {
-  let x = k ^ (k >> 33n)
-  x = (x * 0xff51afd7ed558ccdn) & MASK
-  x ^= x >> 33n
-  x = (x * 0xc4ceb9fe1a85ec53n) & MASK
-  return x ^ (x >> 33n)
+/** xxHash64 of eight bytes, the lowest first. */
+export function xxhash64OfWord(input: Halves): Word64 {
+  const hash = new Word64().set(P5).add({ high: 0, low: 8 })
+  hash.xor(word.set(input).multiply(P2).rotate(31).multiply(P1)).rotate(27).multiply(P1).add(P4)
+  return xxEnd(hash)
 }
+
+function xxEnd(hash: Word64): Word64 {
+  return hash.fold(33).multiply(P2).fold(29).multiply(P3).fold(32)
+}
+
+/** A number of 32 bits without sign. */
+function small(low: number): Word64 {
+  word.high = 0
+  word.low = low
+  return word
+}
+
+const C1 = halves(0x87c37b91114253d5n)
+const C2 = halves(0x4cf5ad432745937fn)
+const N1 = halves(0x52dce729n)
+const N2 = halves(0x38495ab5n)
+const FIVE = halves(5n)
+const F1 = halves(0xff51afd7ed558ccdn)
+const F2 = halves(0xc4ceb9fe1a85ec53n)
+
+const mix1 = (k: Word64): Word64 => k.multiply(C1).rotate(31).multiply(C2)
+const mix2 = (k: Word64): Word64 => k.multiply(C2).rotate(33).multiply(C1)
+const murmurEnd = (k: Word64): Word64 => k.fold(33).multiply(F1).fold(33).multiply(F2).fold(33)
 
 /** MurmurHash3 x64, 128 bits, seed 0; both halves little-endian. */
-export function murmur3(input: Uint8Array): Uint8Array {
-  const bytes = view(input)
-  const blocks = bytes.length >> 4
-  let [h1, h2] = [0n, 0n]
-  const mix1 = (k: bigint): bigint => (rotate((k * C1) & MASK, 31n) * C2) & MASK
-  const mix2 = (k: bigint): bigint => (rotate((k * C2) & MASK, 33n) * C1) & MASK
-  for (let i = 0; i < blocks; i++) {
-    h1 ^= mix1(bytes.readBigUInt64LE(i * 16))
-    h1 = (((rotate(h1, 27n) + h2) & MASK) * 5n + 0x52dce729n) & MASK
-    h2 ^= mix2(bytes.readBigUInt64LE(i * 16 + 8))
-    h2 = (((rotate(h2, 31n) + h1) & MASK) * 5n + 0x38495ab5n) & MASK
+export function murmur3(bytes: Uint8Array): Uint8Array {
+  const length = bytes.length
+  const [h1, h2] = [new Word64(), new Word64()]
+  let at = 0
+  for (; at + 16 <= length; at += 16) {
+    h1.xor(mix1(word.read(bytes, at)))
+    h1.rotate(27).add(h2).multiply(FIVE).add(N1)
+    h2.xor(mix2(word.read(bytes, at + 8)))
+    h2.rotate(31).add(h1).multiply(FIVE).add(N2)
   }
-  const tail = bytes.subarray(blocks * 16)
-  let [k1, k2] = [0n, 0n]
-  for (let i = tail.length - 1; i >= 0; i--) {
-    if (i >= 8) k2 |= BigInt(tail[i]!) << BigInt(8 * (i - 8))
-    else k1 |= BigInt(tail[i]!) << BigInt(8 * i)
+  if (at < length) {
+    const rest = new Uint8Array(16)
+    rest.set(bytes.subarray(at))
+    h1.xor(mix1(word.read(rest, 0)))
+    h2.xor(mix2(word.read(rest, 8)))
   }
-  if (tail.length > 8) h2 ^= mix2(k2)
-  if (tail.length > 0) h1 ^= mix1(k1)
-  h1 ^= BigInt(bytes.length)
-  h2 ^= BigInt(bytes.length)
-  h1 = (h1 + h2) & MASK
-  h2 = (h2 + h1) & MASK
-  h1 = murmurFinal(h1)
-  h2 = murmurFinal(h2)
-  h1 = (h1 + h2) & MASK
-  h2 = (h2 + h1) & MASK
-  const out = Buffer.alloc(16)
-  out.writeBigUInt64LE(h1, 0)
-  out.writeBigUInt64LE(h2, 8)
-  return new Uint8Array(out)
+  h1.xor({ high: 0, low: length })
+  h2.xor({ high: 0, low: length })
+  h1.add(h2)
+  h2.add(h1)
+  murmurEnd(h1)
+  murmurEnd(h2)
+  h1.add(h2)
+  h2.add(h1)
+  const out = new Uint8Array(16)
+  h1.writeLittleEndian(out, 0)
+  h2.writeLittleEndian(out, 8)
+  return out
 }

@@ -129,90 +129,101 @@ function weighedPoints(weights: readonly number[], count: bigint): number[] {
   return points
 }
 
-interface Bucket {
-  mean: number
-  count: number
-  before: number
-  after: number
+/** Buckets in the order of their means, each with the places of those beside it that are there still. */
+class Buckets {
+  readonly size: number
+  readonly means: Float64Array
+  readonly counts: Float64Array
+  readonly before: Int32Array
+  readonly after: Int32Array
+
+  constructor(sorted: Float64Array) {
+    this.means = new Float64Array(sorted.length)
+    this.counts = new Float64Array(sorted.length)
+    let size = 0
+    for (const value of sorted) {
+      if (size === 0 || this.means[size - 1] !== value) this.means[size++] = value
+      this.counts[size - 1]!++
+    }
+    this.size = size
+    this.before = Int32Array.from({ length: size }, (_, i) => i - 1)
+    this.after = Int32Array.from({ length: size }, (_, i) => i + 1)
+  }
+
+  /** Joins a bucket with the one after it, and tells which that was. */
+  join(at: number): number {
+    const next = this.after[at]!
+    const [count, other] = [this.counts[at]!, this.counts[next]!]
+    this.means[at] = (this.means[at]! * count + this.means[next]! * other) / (count + other)
+    this.counts[at] = count + other
+    this.counts[next] = 0
+    this.after[at] = this.after[next]!
+    if (this.after[at]! < this.size) this.before[this.after[at]!] = at
+    return next
+  }
+
+  /** The distance to the one after it. */
+  gap(at: number): number {
+    const next = this.after[at]!
+    if (next >= this.size) return Infinity
+    const gap = this.means[next]! - this.means[at]!
+    // Infinities and NaN are joined last, but are there to be joined.
+    return gap < Number.MAX_VALUE ? gap : Number.MAX_VALUE
+  }
 }
 
 /** Ben-Haim and Tom-Tov's histogram: the two closest buckets are joined until few enough are left, of equals the first. */
-function numericHistogram(buckets: bigint, values: readonly number[]): number[] {
-  const limit = Number(buckets)
-  if (limit < 2) throw invalidArgument('numeric_histogram bucket count must be greater than one')
-  const bins: Bucket[] = []
-  for (const value of Float64Array.from(values).sort()) {
-    const last = bins.at(-1)
-    if (last !== undefined && last.mean === value) last.count++
-    else bins.push({ mean: value, count: 1, before: bins.length - 1, after: bins.length + 1 })
-  }
-  const end = bins.length
-  const gaps = new Gaps(bins)
-  for (let left = end; left > limit; left--) {
+function numericHistogram(limit: bigint, values: readonly number[]): number[] {
+  if (limit < 2n) throw invalidArgument('numeric_histogram bucket count must be greater than one')
+  const buckets = new Buckets(Float64Array.from(values).sort())
+  const gaps = new Gaps(Float64Array.from({ length: buckets.size }, (_, i) => buckets.gap(i)))
+  for (let left = buckets.size; left > Number(limit); left--) {
     const at = gaps.least()
-    const bin = bins[at]!
-    const next = bins[bin.after]!
-    const count = bin.count + next.count
-    bin.mean = (bin.mean * bin.count + next.mean * next.count) / count
-    bin.count = count
-    next.count = 0
-    gaps.close(bin.after)
-    bin.after = next.after
-    if (bin.after < end) bins[bin.after]!.before = at
-    gaps.changed(at)
-    if (bin.before >= 0) gaps.changed(bin.before)
+    gaps.set(buckets.join(at), Infinity)
+    gaps.set(at, buckets.gap(at))
+    const before = buckets.before[at]!
+    if (before >= 0) gaps.set(before, buckets.gap(before))
   }
-  return bins.flatMap(({ mean, count }) => (count > 0 ? [mean, count] : []))
+  const found: number[] = []
+  for (let at = 0; at < buckets.size; at++) {
+    if (buckets.counts[at]! > 0) found.push(buckets.means[at]!, buckets.counts[at]!)
+  }
+  return found
 }
 
-/** The distances of buckets to those after them: a tournament, whose root is the place of the least. */
+/** Distances, and the place of the least: a tournament, of whose equals the first wins. */
 class Gaps {
-  readonly #bins: readonly Bucket[]
   readonly #leaves: number
   readonly #winners: Int32Array
   readonly #gap: Float64Array
 
-  constructor(bins: readonly Bucket[]) {
-    this.#bins = bins
-    this.#leaves = 2 ** Math.ceil(Math.log2(Math.max(bins.length, 2)))
+  constructor(gaps: Float64Array) {
+    this.#leaves = 2 ** Math.ceil(Math.log2(Math.max(gaps.length, 2)))
     this.#gap = new Float64Array(this.#leaves).fill(Infinity)
+    this.#gap.set(gaps)
     this.#winners = new Int32Array(2 * this.#leaves)
-    for (let i = 0; i < this.#leaves; i++) {
-      this.#winners[this.#leaves + i] = i
-      if (i < bins.length) this.#gap[i] = this.#measured(i)
-    }
-    for (let node = this.#leaves - 1; node >= 1; node--) this.#play(node)
+    for (let i = 0; i < this.#leaves; i++) this.#winners[this.#leaves + i] = i
+    for (let node = this.#leaves - 1; node >= 1; node--) this.#winners[node] = this.#winnerOf(node)
   }
 
   least(): number {
     return this.#winners[1]!
   }
 
-  changed(at: number): void {
-    this.#set(at, this.#measured(at))
-  }
-
-  close(at: number): void {
-    this.#set(at, Infinity)
-  }
-
-  #measured(at: number): number {
-    const { mean, after } = this.#bins[at]!
-    const next = this.#bins[after]
-    if (next === undefined) return Infinity
-    const gap = next.mean - mean
-    // Infinities and NaN are joined last, but are there to be joined.
-    return gap < Number.MAX_VALUE ? gap : Number.MAX_VALUE
-  }
-
-  #set(at: number, gap: number): void {
+  set(at: number, gap: number): void {
     this.#gap[at] = gap
-    for (let node = (this.#leaves + at) >> 1; node >= 1; node >>= 1) this.#play(node)
+    for (let node = (this.#leaves + at) >> 1; node >= 1; node >>= 1) {
+      const [before, winner] = [this.#winners[node]!, this.#winnerOf(node)]
+      // Above another that has won before and wins again nothing changes.
+      if (winner === before && winner !== at) return
+      this.#winners[node] = winner
+    }
   }
 
-  #play(node: number): void {
-    const [left, right] = [this.#winners[2 * node]!, this.#winners[2 * node + 1]!]
-    this.#winners[node] = this.#gap[right]! < this.#gap[left]! ? right : left
+  #winnerOf(node: number): number {
+    const left = this.#winners[2 * node]!
+    const right = this.#winners[2 * node + 1]!
+    return this.#gap[right]! < this.#gap[left]! ? right : left
   }
 }
 

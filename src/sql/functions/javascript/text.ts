@@ -5,24 +5,39 @@ import { stem } from './stemmer.ts'
 const points = (text: string): string[] => [...text]
 
 function levenshtein(a: string, b: string): bigint {
-  const [x, y] = [points(a), points(b)]
-  let row = Array.from({ length: y.length + 1 }, (_, i) => i)
-  for (let i = 1; i <= x.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= y.length; j++) {
-      next[j] = Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (x[i - 1] === y[j - 1] ? 0 : 1))
+  const [x, y] = [codesOf(a), codesOf(b)]
+  const row = [0]
+  for (let j = 1; j <= y.length; j++) row.push(j)
+  for (let i = 0; i < x.length; i++) {
+    let before = i
+    row[0] = i + 1
+    for (let j = 0; j < y.length; j++) {
+      const above = row[j + 1]!
+      row[j + 1] = Math.min(above + 1, row[j]! + 1, before + (x[i] === y[j] ? 0 : 1))
+      before = above
     }
-    row = next
   }
   return BigInt(row[y.length]!)
 }
 
+function codesOf(text: string): number[] {
+  const codes: number[] = []
+  for (let i = 0; i < text.length; i++) {
+    const code = text.codePointAt(i)!
+    codes.push(code)
+    if (code > 0xffff) i++
+  }
+  return codes
+}
+
 function hamming(a: string, b: string): bigint {
-  const [x, y] = [points(a), points(b)]
+  const [x, y] = [codesOf(a), codesOf(b)]
   if (x.length !== y.length) {
     throw invalidArgument('The input strings to hamming_distance function must have the same length')
   }
-  return BigInt(x.filter((char, i) => char !== y[i]).length)
+  let different = 0
+  for (let i = 0; i < x.length; i++) if (x[i] !== y[i]) different++
+  return BigInt(different)
 }
 
 function normalize(text: string, form: string): string {
@@ -35,24 +50,25 @@ function normalize(text: string, form: string): string {
 // American Soundex as Apache Commons Codec has it: H and W do not separate equal codes, vowels do.
 const SOUNDEX = '01230120022455012623010202'
 
+const LETTERS = /\p{L}/u
+
 function soundex(text: string): string {
-  const letters = points(text.toUpperCase()).filter((char) => /\p{L}/u.test(char))
-  for (const letter of letters) {
-    if (!/[A-Z]/.test(letter)) {
-      throw invalidArgument(`The character is not mapped: ${letter} (index=${letter.codePointAt(0)! - 65})`)
+  let first = ''
+  let digits = ''
+  let last = ''
+  for (const letter of text.toUpperCase()) {
+    const at = letter.codePointAt(0)! - 65
+    if (at < 0 || at > 25) {
+      if (LETTERS.test(letter)) throw invalidArgument(`The character is not mapped: ${letter} (index=${at})`)
+      continue
     }
-  }
-  if (letters.length === 0) return ''
-  const code = (letter: string): string => SOUNDEX[letter.charCodeAt(0) - 65]!
-  let out = letters[0]!
-  let last = code(letters[0]!)
-  for (const letter of letters.slice(1)) {
-    if (letter === 'H' || letter === 'W') continue
-    const digit = code(letter)
-    if (digit !== '0' && digit !== last) out += digit
+    const digit = SOUNDEX[at]!
+    if (first === '') first = letter
+    else if (letter === 'H' || letter === 'W') continue
+    else if (digit !== '0' && digit !== last) digits += digit
     last = digit
   }
-  return out.slice(0, 4).padEnd(4, '0')
+  return first === '' ? '' : (first + digits).slice(0, 4).padEnd(4, '0')
 }
 
 const LARGEST = 1n << 63n
@@ -123,9 +139,20 @@ function bordersOf(text: string): Int32Array {
   return borders
 }
 
+/** Stems of the words asked for last: texts have few different ones. */
+const stems = new Map<string, string>()
+const MOST_STEMS = 10_000
+const LONGEST_WORD = 64
+
 function wordStem(word: string, language: string): string {
   if (language !== 'en') throw invalidArgument(`Unknown stemmer language: ${language}`)
-  return stem(word)
+  if (word.length > LONGEST_WORD) return stem(word)
+  const known = stems.get(word)
+  if (known !== undefined) return known
+  if (stems.size >= MOST_STEMS) stems.clear()
+  const found = stem(word)
+  stems.set(word, found)
+  return found
 }
 
 export const textScripts: readonly ScalarFunction[] = [

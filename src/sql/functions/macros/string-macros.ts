@@ -180,6 +180,30 @@ export const stringMacros: readonly Macro[] = [
       END
     `,
   ),
+  // Bytes that are UTF-8 need no replacement.
+  macro(
+    'q_from_utf8(b, r)',
+    `CASE WHEN length(r) <= 1 THEN coalesce(TRY(least(decode(b))), u_from_utf8(b, r)) ELSE u_from_utf8(b, r) END`,
+  ),
+  // Whole groups of four are DuckDB's.
+  macro(
+    'q_from_base64(s)',
+    `
+      CASE
+        WHEN regexp_full_match(s, '([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?') THEN from_base64(s)
+        ELSE u_from_base64(s)
+      END
+    `,
+  ),
+  macro(
+    'q_from_base64url(s)',
+    `
+      CASE
+        WHEN regexp_full_match(s, '([\\w-]{4})*([\\w-]{2}==|[\\w-]{3}=)?') THEN from_base64(translate(s, '-_', '+/'))
+        ELSE u_from_base64url(s)
+      END
+    `,
+  ),
   macro('q_sized(x, n, m)', `CASE WHEN octet_length(x) <> n THEN u_raise('${bad}: '||m) ELSE x END`),
   macro(
     'q_to_base(x, r)',
