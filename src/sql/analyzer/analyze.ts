@@ -7,6 +7,7 @@ import type { Span } from '../syntax/span.ts'
 import { printExpression } from '../syntax/printer.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import { errorAt, type AnalysisContext, type AnalyzedQuery, type Parameters } from './context.ts'
+import { verifyCorrelated } from './correlation.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { analyzeExpression } from './expressions.ts'
 import { analyzeQuery } from './query.ts'
@@ -47,7 +48,10 @@ export function analyzeUnchecked(input: AnalysisInput, query: Query, parameters:
   return {
     columns: analyzed.columns,
     checked() {
-      input.budget.run(() => checkReads(context, analyzed.node))
+      input.budget.run(() => {
+        checkReads(context, analyzed.node)
+        verifyCorrelated(context, { node: analyzed.node, outputs: analyzed.columns.map(({ column }) => column) })
+      })
       return {
         sources: context.sources,
         ...analyzed,
@@ -76,6 +80,7 @@ export function analyzeNewRows(
     const fields = rows.columns.map((column): Field => ({ ...column, relation: [table.table] }))
     const { node: passing } = withNewRowFilter(context, node, table, { node: rows.node, fields })
     checkReads(context, passing)
+    verifyCorrelated(context)
     return { ...rows, node: passing }
   })
 }
@@ -84,8 +89,8 @@ export function analyzeNewRows(
 export function analyzeParameters(input: AnalysisInput, expressions: readonly Expression[]): readonly Expr[] {
   const context = createContext(input, { kind: 'values', values: [] })
   const scope = { fields: [], parent: undefined, boundary: true }
-  return input.budget.run(() =>
-    expressions.map((expression) => {
+  return input.budget.run(() => {
+    const values = expressions.map((expression) => {
       try {
         return analyzeExpression(context, expression, scope).expr
       } catch (error) {
@@ -93,8 +98,10 @@ export function analyzeParameters(input: AnalysisInput, expressions: readonly Ex
         const message = 'Constant expression cannot contain column references'
         throw errorAt(context, expression, 'EXPRESSION_NOT_CONSTANT', message)
       }
-    }),
-  )
+    })
+    verifyCorrelated(context)
+    return values
+  })
 }
 
 function createContext(input: AnalysisInput, parameters: Parameters): AnalysisContext {
@@ -111,6 +118,7 @@ function createContext(input: AnalysisInput, parameters: Parameters): AnalysisCo
     access: accessOf(session),
     named: [],
     read: new Set(),
+    correlated: [],
     policies: [],
     print: printExpression,
   }

@@ -7,6 +7,7 @@ import type { Query } from '../syntax/ast-query.ts'
 import { locate, type Span } from '../syntax/span.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import type { StatementInput } from '../statement-input.ts'
+import type { CorrelatedQuery } from './correlation.ts'
 import type { ExpressionState } from './expression-state.ts'
 import type { InlineFunction } from './inline-functions.ts'
 import type { ResolvedMetadata } from './resolve.ts'
@@ -31,6 +32,8 @@ export interface AnalysisContext extends StatementInput<ResolvedMetadata> {
   readonly named: NamedTable[]
   /** Columns that the text names. */
   readonly read: Set<ColumnId>
+  /** Correlated queries, in the order of analysis. */
+  readonly correlated: CorrelatedQuery[]
   /** The rules whose expressions are being analysed, outermost first. */
   readonly policies: readonly string[]
   /** What WITH FUNCTION declares, by lower-case name. */

@@ -1,4 +1,5 @@
-import type { Query } from '../syntax/ast-query.ts'
+import type { Span } from '../syntax/span.ts'
+import type { EngineError } from '../../shared/engine-error.ts'
 import { errorAt, type AnalysisContext } from './context.ts'
 import { canCoerce } from '../types/coercion.ts'
 import type {
@@ -12,6 +13,7 @@ import type {
   RelationNode,
 } from './tree.ts'
 import { columnOf } from './build.ts'
+import { neededColumns } from './needed-columns.ts'
 import {
   collectDefined,
   isQuery,
@@ -29,15 +31,22 @@ import {
  */
 export type SubqueryPlace = 'value' | 'rows' | 'in' | 'joined'
 
+/** A correlated query that must be taken apart once the statement's meaning is known. */
+export interface CorrelatedQuery {
+  /** `needed`: of its columns these are read; undefined where all are. */
+  takenApart(needed: ReadonlySet<ColumnId> | undefined): boolean
+  refused(): EngineError
+}
+
 /**
- * Refuses a correlated query that Trino's planner cannot take apart, as it does: it pulls conditions on columns of the outer
+ * Says whether a query is correlated, and has `verifyCorrelated` refuse it where Trino's planner cannot take it apart, as it does: it pulls conditions on columns of the outer
  * query up through the nodes above them, which works where the columns that these conditions need are constants within one
  * row of the outer query (an equality says so) or are kept as they are. DuckDB could calculate more; a statement should
  * mean the same on both.
  */
 export function verifyCorrelation(
   context: AnalysisContext,
-  query: Query,
+  at: { readonly span: Span },
   node: RelationNode,
   outputs: readonly ColumnId[],
   place: SubqueryPlace = 'value',
@@ -46,8 +55,32 @@ export function verifyCorrelation(
   collectDefined(node, inner)
   const decorrelation = new Decorrelation(inner)
   if (!decorrelation.usesOuter(node)) return false
-  if (context.unplanned === true || decorrelation.takesApart(withTablesRead(node), outputs, place)) return true
-  throw errorAt(context, query, 'NOT_SUPPORTED', 'Given correlated subquery is not supported')
+  if (context.unplanned === true) return true
+  context.correlated.push({
+    takenApart: (needed) =>
+      decorrelation.takesApart(
+        withTablesRead(node),
+        outputs.filter((id) => needed?.has(id) !== false),
+        place,
+      ),
+    refused: () => errorAt(context, at, 'NOT_SUPPORTED', 'Given correlated subquery is not supported'),
+  })
+  return true
+}
+
+/**
+ * Refuses what `verifyCorrelation` noted, after all that is wrong with the statement itself: Trino's planner comes across
+ * the outermost and last one first, and has left out by then what nobody reads.
+ * @param root the whole statement with its outputs; undefined where all columns of its queries are read
+ */
+export function verifyCorrelated(
+  { correlated }: AnalysisContext,
+  root?: { readonly node: RelationNode; readonly outputs: readonly ColumnId[] },
+): void {
+  if (correlated.length === 0) return
+  const needed = root === undefined ? undefined : neededColumns(root.node, root.outputs)
+  const refused = correlated.findLast((query) => !query.takenApart(needed))
+  if (refused !== undefined) throw refused.refused()
 }
 
 /** The tree with each common table where it is read, as Trino's planner sees it: one read twice is one object in two places. */
@@ -119,7 +152,7 @@ class Decorrelation {
     if (isOneRow(base) && (place === 'value' || outputs.length === 0)) return true
     if (base.kind === 'aggregate' && isGlobal(base)) {
       if (outputs.length === 0 && place === 'rows') return true
-      if (place === 'value') return this.#global(base)
+      if (place === 'value') return this.#global(base, readBelow(node, outputs))
     }
     return this.of(node, outputs) !== undefined
   }
@@ -146,9 +179,10 @@ class Decorrelation {
     return someExpr(expr, (part) => isQuery(part) && this.usesOuter(part))
   }
 
-  #global(node: AggregateNode): boolean {
-    if (node.aggregates.some(({ call }) => this.usesOuter(call))) return false
-    return this.of(node.input, columnsOf(node)) !== undefined
+  #global(node: AggregateNode, outputs: readonly ColumnId[]): boolean {
+    const read = withRead(node, outputs)
+    if (read.aggregates.some(({ call }) => this.usesOuter(call))) return false
+    return this.of(read.input, columnsOf(read)) !== undefined
   }
 
   /** `outputs`: the columns of the node that are read. Undefined where conditions cannot be pulled up. */
@@ -245,8 +279,9 @@ class Decorrelation {
 
   #limit({ input, count, offset, ties }: LimitNode, outputs: readonly ColumnId[]): Pulled | undefined {
     if (count === '0') return NOTHING
-    if (ties !== undefined || offset !== undefined) return undefined
     const below = this.of(input, outputs)
+    if (below === NOTHING) return below
+    if (ties !== undefined || offset !== undefined) return undefined
     if (below === undefined || below.single || below.unnested) return below
     const { needed, constants } = below
     const isConstant = (columns: Iterable<ColumnId>): boolean => [...columns].every((id) => constants.has(id))
@@ -258,8 +293,12 @@ class Decorrelation {
     return constants.size > 0 && read !== undefined && isConstant(read) ? { ...below, single: true } : undefined
   }
 
-  #aggregate(node: AggregateNode, outputs: readonly ColumnId[]): Pulled | undefined {
+  #aggregate(whole: AggregateNode, outputs: readonly ColumnId[]): Pulled | undefined {
+    const node = withRead(whole, outputs)
     if (isGlobal(node) && outputs.length === 0) return NOTHING
+    if (isGlobal(node) && this.of(node.input, columnsOf(node)) === NOTHING) {
+      return node.aggregates.some(({ call }) => this.usesOuter(call)) ? undefined : NOTHING
+    }
     if (isGlobal(node) || node.aggregates.some(({ call }) => this.usesOuter(call))) return undefined
     const below = this.of(node.input, columnsOf(node))
     if (below === undefined) return undefined
@@ -312,6 +351,11 @@ function columnIn(expr: Expr): ColumnId | undefined {
   return exact ? expr.value.id : undefined
 }
 
+/** The aggregation without aggregates that nobody reads. */
+function withRead(node: AggregateNode, outputs: readonly ColumnId[]): AggregateNode {
+  return { ...node, aggregates: node.aggregates.filter(({ id }) => outputs.includes(id)) }
+}
+
 function columnsOf({ aggregates, keys }: AggregateNode): readonly ColumnId[] {
   const columns = keys.map((key) => key.input)
   for (const { call } of aggregates) visitColumns(call, (column) => columns.push(column))
@@ -343,6 +387,21 @@ function isOneRow(node: RelationNode): boolean {
   const base = belowProjections(node)
   if (base.kind === 'join') return base.type === 'cross' && isOneRow(base.left) && isOneRow(base.right)
   return base.kind === 'values' && base.rows.length === 1
+}
+
+/** What of `belowProjections(node)` is read. */
+function readBelow(node: RelationNode, outputs: readonly ColumnId[]): readonly ColumnId[] {
+  switch (node.kind) {
+    case 'project':
+      return readBelow(node.input, columnsBelow(node, outputs))
+    case 'sort':
+    case 'limit':
+      return readBelow(node.input, outputs)
+    case 'with':
+      return readBelow(node.body, outputs)
+    default:
+      return outputs
+  }
 }
 
 /** What projections, and orders and limits of at least one row, stand above. */

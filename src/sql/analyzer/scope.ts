@@ -1,5 +1,6 @@
 import type { ErrorName } from '../../shared/engine-error.ts'
 import type { WindowSpecification } from '../syntax/ast.ts'
+import type { Span } from '../syntax/span.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import type { ColumnId } from './tree.ts'
 
@@ -26,14 +27,16 @@ export interface Scope {
   /** Going to the parent leaves the query: what is found there is a correlated column. */
   readonly boundary: boolean
   readonly tables?: ReadonlyMap<string, NamedQuery>
-  /** The WINDOW clause of the query. */
   /** Why its fields may not be used from inside a query of it, or at all; `%` stands for the name. */
   readonly refused?: {
     readonly within: 'query' | 'everywhere'
     readonly errorName: ErrorName
     readonly message: string
   }
+  /** The WINDOW clause of the query. */
   readonly windows?: ReadonlyMap<string, WindowSpecification>
+  /** The SELECT whose names these are. */
+  readonly select?: { readonly span: Span }
 }
 
 /** A query of a WITH clause. */

@@ -49,7 +49,7 @@ export function analyzeSpecification(
       : analyzeRelation(context, spec.from, queryScope)
   const plainScope: Scope = { fields: from.fields, parent: queryScope, boundary: false }
   const defined = analyzeWindowDefinitions(context, spec.windows, () => inScope(context, plainScope))
-  const scope: Scope = { ...plainScope, windows: defined.windows }
+  const scope: Scope = { ...plainScope, windows: defined.windows, select: spec }
   let node = from.node
   if (spec.where !== undefined) {
     node = filtered(node, condition(context, spec.where, scope, 'WHERE clause'))

@@ -5,6 +5,7 @@ import type {
   QuantifiedComparisonExpression,
   SubqueryExpression,
 } from '../syntax/ast.ts'
+import type { Span } from '../syntax/span.ts'
 import { isNested } from '../functions/extremes.ts'
 import { commonSuperType } from '../types/coercion.ts'
 import {
@@ -36,7 +37,11 @@ interface AnalyzedSubquery extends Subquery {
 function analyzeSubquery(
   state: ExpressionState,
   node: SubqueryExpression,
-  { read = true, place = 'value' }: { readonly read?: boolean; readonly place?: SubqueryPlace } = {},
+  {
+    read = true,
+    place = 'value',
+    at = node.query,
+  }: { readonly read?: boolean; readonly place?: SubqueryPlace; readonly at?: { readonly span: Span } } = {},
 ): AnalyzedSubquery {
   if (state.lambda !== undefined) {
     throw errorAt(state.context, node, 'NOT_SUPPORTED', 'Lambda expression cannot contain subqueries')
@@ -44,7 +49,7 @@ function analyzeSubquery(
   state.found.subqueries.push(node)
   const { node: relation, columns } = state.context.analyzeQuery(state.context, node.query, state.scope)
   const outputs = read ? columns.map((column) => column.column) : []
-  const correlated = verifyCorrelation(state.context, node.query, relation, outputs, place)
+  const correlated = verifyCorrelation(state.context, at, relation, outputs, place)
   return {
     node: relation,
     columns: columns.map(({ column, type }) => ({ id: column, type })),
@@ -71,7 +76,11 @@ export function analyzeScalarSubquery(state: ExpressionState, node: SubqueryExpr
 }
 
 export function analyzeExists(state: ExpressionState, node: ExistsPredicate): Expr {
-  return { kind: 'exists', type: BOOLEAN, query: analyzeSubquery(state, node.subquery, { read: false, place: 'rows' }) }
+  return {
+    kind: 'exists',
+    type: BOOLEAN,
+    query: analyzeSubquery(state, node.subquery, { read: false, place: 'rows', at: node }),
+  }
 }
 
 function asOneColumn(state: ExpressionState, query: Subquery, wanted: SqlType = resultType(query)): Subquery {
@@ -139,7 +148,7 @@ export function analyzeInSubquery(
       'IN-PREDICATE with labeled column reference is not yet supported',
     )
   })
-  const query = analyzeSubquery(state, subquery, { place: 'in' })
+  const query = analyzeSubquery(state, subquery, { place: 'in', at: node })
   const compared = comparedWith(state, node, value, query)
   if (!isComparable(compared.type)) {
     throw errorAt(
@@ -182,7 +191,7 @@ export function joinedByEquality(term: Expr): Expr {
 export function analyzeQuantified(state: ExpressionState, node: QuantifiedComparisonExpression): Expr {
   const value = state.analyze(node.value)
   const isIn = node.operator === '=' ? node.quantifier !== 'ALL' : node.operator === '<>' && node.quantifier === 'ALL'
-  const subquery = analyzeSubquery(state, node.subquery, { place: isIn ? 'in' : 'rows' })
+  const subquery = analyzeSubquery(state, node.subquery, isIn ? { place: 'in', at: node } : { place: 'rows' })
   const { type, ...compared } = comparedWith(state, node, value, subquery)
   const query = isIn && subquery.correlated ? equalToThemselves(compared.query, compared.value) : compared.query
   const ordered = node.operator !== '=' && node.operator !== '<>'

@@ -119,8 +119,11 @@ function windowsInScope(scope: Scope): ReadonlyMap<string, WindowSpecification> 
   return new Map()
 }
 
-/** Where Trino puts errors that it gives no place. */
-const START = { span: { start: 0, end: 0, at: 0 } }
+/** The SELECT that an expression belongs to: some errors of windows are its errors. */
+function selectAround(scope: Scope | undefined): { readonly span: Span } {
+  if (scope === undefined) return { span: { start: 0, end: 0, at: 0 } }
+  return scope.select ?? selectAround(scope.parent)
+}
 
 /** A call with OVER, all but its window analysed. */
 export interface CallOverWindow {
@@ -145,7 +148,7 @@ export function analyzeWindowCall(state: ExpressionState, over: CallOverWindow):
   const { partitionBy, orderBy, frame } = analyzeSpecificationParts(state, specification)
 
   verifyNesting(context, inner, state.found, specification)
-  verifyCall(context, node, specification, resolved, filter)
+  verifyCall(state, node, specification, resolved, filter)
   state.found.aggregates.push(...inner.aggregates)
   state.found.groupings.push(...inner.groupings)
   state.found.subqueries.push(...inner.subqueries)
@@ -239,7 +242,7 @@ function verifyNesting(
 }
 
 function verifyCall(
-  context: AnalysisContext,
+  { context, scope }: ExpressionState,
   node: FunctionCall | Listagg,
   specification: WindowSpecification,
   resolved: ResolvedFunction,
@@ -249,7 +252,7 @@ function verifyCall(
   if (node.distinct && kind !== 'aggregate') {
     throw errorAt(
       context,
-      START,
+      selectAround(scope),
       'NOT_SUPPORTED',
       `Only aggregation window functions with DISTINCT are supported: ${context.print(node)}`,
     )
@@ -257,7 +260,7 @@ function verifyCall(
   if (filter !== undefined) {
     throw errorAt(
       context,
-      START,
+      selectAround(scope),
       'NOT_SUPPORTED',
       `FILTER is not yet supported for window functions: ${context.print(node)}`,
     )
@@ -266,7 +269,8 @@ function verifyCall(
     throw errorAt(context, node, 'NOT_SUPPORTED', 'Only aggregation window functions with ORDER BY are supported')
   }
   if (kind === 'scalar') {
-    const at = context.functions?.has(name) === true ? { span: { ...node.span, at: node.span.start } } : START
+    const at =
+      context.functions?.has(name) === true ? { span: { ...node.span, at: node.span.start } } : selectAround(scope)
     throw errorAt(context, at, 'FUNCTION_NOT_WINDOW', `Not a window function: ${name}`)
   }
   const clauses = resolved.kind === 'window' ? resolved.clauses : undefined

@@ -1,4 +1,4 @@
-import type { ColumnId, Expr, RelationNode } from '../analyzer/tree.ts'
+import type { ColumnId, Expr, RelationNode, UnnestNode } from '../analyzer/tree.ts'
 import { childrenOfExpr, collectDefined, visitColumns } from '../analyzer/walk.ts'
 import type { RenderState } from './render-state.ts'
 
@@ -18,6 +18,24 @@ export function noteQueryOfRow(state: RenderState, node: RelationNode): void {
   visitColumns(node, (id) => {
     if (!inner.has(id)) state.outerColumns.add(id)
   })
+}
+
+/** Renders what an UNNEST beside a row reads of it: lambdas find no columns of the row there either. */
+export function besideRow<Rendered>(
+  state: RenderState,
+  { arguments: args }: UnnestNode,
+  render: () => Rendered,
+): Rendered {
+  const columns = new Set<ColumnId>()
+  for (const { value } of args) {
+    visitColumns(value, (id) => {
+      if (!state.outerColumns.has(id)) columns.add(id)
+    })
+  }
+  for (const id of columns) state.outerColumns.add(id)
+  const rendered = render()
+  for (const id of columns) state.outerColumns.delete(id)
+  return rendered
 }
 
 function visit(state: RenderState, node: RelationNode, apart: boolean): void {

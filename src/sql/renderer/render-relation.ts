@@ -56,7 +56,7 @@ import { rememberRaising, sidesOf } from './guards.ts'
 import { canRaise } from '../analyzer/raising.ts'
 import { renderAggregate, renderWindow } from './render-aggregate.ts'
 import { renderConjuncts, renderExpr } from './render-expression.ts'
-import { noteQueryOfRow } from './queries-of-rows.ts'
+import { besideRow, noteQueryOfRow } from './queries-of-rows.ts'
 import { balanced, columnName, type Output, type RenderState } from './render-state.ts'
 
 /** A query with these outputs, as one SELECT. */
@@ -99,7 +99,7 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
     case 'join':
       return renderJoin(state, node)
     case 'unnest':
-      return renderUnnest(state, node)
+      return besideRow(state, node, () => renderUnnest(state, node))
     case 'aggregate':
       return renderAggregation(state, node)
     case 'window':

@@ -1,5 +1,5 @@
-import type { ColumnId, Expr, RelationNode, Subquery } from '../analyzer/tree.ts'
-import { behindRules, childrenOfExpr } from '../analyzer/walk.ts'
+import type { ColumnId, Expr, RelationNode, Subquery } from './tree.ts'
+import { behindRules, childrenOfExpr } from './walk.ts'
 
 /** Columns that somebody reads, starting from the outputs. */
 export function neededColumns(root: RelationNode, outputs: readonly ColumnId[]): ReadonlySet<ColumnId> {
