@@ -1,4 +1,4 @@
-import { code, literal, type Sql } from '../../text/sql.ts'
+import { code, codeOfModule, literal, type Sql } from '../../text/sql.ts'
 import { PARTIAL, scalar, type FunctionDefinition } from '../function-definition.ts'
 import { stepsOf } from '../javascript/json.ts'
 import type { RenderContext } from '../rendering.ts'
@@ -26,43 +26,52 @@ function atPath(known: Sql, general: Sql) {
   }
 }
 
-function itemOf(context: RenderContext): Sql {
-  const index = String(context.constant(1))
-  if (!INDEX.test(index)) return context.fill`u_json_array_get($1, $2)`
-  const item = code(context.types[0]!.kind === 'json' ? 'q_json_canonical_item' : 'q_json_item')
-  return context.fill`${item}($1, ${literal(`/${index}`)}, $2)`
+function itemOf(known: Sql) {
+  return (context: RenderContext): Sql => {
+    const index = String(context.constant(1))
+    return INDEX.test(index)
+      ? context.fill`${known}($1, ${literal(`/${index}`)}, $2)`
+      : context.fill`u_json_array_get($1, $2)`
+  }
+}
+
+/** What reads a document; `q` is how the macros begin that read one of that type. */
+function reading(input: 'varchar(x)' | 'json', q: 'q_json_' | 'q_json_canonical_'): readonly FunctionDefinition[] {
+  const contains = (wanted: string, kind: string, written: string): FunctionDefinition =>
+    scalar(
+      `json_array_contains(${input}, ${wanted})`,
+      'boolean',
+      `${q}array_contains($1, '${kind}', ${written})`,
+      PARTIAL,
+    )
+  return [
+    scalar(`json_extract(${input}, JsonPath)`, 'json', atPath(codeOfModule(`${q}at`), code('u_json_extract')), PARTIAL),
+    scalar(
+      `json_extract_scalar(${input}, JsonPath)`,
+      input === 'json' ? 'varchar' : 'varchar(x)',
+      atPath(codeOfModule(`${q}scalar_at`), code('u_json_extract_scalar')),
+      PARTIAL,
+    ),
+    scalar(
+      `json_size(${input}, JsonPath)`,
+      'bigint',
+      atPath(codeOfModule(`${q}size_at`), code('u_json_size')),
+      PARTIAL,
+    ),
+    scalar(`json_array_length(${input})`, 'bigint', `${q}array_length($1)`, PARTIAL),
+    scalar(`json_array_get(${input}, bigint)`, 'json', itemOf(codeOfModule(`${q}item`)), PARTIAL),
+    contains('bigint', 'integer', 'CAST($2 AS VARCHAR), CAST($2 AS VARCHAR)'),
+    contains('boolean', 'boolean', 'CAST($2 AS VARCHAR), CAST($2 AS VARCHAR)'),
+    scalar(`json_array_contains(${input}, double)`, 'boolean', `${q}array_contains_double($1, $2)`, PARTIAL),
+    contains(input === 'json' ? 'varchar(x)' : 'varchar(y)', 'text', '$2, q_json_quote($2)'),
+    scalar(`is_json_scalar(${input})`, 'boolean', `${q}is_scalar($1)`, PARTIAL),
+  ]
 }
 
 /** Values of type json are canonical text; functions on varchar read it as it stands. */
 export const jsonFunctions: readonly FunctionDefinition[] = [
   scalar('json_parse(varchar(x))', 'json', 'u_json_parse($1)', PARTIAL),
   scalar('json_format(json)', 'varchar', '$1', PARTIAL),
-  ...(['varchar(x)', 'json'] as const).flatMap((input) => [
-    scalar(`json_extract(${input}, JsonPath)`, 'json', atPath(code('q_json_at'), code('u_json_extract')), PARTIAL),
-    scalar(
-      `json_extract_scalar(${input}, JsonPath)`,
-      input === 'json' ? 'varchar' : 'varchar(x)',
-      atPath(code('q_json_scalar_at'), code('u_json_extract_scalar')),
-      PARTIAL,
-    ),
-    scalar(`json_size(${input}, JsonPath)`, 'bigint', atPath(code('q_json_size_at'), code('u_json_size')), PARTIAL),
-    scalar(`json_array_length(${input})`, 'bigint', 'q_json_array_length($1)', PARTIAL),
-    scalar(`json_array_get(${input}, bigint)`, 'json', itemOf, PARTIAL),
-    ...(['bigint', 'boolean'] as const).map((wanted) =>
-      scalar(
-        `json_array_contains(${input}, ${wanted})`,
-        'boolean',
-        `q_json_array_contains($1, '${wanted === 'bigint' ? 'integer' : wanted}', CAST($2 AS VARCHAR), CAST($2 AS VARCHAR))`,
-        PARTIAL,
-      ),
-    ),
-    scalar(`json_array_contains(${input}, double)`, 'boolean', 'q_json_array_contains_double($1, $2)', PARTIAL),
-    scalar(
-      input === 'json' ? 'json_array_contains(json, varchar(x))' : 'json_array_contains(varchar(x), varchar(y))',
-      'boolean',
-      `q_json_array_contains($1, 'text', $2, q_json_quote($2))`,
-      PARTIAL,
-    ),
-    scalar(`is_json_scalar(${input})`, 'boolean', 'q_is_json_scalar($1)', PARTIAL),
-  ]),
+  ...reading('varchar(x)', 'q_json_'),
+  ...reading('json', 'q_json_canonical_'),
 ]
