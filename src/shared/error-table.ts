@@ -1,7 +1,10 @@
 /** Who is to blame, in Trino's words; clients branch on it. */
 export type ErrorType = 'USER_ERROR' | 'INTERNAL_ERROR' | 'INSUFFICIENT_RESOURCES' | 'EXTERNAL'
 
-/** Trino's standard error names with their codes and types, and COORDINATOR_RESTARTED of our own. */
+/**
+ * Trino's standard error names with their codes and types, those of its Hive connector for files that cannot be read, and
+ * COORDINATOR_RESTARTED of our own.
+ */
 export const errorTable = {
   GENERIC_USER_ERROR: { code: 0, type: 'USER_ERROR' },
   SYNTAX_ERROR: { code: 1, type: 'USER_ERROR' },
@@ -181,6 +184,8 @@ export const errorTable = {
   EXCEEDED_SCAN_LIMIT: { code: 131081, type: 'INSUFFICIENT_RESOURCES' },
   EXCEEDED_TASK_DESCRIPTOR_STORAGE_CAPACITY: { code: 131082, type: 'INSUFFICIENT_RESOURCES' },
   UNSUPPORTED_TABLE_TYPE: { code: 133001, type: 'EXTERNAL' },
+  HIVE_CANNOT_OPEN_SPLIT: { code: 16777219, type: 'EXTERNAL' },
+  HIVE_BAD_DATA: { code: 16777223, type: 'EXTERNAL' },
 } as const satisfies Record<string, { code: number; type: ErrorType }>
 
 export type ErrorName = keyof typeof errorTable

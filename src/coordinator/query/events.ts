@@ -397,9 +397,9 @@ export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
   QueryCreated: 2,
   QueryQueued: 1,
   QueryAdmitted: 1,
-  QueryPlanned: 4,
+  QueryPlanned: 5,
   TaskCreated: 1,
-  TaskFailed: 1,
+  TaskFailed: 2,
   TaskRetried: 1,
   TaskCanceled: 1,
   TaskFinished: 1,
@@ -411,7 +411,7 @@ export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
   WriteCommitted: 2,
   QueryRecovered: 1,
   QueryFinished: 2,
-  QueryFailed: 3,
+  QueryFailed: 4,
 }
 
 export type QueryEventType = keyof typeof queryEventSchemas

@@ -1,9 +1,11 @@
+import { existsSync } from 'node:fs'
 import type { FileQuestion } from '../../connectors/spi/table-source.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { EngineResult, EngineSettings, EngineStatement } from './engine.ts'
 import { timeLimit, verdictOfError, verdictOfLoss, type Attempted, type AttemptVerdict } from './engine-verdicts.ts'
 import type { EngineAttempt, Outcome, EngineWork } from './engine-work.ts'
+import { pathsOf } from './file-faults.ts'
 import type { RunningEngine } from './running-engine.ts'
 import type { Role } from './waiting-jobs.ts'
 
@@ -140,7 +142,9 @@ class StatementJob implements EngineJob {
 
   #attempted({ child }: RunningEngine): Attempted {
     const { settings, memoryLimit } = this.#deps
-    return { statement: this.#work.id, user: child.user, memoryLimit: memoryLimit(this.#lane), settings }
+    const { id: statement, asks } = this.#work
+    const files = () => ({ paths: pathsOf(asks), roots: settings.allowedDirectories, exists: existsSync })
+    return { statement, user: child.user, memoryLimit: memoryLimit(this.#lane), files, settings }
   }
 
   #follow({ error, again, killEngine, emptyEngine, event }: AttemptVerdict, engine: RunningEngine): void {

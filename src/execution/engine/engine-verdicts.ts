@@ -2,6 +2,7 @@ import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { EngineLost, type EngineEvent, type EngineSettings } from './engine.ts'
 import { faultOf } from './engine-texts.ts'
+import { fileFault, type FilesRead } from './file-faults.ts'
 import type { Outcome } from './engine-work.ts'
 
 /** What becomes of a statement whose attempt gave no result. */
@@ -25,6 +26,8 @@ export interface Attempted {
   readonly user: number | undefined
   /** Of the engine, bytes. */
   readonly memoryLimit: number
+  /** Asked for where a text may be about a file. */
+  readonly files: () => FilesRead
   readonly settings: Pick<EngineSettings, 'maxSpillBytes' | 'translateError'>
 }
 
@@ -45,7 +48,7 @@ export function verdictOfError(outcome: Extract<Outcome, { kind: 'error' }>, att
   const fault = faultOf(text) ?? (broken ? 'broken before' : undefined)
   switch (fault) {
     case undefined:
-      return closedTo(text, attempted) ?? { error: settings.translateError(text) }
+      return ofFile(text, attempted) ?? { error: settings.translateError(text) }
     case 'memory':
       // Neighbours may have taken the memory: only alone is it known whose it was.
       return { error: memoryExceeded(attempted), emptyEngine: true, ...(!alone && !delivered && { again: true }) }
@@ -77,6 +80,11 @@ export function verdictOfLoss(outcome: Extract<Outcome, { kind: 'lost' }>, attem
 
 export function timeLimit(message: string): EngineError {
   return new EngineError('EXCEEDED_TIME_LIMIT', message)
+}
+
+function ofFile(text: string, attempted: Attempted): AttemptVerdict | undefined {
+  const error = fileFault(text, attempted.files())
+  return error ? { error } : closedTo(text, attempted)
 }
 
 /** A file that its connector has seen, and that the engine's own user may not open. */

@@ -1,0 +1,151 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { fileFault, pathsOf } from '../../../src/execution/engine/file-faults.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'quipu-faults-'))
+const roots = [`${folder}/`]
+let duckdb: DuckDBConnection
+let good: Buffer
+
+beforeAll(async () => {
+  duckdb = await (await DuckDBInstance.create(':memory:')).connect()
+  const rows = `SELECT range AS k, 'text ' || range AS s FROM range(3000)`
+  await duckdb.run(`COPY (${rows}) TO '${at('good.parquet')}' (COMPRESSION snappy)`)
+  good = readFileSync(at('good.parquet'))
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const at = (file: string): string => `${folder}/${file}`
+
+/** What DuckDB says of a file, and what is told of that. */
+async function faultOf(file: string, bytes: Buffer | undefined, read = 'read_parquet', others: string[] = []) {
+  if (bytes) writeFileSync(at(file), bytes)
+  const text = await duckdb.run(`SELECT count(COLUMNS(*)) FROM ${read}`.replace('$', `'${at(file)}'`)).then(
+    () => expect.unreachable(`${file} can be read`),
+    (error: Error) => error.message,
+  )
+  const fault = fileFault(text, { paths: [at(file), ...others], roots, exists: () => false })
+  return fault && [fault.errorName, fault.errorCode, fault.errorType, fault.message]
+}
+
+function damaged(from: number, to: number, value: number): Buffer {
+  return Buffer.from(good).fill(value, from, to)
+}
+
+const PARQUET = 'read_parquet($)'
+
+it.each([
+  ['csv.parquet', () => Buffer.from('a,b\n1,2\n3,4\n'), PARQUET, 'It does not end as Parquet files do'],
+  ['half.parquet', () => good.subarray(0, good.length / 2), PARQUET, 'It does not end as Parquet files do'],
+  ['empty.parquet', () => Buffer.alloc(0), PARQUET, 'It is too small'],
+  [
+    'length.parquet',
+    () => damaged(good.length - 8, good.length - 5, 0xff),
+    PARQUET,
+    'Its footer has no length that is possible',
+  ],
+  [
+    'footer.parquet',
+    () => damaged(good.length - 60, good.length - 8, 0xff),
+    PARQUET,
+    'Its metadata cannot be read as that of Parquet',
+  ],
+  [
+    'cut.json',
+    () => Buffer.from('{"k":1}\n{"k":'),
+    `read_json($, columns={'k':'BIGINT'}, format='newline_delimited')`,
+    'It is not valid JSON',
+  ],
+  [
+    'word.csv',
+    () => Buffer.from('k\n1\nword\n'),
+    `read_csv($, columns={'k':'BIGINT'}, auto_detect=false, header=true)`,
+    'Line 3 cannot be read as a row of the table',
+  ],
+])('%s is bad data, and named from its catalog on', async (file, bytes, read, wrong) => {
+  const expected = ['HIVE_BAD_DATA', 0x0100_0007, 'EXTERNAL', `Malformed file. ${wrong} [${file}]`]
+  expect(await faultOf(file, bytes(), read)).toEqual(expected)
+})
+
+it('a file that another one of its table does not agree with is bad data', async () => {
+  await duckdb.run(`COPY (SELECT 'x' AS k, 's' AS s) TO '${at('other.parquet')}'`)
+  const read = `read_parquet(['${at('good.parquet')}', $])`
+  expect(await faultOf('other.parquet', undefined, read)).toMatchObject({
+    0: 'HIVE_BAD_DATA',
+    3: 'Malformed file. A value in it has not the type of its column [other.parquet]',
+  })
+})
+
+it('data that cannot be decoded is bad data, whatever byte of a page is wrong', async () => {
+  const found = new Set<string>()
+  for (let from = 10; from < 200; from += 7) {
+    writeFileSync(at('page.parquet'), damaged(from, from + 40, 0xa5))
+    const text = await duckdb.run(`SELECT max(k), max(s) FROM read_parquet('${at('page.parquet')}')`).then(
+      () => undefined,
+      (error: Error) => error.message,
+    )
+    if (text === undefined) continue
+    const fault = fileFault(text, { paths: [at('page.parquet')], roots, exists: () => true })
+    expect([text, fault?.errorName]).toEqual([text, 'HIVE_BAD_DATA'])
+    found.add(fault!.message)
+  }
+  expect(found.size).toBeGreaterThan(0)
+})
+
+it('a file that is gone cannot be opened; one that is there is no matter of this', async () => {
+  expect(await faultOf('gone.parquet', undefined, PARQUET)).toEqual([
+    'HIVE_CANNOT_OPEN_SPLIT',
+    0x0100_0003,
+    'EXTERNAL',
+    'Error opening split gone.parquet: It does not exist',
+  ])
+  const text = `IO Error: No files found that match the pattern "${at('shut/f.parquet')}"`
+  expect(fileFault(text, { paths: [at('shut/f.parquet')], roots, exists: () => true })).toBeUndefined()
+})
+
+it('of several files one whose metadata is broken is not known by name', async () => {
+  const footer = damaged(good.length - 60, good.length - 8, 0xff)
+  expect(await faultOf('footer.parquet', footer, PARQUET, [at('good.parquet')])).toMatchObject({
+    0: 'HIVE_BAD_DATA',
+    3: 'Malformed file. Its metadata cannot be read as that of Parquet [one of 2 files of the catalog]',
+  })
+})
+
+it('no value passes for such a text, and no other file is named', () => {
+  const files = { paths: ['/elsewhere/a.parquet', '/lake/s/t/a.parquet'], roots: ['/lake/'], exists: () => false }
+  const magic = (path: string): string => `Invalid Input Error: No magic bytes found at end of file '${path}'`
+  for (const text of [
+    `Conversion Error: Could not convert string '${magic('/lake/s/t/a.parquet')}' to INT64`,
+    magic('/lake/s/t/b.parquet'),
+    magic('/lake/s/t/a.parquet.parquet'),
+    '',
+  ])
+    expect(fileFault(text, files)).toBeUndefined()
+  expect(fileFault(magic('/lake/s/t/a.parquet'), files)?.message).toContain('[s/t/a.parquet]')
+  expect(fileFault(magic('/elsewhere/a.parquet'), files)?.message).toContain('[a.parquet]')
+})
+
+it('files are those of scans and of questions', () => {
+  const range = { path: '/l/a', firstRow: 0, rows: 1, fileRows: 1 }
+  const query = {
+    sql: '',
+    row: { kind: 'text' },
+    scans: [
+      [{ kind: 'parquet', ranges: [range, { ...range, path: '/l/b' }], columns: [] }],
+      [
+        { kind: 'csv', path: '/l/c', types: [], columns: [] },
+        { kind: 'empty', columns: [] },
+      ],
+    ],
+  } as const
+  const output = { kind: 'inline', maxBytes: 1 } as const
+  expect(pathsOf({ kind: 'rows', query, output, cachePrepared: false, profile: false })).toEqual([
+    '/l/a',
+    '/l/b',
+    '/l/c',
+  ])
+  expect(pathsOf({ kind: 'files', question: { kind: 'rowGroups', paths: ['/l/d'] } })).toEqual(['/l/d'])
+})
