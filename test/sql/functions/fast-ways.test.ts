@@ -6,7 +6,7 @@ import { javaDouble, sqlDouble } from '../../../src/sql/functions/javascript/dou
 import type { RenderArgument } from '../../../src/sql/functions/rendering.ts'
 import { resolveDefinition } from '../../../src/sql/functions/resolve-function.ts'
 import { zoneNames } from '../../../src/sql/functions/zone-names.ts'
-import { literal, plainName, toText } from '../../../src/sql/text/sql.ts'
+import { integer, literal, plainName, toText } from '../../../src/sql/text/sql.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import { openEngineConnection, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 
@@ -418,6 +418,11 @@ it('trim, ltrim and rtrim take the blanks of Java away, whatever stands at the e
         `SELECT x FROM ${from} WHERE q_trim(x) <> trim(x, ${set}) OR q_ltrim(x) <> ltrim(x, ${set}) OR q_rtrim(x) <> rtrim(x, ${set})`,
       )
       expect(wrong).toEqual([])
+      // As a char, of which what it is padded with does not count.
+      const wrongChars = await column(
+        `SELECT x FROM ${from} WHERE q_trim(x) <> q_trim(rtrim(x, ' ')) OR rtrim(q_ltrim(x), ' ') <> q_ltrim(rtrim(x, ' ')) OR q_rtrim(x) <> q_rtrim(rtrim(x, ' '))`,
+      )
+      expect(wrongChars).toEqual([])
     }),
     { numRuns: 10 },
   )
@@ -555,5 +560,120 @@ describe('bytes', () => {
       { numRuns: 3 },
     )
     await expect(column(`SELECT ${call} FROM (VALUES ('a'::BLOB, ''::BLOB)) t(x, k)`)).rejects.toThrow('Empty key')
+  })
+})
+
+/** A call by the arguments' types, of which some are known. */
+function called(
+  name: string,
+  args: readonly (readonly [type: string, value: string | number, isKnown?: true])[],
+): string {
+  const asked = args.map(([type]) => ({ kind: 'value', type: parseTypeText(type) }) as const)
+  const definition = overloadsOf(name).find((each) => resolveDefinition(each, asked) !== undefined)!
+  let next = 0
+  return toText(
+    resolveDefinition(definition, asked)!.render({
+      args: args.map(([, value, isKnown]) => ({
+        kind: 'value',
+        sql: isKnown !== true ? plainName(String(value)) : typeof value === 'number' ? integer(value) : literal(value),
+        ...(isKnown === true ? { constant: value } : {}),
+      })),
+      session: { timeZone: 'UTC', startTimeMillis: 0, user: 'somebody', groups: [] },
+      names: { fresh: () => plainName(`n${next++}`) },
+    }),
+  )
+}
+
+describe('arrays', () => {
+  it.each([
+    ['BIGINT', fc.constantFrom('1', '2', '3', 'NULL', '-1')],
+    ['VARCHAR', fc.constantFrom(`'a'`, `'A'`, `''`, 'NULL', `'é'`)],
+    ['DOUBLE', fc.constantFrom('0.0', `CAST('-0' AS DOUBLE)`, `CAST('NaN' AS DOUBLE)`, '1.5', 'NULL')],
+    [
+      'STRUCT(a BIGINT, b VARCHAR)',
+      fc.constantFrom(`{'a': 1, 'b': NULL}`, `{'a': 1, 'b': 'x'}`, `{'a': NULL, 'b': NULL}`, 'NULL'),
+    ],
+    ['BIGINT[]', fc.constantFrom('[1, NULL]', '[1]', '[]', 'NULL', '[NULL]')],
+  ] as const)('of few %s are searched as those of many are sorted', async (type, item) => {
+    const list = fc.oneof(
+      fc.array(item, { maxLength: 20 }).map((all) => `[${all.join(', ')}]`),
+      fc.constant('NULL'),
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(list, list), { minLength: 100, maxLength: 100 }), async (some) => {
+        const rows = some.map(([a, b]) => `(CAST(${a} AS ${type}[]), CAST(${b} AS ${type}[]))`)
+        const wrong = await column(`
+          SELECT [a::VARCHAR, b::VARCHAR] FROM (VALUES ${rows.join(', ')}) t(a, b)
+          WHERE q_array_distinct(a)::VARCHAR IS DISTINCT FROM (CASE WHEN a IS NOT NULL THEN q_at(a, q_firsts(a)) END)::VARCHAR
+            OR (a IS NOT NULL AND b IS NOT NULL AND (
+              q_among(a, b, true)::VARCHAR IS DISTINCT FROM q_at(a, q_firsts_among(a, b, true))::VARCHAR
+              OR q_among(a, b, false)::VARCHAR IS DISTINCT FROM q_at(a, q_firsts_among(a, b, false))::VARCHAR))`)
+        expect(wrong).toEqual([])
+      }),
+      { numRuns: 3 },
+    )
+  })
+
+  it('are joined by a separator that is known as by one that is not', async () => {
+    const lists = `(VALUES ([]), (['a']), (['a', NULL, '', 'é']), ([NULL]), (NULL), (['']), (['', ''])) t(a)`
+    for (const separator of ['', ',', '\u{1F600}', '%s']) {
+      const from = `${lists}, (VALUES (${toText(literal(separator))})) s(s)`
+      for (const [known, general] of [
+        [
+          called('array_join', [
+            ['array(varchar)', 'a'],
+            ['varchar', separator, true],
+          ]),
+          called('array_join', [
+            ['array(varchar)', 'a'],
+            ['varchar', 's'],
+          ]),
+        ],
+        [
+          called('concat_ws', [
+            ['varchar', separator, true],
+            ['array(varchar)', 'a'],
+          ]),
+          called('concat_ws', [
+            ['varchar', 's'],
+            ['array(varchar)', 'a'],
+          ]),
+        ],
+      ] as const) {
+        const same = `${known} IS NOT DISTINCT FROM ${general}`
+        expect(await column(`SELECT a::VARCHAR FROM ${from} WHERE NOT (${same})`)).toEqual([])
+        expect(await column(`SELECT count(${known}) FROM ${from}`)).toEqual(['6'])
+      }
+    }
+  })
+
+  it.each(['min', 'max'])('of the %s of some rows are those of a number that is not known', async (name) => {
+    const written = {
+      bigint: 'x',
+      varchar: 'x::VARCHAR',
+      date: `DATE '2024-01-01' + x::INTEGER`,
+      'decimal(20,2)': 'x::DECIMAL(20,2)',
+      boolean: 'x > 50',
+      varbinary: 'encode(x::VARCHAR)',
+      'timestamp(3)': 'make_timestamp(x)',
+      'char(3)': `rpad(x::VARCHAR, 3, ' ')`,
+    }
+    for (const [type, value] of Object.entries(written)) {
+      const from = `(SELECT i % 7 AS g, CAST(5 AS BIGINT) AS n, ${value} AS v
+        FROM (SELECT i, CASE WHEN i % 7 > 0 AND i % 11 > 0 THEN hash(i) % 100 END::BIGINT AS x FROM range(80) r(i)))`
+      const [known, general] = [
+        called(name, [
+          [type, 'v'],
+          ['bigint', 5, true],
+        ]),
+        called(name, [
+          [type, 'v'],
+          ['bigint', 'n'],
+        ]),
+      ]
+      expect(await column(`SELECT ${known}::VARCHAR FROM ${from} GROUP BY g ORDER BY g`), type).toEqual(
+        await column(`SELECT ${general}::VARCHAR FROM ${from} GROUP BY g ORDER BY g`),
+      )
+    }
   })
 })

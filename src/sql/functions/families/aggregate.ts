@@ -42,7 +42,15 @@ function extreme(context: RenderContext, name: 'min' | 'max'): Sql {
   return context.fill`${code(name)}($1)$F`
 }
 
+/** DuckDB keeps room for so many in each group from its first row on. */
+const MOST_KEPT = 100
+
 function extremes(context: RenderContext, name: 'min' | 'max'): Sql {
+  const [type, count] = [context.types[0]!, context.constant(1)]
+  const isOrdered = !isFloating(type) && !isNested(type) && !needsExtremeKey(type, name)
+  if (isOrdered && typeof count === 'number' && count > 0 && count <= MOST_KEPT) {
+    return context.fill`${code(name)}($1, ${integer(count)})$F($1 IS NOT NULL)$E`
+  }
   const order = code(name === 'min' ? 'ASC' : 'DESC')
   const sorted = context.fill`list($1 ORDER BY ${extremeOf(context, 0, name)} ${order})$F($1 IS NOT NULL)$E`
   return sql`list_slice(${checkedList(context, 0, sorted)}, 1, q_result_count(${parameter(context, 1)}, ${literal(name)}))`

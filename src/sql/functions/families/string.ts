@@ -1,5 +1,5 @@
 import { EngineError } from '../../../shared/engine-error.ts'
-import { joined, sql, type Sql } from '../../text/sql.ts'
+import { joined, literal, sql, type Sql } from '../../text/sql.ts'
 import { char, varchar } from '../../types/sql-type.ts'
 import { GROWING, PARTIAL, TOTAL, scalar, type Bindings, type FunctionDefinition } from '../function-definition.ts'
 import type { RenderContext } from '../rendering.ts'
@@ -37,7 +37,8 @@ function trims(name: string): FunctionDefinition[] {
   return [
     scalar(`${name}(varchar(x))`, 'varchar(x)', `q_${name}($1)`, TOTAL),
     scalar(`${name}(varchar(x), CodePoints)`, 'varchar(x)', `${name}($1, $2)`, TOTAL),
-    scalar(`${name}(char(x))`, 'varchar(x)', `q_${name}(rtrim($1, ' '))`, TOTAL),
+    // What a char is padded with is a blank itself.
+    scalar(`${name}(char(x))`, 'varchar(x)', name === 'ltrim' ? `rtrim(q_ltrim($1), ' ')` : `q_${name}($1)`, TOTAL),
     scalar(`${name}(char(x), CodePoints)`, 'varchar(x)', `rtrim(${name}(rtrim($1, ' '), $2), ' ')`, TOTAL),
   ]
 }
@@ -87,7 +88,18 @@ export const stringFunctions: readonly FunctionDefinition[] = [
   ),
   scalar('concat(varbinary, varbinary...)', 'varbinary', concatenated, GROWING),
   scalar('concat_ws(varchar, varchar...)', 'varchar', joinedWithSeparator, PARTIAL, { calledOnNull: true }),
-  scalar('concat_ws(varchar, array(varchar))', 'varchar', 'q_concat_ws($1, $2)', PARTIAL, { calledOnNull: true }),
+  scalar(
+    'concat_ws(varchar, array(varchar))',
+    'varchar',
+    (context) => {
+      const separator = context.constant(0)
+      return typeof separator === 'string'
+        ? context.fill`CASE WHEN $2 IS NOT NULL THEN coalesce(array_to_string($2, ${literal(separator)}), '') END`
+        : context.fill`q_concat_ws($1, $2)`
+    },
+    PARTIAL,
+    { calledOnNull: true },
+  ),
   scalar('starts_with(varchar(x), varchar(y))', 'boolean', 'starts_with($1, $2)', TOTAL),
   scalar('translate(varchar(x), varchar(y), varchar(z))', 'varchar', 'translate($1, $2, $3)', PARTIAL),
   ...pads('lpad'),

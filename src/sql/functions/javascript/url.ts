@@ -1,49 +1,53 @@
 import { invalidArgument, type ScalarFunction } from './scalar-function.ts'
 
+/** As they stand in the URL. */
 interface Parts {
   readonly protocol: string
-  readonly host: string
-  readonly port: string | null
+  readonly authority: string
   readonly path: string
-  readonly query: string
+  readonly query: string | undefined
   readonly fragment: string
 }
 
 // java.net.URI: illegal characters and broken escapes make it no URI at all; other letters than ASCII may stand.
 const ILLEGAL = /[\p{Z}"<>\\^`{|}\u0000-\u001f\u007f-\u009f]|%(?![0-9a-fA-F]{2})/u
+const PLAIN = /^[\w.~:/?#@!$&'()*+,;=-]*$/
 const URI = /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#([^#]*))?$/
+const SERVER = /^(?:[^@]*@)?(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]*)(?::(\d*))?$/
 
 function parse(url: string): Parts | undefined {
-  if (ILLEGAL.test(url)) return undefined
+  const isPlain = PLAIN.test(url)
+  if (!isPlain && ILLEGAL.test(url)) return undefined
   const match = URI.exec(url)
   if (match === null) return undefined
-  const [, protocol = '', authority = '', path = '', query = '', fragment = ''] = match
-  if (/[[\]]/.test(path + fragment)) return undefined
-  if (protocol !== '' && authority === '' && path === '' && query === '') return undefined
-  const server = /^(?:[^@]*@)?(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]*)(?::(\d*))?$/.exec(authority)
-  return {
-    protocol,
-    host: server?.[1] ?? '',
-    port: server?.[2] === undefined || server[2] === '' ? null : server[2],
-    path: decoded(path),
-    query: decoded(query),
-    fragment: decoded(fragment),
-  }
+  const [, protocol = '', authority = '', path = '', query, fragment = ''] = match
+  if (!isPlain && /[[\]]/.test(path + fragment)) return undefined
+  if (protocol !== '' && authority === '' && path === '' && (query ?? '') === '') return undefined
+  return { protocol, authority, path, query, fragment }
 }
 
 /** Percent escapes as UTF-8, bad bytes replaced. */
 function decoded(text: string): string {
+  if (!text.includes('%')) return text
   return text.replaceAll(/(?:%[0-9a-fA-F]{2})+/g, (run) => Buffer.from(run.replaceAll('%', ''), 'hex').toString('utf8'))
+}
+
+const partsRead: Readonly<Record<string, (parts: Parts) => string | null>> = {
+  protocol: ({ protocol }) => protocol,
+  host: ({ authority }) => SERVER.exec(authority)?.[1] ?? '',
+  port: ({ authority }) => SERVER.exec(authority)?.[2] || null,
+  path: ({ path }) => decoded(path),
+  query: ({ query }) => decoded(query ?? ''),
+  fragment: ({ fragment }) => decoded(fragment),
 }
 
 function part(url: string, name: string): string | null {
   const parts = parse(url)
-  return parts === undefined ? null : parts[name as keyof Parts]
+  return parts === undefined ? null : partsRead[name]!(parts)
 }
 
 function parameter(url: string, name: string): string | null {
-  if (parse(url) === undefined) return null
-  const query = URI.exec(url)?.[4]
+  const query = parse(url)?.query
   if (query === undefined) return null
   for (const pair of query.split('&')) {
     const at = pair.indexOf('=')

@@ -190,12 +190,18 @@ function strings<T>(
   const words = new Uint32Array(held)
   const values: (T | null)[] = []
   const far: number[] = []
+  const repeated: number[] = []
   const inline = { bytes: Buffer.from(held), text: undefined }
   const addressOf = (row: number): number => words[4 * row + 2]! + words[4 * row + 3]! * 2 ** 32
   let inOrder = true
   for (let row = 0; row < rows; row++) {
     values.push(null)
     if (!isValid(row)) continue
+    // A literal, or a column of few texts: the same words are the same text.
+    if (row > 0 && isRepeated(words, row) && isValid(row - 1)) {
+      repeated.push(row)
+      continue
+    }
     const length = words[4 * row]!
     if (length > INLINE) {
       inOrder &&= far.length === 0 || addressOf(far.at(-1)!) <= addressOf(row)
@@ -223,7 +229,19 @@ function strings<T>(
       values[row] = taken(span, at, at + words[4 * row]!)
     }
   }
+  for (const row of repeated) values[row] = values[row - 1]!
   return values
+}
+
+/** Whether a row's text is at the same place as that of the row before, or is the same one in the vector itself. */
+function isRepeated(words: Uint32Array, row: number): boolean {
+  const at = 4 * row
+  return (
+    words[at] === words[at - 4] &&
+    words[at + 1] === words[at - 3] &&
+    words[at + 2] === words[at - 2] &&
+    words[at + 3] === words[at - 1]
+  )
 }
 
 /**

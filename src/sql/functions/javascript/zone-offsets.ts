@@ -93,14 +93,22 @@ function secondOf(micros: bigint): number {
 }
 
 function localOf(instant: bigint, zone: string): bigint {
-  return instant + BigInt(offsetsOf(zone)(secondOf(instant)) * 1_000_000)
+  return instant + microsOf(offsetsOf(zone)(secondOf(instant)))
+}
+
+/** The offset asked for last: most rows have that of the row before. */
+let lastOffset = { seconds: 0, micros: 0n }
+
+function microsOf(offset: number): bigint {
+  if (lastOffset.seconds !== offset) lastOffset = { seconds: offset, micros: BigInt(offset * 1_000_000) }
+  return lastOffset.micros
 }
 
 /** A function of the local time in a zone to the offset, in seconds, that it has there. */
 type Reading = (local: number, offsetAt: OffsetAt) => number
 
 function instantBy(reading: Reading): (local: bigint, zone: string) => bigint {
-  return (local, zone) => local - BigInt(reading(secondOf(local), offsetsOf(zone)) * 1_000_000)
+  return (local, zone) => local - microsOf(reading(secondOf(local), offsetsOf(zone)))
 }
 
 /** The offset of a day before, where that or no other makes the local time. */

@@ -1,5 +1,8 @@
 import { macro, type Macro } from './macro.ts'
 
+/** Elements of a list that is short. */
+const FEW = 16
+
 /** Arrays and maps: indexing, membership, comparison, construction. */
 export const collectionMacros: readonly Macro[] = [
   macro('q_map_first(l)', `map_from_entries(list_filter(l, lambda e, i: i = 1 OR e.k IS DISTINCT FROM l[i - 1].k))`),
@@ -92,9 +95,29 @@ export const collectionMacros: readonly Macro[] = [
       END
     `,
   ),
-  macro('q_array_distinct(a)', `CASE WHEN a IS NOT NULL THEN q_at(a, q_firsts(a)) END`),
+  // In a short list to search for each element is faster than to sort all: ${FEW} of them at most.
+  macro(
+    'q_array_distinct(a)',
+    `
+      list_transform([a], lambda qe1: CASE
+        WHEN len(qe1) <= ${FEW} THEN list_filter(qe1, lambda qe2, qe3: list_position(qe1, qe2) = qe3)
+        WHEN qe1 IS NOT NULL THEN q_at(qe1, q_firsts(qe1))
+      END)[1]
+    `,
+  ),
+  // The elements of a, each once, that b has, or that it has not.
+  macro(
+    'q_among(a, b, has)',
+    `
+      list_transform([{'a': a, 'b': b}], lambda qe1: CASE
+        WHEN len(qe1.a) <= ${FEW} AND len(qe1.b) <= ${FEW} THEN list_filter(qe1.a, lambda qe2, qe3:
+            list_position(qe1.a, qe2) = qe3 AND (list_position(qe1.b, qe2) IS NOT NULL) = has)
+        ELSE q_at(qe1.a, q_firsts_among(qe1.a, qe1.b, has))
+      END)[1]
+    `,
+  ),
   macro('q_array_sort(a)', `list_sort(a, 'ASC', 'NULLS LAST')`),
-  macro('q_array_union(a, b)', `list_transform([list_concat(a, b)], lambda qu1: q_array_distinct(qu1))[1]`),
+  macro('q_array_union(a, b)', `q_array_distinct(list_concat(a, b))`),
   macro(
     'q_overlap(a, b)',
     `
@@ -120,19 +143,14 @@ export const collectionMacros: readonly Macro[] = [
   ),
   macro(
     'q_array_join(a, s)',
-    `
-      CASE
-        WHEN a IS NOT NULL AND s IS NOT NULL THEN q_joined(list_filter(list_transform(a, lambda q1: CAST(q1 AS
-            VARCHAR)), lambda q2: q2 IS NOT NULL), s)
-      END
-    `,
+    `CASE WHEN a IS NOT NULL AND s IS NOT NULL THEN q_joined(list_filter(a, lambda q1: q1 IS NOT NULL), s) END`,
   ),
   macro(
     'q_array_join3(a, s, n)',
     `
       CASE
-        WHEN a IS NOT NULL AND s IS NOT NULL AND n IS NOT NULL THEN q_joined(list_transform(a, lambda q1:
-            coalesce(CAST(q1 AS VARCHAR), n)), s)
+        WHEN a IS NOT NULL AND s IS NOT NULL AND n IS NOT NULL THEN q_joined(list_transform(a, lambda q1: coalesce(q1,
+            n)), s)
       END
     `,
   ),
@@ -397,8 +415,8 @@ export const collectionMacros: readonly Macro[] = [
     `
       CASE
         WHEN a IS NULL OR b IS NULL THEN NULL
-        WHEN len(a) < len(b) THEN q_at(b, q_firsts_among(b, a, true))
-        ELSE q_at(a, q_firsts_among(a, b, true))
+        WHEN len(a) < len(b) THEN q_among(b, a, true)
+        ELSE q_among(a, b, true)
       END
     `,
   ),
@@ -408,7 +426,7 @@ export const collectionMacros: readonly Macro[] = [
       CASE
         WHEN a IS NULL OR b IS NULL THEN NULL
         WHEN len(b) = 0 THEN a
-        ELSE q_at(a, q_firsts_among(a, b, false))
+        ELSE q_among(a, b, false)
       END
     `,
   ),

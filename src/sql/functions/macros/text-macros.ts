@@ -43,17 +43,17 @@ export const textMacros: readonly Macro[] = [
         WHEN s IS NULL THEN NULL
         WHEN NOT regexp_full_match(s,'([0-9]+\\.?[0-9]*|\\.[0-9]+)(B|kB|MB|GB|TB|PB|EB|ZB|YB)') THEN
             u_raise('INVALID_FUNCTION_ARGUMENT: Invalid data size: '''||s||'''')
-        ELSE t_pds2(regexp_extract(s,'^[0-9.]+'), list_position(['B','kB','MB','GB','TB','PB','EB','ZB','YB'],
-            regexp_extract(s,'[A-Za-z]+$'))-1)
+        ELSE list_transform([regexp_extract(s,'^([0-9]*)\\.?([0-9]*)([a-zA-Z]+)',['d','f','u'])], lambda tp1:
+            t_pds2(tp1.d,tp1.f,list_position(['B','kB','MB','GB','TB','PB','EB','ZB','YB'],tp1.u)-1))[1]
       END
     `,
   ),
   macro(
-    't_pds2(d,k)',
+    't_pds2(d,f,k)',
     `
-      CAST(CAST(split_part(d,'.',1) AS HUGEINT)*CAST(pow(1024,k) AS HUGEINT) AS DECIMAL(38,0)) + CASE
-        WHEN split_part(d,'.',2)<>'' THEN CAST(floor(CAST('0.'||split_part(d,'.',2) AS
-            DECIMAL(18,15))*CAST(pow(1024,k) AS HUGEINT)::DECIMAL(20,0)) AS DECIMAL(38,0))
+      CAST(CAST(d AS HUGEINT)*CAST(pow(1024,k) AS HUGEINT) AS DECIMAL(38,0)) + CASE
+        WHEN f<>'' THEN CAST(floor(CAST('0.'||f AS DECIMAL(18,15))*CAST(pow(1024,k) AS HUGEINT)::DECIMAL(20,0)) AS
+            DECIMAL(38,0))
         ELSE 0
       END
     `,
@@ -69,8 +69,9 @@ export const textMacros: readonly Macro[] = [
       END
     `,
   ),
+  // Three digits that count; halves that a double has exactly are rounded away from zero.
   macro(
-    't_fn1(x,u)',
+    't_fn1(x)',
     `
       CASE
         WHEN x<10 THEN printf('%.2f', CASE WHEN x*8=floor(x*8) THEN round(x,2) ELSE x END)
@@ -81,19 +82,30 @@ export const textMacros: readonly Macro[] = [
   ),
   macro(
     't_fn2(x,u)',
-    `CASE WHEN contains(t_fn1(x,u),'.') THEN rtrim(rtrim(t_fn1(x,u),'0'),'.') ELSE t_fn1(x,u) END || u`,
+    `
+      list_transform([x], lambda tf1: list_transform([t_fn1(tf1)], lambda tf2:
+          CASE WHEN contains(tf2,'.') THEN rtrim(rtrim(tf2,'0'),'.') ELSE tf2 END || u)[1])[1]
+    `,
   ),
   macro(
     't_fnum(n)',
     `
       CASE
-        WHEN n IS NULL THEN NULL
-        WHEN abs(n::hugeint)<1000 THEN n::varchar
-        WHEN abs(n::hugeint)<1000000 THEN t_fn2(n/1e3,'K')
-        WHEN abs(n::hugeint)<1000000000 THEN t_fn2(n/1e6,'M')
-        WHEN abs(n::hugeint)<1000000000000 THEN t_fn2(n/1e9,'B')
-        WHEN abs(n::hugeint)<1000000000000000 THEN t_fn2(n/1e12,'T')
-        ELSE t_fn2(n/1e15,'Q')
+        WHEN n BETWEEN -999 AND 999 THEN n::varchar
+        WHEN n IS NOT NULL THEN list_transform([n], lambda tf3: list_transform([abs(tf3::hugeint)], lambda tf4:
+            t_fn2(tf3/CASE
+          WHEN tf4<1000000 THEN 1e3
+          WHEN tf4<1000000000 THEN 1e6
+          WHEN tf4<1000000000000 THEN 1e9
+          WHEN tf4<1000000000000000 THEN 1e12
+          ELSE 1e15
+        END, CASE
+          WHEN tf4<1000000 THEN 'K'
+          WHEN tf4<1000000000 THEN 'M'
+          WHEN tf4<1000000000000 THEN 'B'
+          WHEN tf4<1000000000000000 THEN 'T'
+          ELSE 'Q'
+        END))[1])[1]
       END
     `,
   ),
