@@ -1,8 +1,8 @@
 # One image for all programs: `docker run … quipu start|coordinator|worker|query`.
 FROM node:24.11.1-bookworm-slim AS build
 WORKDIR /app
-# The sources come first: `npm ci` runs `prepare`, which compiles them.
-COPY package.json package-lock.json .npmrc tsconfig.json ./
+# The sources come first: `npm ci` runs `prepare`, which compiles and bundles them.
+COPY package.json package-lock.json .npmrc tsconfig.json bundle.mjs ./
 COPY src ./src
 RUN npm ci && npm prune --omit=dev
 

@@ -5,6 +5,7 @@ import { loadConfig, schemeOf, type Config } from '../config/load-config.ts'
 import { loadClusterSecret } from '../security/cluster-secret.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
+import { programUrl } from '../shared/programs.ts'
 import type { ChildSpec } from '../supervisor/child-keeper.ts'
 import { makeDataFolder } from '../supervisor/data-folder.ts'
 import { bindSocket, type ListeningSocket } from '../supervisor/listening-socket.ts'
@@ -172,7 +173,7 @@ function workerSpec(name: string, config: Config): ChildSpec {
 }
 
 function programFile(process: 'coordinator' | 'worker'): string {
-  return fileURLToPath(new URL(`../processes/${process}/${process}-process.js`, import.meta.url))
+  return fileURLToPath(programUrl(`processes/${process}/${process}-process`))
 }
 
 function banner(

@@ -2,7 +2,7 @@ import type { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { PastObservations, TraceRef } from './meters.ts'
 import { buckets, metricNames, type LabelValues, type MetricDefinition, type MetricName } from './metric-names.ts'
 
-type Prom = typeof import('prom-client')
+type Prom = typeof import('./prom-client.ts')
 
 /** prom-client's side of the metrics of a process, by their names; those of other processes are missing. */
 export interface Instruments {

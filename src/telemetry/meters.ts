@@ -69,7 +69,7 @@ const topLabels: ReadonlyMap<MetricName, TopLabel> = new Map(
 
 /** Loads prom-client (70 ms of CPU): called once the process serves. */
 export async function createMeters(options: MetersOptions): Promise<Meters> {
-  const prom = await import('prom-client')
+  const prom = await import('./prom-client.ts')
   const registry = new prom.Registry() as unknown as Registry
   // Exemplars need this content type before the first metric is made.
   registry.setContentType(prom.Registry.OPENMETRICS_CONTENT_TYPE as never)

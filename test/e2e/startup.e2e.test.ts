@@ -2,6 +2,8 @@ import { createServer } from 'node:net'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { programUrl } from '../../src/shared/programs.ts'
+import { commandOf } from '../support/process-users.ts'
 import { freePort } from '../support/postgres.ts'
 import {
   isAlive,
@@ -47,6 +49,9 @@ describe('the first start', () => {
     const { children } = processesOf(data)
     const postgres = postgresOf(data)!
     expect(children).toHaveLength(2)
+    expect(
+      children.map((pid) => commandOf(pid).includes(programUrl('processes/worker/worker-process').pathname)),
+    ).toEqual([false, true])
     expect([quipu.pid, ...children, postgres].every(isAlive)).toBe(true)
 
     // As a terminal does: to the whole foreground group.

@@ -1,12 +1,10 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { QuipuError } from '../../shared/quipu-error.ts'
+import { migrationsFolder } from '../../shared/shipped-files.ts'
 
-/** `migrations/` of this project, seen from `src` and from `dist` alike. */
-const MIGRATIONS = fileURLToPath(new URL('../../../migrations', import.meta.url))
 /** Where read models live; a rebuild makes them in another schema and swaps the two. */
 export const READ_MODEL_SCHEMA = 'm'
 /** First lines of a migration whose tables are read models: their names carry no schema. */
@@ -32,7 +30,7 @@ export class MigrationError extends QuipuError {
  * @returns the numbers applied by this call
  * @throws MigrationError
  */
-export async function migrate(connection: pg.ClientConfig, folder = MIGRATIONS): Promise<number[]> {
+export async function migrate(connection: pg.ClientConfig, folder = migrationsFolder): Promise<number[]> {
   const migrations = await readMigrations(folder)
   const client = new pg.Client(connection)
   client.on('error', () => {})
@@ -92,7 +90,7 @@ export function isOfReadModels(migration: Migration): boolean {
 }
 
 /** The numbered files of a folder, in order. @throws MigrationError when two have one number */
-export async function readMigrations(folder = MIGRATIONS): Promise<Migration[]> {
+export async function readMigrations(folder = migrationsFolder): Promise<Migration[]> {
   const names = (await readdir(folder)).filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name)).sort()
   const migrations = await Promise.all(
     names.map(async (name): Promise<Migration> => {

@@ -8,6 +8,7 @@ import { publishedCheckpoints } from '../../publishing/published-checkpoints.ts'
 import { startPublisher, type Publisher } from '../../publishing/publisher.ts'
 import { threadedDestination } from '../../publishing/threaded-destination.ts'
 import { deriveKey } from '../../security/cluster-secret.ts'
+import { programUrl } from '../../shared/programs.ts'
 import { createServerTrust } from '../../shared/server-trust.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 import { publicKafkaSecurityOf } from '../event-log/kafka-security.ts'
@@ -113,11 +114,7 @@ function startTarget(
       async (text, values) => (await pool.query<Record<string, unknown>>(text, [...values])).rows,
     ),
     publication,
-    destination: threadedDestination(
-      new URL('../../publishing/destination-thread.js', import.meta.url),
-      settings,
-      THREAD_ENV,
-    ),
+    destination: threadedDestination(programUrl('publishing/destination-thread'), settings, THREAD_ENV),
     onOutcome: (result, count) => telemetry.meters().count('published', { to, result }, count),
     onTrouble(what, reason) {
       if (what === 'left_out')
