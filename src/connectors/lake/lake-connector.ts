@@ -32,6 +32,8 @@ const versionHandleSchema = z.object({
   version: z.number(),
   id: z.string(),
 })
+/** What more files say is not held for as long as a statement is, for a listing that would be a small part of reading them. */
+const MOST_REMEMBERED = 1000
 const handleSchema = z.union([plainHandleSchema, versionHandleSchema])
 
 /**
@@ -80,6 +82,8 @@ function createLake(
   const cache = createFileFactsCache(location, context.inspect)
   const folders = createLakeFolders(location)
   const check = createFileCheck(location)
+  /** What a handle of this process was made of: its splits are of those files, and who reads them looks at each. */
+  const foundFor = new WeakMap<object, FoundFiles>()
 
   /** The version a handle names, also when later ones are there or the table was dropped since. */
   async function contentOf(handle: z.infer<typeof versionHandleSchema>): Promise<[string, TableContent]> {
@@ -105,11 +109,13 @@ function createLake(
     if (object.kind !== 'PLAIN') return manifestTable(schema, table, object.manifest)
     const found = await factsOf(object.listed, cache)
     const snapshot = snapshotId(found)
+    const handle = { schema, table, snapshot }
+    if (found.files.length <= MOST_REMEMBERED) foundFor.set(handle, found)
     return {
       schema,
       table,
       kind: 'TABLE',
-      handle: { schema, table, snapshot },
+      handle,
       snapshot,
       columns: found.columns.map(({ name, type }) => ({ name, type, nullable: true })),
     }
@@ -184,8 +190,7 @@ function createLake(
         const [folder, content] = await contentOf(parsed)
         return manifestSplits({ catalog, location, folder, content }, cache, read)
       }
-      const found = await filesAt(parsed)
-      return foundSplits(catalog, found, read)
+      return foundSplits(catalog, foundFor.get(handle) ?? (await filesAt(parsed)), read)
     },
 
     async tableSource(splits, columns) {

@@ -417,7 +417,9 @@ describe('lake', () => {
     utimesSync(path, seconds, seconds)
     await expect(connector.tableSource(splits, ['a'])).rejects.toMatchObject(refused)
     await expect(connector.verifySplits(splits)).rejects.toMatchObject(refused)
-    await expect(connector.listSplits(handle)).rejects.toMatchObject(refused)
+    // What a handle out of the record was made of is not known any more.
+    await expect(connector.listSplits({ ...handle })).rejects.toMatchObject(refused)
+    expect(await connector.listSplits(handle)).toEqual(splits)
 
     rmSync(path)
     await expect(connector.tableSource(splits, ['a'])).rejects.toMatchObject(refused)
