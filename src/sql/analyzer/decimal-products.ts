@@ -30,7 +30,7 @@ export function narrowFactors(expr: Expr): readonly Factor[] | undefined {
     if (leaf.type.kind !== 'decimal' || leaf.type.precision > NARROW || !isSmall(leaf)) return undefined
     typed.push({ expr: leaf, type: leaf.type })
   }
-  const calculated = (leaf: Expr): boolean => leaf.kind !== 'column'
+  const calculated = (leaf: Expr): boolean => !isColumn(leaf)
   const wanted = typed.map(({ expr: leaf, type: { precision, scale } }) =>
     calculated(leaf) ? Math.min(precision, scale + CALCULATED) : 0,
   )
@@ -59,6 +59,11 @@ function leavesOf(expr: Expr): readonly Expr[] {
   const { left, right } = expr
   if (left.type.kind !== 'decimal' || right.type.kind !== 'decimal') return [expr]
   return [...leavesOf(left), ...leavesOf(right)]
+}
+
+/** A column as it is, or as a decimal. */
+function isColumn(expr: Expr): boolean {
+  return expr.kind === 'column' || (expr.kind === 'cast' && isColumn(expr.value))
 }
 
 /** Sums and differences of columns and literals. */

@@ -48,7 +48,8 @@ export function renderAggregate(state: RenderState, written: AggregateExpr, firs
   const wide = render([
     { kind: 'value', sql: sql`CASE WHEN ${fits} THEN NULL${asked} ${renderExpr(state, call.arguments[0]!)} END` },
   ])
-  return sql`CASE WHEN ${wide} IS NULL THEN ${narrow} WHEN ${narrow} IS NULL THEN ${wide} ELSE CAST(${narrow} + ${wide} AS ${type}) END`
+  // Each mention of either is planned anew.
+  return sql`coalesce(CAST(${narrow} + ${wide} AS ${type}), ${narrow}, ${wide})`
 }
 
 function ofArguments(state: RenderState, distinct: boolean, order: readonly ExprSortKey[]): CallClauses {

@@ -109,3 +109,44 @@ it('gives averages of decimals rounded half up, of groups, windows and no values
     db.close()
   }
 })
+
+it('gives sums of products exactly, however many of their rows are multiplied within 64 bits', async () => {
+  const db = await openEngineConnection()
+  const price = (cents: bigint): string => `CAST('${written(cents, 2)}' AS decimal(15, 2))`
+  const [small, large] = [
+    [1999n, 9999n],
+    [10n ** 15n - 1n, -(2n ** 31n)],
+  ] as const
+  const groups: readonly (readonly (readonly [bigint, bigint] | undefined)[])[] = [
+    [small, small, undefined],
+    [large, large, undefined],
+    [small, large, undefined, small],
+    [undefined],
+    [[-(10n ** 9n), 2n ** 31n - 1n], small],
+  ]
+  const rows = groups.flatMap((group, g) =>
+    group.map((row) => (row ? `(${g}, ${price(row[0])}, ${row[1]})` : `(${g}, NULL, 7)`)),
+  )
+  const expected = groups.map((group, g) => {
+    const products = group.flatMap((row) => (row ? [row[0] * row[1]] : []))
+    return [
+      g,
+      products.length === 0
+        ? null
+        : written(
+            products.reduce((a, b) => a + b, 0n),
+            2,
+          ),
+    ]
+  })
+  try {
+    const { query } = await analyzeQuery(
+      `SELECT g, sum(p * n) FROM (VALUES ${rows.join(', ')}) t(g, p, n) GROUP BY g ORDER BY g`,
+    )
+    expect(await wireRows(db.connection, query, () => '')).toEqual(expected)
+    // A whole number of a column takes its half of the 64 bits: more than a calculated factor, as 1 - discount, is expected to.
+    expect(query.sql).toContain('BETWEEN -999999999 AND 999999999')
+  } finally {
+    db.close()
+  }
+})
