@@ -229,6 +229,7 @@ export function analyzeCall(state: ExpressionState, node: FunctionCall): Expr {
       }
       verifyAggregate(state, node, name, inner, call)
       state.found.aggregates.push(node)
+      state.found.groupings.push(...inner.groupings)
       return call
     }
   }

@@ -27,9 +27,9 @@ import {
 
 /**
  * Where a correlated query stands: `value` gives its rows or their only one, of `rows` something is asked (EXISTS, ANY, ALL),
- * and what `in` compares with, or what stands in a join with another condition than TRUE (`joined`), may be less than others.
+ * LATERAL gives rows to each row, which an outer join keeps without, and what `in` compares with, or what stands in a join with another condition than TRUE (`joined`), may be less than others.
  */
-export type SubqueryPlace = 'value' | 'rows' | 'in' | 'joined'
+export type SubqueryPlace = 'value' | 'rows' | 'in' | 'joined' | 'lateral' | 'outer lateral'
 
 /** A correlated query that must be taken apart once the statement's meaning is known. */
 export interface CorrelatedQuery {
@@ -149,10 +149,13 @@ class Decorrelation {
     if (place === 'joined') return this.of(node, outputs)?.unnested === false
     const base = belowProjections(node)
     // What is calculated of one row may read the outer query.
-    if (isOneRow(base) && (place === 'value' || outputs.length === 0)) return true
+    if (isOneRow(base) && (place !== 'rows' || outputs.length === 0)) return true
     if (base.kind === 'aggregate' && isGlobal(base)) {
       if (outputs.length === 0 && place === 'rows') return true
-      if (place === 'value') return this.#global(base, readBelow(node, outputs))
+      if (place !== 'rows') return this.#global(base, readBelow(node, outputs))
+    }
+    if ((place === 'lateral' || place === 'outer lateral') && this.#groups(node, place, outputs)) {
+      return true
     }
     return this.of(node, outputs) !== undefined
   }
@@ -177,6 +180,23 @@ class Decorrelation {
   /** A query inside that reads the outer one. */
   #outerQuery(expr: Expr): boolean {
     return someExpr(expr, (part) => isQuery(part) && this.usesOuter(part))
+  }
+
+  /** Groups of LATERAL are groups of each row of the outer query. */
+  #groups(node: RelationNode, place: 'lateral' | 'outer lateral', outputs: readonly ColumnId[]): boolean {
+    if (node.kind === 'project') return this.#groups(node.input, place, columnsBelow(node, outputs))
+    if (node.kind === 'with') return this.#groups(node.body, place, outputs)
+    if (node.kind === 'distinct') {
+      const columns = node.columns.map(({ id }) => id)
+      const below = this.of(node.input, columns)
+      return below !== undefined && !below.unnested
+    }
+    if (node.kind !== 'aggregate' || isGlobal(node) || (node.sets !== undefined && node.sets.length !== 1)) return false
+    const read = withRead(node, outputs)
+    if (read.aggregates.some(({ call }) => this.usesOuter(call))) return false
+    if (read.aggregates.length > 0 && place === 'outer lateral') return false
+    const below = this.of(node.input, columnsOf(read))
+    return below !== undefined && !below.unnested
   }
 
   #global(node: AggregateNode, outputs: readonly ColumnId[]): boolean {

@@ -19,6 +19,9 @@ export interface OutputItem {
   readonly analyzed: AnalyzedExpression
 }
 
+/** The number of the key that an expression is; `ordinals`: a whole number is an output's place. */
+type KeyOf = (expression: Expression, ordinals?: boolean) => number
+
 /** What GROUP BY means: its keys, and which of them each grouping set has. */
 export function analyzeGroupBy(
   context: AnalysisContext,
@@ -29,8 +32,8 @@ export function analyzeGroupBy(
 ): Grouping {
   const keys: Expr[] = []
   const indexes = new Map<string, number>()
-  const keyOf = (expression: Expression): number => {
-    const expr = groupKey(context, spec, expression, scope, outputs)
+  const keyOf: KeyOf = (expression, ordinals = true) => {
+    const expr = groupKey(context, spec, { expression, ordinals }, scope, outputs)
     const text = exprKey(expr)
     let index = indexes.get(text)
     if (index === undefined) {
@@ -43,7 +46,7 @@ export function analyzeGroupBy(
   let simple = true
   const alternatives = groupBy.elements.map((element) => {
     if (element.kind !== 'SimpleGroupBy' || element.columns.length !== 1) simple = false
-    const sets = setsOf(context, element, keyOf, outputs)
+    const sets = setsOf(context, element, keyOf, scope, outputs)
     count *= sets.length
     if (count > MAX_GROUPING_SETS) {
       const total = groupBy.elements.reduce((product, each) => product * numberOfSets(each), 1)
@@ -78,23 +81,24 @@ function numberOfSets(element: GroupingElement): number {
 function setsOf(
   context: AnalysisContext,
   element: GroupingElement,
-  keyOf: (expression: Expression) => number,
+  keyOf: KeyOf,
+  scope: Scope,
   outputs: readonly OutputItem[],
 ): readonly (readonly number[])[] {
   switch (element.kind) {
     case 'SimpleGroupBy':
-      return [element.columns.map(keyOf)]
+      return [element.columns.map((column) => keyOf(column))]
     case 'GroupByAuto':
       return [
         outputs
           .filter(({ analyzed }) => analyzed.aggregates.length === 0 && analyzed.windows.length === 0)
-          .map(({ node }) => keyOf(node)),
+          .map(({ node }) => keyOf(node, false)),
       ]
     case 'GroupingSets': {
       const columns = element.sets.map((set) =>
         set.map((expression) => {
-          const index = keyOf(expression)
           if (expression.kind !== 'Identifier' && expression.kind !== 'DereferenceExpression') {
+            if (expression.kind !== 'LongLiteral') analyzeExpression(context, expression, scope)
             throw errorAt(
               context,
               expression,
@@ -102,7 +106,7 @@ function setsOf(
               `GROUP BY expression must be a column reference: ${context.print(expression)}`,
             )
           }
-          return index
+          return keyOf(expression)
         }),
       )
       switch (element.type) {
@@ -128,12 +132,12 @@ function setsOf(
 function groupKey(
   context: AnalysisContext,
   spec: QuerySpecification,
-  expression: Expression,
+  { expression, ordinals }: { readonly expression: Expression; readonly ordinals: boolean },
   scope: Scope,
   outputs: readonly OutputItem[],
 ): Expr {
   let expr: Expr
-  if (expression.kind === 'LongLiteral') {
+  if (ordinals && expression.kind === 'LongLiteral') {
     const ordinal = Number(expression.value)
     const output = outputs[ordinal - 1]
     if (output === undefined) {

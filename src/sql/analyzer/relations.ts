@@ -73,6 +73,7 @@ function analyzeSubquery(
       query,
       analyzed.node,
       analyzed.columns.map((column) => column.column),
+      scope.outerJoin === true ? 'outer lateral' : 'lateral',
     )
   }
   return analyzed
@@ -202,7 +203,8 @@ function sideOf({ node, fields }: AnalyzedRelation): { node: RelationNode; colum
 
 /** What LATERAL and UNNEST see of the left side; of RIGHT and FULL joins nothing, though the names are known. */
 function lateralScope(fields: readonly Field[], parent: Scope, join: Join, bare: Relation): Scope {
-  const scope: Scope = { fields, parent, boundary: bare.kind === 'Lateral' }
+  const outerJoin = join.type !== 'CROSS' && join.type !== 'IMPLICIT' && join.type !== 'INNER'
+  const scope: Scope = { fields, parent, boundary: bare.kind === 'Lateral', outerJoin }
   if (join.type !== 'RIGHT' && join.type !== 'FULL') return scope
   const message = `LATERAL reference not allowed in ${join.type} JOIN`
   return { ...scope, refused: { within: 'everywhere', errorName: 'INVALID_COLUMN_REFERENCE', message } }

@@ -35,6 +35,8 @@ export interface Scope {
   }
   /** The WINDOW clause of the query. */
   readonly windows?: ReadonlyMap<string, WindowSpecification>
+  /** They are of the left side of an outer join, whose right side is looked at. */
+  readonly outerJoin?: boolean
   /** The SELECT whose names these are. */
   readonly select?: { readonly span: Span }
 }

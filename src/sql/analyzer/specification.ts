@@ -78,7 +78,7 @@ export function analyzeSpecification(
           outputs.map((output) => output.expr),
         )
 
-  verifyOrderGroupings(sortItems, outputs)
+  if (grouping !== undefined) verifyOrderGroupings(sortItems, outputs)
 
   // ---- aggregation
   const analyzed = [

@@ -5,6 +5,7 @@ import { narrowFactors } from '../analyzer/decimal-products.ts'
 import type { AggregateExpr, BoundFrame, Expr, ExprSortKey, FrameEnd, WindowExpr } from '../analyzer/tree.ts'
 import { code, EMPTY, integer, isEmpty, joined, sql, type Sql } from '../text/sql.ts'
 import { duckdbType, isFine } from '../types/duckdb-representation.ts'
+import { isFloating } from '../types/sql-type.ts'
 import { clauses as joinedClauses } from './block.ts'
 import { FRAME_ENDS, frameOffset } from './frame-offset.ts'
 import { narrowProduct } from './narrow-sum.ts'
@@ -109,8 +110,28 @@ export function renderWindow(state: RenderState, call: WindowExpr): Sql {
   if (frame !== undefined && first !== undefined && isTimeFrame(frame, first.value.type)) {
     return overTimes(state, frame, first, render)
   }
-  const order = orderBy.length === 0 ? EMPTY : renderSort(state, orderBy)
+  // DuckDB takes frames of distances over one key only, and has NaN before all numbers where NULL is first: in a bounded
+  // frame NULLs are among themselves, so that they may as well be last.
+  const byDistance = frame?.type === 'RANGE' && (frame.start.value ?? frame.end.value) !== undefined
+  const bounded = !frame?.start.type.startsWith('UNBOUNDED') && !frame?.end.type.startsWith('UNBOUNDED')
+  const apart = byDistance && bounded && first?.nullsFirst === true && isFloating(first.value.type)
+  if (apart) partition.push(sql`(${renderExpr(state, first.value)} IS NULL)`)
+  const order =
+    first === undefined
+      ? EMPTY
+      : byDistance
+        ? renderOneKey(state, apart ? { ...first, nullsFirst: false } : first)
+        : renderSort(state, orderBy)
   return render(order, frame === undefined ? EMPTY : renderFrame(state, frame, orderBy))
+}
+
+function renderOneKey(state: RenderState, { value, descending, nullsFirst }: ExprSortKey): Sql {
+  const key = comparisonKey(value.type, renderExpr(state, value), state.names)
+  return inOrder(key, { descending, nullsFirst })
+}
+
+function inOrder(key: Sql, { descending, nullsFirst }: Pick<ExprSortKey, 'descending' | 'nullsFirst'>): Sql {
+  return sql`${key} ${code(descending ? 'DESC' : 'ASC')} NULLS ${code(nullsFirst ? 'FIRST' : 'LAST')}`
 }
 
 /** A window over times: as many as there are kinds of frames, of which each row takes its own. */
@@ -128,7 +149,7 @@ function overTimes(
     type: which,
     offset: offset && sql`(${frameOffset('RANGE', offset, renderExpr(state, offset), type)} % ${integer(day)})`,
   })
-  const order = sql`${key} ${code(descending ? 'DESC' : 'ASC')} NULLS ${code(nullsFirst ? 'FIRST' : 'LAST')}`
+  const order = inOrder(key, { descending, nullsFirst })
   const frames = timeFrames({ key, descending, start: endOf(start), end: endOf(end) }, day)
   const branches = frames.map(({ when, frame }) =>
     when === undefined ? sql`ELSE ${render(order, frame)}` : sql`WHEN ${when} THEN ${render(order, frame)}`,

@@ -53,18 +53,19 @@ export async function checkWrite(input: StatementInput, node: Statement, columns
     case 'CreateTableAsSelect':
       if (await checks.isThere(node, 'Destination table')) return
       checks.may(checks.named(node.name), OWNERSHIP, 'create table')
-      return checks.queryColumns(await columnsOf(node.query), node.columnAliases)
+      checks.queryColumns(await columnsOf(node.query), node.columnAliases)
+      return checks.inSchema(checks.named(node.name))
     case 'CreateView': {
-      checks.queryColumns(await columnsOf(node.query), undefined)
       const { name, found } = await checks.find(node.name)
-      checks.may(name, OWNERSHIP, 'create view')
       if (found !== undefined && (found.view === undefined || !node.replace)) {
         throw checks.error(
           'TABLE_ALREADY_EXISTS',
           `${found.view === undefined ? 'Table' : 'View'} already exists: '${shown(name)}'`,
         )
       }
-      return
+      const columns = await columnsOf(node.query)
+      checks.may(name, OWNERSHIP, 'create view')
+      return checks.queryColumns(columns, undefined)
     }
     case 'CreateMaterializedView':
       checks.may(checks.named(node.name), OWNERSHIP, 'create materialized view')
@@ -211,17 +212,20 @@ class WriteChecks {
   /** True of a table to be made that is there and may be: nobody is asked for rights then, as in Trino. */
   async isThere({ name: written, saveMode }: Pick<CreateTable, 'name' | 'saveMode'>, what: string): Promise<boolean> {
     const { name, found } = await this.find(written)
-    if (found === undefined) {
-      const schemas = await this.input.metadata.schemas(name.catalog)
-      if (!schemas.includes(name.schema)) throw this.error('SCHEMA_NOT_FOUND', `Schema '${name.schema}' does not exist`)
-      return false
-    }
+    if (found === undefined) return false
     if (saveMode === 'FAIL') throw this.error('TABLE_ALREADY_EXISTS', `${what} '${shown(name)}' already exists`)
     return saveMode === 'IGNORE'
   }
 
+  /** Its schema must be there. */
+  async inSchema({ catalog, schema }: TableName): Promise<void> {
+    const schemas = await this.input.metadata.schemas(catalog)
+    if (!schemas.includes(schema)) throw this.error('SCHEMA_NOT_FOUND', `Schema '${schema}' does not exist`)
+  }
+
   async createTable(node: CreateTable): Promise<void> {
     if (await this.isThere(node, 'Table')) return
+    await this.inSchema(this.named(node.name))
     const names = new Set<string>()
     for (const element of node.elements) {
       if (element.kind === 'LikeTable') {
@@ -280,8 +284,8 @@ class WriteChecks {
 
   async insert(node: Insert, columnsOf: ColumnsOf): Promise<void> {
     await this.noView(node.target, 'Inserting into')
-    const table = (await this.table(node.target, false))!
     const query = await columnsOf(node.query)
+    const table = (await this.table(node.target, false))!
     this.may(this.named(node.target), 'INSERT', 'insert into table')
     if (this.policies(node.target).masks) {
       throw this.error('NOT_SUPPORTED', 'Insert into table with column masks is not supported')

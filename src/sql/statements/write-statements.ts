@@ -73,7 +73,7 @@ export async function analyzeWrite(
     case 'CreateTable':
       return createTable(input, node)
     case 'CreateTableAsSelect':
-      return createTableAs(input, node, await analyze(node.query))
+      return createTableAs(input, node, analyze)
     case 'Insert':
       return insert(input, node, await analyze(node.query))
     case 'DropTable':
@@ -167,12 +167,14 @@ async function createTable(input: StatementInput, node: CreateTable): Promise<An
 async function createTableAs(
   input: StatementInput,
   node: CreateTableAsSelect,
-  analysis: QueryAnalysis,
+  analyze: (query: Query) => Promise<QueryAnalysis>,
 ): Promise<AnalyzedWrite> {
   const { name, exists } = await find(input, node.name)
+  // Of a table that stays as it is nobody asks what would be in it.
+  const analysis = exists && node.saveMode === 'IGNORE' ? undefined : await analyze(node.query)
   allow(input, node, name.catalog)
   checkTableProperties(input, name.catalog, node.properties)
-  const visible = analysis.columns.filter((column) => column.hidden !== true)
+  const visible = (analysis?.columns ?? []).filter((column) => column.hidden !== true)
   const targets = visible.map(({ name: own, type }, source) => ({
     name: (node.columnAliases?.[source]?.value ?? own!).toLowerCase(),
     type,
@@ -186,8 +188,9 @@ async function createTableAs(
     queryType: 'INSERT',
     columns: [resultColumn('rows', BIGINT, input.session)],
     writes: columns.map((column) => column.name),
-    warnings: analysis.warnings,
-    ...(node.withData && { source: renderAnalysis(storedRows(analysis, targets), input.session) }),
+    warnings: analysis?.warnings ?? [],
+    ...(analysis !== undefined &&
+      node.withData && { source: renderAnalysis(storedRows(analysis, targets), input.session) }),
   }
 }
 

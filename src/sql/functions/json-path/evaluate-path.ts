@@ -308,7 +308,9 @@ function test(predicate: PathPredicate, env: Environment): boolean | undefined {
     case 'exists':
       return attempt(() => evaluate(predicate.path, env).length > 0)
     case 'compare':
-      return attempt(() => anyPair(predicate.operator, unwrapped(predicate.left, env), unwrapped(predicate.right, env)))
+      return attempt(() =>
+        anyPair(predicate.operator, unwrapped(predicate.left, env), unwrapped(predicate.right, env), env.lax),
+      )
     case 'startsWith':
       return attempt(() => {
         const [prefix] = evaluate(predicate.prefix, env)
@@ -330,25 +332,43 @@ function attempt(compute: () => boolean | undefined): boolean | undefined {
   }
 }
 
+/**
+ * Whether a pair of values compares as asked, as Trino looks for it: NULL first, then nothing where objects or arrays stand
+ * beside values, then the pairs in order, of which one that does not compare ends the search in lax mode and spoils it in strict.
+ */
 function anyPair(
   operator: '==' | '<>' | '<' | '<=' | '>' | '>=',
   left: readonly JsonValue[],
   right: readonly JsonValue[],
+  lax: boolean,
 ): boolean | undefined {
+  const withNull = (items: readonly JsonValue[]): boolean => items.includes(null)
+  const values = (items: readonly JsonValue[]): readonly NonNullable<JsonValue>[] =>
+    items.filter((item) => item !== null)
+  const [a, b] = [values(left), values(right)]
+  const bothNull = withNull(left) && withNull(right) && holds(operator, 0)
+  const oneNull = (withNull(left) && b.length > 0) || (withNull(right) && a.length > 0)
+  if (bothNull || (oneNull && holds(operator, Number.NaN))) return true
+  if (a.length > 0 && b.length > 0 && [...a, ...b].some((item) => !isScalar(item))) return undefined
+  let found = false
   let unknown = false
-  for (const a of left) {
-    for (const b of right) {
-      const order = compare(a, b)
-      if (order === undefined) unknown = true
-      else if (holds(operator, order)) return true
+  for (const one of a) {
+    for (const other of b) {
+      const order = compare(one, other)
+      if (order !== undefined && holds(operator, order)) found = true
+      unknown ||= order === undefined
+      if (lax && (found || unknown)) return found ? true : undefined
     }
   }
-  return unknown ? undefined : false
+  return unknown ? undefined : found
 }
 
-/** Below, equal or above zero; NaN for values that are different without an order; undefined for types that do not compare. */
-function compare(a: JsonValue, b: JsonValue): number | undefined {
-  if (a === null || b === null) return a === b ? 0 : Number.NaN
+function isScalar(item: NonNullable<JsonValue>): boolean {
+  return typeof item !== 'object' || 'number' in item
+}
+
+/** Below, equal or above zero, of values that are not NULL; undefined for types that do not compare. */
+function compare(a: NonNullable<JsonValue>, b: NonNullable<JsonValue>): number | undefined {
   if (typeof a === 'string' && typeof b === 'string') return a < b ? -1 : a > b ? 1 : 0
   if (typeof a === 'boolean' && typeof b === 'boolean') return Number(a) - Number(b)
   if (typeof a === 'object' && typeof b === 'object' && 'number' in a && 'number' in b) {
