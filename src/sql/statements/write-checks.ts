@@ -57,15 +57,14 @@ export async function checkWrite(input: StatementInput, node: Statement, columns
       return checks.inSchema(checks.named(node.name))
     case 'CreateView': {
       const { name, found } = await checks.find(node.name)
+      checks.may(name, OWNERSHIP, 'create view')
       if (found !== undefined && (found.view === undefined || !node.replace)) {
         throw checks.error(
           'TABLE_ALREADY_EXISTS',
           `${found.view === undefined ? 'Table' : 'View'} already exists: '${shown(name)}'`,
         )
       }
-      const columns = await columnsOf(node.query)
-      checks.may(name, OWNERSHIP, 'create view')
-      return checks.queryColumns(columns, undefined)
+      return checks.queryColumns(await columnsOf(node.query), undefined)
     }
     case 'CreateMaterializedView':
       checks.may(checks.named(node.name), OWNERSHIP, 'create materialized view')

@@ -215,7 +215,7 @@ function namedIn(text: string): readonly string[] {
 }
 
 const DENIED = 'PERMISSION_DENIED'
-const WRONG: ReadonlySet<string> = new Set(['INVALID_COLUMN_REFERENCE', 'NOT_SUPPORTED'])
+const WRONG: ReadonlySet<string> = new Set(['INVALID_COLUMN_REFERENCE'])
 
 describe('tables and views under filters, masks and columns that may not be selected', { timeout: 900_000 }, () => {
   let runner: TableRunner
