@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
@@ -40,6 +41,8 @@ export function buildWithAgents(folder: string): { readonly program: string; age
   mkdirSync(orders)
   chmodSync(orders, 0o777)
   cpSync(join(repository, 'dist'), join(home, 'dist'), { recursive: true })
+  // Its engines load the agent's module, which is in no bundle.
+  rmSync(join(home, 'dist', 'bundle'), { recursive: true, force: true })
   for (const name of ['node_modules', 'etc', 'migrations']) symlinkSync(join(repository, name), join(home, name))
   cpSync(join(repository, 'package.json'), join(home, 'package.json'))
   const module = join(home, 'dist', 'sql', 'engine-module.js')
