@@ -10,19 +10,32 @@ interface OtlpAttribute {
 export interface OtlpTrace {
   readonly resourceSpans: readonly {
     readonly resource: { readonly attributes: readonly OtlpAttribute[] }
-    readonly scopeSpans: readonly { readonly scope: { readonly name: string }; readonly spans: readonly object[] }[]
+    readonly scopeSpans: readonly {
+      readonly scope: { readonly name: string; readonly version?: string }
+      readonly spans: readonly object[]
+    }[]
   }[]
 }
 
 const KINDS = { INTERNAL: 1, SERVER: 2, CLIENT: 3, PRODUCER: 4, CONSUMER: 5 } as const
+/** W3C flag of a trace that is taken. */
+const SAMPLED = 1
 const STATUS = { UNSET: 0, OK: 1, ERROR: 2 } as const
 
-export function toOtlpJson(spans: readonly SpanRecord[], serviceName: string): OtlpTrace {
+/** Whose spans they are. */
+export interface OtlpSource {
+  readonly resource: Readonly<Record<string, AttributeValue>>
+  readonly version?: string
+}
+
+export function toOtlpJson(spans: readonly SpanRecord[], { resource, version }: OtlpSource): OtlpTrace {
   return {
     resourceSpans: [
       {
-        resource: { attributes: attributesOf({ 'service.name': serviceName }) },
-        scopeSpans: [{ scope: { name: 'quipu' }, spans: spans.map(spanOf) }],
+        resource: { attributes: attributesOf(resource) },
+        scopeSpans: [
+          { scope: { name: 'quipu', ...(version === undefined ? {} : { version }) }, spans: spans.map(spanOf) },
+        ],
       },
     ],
   }
@@ -44,6 +57,7 @@ function spanOf(span: SpanRecord): object {
       attributes: attributesOf(event.attributes),
     })),
     links: span.links,
+    flags: SAMPLED,
     status: {
       code: STATUS[span.status],
       ...(span.statusMessage === undefined ? {} : { message: span.statusMessage }),

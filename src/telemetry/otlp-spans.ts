@@ -1,5 +1,4 @@
-import type { Attributes, HrTime, SpanKind, SpanStatusCode } from '@opentelemetry/api'
-import type { resources, tracing } from '@opentelemetry/sdk-node'
+import { toOtlpJson } from './otlp-json.ts'
 import type { SpanRecord, SpanSink } from './span.ts'
 
 /** Where spans are sent to. */
@@ -25,118 +24,89 @@ export interface SpanExport {
 const QUEUE = 16_384
 const BATCH = 512
 
+/** A batch that is not full waits so long for more. */
+const LINGER_MS = 500
+const TIMEOUT_MS = 1000
+
 /**
- * Sends spans by OTLP over HTTP. What is no setting of ours (`OTEL_EXPORTER_OTLP_COMPRESSION` …), the exporter asks the
- * environment for.
- * Loads the SDK (200 ms of CPU): called in a thread of its own, once the process serves, and only when there is an
- * endpoint. The SDK's batches, encoding and exporter are used; its tracer is not, since our spans have ended when they
- * are made, and it would make each of them twice.
+ * Sends spans by OTLP over HTTP, a batch after the other. What is no setting of ours (`OTEL_EXPORTER_OTLP_COMPRESSION` …),
+ * the transport asks the environment for.
+ * Loads the SDK's transport (60 ms of CPU): called in a thread of its own, once the process serves, and only when there is
+ * an endpoint. The SDK's tracer, spans and batches are not used: ours have ended when they are made, and it would make
+ * each of them twice.
  */
 export async function startSpanExport(options: SpanExport): Promise<Pick<SpanSink, 'emit' | 'stop'>> {
-  const [api, { tracing: sdk, resources: resourcesOf }, { OTLPTraceExporter }] = await Promise.all([
-    import('@opentelemetry/api'),
-    import('@opentelemetry/sdk-node'),
-    import('@opentelemetry/exporter-trace-otlp-http'),
-  ])
+  const { createOtlpHttpExportDelegate, convertLegacyHttpOptions } =
+    await import('@opentelemetry/otlp-exporter-base/node-http')
   const { url, headers, resourceAttributes } = options.collector
-  const exporter = new OTLPTraceExporter({ url, headers: { ...headers }, timeoutMillis: 1000 })
-  let queued = 0
-  const counted: tracing.SpanExporter = {
-    export(spans, done) {
-      exporter.export(spans, (result) => {
-        queued = Math.max(0, queued - spans.length)
-        options.onSpans(result.code === 0 ? 'exported' : 'dropped', spans.length)
-        done(result)
-      })
-    },
-    shutdown: () => exporter.shutdown(),
-    forceFlush: () => exporter.forceFlush(),
+  const resource = {
+    ...resourceAttributes,
+    'service.name': options.serviceName,
+    'service.instance.id': options.instance,
+    'service.version': options.version,
+    'deployment.environment.name': options.environment,
   }
-  const processor = new sdk.BatchSpanProcessor(counted, {
-    maxQueueSize: QUEUE,
-    maxExportBatchSize: BATCH,
-    scheduledDelayMillis: 500,
-    exportTimeoutMillis: 1000,
-  })
-  const resource = resourcesOf.resourceFromAttributes(resourceAttributes).merge(
-    resourcesOf.resourceFromAttributes({
-      'service.name': options.serviceName,
-      'service.instance.id': options.instance,
-      'service.version': options.version,
-      'deployment.environment.name': options.environment,
+  const transport = createOtlpHttpExportDelegate<readonly SpanRecord[], undefined>(
+    convertLegacyHttpOptions({ url, headers: { ...headers }, timeoutMillis: TIMEOUT_MS }, 'TRACES', 'v1/traces', {
+      'Content-Type': 'application/json',
     }),
+    {
+      serializeRequest: (spans) =>
+        Buffer.from(JSON.stringify(toOtlpJson(spans, { resource, version: options.version }))),
+      deserializeResponse: () => undefined,
+    },
+    'otlp_http_span_exporter',
+    { name: 'span', countItems: (spans) => spans.length },
+    undefined,
   )
-  const kinds: Record<SpanRecord['kind'], SpanKind> = {
-    INTERNAL: api.SpanKind.INTERNAL,
-    SERVER: api.SpanKind.SERVER,
-    CLIENT: api.SpanKind.CLIENT,
-    PRODUCER: api.SpanKind.PRODUCER,
-    CONSUMER: api.SpanKind.CONSUMER,
+  const waiting: SpanRecord[] = []
+  let underWay: Promise<void> | undefined
+  let timer: NodeJS.Timeout | undefined
+  let stopping = false
+
+  /** Whether the collector took them. */
+  function sent(spans: readonly SpanRecord[]): Promise<boolean> {
+    return new Promise((resolve) => {
+      try {
+        transport.export(spans, ({ code }) => resolve(code === 0))
+      } catch {
+        // One of them cannot be written.
+        resolve(false)
+      }
+    })
   }
-  const statuses: Record<SpanRecord['status'], SpanStatusCode> = {
-    UNSET: api.SpanStatusCode.UNSET,
-    OK: api.SpanStatusCode.OK,
-    ERROR: api.SpanStatusCode.ERROR,
+
+  async function sendBatch(): Promise<void> {
+    const batch = waiting.splice(0, BATCH)
+    options.onSpans((await sent(batch)) ? 'exported' : 'dropped', batch.length)
+    underWay = undefined
+    next()
   }
-  const scope = { name: 'quipu', version: options.version }
+
+  function begin(): void {
+    clearTimeout(timer)
+    timer = undefined
+    underWay = sendBatch()
+  }
+
+  function next(): void {
+    if (underWay || waiting.length === 0) return
+    if (stopping || waiting.length >= BATCH) begin()
+    else timer ??= setTimeout(begin, LINGER_MS).unref()
+  }
 
   return {
     emit(spans) {
-      for (const span of spans) {
-        if (queued >= QUEUE) {
-          options.onSpans('dropped', 1)
-          continue
-        }
-        queued++
-        processor.onEnd(readable(span, kinds[span.kind], statuses[span.status], resource, scope))
-      }
+      const room = Math.max(0, QUEUE - waiting.length)
+      for (const span of spans.slice(0, room)) waiting.push(span)
+      if (spans.length > room) options.onSpans('dropped', spans.length - room)
+      next()
     },
-    // Its rejection says that the collector is away, which is no reason not to stop.
-    stop: () => processor.shutdown().catch(() => {}),
+    async stop() {
+      stopping = true
+      next()
+      while (underWay) await underWay
+      await transport.shutdown()
+    },
   }
-}
-
-/** W3C flag of a trace that is taken: what arrives here is to be sent. */
-const SAMPLED = 1
-
-/** A span as the SDK's exporter reads it. */
-function readable(
-  span: SpanRecord,
-  kind: SpanKind,
-  code: SpanStatusCode,
-  resource: resources.Resource,
-  instrumentationScope: { readonly name: string; readonly version: string },
-): tracing.ReadableSpan {
-  const { traceId, parentSpanId, statusMessage } = span
-  const contextOf = (spanId: string, isRemote: boolean) => ({ traceId, spanId, traceFlags: SAMPLED, isRemote })
-  const own = contextOf(span.spanId, false)
-  return {
-    name: span.name,
-    kind,
-    spanContext: () => own,
-    ...(parentSpanId === undefined ? {} : { parentSpanContext: contextOf(parentSpanId, true) }),
-    startTime: hrTime(span.startMs),
-    endTime: hrTime(span.endMs),
-    status: { code, ...(statusMessage === undefined ? {} : { message: statusMessage }) },
-    attributes: span.attributes as Attributes,
-    links: span.links.map((link) => ({ context: { ...link, traceFlags: SAMPLED } })),
-    events: span.events.map(({ name, atMs, attributes }) => ({
-      name,
-      time: hrTime(atMs),
-      attributes: attributes as Attributes,
-    })),
-    duration: hrTime(Math.max(0, span.endMs - span.startMs)),
-    ended: true,
-    resource,
-    instrumentationScope,
-    droppedAttributesCount: 0,
-    droppedEventsCount: 0,
-    droppedLinksCount: 0,
-  }
-}
-
-/** Seconds and nanoseconds: a Date has whole milliseconds, which most operators do not take. */
-function hrTime(milliseconds: number): HrTime {
-  const seconds = Math.floor(milliseconds / 1000)
-  return [seconds, Math.round((milliseconds - seconds * 1000) * 1e6)]
 }

@@ -187,7 +187,10 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
       const { query } = await find(request, idOf(request))
       if (!isTerminal(query.kind))
         throw new HttpProblem(409, 'The query has not ended: its trace is made at the end', { 'retry-after': '1' })
-      sendJson(response, toOtlpJson(querySpans(query, { withRequest: true }), 'quipu-coordinator'))
+      sendJson(
+        response,
+        toOtlpJson(querySpans(query, { withRequest: true }), { resource: { 'service.name': 'quipu-coordinator' } }),
+      )
     },
   })
 
