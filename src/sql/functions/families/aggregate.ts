@@ -1,5 +1,5 @@
 import { code, digits, integer, literal, sql, type Sql } from '../../text/sql.ts'
-import { decimalType, duckdbType, structOf } from '../../types/duckdb-representation.ts'
+import { decimalType, duckdbType, rowFieldOf, rowOf, structOf } from '../../types/duckdb-representation.ts'
 import { decimal, isFloating, type DecimalType, type MapType, type SqlType } from '../../types/sql-type.ts'
 import { comparisonKey } from '../comparison.ts'
 import { scaled, unscaled } from '../decimal-operators.ts'
@@ -261,7 +261,7 @@ const HALF = sql`CAST(10000000000000000000 AS HUGEINT)`
 const CHECKSUM_OF_NULL = digits('-7046029288634856825')
 
 /** xxHash64 of a value, as the checksum weighs it. */
-function checksumOf(type: SqlType, x: Sql): Sql {
+function checksumOf(type: SqlType, x: Sql, names: RenderContext['names']): Sql {
   switch (type.kind) {
     case 'boolean':
     case 'tinyint':
@@ -292,11 +292,38 @@ function checksumOf(type: SqlType, x: Sql): Sql {
       break
     default:
   }
-  return sql`u_checksum_bytes(encode(CAST(${x} AS VARCHAR)))`
+  return sql`u_checksum_bytes(encode(CAST(${oneOfEqual(type, x, names)} AS VARCHAR)))`
+}
+
+/** What has one text for equal values: zeros and NaN without a sign, entries in order, instants without their zone. */
+function oneOfEqual(type: SqlType, x: Sql, names: RenderContext['names']): Sql {
+  switch (type.kind) {
+    case 'double':
+    case 'real':
+      return sql`CASE WHEN isnan(${x}) THEN abs(${x}) ELSE ${x} + 0 END`
+    case 'array': {
+      const item = names.fresh()
+      return sql`list_transform(${x}, lambda ${item}: ${oneOfEqual(type.element, item, names)})`
+    }
+    case 'map': {
+      const entry = names.fresh()
+      const parts = structOf({
+        k: oneOfEqual(type.key, sql`${entry}.key`, names),
+        v: oneOfEqual(type.value, sql`${entry}.value`, names),
+      })
+      return sql`list_sort(list_transform(map_entries(${x}), lambda ${entry}: ${parts}))`
+    }
+    case 'row': {
+      const fields = type.fields.map((field, i) => oneOfEqual(field.type, rowFieldOf(x, i), names))
+      return sql`CASE WHEN ${x} IS NOT NULL THEN ${rowOf(fields)} END`
+    }
+    default:
+      return comparisonKey(type, x, names)
+  }
 }
 
 function checksum(context: RenderContext): Sql {
-  const hash = checksumOf(context.types[0]!, context.value(0))
+  const hash = checksumOf(context.types[0]!, context.value(0), context.names)
   return context.fill`u_checksum_end(CAST(sum(coalesce(${hash}, ${CHECKSUM_OF_NULL}))$F AS VARCHAR))`
 }
 
