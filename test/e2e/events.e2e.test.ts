@@ -163,7 +163,7 @@ describe('the live feed', () => {
     const ends = await feedOf('state=FINISHED,FAILED&type=QueryFinished,QueryFailed', 2)
     expect(ends.map(({ subject, type }) => [subject, type])).toEqual([
       [mine.id, 'quipu.query.finished.v2'],
-      [other.id, 'quipu.query.failed.v3'],
+      [other.id, 'quipu.query.failed.v4'],
     ])
     expect(offsetOf(until)).toBeGreaterThan(offsetOf(from))
   })
