@@ -29,7 +29,6 @@ const turnedDifferently: Readonly<Record<string, string>> = {
   'extra-errors/030': 'an interval of a unit that there is not, which is no expression',
   'extra-errors/042': 'a literal of a type that there is not',
   'extra-literals/012': 'a literal of a type with a precision',
-  'extra-subqueries/003': 'a correlated query in a list',
   'json/061': 'an arrow between texts, a lambda of a column',
   'literals/007': 'a number that begins with a point',
   'strings/052': 'word_stem knows English alone',
