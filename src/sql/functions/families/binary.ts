@@ -59,7 +59,13 @@ export const binaryFunctions: readonly FunctionDefinition[] = [
     `CAST(CAST(q_sized($1, 4, 'expected 4-byte input, but got instead: '||octet_length($1)) AS BIT) AS INTEGER)`,
     PARTIAL,
   ),
-  scalar('to_ieee754_64(double)', 'varbinary', 'CAST(CAST($1 AS BIT) AS BLOB)', PARTIAL),
+  // Java writes one NaN, without a sign, of doubles, and the bits as they are of reals.
+  scalar(
+    'to_ieee754_64(double)',
+    'varbinary',
+    'CAST(CAST(CASE WHEN isnan($1) THEN abs($1) ELSE $1 END AS BIT) AS BLOB)',
+    PARTIAL,
+  ),
   scalar('to_ieee754_32(real)', 'varbinary', 'CAST(CAST($1 AS BIT) AS BLOB)', PARTIAL),
   scalar(
     'from_ieee754_64(varbinary)',

@@ -32,10 +32,18 @@ function decoded(text: string): string {
   return text.replaceAll(/(?:%[0-9a-fA-F]{2})+/g, (run) => Buffer.from(run.replaceAll('%', ''), 'hex').toString('utf8'))
 }
 
+const LARGEST_PORT = 2 ** 31 - 1
+
+/** Host and port; undefined where the authority is a name of another kind, as with a port that no int of Java holds. */
+function serverOf({ authority }: Parts): { readonly host: string; readonly port: string | undefined } | undefined {
+  const [, host = '', port] = SERVER.exec(authority) ?? []
+  return Number(port ?? 0) > LARGEST_PORT ? undefined : { host, port }
+}
+
 const partsRead: Readonly<Record<string, (parts: Parts) => string | null>> = {
   protocol: ({ protocol }) => protocol,
-  host: ({ authority }) => SERVER.exec(authority)?.[1] ?? '',
-  port: ({ authority }) => SERVER.exec(authority)?.[2] || null,
+  host: (parts) => serverOf(parts)?.host ?? '',
+  port: (parts) => serverOf(parts)?.port || null,
   path: ({ path }) => decoded(path),
   query: ({ query }) => decoded(query ?? ''),
   fragment: ({ fragment }) => decoded(fragment),
