@@ -122,7 +122,7 @@ describe('questions about files', () => {
       { column_name: 'name', column_type: 'VARCHAR' },
     ])
     const missing = { ...question, paths: [`${engines.data}none.csv`] }
-    await expect(engines.pool.inspect(missing)).rejects.toThrow('No files found')
+    await expect(engines.pool.inspect(missing)).rejects.toThrow('Error opening split none.csv: It does not exist')
   })
 })
 
