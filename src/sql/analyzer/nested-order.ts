@@ -1,4 +1,4 @@
-import { isNested } from '../functions/extremes.ts'
+import { isNested } from '../functions/comparison.ts'
 import { BOOLEAN, type SqlType } from '../types/sql-type.ts'
 import { columnOf, constantOf, windowOf } from './build.ts'
 import { newId, type AnalysisContext } from './context.ts'

@@ -6,7 +6,7 @@ import type {
   SubqueryExpression,
 } from '../syntax/ast.ts'
 import type { Span } from '../syntax/span.ts'
-import { isNested } from '../functions/extremes.ts'
+import { isNested } from '../functions/comparison.ts'
 import { commonSuperType } from '../types/coercion.ts'
 import {
   anonymousRow,

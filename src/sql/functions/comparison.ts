@@ -1,6 +1,7 @@
 import { code, joined, sql, type Sql } from '../text/sql.ts'
 import { isFine, rowFieldOf, rowOf, structOf } from '../types/duckdb-representation.ts'
 import { isFloating, typeContains, type MapType, type RowType, type SqlType } from '../types/sql-type.ts'
+import { bindName } from './fill-template.ts'
 import type { Names } from './rendering.ts'
 
 /**
@@ -93,6 +94,7 @@ export function lessThan(type: SqlType, a: Sql, b: Sql, orEqual: boolean, names:
     case 'double':
       return sql`${code(orEqual ? 'q_fle' : 'q_flt')}(${a}, ${b})`
     case 'array': {
+      if (isNested(type.element)) return nestedArrayLessThan(type.element, a, b, orEqual, names)
       const [x, y] = [comparisonKey(type, a, names), comparisonKey(type, b, names)]
       return sql`q_acmp(${x}, ${y}, ${x} ${operator} ${y})`
     }
@@ -113,12 +115,54 @@ function rowLessThan(type: RowType, a: Sql, b: Sql, orEqual: boolean, names: Nam
   const raise = sql`u_raise('NOT_SUPPORTED: ROW comparison not supported for fields with null elements')`
   const branches = type.fields.map((field, i) => {
     const [x, y] = [rowFieldOf(a, i), rowFieldOf(b, i)]
-    const less = lessThan(field.type, x, y, orEqual, names)
     const unknown = sql`WHEN ${x} IS NULL OR ${y} IS NULL THEN ${raise}`
+    // Of fields NaN is the largest number and equal to itself, as DuckDB has it.
+    const operator = code(orEqual ? '<=' : '<')
+    const less = isFloating(field.type) ? sql`(${x} ${operator} ${y})` : lessThan(field.type, x, y, orEqual, names)
     if (i === type.fields.length - 1) return sql`${unknown} ELSE ${less}`
-    return sql`${unknown} WHEN ${notEquals(field.type, x, y, names)} THEN ${less}`
+    const differ = isFloating(field.type) ? sql`(${x} <> ${y})` : notEquals(field.type, x, y, names)
+    return sql`${unknown} WHEN ${differ} THEN ${less}`
   })
   return sql`CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN NULL ${joined(branches, ' ')} END`
+}
+
+/** Of arrays of arrays or rows: the first two elements that differ, or that hold a NULL, are compared by their own rules. */
+function nestedArrayLessThan(element: SqlType, a: Sql, b: Sql, orEqual: boolean, names: Names): Sql {
+  const [both, pair, found] = [names.fresh(), names.fresh(), names.fresh()]
+  const [x, y] = [sql`${both}.a`, sql`${both}.b`]
+  const [left, right] = [sql`${pair}[1]`, sql`${pair}[2]`]
+  const telling = sql`${left} IS NULL OR ${right} IS NULL OR ${isDistinct(element, left, right, names)} OR ${holdsNull(element, left, names)}`
+  const first = sql`list_filter(list_zip(${x}, ${y}, true), lambda ${pair}: ${telling})[1]`
+  const raise = sql`u_raise('NOT_SUPPORTED: ARRAY comparison not supported for arrays with null elements')`
+  const less = lessThan(element, sql`${found}[1]`, sql`${found}[2]`, orEqual, names)
+  const decided = sql`CASE WHEN ${found} IS NULL THEN len(${x}) ${code(orEqual ? '<=' : '<')} len(${y}) WHEN ${found}[1] IS NULL OR ${found}[2] IS NULL THEN ${raise} ELSE ${less} END`
+  const compared = sql`CASE WHEN ${x} IS NULL OR ${y} IS NULL THEN NULL ELSE ${bindName(found, first, decided)} END`
+  return bindName(both, structOf({ a, b }), compared)
+}
+
+/** Arrays and rows: comparing them fails where it comes to a NULL inside. */
+export function isNested(type: SqlType): boolean {
+  return type.kind === 'array' || type.kind === 'row'
+}
+
+/** Whether an array or row holds a NULL, at any depth. */
+export function holdsNull(type: SqlType, x: Sql, names: Names): Sql {
+  switch (type.kind) {
+    case 'array': {
+      if (!isNested(type.element)) return sql`(list_position(${x}, NULL) IS NOT NULL)`
+      const item = names.fresh()
+      return sql`q_any(list_transform(${x}, lambda ${item}: ${item} IS NULL OR ${holdsNull(type.element, item, names)}))`
+    }
+    case 'row': {
+      const fields = type.fields.map(({ type: of }, i) => {
+        const field = rowFieldOf(x, i)
+        return isNested(of) ? sql`${field} IS NULL OR ${holdsNull(of, field, names)}` : sql`${field} IS NULL`
+      })
+      return sql`(${joined(fields, ' OR ')})`
+    }
+    default:
+      return sql`false`
+  }
 }
 
 /** Whether DuckDB's equality of the held values is not Trino's "same value": zones and maps, at any depth. */

@@ -78,7 +78,8 @@ function renderDecimal(
 function division(a: DecimalType, b: DecimalType, result: DecimalType, left: Sql, right: Sql): Sql {
   const k = result.scale - a.scale + b.scale
   if (k >= MAX_DECIMAL_PRECISION) {
-    return sql`CASE WHEN ${left} IS NOT NULL AND ${right} IS NOT NULL THEN CAST(u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Decimal overflow') AS ${decimalType(result.precision, result.scale)}) END`
+    const byZero = sql`WHEN ${left} IS NOT NULL AND ${right} = 0 THEN CAST(u_raise('DIVISION_BY_ZERO: Division by zero') AS ${decimalType(result.precision, result.scale)})`
+    return sql`CASE ${byZero} WHEN ${left} IS NOT NULL AND ${right} IS NOT NULL THEN CAST(u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Decimal overflow') AS ${decimalType(result.precision, result.scale)}) END`
   }
   const narrow = sql`q_ddiv64(${unscaled64(left, a)}, ${unscaled64(right, b)}, ${integer(k)})`
   if (a.precision + k <= 18 && a.precision + a.scale <= 18 && b.precision + b.scale <= 18) return scaled(narrow, result)
@@ -109,7 +110,10 @@ function modulus(a: DecimalType, b: DecimalType, result: DecimalType, left: Sql,
 /** The unscaled value as HUGEINT. */
 export function unscaled(x: Sql, { precision, scale }: DecimalType): Sql {
   if (precision + scale > MAX_DECIMAL_PRECISION) return sql`q_unscaled(${x}, ${integer(scale)})`
-  return sql`CAST(${x} * CAST(${powerOf(scale)} AS ${decimalType(scale + 1, 0)}) AS HUGEINT)`
+  // DuckDB keeps the product of two narrow decimals in 64 bits, whether it fits or not.
+  const isNarrow = precision <= NARROW_DIGITS && precision + scale > NARROW_DIGITS
+  const factor = isNarrow ? sql`CAST(${x} AS ${decimalType(precision + scale, scale)})` : x
+  return sql`CAST(${factor} * CAST(${powerOf(scale)} AS ${decimalType(scale + 1, 0)}) AS HUGEINT)`
 }
 
 function unscaled64(x: Sql, { scale }: DecimalType): Sql {

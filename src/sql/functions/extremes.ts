@@ -1,4 +1,4 @@
-import { joined, sql, type Sql } from '../text/sql.ts'
+import { sql, type Sql } from '../text/sql.ts'
 import { rowFieldOf, rowOf } from '../types/duckdb-representation.ts'
 import { anonymousRow, array, BOOLEAN, isFloating, typeContains, type SqlType } from '../types/sql-type.ts'
 import { comparisonKey, lessThan, needsComparisonKey } from './comparison.ts'
@@ -55,31 +55,6 @@ function withoutNaN(
     }
     default:
       return { type, value: x }
-  }
-}
-
-/** Arrays and rows: comparing them fails where it comes to a NULL inside. */
-export function isNested(type: SqlType): boolean {
-  return type.kind === 'array' || type.kind === 'row'
-}
-
-/** Whether an array or row holds a NULL, at any depth. */
-export function holdsNull(type: SqlType, x: Sql, names: Names): Sql {
-  switch (type.kind) {
-    case 'array': {
-      if (!isNested(type.element)) return sql`(list_position(${x}, NULL) IS NOT NULL)`
-      const item = names.fresh()
-      return sql`q_any(list_transform(${x}, lambda ${item}: ${item} IS NULL OR ${holdsNull(type.element, item, names)}))`
-    }
-    case 'row': {
-      const fields = type.fields.map(({ type: of }, i) => {
-        const field = rowFieldOf(x, i)
-        return isNested(of) ? sql`${field} IS NULL OR ${holdsNull(of, field, names)}` : sql`${field} IS NULL`
-      })
-      return sql`(${joined(fields, ' OR ')})`
-    }
-    default:
-      return sql`false`
   }
 }
 

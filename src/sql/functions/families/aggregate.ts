@@ -1,17 +1,9 @@
 import { code, digits, integer, literal, sql, type Sql } from '../../text/sql.ts'
 import { decimalType, duckdbType, rowFieldOf, rowOf, structOf } from '../../types/duckdb-representation.ts'
 import { decimal, isFloating, type DecimalType, type MapType, type SqlType } from '../../types/sql-type.ts'
-import { comparisonKey } from '../comparison.ts'
+import { comparisonKey, holdsNull, isNested } from '../comparison.ts'
 import { scaled, unscaled } from '../decimal-operators.ts'
-import {
-  checkedOrder,
-  comparedExtreme,
-  extremeKey,
-  holdsNull,
-  isNested,
-  needsExtremeKey,
-  type Extreme,
-} from '../extremes.ts'
+import { checkedOrder, comparedExtreme, extremeKey, needsExtremeKey, type Extreme } from '../extremes.ts'
 import { bindName } from '../fill-template.ts'
 import { aggregate, named, type FunctionDefinition } from '../function-definition.ts'
 import { counted, entriesOf, firstOfEachKey, isGroupedByKey, valuesOfEachKey } from '../map-keys.ts'
@@ -71,6 +63,14 @@ function extremeBy(context: RenderContext, name: 'min' | 'max'): Sql {
 /** The largest (smallest) of arrays or rows, which fails where comparing them does. */
 function comparedBest(context: RenderContext, index: number, name: Extreme): Sql {
   const [type, value] = [context.types[index]!, context.value(index)]
+  if (context.clauses?.over !== undefined) {
+    // DuckDB ends at a lambda in the FILTER of a window.
+    const order = code(name === 'min' ? 'ASC' : 'DESC')
+    const sorted = context.fill`list(${value} ORDER BY ${extremeOf(context, index, name)} ${order})$F(${value} IS NOT NULL)$E`
+    const item = context.names.fresh()
+    const holding = sql`list_filter(${sorted}, lambda ${item}: ${holdsNull(type, item, context.names)})`
+    return comparedExtreme(type, sql`list_slice(${sorted}, 1, 2)`, holding, context.names)
+  }
   const best = context.fill`${code(`arg_${name}`)}(${value}, ${extremeOf(context, index, name)}, 2)$F`
   const unsure = context.fill`list(${value})$F(${holdsNull(type, value, context.names)})$E`
   return comparedExtreme(type, best, unsure, context.names)
@@ -107,10 +107,10 @@ function sumOfDecimals(context: RenderContext): Sql {
   return sql`CASE WHEN ${sum} NOT BETWEEN ${bound('-')} AND ${bound('')} THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Decimal overflow') ELSE ${sum} END`
 }
 
-/** What lies between the rows and their sum may have more digits than a HUGEINT; with fractions halves cost too much. */
+/** What lies between the rows and their sum may have more digits than a HUGEINT; with fractions halves cost too much, but of so many that two values overflow. */
 function inHalves({ types, clauses }: RenderContext): boolean {
   const { precision, scale } = types[0] as DecimalType
-  return precision === 38 && scale === 0 && clauses?.distinct !== true
+  return precision === 38 && (scale === 0 || scale > 30) && clauses?.distinct !== true
 }
 
 /** The sums of the first and of the last 19 digits. */
@@ -332,7 +332,16 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
   // DISTINCT of what needs a key comes with the key in its place.
   aggregate('count(T)', 'bigint', 'count($D$1)$F', { duplicates: 'key' }),
   aggregate('count_if(boolean)', 'bigint', 'count(*)$F($1)$E'),
-  aggregate('sum(bigint)', 'bigint', 'CAST(sum($D$1)$F AS BIGINT)', { duplicates: 'engine' }),
+  // Over a window Trino does not look for what no longer fits.
+  aggregate(
+    'sum(bigint)',
+    'bigint',
+    (context) =>
+      context.clauses?.over === undefined
+        ? context.fill`CAST(sum($D$1)$F AS BIGINT)`
+        : context.fill`q_wrapped(sum($D$1)$F)`,
+    { duplicates: 'engine' },
+  ),
   aggregate('sum(double)', 'double', 'sum($D$1)$F', { duplicates: 'engine' }),
   aggregate('sum(real)', 'real', 'q_f32(sum($DCAST($1 AS DOUBLE))$F)', { duplicates: 'engine' }),
   aggregate('sum(decimal(p,s))', ({ numbers }) => decimal(38, numbers['s'] ?? 0), sumOfDecimals, {
@@ -348,10 +357,10 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
   aggregate('avg(double)', 'double', 'avg($D$1)$F', { duplicates: 'engine' }),
   aggregate('avg(real)', 'real', 'q_f32(avg($DCAST($1 AS DOUBLE))$F)', { duplicates: 'engine' }),
   aggregate('avg(decimal(p,s))', 'decimal(p,s)', averageOfDecimals, { duplicates: 'engine' }),
-  aggregate('avg(interval day to second)', 'interval day to second', 'CAST(round(avg($D$1)$F) AS BIGINT)', {
+  aggregate('avg(interval day to second)', 'interval day to second', 'CAST(floor(avg($D$1)$F + 0.5) AS BIGINT)', {
     duplicates: 'engine',
   }),
-  aggregate('avg(interval year to month)', 'interval year to month', 'CAST(round(avg($D$1)$F) AS INTEGER)', {
+  aggregate('avg(interval year to month)', 'interval year to month', 'CAST(floor(avg($D$1)$F + 0.5) AS INTEGER)', {
     duplicates: 'engine',
   }),
   aggregate('min(T) where T orderable', 'T', (context) => extreme(context, 'min'), { duplicates: 'harmless' }),

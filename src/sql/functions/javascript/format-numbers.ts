@@ -8,6 +8,15 @@ export interface NumberStyle {
   readonly conversion: string
 }
 
+/** A decimal, given as SQL writes it: zero has its exponent from the scale, as a BigDecimal has. */
+export function decimalNumber(text: string, style: NumberStyle): string {
+  const scale = text.split('.')[1]?.length ?? 0
+  if (scale === 0 || style.conversion === 'f' || parts(text).digits !== 0n) return floating(text, style)
+  const { flags, precision = 6, conversion } = style
+  const digits = conversion === 'e' ? precision : Math.max(0, precision - 1)
+  return signed(scientific('0', digits, flags, -scale), false, style)
+}
+
 /** A floating-point number or decimal, given as Java or SQL writes it. */
 export function floating(text: string, style: NumberStyle): string {
   const { conversion, flags, precision = 6 } = style
@@ -62,8 +71,8 @@ function rounded(text: string, digits: number): { readonly digits: string; reado
   return kept.length > digits ? { digits: kept.slice(0, -1), exponent: exponent + 1 } : { digits: kept, exponent }
 }
 
-function scientific(text: string, precision: number, flags: string): string {
-  const { digits, exponent } = rounded(text, precision + 1) ?? { digits: '0'.repeat(precision + 1), exponent: 0 }
+function scientific(text: string, precision: number, flags: string, ofZero = 0): string {
+  const { digits, exponent } = rounded(text, precision + 1) ?? { digits: '0'.repeat(precision + 1), exponent: ofZero }
   const mantissa = precision === 0 ? digits : `${digits[0]}.${digits.slice(1)}`
   return `${withPoint(mantissa, flags)}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`
 }

@@ -6,6 +6,8 @@ export interface JavaTime {
   readonly time:
     { readonly hour: number; readonly minute: number; readonly second: number; readonly nanos: number } | undefined
   readonly zone: { readonly id: string; readonly offsetSeconds: number } | undefined
+  /** Milliseconds since 1970, of what was given as such. */
+  readonly millis?: bigint
 }
 
 const TEXT =
@@ -124,9 +126,9 @@ function dateField({ date }: JavaTime, conversion: string): string | undefined {
     case 'h':
       return monthNames[month - 1]?.slice(0, 3)
     case 'A':
-      return weekdayNames[new Date(utcMillis(date)).getUTCDay()]
+      return weekdayNames[weekday(date)]
     case 'a':
-      return weekdayNames[new Date(utcMillis(date)).getUTCDay()]?.slice(0, 3)
+      return weekdayNames[weekday(date)]?.slice(0, 3)
     case 'C':
       return two(Math.trunc(ofEra / 100))
     case 'Y':
@@ -146,7 +148,7 @@ function dateField({ date }: JavaTime, conversion: string): string | undefined {
   }
 }
 
-function zoneField({ date, time, zone }: JavaTime, conversion: string): string | undefined {
+function zoneField({ date, time, zone, millis }: JavaTime, conversion: string): string | undefined {
   if (date === undefined || time === undefined || zone === undefined) return undefined
   const seconds = utcMillis(date) / 1000 + time.hour * 3600 + time.minute * 60 + time.second - zone.offsetSeconds
   const minutes = Math.trunc(Math.abs(zone.offsetSeconds) / 60)
@@ -154,18 +156,28 @@ function zoneField({ date, time, zone }: JavaTime, conversion: string): string |
     case 'z':
       return `${zone.offsetSeconds < 0 ? '-' : '+'}${two(Math.trunc(minutes / 60))}${two(minutes % 60)}`
     case 'Z':
-      return zoneName(zone.id, seconds * 1000, false)
+      return millis === undefined ? zoneName(zone.id, seconds * 1000, false) : zone.id
     case 's':
-      return String(seconds)
+      return String(millis === undefined ? seconds : millis / 1000n)
     case 'Q':
-      return String(seconds * 1000 + Math.trunc(time.nanos / 1_000_000))
+      return String(millis ?? seconds * 1000 + Math.trunc(time.nanos / 1_000_000))
     default:
       return undefined
   }
 }
 
+/** Milliseconds of 400 years, after which the calendar repeats itself. */
+const CYCLE = 12_622_780_800_000
+
 function utcMillis({ year, month, day }: NonNullable<JavaTime['date']>): number {
-  return new Date(Date.UTC(2000, 0, 1)).setUTCFullYear(year, month - 1, day)
+  // Date ends with the year 275760; 400 years are always as long.
+  const cycles = Math.trunc(year / 400)
+  return new Date(Date.UTC(2000, 0, 1)).setUTCFullYear(year - cycles * 400, month - 1, day) + cycles * CYCLE
+}
+
+/** 0 is Sunday; 400 years are whole weeks. */
+function weekday({ year, month, day }: NonNullable<JavaTime['date']>): number {
+  return new Date(utcMillis({ year: year % 400, month, day })).getUTCDay()
 }
 
 function two(value: number): string {

@@ -1,5 +1,5 @@
 import { hexadecimal } from './format-hexadecimal.ts'
-import { floating, wholeNumber } from './format-numbers.ts'
+import { decimalNumber, floating, wholeNumber } from './format-numbers.ts'
 import { javaText, javaTimeOf, TIME_CONVERSIONS, timeField, type JavaTime } from './format-times.ts'
 import { invalidArgument, type ScalarFunction } from './scalar-function.ts'
 
@@ -182,9 +182,13 @@ function convert(value: Value, specifier: Specifier): string {
       if (value.k !== 'double' && value.k !== 'real') throw mismatch()
       return hexadecimal(value.k === 'real' ? Math.fround(Number(value.v)) : Number(value.v), specifier)
     default:
-      if (value.k === 'real') return floating(String(Math.fround(Number(value.v))), specifier)
+      if (value.k === 'real')
+        return floating(
+          Object.is(Math.fround(Number(value.v)), -0) ? '-0' : String(Math.fround(Number(value.v))),
+          specifier,
+        )
       if (value.k !== 'double' && value.k !== 'decimal') throw mismatch()
-      return floating(value.v, specifier)
+      return value.k === 'decimal' ? decimalNumber(value.v, specifier) : floating(value.v, specifier)
   }
 }
 
@@ -198,11 +202,30 @@ function textOf(kind: string, text: string): string {
 function timeOf({ k, v }: Value): JavaTime | undefined {
   if (v === null) return undefined
   if (TIMES.has(k)) return javaTimeOf(v)
-  const millis = Number(v)
-  if (k !== 'integer' || Math.abs(millis) > 8.64e15) return undefined
-  const iso = new Date(millis).toISOString()
-  return javaTimeOf(`${iso.slice(0, -1).replace('T', ' ')}|0|UTC`)
+  if (k !== 'integer') return undefined
+  const millis = BigInt(v)
+  // The calendar repeats itself after 400 years, and Date ends before a Long does.
+  const cycles = millis / CYCLE - (millis % CYCLE < 0n ? 1n : 0n)
+  const date = new Date(Number(millis - cycles * CYCLE))
+  return {
+    date: {
+      year: date.getUTCFullYear() + 400 * Number(cycles),
+      month: date.getUTCMonth() + 1,
+      day: date.getUTCDate(),
+    },
+    time: {
+      hour: date.getUTCHours(),
+      minute: date.getUTCMinutes(),
+      second: date.getUTCSeconds(),
+      nanos: date.getUTCMilliseconds() * 1_000_000,
+    },
+    zone: { id: 'UTC', offsetSeconds: 0 },
+    millis,
+  }
 }
+
+/** Milliseconds of 400 years. */
+const CYCLE = 12_622_780_800_000n
 
 /** `hashCode()` */
 function hash(kind: string, text: string): number {

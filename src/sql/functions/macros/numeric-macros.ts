@@ -245,6 +245,17 @@ export const numericMacros: readonly Macro[] = [
       END
     `,
   ),
+  // The last 64 bits of a whole number.
+  macro(
+    'q_wrapped(n)',
+    `
+      CASE
+        WHEN n BETWEEN -9223372036854775808 AND 9223372036854775807 THEN CAST(n AS BIGINT)
+        ELSE list_transform([((n % 18446744073709551616) + 18446744073709551616) % 18446744073709551616], lambda qw1:
+            CAST(CASE WHEN qw1 > 9223372036854775807 THEN qw1 - 18446744073709551616 ELSE qw1 END AS BIGINT))[1]
+      END
+    `,
+  ),
   macro('q_unscaled(a, s)', `CAST(replace(CAST(a AS VARCHAR), '.', '') AS HUGEINT)`),
   macro('q_p10(k)', `CAST('1' || repeat('0', k) AS HUGEINT)`),
   macro('q_rnd(q, r, b)', `CASE WHEN r >= b - r THEN q + 1 ELSE q END`),

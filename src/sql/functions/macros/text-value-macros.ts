@@ -38,11 +38,24 @@ export const textValueMacros: readonly Macro[] = [
       END
     `,
   ),
+  // Java's shortest digits: DuckDB writes nine where two of eight are as near, and of the smallest numbers one for two.
+  macro(
+    'q_shortest_real(x)',
+    `
+      CASE
+        WHEN abs(x) < 1e-43 AND x <> 0 AND CAST(printf('%.1e', CAST(x AS DOUBLE)) AS FLOAT) = x THEN printf('%.1e', CAST(x AS DOUBLE))
+        WHEN length(CAST(x AS VARCHAR)) > 9 AND CAST(printf('%.7e', CAST(x AS DOUBLE)) AS FLOAT) = x AND
+            length(CAST(CAST(printf('%.7e', CAST(x AS DOUBLE)) AS DOUBLE) AS VARCHAR)) < length(CAST(x AS VARCHAR)) THEN
+            CAST(CAST(printf('%.7e', CAST(x AS DOUBLE)) AS DOUBLE) AS VARCHAR)
+        ELSE CAST(x AS VARCHAR)
+      END
+    `,
+  ),
   macro(
     'q_wire_real(x)',
     `
       CASE
-        WHEN isfinite(x) THEN CAST(CAST(x AS VARCHAR) AS JSON)
+        WHEN isfinite(x) THEN CAST(q_shortest_real(x) AS JSON)
         WHEN isnan(x) THEN to_json('NaN')
         WHEN x > 0 THEN to_json('Infinity')
         WHEN x < 0 THEN to_json('-Infinity')
