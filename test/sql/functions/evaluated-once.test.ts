@@ -3,6 +3,7 @@ import { EngineError } from '../../../src/shared/engine-error.ts'
 import type { CallExpr, Expr, LambdaArgumentExpr } from '../../../src/sql/analyzer/tree.ts'
 import type { ArgumentType } from '../../../src/sql/functions/bind-signature.ts'
 import { requireCast } from '../../../src/sql/functions/casts.ts'
+import { macros } from '../../../src/sql/functions/engine-setup.ts'
 import { functionFamilies, nameOf } from '../../../src/sql/functions/function-table.ts'
 import { resolveArithmetic, resolveComparison } from '../../../src/sql/functions/operators.ts'
 import { resolveDefinition, resolveFunction } from '../../../src/sql/functions/resolve-function.ts'
@@ -10,7 +11,7 @@ import { parseSignature } from '../../../src/sql/functions/signature.ts'
 import { costOfSql } from '../../../src/sql/renderer/macro-cost.ts'
 import { renderExpr } from '../../../src/sql/renderer/render-expression.ts'
 import { newRenderState, type RenderState } from '../../../src/sql/renderer/render-state.ts'
-import { plainName, toText, type Sql } from '../../../src/sql/text/sql.ts'
+import { codeOfModule, plainName, sql, toText, type Sql } from '../../../src/sql/text/sql.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import { BIGINT, BOOLEAN, type SqlType } from '../../../src/sql/types/sql-type.ts'
 import { typeName } from '../../../src/sql/types/type-text.ts'
@@ -54,6 +55,14 @@ function castOf(value: Expr, type: SqlType, safe: boolean): Expr {
   requireCast(value.type, type)
   return { kind: 'cast', type, value, safe }
 }
+
+/** As code, which a name that is made while statements run is not. */
+const macroNames = new Map(
+  macros.map((statement) => {
+    const name = /MACRO (\w+)\(/.exec(statement)![1]!
+    return [name, codeOfModule(name)] as const
+  }),
+)
 
 const pieceOf = (i: number): Sql => plainName(`changing${i}`)
 
@@ -136,6 +145,12 @@ describe('an argument is calculated once', () => {
         }
         const found = text.split('random()').length - 1
         if (found !== expected) repeated.push(`${definition.signature} of ${variable}: ${found} in ${text}`)
+        // What JavaScript makes of a group is calculated for each item where a macro names it in a lambda.
+        for (const [call, macro] of text.matchAll(/(q_\w+)\(u_\w+/g)) {
+          const piece = pieceOf(0)
+          if (costOfSql(sql`${macroNames.get(macro!)!}(${piece})`, [piece]).loops[0])
+            repeated.push(`${call} in ${text}`)
+        }
       }
     }
     expect(repeated).toEqual([])

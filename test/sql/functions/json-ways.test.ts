@@ -4,6 +4,7 @@ import { castFromJson } from '../../../src/sql/functions/casts-json.ts'
 import { parseJsonPath } from '../../../src/sql/functions/json-path/json-path.ts'
 import { plainPlace } from '../../../src/sql/functions/json-path/plain-place.ts'
 import { JsonReader, JsonSyntaxError, writeJson } from '../../../src/sql/functions/javascript/json-document.ts'
+import { resolveFunction } from '../../../src/sql/functions/resolve-function.ts'
 import { literal, plainName, toText } from '../../../src/sql/text/sql.ts'
 import { duckdbType } from '../../../src/sql/types/duckdb-representation.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
@@ -201,6 +202,21 @@ function both(pairsOf: (kind: string, x: string) => readonly (readonly string[])
   return [...pairsOf('q_json_', 'x'), ...pairsOf('q_json_canonical_', 'parsed')]
 }
 
+/** json_array_contains of a text, as it is called. */
+function rendered(kind: string, x: string, wanted: string): string {
+  const types = [parseTypeText(kind === 'q_json_' ? 'varchar' : 'json'), parseTypeText('varchar')]
+  const given = types.map((type) => ({ kind: 'value', type }) as const)
+  const call = resolveFunction('json_array_contains', given).render({
+    args: [
+      { kind: 'value', sql: plainName(x) },
+      { kind: 'value', sql: literal(wanted) },
+    ],
+    session: { timeZone: 'UTC', startTimeMillis: 0, user: 'somebody', groups: [] },
+    names: { fresh: () => plainName('fresh') },
+  })
+  return toText(call)
+}
+
 describe('JSON at a place', () => {
   it('is what JavaScript finds there', async () => {
     const pairs = [
@@ -220,9 +236,16 @@ describe('JSON at a place', () => {
             ['text', 'x'],
             ['text', 'nan'],
             ['text', 'é/\n'],
+            ['text', '😀'],
+            ['text', '"'],
+            ['text', '\\'],
+            ['text', '[1]'],
+            ['text', '\u007f\u2028'],
           ] as const
         ).map(([sort, wanted]) => [
-          `${kind}array_contains(${x}, '${sort}', '${wanted}', ${sort === 'text' ? `q_json_quote('${wanted}')` : `'${wanted}'`})`,
+          sort === 'text'
+            ? rendered(kind, x, wanted)
+            : `${kind}array_contains(${x}, '${sort}', '${wanted}', '${wanted}')`,
           `u_json_array_contains(${x}, '${sort}', '${wanted}')`,
         ]),
         [

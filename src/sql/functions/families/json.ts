@@ -1,4 +1,4 @@
-import { code, codeOfModule, literal, type Sql } from '../../text/sql.ts'
+import { code, literal, type Sql } from '../../text/sql.ts'
 import { PARTIAL, scalar, type FunctionDefinition } from '../function-definition.ts'
 import { stepsOf } from '../javascript/json.ts'
 import type { RenderContext } from '../rendering.ts'
@@ -45,25 +45,21 @@ function reading(input: 'varchar(x)' | 'json', q: 'q_json_' | 'q_json_canonical_
       PARTIAL,
     )
   return [
-    scalar(`json_extract(${input}, JsonPath)`, 'json', atPath(codeOfModule(`${q}at`), code('u_json_extract')), PARTIAL),
+    scalar(`json_extract(${input}, JsonPath)`, 'json', atPath(code(`${q}at`), code('u_json_extract')), PARTIAL),
     scalar(
       `json_extract_scalar(${input}, JsonPath)`,
       input === 'json' ? 'varchar' : 'varchar(x)',
-      atPath(codeOfModule(`${q}scalar_at`), code('u_json_extract_scalar')),
+      atPath(code(`${q}scalar_at`), code('u_json_extract_scalar')),
       PARTIAL,
     ),
-    scalar(
-      `json_size(${input}, JsonPath)`,
-      'bigint',
-      atPath(codeOfModule(`${q}size_at`), code('u_json_size')),
-      PARTIAL,
-    ),
+    scalar(`json_size(${input}, JsonPath)`, 'bigint', atPath(code(`${q}size_at`), code('u_json_size')), PARTIAL),
     scalar(`json_array_length(${input})`, 'bigint', `${q}array_length($1)`, PARTIAL),
-    scalar(`json_array_get(${input}, bigint)`, 'json', itemOf(codeOfModule(`${q}item`)), PARTIAL),
+    scalar(`json_array_get(${input}, bigint)`, 'json', itemOf(code(`${q}item`)), PARTIAL),
     contains('bigint', 'integer', 'CAST($2 AS VARCHAR), CAST($2 AS VARCHAR)'),
     contains('boolean', 'boolean', 'CAST($2 AS VARCHAR), CAST($2 AS VARCHAR)'),
     scalar(`json_array_contains(${input}, double)`, 'boolean', `${q}array_contains_double($1, $2)`, PARTIAL),
-    contains(input === 'json' ? 'varchar(x)' : 'varchar(y)', 'text', '$2, q_json_quote($2)'),
+    // What has no escapes is written as it is.
+    contains(input === 'json' ? 'varchar(x)' : 'varchar(y)', 'text', `$2, '"'||$2||'"'`),
     scalar(`is_json_scalar(${input})`, 'boolean', `${q}is_scalar($1)`, PARTIAL),
   ]
 }

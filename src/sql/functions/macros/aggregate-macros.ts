@@ -259,7 +259,10 @@ export const aggregateMacros: readonly Macro[] = [
   ),
   macro(
     'q_pairs_map(l)',
-    `map_from_entries(list_transform(range(1, len(l) // 2 + 1), lambda qf3: {'k': l[2 * qf3 - 1], 'v': l[2 * qf3]}))`,
+    `
+      list_transform([l], lambda qf4:
+          map_from_entries(list_transform(range(1, len(qf4) // 2 + 1), lambda qf3: {'k': qf4[2 * qf3 - 1], 'v': qf4[2 * qf3]})))[1]
+    `,
   ),
   macro(
     'q_result_count(n, f)',
