@@ -24,6 +24,8 @@ const BAD_DATA: readonly Named[] = [
   ['Invalid Input Error: Invalid string encoding found in Parquet file "', '"', 'A text in it is not valid UTF-8'],
   ['Conversion Error: Error while reading file "', '"', 'A value in it has not the type of its column'],
   ['Invalid Input Error: Malformed JSON in file "', '"', 'It is not valid JSON'],
+  ['Invalid Input Error: JSON transform error in file "', '"', 'A value in it has not the type of its column'],
+  ['IO Error: Input is not a GZIP stream: ', '\n', 'It is not compressed as its name says'],
 ]
 
 const NOT_OPENED: readonly (readonly [before: string, after: string])[] = [
@@ -34,9 +36,14 @@ const NOT_OPENED: readonly (readonly [before: string, after: string])[] = [
 /** Names the file further down, in a line of its own. */
 const CSV = /^(?:Conversion|Invalid Input) Error: CSV Error on Line: (\d+)\n/
 
-/** Thrift's, of a footer or a page's header; it knows of no file. */
-const NOT_PARQUET =
-  /^Invalid Error: (?:don't know what type: |invalid TType|T(?:Protocol|Transport)Exception|Variable-length int over|Out of buffer)/
+/** Of Thrift, which reads footers and headers of pages, and of what inflates pages: they know of no file. */
+const NAMELESS: readonly (readonly [text: RegExp, wrong: string])[] = [
+  [
+    /^Invalid Error: (?:don't know what type: |invalid TType|T(?:Protocol|Transport)Exception|Variable-length int over|Out of buffer)/,
+    'Its metadata cannot be read as that of Parquet',
+  ],
+  [/^Invalid Error: Failed to decompress GZIP block: /, 'Its data cannot be decoded'],
+]
 
 /**
  * A fault of a file that the statement reads, as Trino's Hive connector tells it. Texts are compared from their first
@@ -61,9 +68,9 @@ export function fileFault(text: string, files: FilesRead): EngineError | undefin
     const path = paths.find((one) => text.includes(`\n  file = ${one}\n`))
     if (path !== undefined) return bad(path, `Line ${line} cannot be read as a row of the table`)
   }
-  const [path, ...others] = NOT_PARQUET.test(text) ? new Set(paths) : []
-  if (path === undefined) return undefined
-  const wrong = 'Its metadata cannot be read as that of Parquet'
+  const wrong = NAMELESS.find(([pattern]) => pattern.test(text))?.[1]
+  const [path, ...others] = new Set(paths)
+  if (wrong === undefined || path === undefined) return undefined
   if (others.length === 0) return bad(path, wrong)
   const count = others.length + 1
   return new EngineError(
@@ -95,7 +102,8 @@ export function pathsOf(asks: EngineWork['asks']): readonly string[] {
 
 function namedIn(text: string, before: string, after: string, paths: readonly string[]): string | undefined {
   if (!text.startsWith(before)) return undefined
-  return paths.find((path) => text.startsWith(path + after, before.length))
+  // Some texts end with the name.
+  return paths.find((path) => `${text}\n`.startsWith(path + after, before.length))
 }
 
 /** A file as users may know it: from its catalog's folder on. */

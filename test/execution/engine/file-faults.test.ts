@@ -65,6 +65,18 @@ it.each([
     `read_csv($, columns={'k':'BIGINT'}, auto_detect=false, header=true)`,
     'Line 3 cannot be read as a row of the table',
   ],
+  [
+    'type.json',
+    () => Buffer.from('{"k":1}\n{"k":"word"}\n'),
+    `read_json($, columns={'k':'BIGINT'}, format='newline_delimited')`,
+    'A value in it has not the type of its column',
+  ],
+  [
+    'plain.csv.gz',
+    () => Buffer.from('k\n1\n2 and more text\n'),
+    `read_csv($)`,
+    'It is not compressed as its name says',
+  ],
 ])('%s is bad data, and named from its catalog on', async (file, bytes, read, wrong) => {
   const expected = ['HIVE_BAD_DATA', 0x0100_0007, 'EXTERNAL', `Malformed file. ${wrong} [${file}]`]
   expect(await faultOf(file, bytes(), read)).toEqual(expected)
@@ -106,6 +118,15 @@ it('a file that is gone cannot be opened; one that is there is no matter of this
   expect(fileFault(text, { paths: [at('shut/f.parquet')], roots, exists: () => true })).toBeUndefined()
 })
 
+it('pages that cannot be inflated are bad data', async () => {
+  await duckdb.run(`COPY (SELECT 'text ' || range AS s FROM range(3000)) TO '${at('gzip.parquet')}' (COMPRESSION gzip)`)
+  const bytes = readFileSync(at('gzip.parquet')).fill(0xff, 45, 600)
+  expect(await faultOf('inflate.parquet', bytes, '(SELECT sum(length(s)) FROM read_parquet($))')).toMatchObject({
+    0: 'HIVE_BAD_DATA',
+    3: 'Malformed file. Its data cannot be decoded [inflate.parquet]',
+  })
+})
+
 it('of several files one whose metadata is broken is not known by name', async () => {
   const footer = damaged(good.length - 60, good.length - 8, 0xff)
   expect(await faultOf('footer.parquet', footer, PARQUET, [at('good.parquet')])).toMatchObject({
@@ -124,6 +145,8 @@ it('no value passes for such a text, and no other file is named', () => {
     '',
   ])
     expect(fileFault(text, files)).toBeUndefined()
+  const longer = { ...files, paths: ['/lake/s/t/a', '/lake/s/t/a.csv.gz'] }
+  expect(fileFault('IO Error: Input is not a GZIP stream: /lake/s/t/a.csv.gz', longer)?.message).toContain('a.csv.gz]')
   expect(fileFault(magic('/lake/s/t/a.parquet'), files)?.message).toContain('[s/t/a.parquet]')
   expect(fileFault(magic('/elsewhere/a.parquet'), files)?.message).toContain('[a.parquet]')
 })
