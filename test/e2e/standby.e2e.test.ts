@@ -19,6 +19,8 @@ const GROUP = 'SELECT orderpriority, count(*) FROM orders GROUP BY orderpriority
 /** Seconds of work in one batch, so that a take-over falls into it. */
 const LONG =
   'SELECT count(*) FROM lineitem a CROSS JOIN nation b CROSS JOIN (VALUES 1, 2) c(x) WHERE a.comment < b.comment'
+/** Minutes of work: it is canceled long before its end. */
+const LONGER = 'SELECT count(*) FROM lineitem a CROSS JOIN lineitem b WHERE a.comment < b.comment'
 
 let cluster: StandbyCluster
 let rowsOfStream: string
@@ -104,7 +106,7 @@ describe('a coordinator that follows', () => {
       const elsewhere = posted.text.replaceAll(other.url, writer.url)
       const followed = await follow({ ...posted, text: elsewhere, json: JSON.parse(elsewhere) as typeof posted.json })
       expect(digest(followed.rows)).toBe(rowsOfStream)
-      const canceled = await post(other.url, LONG)
+      const canceled = await post(other.url, LONGER)
       expect((await raw(canceled.json.nextUri!, { method: 'DELETE' })).status).toBe(204)
       expect((await raw(`${writer.url}/v1/query/${canceled.json.id}`)).json).toMatchObject({ state: 'FAILED' })
       expect((await raw(`${other.url}/v1/statement/${posted.json.id}/0.wrong`)).status).toBe(404)
