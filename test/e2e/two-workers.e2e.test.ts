@@ -91,7 +91,8 @@ it(
     let text = ''
     while (!text.includes('"by":"ana"')) text += new TextDecoder().decode((await reader.read()).value)
     await reader.cancel()
-    expect(text.split('NodeDrainAsked')).toHaveLength(2)
+    // What the worker said before may come after, and it is asked once more.
+    expect([2, 3]).toContain(text.split('NodeDrainAsked').length)
     expect(text).toContain('"before":"active","after":"shutting_down"')
     // Nobody needs small results of a worker; the supervisor leaves it so.
     await waitUntil('it has gone', async () => (await nodesNow()).every(({ nodeId }) => nodeId !== first!.nodeId))

@@ -76,7 +76,12 @@ async function attach(sql: Queries, parent: string, name: string, range: string)
     `select 1 from pg_inherits where inhrelid = to_regclass('quipu_log.${name}') and inhparent = 'quipu_log.${parent}'::regclass`,
   )
   if (rows.length > 0) return
-  await sql.query(`create table if not exists quipu_log.${name} (like quipu_log.${parent} including all)`)
+  try {
+    await sql.query(`create table if not exists quipu_log.${name} (like quipu_log.${parent} including all)`)
+  } catch (error) {
+    // Another process makes it at the same time, which Postgres tells so; it has been made now.
+    if (!hasSqlState(error, 'uniqueViolation')) throw error
+  }
   try {
     await sql.query(`alter table quipu_log.${parent} attach partition quipu_log.${name} for values from ${range}`)
   } catch (error) {
