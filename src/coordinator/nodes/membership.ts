@@ -151,8 +151,16 @@ export function createMembership(options: MembershipOptions): Membership {
       const known = nodes.get(announcement.nodeId)
       const seen = { announcement, lastRequestAt: clock.now(), lastResponseAt: clock.now() }
       if (known && !isAnotherProcess(known, announcement, bornAt)) {
+        // One that is asked to go goes: what it said of the time before may come after.
+        const { state } = known.announcement
+        const latest = state === undefined ? announcement : { ...announcement, state }
         put(
-          { ...known, ...seen, bornAt: announcement.uptimeMillis === undefined ? known.bornAt : bornAt },
+          {
+            ...known,
+            ...seen,
+            announcement: latest,
+            bornAt: announcement.uptimeMillis === undefined ? known.bornAt : bornAt,
+          },
           answered(known.health, now),
         )
         return

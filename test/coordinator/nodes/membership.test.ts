@@ -138,6 +138,18 @@ describe('a worker', () => {
     expect(told().at(-1)).toBe('NodeJoined')
   })
 
+  it('that is asked to go stays so whatever it said before, until another process of its name comes', async () => {
+    const leaving = () => membership.active()[0]?.leaving
+    await beats(3, 100_000)
+    expect(leaving()).toBeUndefined()
+    membership.leaving(worker.nodeId)
+    expect(leaving()).toBe(true)
+    await beats(2, 103_000)
+    expect(leaving()).toBe(true)
+    await beats(1, 200)
+    expect(leaving()).toBeUndefined()
+  })
+
   it('that leaves is gone, and one that failed is forgotten after ten minutes', async () => {
     await beats(1)
     membership.leave(worker.nodeId)
