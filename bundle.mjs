@@ -2,13 +2,15 @@
 // and link in place of a thousand. `npm run build` and npm's installations run it. Which programs: src/shared/programs.ts
 // says when they are used.
 import { createHash } from 'node:crypto'
-import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 // Comes with vite, in the version of the lock.
 import { build } from 'esbuild'
 
 const dist = new URL('dist/', import.meta.url)
 const folder = new URL('bundle/', dist)
 const madeOf = new URL('made-of', folder)
+// Names of the files of the latest bundle.
+const parts = new URL('parts', folder)
 
 const programs = [
   'cli/commands',
@@ -62,6 +64,10 @@ const { metafile } = await build({
   metafile: true,
   logLevel: 'warning',
 })
-const made = new Set(Object.keys(metafile.outputs).map((path) => path.slice('dist/bundle/'.length)))
-for (const name of readdirSync(folder)) if (!made.has(name)) rmSync(new URL(name, folder))
+const made = Object.keys(metafile.outputs).map((path) => path.slice('dist/bundle/'.length))
+// A server that runs may yet ask for parts of the bundle that it was started from.
+const before = existsSync(parts) ? readFileSync(parts, 'utf8').split('\n') : []
+const kept = new Set(['parts', ...made, ...before])
+for (const name of readdirSync(folder)) if (!kept.has(name)) rmSync(new URL(name, folder))
+writeFileSync(parts, made.join('\n'))
 writeFileSync(madeOf, record)

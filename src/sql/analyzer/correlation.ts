@@ -27,7 +27,8 @@ import {
 
 /**
  * Where a correlated query stands: `value` gives its rows or their only one, of `rows` something is asked (EXISTS, ANY, ALL),
- * LATERAL gives rows to each row, which an outer join keeps without, and what `in` compares with, or what stands in a join with another condition than TRUE (`joined`), may be less than others.
+ * LATERAL gives rows to each row, which an outer join keeps without, and what `in` compares with, or what stands in a join
+ * with another condition than TRUE (`joined`), may be less than others.
  */
 export type SubqueryPlace = 'value' | 'rows' | 'in' | 'joined' | 'lateral' | 'outer lateral'
 
@@ -39,10 +40,10 @@ export interface CorrelatedQuery {
 }
 
 /**
- * Says whether a query is correlated, and has `verifyCorrelated` refuse it where Trino's planner cannot take it apart, as it does: it pulls conditions on columns of the outer
- * query up through the nodes above them, which works where the columns that these conditions need are constants within one
- * row of the outer query (an equality says so) or are kept as they are. DuckDB could calculate more; a statement should
- * mean the same on both.
+ * Says whether a query is correlated, and has `verifyCorrelated` refuse it where Trino's planner cannot take it apart, as it
+ * does: it pulls conditions on columns of the outer query up through the nodes above them, which works where the columns
+ * that these conditions need are constants within one row of the outer query (an equality says so) or are kept as they are.
+ * DuckDB could calculate more; a statement should mean the same on both.
  */
 export function verifyCorrelation(
   context: AnalysisContext,

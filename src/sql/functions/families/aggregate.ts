@@ -107,7 +107,10 @@ function sumOfDecimals(context: RenderContext): Sql {
   return sql`CASE WHEN ${sum} NOT BETWEEN ${bound('-')} AND ${bound('')} THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Decimal overflow') ELSE ${sum} END`
 }
 
-/** What lies between the rows and their sum may have more digits than a HUGEINT; with fractions halves cost too much, but of so many that two values overflow. */
+/**
+ * What lies between the rows and their sum may have more digits than a HUGEINT; with fractions halves cost too much, but of so
+ * many that two values overflow.
+ */
 function inHalves({ types, clauses }: RenderContext): boolean {
   const { precision, scale } = types[0] as DecimalType
   return precision === 38 && (scale === 0 || scale > 30) && clauses?.distinct !== true
