@@ -10,7 +10,7 @@ import { jsonTableScripts } from './json-table.ts'
 import { networkScripts } from './network.ts'
 import { regexpScripts } from './regexp.ts'
 import { rowPatternScripts } from './row-patterns.ts'
-import type { ScalarFunction } from './scalar-function.ts'
+import type { ColumnFunction, ScalarFunction } from './scalar-function.ts'
 import { sqlJsonScripts } from './sql-json.ts'
 import { statisticsScripts } from './statistics.ts'
 import { textScripts } from './text.ts'
@@ -18,7 +18,7 @@ import { urlScripts } from './url.ts'
 import { zoneScripts } from './zone-offsets.ts'
 
 /** Every function of the engine written in JavaScript. */
-export const engineScripts: readonly ScalarFunction[] = [
+export const engineScripts: readonly (ColumnFunction | ScalarFunction)[] = [
   ...textScripts,
   ...doubleTextScripts,
   ...binaryScripts,

@@ -5,8 +5,8 @@ import type { Connection, LogicalType, ScalarFunctionMainFunction } from '@duckd
 import { setupStatements } from '../engine-setup.ts'
 import { registeredName } from '../macros/javascript-macros.ts'
 import { engineScripts } from './all.ts'
-import { SqlFailure, type ScalarFunction, type ScalarValue } from './scalar-function.ts'
-import { readColumn, scalarTypes, writeColumn } from './vectors.ts'
+import { type ColumnFunction, SqlFailure, type ScalarFunction, type ScalarValue } from './scalar-function.ts'
+import { readColumn, readColumns, scalarTypes, writeBigints, writeColumn } from './vectors.ts'
 import { bindings, SQLNULL } from '../../../shared/duckdb.ts'
 import { Signal } from '../../../shared/quipu-error.ts'
 
@@ -30,7 +30,10 @@ function keepByteOrderMarks(): void {
 export async function registerScripts(connection: DuckDBConnection): Promise<void> {
   keepByteOrderMarks()
   registerRaise(connection)
-  for (const definition of engineScripts) registerScript(connection, definition)
+  for (const definition of engineScripts) {
+    if ('ofColumns' in definition) registerOfColumns(connection, definition)
+    else registerScript(connection, definition)
+  }
 }
 
 /** Prepares a new DuckDB instance for any rendered statement: with the macros too, which engines define one by one. */
@@ -79,6 +82,19 @@ function registerScript(connection: DuckDBConnection, definition: ScalarFunction
       }
     },
   )
+}
+
+function registerOfColumns(connection: DuckDBConnection, { name, parameters, ofColumns }: ColumnFunction): void {
+  register(connection, registeredName(name), { parameters, returns: scalarTypes.BIGINT }, (info, input, output) => {
+    try {
+      const rows = bindings.data_chunk_get_size(input)
+      const vectors = parameters.map((_, i) => bindings.data_chunk_get_vector(input, i))
+      const columns = readColumns(vectors, parameters, rows)
+      writeBigints(output, ofColumns(columns), columns.bits)
+    } catch (error) {
+      bindings.scalar_function_set_error(info, errorText(error))
+    }
+  })
 }
 
 /** What the function gives for each row. */

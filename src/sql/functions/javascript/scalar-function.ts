@@ -21,6 +21,24 @@ export interface ScalarFunction {
   readonly call: (...args: never[]) => ScalarValue
 }
 
+/** Columns of as many rows. */
+export interface ArgumentColumns {
+  readonly rows: number
+  /** Those that are BIGINT; what stands in a row with a NULL is anything. */
+  readonly numbers: readonly BigInt64Array<ArrayBuffer>[]
+  /** Those that are VARCHAR. */
+  readonly texts: readonly (readonly (string | null)[])[]
+  /** Whether none of a row's values is NULL. */
+  isKnown(row: number): boolean
+}
+
+/** A function of whole columns to BIGINTs, NULL in, NULL out: for what takes less time than making a bigint a row. */
+export interface ColumnFunction {
+  readonly name: string
+  readonly parameters: readonly ('BIGINT' | 'VARCHAR')[]
+  readonly ofColumns: (columns: ArgumentColumns) => BigInt64Array<ArrayBuffer>
+}
+
 /** An error of a function, in Trino's words. */
 export class SqlFailure extends Signal {
   constructor(errorName: string, message: string) {

@@ -2,7 +2,7 @@ import { isAscii } from 'node:buffer'
 import type { DuckDBType } from '@duckdb/node-api'
 import type { Vector } from '@duckdb/node-bindings'
 import { BIGINT, bindings, BLOB, BOOLEAN, DOUBLE, INTEGER, LIST, VARCHAR } from '../../../shared/duckdb.ts'
-import type { ScalarTypeName, ScalarValue } from './scalar-function.ts'
+import type { ColumnFunction, ArgumentColumns, ScalarTypeName, ScalarValue } from './scalar-function.ts'
 
 // Columns of DuckDB read and written whole. @duckdb/node-api goes through its bindings for every text of a column, which
 // takes longer than most functions do: here a column is a few calls, whatever its rows.
@@ -108,6 +108,36 @@ export function writeColumn(vector: Vector, type: ScalarTypeName, values: readon
   }
 }
 
+/** The first rows of a function's columns. */
+export function readColumns(
+  vectors: readonly Vector[],
+  types: ColumnFunction['parameters'],
+  rows: number,
+): ArgumentColumns & { readonly bits: Uint8Array<ArrayBuffer> | undefined } {
+  const bits = commonBits(vectors, rows)
+  const of = (type: 'BIGINT' | 'VARCHAR'): readonly Vector[] => vectors.filter((_, i) => types[i] === type)
+  return {
+    rows,
+    bits,
+    numbers: of('BIGINT').map((vector) => new BigInt64Array(data(vector, rows * 8))),
+    texts: of('VARCHAR').map((vector) => strings(vector, rows, validity(vector, rows), textOf)),
+    isKnown: isValidIn(bits),
+  }
+}
+
+/** Writes a vector's first rows; those that are not valid in the bits are NULL. */
+export function writeBigints(
+  vector: Vector,
+  values: BigInt64Array<ArrayBuffer>,
+  bits: Uint8Array<ArrayBuffer> | undefined,
+): void {
+  if (bits !== undefined) {
+    bindings.vector_ensure_validity_writable(vector)
+    bindings.copy_data_to_vector_validity(vector, 0, bits.buffer, 0, bits.byteLength)
+  }
+  copy(vector, values)
+}
+
 function itemType(type: 'VARCHAR[]' | 'DOUBLE[]'): 'VARCHAR' | 'DOUBLE' {
   return type === 'VARCHAR[]' ? 'VARCHAR' : 'DOUBLE'
 }
@@ -125,9 +155,28 @@ function copy(vector: Vector, source: { readonly buffer: ArrayBuffer; readonly b
 }
 
 function validity(vector: Vector, rows: number): (row: number) => boolean {
+  return isValidIn(bitsOf(vector, rows) ?? undefined)
+}
+
+function bitsOf(vector: Vector, rows: number): Uint8Array | null {
   // DuckDB has none where all are valid, whatever the types of the bindings say.
-  const bits = bindings.vector_get_validity(vector, Math.ceil(rows / 64) * 8) as Uint8Array | null
-  return bits === null ? () => true : (row) => (bits[row >> 3]! & (1 << (row & 7))) !== 0
+  return bindings.vector_get_validity(vector, Math.ceil(rows / 64) * 8) as Uint8Array | null
+}
+
+function isValidIn(bits: Uint8Array | undefined): (row: number) => boolean {
+  return bits === undefined ? () => true : (row) => (bits[row >> 3]! & (1 << (row & 7))) !== 0
+}
+
+/** Of rows that are valid in all vectors; undefined where all rows are. */
+function commonBits(vectors: readonly Vector[], rows: number): Uint8Array<ArrayBuffer> | undefined {
+  let common: Uint8Array<ArrayBuffer> | undefined
+  for (const vector of vectors) {
+    const bits = bitsOf(vector, rows)
+    if (bits === null) continue
+    if (common === undefined) common = Uint8Array.from(bits)
+    else for (let i = 0; i < bits.length; i++) common[i]! &= bits[i]!
+  }
+  return common
 }
 
 function writeValidity(vector: Vector, values: readonly ScalarValue[]): void {

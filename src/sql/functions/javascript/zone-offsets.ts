@@ -1,4 +1,4 @@
-import { invalidArgument, type ScalarFunction } from './scalar-function.ts'
+import { type ColumnFunction, type ArgumentColumns, invalidArgument } from './scalar-function.ts'
 
 // DuckDB makes a zone anew for every row whose zone is a value of a column. Here each is known once, with its offsets in the
 // stretches of time that were asked for.
@@ -86,30 +86,61 @@ function offsetsOf(id: string): OffsetAt {
   return offsetAt
 }
 
-function secondOf(micros: bigint): number {
-  const number = Number(micros)
-  if (Number.isSafeInteger(number)) return Math.floor(number / 1_000_000)
-  return Number((micros - (((micros % 1_000_000n) + 1_000_000n) % 1_000_000n)) / 1_000_000n)
+/** To add to a time of a zone, in seconds: of its second, and of the time that it was moved from. */
+type Distance = (second: number, offsetAt: OffsetAt, from: number) => number
+
+const HALF = 2 ** 32
+const SECOND = 1_000_000
+
+/** A column of microseconds, which in numbers of 32 bits are read and written without a bigint each. */
+class Times {
+  readonly #exact: BigInt64Array<ArrayBuffer>
+  readonly #halves: Int32Array<ArrayBuffer>
+
+  constructor(exact: BigInt64Array<ArrayBuffer>) {
+    this.#exact = exact
+    this.#halves = new Int32Array(exact.buffer, exact.byteOffset, 2 * exact.length)
+  }
+
+  #near(row: number): number {
+    return this.#halves[2 * row + 1]! * HALF + (this.#halves[2 * row]! >>> 0)
+  }
+
+  /** The second that a time lies in. */
+  second(row: number): number {
+    const micros = this.#near(row)
+    if (Number.isSafeInteger(micros)) return Math.floor(micros / SECOND)
+    const exact = this.#exact[row]!
+    return Number((exact - (((exact % 1_000_000n) + 1_000_000n) % 1_000_000n)) / 1_000_000n)
+  }
+
+  /** Moves a time by seconds. */
+  move(row: number, seconds: number): void {
+    const micros = this.#near(row)
+    const sum = micros + seconds * SECOND
+    if (Number.isSafeInteger(micros) && Number.isSafeInteger(sum)) {
+      this.#halves[2 * row + 1] = Math.floor(sum / HALF)
+      this.#halves[2 * row] = sum
+    } else this.#exact[row]! += BigInt(seconds * SECOND)
+  }
 }
 
-function localOf(instant: bigint, zone: string): bigint {
-  return instant + microsOf(offsetsOf(zone)(secondOf(instant)))
-}
-
-/** The offset asked for last: most rows have that of the row before. */
-let lastOffset = { seconds: 0, micros: 0n }
-
-function microsOf(offset: number): bigint {
-  if (lastOffset.seconds !== offset) lastOffset = { seconds: offset, micros: BigInt(offset * 1_000_000) }
-  return lastOffset.micros
+/** The first column, each time moved by a distance. */
+function movedBy(distance: Distance): ColumnFunction['ofColumns'] {
+  return ({ rows, numbers, texts, isKnown }: ArgumentColumns) => {
+    const [all, origins] = numbers as [BigInt64Array<ArrayBuffer>, BigInt64Array<ArrayBuffer>?]
+    const zoneIds = texts[0] as readonly string[]
+    const times = new Times(all)
+    const from = origins === undefined ? times : new Times(origins)
+    for (let row = 0; row < rows; row++) {
+      if (isKnown(row)) times.move(row, distance(times.second(row), offsetsOf(zoneIds[row]!), from.second(row)))
+    }
+    return all
+  }
 }
 
 /** A function of the local time in a zone to the offset, in seconds, that it has there. */
 type Reading = (local: number, offsetAt: OffsetAt) => number
-
-function instantBy(reading: Reading): (local: bigint, zone: string) => bigint {
-  return (local, zone) => local - microsOf(reading(secondOf(local), offsetsOf(zone)))
-}
 
 /** The offset of a day before, where that or no other makes the local time. */
 const readEarlier: Reading = (local, offsetAt) => {
@@ -127,18 +158,27 @@ const readAsJoda: Reading = (local, offsetAt) => {
 }
 
 /** A local time that was moved from an instant keeps its offset where it can. */
-function movedInstant(local: bigint, from: bigint, zone: string): bigint {
-  const kept = offsetsOf(zone)(secondOf(from))
-  return instantBy((second, offsetAt) => (offsetAt(second - kept) === kept ? kept : readAsJoda(second, offsetAt)))(
-    local,
-    zone,
-  )
+const readMoved: Distance = (local, offsetAt, from) => {
+  const kept = offsetAt(from)
+  return -(offsetAt(local - kept) === kept ? kept : readAsJoda(local, offsetAt))
 }
 
 /** Times are microseconds, of UTC or as the zone's clocks show them. */
-export const zoneScripts: readonly ScalarFunction[] = [
-  { name: 'u_zone_local', parameters: ['BIGINT', 'VARCHAR'], returns: 'BIGINT', call: localOf },
-  { name: 'u_zone_instant', parameters: ['BIGINT', 'VARCHAR'], returns: 'BIGINT', call: instantBy(readEarlier) },
-  { name: 'u_zone_joda', parameters: ['BIGINT', 'VARCHAR'], returns: 'BIGINT', call: instantBy(readAsJoda) },
-  { name: 'u_zone_moved', parameters: ['BIGINT', 'BIGINT', 'VARCHAR'], returns: 'BIGINT', call: movedInstant },
+export const zoneScripts: readonly ColumnFunction[] = [
+  {
+    name: 'u_zone_local',
+    parameters: ['BIGINT', 'VARCHAR'],
+    ofColumns: movedBy((instant, offsetAt) => offsetAt(instant)),
+  },
+  {
+    name: 'u_zone_instant',
+    parameters: ['BIGINT', 'VARCHAR'],
+    ofColumns: movedBy((local, offsetAt) => -readEarlier(local, offsetAt)),
+  },
+  {
+    name: 'u_zone_joda',
+    parameters: ['BIGINT', 'VARCHAR'],
+    ofColumns: movedBy((local, offsetAt) => -readAsJoda(local, offsetAt)),
+  },
+  { name: 'u_zone_moved', parameters: ['BIGINT', 'BIGINT', 'VARCHAR'], ofColumns: movedBy(readMoved) },
 ]

@@ -46,7 +46,8 @@ function shown(value: ScalarValue): string {
 }
 
 const functions = engineScripts.filter(
-  ({ parameters, volatile }) => volatile !== true && parameters.some((type) => type.startsWith('VARCHAR')),
+  (each): each is ScalarFunction =>
+    'call' in each && each.volatile !== true && each.parameters.some((type) => type.startsWith('VARCHAR')),
 )
 
 describe('texts reach functions in JavaScript as they are', () => {
