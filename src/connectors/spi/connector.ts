@@ -69,12 +69,13 @@ export interface Connector {
   /**
    * What gives exactly the rows of these splits, in the columns asked for, named as asked, each held in DuckDB as its
    * SQL type is (`sql/types/duckdb-representation.ts`). Runs where the rows are read. `columns` may be empty (count(*)):
-   * then the rows are only counted.
-   * @throws EngineError when a split has changed since it was listed
+   * then the rows are only counted. Looks at no file: `verifySplits` does, beside whoever reads them.
+   * @throws EngineError when it knows no such split or column
    */
   tableSource(splits: readonly ConnectorSplit[], columns: readonly string[]): Promise<TableSource>
   /**
-   * Called by the worker once a batch has been read: what lies outside a snapshot may have changed meanwhile.
+   * Called by the worker while a batch is read, before anything of it is told, and again once it has been: what lies
+   * outside a snapshot may have changed meanwhile.
    * @throws EngineError when a split is no longer what was listed
    */
   verifySplits(splits: readonly ConnectorSplit[]): Promise<void>

@@ -135,7 +135,6 @@ function createTpch(catalog: string, roots: readonly string[], inspect: Connecto
         if (type === undefined) throw new EngineError('COLUMN_NOT_FOUND', `Column '${name}' does not exist`)
         return { name, source: prefix + name, cast: tpchDuckdbType(type) }
       })
-      await this.verifySplits(splits)
       const ranges = parsed.map(({ file, firstRow, rows, fileRows }) => ({
         path: join(folder, file),
         firstRow,

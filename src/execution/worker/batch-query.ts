@@ -8,7 +8,7 @@ import type { Batch } from './batches.ts'
 /**
  * What an engine runs for a batch: the fragment over its scans, each row in the wire's encoding, or, for a write, in the
  * columns and types of the target.
- * @throws EngineError when a catalog is not configured here or a split has changed since it was listed
+ * @throws EngineError when a catalog is not configured here
  */
 export async function batchQuery(fragment: Fragment, batch: Batch, catalogs: Catalogs): Promise<EngineQuery> {
   const scans = await Promise.all(
@@ -25,7 +25,7 @@ function rowOf({ write, output }: Fragment): EngineRow {
   return { kind: 'typed', columns: target.columns.map(({ name }, i) => ({ name, type: duckdbTypes[i]! })) }
 }
 
-/** @throws EngineError when a split that was read has changed meanwhile */
+/** @throws EngineError when a split has changed since it was listed */
 export async function verifyBatch(fragment: Fragment, batch: Batch, catalogs: Catalogs): Promise<void> {
   await Promise.all(
     fragment.scans.map(({ catalog }, scan) => connectorOf(catalogs, catalog).verifySplits(splitsOf(batch, scan))),

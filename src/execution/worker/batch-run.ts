@@ -73,14 +73,22 @@ export function runBatch(deps: BatchRunDeps, input: BatchRunInput): BatchRun {
     // What streams has no order, and several batches.
     const digests = input.digests ? { by: deps.digester, chained: !fragment.streams } : undefined
     const options = { batch: batch.batch, firstToken: input.firstToken, digests, ...deps.limits }
-    const writer = createPageWriter(deps.sink, options)
     const output: EngineOutput =
       kind === 'inline' ? { kind, maxBytes: deps.limits.inlineBytes } : { kind, onRows: (lines) => writer.add(lines) }
+    // The engine reads while the files are looked at.
+    const running = attempts.run(batchStatement(input, query, output))
+    const unchanged = verifyBatch(fragment, batch, deps.catalogs)
+    unchanged.catch(() => attempts.stop())
+    const writer = createPageWriter(listingAfter(unchanged, deps.sink), options)
     try {
-      const result = await attempts.run(batchStatement(input, query, output))
+      // What an engine makes of other files than those listed is no answer, nor is its error.
+      const result = await running.finally(() => unchanged)
       if (result.overflow) return 'overflow'
+      const verified = verifyBatch(fragment, batch, deps.catalogs)
+      // Its failure is the writer's to throw, unless that has one before.
+      verified.catch(() => undefined)
       if (result.inline) writer.addWhole(result.inline, result.rows)
-      const written = await writer.finish(() => verifyBatch(fragment, batch, deps.catalogs))
+      const written = await writer.finish(verified)
       return batchFigures({
         endedAt: deps.now(),
         blockedMs: writer.blockedMs(),
@@ -107,6 +115,17 @@ export function runBatch(deps: BatchRunDeps, input: BatchRunInput): BatchRun {
       }
     }),
     cancel: () => attempts.cancel(),
+  }
+}
+
+/** Nothing is listed before the files are known for those that were listed, whatever has been read of them by then. */
+function listingAfter(unchanged: Promise<void>, sink: PageSink): PageSink {
+  return {
+    ...sink,
+    async list(page) {
+      await unchanged
+      await sink.list(page)
+    },
   }
 }
 

@@ -37,8 +37,8 @@ export interface PageWriter {
   add(lines: Buffer): void | Promise<void>
   /** Takes all rows of a small result, `[…],\n[…]`, as one page. */
   addWhole(rows: Buffer, count: number): void
-  /** After a good end, writes the rest; `verify` is called before the last page is listed. */
-  finish(verify: () => Promise<void>): Promise<{ readonly rows: number; readonly bytes: number }>
+  /** After a good end, writes the rest; the last page is listed once `verified` resolves. */
+  finish(verified: Promise<void>): Promise<{ readonly rows: number; readonly bytes: number }>
   /** Takes back what was not listed. */
   abandon(): Promise<void>
   listed(): number
@@ -97,12 +97,12 @@ class BatchPages implements PageWriter {
     if (count > 0) this.#send({ bytes: Buffer.concat([OPEN, rows, CLOSE]), rows: count })
   }
 
-  async finish(verify: () => Promise<void>): Promise<{ readonly rows: number; readonly bytes: number }> {
+  async finish(verified: Promise<void>): Promise<{ readonly rows: number; readonly bytes: number }> {
     this.#ended = true
     this.#send(this.#cutter.flush())
     await this.#chain
     this.#throwFailure()
-    await verify()
+    await verified
     await this.#enqueue(() => this.#releaseHeld(true))
     this.#throwFailure()
     return this.#written

@@ -46,6 +46,7 @@ export function runWrite(deps: WriteRunDeps, input: Omit<BatchRunInput, 'firstTo
     )
     try {
       const query = await batchQuery(fragment, batch, deps.catalogs)
+      await verifyBatch(fragment, batch, deps.catalogs)
       await disk.check()
       attempts.checkCanceled()
       const result = await attempts.run(batchStatement(input, query, { kind: 'parquet', folder }))

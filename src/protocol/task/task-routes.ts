@@ -119,7 +119,8 @@ export function workerTaskEndpoints(deps: TaskRoutesDeps): readonly Endpoint[] {
     // Once more: another coordinator may have come while the body did.
     checkEpoch(asker, request, true)
     const task = tasks.update(taskId, update)
-    if (update.fragment.estimate.small && !task.isComplete()) await endedWithin(task, deps.postWaitMs ?? POST_WAIT_MS)
+    if (!update.fragment.estimate.small) await nextTurn()
+    else if (!task.isComplete()) await endedWithin(task, deps.postWaitMs ?? POST_WAIT_MS)
     let status = task.status()
     const inlinePages = wantsStatus(request) ? await smallPages(task, status) : undefined
     // Nobody comes back for what the answer has; who does not hear it asks again, or begins the task anew.
@@ -160,6 +161,11 @@ function parseUpdate(body: unknown): z.infer<typeof taskUpdateSchema> {
   const parsed = taskUpdateSchema.safeParse(body)
   if (!parsed.success) throw new HttpProblem(400, `Not a task update: ${z.prettifyError(parsed.error)}`)
   return parsed.data
+}
+
+/** What keeps nobody waiting comes behind the engine's work: its files are written, its answer made. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }
 
 async function endedWithin(task: WorkerTask, millis: number): Promise<void> {

@@ -69,8 +69,8 @@ export async function runWorkerStage(
     const begun = number === firstNumber && plan ? [plan, ...retry, create] : [...retry, create]
     const [first] = await Promise.all([
       new FollowedTask(deps, run, { stage, node, taskId, attempt: failures }).create(splits).finally(place.leave),
-      // A small one may end before the first append leaves.
-      stage.fragment.estimate.small ? run.recordSoon(begun) : run.record(begun),
+      // A small one may end before the first append leaves. To make another takes a while, and comes after the POST's bytes.
+      stage.fragment.estimate.small ? run.recordSoon(begun) : afterRequests().then(() => run.record(begun)),
     ])
     const task = openTask(run, stage)
     // Part of its output is the result already: only the pages on its worker's disk can complete it.
@@ -79,6 +79,11 @@ export async function runWorkerStage(
     if (!lost) return finishedTask(outcome)
     if (++failures >= run.limits.attempts && outcome.kind === 'lost') throw engineError(outcome.failure)
   }
+}
+
+/** A request is given its connection, and written, in a tick of its own, before anything can be heard. */
+function afterRequests(): Promise<void> {
+  return new Promise((resolve) => process.nextTick(resolve))
 }
 
 interface LostTask {
