@@ -7,7 +7,6 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
-  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
@@ -29,27 +28,9 @@ export interface EngineAgent {
   run(body: string, parameter?: unknown): Promise<unknown>
 }
 
-/**
- * A build whose engines load, beside what the front end brings, an agent that takes JavaScript from files.
- * @returns the program to start, and the engines that have started so far
- */
-export function buildWithAgents(folder: string): { readonly program: string; agents(): EngineAgent[] } {
-  const home = join(folder, 'build')
-  const orders = join(folder, 'orders')
-  mkdirSync(home)
-  chmodSync(home, 0o755)
-  mkdirSync(orders)
-  chmodSync(orders, 0o777)
-  cpSync(join(repository, 'dist'), join(home, 'dist'), { recursive: true })
-  // Its engines load the agent's module, which is in no bundle.
-  rmSync(join(home, 'dist', 'bundle'), { recursive: true, force: true })
-  for (const name of ['node_modules', 'etc', 'migrations']) symlinkSync(join(repository, name), join(home, name))
-  cpSync(join(repository, 'package.json'), join(home, 'package.json'))
-  const module = join(home, 'dist', 'sql', 'engine-module.js')
-  renameSync(module, join(home, 'dist', 'sql', 'real-engine-module.js'))
-  writeFileSync(
-    module,
-    `export { register, vocabulary } from './real-engine-module.js'
+/** A module of engines, with an agent that takes its orders from a folder. */
+function agentText(orders: string): string {
+  return `export { register, vocabulary } from './real-engine-module.js'
 import fs from 'node:fs'
 import net from 'node:net'
 import child_process from 'node:child_process'
@@ -74,8 +55,30 @@ setInterval(() => {
       .then((value) => write(pid + '.' + id + '.answer', { value }), (error) => write(pid + '.' + id + '.answer', { error: error.code ?? error.message }))
   }
 }, 20)
-`,
-  )
+`
+}
+
+/**
+ * A build whose engines load, beside what the front end brings, an agent that takes JavaScript from files.
+ * @returns the program to start, and the engines that have started so far
+ */
+export function buildWithAgents(folder: string): { readonly program: string; agents(): EngineAgent[] } {
+  const home = join(folder, 'build')
+  const orders = join(folder, 'orders')
+  mkdirSync(home)
+  chmodSync(home, 0o755)
+  mkdirSync(orders)
+  chmodSync(orders, 0o777)
+  cpSync(join(repository, 'dist'), join(home, 'dist'), { recursive: true })
+  for (const name of ['node_modules', 'etc', 'migrations']) symlinkSync(join(repository, name), join(home, name))
+  cpSync(join(repository, 'package.json'), join(home, 'package.json'))
+  // Engines load it from the bundle where there is one of this build.
+  for (const place of ['dist/sql', 'dist/bundle']) {
+    const module = join(home, place, 'engine-module.js')
+    if (!existsSync(module)) continue
+    renameSync(module, join(home, place, 'real-engine-module.js'))
+    writeFileSync(module, agentText(orders))
+  }
   const agentOf = (name: string): EngineAgent => {
     const about = JSON.parse(readFileSync(join(orders, name), 'utf8')) as Omit<EngineAgent, 'run'>
     return {
