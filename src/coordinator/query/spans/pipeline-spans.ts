@@ -1,6 +1,5 @@
 import type { DriverStats, OperatorStats, PipelineStats } from '../../../execution/api/task.ts'
 import { attributes as names } from '../../../telemetry/attribute-names.ts'
-import type { AttributeValue } from '../../../telemetry/span.ts'
 import { entitySpanId } from '../../../telemetry/trace-context.ts'
 import type { TracedTask } from './task-spans.ts'
 import type { SpanDraft } from './traced-query.ts'
@@ -27,7 +26,8 @@ interface TracedPipeline {
   readonly spanId: string
   readonly startMs: number
   readonly endMs: number
-  readonly identity: Readonly<Record<string, AttributeValue>>
+  readonly taskId: string
+  readonly pipelineId: number
 }
 
 function tracedPipeline(ran: TracedTask, { pipelineId, drivers }: PipelineStats): TracedPipeline {
@@ -41,7 +41,8 @@ function tracedPipeline(ran: TracedTask, { pipelineId, drivers }: PipelineStats)
     spanId: entitySpanId('pipeline', entity),
     startMs,
     endMs: clamp(ends.length > 0 ? Math.max(...ends) : ran.endMs, startMs, ran.endMs),
-    identity: { [names.taskId]: taskId, [names.pipelineId]: pipelineId },
+    taskId,
+    pipelineId,
   }
 }
 
@@ -54,7 +55,8 @@ function pipelineSpan(ran: TracedTask, pipeline: PipelineStats, traced: TracedPi
     startMs: traced.startMs,
     endMs: traced.endMs,
     attributes: {
-      ...traced.identity,
+      [names.taskId]: traced.taskId,
+      [names.pipelineId]: traced.pipelineId,
       [names.rowsIn]: pipeline.processedInputPositions,
       [names.rowsOut]: pipeline.outputPositions,
     },
@@ -62,7 +64,8 @@ function pipelineSpan(ran: TracedTask, pipeline: PipelineStats, traced: TracedPi
   }
 }
 
-function batchSpan(ran: TracedTask, driver: DriverStats, { entity, spanId, identity }: TracedPipeline): SpanDraft {
+function batchSpan(ran: TracedTask, driver: DriverStats, traced: TracedPipeline): SpanDraft {
+  const { entity, spanId, taskId, pipelineId } = traced
   const startMs = clamp(Date.parse(driver.startTime), ran.startMs, ran.endMs)
   return {
     name: 'batch',
@@ -71,7 +74,7 @@ function batchSpan(ran: TracedTask, driver: DriverStats, { entity, spanId, ident
     parentSpanId: spanId,
     startMs,
     endMs: clamp(Date.parse(driver.endTime), startMs, ran.endMs),
-    attributes: { ...identity, [names.batch]: driver.batch },
+    attributes: { [names.taskId]: taskId, [names.pipelineId]: pipelineId, [names.batch]: driver.batch },
     status: 'UNSET',
   }
 }
@@ -86,7 +89,8 @@ function operatorSpan(operator: OperatorStats, traced: TracedPipeline): SpanDraf
     startMs,
     endMs: Math.min(endMs, startMs + operator.timeNanos / 1e6),
     attributes: {
-      ...traced.identity,
+      [names.taskId]: traced.taskId,
+      [names.pipelineId]: traced.pipelineId,
       [names.operatorId]: operator.operatorId,
       [names.operatorType]: operator.operatorType,
       [names.rowsIn]: operator.inputPositions,
