@@ -105,7 +105,10 @@ function resolveCall(
     return { resolved, routine, exprs: args.map((argument, i) => argument.finish(resolved.argumentTypes[i]!)) }
   }
   verifyLambdas(state, name, args)
-  if (name === 'concat' && args.length === 0) {
+  const ambiguous =
+    (name === 'concat' && args.length === 0) ||
+    (name === 'concat_ws' && types.length === 2 && isUnknown(types[1]!) && !isUnknown(types[0]!))
+  if (ambiguous) {
     throw errorAt(
       context,
       node,
@@ -115,6 +118,10 @@ function resolveCall(
   }
   const resolved = locatedAt(context, node, () => resolveFunction(name, types))
   return { resolved, exprs: args.map((argument, i) => argument.finish(resolved.argumentTypes[i]!)) }
+}
+
+function isUnknown(type: ArgumentType): boolean {
+  return type.kind === 'value' && type.type.kind === 'unknown'
 }
 
 function isQualified(node: Expression): boolean {

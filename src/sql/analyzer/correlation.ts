@@ -173,6 +173,8 @@ class Decorrelation {
         return !this.usesOuter(node.left) && !this.usesOuter(node.right)
       case 'with':
         return this.#inPredicate(node.body)
+      case 'limit':
+        return node.count === '0'
       default:
         return false
     }

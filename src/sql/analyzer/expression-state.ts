@@ -1,4 +1,6 @@
 import type { Expression, FunctionCall, GroupingOperation, Listagg, Node, SubqueryExpression } from '../syntax/ast.ts'
+import { functionKind } from '../functions/resolve-function.ts'
+import { childrenOf, type AnyNode } from '../syntax/tree.ts'
 import { commonSuperType } from '../types/coercion.ts'
 import { BOOLEAN, UNKNOWN, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
@@ -35,6 +37,32 @@ export interface FoundParts {
 /** Refuses aggregates, windows and GROUPING where a clause takes none. */
 export function verifyScalar(context: AnalysisContext, node: Expression, analyzed: FoundParts, clause: string): void {
   const nodes = [...analyzed.aggregates, ...analyzed.windows, ...analyzed.groupings.map((each) => each.node)]
+  refuse(context, node, nodes, clause)
+}
+
+/** The same by what is written, which Trino complains of before it looks for names and types. */
+export function verifyWrittenScalar(context: AnalysisContext, node: Expression, clause: string): void {
+  const [aggregates, windows, groupings]: [AnyNode[], AnyNode[], AnyNode[]] = [[], [], []]
+  const visit = (part: AnyNode): void => {
+    if (part.kind === 'SubqueryExpression') return
+    const call = part as FunctionCall | Listagg | GroupingOperation
+    if (call.kind === 'GroupingOperation') groupings.push(call)
+    else if (call.kind === 'FunctionCall' || call.kind === 'Listagg') {
+      if (call.window !== undefined) windows.push(call)
+      else if (call.kind === 'Listagg' || isAggregate(context, call)) aggregates.push(call)
+    }
+    for (const child of childrenOf(part)) visit(child)
+  }
+  visit(node)
+  refuse(context, node, [...aggregates, ...windows, ...groupings], clause)
+}
+
+function isAggregate({ functions }: AnalysisContext, { name }: FunctionCall): boolean {
+  const called = name.parts.at(-1)!.value.toLowerCase()
+  return functions?.has(called) !== true && functionKind(called) === 'aggregate'
+}
+
+function refuse(context: AnalysisContext, node: Expression, nodes: readonly AnyNode[], clause: string): void {
   if (nodes.length === 0) return
   const texts = nodes.map((each) => context.print(each as Expression))
   throw errorAt(

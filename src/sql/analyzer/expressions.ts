@@ -2,6 +2,7 @@ import { tick } from '../../shared/cpu-budget.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { resolveArithmetic, resolveNegation } from '../functions/operators.ts'
+import { ambiguousOperator, verifyUnambiguous } from '../functions/operators-beside-null.ts'
 import type { ArrayConstructor, Cast, Expression, Parameter, Row } from '../syntax/ast.ts'
 import { canCast } from '../types/coercion.ts'
 import { anonymousRow, array, isNumeric, partsOfType, UNKNOWN, VARCHAR, type SqlType } from '../types/sql-type.ts'
@@ -158,6 +159,7 @@ function analyzeKind(state: ExpressionState, node: Expression): Expr {
     case 'ArithmeticBinaryExpression': {
       const left = state.analyze(node.left)
       const right = state.analyze(node.right)
+      verifyUnambiguous(node.operator, left.type, right.type)
       const operator = locatedAt(context, node, () => resolveArithmetic(node.operator, left.type, right.type))
       return {
         kind: 'operator',
@@ -261,6 +263,7 @@ function noteParameterType(context: AnalysisContext, node: Parameter, type: SqlT
 
 function negation(state: ExpressionState, node: Expression & { readonly kind: 'ArithmeticUnaryExpression' }): Expr {
   const value = state.analyze(node.value)
+  if (value.type.kind === 'unknown') throw ambiguousOperator()
   const { result } = locatedAt(state.context, node, () => resolveNegation(value.type))
   return { kind: 'negate', type: result, value: castTo(value, result) }
 }

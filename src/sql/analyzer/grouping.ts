@@ -6,7 +6,7 @@ import { typeName } from '../types/type-text.ts'
 import type { Grouping } from './aggregation.ts'
 import { errorAt, type AnalysisContext } from './context.ts'
 import { analyzeExpression, type AnalyzedExpression } from './expressions.ts'
-import { verifyScalar } from './expression-state.ts'
+import { verifyScalar, verifyWrittenScalar } from './expression-state.ts'
 import type { Scope } from './scope.ts'
 import type { Expr } from './tree.ts'
 import { exprKey } from './walk.ts'
@@ -151,6 +151,7 @@ function groupKey(
     verifyScalar(context, output.node, output.analyzed, 'GROUP BY clause')
     expr = output.analyzed.expr
   } else {
+    verifyWrittenScalar(context, expression, 'GROUP BY clause')
     const selected = outputs.find(({ node }) => node === expression)
     const analyzed = selected?.analyzed ?? analyzeExpression(context, expression, scope)
     verifyScalar(context, expression, analyzed, 'GROUP BY clause')

@@ -11,13 +11,24 @@ import type {
   SimpleCaseExpression,
 } from '../syntax/ast.ts'
 import { commonSuperType, commonSuperTypeOf } from '../types/coercion.ts'
-import { BOOLEAN, isCharacter, isComparable, isOrderable, VARCHAR, type SqlType } from '../types/sql-type.ts'
+import {
+  BOOLEAN,
+  isCharacter,
+  isComparable,
+  isFloating,
+  isNumeric,
+  isOrderable,
+  typeContains,
+  VARCHAR,
+  type SqlType,
+} from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { castTo, constantOf, letIn } from './build.ts'
+import { castTo, constant, constantOf, letIn } from './build.ts'
 import { errorAt, newId } from './context.ts'
 import { asBoolean, unified, type ExpressionState } from './expression-state.ts'
 import { analyzeInSubquery } from './subqueries.ts'
 import type { Expr } from './tree.ts'
+import { exprKey, isVolatile, someExpr } from './walk.ts'
 
 export function analyzeComparison(state: ExpressionState, node: ComparisonExpression): Expr {
   const left = state.analyze(node.left)
@@ -68,7 +79,41 @@ export function analyzeIn(state: ExpressionState, node: InPredicate): Expr {
   if (valueList.kind === 'SubqueryExpression') return analyzeInSubquery(state, node, value, valueList)
   const items = [value, ...valueList.values].map((each) => ({ node: each, expr: state.analyze(each) }))
   const { exprs } = unified(state, 'IN value and list items', items)
-  return { kind: 'inList', type: BOOLEAN, value: exprs[0]!, values: exprs.slice(1) }
+  return inList(exprs[0]!, exprs.slice(1))
+}
+
+/**
+ * As Trino's planner (RemoveRedundantInItems): a value is among values of which one is itself, NaN too. Only where it may be
+ * NaN it matters, and items that may fail are looked at all the same.
+ */
+function inList(value: Expr, values: readonly Expr[]): Expr {
+  const own = exprKey(value)
+  const found =
+    typeContains(value.type, isFloating) &&
+    !isVolatile(value) &&
+    value.kind !== 'constant' &&
+    values.some((item) => exprKey(item) === own) &&
+    values.every((item) => columnsOnly(item) || (constant(item) !== undefined && isNumeric(valueOf(item).type)))
+  if (!found) return { kind: 'inList', type: BOOLEAN, value, values }
+  const known: Expr = {
+    kind: 'not',
+    type: BOOLEAN,
+    value: { kind: 'isNull', type: BOOLEAN, value: equal(value, value) },
+  }
+  return {
+    kind: 'case',
+    type: BOOLEAN,
+    branches: [{ when: known, then: constantOf(BOOLEAN, true) }],
+    otherwise: constantOf(BOOLEAN, null),
+  }
+}
+
+function valueOf(expr: Expr): Expr {
+  return expr.kind === 'cast' ? valueOf(expr.value) : expr
+}
+
+function columnsOnly(expr: Expr): boolean {
+  return expr.kind === 'column' || expr.kind === 'lambdaArgument'
 }
 
 export function analyzeLike(state: ExpressionState, node: LikePredicate): Expr {
@@ -168,11 +213,17 @@ export function analyzeSimpleCase(state: ExpressionState, node: SimpleCaseExpres
     }
     common = next
   }
-  return letIn(newId(state.context), castTo(operand, common), (value) =>
+  const compared = castTo(operand, common)
+  const own = isVolatile(compared) || !someExpr(compared, columnsOnly) ? undefined : exprKey(compared)
+  return letIn(newId(state.context), compared, (value) =>
     caseOf(
       state,
       node,
-      whens.map(({ expr }) => equal(value, castTo(expr, common))),
+      whens.map(({ expr }) => {
+        const when = castTo(expr, common)
+        // As Trino's planner (RemoveRedundantSwitchClauses): what is the operand itself is what is left, for NULL and NaN too.
+        return exprKey(when) === own ? constantOf(BOOLEAN, true) : equal(value, when)
+      }),
     ),
   )
 }

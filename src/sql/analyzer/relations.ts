@@ -24,7 +24,7 @@ import {
 import { castTo, columnOf, comparison, constant } from './build.ts'
 import { analyzeExpression } from './expressions.ts'
 import { verifyCorrelation } from './correlation.ts'
-import { verifyScalar } from './expression-state.ts'
+import { verifyScalar, verifyWrittenScalar } from './expression-state.ts'
 import { analyzeJsonTable } from './json-table.ts'
 import { analyzeRowPattern } from './row-patterns.ts'
 import { uncorrelated, type Field, type Scope } from './scope.ts'
@@ -142,6 +142,7 @@ function analyzeJoin(context: AnalysisContext, join: Join, scope: Scope): Analyz
 
   const { expression } = join.criteria
   const onScope: Scope = { fields: both, parent: scope, boundary: false }
+  verifyWrittenScalar(context, expression, 'JOIN clause')
   const analyzed = analyzeExpression(
     context,
     expression,
@@ -333,6 +334,7 @@ function analyzeUnnest(context: AnalysisContext, unnest: Unnest, scope: Scope): 
     return column
   }
   const args = unnest.expressions.map((expression) => {
+    verifyWrittenScalar(context, expression, 'UNNEST')
     const analyzed = analyzeExpression(context, expression, scope)
     verifyScalar(context, expression, analyzed, 'UNNEST')
     const value = analyzed.expr

@@ -15,7 +15,7 @@ import {
   type QueryColumn,
 } from './context.ts'
 import { analyzeExpression, inScope, type AnalyzedExpression } from './expressions.ts'
-import { verifyScalar } from './expression-state.ts'
+import { verifyScalar, verifyWrittenScalar } from './expression-state.ts'
 import { analyzeGroupBy } from './grouping.ts'
 import { withWindows } from './nested-order.ts'
 import { analyzeOrderBy, limited, sortBy, verifyOrderAggregates, type SortItemAnalysis } from './order.ts'
@@ -164,6 +164,7 @@ function distinctColumns(
 
 /** A boolean over the columns of FROM. */
 function condition(context: AnalysisContext, node: Expression, scope: Scope, clause: string): Expr {
+  verifyWrittenScalar(context, node, clause)
   const analyzed = analyzeExpression(context, node, scope)
   verifyScalar(context, node, analyzed, clause)
   return toBoolean(context, node, analyzed.expr, clause)

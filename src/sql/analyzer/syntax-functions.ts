@@ -202,7 +202,7 @@ const UNFORMATTED = new Set(['array', 'map', 'row', 'varbinary'])
 export function analyzeFormat(state: ExpressionState, node: Format): Expr {
   const args = node.arguments.map(state.analyze)
   args.forEach(({ type }, i) => {
-    if (i === 0 && type.kind !== 'varchar' && type.kind !== 'unknown') {
+    if (i === 0 && type.kind !== 'varchar') {
       throw errorAt(
         state.context,
         node.arguments[0]!,

@@ -192,8 +192,9 @@ function castToTimestampWithZone(x: Sql, from: SqlType, to: TimestampType, sessi
       if (from.kind === 'time') {
         return made(sql`q_joda(${roundTimestamp(sql`(${date} + ${x})`, from.precision, to.precision)}, ${zone})`, zone)
       }
-      const moment = roundTimestamp(sql`(${date} + ${x}.t)`, from.precision, to.precision)
-      return made(sql`${moment} - to_minutes(${x}.o)`, sql`q_offset_zone(${x}.o)`)
+      // As in Trino the session's date is that in UTC.
+      const utc = sql`CAST((${date} + ${x}.t) - to_minutes(${x}.o) AS TIME)`
+      return made(roundTimestamp(sql`(${date} + ${utc})`, from.precision, to.precision), sql`q_offset_zone(${x}.o)`)
     }
     default:
       throw new Error(`No cast from ${from.kind} to timestamp with time zone`)

@@ -62,7 +62,12 @@ function scaledInterval(interval: SqlType, factor: SqlType, divide: boolean): Re
   if (!whole && !canCoerce(factor, DOUBLE)) return undefined
   const duckdb = duckdbType(interval)
   if (whole && !divide) {
-    return { left: interval, right: BIGINT, result: interval, render: (a, b) => sql`CAST(${a} * ${b} AS ${duckdb})` }
+    return {
+      left: interval,
+      right: BIGINT,
+      result: interval,
+      render: (a, b) => sql`CAST(q_java_product(${a}, ${b}) AS ${duckdb})`,
+    }
   }
   // As Java's cast to long: what is out of range becomes the largest or smallest number.
   const whole64 = (x: Sql): Sql =>

@@ -17,6 +17,7 @@ import {
 import { typeName } from '../types/type-text.ts'
 import { decimalOperator } from './decimal-operators.ts'
 import { datetimeOperator } from './datetime-operators.ts'
+import { besideMoment } from './operators-beside-null.ts'
 import { bindHeavy, isHeavy } from './bind-heavy.ts'
 import { equals, isDistinct, lessThan, needsComparisonKey, notEquals } from './comparison.ts'
 import { requiredValue } from './map-keys.ts'
@@ -63,9 +64,15 @@ export function resolveArithmetic(
 function arithmetic(operator: ArithmeticOperator, left: SqlType, right: SqlType): ResolvedOperator | undefined {
   const ofTime = datetimeOperator(operator, left, right)
   if (ofTime !== undefined) return ofTime
-  if (left.kind === 'unknown' && right.kind === 'unknown') return numeric(operator, BIGINT)
-  if (left.kind === 'unknown') return isNumber(right) ? arithmetic(operator, beside(right), right) : undefined
-  if (right.kind === 'unknown') return isNumber(left) ? arithmetic(operator, left, beside(left)) : undefined
+  if (left.kind === 'unknown' && right.kind === 'unknown') return numeric(operator, { kind: 'tinyint' })
+  if (left.kind === 'unknown') {
+    const taken = isNumber(right) ? beside(right) : besideMoment(operator, right, true)
+    return taken && arithmetic(operator, taken, right)
+  }
+  if (right.kind === 'unknown') {
+    const taken = isNumber(left) ? beside(left) : besideMoment(operator, left, false)
+    return taken && arithmetic(operator, left, taken)
+  }
   if (!isNumber(left) || !isNumber(right)) return undefined
   if (left.kind === 'decimal' || right.kind === 'decimal') {
     const [a, b] = [asDecimal(left), asDecimal(right)]

@@ -71,7 +71,14 @@ function checkName(input: StatementInput, node: Call): void {
   const { catalog = '', schema = '' } = input.session
   const whole = [...[catalog, schema].slice(0, Math.max(0, PROCEDURE.length - parts.length)), ...parts]
   if (whole.join('.') === PROCEDURE.join('.')) return
-  throw errorAt(input, node, 'PROCEDURE_NOT_FOUND', `Procedure not registered: ${parts.join('.')}`)
+  const [named, ...rest] = whole
+  if (named === '') {
+    throw errorAt(input, node, 'MISSING_CATALOG_NAME', 'Catalog must be specified when session catalog is not set')
+  }
+  if (!input.metadata.catalogs().includes(named!)) {
+    throw errorAt(input, node, 'CATALOG_NOT_FOUND', `Catalog '${named}' not found`)
+  }
+  throw new EngineError('PROCEDURE_NOT_FOUND', `Procedure not registered: ${rest.join('.')}`)
 }
 
 /** By the name of their parameter. @throws EngineError INVALID_ARGUMENTS in Trino's order of complaints */

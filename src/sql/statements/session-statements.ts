@@ -189,7 +189,7 @@ function setSession(input: StatementInput, node: SetSession | SessionPropertyVal
     throw new EngineError('INVALID_SESSION_PROPERTY', `${unable}: ${why}`)
   }
   if (constant.text === undefined) {
-    throw errorAt(input, node.value, 'INVALID_SESSION_PROPERTY', 'Session property value must not be null')
+    throw new EngineError('INVALID_SESSION_PROPERTY', `${unable}: Session property value must not be null`)
   }
   const complaint = complaintAbout(property, constant.text)
   if (complaint !== undefined) throw errorAt(input, node.value, 'INVALID_SESSION_PROPERTY', complaint)

@@ -33,7 +33,12 @@ async function shownRows(input: StatementInput, node: ShowStatement): Promise<Ro
     case 'ShowCatalogs':
       return { ...names('Catalog', shownCatalogs(input).toSorted()), like: likeOf(node) }
     case 'ShowSchemas': {
-      const catalog = catalogOf(input, node, node.catalog?.value)
+      const named = node.catalog?.value.toLowerCase()
+      // Trino's error has no place here.
+      if (named !== undefined && !metadata.catalogs().includes(named)) {
+        throw new EngineError('CATALOG_NOT_FOUND', `Catalog '${named}' not found`)
+      }
+      const catalog = catalogOf(input, node, named)
       const access = accessOf(session)
       access?.checkShowSchemas(catalog)
       const listed = (await metadata.schemas(catalog)).filter(likely(node))

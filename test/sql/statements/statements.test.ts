@@ -315,8 +315,10 @@ describe('mistakes', () => {
       'PERMISSION_DENIED',
       'Access Denied: User conformance cannot impersonate user eve',
     ],
-    ['CALL system.runtime.x()', 'PROCEDURE_NOT_FOUND', 'line 1:1: Procedure not registered: system.runtime.x'],
-    ['CALL kill_query()', 'PROCEDURE_NOT_FOUND', 'line 1:1: Procedure not registered: kill_query'],
+    ['CALL system.runtime.x()', 'PROCEDURE_NOT_FOUND', 'Procedure not registered: runtime.x'],
+    ['CALL nowhere.x.y()', 'CATALOG_NOT_FOUND', "line 1:1: Catalog 'nowhere' not found"],
+    ['SHOW SCHEMAS FROM nowhere', 'CATALOG_NOT_FOUND', "Catalog 'nowhere' not found"],
+    ['CALL kill_query()', 'PROCEDURE_NOT_FOUND', 'Procedure not registered: tiny.kill_query'],
     [
       "CALL system.runtime.kill_query(query_id => 'x', 'y')",
       'INVALID_ARGUMENTS',

@@ -1,6 +1,8 @@
+import { EngineError } from '../../../shared/engine-error.ts'
 import { code, digits, integer, literal, sql, type Sql } from '../../text/sql.ts'
 import { decimalType, duckdbType, rowFieldOf, rowOf, structOf } from '../../types/duckdb-representation.ts'
 import { decimal, isFloating, type DecimalType, type MapType, type SqlType } from '../../types/sql-type.ts'
+import { typeName } from '../../types/type-text.ts'
 import { comparisonKey, holdsNull, isNested } from '../comparison.ts'
 import { scaled, unscaled } from '../decimal-operators.ts'
 import { checkedOrder, comparedExtreme, extremeKey, needsExtremeKey, type Extreme } from '../extremes.ts'
@@ -172,8 +174,25 @@ function ofFinite(type: string, least: number, calculated: (filter: string) => s
     : `CASE WHEN count($1)$F < ${least} THEN NULL ${nan} ELSE ${calculated('$F(isfinite($1))$E')} END`
 }
 
+/** A state that Trino's Java holds as a long, a double, a boolean or a slice. @throws EngineError NOT_SUPPORTED */
+function verifyReducible(state: SqlType): void {
+  const precision = 'precision' in state ? (state.precision ?? 0) : 0
+  const most: Partial<Record<SqlType['kind'], number>> = {
+    decimal: 18,
+    timestamp: 6,
+    'timestamp with time zone': 3,
+    'time with time zone': 9,
+    array: -1,
+    map: -1,
+    row: -1,
+  }
+  if (precision <= (most[state.kind] ?? precision)) return
+  throw new EngineError('NOT_SUPPORTED', `State type not supported for reduce_agg: ${typeName(state)}`)
+}
+
 function reduceAgg(context: RenderContext): Sql {
   const { names } = context
+  verifyReducible(context.types[1]!)
   const [state, next] = [names.fresh(), names.fresh()]
   const [elementType, stateType] = [duckdbType(context.types[0]!), duckdbType(context.types[1]!)]
   const items = context.fill`list(${structOf({ s: context.fill`CAST(NULL AS ${stateType})`, x: context.fill`CAST($1 AS ${elementType})` })})$F($1 IS NOT NULL)$E`

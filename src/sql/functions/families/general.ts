@@ -108,7 +108,17 @@ export const generalFunctions: readonly FunctionDefinition[] = [
       PARTIAL,
     ),
   ),
-  scalar('typeof(T)', 'varchar', (context) => literal(typeName(context.types[0]!)), PARTIAL, { calledOnNull: true }),
+  scalar(
+    'typeof(T)',
+    'varchar',
+    (context) => {
+      const name = literal(typeName(context.types[0]!))
+      // The argument is evaluated: it may fail.
+      return context.fill`CASE WHEN $1 IS NULL THEN ${name} ELSE ${name} END`
+    },
+    PARTIAL,
+    { calledOnNull: true },
+  ),
   scalar('format(varchar, any, any...)', 'varchar', formatted, GROWING, { calledOnNull: true }),
   scalar('uuid()', 'uuid', 'uuid()', PARTIAL, { deterministic: false }),
   scalar('format_number(bigint)', 'varchar', 't_fnum($1)', PARTIAL),

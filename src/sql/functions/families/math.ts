@@ -163,6 +163,12 @@ export const mathFunctions: readonly FunctionDefinition[] = [
   scalar('inverse_normal_cdf(double, double, double)', 'double', 'u_inverse_normal_cdf($1, $2, $3)', PARTIAL),
   scalar('beta_cdf(double, double, double)', 'double', 'u_beta_cdf($1, $2, $3)', PARTIAL),
   scalar('inverse_beta_cdf(double, double, double)', 'double', 'u_inverse_beta_cdf($1, $2, $3)', PARTIAL),
+  scalar(
+    'great_circle_distance(double, double, double, double)',
+    'double',
+    'u_great_circle_distance($1, $2, $3, $4)',
+    PARTIAL,
+  ),
   scalar('t_cdf(double, double)', 'double', 'u_t_cdf($1, $2)', PARTIAL),
   scalar('t_pdf(double, double)', 'double', 'u_t_pdf($1, $2)', PARTIAL),
   scalar('to_base(bigint, bigint)', 'varchar(64)', 'q_to_base($1, $2)', PARTIAL),

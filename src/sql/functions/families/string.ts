@@ -25,6 +25,13 @@ function valuesOf(context: RenderContext): readonly Sql[] {
   return context.args.map((_, i) => context.value(i))
 }
 
+const LONGEST_CHAR = 65_536
+
+function concatenatedChar(length: number): ReturnType<typeof char> {
+  if (length > LONGEST_CHAR) throw new EngineError('TYPE_NOT_FOUND', `Unknown type: char(${length})`)
+  return char(length)
+}
+
 /** Separator first; NULL parts are left out. */
 function joinedWithSeparator(context: RenderContext): Sql {
   if (context.args.length < 2) {
@@ -82,7 +89,7 @@ export const stringFunctions: readonly FunctionDefinition[] = [
   scalar('concat(varchar, varchar...)', 'varchar', concatenated, GROWING),
   scalar(
     'concat(char(x), char(y))',
-    ({ numbers }) => char(Math.min(65536, (numbers['x'] ?? 0) + (numbers['y'] ?? 0))),
+    ({ numbers }) => concatenatedChar((numbers['x'] ?? 0) + (numbers['y'] ?? 0)),
     '($1 || $2)',
     GROWING,
   ),

@@ -296,6 +296,7 @@ const teradataItems: Readonly<Record<string, Item>> = {
 
 /** to_date and to_timestamp: Teradata's words. */
 export function parseTeradata(text: string, format: string): ParsedFields {
+  if (format === '') throw invalidArgument('Both printing and parsing not supported')
   const pattern = compiled('teradata', format, () =>
     [...format.matchAll(/hh24|yyyy|yy|mm|dd|hh|mi|ss|[a-z]+|[^a-z]+/gi)].map(([part]) => {
       const item = teradataItems[part.toLowerCase()]

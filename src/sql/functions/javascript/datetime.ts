@@ -106,6 +106,10 @@ function mondayOfWeekOne(year: number): number {
 
 /** `micros picos zone`: the local time and its zone, which is empty where the text has none. */
 function isoTimestamp(text: string, precision: bigint): string {
+  // What Joda reads for milliseconds java.time refuses: a day alone.
+  if (precision > 3n && !text.includes('T')) {
+    throw invalidArgument(`Text '${text}' could not be parsed at index ${text.length}`)
+  }
   const match = /^([^T]+)(?:T(\d{1,2})(?::?(\d{2})(?::?(\d{2})(?:[.,](\d+))?)?)?)?(Z|[+-]\d{2}(?::?\d{2})?)?$/.exec(
     text,
   )
@@ -188,6 +192,7 @@ export const datetimeScripts: readonly ScalarFunction[] = [
 
 /** Teradata's words for fields as Joda's: yyyy mm dd hh24 mi ss, anything else is punctuation. */
 function teradataToJoda(format: string): string {
+  if (format === '') throw invalidArgument('Both printing and parsing not supported')
   const words: Readonly<Record<string, string>> = {
     yyyy: 'yyyy',
     yy: 'yy',

@@ -97,16 +97,43 @@ function inverseBeta(a: number, b: number, p: number): number {
   return inverse((x) => incompleteBeta(x, a, b), p, 0, 1)
 }
 
+function verifyDegrees(degrees: number): void {
+  if (degrees < 1) throw invalidArgument('degrees of freedom must be greater than or equal to 1')
+}
+
 function tCdf(x: number, degrees: number): number {
-  if (!(degrees > 0)) throw invalidArgument('df must be greater than 0')
+  verifyDegrees(degrees)
   const tail = 0.5 * incompleteBeta(degrees / (degrees + x * x), degrees / 2, 0.5)
   return x > 0 ? 1 - tail : tail
 }
 
 function tPdf(x: number, degrees: number): number {
-  if (!(degrees > 0)) throw invalidArgument('df must be greater than 0')
+  verifyDegrees(degrees)
   const scale = logGamma((degrees + 1) / 2) - logGamma(degrees / 2) - 0.5 * Math.log(degrees * Math.PI)
   return Math.exp(scale - ((degrees + 1) / 2) * Math.log(1 + (x * x) / degrees))
+}
+
+const EARTH_RADIUS_KM = 6371.01
+
+/** Kilometres between two points given in degrees, by Vincenty's formula of a sphere, as Trino's geospatial plugin. */
+function greatCircleDistance(latitude1: number, longitude1: number, latitude2: number, longitude2: number): number {
+  for (const [latitude, longitude] of [
+    [latitude1, longitude1],
+    [latitude2, longitude2],
+  ] as const) {
+    if (!(Math.abs(latitude) <= 90)) throw invalidArgument('Latitude must be between -90 and 90')
+    if (!(Math.abs(longitude) <= 180)) throw invalidArgument('Longitude must be between -180 and 180')
+  }
+  const [from, to, apart] = [radians(latitude1), radians(latitude2), radians(longitude1) - radians(longitude2)]
+  const [sin1, cos1, sin2, cos2] = [Math.sin(from), Math.cos(from), Math.sin(to), Math.cos(to)]
+  const across = cos2 * Math.sin(apart)
+  const along = cos1 * sin2 - sin1 * cos2 * Math.cos(apart)
+  const towards = sin1 * sin2 + cos1 * cos2 * Math.cos(apart)
+  return Math.atan2(Math.sqrt(across * across + along * along), towards) * EARTH_RADIUS_KM
+}
+
+function radians(degrees: number): number {
+  return degrees * (Math.PI / 180)
 }
 
 /** Which of the sorted values, from one on, is at a share of the sum of their weights. */
@@ -275,6 +302,12 @@ export const statisticsScripts: readonly ScalarFunction[] = [
   three('u_beta_cdf', beta),
   three('u_inverse_beta_cdf', inverseBeta),
   { name: 'u_combinations', parameters: ['BIGINT', 'BIGINT'], returns: 'DOUBLE[]', call: combinations },
+  {
+    name: 'u_great_circle_distance',
+    parameters: ['DOUBLE', 'DOUBLE', 'DOUBLE', 'DOUBLE'],
+    returns: 'DOUBLE',
+    call: greatCircleDistance,
+  },
   { name: 'u_t_cdf', parameters: ['DOUBLE', 'DOUBLE'], returns: 'DOUBLE', call: tCdf },
   { name: 'u_t_pdf', parameters: ['DOUBLE', 'DOUBLE'], returns: 'DOUBLE', call: tPdf },
   { name: 'u_weighed_place', parameters: ['DOUBLE[]', 'DOUBLE'], returns: 'BIGINT', call: weighedPlace },

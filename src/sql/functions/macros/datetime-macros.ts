@@ -138,5 +138,8 @@ export const datetimeMacros: readonly Macro[] = [
       END
     `,
   ),
-  macro('q_text_interval_year(x)', `CASE WHEN x<0 THEN '-' ELSE '' END||(abs(x)//12)||'-'||(abs(x)%12)`),
+  macro(
+    'q_text_interval_year(x)',
+    `CASE WHEN x<0 THEN '-' ELSE '' END||(abs(CAST(x AS BIGINT))//12)||'-'||(abs(CAST(x AS BIGINT))%12)`,
+  ),
 ]

@@ -256,6 +256,8 @@ export const numericMacros: readonly Macro[] = [
       END
     `,
   ),
+  // As Java multiplies longs.
+  macro('q_java_product(a, b)', 'q_wrapped(CAST(a AS HUGEINT) * b)'),
   macro('q_unscaled(a, s)', `CAST(replace(CAST(a AS VARCHAR), '.', '') AS HUGEINT)`),
   macro('q_p10(k)', `CAST('1' || repeat('0', k) AS HUGEINT)`),
   macro('q_rnd(q, r, b)', `CASE WHEN r >= b - r THEN q + 1 ELSE q END`),
