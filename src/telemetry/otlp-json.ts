@@ -80,10 +80,13 @@ function valueOf(value: AttributeValue): object {
   }
 }
 
-/** Nanoseconds since the epoch, as OTLP's JSON has 64-bit numbers: text. */
+/**
+ * Nanoseconds since the epoch, as OTLP's JSON has 64-bit numbers: text.
+ * @throws RangeError of what is no number
+ */
 function nanosOf(milliseconds: number): string {
   const whole = Math.floor(milliseconds)
   const nanos = Math.round((milliseconds - whole) * 1e6)
-  if (whole <= 0) return String(BigInt(whole) * 1_000_000n + BigInt(nanos))
+  if (whole <= 0 || !Number.isFinite(milliseconds)) return String(BigInt(whole) * 1_000_000n + BigInt(nanos))
   return nanos === 1e6 ? `${whole + 1}000000` : `${whole}${String(nanos).padStart(6, '0')}`
 }

@@ -38,6 +38,10 @@ it('writes any time as whole nanoseconds', () => {
   )
 })
 
+it.each([Number.NaN, Infinity, -Infinity])('refuses %d as a time', (startMs) => {
+  expect(() => toOtlpJson([{ ...bare, startMs }], { resource: {} })).toThrow()
+})
+
 it('leaves out what a span does not have', () => {
   expect(written(bare)).not.toHaveProperty('parentSpanId')
   expect(written(bare)['status']).toEqual({ code: 0 })
