@@ -327,6 +327,19 @@ describe('texts of dates and times', () => {
     )
   })
 
+  it('parse_duration reads as the general way', async () => {
+    const number = fc.stringMatching(/^\s?\d{1,20}(\.\d{1,3})?$/)
+    const unit = fc.constantFrom('ns', 'us', 'ms', 's', 'm', 'h', 'd', ' h', 's ', 'x', '', 'H', 'é', 'd\n')
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(number, unit), { minLength: 50, maxLength: 100 }), async (pairs) => {
+        const from = values(pairs.map((pair) => pair.join('')))
+        const all = (call: string): Promise<unknown[]> => column(`SELECT TRY(least(${call})) FROM ${from} ORDER BY i`)
+        expect(await all('q_parse_duration(x)')).toEqual(await all('q_any_duration(x)'))
+      }),
+      { numRuns: 5 },
+    )
+  })
+
   it('from_iso8601_timestamp and from_iso8601_date read as the general way', async () => {
     const variants = oddMoments.flatMap((text) => {
       const t = text.replace(' ', 'T')
@@ -343,6 +356,11 @@ describe('texts of dates and times', () => {
         `${t}z`,
       ]
     })
+    const nanos = oddMoments.flatMap((text) =>
+      ['.123456789Z', '.000000001Z', '.999999999Z', '.123456789', '.1234567890Z', '.12345678Z', '.12345678éZ'].map(
+        (fraction) => text.replace(' ', 'T').replace(/\.\d*$/, '') + fraction,
+      ),
+    )
     await fc.assert(
       fc.asyncProperty(someTexts, async (some) => {
         const from = values([...variants, ...some, ...some.map((text) => text.replace(' ', 'T'))])
@@ -353,6 +371,12 @@ describe('texts of dates and times', () => {
             await all(`q_parsed_datetime(u_iso_timestamp(x, 3), '${zone}')`),
           )
         }
+        const fine = values([...variants, ...nanos, ...some])
+        const allFine = async (call: string): Promise<unknown[]> =>
+          column(`SELECT CAST(TRY(least(${call})) AS VARCHAR) FROM ${fine} ORDER BY i`)
+        expect(await allFine(`q_iso_instant_fine(x, 'America/New_York')`)).toEqual(
+          await allFine(`q_parsed_datetime_fine(u_iso_timestamp(x, 9), 'America/New_York')`),
+        )
         expect(await all('q_iso_date(x)')).toEqual(await all(`DATE '1970-01-01' + CAST(u_iso_date(x) AS INTEGER)`))
         expect(await all('q_text_to_date(x)')).toEqual(
           await all(`DATE '1970-01-01' + CAST(u_text_to_date(x) AS INTEGER)`),

@@ -201,12 +201,13 @@ function formatted(style: FormatStyle): (context: RenderContext) => Sql {
     if ('error' in compiled) {
       return context.fill`CAST(CASE WHEN $1 IS NOT NULL THEN u_raise(${literal(compiled.error)}) END AS VARCHAR)`
     }
+    const isRound = 'precision' in type && (type.precision ?? 3) <= 3
     // Nothing to round, and nothing to name.
-    if (type.kind === 'timestamp' && type.precision <= 3) return compiled.print({ local: held, zoned: undefined })
+    if (!isZoned && isRound) return compiled.print({ local: held, zoned: undefined })
     const name = context.names.fresh()
     const zone = context.names.fresh()
     const zoned = isZoned ? { zone: sql`${zone}.z`, offset: sql`q_offmin(${zone}.t, ${zone}.z)` } : undefined
-    const bound = bindName(name, sql`q_round(${local}, 1000)`, compiled.print({ local: name, zoned }))
+    const bound = bindName(name, isRound ? local : sql`q_round(${local}, 1000)`, compiled.print({ local: name, zoned }))
     return compiled.usesZone ? bindName(zone, context.value(0), bound) : bound
   }
 }
@@ -254,7 +255,7 @@ const parsing = [
   scalar(
     'from_iso8601_timestamp_nanos(varchar(x))',
     'timestamp(9) with time zone',
-    (context) => context.fill`q_parsed_datetime_fine(u_iso_timestamp($1, 9), ${literal(context.session.timeZone)})`,
+    (context) => context.fill`q_iso_instant_fine($1, ${literal(context.session.timeZone)})`,
     PARTIAL,
   ),
   scalar('date(varchar(x))', 'date', 'q_text_to_date($1)', PARTIAL),

@@ -401,24 +401,53 @@ export const castMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
+  // To nanoseconds, where so many are written and none.
   macro(
-    'q_parse_duration(s)',
+    'q_iso_plain_fine(s)',
+    `
+      coalesce(q_iso_plain(s), CASE
+        WHEN s GLOB '${day}T${clock}.${'[0-9]'.repeat(9)}Z' AND s >= '1' AND NOT contains(s, 'T24') THEN
+            TRY_CAST(left(s, 26) AS TIMESTAMP)
+      END)
+    `,
+  ),
+  macro(
+    'q_iso_instant_fine(s, z)',
+    `
+      list_transform([q_iso_plain_fine(s)], lambda qb1: CASE
+        WHEN qb1 IS NOT NULL THEN
+            {'t': qb1, 'p': CASE WHEN strlen(s) = 30 THEN CAST(substring(s, 27, 3) AS INTEGER) * 1000 ELSE 0 END, 'z': 'UTC'}
+        ELSE q_parsed_datetime_fine(u_iso_timestamp(s, 9), z)
+      END)[1]
+    `,
+  ),
+  macro(
+    'q_duration_of(n, unit)',
+    `
+      CAST(floor(CAST(n AS DOUBLE) * CASE unit
+        WHEN 'ns' THEN 1e-6
+        WHEN 'us' THEN 1e-3
+        WHEN 'ms' THEN 1
+        WHEN 's' THEN 1e3
+        WHEN 'm' THEN 6e4
+        WHEN 'h' THEN 3.6e6
+        ELSE 8.64e7
+      END + 0.5) AS BIGINT)
+    `,
+  ),
+  macro(
+    'q_any_duration(s)',
     `
       CASE
         WHEN regexp_full_match(s, '\\s*\\d+(\\.\\d+)?\\s*(ns|us|ms|s|m|h|d)\\s*') THEN
-            CAST(floor(CAST(regexp_extract(s, '(\\d+(\\.\\d+)?)', 1) AS DOUBLE) * CASE regexp_extract(s,
-            '([a-zA-Z]+)', 1)
-          WHEN 'ns' THEN 1e-6
-          WHEN 'us' THEN 1e-3
-          WHEN 'ms' THEN 1
-          WHEN 's' THEN 1e3
-          WHEN 'm' THEN 6e4
-          WHEN 'h' THEN 3.6e6
-          ELSE 8.64e7
-        END + 0.5) AS BIGINT)
+            q_duration_of(regexp_extract(s, '(\\d+(\\.\\d+)?)', 1), regexp_extract(s, '([a-zA-Z]+)', 1))
         WHEN s IS NOT NULL THEN
             u_raise('INVALID_FUNCTION_ARGUMENT: duration is not a valid data duration string: '||s)
       END
     `,
+  ),
+  macro(
+    'q_parse_duration(s)',
+    `CASE WHEN regexp_full_match(s, '[0-9]+[smhd]') THEN q_duration_of(left(s, -1), right(s, 1)) ELSE q_any_duration(s) END`,
   ),
 ]
