@@ -6,6 +6,7 @@ import { parquetStatistics } from '../spi/column-statistics.ts'
 import type { Connector, ConnectorContext, ConnectorFactory, ConnectorTable } from '../spi/connector.ts'
 import { checkReadable } from '../spi/readable-path.ts'
 import { createFileCheck } from './file-check.ts'
+import { namesOneOf } from './column-search.ts'
 import { createFileFactsCache } from './file-facts.ts'
 import { createLakeFolders, type NamedObject } from './lake-folders.ts'
 import { lakeSplitSchema } from './lake-split.ts'
@@ -147,11 +148,15 @@ function createLake(
       return object && tableOf(schema, table, object)
     },
 
-    describeTables: (schema, named, take) =>
-      folders.each(schema, named, async (table, object) => {
+    async describeTables(schema, named, take, columns) {
+      const names = columns && new Set(columns)
+      const takeObject = async (table: string, object: NamedObject): Promise<void> => {
+        if (names && !mayHaveColumn(object, names)) return
         const described = await tableOf(schema, table, object).catch(() => undefined)
         if (described) take(described)
-      }),
+      }
+      await folders.each(schema, named, takeObject, columns && namesOneOf(columns))
+    },
 
     async getStatistics(handle) {
       const parsed = handleSchema.parse(handle)
@@ -207,6 +212,21 @@ function createLake(
 
     allowedDirectories: () => [`${location}/`],
   })
+}
+
+/** Of files without manifest the columns are not known yet. */
+function mayHaveColumn(object: NamedObject, names: ReadonlySet<string>): boolean {
+  if (object.kind === 'PLAIN') return true
+  const { content } = object.manifest
+  switch (content.kind) {
+    case 'table':
+      return content.columns.some(({ name }) => names.has(name))
+    case 'view':
+      return content.definition.columns.some(({ name }) => names.has(name))
+    case 'schema':
+    case 'dropped':
+      return false
+  }
 }
 
 function manifestTable(schema: string, table: string, { version, content }: Manifest): ConnectorTable | undefined {

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { SchemaTableName } from '../spi/connector.ts'
 import { folderOfName } from './folder-names.ts'
 import { listDataFiles, listFolders, pickName, resolveInside, type ListedFiles } from './lake-files.ts'
+import type { TextTest } from './column-search.ts'
 import type { Manifest } from './manifest.ts'
 import { readNewest } from './version-chain.ts'
 
@@ -32,8 +33,9 @@ export interface LakeFolders {
   /**
    * The objects of a schema, a few at a time. What cannot be read (mixed formats, links that lead out) is passed over.
    * @param named the folder of a name that it refuses is not looked into
+   * @param wanted what has a manifest whose text it refuses is passed over, if it is not parsed already
    */
-  each(schema: string, named: (name: string) => boolean, take: TakeObject): Promise<void>
+  each(schema: string, named: (name: string) => boolean, take: TakeObject, wanted?: TextTest): Promise<void>
   /** @param named the folder of a name that it refuses is not looked into */
   list(schema: string, named?: (name: string) => boolean): Promise<SchemaTableName[]>
 }
@@ -47,8 +49,9 @@ export function createLakeFolders(location: string): LakeFolders {
     return name === undefined ? undefined : inside(join(location, name))
   }
 
-  async function objectAt(folder: string): Promise<NamedObject | undefined> {
-    const manifest = await readNewest(folder)
+  async function objectAt(folder: string, wanted?: TextTest): Promise<NamedObject | undefined> {
+    const manifest = await readNewest(folder, wanted)
+    if (manifest === 'refused') return undefined
     switch (manifest?.content.kind) {
       case undefined: {
         const listed = await listDataFiles(location, folder)
@@ -65,7 +68,12 @@ export function createLakeFolders(location: string): LakeFolders {
   }
 
   /** @param folder its links followed: a folder in it that is none itself is where it is */
-  async function eachIn(folder: string, named: (name: string) => boolean, take: TakeObject): Promise<void> {
+  async function eachIn(
+    folder: string,
+    named: (name: string) => boolean,
+    take: TakeObject,
+    wanted?: TextTest,
+  ): Promise<void> {
     const links = new Set<string>()
     const listed = await listFolders(folder, (name) => links.add(name))
     const names = [...listed].filter(([name, found]) => found.length === 1 && named(name)).sort()
@@ -74,7 +82,9 @@ export function createLakeFolders(location: string): LakeFolders {
       const objects = await Promise.all(
         some.map(([, [found]]) => {
           const path = join(folder, found!)
-          const object = links.has(found!) ? resolveInside(location, path).then(objectAt) : objectAt(path)
+          const object = links.has(found!)
+            ? resolveInside(location, path).then((real) => objectAt(real, wanted))
+            : objectAt(path, wanted)
           return object.catch(() => undefined)
         }),
       )
@@ -127,9 +137,9 @@ export function createLakeFolders(location: string): LakeFolders {
       return found ? objectAt(await inside(join(parent, found))) : undefined
     },
 
-    async each(schema, named, take) {
+    async each(schema, named, take, wanted) {
       const folder = await schemaFolder(schema)
-      if (folder !== undefined) await eachIn(folder, named, take)
+      if (folder !== undefined) await eachIn(folder, named, take, wanted)
     },
 
     async list(schema, named = () => true) {

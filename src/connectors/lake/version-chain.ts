@@ -1,41 +1,20 @@
 import { randomUUID } from 'node:crypto'
-import { readFile } from 'node:fs'
 import { link, open, readdir, stat, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
 import { fileMode, makeFolderLikeParent } from './inherited-modes.ts'
-import { parseManifest, type Manifest } from './manifest.ts'
-import { hasCode, nodeCode } from '../../shared/node-error.ts'
+import type { TextTest } from './column-search.ts'
+import type { Manifest } from './manifest.ts'
+import { manifestAt } from './kept-manifests.ts'
+import { hasCode } from '../../shared/node-error.ts'
 
 /** Manifests of a schema, table or view lie here, below its folder. */
 export const MANIFEST_FOLDER = '_manifest'
 const VERSION = /^v(\d{8,})\.json$/
 
-/** That of `node:fs/promises` takes half as much CPU again for a small file: it makes a handle of each. */
-const readText = promisify(readFile)
-
 /** Where a committer is; tests stop and kill it there. */
 export type CommitStep =
   'read' | 'beforeWrite' | 'beforeSync' | 'beforeLink' | 'afterLink' | 'beforeFolderSync' | 'afterFolderSync'
 export type OnStep = (step: CommitStep, version: number) => void | Promise<void>
-
-/** Versions by path: one never changes unless somebody replaces the whole folder, which its inode and time tell. */
-const cached = new Map<string, { readonly file: string; readonly size: number; readonly manifest: Manifest }>()
-/** Bytes of their texts: 1,600 tables of 100 columns. */
-const MAX_CACHED = 16 * 1024 * 1024
-let cachedBytes = 0
-
-function keep(path: string, file: string, size: number, manifest: Manifest): void {
-  drop(path)
-  cached.set(path, { file, size, manifest })
-  cachedBytes += size
-  while (cachedBytes > MAX_CACHED) drop(cached.keys().next().value!)
-}
-
-function drop(path: string): void {
-  cachedBytes -= cached.get(path)?.size ?? 0
-  cached.delete(path)
-}
 
 /** The versions that are there, ascending. */
 export async function listVersions(folder: string): Promise<readonly number[]> {
@@ -50,12 +29,17 @@ export async function listVersions(folder: string): Promise<readonly number[]> {
     .sort((a, b) => a - b)
 }
 
-/** The newest version; undefined for a folder without any. */
-export async function readNewest(folder: string): Promise<Manifest | undefined> {
+/**
+ * The newest version; undefined for a folder without any.
+ * @param wanted a text that it refuses is not parsed: 'refused'
+ */
+export async function readNewest(folder: string): Promise<Manifest | undefined>
+export async function readNewest(folder: string, wanted?: TextTest): Promise<Manifest | 'refused' | undefined>
+export async function readNewest(folder: string, wanted?: TextTest): Promise<Manifest | 'refused' | undefined> {
   for (;;) {
     const newest = (await listVersions(folder)).at(-1)
     if (newest === undefined) return undefined
-    const manifest = await readVersion(folder, newest)
+    const manifest = await manifestAt(versionPath(folder, newest), wanted)
     // Swept between the two: newer ones are there.
     if (manifest) return manifest
   }
@@ -63,20 +47,7 @@ export async function readNewest(folder: string): Promise<Manifest | undefined> 
 
 /** One version; undefined when it never was or is swept. */
 export async function readVersion(folder: string, version: number): Promise<Manifest | undefined> {
-  const path = versionPath(folder, version)
-  try {
-    const { ino, mtimeNs, size } = await stat(path, { bigint: true })
-    const file = `${ino} ${mtimeNs} ${size}`
-    const known = cached.get(path)
-    if (known?.file === file) return known.manifest
-    const manifest = parseManifest(await readText(path, 'utf8'), path)
-    keep(path, file, Number(size), manifest)
-    return manifest
-  } catch (error) {
-    const code = nodeCode(error)
-    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
-    throw error
-  }
+  return manifestAt(versionPath(folder, version))
 }
 
 /**

@@ -26,11 +26,13 @@ export interface Connector {
    * The tables of a schema as `getTable` has each, one after the other: what is not kept of one is gone before the next. Those
    * that cannot be read are passed over. Absent where looking each up costs no more.
    * @param named tables whose names it refuses are left out
+   * @param columns tables with a column of none of these names may be left out; absent: none is for its columns
    */
   describeTables?(
     schema: string,
     named: (table: string) => boolean,
     take: (table: ConnectorTable) => void,
+    columns?: readonly string[],
   ): Promise<void>
   /** The table as of now, with the handle that later calls take; undefined when there is none. */
   getTable(schema: string, table: string): Promise<ConnectorTable | undefined>

@@ -42,8 +42,8 @@ export function withInformationSchema(connector: Connector): Connector {
       return isInformationTable(table) ? informationTable(table) : undefined
     },
     ...(connector.describeTables && {
-      async describeTables(schema, named, take) {
-        if (schema !== INFORMATION_SCHEMA) return connector.describeTables!(schema, named, take)
+      async describeTables(schema, named, take, columns) {
+        if (schema !== INFORMATION_SCHEMA) return connector.describeTables!(schema, named, take, columns)
         for (const table of Object.keys(informationSchemaTables)) {
           if (isInformationTable(table) && named(table)) take(informationTable(table))
         }
@@ -127,22 +127,27 @@ async function rowsOf(connector: Connector, table: InformationTable, wanted: Wan
         table_type: kind === 'VIEW' ? 'VIEW' : 'BASE TABLE',
       }))
     case 'columns':
-      return ofTables(connector, wanted, PLACE, ({ schema, table: name, columns }) =>
-        visible(columns).flatMap((column, index) =>
-          wanted.has('column_name', column.name)
-            ? [
-                {
-                  table_catalog: catalog,
-                  table_schema: schema,
-                  table_name: name,
-                  column_name: column.name,
-                  ordinal_position: index + 1,
-                  is_nullable: column.nullable ? 'YES' : 'NO',
-                  data_type: displayType(column.type),
-                },
-              ]
-            : [],
-        ),
+      return ofTables(
+        connector,
+        wanted,
+        PLACE,
+        ({ schema, table: name, columns }) =>
+          visible(columns).flatMap((column, index) =>
+            wanted.has('column_name', column.name)
+              ? [
+                  {
+                    table_catalog: catalog,
+                    table_schema: schema,
+                    table_name: name,
+                    column_name: column.name,
+                    ordinal_position: index + 1,
+                    is_nullable: column.nullable ? 'YES' : 'NO',
+                    data_type: displayType(column.type),
+                  },
+                ]
+              : [],
+          ),
+        wanted.values('column_name'),
       )
     case 'views':
       return ofTables(connector, wanted, PLACE, ({ schema, table: name, view }) =>
@@ -212,19 +217,23 @@ function lookUp(
     )
 }
 
-/** Rows of each wanted table; one that cannot be read has none, as it has no columns anybody could use. */
+/**
+ * Rows of each wanted table; one that cannot be read has none, as it has no columns anybody could use.
+ * @param columns rows are of tables that have one of these alone
+ */
 export async function ofTables(
   connector: Connector,
   wanted: Wanted,
   place: PlaceColumns,
   rowsOfTable: (table: ConnectorTable) => readonly SystemRow[],
+  columns?: readonly string[],
 ): Promise<SystemRow[]> {
   const rows: SystemRow[] = []
   const take = (table: ConnectorTable): void => void rows.push(...rowsOfTable(table))
   const found = connector.describeTables ? await lookedUp(connector, wanted, place) : undefined
   if (connector.describeTables && found === undefined) {
     for (const schema of await wantedSchemas(connector, wanted, place)) {
-      await connector.describeTables(schema, (name) => wanted.has(place.table, name), take)
+      await connector.describeTables(schema, (name) => wanted.has(place.table, name), take, columns)
     }
     return rows
   }

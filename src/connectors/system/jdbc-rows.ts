@@ -1,5 +1,5 @@
 import type { Catalogs } from '../spi/catalogs.ts'
-import type { Connector } from '../spi/connector.ts'
+import type { Connector, ConnectorTable } from '../spi/connector.ts'
 import type { Wanted } from '../spi/scan-conditions.ts'
 import { displayType, namedTables, ofTables, visible } from './information-schema.ts'
 import type { jdbcTables } from './jdbc-tables.ts'
@@ -77,7 +77,7 @@ export async function jdbcRows(
 }
 
 async function columnRows(connector: Connector, wanted: Wanted): Promise<SystemRow[]> {
-  return ofTables(connector, wanted, PLACE, ({ schema, table, columns }) =>
+  const rowsOfTable = ({ schema, table, columns }: ConnectorTable): SystemRow[] =>
     visible(columns).flatMap((column, index) => {
       if (!wanted.has('column_name', column.name)) return []
       const type = jdbcType(column.type)
@@ -98,8 +98,8 @@ async function columnRows(connector: Connector, wanted: Wanted): Promise<SystemR
         is_nullable: column.nullable ? 'YES' : 'NO',
       }
       return [row]
-    }),
-  )
+    })
+  return ofTables(connector, wanted, PLACE, rowsOfTable, wanted.values('column_name'))
 }
 
 function typeRow(type: string): SystemRow {

@@ -40,11 +40,12 @@ export function seenConnector(connector: Connector, sight: CatalogSight | undefi
       return found && seen(found)
     },
     ...(connector.describeTables && {
-      describeTables: (schema, named, take) =>
+      describeTables: (schema, named, take, columns) =>
         connector.describeTables!(
           schema,
           (table) => named(table) && sight.showsTable({ catalog, schema, table }),
           (table) => take(seen(table)),
+          columns,
         ),
     }),
   }

@@ -1,0 +1,126 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterAll, describe, expect, it } from 'vitest'
+import { namesOneOf } from '../../../src/connectors/lake/column-search.ts'
+import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
+import type { TextCondition } from '../../../src/connectors/spi/scan-conditions.ts'
+import { withInformationSchema } from '../../../src/connectors/system/information-schema.ts'
+import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
+
+const location = realpathSync(mkdtempSync(join(tmpdir(), 'quipu-columns-')))
+afterAll(() => rmSync(location, { recursive: true }))
+
+const column = (name: string) => ({ name, type: 'varchar', nullable: true, duckdbType: 'VARCHAR' })
+const manifest = (content: object, version = 1) => ({ format: 1, version, time: 1, committed: [], content })
+const table = (...names: string[]) => manifest({ kind: 'table', id: 'i', columns: names.map(column), files: [] })
+
+function put(name: string, text: string, version = 1): void {
+  const folder = join(location, 's', name, '_manifest')
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, `v${String(version).padStart(8, '0')}.json`), text)
+}
+
+const lake = withInformationSchema(
+  lakeConnector.create(
+    'lake',
+    { connector: 'lake', location },
+    {
+      dataDir: location,
+      tablesDir: location,
+      shippedDir: location,
+      catalogDir: location,
+      inspect: async () => [],
+      duckdbType: duckdbTypeOf,
+    },
+  ),
+)
+
+/** Tables with a row for such a column, in one catalog's `columns`, for somebody who may see all but the table `hidden`. */
+async function tablesWith(condition: TextCondition): Promise<string[]> {
+  const { handle } = (await lake.getTable('information_schema', 'columns'))!
+  const splits = await lake.listSplits(handle, { table_schema: [{ in: ['s'] }], column_name: [condition] })
+  const sight = {
+    showsCatalog: () => true,
+    showsSchema: () => true,
+    showsTable: (name: { readonly table: string }) => name.table !== 'hidden',
+    showsColumn: (_: object, name: string) => name !== 'masked',
+  }
+  const [split] = await lake.loadSplits!(splits, ['table_name', 'column_name'], { user: 'ada', groups: [], sight })
+  return (split!.data['rows'] as string[][]).map((row) => row[2]!)
+}
+const named = (name: string) => tablesWith({ in: [name] })
+
+describe('a column by its name alone', () => {
+  it('is searched for in a text as JSON would find it', () => {
+    const text = fc.oneof(fc.constantFrom('name', 'type', 'varchar', 'a', 'a"', '\\', 'ß', '\ud800', '\ufffd', ''), fc.string()) // prettier-ignore
+    const written = fc.constantFrom<((value: object) => string)[]>(
+      (value) => JSON.stringify(value),
+      (value) => JSON.stringify(value, undefined, '\t'),
+      (value) => JSON.stringify(value).replaceAll('"name":', '"name" \r\n: '),
+      (value) => JSON.stringify(value).replaceAll('"a"', '"\\u0061"').replaceAll('"name":', '"n\\u0061me":'),
+    )
+    fc.assert(
+      fc.property(
+        fc.array(text, { maxLength: 3 }),
+        fc.array(text, { maxLength: 3 }),
+        written,
+        (names, asked, write) => {
+          const bytes = Buffer.from(write(table(...names)))
+          const read = JSON.parse(bytes.toString()) as { content: { columns: { name: string }[] } }
+          const has = read.content.columns.some(({ name }) => asked.includes(name))
+          if (has) expect(namesOneOf(asked)?.(bytes) ?? true).toBe(true)
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+
+  it('refuses texts that have it in another place only', () => {
+    const bytes = Buffer.from(JSON.stringify(table('a', 'name')))
+    for (const name of ['type', 'varchar', 'columns', 'table', '', 'A']) expect(namesOneOf([name])!(bytes)).toBe(false)
+    for (const name of ['a', 'name']) expect(namesOneOf(['x', name])!(bytes)).toBe(true)
+    expect(namesOneOf(Array.from({ length: 17 }, (_, i) => `c${i}`))).toBeUndefined()
+  })
+
+  it('is found whatever it is called and however it is written, in views too, and not where nobody may see it', async () => {
+    const odd = ['a"b', 'a\\b', 'straße', 'x\ny', 'plain', '😀', 'name', 'c_1', 'cx1']
+    for (const [i, name] of odd.entries()) put(`t${i}`, JSON.stringify(table('other', name)))
+    put('hidden', JSON.stringify(table('plain', 'secret')))
+    put('masks', JSON.stringify(table('masked')))
+    put('escaped', JSON.stringify(table('plain')).replace('"plain"', '"pl\\u0061in"'))
+    put('damaged', JSON.stringify(table('plain')).slice(0, -9))
+    put('dropped', JSON.stringify(manifest({ kind: 'dropped' })))
+    put('view', JSON.stringify(manifest({ kind: 'view', definition: { sql: 'SELECT 1', columns: [column('plain')], runAsInvoker: true } }))) // prettier-ignore
+    for (const again of ['unread', 'read']) {
+      for (const [i, name] of odd.entries()) {
+        const found = name === 'plain' ? ['escaped', `t${i}`, 'view'] : [`t${i}`]
+        expect([again, name, await named(name)]).toEqual([again, name, found])
+      }
+      for (const name of ['secret', 'masked', 'PLAIN', 'type', 'varchar', 'nowhere', '\ud800', '']) {
+        expect([name, await named(name)]).toEqual([name, []])
+      }
+      expect(await tablesWith({ like: 'c!_1', escape: '!' })).toEqual(['t7'])
+      expect(await tablesWith({ like: 'c_1' })).toEqual(['t7', 't8'])
+      expect(await tablesWith({ in: ['c_1', 'cx1', 'nowhere'] })).toEqual(['t7', 't8'])
+    }
+  })
+
+  it('is found in what has been changed, dropped, mended, made again or removed since it was refused', async () => {
+    put('changing', JSON.stringify(table('before')))
+    expect(await named('after')).toEqual([])
+    put('changing', JSON.stringify({ ...table('after'), version: 2 }), 2)
+    expect([await named('before'), await named('after')]).toEqual([[], ['changing']])
+    put('changing', JSON.stringify(manifest({ kind: 'dropped' }, 3)), 3)
+    expect(await named('after')).toEqual([])
+    put('changing', '{"format":1', 4)
+    expect(await named('after')).toEqual([])
+    put('changing', JSON.stringify({ ...table('again'), version: 4 }), 4)
+    expect(await named('again')).toEqual(['changing'])
+    rmSync(join(location, 's', 'changing'), { recursive: true })
+    expect(await named('again')).toEqual([])
+    put('changing', JSON.stringify(table('once_more')))
+    expect(await named('once_more')).toEqual(['changing'])
+  })
+})
