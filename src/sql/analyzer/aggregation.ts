@@ -44,6 +44,13 @@ const LONG = 6
 /** GROUPING of more keys than this gives a bigint. */
 const INTEGER_GROUPING = 31
 
+/** DuckDB has an aggregate of columns of the query around belong to that one, unless they are calculated below it. */
+function readsOthersAlone(expr: Expr, own: ReadonlySet<ColumnId>): boolean {
+  let [others, owned] = [false, false]
+  visitColumns(expr, (id) => (own.has(id) ? (owned = true) : (others = true)))
+  return others && !owned
+}
+
 /**
  * Puts an aggregation under expressions that call aggregates or name group keys.
  * `source` are the columns of FROM: those the expressions may use only inside aggregates, or as keys.
@@ -82,8 +89,9 @@ export function putAggregation(
   /** A rendering may repeat its arguments: long ones, and those that change, are calculated below the aggregation. */
   const calculated = new Map<string | Expr, ColumnId>()
   const argument = (expr: Expr): Expr => {
-    if (expr.kind === 'column' || expr.kind === 'constant' || expr.kind === 'lambda') return expr
-    if (!isLong(expr) && !isVolatile(expr)) return expr
+    if (expr.kind === 'constant' || expr.kind === 'lambda') return expr
+    const below = isLong(expr) || isVolatile(expr) || readsOthersAlone(expr, source)
+    if (!below || (expr.kind === 'column' && source.has(expr.id))) return expr
     const key = isVolatile(expr) ? expr : exprKey(expr)
     let id = calculated.get(key)
     if (id === undefined) {

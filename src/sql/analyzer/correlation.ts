@@ -433,8 +433,11 @@ function belowProjections(node: RelationNode): RelationNode {
     case 'project':
     case 'sort':
       return belowProjections(node.input)
-    case 'limit':
-      return node.count === '0' || node.offset !== undefined ? node : belowProjections(node.input)
+    case 'limit': {
+      const below = belowProjections(node.input)
+      const single = below.kind === 'aggregate' && isGlobal(below)
+      return node.count === '0' || (node.offset !== undefined && !single) ? node : below
+    }
     case 'with':
       return belowProjections(node.body)
     default:
