@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, open, read, type BigIntStats } from 'node:fs'
+import { closeSync, constants, fstatSync, open, read, type BigIntStats } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { hasCode } from '../../shared/node-error.ts'
@@ -56,7 +56,8 @@ async function keptVersion(path: string): Promise<KeptVersion | undefined> {
 
 /** In two waits instead of the four of `readFile`: what `open` has looked up is told at once. */
 async function readVersion(path: string): Promise<KeptVersion> {
-  const file = await openFile(path, 'r')
+  // A pipe is not waited for.
+  const file = await openFile(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     const stats = fstatSync(file, { bigint: true })
     const content = Buffer.allocUnsafeSlow(Number(stats.size))

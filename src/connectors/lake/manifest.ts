@@ -69,9 +69,13 @@ export function parseManifest(text: string, path: string): Manifest {
   try {
     return manifestSchema.parse(JSON.parse(text))
   } catch (cause) {
-    // Another disk's copy, or a newer Quipu, may have it whole.
-    throw new EngineError('GENERIC_INTERNAL_ERROR', `Manifest ${path} cannot be read`, { cause, retry: 'later' })
+    throw unreadable(path, cause)
   }
+}
+
+/** Another disk's copy, or a newer Quipu, may have it whole. */
+export function unreadable(path: string, cause?: unknown): EngineError {
+  return new EngineError('GENERIC_INTERNAL_ERROR', `Manifest ${path} cannot be read`, { cause, retry: 'later' })
 }
 
 /** The version that first had a query's change; undefined when it is not in, or forgotten. */

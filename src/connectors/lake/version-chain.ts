@@ -3,7 +3,7 @@ import { link, open, readdir, stat, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileMode, makeFolderLikeParent } from './inherited-modes.ts'
 import type { TextTest } from './column-search.ts'
-import type { Manifest } from './manifest.ts'
+import { unreadable, type Manifest } from './manifest.ts'
 import { manifestAt } from './kept-manifests.ts'
 import { hasCode } from '../../shared/node-error.ts'
 
@@ -36,12 +36,16 @@ export async function listVersions(folder: string): Promise<readonly number[]> {
 export async function readNewest(folder: string): Promise<Manifest | undefined>
 export async function readNewest(folder: string, wanted?: TextTest): Promise<Manifest | 'refused' | undefined>
 export async function readNewest(folder: string, wanted?: TextTest): Promise<Manifest | 'refused' | undefined> {
-  for (;;) {
+  for (let missed = 0; ;) {
     const newest = (await listVersions(folder)).at(-1)
     if (newest === undefined) return undefined
-    const manifest = await manifestAt(versionPath(folder, newest), wanted)
-    // Swept between the two: newer ones are there.
+    const path = versionPath(folder, newest)
+    // A link that leads nowhere, or a disk that tells two things.
+    if (newest === missed) throw unreadable(path)
+    const manifest = await manifestAt(path, wanted)
     if (manifest) return manifest
+    // Swept between the two: newer ones are there.
+    missed = newest
   }
 }
 

@@ -1,4 +1,5 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -51,6 +52,25 @@ async function tablesWith(condition: TextCondition): Promise<string[]> {
   return (split!.data['rows'] as string[][]).map((row) => row[2]!)
 }
 const named = (name: string) => tablesWith({ in: [name] })
+
+describe('a manifest that is none', () => {
+  it.each(['link to nothing', 'pipe', 'folder', 'empty file'])(
+    'is refused, be it a %s, and hides no other table',
+    async (kind) => {
+      const folder = join(location, 's', 'none', '_manifest')
+      mkdirSync(folder, { recursive: true })
+      const path = join(folder, 'v00000001.json')
+      put('beside', JSON.stringify(table('besides')))
+      if (kind === 'link to nothing') symlinkSync(join(location, 'nowhere'), path)
+      else if (kind === 'pipe') execFileSync('mkfifo', [path])
+      else if (kind === 'folder') mkdirSync(path)
+      else writeFileSync(path, '')
+      await expect(lake.getTable('s', 'none')).rejects.toThrow(/Manifest .*v00000001.json cannot be read|EISDIR/)
+      expect(await named('besides')).toEqual(['beside'])
+      rmSync(join(location, 's', 'none'), { recursive: true })
+    },
+  )
+})
 
 describe('a column by its name alone', () => {
   it('is searched for in a text as JSON would find it', () => {
