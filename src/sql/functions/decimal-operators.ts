@@ -81,16 +81,21 @@ function division(a: DecimalType, b: DecimalType, result: DecimalType, left: Sql
     const byZero = sql`WHEN ${left} IS NOT NULL AND ${right} = 0 THEN CAST(u_raise('DIVISION_BY_ZERO: Division by zero') AS ${decimalType(result.precision, result.scale)})`
     return sql`CASE ${byZero} WHEN ${left} IS NOT NULL AND ${right} IS NOT NULL THEN CAST(u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Decimal overflow') AS ${decimalType(result.precision, result.scale)}) END`
   }
-  const narrow = sql`q_ddiv64(${unscaled64(left, a)}, ${unscaled64(right, b)}, ${integer(k)})`
+  const power = powerOf(k)
+  const narrow = sql`q_ddiv64(${unscaled64(left, a)}, ${unscaled64(right, b)}, ${power})`
   if (a.precision + k <= 18 && a.precision + a.scale <= 18 && b.precision + b.scale <= 18) return scaled(narrow, result)
-  const wide = sql`${code(a.precision + k < MAX_DECIMAL_PRECISION ? 'q_ddiv' : 'q_ddivw')}(${unscaled(left, a)}, ${unscaled(right, b)}, ${integer(k)})`
+  const [dividend, divisor] = [unscaled(left, a), unscaled(right, b)]
+  const wide =
+    a.precision + k < MAX_DECIMAL_PRECISION
+      ? sql`q_ddiv(${dividend}, ${divisor}, ${power})`
+      : sql`q_ddivw(${dividend}, ${divisor}, ${integer(k)}, ${power}, ${powerOf(MAX_DECIMAL_PRECISION - k)})`
   const f1 = Math.min(a.precision, 18 - Math.max(k, a.scale))
   const f2 = Math.min(b.precision, 18 - b.scale)
   if (f1 - a.scale <= 0 || f2 - b.scale <= 0) return scaled(wide, result)
   const small = { kind: 'decimal', precision: f1, scale: a.scale } as const
   const smallRight = { kind: 'decimal', precision: f2, scale: b.scale } as const
   const fits = sql`abs(${left}) < ${powerOf(f1 - a.scale)} AND abs(${right}) < ${powerOf(f2 - b.scale)}`
-  const fast = sql`q_ddiv64(${unscaled64(sql`CAST(${left} AS ${decimalType(f1, a.scale)})`, small)}, ${unscaled64(sql`CAST(${right} AS ${decimalType(f2, b.scale)})`, smallRight)}, ${integer(k)})`
+  const fast = sql`q_ddiv64(${unscaled64(sql`CAST(${left} AS ${decimalType(f1, a.scale)})`, small)}, ${unscaled64(sql`CAST(${right} AS ${decimalType(f2, b.scale)})`, smallRight)}, ${power})`
   return sql`CASE WHEN ${fits} THEN ${scaled(fast, result)} ELSE ${scaled(wide, result)} END`
 }
 

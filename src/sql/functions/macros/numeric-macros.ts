@@ -2,15 +2,14 @@ import { macro, type Macro } from './macro.ts'
 
 /** Arithmetic with Trino's overflow, division and rounding rules. */
 export const numericMacros: readonly Macro[] = [
-  macro(
-    'q_idiv(a, b)',
-    `CASE WHEN b = 0 AND a IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Division by zero') ELSE a // b END`,
-  ),
+  // DuckDB tries what is constant while it plans, and a call of JavaScript takes it a millisecond: this depends on the row.
+  macro('q_by_zero(a, b)', `u_raise('DIVISION_BY_ZERO: Division by zero' || repeat('', CAST(a = b AS BIGINT)))`),
+  macro('q_idiv(a, b)', `CASE WHEN b = 0 AND a IS NOT NULL THEN q_by_zero(a, b) ELSE a // b END`),
   macro(
     'q_imod(a, b)',
     `
       CASE
-        WHEN b = 0 AND a IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Division by zero')
+        WHEN b = 0 AND a IS NOT NULL THEN q_by_zero(a, b)
         WHEN b = -1 THEN a - a
         ELSE a % b
       END
@@ -260,28 +259,18 @@ export const numericMacros: readonly Macro[] = [
   macro('q_java_product(a, b)', 'q_wrapped(CAST(a AS HUGEINT) * b)'),
   macro('q_unscaled(a, s)', `CAST(replace(CAST(a AS VARCHAR), '.', '') AS HUGEINT)`),
   macro('q_p10(k)', `CAST('1' || repeat('0', k) AS HUGEINT)`),
-  macro('q_rnd(q, r, b)', `CASE WHEN r >= b - r THEN q + 1 ELSE q END`),
+  // a * p / b for a remainder a < b <= 10^38 and p = 10^k, bit by bit of p: what is doubled and added fits into 128 bits.
   macro(
-    'q_d2(t, b)',
-    `CASE WHEN t.r >= b - t.r THEN {'q': t.q * 2 + 1, 'r': t.r - (b - t.r)} ELSE {'q': t.q * 2, 'r': t.r + t.r} END`,
+    'q_dbits(p, k, x, zero)',
+    `list_transform(range(4 * k, -1, -1), lambda qi: CASE WHEN (CAST(p AS HUGEINT) >> qi) % 2 = 1 THEN x ELSE zero END)`,
   ),
   macro(
-    'q_dsum(x, y, b)',
-    `CASE WHEN x.r >= b - y.r THEN {'q': x.q + y.q + 1, 'r': x.r - (b - y.r)} ELSE {'q': x.q + y.q, 'r': x.r + y.r} END`,
-  ),
-  macro(
-    'q_dstep(t, b)',
+    'q_dlong(a, b, k, p)',
     `
-      list_transform([q_d2({'q': t.q, 'r': t.r}, b)], lambda qx: q_dsum(list_transform([q_d2(qx, b)], lambda qy:
-          q_d2(qy, b))[1], qx, b))[1]
-    `,
-  ),
-  macro(
-    'q_dlong(a, b, k)',
-    `
-      list_transform([list_reduce(list_transform(range(k), lambda qi: {'q': CAST(0 AS HUGEINT), 'r': CAST(0 AS
-          HUGEINT)}), lambda qt, qi: q_dstep(qt, b), {'q': a // b, 'r': a % b})], lambda qz: q_rnd(qz.q, qz.r,
-          b))[1]
+      list_transform([{'q': a // b, 'r': CAST(a % b AS UHUGEINT), 'b': CAST(b AS UHUGEINT)}], lambda qz:
+          list_transform([list_reduce(q_dbits(p, k, {'q': qz.q, 'r': qz.r}, {'q': CAST(0 AS HUGEINT), 'r': CAST(0 AS
+          UHUGEINT)}), lambda qs, qd: {'q': qs.q * 2 + qd.q + CAST((qs.r * 2 + qd.r) // qz.b AS HUGEINT), 'r': (qs.r * 2 +
+          qd.r) % qz.b})], lambda qe: qe.q + CAST(qe.r >= qz.b - qe.r AS HUGEINT))[1])[1]
     `,
   ),
   macro(
@@ -294,22 +283,13 @@ export const numericMacros: readonly Macro[] = [
       END
     `,
   ),
+  // Quotients of unscaled decimals times p = 10^k, rounded.
   macro(
-    'q_hmod(n, b)',
+    'q_ddiv(a, b, p)',
     `
       CASE
-        WHEN n BETWEEN -9000000000000000000 AND 9000000000000000000 AND b BETWEEN -9000000000000000000 AND
-            9000000000000000000 THEN CAST(CAST(n AS BIGINT) % CAST(b AS BIGINT) AS HUGEINT)
-        ELSE n % b
-      END
-    `,
-  ),
-  macro(
-    'q_ddiv(a, b, k)',
-    `
-      CASE
-        WHEN b = 0 AND a IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Division by zero')
-        ELSE q_hdiv(a * q_p10(k) + sign(a) * (abs(b) >> 1), b)
+        WHEN b = 0 AND a IS NOT NULL THEN q_by_zero(a, b)
+        ELSE q_hdiv(a * p + sign(a) * (abs(b) >> 1), b)
       END
     `,
   ),
@@ -321,23 +301,23 @@ export const numericMacros: readonly Macro[] = [
     `,
   ),
   macro(
-    'q_ddiv64(a, b, k)',
+    'q_ddiv64(a, b, p)',
     `
       CASE
-        WHEN b = 0 AND a IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Division by zero')
-        ELSE (a * CAST(q_p10(k) AS BIGINT) + sign(a) * (abs(b) // 2)) // b
+        WHEN b = 0 AND a IS NOT NULL THEN q_by_zero(a, b)
+        ELSE (a * p + sign(a) * (abs(b) // 2)) // b
       END
     `,
   ),
+  // What is less than l = 10^(38 - k) can be multiplied by p.
   macro(
-    'q_ddivw(x, y, k)',
+    'q_ddivw(x, y, k, p, l)',
     `
-      list_transform([{'a': abs(x), 'b': abs(y), 's': sign(x) * sign(y)}], lambda qw: CASE
-        WHEN qw.b = 0 AND qw.a IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Division by zero')
-        WHEN qw.a < q_p10(38 - k) THEN qw.s * q_hdiv(qw.a * q_p10(k) + (qw.b >> 1), qw.b)
-        WHEN qw.b < q_p10(38 - k) THEN qw.s * (q_hdiv(qw.a, qw.b) * q_p10(k) + q_hdiv(q_hmod(qw.a, qw.b) * q_p10(k)
-            + (qw.b >> 1), qw.b))
-        ELSE qw.s * q_dlong(qw.a, qw.b, k)
+      list_transform([{'a': abs(x), 'b': abs(y), 's': sign(x) * sign(y)}], lambda qw: qw.s * CASE
+        WHEN qw.b = 0 AND qw.a IS NOT NULL THEN q_by_zero(qw.a, qw.b)
+        WHEN qw.a < l THEN q_hdiv(qw.a * p + (qw.b >> 1), qw.b)
+        WHEN qw.b < l THEN qw.a // qw.b * p + (qw.a % qw.b * p + (qw.b >> 1)) // qw.b
+        ELSE q_dlong(qw.a, qw.b, k, p)
       END)[1]
     `,
   ),
@@ -368,23 +348,19 @@ export const numericMacros: readonly Macro[] = [
           n * 10000000000000000000 + (abs(qs3.h) % n * 10000000000000000000 + abs(qs3.l) + n // 2) // n))[1]
     `,
   ),
-  macro(
-    'q_dmod(a, b)',
-    `CASE WHEN b = 0 AND a IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Division by zero') ELSE a % b END`,
-  ),
+  macro('q_dmod(a, b)', `CASE WHEN b = 0 AND a IS NOT NULL THEN q_by_zero(a, b) ELSE a % b END`),
   macro(
     'q_dlongm(a, b, k)',
     `
-      list_reduce(list_transform(range(k), lambda qi: {'q': CAST(0 AS HUGEINT), 'r': CAST(0 AS HUGEINT)}), lambda
-          qt, qi: {'q': CAST(0 AS HUGEINT), 'r': q_dstep({'q': CAST(0 AS HUGEINT), 'r': qt.r}, b).r}, {'q': CAST(0
-          AS HUGEINT), 'r': a % b}).r
+      CAST(list_reduce(q_dbits(q_p10(k), k, CAST(a % b AS UHUGEINT), CAST(0 AS UHUGEINT)), lambda qs, qd: (qs * 2 + qd) %
+          CAST(b AS UHUGEINT)) AS HUGEINT)
     `,
   ),
   macro(
     'q_dmodw(a, b, k1, k2)',
     `
       CASE
-        WHEN b = 0 AND a IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Division by zero')
+        WHEN b = 0 AND a IS NOT NULL THEN q_by_zero(a, b)
         WHEN k2 > 0 AND abs(b) >= q_p10(38 - k2) THEN a
         WHEN k2 > 0 THEN a % (b * q_p10(k2))
         WHEN abs(a) < q_p10(38 - k1) THEN (a * q_p10(k1)) % b
