@@ -45,6 +45,10 @@ const telemetry = z.strictObject({
     env: 'OTEL_TRACES_SAMPLER',
   }),
   tracesSamplerArg: optionalText("The sampler's argument", { env: 'OTEL_TRACES_SAMPLER_ARG' }),
+  tracesPerSecond: optionalInteger(
+    'New traces a second at most, where the client does not ask for one; 10 a core, and no more than 50, by default',
+    { min: 1, max: 100_000 },
+  ),
   sdkDisabled: flag('Switches tracing off', { env: 'OTEL_SDK_DISABLED' }),
 })
 

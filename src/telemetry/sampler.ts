@@ -1,10 +1,11 @@
+import { createCeiling } from './ceiling.ts'
 import { isSampled, type TraceContext } from './trace-context.ts'
 
 export interface SamplerOptions {
   /** Part of the traces that are taken when the client does not say. */
   readonly ratio: number
-  /** Traces begun here in a second at most; the client's own flag is not counted. @default 50 */
-  readonly perSecond?: number
+  /** Traces begun here in a second at most; the client's own flag is not counted. */
+  readonly perSecond: number
   /** Monotonic milliseconds. */
   readonly monotonicMs: () => number
 }
@@ -12,24 +13,11 @@ export interface SamplerOptions {
 /** Is a new trace taken? `context` is the client's, if it sent one. */
 export type Sampler = (context: TraceContext | undefined, traceId: string) => boolean
 
-const PER_SECOND = 50
-
 /**
- * ParentBased(TraceIdRatio) with a ceiling: a trace costs about a millisecond of CPU, which thousands of small
- * statements a second would feel.
+ * ParentBased(TraceIdRatio) with a ceiling: a trace costs milliseconds of CPU, which hundreds of small statements a second
+ * would feel.
  */
-export function createSampler(options: SamplerOptions): Sampler {
-  const { ratio, perSecond = PER_SECOND, monotonicMs } = options
-  let second = Math.floor(monotonicMs() / 1000)
-  let taken = 0
-  return (context, traceId) => {
-    if (!isSampled(context, traceId, ratio)) return false
-    if (context) return true
-    const now = Math.floor(monotonicMs() / 1000)
-    if (now !== second) {
-      second = now
-      taken = 0
-    }
-    return ++taken <= perSecond
-  }
+export function createSampler({ ratio, perSecond, monotonicMs }: SamplerOptions): Sampler {
+  const below = createCeiling(perSecond, monotonicMs)
+  return (context, traceId) => isSampled(context, traceId, ratio) && (context !== undefined || below())
 }

@@ -458,7 +458,8 @@ async function overTls(texts: SettingTexts): Promise<{ readonly shown: string; r
 
 /** Of 40 new traces, how many are taken, and are spans kept at all? */
 function taken(...flags: string[]): { readonly traces: number; readonly kept: boolean } {
-  const config = loadConfig(['--otlp-endpoint', 'http://127.0.0.1:1', '--log-level', 'silent', ...flags], {})
+  const bound = ['--traces-per-second', '40']
+  const config = loadConfig(['--otlp-endpoint', 'http://127.0.0.1:1', '--log-level', 'silent', ...bound, ...flags], {})
   const telemetry = createProcessTelemetry(config, 'worker', 'a')
   const traces = Array.from({ length: 40 }, () => telemetry.sampler(undefined, newTraceId())).filter(Boolean).length
   return { traces, kept: telemetry.spans().enabled }
@@ -1318,6 +1319,11 @@ const acts: Record<SettingName, Act> = {
   tracesSampler: {
     value: 'always_off',
     see: () => expect([taken(), taken('--traces-sampler', 'always_off')].map(({ traces }) => traces)).toEqual([40, 0]),
+  },
+  tracesPerSecond: {
+    value: '1',
+    // A second may end between them.
+    see: () => expect(taken('--traces-per-second', '1').traces).toBeLessThan(40),
   },
   tracesSamplerArg: {
     value: '0',

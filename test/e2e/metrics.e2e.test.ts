@@ -19,6 +19,7 @@ beforeAll(async () => {
     // Nobody listens there: spans are dropped, and that is counted.
     env: {
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
+      QUIPU_TRACES_PER_SECOND: '1000',
       QUIPU_OPEN_LINEAGE_FILE: `${folder.path}/lineage.jsonl`,
     },
   })

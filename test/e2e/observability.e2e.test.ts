@@ -29,7 +29,7 @@ beforeAll(async () => {
   collector = await startOtlpReceiver()
   const programs = await findPrometheus()
   server = spawnQuipu(['start', '--data-dir', data, '--port', '0', '--log-level', 'info', '--slow-query-ms', '1ms'], {
-    env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url },
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, QUIPU_TRACES_PER_SECOND: '1000' },
   })
   base = await server.url
   await waitUntil('a worker serves', async () => (await workerAddress()) !== undefined)

@@ -20,7 +20,7 @@ const JOIN = `SELECT n.name, count(*) FROM customer c JOIN nation n ON c.nationk
 beforeAll(async () => {
   collector = await startOtlpReceiver()
   server = spawnQuipu(['start', '--data-dir', data, '--port', '0', '--log-level', 'warn'], {
-    env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url },
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, QUIPU_TRACES_PER_SECOND: '1000' },
   })
   base = await server.url
 })

@@ -111,6 +111,7 @@ export async function createStageBed({ holdMs }: { readonly holdMs?: number } = 
     hub,
     workers,
     digester: undefined,
+    profiles: () => true,
     placement: new Placement({ workers, clock, workerWaitMs: 60_000 }),
   }
   const run: Partial<RunContext> = {

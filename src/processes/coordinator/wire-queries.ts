@@ -163,6 +163,7 @@ function executionOf(
     workers: members,
     nodeId: base.nodeId,
     selfUrl: base.address,
+    profiles: telemetry.profiles,
     digester: base.config.withoutDigests ? undefined : createRowDigester(deriveKey(base.secret, 'result-digests')),
     ...settings.execution,
     placement: new Placement({ workers: members, clock, workerWaitMs: settings.workerWaitMs }),

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config/load-config.ts'
 import { namedValues } from '../../config/setting.ts'
@@ -6,6 +7,7 @@ import { createLogger, type Logger } from '../../telemetry/logger.ts'
 import type { SpanCollector } from '../../telemetry/otlp-spans.ts'
 import { createMeters, createPendingMeters, type Meters } from '../../telemetry/meters.ts'
 import type { MetricName } from '../../telemetry/metric-names.ts'
+import { createCeiling } from '../../telemetry/ceiling.ts'
 import { createSampler, type Sampler } from '../../telemetry/sampler.ts'
 import { createPendingSpans, noSpans, type SpanSink } from '../../telemetry/span.ts'
 import { duckdbVersion, revision, version } from '../../shared/version.ts'
@@ -17,6 +19,8 @@ export interface ProcessTelemetry {
   meters(): Meters
   spans(): SpanSink
   readonly sampler: Sampler
+  /** Whether one more small task may be profiled in this second; asked once for each. */
+  readonly profiles: () => boolean
   /**
    * Loads what was put off; `ready` is called with the meters, to hang collectors on. Counters of the past are not given out
    * before they are restored, or cannot be: one that is seen to jump would count as events. Nor is anything restored at a
@@ -32,6 +36,12 @@ export interface PastCounters {
   restore(meters: Meters): Promise<void>
 }
 
+/** A trace takes up to five milliseconds of CPU in all processes together: these a twentieth of it. */
+const TRACES_A_CORE = 10
+const MOST_TRACES = 50
+/** Of so many traces small tasks may be profiled: of a task of few milliseconds the profile costs as much again as the rest. */
+const PROFILED = 0.4
+
 /** A page of metrics waits no longer for counters of the past: it is given out without them. */
 const RESTORED_SOON_MS = 1_000
 
@@ -45,6 +55,7 @@ export function createProcessTelemetry(
   // Of a worker these are its requests': the coordinator makes those of tasks of the figures that their events carry.
   const collector = collectorOf(telemetry)
   const exporting = collector !== undefined
+  const ceiling = telemetry.tracesPerSecond ?? Math.min(MOST_TRACES, TRACES_A_CORE * availableParallelism())
   const pendingMeters = createPendingMeters()
   const pendingSpans = createPendingSpans()
   let meters: Meters = pendingMeters
@@ -72,9 +83,11 @@ export function createProcessTelemetry(
     meters: () => meters,
     spans: () => spans,
     sampler: createSampler({
+      perSecond: ceiling,
       ratio: sampleRatio(telemetry.tracesSampler, telemetry.tracesSamplerArg, exporting),
       monotonicMs: () => performance.now(),
     }),
+    profiles: createCeiling(Math.ceil(ceiling * PROFILED), () => performance.now()),
     async load(ready, past) {
       if (loading) return ready(await loading)
       loading = createMeters({ on: service, processMetrics: true })

@@ -1,11 +1,14 @@
-import { expect, it } from 'vitest'
+import { availableParallelism } from 'node:os'
+import { afterEach, expect, it, vi } from 'vitest'
 import { createProcessTelemetry } from '../../../src/processes/telemetry/process-telemetry.ts'
 import { loadConfig } from '../../../src/config/load-config.ts'
 import { newTraceId } from '../../../src/telemetry/trace-context.ts'
 
-const COLLECTOR = ['--otlp-endpoint', 'http://127.0.0.1:1', '--log-level', 'silent']
+afterEach(() => void vi.useRealTimers())
 
-/** How many of 40 new traces are taken, where a second takes 50 at most; and whether spans are kept at all. */
+const COLLECTOR = ['--otlp-endpoint', 'http://127.0.0.1:1', '--log-level', 'silent', '--traces-per-second', '40']
+
+/** How many of 40 new traces are taken, where a second takes as many; and whether spans are kept at all. */
 function taken(...flags: string[]): { readonly traces: number; readonly enabled: boolean } {
   const telemetry = createProcessTelemetry(loadConfig([...COLLECTOR, ...flags], {}), 'worker', 'a')
   const traces = Array.from({ length: 40 }, () => telemetry.sampler(undefined, newTraceId())).filter(Boolean).length
@@ -18,6 +21,20 @@ it('tracesSampler, tracesSamplerArg and sdkDisabled say which traces are taken',
   expect(taken('--traces-sampler', 'traceidratio', '--traces-sampler-arg', '0')).toEqual({ traces: 0, enabled: true })
   expect(taken('--traces-sampler', 'traceidratio').traces).toBe(40)
   expect(taken('--sdk-disabled')).toEqual({ traces: 0, enabled: false })
+})
+
+it('tracesPerSecond bounds new traces, and profiles of small tasks further', () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  const telemetryOf = (...flags: string[]) =>
+    createProcessTelemetry(loadConfig(['--otlp-endpoint', 'http://127.0.0.1:1', ...flags], {}), 'worker', 'a')
+  const [bounded, byCores] = [telemetryOf('--traces-per-second', '30'), telemetryOf()]
+  const takenBy = (take: () => boolean): number => Array.from({ length: 1000 }, take).filter(Boolean).length
+  for (let second = 0; second < 2; second++) {
+    expect(takenBy(() => bounded.sampler(undefined, newTraceId()))).toBe(30)
+    expect(takenBy(bounded.profiles)).toBe(12)
+    expect(takenBy(() => byCores.sampler(undefined, newTraceId()))).toBe(Math.min(50, 10 * availableParallelism()))
+    vi.advanceTimersByTime(1000)
+  }
 })
 
 it('gives the page out without counters of the past until they are restored', async () => {

@@ -19,6 +19,8 @@ export interface FollowDeps extends TaskPagesDeps {
   readonly hub: TaskHub
   /** Absent where digests are switched off. */
   readonly digester: RowDigester | undefined
+  /** Whether one more small task of a taken trace may be profiled now. */
+  readonly profiles: () => boolean
 }
 
 /** One attempt at a stage: a task on a worker. */
@@ -120,7 +122,7 @@ export class FollowedTask {
       noMoreSplits: true,
       outputBuffers: { buffers: ['0'] },
       attempt,
-      profile: sampled || !fragment.estimate.small,
+      profile: !fragment.estimate.small || (sampled && this.#deps.profiles()),
       ...limits.forTask(),
       batchAttempts: limits.attempts,
       ...(this.#deps.digester && { digests: true }),
