@@ -14,7 +14,8 @@ export interface FileCheck {
 const MAX_KNOWN = 50_000
 
 function isGone(error: Error): never {
-  throw hasCode(error, 'ENOENT') ? changed() : error
+  // Or a link to itself, or below what is no folder any more.
+  throw hasCode(error, 'ENOENT', 'ENOTDIR', 'ELOOP') ? changed() : error
 }
 
 export function createFileCheck(location: string): FileCheck {
@@ -24,7 +25,8 @@ export function createFileCheck(location: string): FileCheck {
   async function checkFile(split: Exclude<LakeSplit, { empty: true }>): Promise<void> {
     const named = join(location, split.file)
     const stats = await stat(named, { bigint: true }).catch(isGone)
-    if (Number(stats.size) !== split.size) throw changed()
+    // An empty file and a pipe are of one size.
+    if (!stats.isFile() || Number(stats.size) !== split.size) throw changed()
     // What Quipu wrote may have been copied since (a backup that was restored): its bytes count, not their time.
     if ('mtime' in split && String(stats.mtimeNs) !== split.mtime) throw changed()
     const key = `${stats.dev} ${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`

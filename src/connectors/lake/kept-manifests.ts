@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { hasCode } from '../../shared/node-error.ts'
 import type { TextTest } from './column-search.ts'
-import { parseManifest, type Manifest } from './manifest.ts'
+import { parseManifest, unreadable, type Manifest } from './manifest.ts'
 
 /** A version as it was read; parsed once somebody wants it. */
 interface KeptVersion {
@@ -50,7 +50,8 @@ async function keptVersion(path: string): Promise<KeptVersion | undefined> {
     return version
   } catch (error) {
     if (hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined
-    throw error
+    // A folder, a link to itself, a socket.
+    throw hasCode(error, 'EISDIR', 'ELOOP', 'ENXIO') ? unreadable(path, error) : error
   }
 }
 

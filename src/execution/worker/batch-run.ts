@@ -75,16 +75,18 @@ export function runBatch(deps: BatchRunDeps, input: BatchRunInput): BatchRun {
     const options = { batch: batch.batch, firstToken: input.firstToken, digests, ...deps.limits }
     const output: EngineOutput =
       kind === 'inline' ? { kind, maxBytes: deps.limits.inlineBytes } : { kind, onRows: (lines) => writer.add(lines) }
+    const verify = (): Promise<void> => verifyBatch(fragment, batch, deps.catalogs)
     // The engine reads while the files are looked at.
     const running = attempts.run(batchStatement(input, query, output))
-    const unchanged = verifyBatch(fragment, batch, deps.catalogs)
+    const unchanged = verify()
     unchanged.catch(() => attempts.stop())
     const writer = createPageWriter(listingAfter(unchanged, deps.sink), options)
     try {
       // What an engine makes of other files than those listed is no answer, nor is its error.
-      const result = await running.finally(() => unchanged)
+      const result = await running.catch((error) => attempts.failed(error, verify, unchanged))
+      await unchanged
       if (result.overflow) return 'overflow'
-      const verified = verifyBatch(fragment, batch, deps.catalogs)
+      const verified = verify()
       // Its failure is the writer's to throw, unless that has one before.
       verified.catch(() => undefined)
       if (result.inline) writer.addWhole(result.inline, result.rows)

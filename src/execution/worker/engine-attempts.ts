@@ -42,6 +42,18 @@ export class EngineAttempts {
     }
   }
 
+  /**
+   * Throws what an engine failed with, unless the files that it read are others by now: that is why, whatever it says.
+   * @param verify looks at the files, after an earlier look has ended
+   */
+  async failed(error: unknown, verify: () => Promise<void>, earlier?: Promise<void>): Promise<never> {
+    await earlier
+    // A cancel waits for no disk.
+    this.checkCanceled()
+    await verify()
+    throw error
+  }
+
   /** Ends the statement that runs; what comes of that is the attempt's to say. */
   stop(): void {
     this.#current?.cancel()

@@ -46,11 +46,13 @@ export function runWrite(deps: WriteRunDeps, input: Omit<BatchRunInput, 'firstTo
     )
     try {
       const query = await batchQuery(fragment, batch, deps.catalogs)
-      await verifyBatch(fragment, batch, deps.catalogs)
+      const verify = (): Promise<void> => verifyBatch(fragment, batch, deps.catalogs)
+      await verify()
       await disk.check()
       attempts.checkCanceled()
-      const result = await attempts.run(batchStatement(input, query, { kind: 'parquet', folder }))
-      await verifyBatch(fragment, batch, deps.catalogs)
+      const running = attempts.run(batchStatement(input, query, { kind: 'parquet', folder }))
+      const result = await running.catch((error) => attempts.failed(error, verify))
+      await verify()
       attempts.checkCanceled()
       const { rows, files = [] } = result
       const sealed = await writer.sealAttempt(target, attempt, files)

@@ -65,7 +65,7 @@ describe('a manifest that is none', () => {
       else if (kind === 'pipe') execFileSync('mkfifo', [path])
       else if (kind === 'folder') mkdirSync(path)
       else writeFileSync(path, '')
-      await expect(lake.getTable('s', 'none')).rejects.toThrow(/Manifest .*v00000001.json cannot be read|EISDIR/)
+      await expect(lake.getTable('s', 'none')).rejects.toThrow(/Manifest .*v00000001.json cannot be read/)
       expect(await named('besides')).toEqual(['beside'])
       rmSync(join(location, 's', 'none'), { recursive: true })
     },

@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import {
   cpSync,
   mkdirSync,
@@ -6,12 +8,13 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
@@ -422,6 +425,29 @@ describe('lake', () => {
 
     rmSync(path)
     await expect(connector.verifySplits(splits)).rejects.toMatchObject(refused)
+    symlinkSync(path, path)
+    await expect(connector.verifySplits(splits)).rejects.toMatchObject(refused)
+    rmSync(dirname(path), { recursive: true })
+    writeFileSync(dirname(path), '')
+    await expect(connector.verifySplits(splits)).rejects.toMatchObject(refused)
+    rmSync(dirname(path))
+  })
+
+  it('refuses a pipe in place of an empty file of the same moment, and does not wait for it', async () => {
+    const path = join(location, 'Sales/empty_text/a.csv')
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, '')
+    const connector = open()
+    const { mtimeNs } = statSync(path, { bigint: true })
+    const footer = createHash('sha256').digest('hex')
+    const data = { file: 'Sales/empty_text/a.csv', size: 0, format: 'csv', footer, unionByName: false, columns: [] }
+    const none = { firstRow: 0, rows: 0, fileRows: 0 }
+    const splits = (at: bigint) => [{ catalog: 'lake', data: { ...data, ...none, mtime: String(at) } }]
+    await connector.verifySplits(splits(mtimeNs))
+    rmSync(path)
+    execFileSync('mkfifo', [path])
+    const piped = statSync(path, { bigint: true }).mtimeNs
+    await expect(connector.verifySplits(splits(piped))).rejects.toMatchObject({ errorName: 'TRANSACTION_CONFLICT' })
   })
 
   it('refuses splits of a file that lies elsewhere since, were it the same to the byte', async () => {

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Connector } from '../../../src/connectors/spi/connector.ts'
 import type { Fragment } from '../../../src/execution/api/fragment.ts'
-import type { EngineResult, EngineStatement } from '../../../src/execution/engine/engine.ts'
+import { EngineLost, type EngineResult, type EngineStatement } from '../../../src/execution/engine/engine.ts'
 import { runBatch, type BatchRun } from '../../../src/execution/worker/batch-run.ts'
 import { deferred } from '../../../src/shared/deferred.ts'
 import { EngineError } from '../../../src/shared/engine-error.ts'
@@ -142,7 +142,21 @@ describe('a batch', () => {
     checks[0]!.resolve()
     const failed = new EngineError('DIVISION_BY_ZERO', 'Division by zero')
     engine.reject(failed)
+    await expect.poll(() => checks.length).toBe(2)
+    checks[1]!.resolve()
     await expect(done).rejects.toBe(failed)
+  })
+
+  it('says that they changed when they did after the first look, and is not tried again', async () => {
+    const { done } = run()
+    await expect.poll(() => checks.length).toBe(1)
+    checks[0]!.resolve()
+    await turns()
+    engine.reject(new EngineLost('deadline', 'It never opened a pipe'))
+    await expect.poll(() => checks.length).toBe(2)
+    checks[1]!.reject(changed)
+    await expect(done).rejects.toBe(changed)
+    expect(checks.length).toBe(2)
   })
 
   it('lists its last page only when they are the same after it was read', async () => {
