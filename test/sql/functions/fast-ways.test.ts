@@ -91,6 +91,7 @@ describe('texts of floating-point numbers', () => {
     'q_json_double(CAST(NULL AS DOUBLE))',
     'q_json_real(CAST(NULL AS FLOAT))',
     `q_iso_instant(CAST(NULL AS VARCHAR), 'UTC')`,
+    `q_iso_instant_fine(CAST(NULL AS VARCHAR), 'UTC')`,
     'q_iso_date(CAST(NULL AS VARCHAR))',
     'q_text_to_date(CAST(NULL AS VARCHAR))',
     'q_text_to_timestamp(CAST(NULL AS VARCHAR), 3)',

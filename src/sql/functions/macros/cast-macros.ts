@@ -417,7 +417,7 @@ export const castMacros: readonly Macro[] = [
       list_transform([q_iso_plain_fine(s)], lambda qb1: CASE
         WHEN qb1 IS NOT NULL THEN
             {'t': qb1, 'p': CASE WHEN strlen(s) = 30 THEN CAST(substring(s, 27, 3) AS INTEGER) * 1000 ELSE 0 END, 'z': 'UTC'}
-        ELSE q_parsed_datetime_fine(u_iso_timestamp(s, 9), z)
+        WHEN s IS NOT NULL THEN q_parsed_datetime_fine(u_iso_timestamp(s, 9), z)
       END)[1]
     `,
   ),
