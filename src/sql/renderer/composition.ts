@@ -1,7 +1,8 @@
 import { bindName } from '../functions/fill-template.ts'
 import type { ColumnId, Expr } from '../analyzer/tree.ts'
 import { childrenOfExpr, isVolatile, someExpr, visitColumns } from '../analyzer/walk.ts'
-import { isLeaf, joined, literal, plainName, sql, type Sql } from '../text/sql.ts'
+import { isLeaf, plainName, sql, type Sql } from '../text/sql.ts'
+import { structOf } from '../types/duckdb-representation.ts'
 import { costOfSql } from './macro-cost.ts'
 import type { RenderState } from './render-state.ts'
 
@@ -73,9 +74,9 @@ function isWord(constant: Sql): boolean {
  */
 export function bindAll(state: RenderState, values: readonly Sql[], body: (names: readonly Sql[]) => Sql): Sql {
   const bound = state.names.fresh()
-  const fields = values.map((value, i) => sql`${literal(`p${i}`)}: ${value}`)
+  const fields = Object.fromEntries(values.map((value, i) => [`p${i}`, value]))
   const names = values.map((_, i) => sql`${bound}.${plainName(`p${i}`)}`)
-  return bindName(bound, sql`{${joined(fields, ', ')}}`, body(names))
+  return bindName(bound, structOf(fields), body(names))
 }
 
 /** Known for what was composed; otherwise that of the parts. */

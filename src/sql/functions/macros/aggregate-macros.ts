@@ -1,4 +1,4 @@
-import { macro, type Macro } from './macro.ts'
+import { keptField, macro, type Macro } from './macro.ts'
 
 const bad = 'INVALID_FUNCTION_ARGUMENT'
 
@@ -16,12 +16,12 @@ export const aggregateMacros: readonly Macro[] = [
   // What is drawn at random stands in one place, and aggregates in no lambda: both are bound by a struct.
   macro(
     'q_sample_pick(l, p)',
-    `list_transform([{'l': list_sort(l), 'p': q_percentile(p)}], lambda qp1: CASE WHEN qp1.p IS NOT NULL THEN q_pick(qp1.l, qp1.p) END)[1]`,
+    `list_transform([{'l': list_sort(l), 'p': ${keptField('q_percentile(p)')}}], lambda qp1: CASE WHEN qp1.p IS NOT NULL THEN q_pick(qp1.l, qp1.p) END)[1]`,
   ),
   macro(
     'q_sample_picks(l, ps)',
     `
-      list_transform([{'l': list_sort(l), 'p': ps}], lambda qp1: CASE
+      list_transform([{'l': list_sort(l), 'p': ${keptField('ps')}}], lambda qp1: CASE
         WHEN len(qp1.l) > 0 THEN list_transform(qp1.p, lambda qp2: q_pick(qp1.l, q_known_percentile(qp2)))
       END)[1]
     `,
@@ -57,7 +57,7 @@ export const aggregateMacros: readonly Macro[] = [
   // One row of a sample by weight: k is never below w.
   macro(
     'q_weighed(x, weight)',
-    `list_transform([1 - q_drawn()], lambda qp3: {'k': weight / qp3, 'v': x, 'w': weight})[1]`,
+    `list_transform([1 - q_drawn()], lambda qp3: {'k': weight / qp3, 'v': ${keptField('x')}, 'w': ${keptField('weight')}})[1]`,
   ),
   macro(
     'q_weighed_sample(l, n)',
@@ -72,12 +72,12 @@ export const aggregateMacros: readonly Macro[] = [
   macro('q_weighed_at(l, p)', `l[u_weighed_place(list_transform(l, lambda qp6: qp6.w), q_percentile(p))].v`),
   macro(
     'q_weighed_pick(l, p)',
-    `list_transform([{'l': l, 'p': p}], lambda qp1: CASE WHEN qp1.p IS NOT NULL THEN q_weighed_at(qp1.l, qp1.p) END)[1]`,
+    `list_transform([{'l': ${keptField('l')}, 'p': ${keptField('p')}}], lambda qp1: CASE WHEN qp1.p IS NOT NULL THEN q_weighed_at(qp1.l, qp1.p) END)[1]`,
   ),
   macro(
     'q_weighed_picks(l, ps)',
     `
-      list_transform([{'l': l, 'p': ps}], lambda qp1: CASE
+      list_transform([{'l': ${keptField('l')}, 'p': ${keptField('ps')}}], lambda qp1: CASE
         WHEN len(qp1.l) > 0 THEN list_transform(qp1.p, lambda qp2: q_weighed_at(qp1.l, q_known_percentile(qp2)))
       END)[1]
     `,
@@ -116,7 +116,7 @@ export const aggregateMacros: readonly Macro[] = [
   macro(
     'q_sketch(l, b)',
     `
-      list_transform([{'l': l, 'b': CAST(b AS INTEGER)}], lambda qs4: CASE
+      list_transform([{'l': ${keptField('l')}, 'b': CAST(b AS INTEGER)}], lambda qs4: CASE
         WHEN len(qs4.l) <= 1 << qs4.b THEN {'b': qs4.b, 'd': false, 'c': list_sort(qs4.l)}
         WHEN qs4.l IS NOT NULL THEN {'b': qs4.b, 'd': true, 'c': q_sketch_highest(list_transform(qs4.l, lambda qs5:
             q_sketch_place(qs5, qs4.b)))}
@@ -137,7 +137,7 @@ export const aggregateMacros: readonly Macro[] = [
   macro(
     'q_sketch_merge(l)',
     `
-      list_transform([{'l': l, 'b': list_min(list_transform(l, lambda qs6: qs6.b)),
+      list_transform([{'l': ${keptField('l')}, 'b': list_min(list_transform(l, lambda qs6: qs6.b)),
           'd': list_max(list_transform(l, lambda qs6: qs6.d))}], lambda qs7: CASE
         WHEN qs7.d THEN {'b': qs7.b, 'd': true, 'c': q_sketch_highest(flatten(list_transform(qs7.l, lambda qs8:
             list_transform(qs8.c, lambda qs9: CASE
@@ -180,7 +180,7 @@ export const aggregateMacros: readonly Macro[] = [
   macro(
     'q_digest_fit(d, n, m)',
     `
-      list_transform([{'d': d, 'n': CAST(n AS BIGINT), 'm': CAST(m AS BIGINT)}], lambda qd1: CASE
+      list_transform([{'d': ${keptField('d')}, 'n': CAST(n AS BIGINT), 'm': CAST(m AS BIGINT)}], lambda qd1: CASE
         WHEN len(qd1.d) <= qd1.n THEN qd1.d
         ELSE list_transform([list_transform(qd1.d, lambda qd2: qd2.w)], lambda qd3:
             list_transform([list_sum(qd3) / qd1.m], lambda qd4:
@@ -224,7 +224,7 @@ export const aggregateMacros: readonly Macro[] = [
   macro(
     'q_tdigest_picks(d, ps)',
     `
-      list_transform([{'d': d, 'p': list_transform(ps, lambda qd6: coalesce(qd6, 0))}], lambda qd7: CASE
+      list_transform([{'d': ${keptField('d')}, 'p': list_transform(ps, lambda qd6: coalesce(qd6, 0))}], lambda qd7: CASE
         WHEN qd7.d IS NULL THEN NULL
         WHEN qd7.p <> list_sort(qd7.p) THEN
           u_raise('${bad}: percentiles must be sorted in increasing order')

@@ -1,4 +1,4 @@
-import { macro, type Macro } from './macro.ts'
+import { keptField, macro, type Macro } from './macro.ts'
 
 const cast = 'INVALID_CAST_ARGUMENT'
 const range = 'NUMERIC_VALUE_OUT_OF_RANGE'
@@ -340,7 +340,7 @@ export const castMacros: readonly Macro[] = [
     `
       CASE
         WHEN n IS NOT NULL THEN {'t': make_timestamp(CAST(q_floordiv(n, 1000) AS BIGINT)), 'p': CAST((n -
-            q_floordiv(n, 1000) * 1000) * 1000 AS INTEGER), 'z': z}
+            q_floordiv(n, 1000) * 1000) * 1000 AS INTEGER), 'z': ${keptField('z')}}
       END
     `,
   ),
@@ -349,13 +349,13 @@ export const castMacros: readonly Macro[] = [
   macro('q_read_time(r)', `make_timestamp(CAST(split_part(r, ' ', 1) AS BIGINT))`),
   macro(
     'q_zoned_at(l, z)',
-    `CASE WHEN q_is_zonable(l, 'INVALID_FUNCTION_ARGUMENT: Millis overflow: ') THEN {'t': q_instant(l, z), 'z': z} END`,
+    `CASE WHEN q_is_zonable(l, 'INVALID_FUNCTION_ARGUMENT: Millis overflow: ') THEN {'t': ${keptField('q_instant(l, z)')}, 'z': ${keptField('z')}} END`,
   ),
   macro(
     'q_parsed_datetime(s, z)',
     `
       list_transform([s], lambda qa5: CASE
-        WHEN qa5 IS NOT NULL THEN list_transform([{'l': q_read_time(qa5), 'z': q_read_zone(qa5, z)}], lambda qa6:
+        WHEN qa5 IS NOT NULL THEN list_transform([{'l': q_read_time(qa5), 'z': ${keptField('q_read_zone(qa5, z)')}}], lambda qa6:
             {'t': q_instant(qa6.l, qa6.z), 'z': qa6.z})[1]
       END)[1]
     `,
@@ -364,7 +364,7 @@ export const castMacros: readonly Macro[] = [
     'q_parsed_datetime_fine(s, z)',
     `
       list_transform([s], lambda qa5: CASE
-        WHEN qa5 IS NOT NULL THEN list_transform([{'l': q_read_time(qa5), 'z': q_read_zone(qa5, z)}], lambda qa6:
+        WHEN qa5 IS NOT NULL THEN list_transform([{'l': q_read_time(qa5), 'z': ${keptField('q_read_zone(qa5, z)')}}], lambda qa6:
             {'t': q_instant(qa6.l, qa6.z), 'p': CAST(split_part(qa5, ' ', 2) AS INTEGER), 'z': qa6.z})[1]
       END)[1]
     `,

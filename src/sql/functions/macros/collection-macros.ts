@@ -1,4 +1,4 @@
-import { macro, type Macro } from './macro.ts'
+import { keptField, macro, type Macro } from './macro.ts'
 
 /** Elements of a list that is short. */
 const FEW = 16
@@ -109,7 +109,7 @@ export const collectionMacros: readonly Macro[] = [
   macro(
     'q_among(a, b, has)',
     `
-      list_transform([{'a': a, 'b': b}], lambda qe1: CASE
+      list_transform([{'a': ${keptField('a')}, 'b': ${keptField('b')}}], lambda qe1: CASE
         WHEN len(qe1.a) <= ${FEW} AND len(qe1.b) <= ${FEW} THEN list_filter(qe1.a, lambda qe2, qe3:
             list_position(qe1.a, qe2) = qe3 AND (list_position(qe1.b, qe2) IS NOT NULL) = has)
         ELSE q_at(qe1.a, q_firsts_among(qe1.a, qe1.b, has))
@@ -270,7 +270,7 @@ export const collectionMacros: readonly Macro[] = [
       CASE
         WHEN a IS NULL OR n IS NULL THEN NULL
         WHEN n = 0 THEN [list_slice(a, 1, 0)]
-        ELSE list_transform([{'a': a, 'i': CAST(u_combinations(len(a), n) AS BIGINT[])}], lambda q1:
+        ELSE list_transform([{'a': ${keptField('a')}, 'i': CAST(u_combinations(len(a), n) AS BIGINT[])}], lambda q1:
             list_transform(range(len(q1.i) // n), lambda q2: list_transform(range(q2 * n + 1, q2 * n + n + 1), lambda
             q3: q1.a[q1.i[q3]])))[1]
       END

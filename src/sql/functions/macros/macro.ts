@@ -20,3 +20,11 @@ export interface Macro {
 export function macro(head: string, body: string): Macro {
   return { head, body: body.trim().replaceAll(/\n\s*/g, ' ') }
 }
+
+/**
+ * A field's value in a body, where it may be a macro's call: DuckDB loses the field's name where it looks for a column of the
+ * query around ("Need named argument for struct pack"). The optimizer takes the CASE away.
+ */
+export function keptField(value: string): string {
+  return `CASE WHEN true THEN ${value} END`
+}

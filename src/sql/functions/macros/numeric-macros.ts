@@ -1,4 +1,4 @@
-import { macro, type Macro } from './macro.ts'
+import { keptField, macro, type Macro } from './macro.ts'
 
 /** Arithmetic with Trino's overflow, division and rounding rules. */
 export const numericMacros: readonly Macro[] = [
@@ -297,7 +297,7 @@ export const numericMacros: readonly Macro[] = [
   macro(
     'q_davg(s, n)',
     `
-      list_transform([{'s': s, 'n': n}], lambda qv: q_hdiv(qv.s + sign(qv.s) * (qv.n >> 1), qv.n))[1]
+      list_transform([{'s': ${keptField('s')}, 'n': ${keptField('n')}}], lambda qv: q_hdiv(qv.s + sign(qv.s) * (qv.n >> 1), qv.n))[1]
     `,
   ),
   macro(
