@@ -107,6 +107,31 @@ function teradataParts(format: string): readonly (Field | string)[] | undefined 
   return parts
 }
 
+const TERADATA_AS_JODA: Readonly<Record<string, string>> = {
+  yyyy: 'yyyy',
+  yy: 'yy',
+  mm: 'MM',
+  dd: 'dd',
+  hh24: 'HH',
+  hh: 'hh',
+  mi: 'mm',
+  ss: 'ss',
+}
+
+/** A format of Teradata in the language of Joda; `unknown` is given the letters that are no word of it, to throw. */
+export function teradataAsJoda(format: string, unknown: (letters: string) => string): string {
+  return format.replaceAll(
+    /hh24|yyyy|yy|mm|dd|hh|mi|ss|[a-z]+/gi,
+    (word) => TERADATA_AS_JODA[word.toLowerCase()] ?? unknown(word),
+  )
+}
+
+/** The same of a format that has nothing else than words of Teradata's and plain punctuation, undefined of any other. */
+export function plainTeradataAsJoda(format: string): string | undefined {
+  const isPlain = /^(?:hh24|yyyy|yy|mm|dd|hh|mi|ss|[ ,./:;_-])+$/i.test(format)
+  return isPlain ? teradataAsJoda(format, (letters) => letters) : undefined
+}
+
 const readers: Readonly<Record<ParseStyle, (format: string) => readonly (Field | string)[] | undefined>> = {
   mysql: mysqlParts,
   joda: jodaParts,

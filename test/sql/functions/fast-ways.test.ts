@@ -230,7 +230,7 @@ async function bothWays(
   from: string,
 ): Promise<readonly (readonly unknown[])[]> {
   const definition = overloadsOf(name).find(({ signature }) =>
-    signature.startsWith(`${name}(${type.replace(/\(\d\)/, '(')}`),
+    signature.startsWith(`${name}(${type.replace(/\(\d\).*/, '(')}`),
   )!
   const { render } = resolveDefinition(
     definition,
@@ -402,6 +402,22 @@ describe('texts of dates and times', () => {
     ['format_datetime', 'yyyyy-MMM-dd hh K k EEEE e w xxxx D'],
   ])('%s by %s prints a known format as one that is not', async (name, format) => {
     const [known, general] = await bothWays(name, 'timestamp(3)', format, moments)
+    expect(known).toEqual(general)
+  })
+
+  it.each(
+    [3, 6].flatMap((precision) =>
+      ['yyyy-mm-dd hh24:mi:ss', 'YY/M', 'yyMMDD hh:hh24', 'mmmm;yyyyyy_mmmi', '', "dd'mm'", 'dd é', '- %d'].map(
+        (format) => [precision, format] as const,
+      ),
+    ),
+  )('to_char of precision %i by %j prints a known format as one that is not', async (precision, format) => {
+    const finer = precision === 6 ? '+ to_microseconds(i * 7 % 1000)' : ''
+    const unit = precision === 6 ? 1 : 1000
+    const from = `(SELECT i, {'t': x ${finer}, 'z': ['UTC', 'Europe/Berlin', '-03:30'][i % 3 + 1]} AS x FROM ${moments}
+      UNION ALL SELECT -i, {'t': TIMESTAMP '1970-01-01' - to_microseconds(i * ${unit}), 'z': 'UTC'} FROM range(1, 3) r(i)
+      UNION ALL SELECT 9999, NULL) t`
+    const [known, general] = await bothWays('to_char', `timestamp(${precision}) with time zone`, format, from)
     expect(known).toEqual(general)
   })
 

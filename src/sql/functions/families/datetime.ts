@@ -1,9 +1,9 @@
 import { code, integer, joined, literal, sql, type Sql } from '../../text/sql.ts'
 import { isFine, isTypedNull, structOf, typedNull } from '../../types/duckdb-representation.ts'
-import { varchar } from '../../types/sql-type.ts'
+import { varchar, type SqlType } from '../../types/sql-type.ts'
 import { currentDate, dateTimeText, localText, offsetMillis } from '../casts-datetime.ts'
 import { compiledFormat, JODA_FORMAT, MYSQL_FORMAT, type FormatStyle } from '../datetime-format.ts'
-import { fixedFormat, type ParseStyle } from '../datetime-shapes.ts'
+import { fixedFormat, plainTeradataAsJoda, type ParseStyle } from '../datetime-shapes.ts'
 import { bindName } from '../fill-template.ts'
 import { PARTIAL, TOTAL, named, scalar, type CallRisk, type FunctionDefinition } from '../function-definition.ts'
 import { notSupportedPrecision } from '../precision-guard.ts'
@@ -201,7 +201,7 @@ function formatted(style: FormatStyle): (context: RenderContext) => Sql {
     if ('error' in compiled) {
       return context.fill`CAST(CASE WHEN $1 IS NOT NULL THEN u_raise(${literal(compiled.error)}) END AS VARCHAR)`
     }
-    const isRound = 'precision' in type && (type.precision ?? 3) <= 3
+    const isRound = isMilliseconds(type)
     // Nothing to round, and nothing to name.
     if (!isZoned && isRound) return compiled.print({ local: held, zoned: undefined })
     const name = context.names.fresh()
@@ -234,6 +234,23 @@ function datetimeParsed(context: RenderContext): Sql {
   if (isTypedNull(local)) return general
   const name = context.names.fresh()
   return bindName(name, local, sql`CASE WHEN ${name} IS NOT NULL THEN q_zoned_at(${name}, ${zone}) ELSE ${general} END`)
+}
+
+/** Formats of words and punctuation that Joda's language says too; any other goes to a function, which refuses it or not. */
+function teradataFormatted(context: RenderContext): Sql {
+  const constant = context.constant(1)
+  const joda = typeof constant === 'string' ? plainTeradataAsJoda(constant) : undefined
+  const compiled = joda === undefined ? undefined : compiledFormat(JODA_FORMAT, joda, true)
+  const local = context.fill`q_local($1.t, $1.z)`
+  if (compiled === undefined || 'error' in compiled) return context.fill`u_teradata_format(epoch_us(${local}), $2)`
+  const name = context.names.fresh()
+  // As the function has it: before 1970 too what is finer than milliseconds is cut off towards that year.
+  const moment = isMilliseconds(context.types[0]!) ? local : sql`make_timestamp(epoch_us(${local}) // 1000 * 1000)`
+  return bindName(name, moment, compiled.print({ local: name, zoned: undefined }))
+}
+
+function isMilliseconds(type: SqlType): boolean {
+  return 'precision' in type && (type.precision ?? 3) <= 3
 }
 
 function teradataParsed(context: RenderContext): Sql {
@@ -334,6 +351,7 @@ export const datetimeFunctions: readonly FunctionDefinition[] = [
   scalar('date_format(timestamp(p) with time zone, varchar(x))', 'varchar', formatted(MYSQL_FORMAT), PARTIAL),
   scalar('format_datetime(timestamp(p), varchar(x))', 'varchar', formatted(JODA_FORMAT), PARTIAL),
   scalar('format_datetime(timestamp(p) with time zone, varchar(x))', 'varchar', formatted(JODA_FORMAT), PARTIAL),
+  scalar('to_char(timestamp(p) with time zone, varchar)', 'varchar', teradataFormatted, PARTIAL),
   ...parsing,
 ]
 

@@ -178,13 +178,6 @@ export const generalFunctions: readonly FunctionDefinition[] = [
     'u_bar($1, $2, CAST($3 AS BIGINT), CAST($4 AS BIGINT))',
     PARTIAL,
   ),
-  // Teradata's formats.
-  scalar(
-    'to_char(timestamp(p) with time zone, varchar)',
-    'varchar',
-    'u_teradata_format(epoch_us(q_local($1.t, $1.z)), $2)',
-    PARTIAL,
-  ),
 ]
 
 function nameOrNull(name: string | undefined): Sql {

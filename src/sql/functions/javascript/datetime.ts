@@ -1,3 +1,4 @@
+import { teradataAsJoda } from '../datetime-shapes.ts'
 import { daysFromCivil, daysInMonth, parseDate, parseTime, parseTimestamp } from '../datetime-text.ts'
 import { canonicalZone, zoneOfOffset } from '../time-zones.ts'
 import { formatDateTime, formatMysql } from './datetime-print.ts'
@@ -190,23 +191,9 @@ export const datetimeScripts: readonly ScalarFunction[] = [
   },
 ]
 
-/** Teradata's words for fields as Joda's: yyyy mm dd hh24 mi ss, anything else is punctuation. */
 function teradataToJoda(format: string): string {
   if (format === '') throw invalidArgument('Both printing and parsing not supported')
-  const words: Readonly<Record<string, string>> = {
-    yyyy: 'yyyy',
-    yy: 'yy',
-    mm: 'MM',
-    dd: 'dd',
-    hh24: 'HH',
-    hh: 'hh',
-    mi: 'mm',
-    ss: 'ss',
-  }
-  return format.replaceAll(/hh24|yyyy|yy|mm|dd|hh|mi|ss|[a-z]+/gi, (word) => {
-    const joda = words[word.toLowerCase()]
-    if (joda === undefined)
-      throw invalidArgument(`Failed to tokenize string [${word}] at offset [${format.indexOf(word)}]`)
-    return joda
+  return teradataAsJoda(format, (letters) => {
+    throw invalidArgument(`Failed to tokenize string [${letters}] at offset [${format.indexOf(letters)}]`)
   })
 }
