@@ -603,7 +603,14 @@ describe('bytes', () => {
       }),
       { numRuns: 3 },
     )
+    // Longer than what is kept for the next one, and the next one.
+    const large = [3968, 4096, 5000, 1].map((length) => Buffer.alloc(length, 'é'))
+    const long = large.map((x, i) => `(${i}, ${blob(x)}, ${blob(Buffer.from('k'))})`)
+    expect(await column(`SELECT lower(hex(${call})) FROM (VALUES ${long.join(', ')}) t(i, x, k) ORDER BY i`)).toEqual(
+      large.map((x) => createHmac(hash, 'k').update(x).digest('hex')),
+    )
     await expect(column(`SELECT ${call} FROM (VALUES ('a'::BLOB, ''::BLOB)) t(x, k)`)).rejects.toThrow('Empty key')
+    expect(await column(`SELECT ${call} FROM (VALUES (NULL::BLOB, 'k'::BLOB)) t(x, k)`)).toEqual([null])
   })
 })
 

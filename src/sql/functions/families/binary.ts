@@ -8,13 +8,6 @@ function decoder(name: string, call: (text: string) => string): FunctionDefiniti
   ]
 }
 
-/** RFC 2104: the hash of an outer key and of the hash of an inner key and the data. */
-function hmac(name: string): string {
-  const hash = (data: string): string => (name === 'sha512' ? `u_sha512(${data})` : `unhex(${name}(${data}))`)
-  const keyed = (pad: 0x36 | 0x5c, data: string): string => hash(`u_hmac_key($2, '${name}', ${pad}) || ${data}`)
-  return keyed(0x5c, keyed(0x36, '$1'))
-}
-
 export const binaryFunctions: readonly FunctionDefinition[] = [
   scalar('to_utf8(varchar(x))', 'varbinary', 'encode($1)', PARTIAL),
   scalar('to_utf8(char(x))', 'varbinary', 'encode($1)', PARTIAL),
@@ -32,9 +25,9 @@ export const binaryFunctions: readonly FunctionDefinition[] = [
   ...named(['md5', 'sha1', 'sha256'], (name) =>
     scalar(`${name}(varbinary)`, 'varbinary', `unhex(${name}($1))`, PARTIAL),
   ),
-  scalar('sha512(varbinary)', 'varbinary', 'u_sha512($1)', PARTIAL),
+  scalar('sha512(varbinary)', 'varbinary', 'unhex(u_sha512($1))', PARTIAL),
   ...named(['md5', 'sha1', 'sha256', 'sha512'], (name) =>
-    scalar(`hmac_${name}(varbinary, varbinary)`, 'varbinary', hmac(name), PARTIAL),
+    scalar(`hmac_${name}(varbinary, varbinary)`, 'varbinary', `unhex(u_hmac($1, $2, '${name}'))`, PARTIAL),
   ),
   scalar('crc32(varbinary)', 'bigint', 'u_crc32($1)', PARTIAL),
   scalar('xxhash64(varbinary)', 'varbinary', 'u_xxhash64($1)', PARTIAL),
