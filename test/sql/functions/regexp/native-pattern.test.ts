@@ -30,7 +30,7 @@ const texts = [
   '😀a😀b',
   'a\0b',
   '\ufeffa',
-  'aaaaaaaaab',
+  'aaaaaab',
   'x_1-y.2/z',
   '\r\n\u2028\u0085 ',
   'AbAb\n\n',
@@ -101,21 +101,39 @@ const atom = fc.constantFrom(
 const repeat = fc.constantFrom('', '', '', '*', '+', '?', '*?', '+?', '??', '{2}', '{1,2}', '{0,1}', '{2,}', '{1,3}?')
 const piece = fc.tuple(atom, repeat).map((parts) => parts.join(''))
 const edge = fc.constantFrom('^', '$', '\\b', '\\A', '\\z')
-const { pattern } = fc.letrec<{ pattern: string; branch: string; part: string }>((tie) => ({
-  part: fc.oneof(
-    { maxDepth: 3 },
-    { weight: 6, arbitrary: piece },
-    { weight: 1, arbitrary: edge },
-    {
-      weight: 2,
-      arbitrary: fc
-        .tuple(fc.constantFrom('(', '(?:', '(?<n>'), tie('pattern'), repeat)
-        .map(([open, inner, times]) => `${open}${inner})${times}`),
-    },
-  ),
-  branch: fc.array(tie('part'), { maxLength: 4 }).map((parts) => parts.join('')),
-  pattern: fc.array(tie('branch'), { minLength: 1, maxLength: 2 }).map((parts) => parts.join('|')),
-}))
+/**
+ * A group that is repeated has no repeated group inside: the general way tries every way to divide a text among
+ * repetitions, and three of them in each other take minutes for ten letters, as they do in Trino.
+ */
+const { pattern } = fc.letrec<Record<'pattern' | 'branch' | 'part' | 'once' | 'onceBranch' | 'oncePart', string>>(
+  (tie) => {
+    const group = (inner: fc.Arbitrary<string>, times: fc.Arbitrary<string>): fc.Arbitrary<string> =>
+      fc
+        .tuple(fc.constantFrom('(', '(?:', '(?<n>'), inner, times)
+        .map(([open, body, repeated]) => `${open}${body})${repeated}`)
+    const branch = (part: fc.Arbitrary<string>): fc.Arbitrary<string> =>
+      fc.array(part, { maxLength: 4 }).map((parts) => parts.join(''))
+    const either = (branches: fc.Arbitrary<string>): fc.Arbitrary<string> =>
+      fc.array(branches, { minLength: 1, maxLength: 2 }).map((parts) => parts.join('|'))
+    const leaves = [
+      { weight: 6, arbitrary: piece },
+      { weight: 1, arbitrary: edge },
+    ]
+    return {
+      oncePart: fc.oneof({ maxDepth: 2 }, ...leaves, { weight: 1, arbitrary: group(tie('once'), fc.constant('')) }),
+      onceBranch: branch(tie('oncePart')),
+      once: either(tie('onceBranch')),
+      part: fc.oneof(
+        { maxDepth: 3 },
+        ...leaves,
+        { weight: 1, arbitrary: group(tie('pattern'), fc.constant('')) },
+        { weight: 1, arbitrary: group(tie('once'), repeat) },
+      ),
+      branch: branch(tie('part')),
+      pattern: either(tie('branch')),
+    }
+  },
+)
 const flagged = fc
   .tuple(fc.constantFrom('', '', '', '(?i)', '(?s)', '(?m)', '(?is)'), pattern)
   .map((parts) => parts.join(''))
