@@ -17,8 +17,13 @@ export interface AnswerRelay {
   breakAnswer(): void
   /** Everything goes on where it still can, and nothing is kept back from now on. */
   release(): void
-  /** For each request that the server did not answer whole: bytes of the answer that the client was given. */
+  /**
+   * For each request that the server did not answer whole, or not before the client gave up: bytes of the answer that the
+   * client was given.
+   */
   readonly broken: readonly number[]
+  /** Whole answers that said: not now. */
+  readonly putOff: () => number
   close(): Promise<void>
 }
 
@@ -31,6 +36,7 @@ const DRIP_MS = 250
 export async function startAnswerRelay(server: string, large: number): Promise<AnswerRelay> {
   const { hostname: host, port } = new URL(server)
   const broken: number[] = []
+  let putOff = 0
   const sockets = new Set<Socket>()
   const onRelease = new Set<() => void>()
   let phase: 'count' | 'drip' | 'keep' | 'pass' = 'count'
@@ -80,7 +86,7 @@ export async function startAnswerRelay(server: string, large: number): Promise<A
     }
     const breakOff = (): void => {
       if (!open) return
-      if (!client.destroyed) broken.push(given)
+      broken.push(given)
       finish()
       client.destroy()
     }
@@ -88,6 +94,7 @@ export async function startAnswerRelay(server: string, large: number): Promise<A
       answer = Buffer.concat([answer, bytes])
       // Whole answers alone are passed on: what a client is given in part, it is given on purpose.
       if (!isWhole(answer)) return
+      if (saysNotNow(answer)) putOff++
       if (answer.length > LARGE_BYTES && phase === 'count' && ++seen > large) {
         phase = 'drip'
         give(LARGE_BYTES / 2)
@@ -130,6 +137,7 @@ export async function startAnswerRelay(server: string, large: number): Promise<A
       onRelease.clear()
     },
     broken,
+    putOff: () => putOff,
     async close() {
       for (const socket of sockets) socket.destroy()
       await new Promise((resolve) => listener.close(resolve))
@@ -141,6 +149,11 @@ function moment(): { readonly promise: Promise<void>; readonly resolve: () => vo
   let resolve = (): void => {}
   const promise = new Promise<void>((done) => (resolve = done))
   return { promise, resolve }
+}
+
+/** Statuses at which clients ask again, and which they count as failures. */
+function saysNotNow(answer: Buffer): boolean {
+  return /^HTTP\/1\.1 (?:429|502|503|504) /.test(answer.toString('latin1', 0, 13))
 }
 
 /** Statement answers are JSON in chunks, which has no line ends of its own; others have a length, or no body. */
