@@ -125,7 +125,7 @@ function joda(letter: string, count: number): Piece | undefined {
         ...(count >= 3 ? { usual: `%g${'0'.repeat(count - 3)}` } : {}),
       }
     case 'G':
-      return { sql: (x) => sql`CASE WHEN year(${x}) > 0 THEN 'AD' ELSE 'BC' END` }
+      return { sql: (x) => sql`CASE WHEN year(${x}) > 0 THEN 'AD' WHEN ${x} IS NOT NULL THEN 'BC' END` }
     case 'C':
       return text((x) => sql`q_year_of_era(${x}) // 100`)
     default:
@@ -199,17 +199,17 @@ function assemble(pieces: readonly Piece[], printed: Printed): Sql {
   return sql`CASE WHEN q_of_four_digits(${printed.local}) THEN strftime(${printed.local}, ${literal(usual.join(''))}) ELSE ${all} END`
 }
 
+function hasField(strftime: string): boolean {
+  return /%[^%]/.test(strftime.replaceAll('%%', ''))
+}
+
 /** Neighbouring strftime pieces become one call. */
 function inPieces(pieces: readonly Piece[], { local, zoned }: Printed): Sql {
   const parts: Sql[] = []
   let run = ''
   const flush = (): void => {
     if (run !== '')
-      parts.push(
-        /%[^%]/.test(run.replaceAll('%%', ''))
-          ? sql`strftime(${local}, ${literal(run)})`
-          : literal(run.replaceAll('%%', '%')),
-      )
+      parts.push(hasField(run) ? sql`strftime(${local}, ${literal(run)})` : literal(run.replaceAll('%%', '%')))
     run = ''
   }
   for (const piece of pieces) {
@@ -222,5 +222,9 @@ function inPieces(pieces: readonly Piece[], { local, zoned }: Printed): Sql {
     else if (zoned !== undefined) parts.push(piece.ofZone(zoned))
   }
   flush()
-  return parts.length === 0 ? sql`''` : sql`(${joined(parts, ' || ')})`
+  const all = parts.length === 0 ? sql`''` : sql`(${joined(parts, ' || ')})`
+  // A text alone is NULL of no moment either.
+  return pieces.some((piece) => !('strftime' in piece) || hasField(piece.strftime))
+    ? all
+    : sql`CASE WHEN ${local} IS NOT NULL THEN ${all} END`
 }
