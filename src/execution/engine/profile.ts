@@ -54,8 +54,12 @@ export function parseProfile(text: string): DuckDbProfile | undefined {
 /** Limits, as DuckDB names them. */
 const LIMITS: ReadonlySet<string> = new Set(['LIMIT', 'STREAMING_LIMIT'])
 
-/** Without the limit that stands above the rows of an inline result: its engine puts it there, and no statement has it. */
+/**
+ * Without the limit that stands above the rows of an inline result, and without its time: its engine puts it there, and
+ * no statement has it.
+ */
 export function withoutBound(profile: DuckDbProfile): DuckDbProfile {
   const [top] = profile.children
-  return top && LIMITS.has(top.type) ? { ...profile, children: top.children } : profile
+  if (!top || !LIMITS.has(top.type)) return profile
+  return { scheduledSeconds: Math.max(0, profile.scheduledSeconds - top.timingSeconds), children: top.children }
 }

@@ -35,13 +35,14 @@ describe('a profile', () => {
   })
 
   it.each(['LIMIT', 'STREAMING_LIMIT'])(
-    'is without the %s that an engine puts above inline rows, and no other',
+    'is without the %s that an engine puts above inline rows, without its time, and no other',
     (type) => {
       const limited = { ...operator, operator_type: type, children: [operator] }
       const read = parseProfile(JSON.stringify({ ...root, children: [{ ...limited, children: [limited] }] }))!
       expect(withoutBound(read).children).toEqual(
         parseProfile(JSON.stringify({ ...root, children: [limited] }))!.children,
       )
+      expect(withoutBound(read).scheduledSeconds).toBe(2.5 - 0.25)
       expect(withoutBound({ ...read, children: [] }).children).toEqual([])
       const without = parseProfile(JSON.stringify({ ...root, children: [operator] }))!
       expect(withoutBound(without)).toBe(without)
