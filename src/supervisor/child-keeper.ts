@@ -25,6 +25,8 @@ export interface ChildSpec {
   /** The program, a JavaScript file. */
   readonly program: string
   readonly config: unknown
+  /** V8's, besides those of every child. */
+  readonly v8Options?: readonly string[]
   /** It may follow another writer of the log from its first start on. */
   readonly standby?: boolean
 }
@@ -215,7 +217,7 @@ export class ChildKeeper {
       // A session of its own: Ctrl-C in the terminal reaches the supervisor alone, which then drains in order.
       detached: true,
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-      execArgv: [...process.execArgv, ...GARBAGE_COLLECTION],
+      execArgv: [...process.execArgv, ...GARBAGE_COLLECTION, ...(this.#spec.v8Options ?? [])],
     })
     let line: string | undefined
     let readyAt: number | undefined

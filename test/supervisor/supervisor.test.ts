@@ -18,7 +18,12 @@ let number = 0
  * A supervisor over one child program, given as JavaScript that knows its `start` and `life`, how many were started
  * before it; every child's start message is kept in order.
  */
-function supervise(program: string, home = join(folder.path, `data-${++number}`), deadMs = 60_000) {
+function supervise(
+  program: string,
+  home = join(folder.path, `data-${++number}`),
+  deadMs = 60_000,
+  v8Options: readonly string[] = [],
+) {
   const file = join(folder.path, `child-${++number}.mjs`)
   const starts = join(folder.path, `starts-${number}`)
   writeFileSync(starts, '')
@@ -40,7 +45,7 @@ function supervise(program: string, home = join(folder.path, `data-${++number}`)
     dataDir: home,
     listen: { scheme: 'http', host: '127.0.0.1', port: 0 },
     embeddedPostgres: false,
-    children: () => [{ name: 'coordinator', process: 'coordinator', program: file, config: { answer: 42 } }],
+    children: () => [{ name: 'coordinator', process: 'coordinator', program: file, v8Options, config: { answer: 42 } }],
     times: { deadMs, backoffMinMs: 20, backoffMaxMs: 80, drainMs: 1_000 },
     tell: (line) => told.push(line),
   })
@@ -78,6 +83,20 @@ describe('the first start', () => {
     const { url } = await supervisor.start()
     expect(starts()).toEqual([{ config: { answer: 42 }, url, follow: false, successor: false, restarts: [] }])
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
+    await supervisor.stop()
+  })
+})
+
+describe('a child', () => {
+  it('has the options of V8 that are its own, after those of every child', async () => {
+    const file = join(folder.path, `options-${++number}`)
+    const tells = `writeFileSync(${JSON.stringify(file)}, JSON.stringify(process.execArgv))`
+    const program = `const { writeFileSync } = await import('node:fs'); ${tells}; await ready()`
+    const { supervisor } = supervise(program, undefined, undefined, ['--heap-growing-percent=300'])
+    await supervisor.start()
+    const options = JSON.parse(readFileSync(file, 'utf8')) as string[]
+    expect(options.at(-1)).toBe('--heap-growing-percent=300')
+    expect(options).toContain('--min-semi-space-size=16')
     await supervisor.stop()
   })
 })

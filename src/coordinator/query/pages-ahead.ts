@@ -1,3 +1,4 @@
+import type { BodyParts } from '../../shared/body-parts.ts'
 import type { QueryId } from '../../shared/ids.ts'
 
 /** Of all queries together. */
@@ -9,7 +10,7 @@ interface Ahead {
   readonly token: number
   readonly bytes: number
   /** Never rejects; undefined when it could not be read. */
-  readonly page: Promise<Buffer | undefined>
+  readonly page: Promise<BodyParts | undefined>
   readonly timer: NodeJS.Timeout
 }
 
@@ -19,7 +20,7 @@ export class PagesAhead {
   #bytes = 0
 
   /** Reads a page of so many bytes, unless that is done or under way; another one of the query is dropped. */
-  begin(queryId: QueryId, token: number, bytes: number, read: () => Promise<Buffer | undefined>): void {
+  begin(queryId: QueryId, token: number, bytes: number, read: () => Promise<BodyParts | undefined>): void {
     if (this.#pages.get(queryId)?.token === token) return
     this.#remove(queryId)
     if (this.#bytes + bytes > MAX_BYTES) return
@@ -31,11 +32,11 @@ export class PagesAhead {
   }
 
   /** The page, when it was read ahead: once. */
-  take(queryId: QueryId, token: number): Promise<Buffer | undefined> | undefined {
+  take(queryId: QueryId, token: number): Promise<BodyParts | undefined> | undefined {
     return this.#pages.get(queryId)?.token === token ? this.#remove(queryId) : undefined
   }
 
-  #remove(queryId: QueryId): Promise<Buffer | undefined> | undefined {
+  #remove(queryId: QueryId): Promise<BodyParts | undefined> | undefined {
     const found = this.#pages.get(queryId)
     if (!found) return undefined
     this.#pages.delete(queryId)

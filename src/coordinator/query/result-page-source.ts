@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ResultPages } from '../../events/event-log.ts'
+import type { BodyParts } from '../../shared/body-parts.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { WorkerClient } from '../scheduler/worker-client.ts'
 import { WorkerLost, WorkerRefused } from '../scheduler/worker-error.ts'
@@ -14,7 +15,7 @@ export interface ResultPageSource {
    * @returns 'lost' when nobody has them any more or they are not what was published
    * @throws when they cannot be had now: a worker or the log is away
    */
-  read(query: KnownQuery, token: number, inMemory: Buffer | undefined): Promise<Buffer | 'lost'>
+  read(query: KnownQuery, token: number, inMemory: Buffer | undefined): Promise<BodyParts | 'lost'>
 }
 
 export interface ResultPageSourceDeps {
@@ -33,7 +34,7 @@ export function createResultPageSource(deps: ResultPageSourceDeps): ResultPageSo
   const ahead = new PagesAhead()
 
   /** @param asked the page that the client has asked for last */
-  async function fetched(query: KnownQuery, token: number, asked: number): Promise<Buffer | undefined> {
+  async function fetched(query: KnownQuery, token: number, asked: number): Promise<BodyParts | undefined> {
     const page = query.pages[token]!
     const nodeId = query.tasks.get(page.taskId)?.nodeId
     const url = (nodeId === undefined ? undefined : workers.byId(nodeId)?.url) ?? page.nodeUrl ?? ''
@@ -41,7 +42,7 @@ export function createResultPageSource(deps: ResultPageSourceDeps): ResultPageSo
     return client.fetchPage(url, listed, firstUnpassed(query, token, asked))
   }
 
-  async function fromWorker(query: KnownQuery, token: number): Promise<Buffer | undefined> {
+  async function fromWorker(query: KnownQuery, token: number): Promise<BodyParts | undefined> {
     const key = `${query.queryId}/${token}`
     try {
       const bytes = await fetched(query, token, token)
@@ -71,9 +72,9 @@ export function createResultPageSource(deps: ResultPageSourceDeps): ResultPageSo
     async read(query, token, inMemory) {
       const page = query.pages[token]
       if (!page) throw new Error(`page ${token} of ${query.queryId} is not published`)
-      if (inMemory) return inMemory
+      if (inMemory) return [inMemory]
       if (page.kept === 'log') {
-        return checked(page, asBuffer(await log.readPage(query.queryId, token, page.place))) ?? 'lost'
+        return checked(page, inPlace(await log.readPage(query.queryId, token, page.place))) ?? 'lost'
       }
       const bytes = (await ahead.take(query.queryId, token)) ?? checked(page, await fromWorker(query, token))
       if (!bytes) return 'lost'
@@ -84,8 +85,11 @@ export function createResultPageSource(deps: ResultPageSourceDeps): ResultPageSo
 }
 
 /** The bytes, when they are what was published. */
-function checked(page: KnownQuery['pages'][number], bytes: Buffer | undefined): Buffer | undefined {
-  return bytes && createHash('sha256').update(bytes).digest('hex') === page.sha256 ? bytes : undefined
+function checked(page: KnownQuery['pages'][number], bytes: BodyParts | undefined): BodyParts | undefined {
+  if (!bytes) return undefined
+  const hash = createHash('sha256')
+  for (const part of bytes) hash.update(part)
+  return hash.digest('hex') === page.sha256 ? bytes : undefined
 }
 
 /** The client has asked for `asked`: of a page's task, every page below the first it may still ask for is acknowledged. */
@@ -99,6 +103,6 @@ function firstUnpassed(query: KnownQuery, token: number, asked: number): number 
   return first
 }
 
-function asBuffer(bytes: Uint8Array | undefined): Buffer | undefined {
-  return bytes === undefined ? undefined : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+function inPlace(bytes: Uint8Array | undefined): BodyParts | undefined {
+  return bytes && [Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)]
 }

@@ -1,4 +1,5 @@
 import { internalHeaders, taskStatusJson, type TaskStatus, type TaskUpdate } from '../../execution/api/task.ts'
+import { bytesIn, inOnePiece, type BodyParts } from '../../shared/body-parts.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { TaskId } from '../../shared/ids.ts'
 import { withinTaskCall, type TaskCall } from './task-calls.ts'
@@ -32,6 +33,10 @@ interface ForwardedRequest {
   readonly body?: Buffer
 }
 
+interface ForwardedAnswer extends Omit<WorkerAnswer, 'body'> {
+  readonly body: Buffer
+}
+
 /**
  * What the coordinator asks of workers.
  * Each call throws WorkerLost when the worker does not answer in order, WorkerRefused when it says no, StaleEpoch when it
@@ -47,7 +52,7 @@ export interface WorkerClient {
   /** Tasks of ended queries, many at once; unknown ones are gone already. */
   deleteTasks(nodeUrl: string, taskIds: readonly TaskId[]): Promise<void>
   /** The bytes of a closed page, or undefined when the worker has it no more. */
-  fetchPage(nodeUrl: string, page: ListedPage, acknowledgeBefore?: number): Promise<Buffer | undefined>
+  fetchPage(nodeUrl: string, page: ListedPage, acknowledgeBefore?: number): Promise<BodyParts | undefined>
   /** Pages below a token are passed for good. */
   acknowledge(nodeUrl: string, taskId: TaskId, before: number): Promise<void>
   /** Long-polls all tasks of a worker that changed since a version. */
@@ -55,7 +60,7 @@ export interface WorkerClient {
   /** The worker takes no new tasks, and goes when nobody needs those that it has. */
   shutDown(nodeUrl: string): Promise<void>
   /** Any request of the task resource; any answer of it. */
-  forward(nodeUrl: string, request: ForwardedRequest): Promise<WorkerAnswer>
+  forward(nodeUrl: string, request: ForwardedRequest): Promise<ForwardedAnswer>
   close(): void
 }
 
@@ -106,7 +111,7 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
       // Its own limit may be lower; every other worker's too.
       if (answer.status === 413) throw tooLargeTask(update, body.length)
       const { body: answered } = expectOk(answer, what)
-      return usable(what, () => readTaskStatus(answered, taskId))
+      return usable(what, () => readTaskStatus(inOnePiece(answered), taskId))
     },
 
     async getTask(nodeUrl, taskId) {
@@ -120,7 +125,7 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
       })
       if (answer.status === 404) return undefined
       const { body } = expectOk(answer, `GET task ${taskId}`)
-      return usable(`GET task ${taskId}`, () => readTaskStatus(body, taskId))
+      return usable(`GET task ${taskId}`, () => readTaskStatus(inOnePiece(body), taskId))
     },
 
     async deleteTask(nodeUrl, taskId, abort, traceparent) {
@@ -156,7 +161,7 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
         const answer = await requests.send(pageRequest(nodeUrl, page, options.pageMaxBytes, acknowledgeBefore))
         const gone = answer.status === 404 || answer.status === 410
         const bytes = gone ? undefined : expectOk(answer, `page ${page.token} of ${page.taskId}`).body
-        told(bytes ? 'ok' : 'failed', bytes?.length)
+        told(bytes ? 'ok' : 'failed', bytes && bytesIn(bytes))
         return bytes
       } catch (error) {
         told(error instanceof WorkerRefused ? 'failed' : 'retry')
@@ -184,12 +189,15 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
       const version = answer.headers[internalHeaders.taskVersion]
       return {
         version: typeof version === 'string' ? version : '',
-        tasks: usable('task news', () => readTaskStatuses(answer.body)),
+        tasks: usable('task news', () => readTaskStatuses(inOnePiece(answer.body))),
       }
     },
 
-    forward: (nodeUrl, request) =>
-      requests.send({ nodeUrl, ...request, maxBytes: Math.max(STATUS_BYTES, options.pageMaxBytes) }),
+    async forward(nodeUrl, request) {
+      const maxBytes = Math.max(STATUS_BYTES, options.pageMaxBytes)
+      const { status, headers, body } = await requests.send({ nodeUrl, ...request, maxBytes })
+      return { status, headers, body: inOnePiece(body) }
+    },
     close: requests.close,
   }
 }
@@ -215,7 +223,7 @@ function pageRequest(
 function expectOk(answer: WorkerAnswer, what: string): WorkerAnswer {
   const { status } = answer
   if (status >= 200 && status < 300) return answer
-  const detail = answer.body.toString('utf8', 0, 200)
+  const detail = inOnePiece(answer.body).toString('utf8', 0, 200)
   // That it has too much to do, or is too slow, passes.
   if (status >= 400 && status < 500 && status !== 408 && status !== 429) throw new WorkerRefused(what, status, detail)
   throw new WorkerLost(`${what}: HTTP ${status} ${detail}`)

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { internalHeaders } from '../../execution/api/task.ts'
+import type { BodyParts } from '../../shared/body-parts.ts'
 import { createHttpClient } from '../../shared/http-client.ts'
 import { requestOptionsOf } from '../../shared/request-options.ts'
 import type { ServerTrust } from '../../shared/server-trust.ts'
@@ -8,7 +9,7 @@ import { StaleEpoch, WorkerLost } from './worker-error.ts'
 export interface WorkerAnswer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  readonly body: Buffer
+  readonly body: BodyParts
 }
 
 export interface WorkerRequest {
@@ -78,7 +79,7 @@ export function createWorkerRequests(options: WorkerRequestsOptions): WorkerRequ
         (response) => {
           const { statusCode: status = 0, headers } = response
           const maxBytes = status >= 200 && status < 300 ? asked.maxBytes : MAX_REFUSAL_BYTES
-          readAll(response, maxBytes, timeoutMs).then((bytes) => resolve({ status, headers, body: bytes }), reject)
+          readAll(response, maxBytes, timeoutMs).then((parts) => resolve({ status, headers, body: parts }), reject)
         },
       )
       request.setTimeout(timeoutMs, () => request.destroy(new Error(`no answer within ${timeoutMs} ms`)))
@@ -113,8 +114,8 @@ export function createWorkerRequests(options: WorkerRequestsOptions): WorkerRequ
   }
 }
 
-/** A body of so many bytes at most; whoever sends more, or next to nothing for long, is cut off. */
-function readAll(response: IncomingMessage, maxBytes: number, timeoutMs: number): Promise<Buffer> {
+/** A body of so many bytes at most, as it comes; whoever sends more, or next to nothing for long, is cut off. */
+function readAll(response: IncomingMessage, maxBytes: number, timeoutMs: number): Promise<BodyParts> {
   return new Promise((resolve, reject) => {
     const parts: Buffer[] = []
     const beganAt = performance.now()
@@ -133,6 +134,6 @@ function readAll(response: IncomingMessage, maxBytes: number, timeoutMs: number)
     })
     response.on('error', reject)
     response.on('aborted', () => reject(new Error('the answer broke off')))
-    response.on('end', () => resolve(parts.length === 1 ? parts[0]! : Buffer.concat(parts, bytes)))
+    response.on('end', () => resolve(parts))
   })
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { StatementAnswer, StatementService } from '../../coordinator/query/statement-service.ts'
 import type { KnownQuery } from '../../coordinator/query/state.ts'
+import { bytesIn } from '../../shared/body-parts.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { QueryId } from '../../shared/ids.ts'
@@ -61,13 +62,13 @@ export function createPollStatement(
     const text = answer.settled ? settled.of(asked, nextToken, make) : make()
     const headers =
       query.kind === 'FINISHED' ? answerHeaders(query.created.headerFamily, query.finished.responseHeaders) : {}
-    sendAnswer(request, response, hasRows ? [text.head, page.bytes, text.tail] : [text.head], headers)
+    sendAnswer(request, response, hasRows ? [text.head, ...page.bytes, text.tail] : [text.head], headers)
     deps.onPolled?.(nextToken === undefined ? 'last' : hasRows ? 'data' : 'empty')
     deps.spans.polled(request, response, {
       query,
       token: asked.token,
       rows: page?.rows ?? 0,
-      bytes: page?.bytes.length ?? 0,
+      bytes: page ? bytesIn(page.bytes) : 0,
       startedAt: asked.startedAt,
     })
     if (page) deps.onDelivered?.(query, page.rows)

@@ -1,12 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { PagesAhead } from '../../../src/coordinator/query/pages-ahead.ts'
+import type { BodyParts } from '../../../src/shared/body-parts.ts'
 import type { QueryId } from '../../../src/shared/ids.ts'
 import { QUERY_ID } from '../../support/query-events.ts'
 
 const MB = 1024 * 1024
 const other = `${QUERY_ID}x` as QueryId
-const page = Buffer.from('[[1]]')
-const read = (): Promise<Buffer> => Promise.resolve(page)
+const page = [Buffer.from('[[1]]')]
+const read = (): Promise<BodyParts> => Promise.resolve(page)
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -34,7 +35,7 @@ describe('pages that are read ahead', () => {
 
   it('are 32 MB at most, with those that are nobody’s and still on their way', async () => {
     const ahead = new PagesAhead()
-    let come = (_: Buffer): void => {}
+    let come = (_: BodyParts): void => {}
     ahead.begin(QUERY_ID, 1, 20 * MB, () => new Promise((resolve) => (come = resolve)))
     ahead.begin(other, 1, 13 * MB, read)
     expect(ahead.take(other, 1)).toBeUndefined()

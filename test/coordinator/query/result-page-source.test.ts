@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createResultPageSource, type ResultPageSourceDeps } from '../../../src/coordinator/query/result-page-source.ts'
 import type { KnownQuery } from '../../../src/coordinator/query/state.ts'
 import { WorkerLost, WorkerRefused } from '../../../src/coordinator/scheduler/worker-error.ts'
+import { inOnePiece } from '../../../src/shared/body-parts.ts'
 import { QUERY_ID, WORKER_TASK } from '../../support/query-events.ts'
 
 const BYTES = Buffer.from('[[1]]')
@@ -37,7 +38,8 @@ function source(
     client: {
       fetchPage: async (url: string, page: Listed, before: number | undefined) => {
         asked.push({ url, page, before })
-        return answer()
+        const bytes = await answer()
+        return bytes && [bytes.subarray(0, 2), bytes.subarray(2)]
       },
     } as unknown as ResultPageSourceDeps['client'],
     workers: { byId: () => (known ? { url: 'http://now' } : undefined) } as unknown as ResultPageSourceDeps['workers'],
@@ -46,7 +48,10 @@ function source(
   })
   return {
     asked,
-    read: (token: number, inMemory?: Buffer) => pageSource.read(query, token, inMemory),
+    async read(token: number, inMemory?: Buffer): Promise<Buffer | 'lost'> {
+      const parts = await pageSource.read(query, token, inMemory)
+      return parts === 'lost' ? parts : inOnePiece(parts)
+    },
     pass: (ms: number) => void (now += ms),
   }
 }

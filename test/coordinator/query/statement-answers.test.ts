@@ -18,7 +18,7 @@ const page = { rows: 3, bytes: 30, sha256: 'ab', kept: 'log' as const, taskToken
 const published = (pages: number, lastOfResult = true): QueryEvent =>
   event('ResultPagesPublished', 3, { pages: Array.from({ length: pages }, () => page), lastOfResult })
 const planned = [event('QueryCreated'), event('QueryPlanned', 1), event('TaskCreated', 2)]
-const bytes = Buffer.from('[[1]]')
+const bytes = [Buffer.from('[[1]]')]
 const EPOCH = 2
 
 let registry: QueryRegistry

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { connect, type AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
 import type { QueryEventType } from '../../../src/coordinator/query/events.ts'
@@ -199,12 +200,28 @@ describe('a statement that is posted', () => {
 
 describe('a result that is asked for', () => {
   it('is its page, put into the answer as it is', async () => {
-    service.poll = async () => answer({ page: { token: 0, bytes: Buffer.from('[[ 1 ]]'), rows: 1 } })
+    const bytes = [Buffer.from('[[ '), Buffer.from('1 ]]')]
+    service.poll = async () => answer({ page: { token: 0, bytes, rows: 1 } })
     const response = await fetch(page(0))
     const text = await response.text()
     expect(text).toContain('"data":[[ 1 ]],"stats"')
     expect(JSON.parse(text)).toMatchObject({ id: QUERY_ID, data: [[1]] })
     expect(told).toEqual(['data', { token: 0, rows: 1 }, 'delivered 1'])
+  })
+
+  it.each([60, 1_000])('is whole when its page is large and comes in parts: %d kB', async (kB) => {
+    const rows = Array.from({ length: kB }, (_, i) => [i, 'ä'.repeat(495)])
+    const bytes = Buffer.from(JSON.stringify(rows))
+    const parts = [bytes.subarray(0, 1), bytes.subarray(1, 40_001), bytes.subarray(40_001)]
+    service.poll = async () => answer({ page: { token: 0, bytes: parts, rows: kB } })
+    const response = await fetch(page(0))
+    expect(response.headers.get('transfer-encoding')).toBe('chunked')
+    expect(await response.json()).toMatchObject({ id: QUERY_ID, data: rows })
+    const old = connect(Number(new URL(base).port), '127.0.0.1')
+    old.end(`GET ${new URL(page(0)).pathname} HTTP/1.0\r\n\r\n`)
+    const [head, body] = (await text(old)).split('\r\n\r\n')
+    expect(head).not.toMatch(/transfer-encoding/i)
+    expect(JSON.parse(body!)).toMatchObject({ id: QUERY_ID, data: rows })
   })
 
   it('is asked of the service with the longest wait', async () => {

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { ClosedPage, TaskStatus } from '../../../execution/api/task.ts'
 import type { KeptPages, PagePlace, ResultPage, ResultPages } from '../../../events/event-log.ts'
+import { inOnePiece } from '../../../shared/body-parts.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import { taskId as makeTaskId, type TaskId, COORDINATOR } from '../../../shared/ids.ts'
 import { createBatchPublisher, type PublishableGroup, type PublishedBefore } from '../../scheduler/batch-publisher.ts'
@@ -157,19 +158,23 @@ export class TaskPages {
   }
 
   async #fetchSmall(page: ClosedPage): Promise<Buffer> {
-    const { deps, node, taskId } = this.#task
+    const { taskId } = this.#task
     this.#requests++
-    const bytes =
-      this.#inline.get(page.token) ??
-      (await deps.client.fetchPage(node.url, { taskId, token: page.token, bytes: page.bytes }))
+    const bytes = this.#inline.get(page.token) ?? (await this.#fetched(page))
     this.#inline.delete(page.token)
-    if (!bytes) throw new PageGone(`Page ${page.token} of ${taskId} is gone`)
     this.#fetchedBytes += bytes.length
     const start = performance.now()
     const right = hash('sha256', bytes) === page.sha256
     this.#cpuMicros += Math.round((performance.now() - start) * 1000)
     if (!right) throw new PageGone(`Page ${page.token} of ${taskId} does not match its hash`)
     return bytes
+  }
+
+  async #fetched({ token, bytes }: ClosedPage): Promise<Buffer> {
+    const { deps, node, taskId } = this.#task
+    const parts = await deps.client.fetchPage(node.url, { taskId, token, bytes })
+    if (!parts) throw new PageGone(`Page ${token} of ${taskId} is gone`)
+    return inOnePiece(parts)
   }
 }
 

@@ -1,4 +1,5 @@
 import { LogUnavailable } from '../../../events/event-log.ts'
+import { bytesIn, type BodyParts } from '../../../shared/body-parts.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import { settlesWithin } from '../../../shared/deadline.ts'
 import { howToRetry } from '../../../shared/quipu-error.ts'
@@ -116,7 +117,7 @@ export class LiveAnswers {
   }
 
   /** `away`: its worker or the log. */
-  async #bytesOf({ execution, told: { query }, token, leftMs }: Look): Promise<Buffer | 'lost' | 'away'> {
+  async #bytesOf({ execution, told: { query }, token, leftMs }: Look): Promise<BodyParts | 'lost' | 'away'> {
     try {
       const reading = this.#deps.pages.read(query, token, execution.pageInMemory(token))
       // A worker may take its time with a large page; what is beside the log comes at once, or the log is away.
@@ -140,7 +141,7 @@ export class LiveAnswers {
     const now = this.#deps.clock.monotonicMs()
     if (now - (this.#recorded.get(execution) ?? -Infinity) < DELIVERY_RECORD_MS) return
     this.#recorded.set(execution, now)
-    execution.recordDelivery(token, rows, bytes.length)
+    execution.recordDelivery(token, rows, bytesIn(bytes))
   }
 }
 

@@ -1,4 +1,5 @@
 import type { TaskStats } from '../../../execution/api/task.ts'
+import type { BodyParts } from '../../../shared/body-parts.ts'
 import { failureOf, type Failure } from '../../../shared/engine-error.ts'
 import type { KnownQuery } from '../state.ts'
 import type { TaskId } from '../../../shared/ids.ts'
@@ -26,7 +27,7 @@ export interface Told {
 
 export interface AnswerPage {
   readonly token: number
-  readonly bytes: Buffer
+  readonly bytes: BodyParts
   readonly rows: number
 }
 
