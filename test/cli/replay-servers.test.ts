@@ -54,7 +54,8 @@ async function run(statementTimeoutMs = 60_000, catalogs = new Map<string, strin
 describe('a server that statements are replayed on', () => {
   it('that answers for ever has failed when the time is over, and is told to stop', async () => {
     answer = (_, response) => response.end(JSON.stringify({ id: 'q', nextUri: `${url}/v1/statement/q/1`, stats }))
-    expect(await run(300)).toEqual({ name: 'EXCEEDED_TIME_LIMIT', message: 'No end within 0.3 seconds' })
+    // Time enough for a first answer on a busy machine: what is not known cannot be told to stop.
+    expect(await run(3_000)).toEqual({ name: 'EXCEEDED_TIME_LIMIT', message: 'No end within 3 seconds' })
     expect(cancelled).toBe(1)
   })
 

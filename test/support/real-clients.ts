@@ -78,7 +78,7 @@ export async function finished(
   env: Environment = {},
   cwd = process.cwd(),
 ): Promise<Finished> {
-  const options = { cwd, timeout: 300_000, maxBuffer: 256 * 1024 * 1024, env: { ...process.env, ...env } }
+  const options = { cwd, timeout: 840_000, maxBuffer: 256 * 1024 * 1024, env: { ...process.env, ...env } }
   try {
     const { stdout, stderr } = await run(command, [...args], options)
     return { code: 0, stdout, stderr }
