@@ -1,6 +1,6 @@
 import { code, integer, joined, literal, plainName, sql, type Sql } from '../text/sql.ts'
 import { decimalText, duckdbType, duckdbTypeText, rowFieldOf, rowOf, structOf } from '../types/duckdb-representation.ts'
-import type { RowField, SqlType } from '../types/sql-type.ts'
+import { isInteger, type RowField, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { dateTimeText } from './casts-datetime.ts'
 import type { Names } from './rendering.ts'
@@ -24,6 +24,100 @@ export function castToJson(x: Sql, from: SqlType, context: Context): Sql {
       return sql`'"'||q_text_date(${x})||'"'`
     case 'timestamp':
       return sql`'"'||${dateTimeText(x, from)}||'"'`
+    case 'array':
+    case 'map':
+    case 'row':
+      return containerToJson(x, from, context)
+    case 'decimal':
+      return decimalText(x, from)
+    default:
+      return sql`CAST(${x} AS VARCHAR)`
+  }
+}
+
+type Container = Extract<SqlType, { kind: 'array' | 'map' | 'row' }>
+
+/** By DuckDB where it writes what Trino does, else part by part. */
+function containerToJson(x: Sql, from: Container, context: Context): Sql {
+  const general = partByPart(x, from, context)
+  const named = from.kind === 'map' ? mapAsHeld(x, from) : namedAsWritten(x, from, context)
+  if (named === undefined) return general
+  const text = sql`CAST(to_json(${named}) AS VARCHAR)`
+  if (holdsOnly(from, (type) => isInteger(type) || type.kind === 'boolean')) return text
+  const sure = from.kind === 'map' ? [sql`q_keys_in_order(${x})`] : plainDoubles(x, from)
+  const held = from.kind === 'map' ? from.value : from
+  const isChecked = areDoublesFields(held)
+  const alike = sql`${code(isChecked ? 'q_json_native' : 'q_json_native_numbers')}(${text})`
+  if (sure.length === 0) return sql`coalesce(${alike}, ${general})`
+  return sql`coalesce(CASE WHEN ${joined(sure, ' AND ')} THEN ${alike} END, ${general})`
+}
+
+/** Whether a row's fields, or those of rows in it, are all the doubles that it holds. */
+function areDoublesFields(type: SqlType): boolean {
+  if (type.kind === 'row')
+    return type.fields.every((field) => field.type.kind === 'double' || areDoublesFields(field.type))
+  return holdsOnly(type, ({ kind }) => kind !== 'double')
+}
+
+/** That the numbers of a row's fields are such as both write alike. */
+function plainDoubles(x: Sql, type: SqlType): readonly Sql[] {
+  if (type.kind === 'double') return [sql`q_plain_double(${x})`]
+  return type.kind === 'row' ? type.fields.flatMap((field, i) => plainDoubles(rowFieldOf(x, i), field.type)) : []
+}
+
+/** The value with the names of its fields, of types whose JSON DuckDB mostly writes as Trino does; undefined for any other. */
+function namedAsWritten(x: Sql, type: SqlType, context: Context): Sql | undefined {
+  switch (type.kind) {
+    case 'boolean':
+    case 'tinyint':
+    case 'smallint':
+    case 'integer':
+    case 'bigint':
+    case 'double':
+    case 'varchar':
+      return x
+    case 'array': {
+      const item = context.names.fresh()
+      const named = namedAsWritten(item, type.element, context)
+      if (named === undefined || named === item) return named === item ? x : undefined
+      return sql`list_transform(${x}, lambda ${item}: ${named})`
+    }
+    case 'row': {
+      if (!haveOwnNames(type.fields)) return undefined
+      const values: [string, Sql][] = []
+      for (const [i, field] of type.fields.entries()) {
+        const value = namedAsWritten(rowFieldOf(x, i), field.type, context)
+        if (value === undefined) return undefined
+        values.push([field.name!, value])
+      }
+      return sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf(Object.fromEntries(values))} END`
+    }
+    default:
+      return undefined
+  }
+}
+
+function mapAsHeld(x: Sql, { key, value }: Extract<SqlType, { kind: 'map' }>): Sql | undefined {
+  const isHeld = holdsOnly(value, (type) => isInteger(type) || ['boolean', 'double', 'varchar'].includes(type.kind))
+  return key.kind === 'varchar' && isHeld ? x : undefined
+}
+
+/** Whether that is so of a type, or of all that an array or a row of it holds; of maps it is not. */
+function holdsOnly(type: SqlType, holds: (type: SqlType) => boolean): boolean {
+  switch (type.kind) {
+    case 'array':
+      return holdsOnly(type.element, holds)
+    case 'row':
+      return type.fields.every((field) => holdsOnly(field.type, holds))
+    case 'map':
+      return false
+    default:
+      return holds(type)
+  }
+}
+
+function partByPart(x: Sql, from: Container, context: Context): Sql {
+  switch (from.kind) {
     case 'array': {
       const item = context.names.fresh()
       return sql`'['||array_to_string(list_transform(${x}, lambda ${item}: coalesce(${castToJson(item, from.element, context)}, 'null')), ',')||']'`
@@ -44,10 +138,6 @@ export function castToJson(x: Sql, from: SqlType, context: Context): Sql {
       )
       return sql`CASE WHEN ${x} IS NOT NULL THEN '{'||${joined(fields, `||','||`)}||'}' END`
     }
-    case 'decimal':
-      return decimalText(x, from)
-    default:
-      return sql`CAST(${x} AS VARCHAR)`
   }
 }
 
@@ -190,11 +280,16 @@ const FIELD = /^[A-Za-z_][A-Za-z0-9_]*$/
 /** Characters of a pattern. */
 const LONGEST = 5000
 
+function haveOwnNames(fields: readonly RowField[]): boolean {
+  const names = fields.map(({ name = '' }) => name)
+  return (
+    names.every((name) => FIELD.test(name)) && new Set(names.map((name) => name.toLowerCase())).size === names.length
+  )
+}
+
 /** Members in their order, each once and in the fields' own case, any of them missing; of what is JSON commas need no look. */
 function plainObject(fields: readonly RowField[]): string | undefined {
-  const names = fields.map(({ name = '' }) => name)
-  const isPlain = names.every((name) => FIELD.test(name))
-  if (!isPlain || new Set(names.map((name) => name.toLowerCase())).size < names.length) return undefined
+  if (!haveOwnNames(fields)) return undefined
   const members: string[] = []
   for (const { name = '', type } of fields.toSorted((a, b) => (a.name! < b.name! ? -1 : 1))) {
     const inner = type.kind === 'decimal' || type.kind === 'map' ? undefined : plainWriting(type)

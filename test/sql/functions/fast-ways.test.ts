@@ -24,6 +24,7 @@ beforeAll(async () => {
     `told_instant(l,z) AS CASE WHEN z='UTC' THEN l WHEN z[1] IN ('+','-') THEN l-to_minutes(told_minutes(z)) WHEN told_local(told_before(l,z),z)=l THEN told_before(l,z) WHEN timezone(z,timezone(z,l))=l THEN timezone(z,l)::TIMESTAMP ELSE told_before(l,z) END`,
     `told_joda(l,z) AS CASE WHEN told_off(l,z)<>told_off(l-told_off(l,z),z) AND told_off(l,z)<INTERVAL 0 SECOND AND told_off(l-told_off(l-told_off(l,z),z),z)<>told_off(l-told_off(l,z),z) THEN l-told_off(l,z) ELSE l-told_off(l-told_off(l,z),z) END`,
     `told_moved(t0,l,z) AS CASE WHEN told_off(l-told_off(t0,z),z)=told_off(t0,z) THEN l-told_off(t0,z) ELSE told_joda(l,z) END`,
+    `told_zoned(s,l,z,p) AS CASE WHEN s IS NOT NULL THEN {'t': CASE WHEN p <= 3 THEN q_packed(s, q_instant(l, z)) ELSE q_instant(l, z) END, 'z': z} END`,
     `told_timestamp(t,p) AS q_year(t)||strftime(t,'-%m-%d %H:%M:%S')||CASE WHEN p=0 THEN '' ELSE '.'||left(strftime(t,'%f'),p) END`,
   ]
   for (const macro of told) await db.connection.run(`CREATE MACRO ${macro}`)
@@ -95,6 +96,9 @@ describe('texts of floating-point numbers', () => {
     'q_iso_date(CAST(NULL AS VARCHAR))',
     'q_text_to_date(CAST(NULL AS VARCHAR))',
     'q_text_to_timestamp(CAST(NULL AS VARCHAR), 3)',
+    `q_text_to_instant(CAST(NULL AS VARCHAR), 3, 'UTC')`,
+    'q_text_to_time(CAST(NULL AS VARCHAR), 3)',
+    'q_text_to_time_zone(CAST(NULL AS VARCHAR), 3, 0)',
     'q_text_timestamp(CAST(NULL AS TIMESTAMP), 3)',
     'q_text_moment(CAST(NULL AS TIMESTAMP), 3)',
     `q_joda(CAST(NULL AS TIMESTAMP), 'Europe/Berlin')`,
@@ -387,6 +391,57 @@ describe('texts of dates and times', () => {
       }),
       { numRuns: 2 },
     )
+  })
+
+  it('texts of zoned times read as the general way', async () => {
+    const zones = [
+      '',
+      ' UTC',
+      ' Europe/Berlin',
+      ' America/New_York',
+      '+05:30',
+      ' -08:00',
+      '-00:00',
+      '+00:00',
+      '+14:30',
+      '+9',
+      ' GMT+2',
+    ]
+    const odd = ['  UTC', ' utc', ' Nowhere/Else', ' é', '+05:3é', '-05:60', ' ', '+', '\t+01:00', '+01:00 ']
+    const fractions = ['', '.123', '.1', '.999999', '.123456', '.9999999', '.12345é']
+    const whole = [
+      '2020-02-29 23:59:59',
+      '2021-02-29 00:00:00',
+      '2020-03-29 02:30:00',
+      '2020-10-25 02:30:00',
+      '0001-01-01 00:00:00',
+      '9999-12-31 23:59:59',
+      '2020-01-01 24:00:00',
+      '2020-01-01 25:00:00',
+      '2020-01-01',
+    ]
+    const zoned = whole.flatMap((at) => fractions.flatMap((end) => [...zones, ...odd].map((zone) => at + end + zone)))
+    const times = ['00:00:00', '23:59:59', '24:00:00', '12:34:56', '7:00:00', '29:00:00'].flatMap((at) =>
+      fractions.flatMap((end) => [...zones, ...odd].map((zone) => at + end + zone)),
+    )
+    const agree = async (texts: readonly string[], known: string, general: string): Promise<void> => {
+      const all = (call: string): Promise<unknown[]> =>
+        column(`SELECT CAST(TRY(least(${call})) AS VARCHAR) FROM ${values(texts)} ORDER BY i`)
+      expect(await all(known)).toEqual(await all(general))
+    }
+    for (const p of [0, 3, 6]) {
+      await agree(
+        [...zoned, ...oddMoments],
+        `q_text_to_instant(x, ${p}, 'Europe/Paris')`,
+        `told_zoned(x, make_timestamp(u_text_to_timestamp(x, ${p})), coalesce(nullif(u_text_zone(x), ''), 'Europe/Paris'), ${p})`,
+      )
+      await agree(times, `q_text_to_time(x, ${p})`, `q_time_of_micros(u_text_to_time_picos(x, ${p}) // 1000000)`)
+      await agree(
+        times,
+        `q_text_to_time_zone(x, ${p}, -90)`,
+        `{'t': CAST(q_time_of_micros(u_text_to_time_zone_picos(x, ${p}) // 1000000) AS TIME), 'o': CAST(u_text_time_offset(x, -90) AS INTEGER)}`,
+      )
+    }
   })
 
   const moments = `(SELECT i, make_timestamp(((hash(i) % 600000000000000)::BIGINT - 70000000000000) * 1000) AS x FROM range(300) r(i)

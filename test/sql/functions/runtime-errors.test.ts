@@ -57,7 +57,7 @@ describe('errors of running statements', () => {
       `Cannot cast '\u0001REMOTE_TASK_ERROR: x' to INTEGER`,
     ],
     [
-      `SELECT u_json_parse(x) FROM (VALUES ('[1,')) t(x)`,
+      `SELECT q_json_parse(x) FROM (VALUES ('[1,')) t(x)`,
       'INVALID_FUNCTION_ARGUMENT',
       `Cannot convert value to JSON: '[1,'`,
     ],

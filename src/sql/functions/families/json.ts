@@ -66,7 +66,7 @@ function reading(input: 'varchar(x)' | 'json', q: 'q_json_' | 'q_json_canonical_
 
 /** Values of type json are canonical text; functions on varchar read it as it stands. */
 export const jsonFunctions: readonly FunctionDefinition[] = [
-  scalar('json_parse(varchar(x))', 'json', 'u_json_parse($1)', PARTIAL),
+  scalar('json_parse(varchar(x))', 'json', 'q_json_parse($1)', PARTIAL),
   scalar('json_format(json)', 'varchar', '$1', PARTIAL),
   ...reading('varchar(x)', 'q_json_'),
   ...reading('json', 'q_json_canonical_'),

@@ -63,6 +63,20 @@ function timeZonePicos(text: string, precision: bigint): bigint {
 /** Minutes; those of the session where the text has none. */
 const timeOffset = (text: string, session: bigint): bigint => BigInt(parseTime(text)?.offset ?? session)
 
+/** Zones of texts as they were asked for; null where there is none. */
+const zonesOf = new Map<string, string | null>()
+const MOST_ZONES = 10_000
+
+function knownZone(text: string): string | null {
+  let known = zonesOf.get(text)
+  if (known === undefined) {
+    if (zonesOf.size >= MOST_ZONES) zonesOf.clear()
+    known = canonicalZone(text) ?? null
+    zonesOf.set(text, known)
+  }
+  return known
+}
+
 function zone(text: string): string {
   const found = canonicalZone(text)
   if (found === undefined) throw invalidArgument(`'${text}' is not a valid time zone`)
@@ -151,6 +165,7 @@ export const datetimeScripts: readonly ScalarFunction[] = [
   { name: 'u_text_to_time_picos', parameters: ['VARCHAR', 'BIGINT'], returns: 'BIGINT', call: timePicos },
   { name: 'u_text_to_time_zone_picos', parameters: ['VARCHAR', 'BIGINT'], returns: 'BIGINT', call: timeZonePicos },
   { name: 'u_text_time_offset', parameters: ['VARCHAR', 'BIGINT'], returns: 'BIGINT', call: timeOffset },
+  { name: 'u_known_zone', parameters: ['VARCHAR'], returns: 'VARCHAR', call: knownZone },
   { name: 'u_zone', parameters: ['VARCHAR'], returns: 'VARCHAR', call: zone },
   { name: 'u_supported_zone', parameters: ['VARCHAR'], returns: 'VARCHAR', call: supportedZone },
   { name: 'u_iso_date', parameters: ['VARCHAR'], returns: 'BIGINT', call: isoDate },

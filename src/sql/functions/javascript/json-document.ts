@@ -485,7 +485,7 @@ export function isContainer(value: JsonValue): boolean {
 }
 
 /** As Double.toString of Java writes it: fifteen digits at most are the shortest of their value. */
-const JAVA_FRACTION = /^-?(?:[1-9]\d{0,6}\.(?:0|\d{0,7}[1-9])|0\.(?!000)\d{0,14}[1-9])$/
+export const JAVA_FRACTION = /^-?(?:[1-9]\d{0,6}\.(?:0|\d{0,7}[1-9])|0\.(?!000)\d{0,14}[1-9])$/
 
 /** Integers as written, others as Java's Double.toString. */
 export function canonicalNumber(text: string): string {

@@ -11,7 +11,14 @@ import {
   type JsonValue,
 } from './json-document.ts'
 import { castJson, jsonText } from './json-cast.ts'
+import { tidied } from './json-tidy.ts'
 import { invalidArgument, type ScalarFunction } from './scalar-function.ts'
+
+/** The canonical form of a text; null where that is the text. */
+function parsedJson(text: string): string | null {
+  const parsed = tidied(text) ?? parseJson(text)
+  return parsed === text ? null : parsed
+}
 
 function parseJson(text: string): string {
   try {
@@ -155,7 +162,7 @@ function isScalar(text: string): boolean {
 }
 
 export const jsonScripts: readonly ScalarFunction[] = [
-  { name: 'u_json_parse', parameters: ['VARCHAR'], returns: 'VARCHAR', call: parseJson },
+  { name: 'u_json_parsed', parameters: ['VARCHAR'], returns: 'VARCHAR', call: parsedJson },
   { name: 'u_json_quote', parameters: ['VARCHAR'], returns: 'VARCHAR', call: quoteJson },
   { name: 'u_json_extract', parameters: ['VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: extract },
   { name: 'u_json_extract_scalar', parameters: ['VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: extractScalar },

@@ -9,6 +9,8 @@ const whole = `regexp_full_match(s, '\\d{4}-\\d{2}-\\d{2}( ([01]\\d|2[0-3]):\\d{
 const day = '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'
 const clock = '[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
 const thousandths = '.[0-9][0-9][0-9]'
+// Where a zone begins.
+const zoned = '[-+ ]*'
 const isoTime = `regexp_full_match(s, '[1-9]\\d{3}-\\d\\d-\\d\\dT(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,6})?(?:Z|[+-](?:0\\d|1[0-3]):[0-5]\\d)?')`
 
 /** Conversions: what DuckDB's own casts take or refuse otherwise, with Trino's errors. */
@@ -230,10 +232,12 @@ export const castMacros: readonly Macro[] = [
       END
     `,
   ),
+  // As long as its last digit is one that is kept nothing is rounded.
   macro(
     'q_text_to_timestamp(s, p)',
     `
       list_transform([q_plain_timestamp(s)], lambda qa4: CASE
+        WHEN strlen(s) <= 20 + p AND qa4 IS NOT NULL THEN qa4
         WHEN qa4 IS NOT NULL THEN q_round(qa4, q_unit(p))
         ELSE make_timestamp(u_text_to_timestamp(s, p))
       END)[1]
@@ -269,12 +273,52 @@ export const castMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
+  // Where the zone begins in a text of a usual shape, a blank or a sign behind three, six or no digits of a fraction.
+  macro(
+    'q_local_length(s)',
+    `
+      CASE
+        WHEN s GLOB '${day} ${clock}${thousandths}${zoned}' THEN 23
+        WHEN s GLOB '${day} ${clock}${zoned}' THEN 19
+        WHEN s GLOB '${day} ${clock}${thousandths}[0-9][0-9][0-9]${zoned}' THEN 26
+      END
+    `,
+  ),
+  // A zone as it stands behind the time; NULL for what is none.
+  macro(
+    'q_written_zone(w)',
+    `
+      CASE
+        WHEN w = ' UTC' THEN 'UTC'
+        WHEN w GLOB '[-+]0[0-9]:[0-5][0-9]' AND NOT ends_with(w, '00:00') THEN w
+        WHEN starts_with(w, ' ') THEN u_known_zone(substring(w, 2))
+        ELSE u_known_zone(w)
+      END
+    `,
+  ),
+  macro(
+    'q_plain_zoned(s, p)',
+    `
+      list_transform([q_local_length(s)], lambda qb2: CASE
+        WHEN qb2 IS NOT NULL AND substring(s, 12, 2) <> '24' THEN list_transform([{
+          'l': TRY_CAST(left(s, qb2) AS TIMESTAMP), 'z': ${keptField('q_written_zone(substring(s, qb2 + 1))')}
+        }], lambda qb3: CASE
+          WHEN qb3.l IS NULL OR qb3.z IS NULL THEN NULL
+          WHEN qb2 <= 20 + p THEN qb3
+          ELSE {'l': q_round(qb3.l, q_unit(p)), 'z': qb3.z}
+        END)[1]
+      END)[1]
+    `,
+  ),
   macro(
     'q_text_to_instant(s, p, z)',
     `
-      list_transform([{'l': CAST(q_text_to_timestamp(s, p) AS TIMESTAMP), 'z': CAST(q_text_zone(s, z) AS VARCHAR)}], lambda qa2: CASE WHEN qa2.l IS NOT
-          NULL THEN {'t': CASE WHEN p <= 3 THEN q_packed(s, q_instant(qa2.l, qa2.z)) ELSE q_instant(qa2.l, qa2.z) END, 'z': qa2.z}
-      END)[1]
+      list_transform([q_plain_zoned(s, p)], lambda qb4: list_transform([CASE
+          WHEN qb4 IS NOT NULL THEN qb4
+          ELSE {'l': CAST(q_text_to_timestamp(s, p) AS TIMESTAMP), 'z': CAST(q_text_zone(s, z) AS VARCHAR)}
+        END], lambda qa2: CASE WHEN qa2.l IS NOT NULL THEN
+          {'t': CASE WHEN p <= 3 THEN q_packed(s, q_instant(qa2.l, qa2.z)) ELSE q_instant(qa2.l, qa2.z) END, 'z': qa2.z}
+      END)[1])[1]
     `,
   ),
   macro(
@@ -285,14 +329,44 @@ export const castMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
-  macro('q_text_to_time(s, p)', `q_time_of_micros(u_text_to_time_picos(s, p) // 1000000)`),
+  // A time of day of a usual shape without a digit that is not kept; NULL for any other.
+  macro(
+    'q_plain_time(s, p)',
+    `
+      CASE
+        WHEN strlen(s) <= 9 + p AND s < '24' AND (s GLOB '${clock}' OR s GLOB '${clock}${thousandths}'
+            OR s GLOB '${clock}${thousandths}[0-9][0-9][0-9]') THEN TRY_CAST(s AS TIME)
+      END
+    `,
+  ),
+  macro(
+    'q_text_to_time(s, p)',
+    `
+      list_transform([q_plain_time(s, p)], lambda qb5: CASE
+        WHEN qb5 IS NOT NULL THEN qb5
+        ELSE q_time_of_micros(u_text_to_time_picos(s, p) // 1000000)
+      END)[1]
+    `,
+  ),
+  macro(
+    'q_plain_time_zone(s, p)',
+    `
+      CASE
+        WHEN right(s, 6) GLOB '[-+]0[0-9]:[0-5][0-9]' THEN list_transform([q_plain_time(left(s, -6), p)], lambda qb6: CASE
+          WHEN qb6 IS NOT NULL THEN {'t': qb6, 'o':
+              CASE WHEN s[-6] = '-' THEN -1 ELSE 1 END * (CAST(s[-5:-4] AS INTEGER) * 60 + CAST(s[-2:] AS INTEGER))}
+        END)[1]
+      END
+    `,
+  ),
   macro(
     'q_text_to_time_zone(s, p, z)',
     `
-      CASE
+      list_transform([q_plain_time_zone(s, p)], lambda qb7: CASE
+        WHEN qb7 IS NOT NULL THEN qb7
         WHEN s IS NOT NULL THEN {'t': CAST(q_time_of_micros(u_text_to_time_zone_picos(s, p) // 1000000) AS TIME), 'o':
             CAST(u_text_time_offset(s, z) AS INTEGER)}
-      END
+      END)[1]
     `,
   ),
 

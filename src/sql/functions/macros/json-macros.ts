@@ -62,6 +62,7 @@ function twoWays(name: string, parameters: string, found: string, general: strin
  * places DuckDB gives a list, whose lambda looks at what is found without another reading.
  */
 export const jsonMacros: readonly Macro[] = [
+  macro('q_json_parse(x)', `coalesce(u_json_parsed(x), x)`),
   // DuckDB compiles patterns within a lambda for each chunk, and under TRY for each row.
   macro('q_json_plain(x)', `NOT regexp_matches(x, ${anyOdd}) AND json_valid(x)`),
   macro(
@@ -84,6 +85,26 @@ export const jsonMacros: readonly Macro[] = [
     'q_json_alike(v)',
     String.raw`starts_with(v, '"') AND NOT contains(v, '\') AND strlen(v) = length(v) OR NOT regexp_matches(v, ${rewritten})`,
   ),
+  // What DuckDB wrote of a value, where it is what Trino writes: without escapes and characters beyond 16 bits.
+  macro(
+    'q_json_native(v)',
+    String.raw`
+      list_transform([v], lambda qj5: CASE
+        WHEN NOT contains(qj5, '\') AND (strlen(qj5) = length(qj5) OR NOT regexp_matches(qj5, '[^\x{0}-\x{ffff}]')) THEN qj5
+      END)[1]
+    `,
+  ),
+  // The same of a value with numbers, those that Trino writes with an exponent or as a text apart.
+  macro(
+    'q_json_native_numbers(v)',
+    String.raw`
+      list_transform([q_json_native(v)], lambda qj6: CASE
+        WHEN NOT regexp_matches(qj6, '[0-9](?:[eE]|[0-9]{7}\.)|[^0-9]0\.000|NaN|Infinity') THEN qj6
+      END)[1]
+    `,
+  ),
+  macro('q_plain_double(x)', `x IS NULL OR x = 0 OR abs(x) >= 1e-3 AND abs(x) < 1e7`),
+  macro('q_keys_in_order(m)', `list_transform([map_keys(m)], lambda qj7: q_in_order(qj7))[1]`),
   // Whether elements or members of a value of type json are to DuckDB as they stand in it: not null, of which a cast makes NULL.
   macro('q_json_listed(x)', `starts_with(x, '[') AND NOT regexp_matches(x, ${rewritten})`),
   macro('q_json_items(x)', `CAST(json_extract(x, '$[*]') AS VARCHAR[])`),

@@ -1,0 +1,181 @@
+import { JAVA_FRACTION } from './json-document.ts'
+
+const TAB = 9
+const NEWLINE = 10
+const RETURN = 13
+const SPACE = 32
+const QUOTE = 34
+const COMMA = 44
+const MINUS = 45
+const POINT = 46
+const ZERO = 48
+const NINE = 57
+const COLON = 58
+const UPPER_E = 69
+const OPEN_BRACKET = 91
+const BACKSLASH = 92
+const CLOSE_BRACKET = 93
+const LOWER_E = 101
+const LOWER_F = 102
+const LOWER_N = 110
+const LOWER_T = 116
+const OPEN_BRACE = 123
+const CLOSE_BRACE = 125
+const SURROGATE = 0xd800
+const AFTER_SURROGATES = 0xe000
+/** Nested deeper than this is not usual. */
+const DEEP = 200
+
+/** What a reading does not go on from: the text is not JSON, or its canonical form differs by more than blanks. */
+const UNUSUAL = -1
+
+/**
+ * The canonical form of usual JSON: of such that nothing but blanks must be taken out of it. Undefined of any other text,
+ * also of what is no JSON. One look at each character, and nothing is made but the result.
+ */
+export function tidied(text: string): string | undefined {
+  const tidying = new Tidying(text)
+  return tidying.isUsual() ? tidying.result() : undefined
+}
+
+class Tidying {
+  readonly #text: string
+  /** What was read before `from`, without blanks. */
+  #kept = ''
+  #from = 0
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  isUsual(): boolean {
+    const end = this.#value(this.#blanks(0), 0)
+    return end !== UNUSUAL && this.#blanks(end) === this.#text.length
+  }
+
+  result(): string {
+    return this.#from === 0 ? this.#text : this.#kept + this.#text.slice(this.#from)
+  }
+
+  /** Where what is no blank begins. */
+  #blanks(start: number): number {
+    let at = start
+    for (;;) {
+      const char = this.#text.charCodeAt(at)
+      // Also at the end: NaN.
+      if (!(char <= SPACE) || (char !== SPACE && char !== TAB && char !== NEWLINE && char !== RETURN)) break
+      at++
+    }
+    if (at > start) {
+      this.#kept += this.#text.slice(this.#from, start)
+      this.#from = at
+    }
+    return at
+  }
+
+  /** Each gives where what it reads ends. */
+  #value(at: number, depth: number): number {
+    switch (this.#text.charCodeAt(at)) {
+      case QUOTE:
+        return this.#string(at)
+      case OPEN_BRACE:
+        return depth > DEEP ? UNUSUAL : this.#object(at, depth + 1)
+      case OPEN_BRACKET:
+        return depth > DEEP ? UNUSUAL : this.#array(at, depth + 1)
+      case LOWER_T:
+        return this.#word(at, 'true')
+      case LOWER_F:
+        return this.#word(at, 'false')
+      case LOWER_N:
+        return this.#word(at, 'null')
+      default:
+        return this.#number(at)
+    }
+  }
+
+  #object(start: number, depth: number): number {
+    let at = this.#blanks(start + 1)
+    if (this.#text.charCodeAt(at) === CLOSE_BRACE) return at + 1
+    /** The name before, without its quotes. */
+    let first = UNUSUAL
+    let end = 0
+    for (;;) {
+      if (this.#text.charCodeAt(at) !== QUOTE) return UNUSUAL
+      const behind = this.#string(at)
+      if (behind === UNUSUAL || (first !== UNUSUAL && !this.#isBefore(first, end, at + 1, behind - 1))) return UNUSUAL
+      first = at + 1
+      end = behind - 1
+      at = this.#blanks(behind)
+      if (this.#text.charCodeAt(at) !== COLON) return UNUSUAL
+      at = this.#value(this.#blanks(at + 1), depth)
+      if (at === UNUSUAL) return UNUSUAL
+      at = this.#blanks(at)
+      const char = this.#text.charCodeAt(at)
+      if (char === CLOSE_BRACE) return at + 1
+      if (char !== COMMA) return UNUSUAL
+      at = this.#blanks(at + 1)
+    }
+  }
+
+  #array(start: number, depth: number): number {
+    let at = this.#blanks(start + 1)
+    if (this.#text.charCodeAt(at) === CLOSE_BRACKET) return at + 1
+    for (;;) {
+      at = this.#value(at, depth)
+      if (at === UNUSUAL) return UNUSUAL
+      at = this.#blanks(at)
+      const char = this.#text.charCodeAt(at)
+      if (char === CLOSE_BRACKET) return at + 1
+      if (char !== COMMA) return UNUSUAL
+      at = this.#blanks(at + 1)
+    }
+  }
+
+  /** Whether the text from a to its end comes before that from b, by units of UTF-16. */
+  #isBefore(a: number, endOfA: number, b: number, endOfB: number): boolean {
+    const length = Math.min(endOfA - a, endOfB - b)
+    for (let i = 0; i < length; i++) {
+      const difference = this.#text.charCodeAt(a + i) - this.#text.charCodeAt(b + i)
+      if (difference !== 0) return difference < 0
+    }
+    return endOfA - a < endOfB - b
+  }
+
+  #string(start: number): number {
+    for (let at = start + 1; ; at++) {
+      const char = this.#text.charCodeAt(at)
+      if (char === QUOTE) return at + 1
+      // Also at the end: NaN.
+      if (!(char >= SPACE) || char === BACKSLASH || (char >= SURROGATE && char < AFTER_SURROGATES)) return UNUSUAL
+    }
+  }
+
+  #word(at: number, word: string): number {
+    return this.#text.startsWith(word, at) ? at + word.length : UNUSUAL
+  }
+
+  #number(start: number): number {
+    let at = this.#text.charCodeAt(start) === MINUS ? start + 1 : start
+    const first = this.#text.charCodeAt(at)
+    const from = at
+    at = this.#digits(at)
+    if (at === from || (first === ZERO && (at > from + 1 || from > start))) return this.#fraction(start, at)
+    const char = this.#text.charCodeAt(at)
+    return char === POINT || char === LOWER_E || char === UPPER_E ? this.#fraction(start, at) : at
+  }
+
+  #digits(start: number): number {
+    let at = start
+    for (let char = this.#text.charCodeAt(at); char >= ZERO && char <= NINE; char = this.#text.charCodeAt(at)) at++
+    return at
+  }
+
+  /** Of a number that is no plain whole one. */
+  #fraction(start: number, point: number): number {
+    if (this.#text.charCodeAt(point) !== POINT) return UNUSUAL
+    const end = this.#digits(point + 1)
+    const char = this.#text.charCodeAt(end)
+    if (char === LOWER_E || char === UPPER_E) return UNUSUAL
+    return JAVA_FRACTION.test(this.#text.slice(start, end)) ? end : UNUSUAL
+  }
+}
