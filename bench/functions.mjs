@@ -73,6 +73,8 @@ const own = {
   json_array_contains: ['json'],
   is_json_scalar: ['json'],
   regexp_replace: [undefined, undefined, lit('x')],
+  array_join: [undefined, lit(',')],
+  concat_ws: [lit(',')],
   split: [undefined, lit(' ')],
   split_part: [undefined, lit(' '), lit(2)],
   split_to_map: [`'a=1,b=' || integer`, lit(','), lit('=')],
@@ -170,7 +172,7 @@ const nearest = {
   filter: (x) => `list_filter(${x}, lambda y: true)`,
 }
 function moment(x) {
-  return x.includes('zone"') ? `${x}.t` : x
+  return x.includes('zone"') ? `timezone('Europe/Berlin', CAST(${x}.t AS TIMESTAMPTZ))` : x
 }
 
 const instance = await DuckDBInstance.create(':memory:', {

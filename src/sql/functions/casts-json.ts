@@ -1,5 +1,14 @@
 import { code, integer, joined, literal, plainName, sql, type Sql } from '../text/sql.ts'
-import { decimalText, duckdbType, duckdbTypeText, rowFieldOf, rowOf, structOf } from '../types/duckdb-representation.ts'
+import {
+  decimalText,
+  duckdbType,
+  duckdbTypeText,
+  readDecimal,
+  rowFieldOf,
+  rowOf,
+  shortText,
+  structOf,
+} from '../types/duckdb-representation.ts'
 import { isInteger, type RowField, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { dateTimeText } from './casts-datetime.ts'
@@ -228,6 +237,8 @@ function heldOf(x: Sql, to: SqlType): Sql {
       return hasRow(to) ? readRows(x, to) : sql`CAST(CAST(${x} AS JSON) AS ${type})`
     case 'map':
       return sql`CAST(CAST(${x} AS JSON) AS ${type})`
+    case 'decimal':
+      return readDecimal(x, to, sql`strlen(${x}) <= ${integer(shortText(to))}`)
     case 'real':
       // Rounded twice, as Trino rounds.
       return sql`CAST(CAST(${x} AS DOUBLE) AS ${type})`

@@ -5,12 +5,14 @@ import {
   decimalText,
   duckdbType,
   isTypedNull,
+  readDecimal,
   rowFieldOf,
   rowOf,
+  shortText,
   structOf,
   typedNull,
 } from '../types/duckdb-representation.ts'
-import { isInteger, sameType, VARCHAR, type SqlType } from '../types/sql-type.ts'
+import { isInteger, sameType, VARCHAR, type DecimalType, type SqlType } from '../types/sql-type.ts'
 import { typeName, typeText } from '../types/type-text.ts'
 import { castToDateTime, dateTimeText } from './casts-datetime.ts'
 import { castFromJson, castToJson } from './casts-json.ts'
@@ -231,15 +233,18 @@ function castToInteger(x: Sql, from: SqlType, to: keyof typeof integerRanges): S
   }
 }
 
-function castToDecimal(x: Sql, from: SqlType, to: Extract<SqlType, { kind: 'decimal' }>): Sql {
+function castToDecimal(x: Sql, from: SqlType, to: DecimalType): Sql {
   const type = duckdbType(to)
   const integral = to.precision - to.scale
   const shown = literal(`DECIMAL(${to.precision}, ${to.scale})`)
   switch (from.kind) {
     case 'boolean':
       return sql`CAST(CAST(${x} AS INTEGER) AS ${type})`
-    case 'varchar':
-      return sql`coalesce(CASE WHEN regexp_full_match(${x}, '[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?') THEN TRY_CAST(q_without_exponent(lower(${x})) AS ${type}) END, q_text_not_decimal(${x}, ${shown}))`
+    case 'varchar': {
+      // Most have no exponent.
+      const plain = sql`WHEN regexp_full_match(${x}, '[+-]?[0-9]+(\\.[0-9]+)?') THEN ${readDecimal(x, to, sql`strlen(${x}) <= ${integer(shortText(to))}`)}`
+      return sql`coalesce(CASE ${plain} WHEN regexp_full_match(${x}, '[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?') THEN TRY_CAST(q_without_exponent(lower(${x})) AS ${type}) END, q_text_not_decimal(${x}, ${shown}))`
+    }
     case 'decimal': {
       const own = from.precision - from.scale
       const safe = to.scale >= from.scale ? integral >= own : integral > own
@@ -248,8 +253,9 @@ function castToDecimal(x: Sql, from: SqlType, to: Extract<SqlType, { kind: 'deci
     }
     case 'double':
     case 'real': {
-      const text = from.kind === 'real' ? sql`q_real_digits(${x})` : sql`q_digits(${x})`
-      return sql`coalesce(CASE WHEN isfinite(${x}) THEN TRY_CAST(q_without_exponent(${text}) AS ${type}) END, q_not_decimal(${code(`q_java_${from.kind}`)}(${x}), ${literal(from.kind.toUpperCase())}, ${shown}))`
+      const text = from.kind === 'real' ? sql`q_real_decimal(${x})` : sql`q_without_exponent(q_digits(${x}))`
+      const read = readDecimal(text, to, sql`abs(${x}) < ${integer(10n ** BigInt(Math.max(0, shortText(to) - 1)))}`)
+      return sql`coalesce(CASE WHEN isfinite(${x}) THEN ${read} END, q_not_decimal(${code(`q_java_${from.kind}`)}(${x}), ${literal(from.kind.toUpperCase())}, ${shown}))`
     }
     default: {
       const digits = { tinyint: 3, smallint: 5, integer: 10, bigint: 19 }[from.kind as 'bigint']
@@ -273,17 +279,17 @@ function castToVarchar(x: Sql, from: SqlType, length: number | undefined, contex
     case 'smallint':
     case 'integer':
     case 'bigint':
-      return fit(sql`CAST(${x} AS VARCHAR)`, length, sql`''`)
+      return fit(sql`CAST(${x} AS VARCHAR)`, 20, length, sql`''`)
     case 'decimal':
-      return fit(decimalText(x, from), length, sql`''`)
+      return fit(decimalText(x, from), 41, length, sql`''`)
     case 'unknown':
       return typedNull(VARCHAR)
     case 'double':
-      return fit(sql`q_sci(${x})`, length, sql`q_java_double(${x})`)
+      return fit(sql`q_sci(${x})`, 24, length, sql`q_java_double(${x})`)
     case 'real':
-      return fit(sql`q_sci_real(${x})`, length, sql`q_java_real(${x})`)
+      return fit(sql`q_sci_real(${x})`, 24, length, sql`q_java_real(${x})`)
     case 'date':
-      return fit(sql`q_text_date(${x})`, length, sql`''`)
+      return fit(sql`q_text_date(${x})`, 15, length, sql`''`)
     case 'boolean':
       return limit(sql`CAST(${x} AS VARCHAR)`, length)
     case 'uuid':
@@ -306,8 +312,8 @@ function castToVarchar(x: Sql, from: SqlType, length: number | undefined, contex
 }
 
 /** Numbers and dates that do not fit fail with the value; `java` is a second writing of it that messages show. */
-function fit(text: Sql, length: number | undefined, java: Sql): Sql {
-  return length === undefined ? text : sql`q_fit(${text}, ${integer(length)}, ${java})`
+function fit(text: Sql, longest: number, length: number | undefined, java: Sql): Sql {
+  return length === undefined || length >= longest ? text : sql`q_fit(${text}, ${integer(length)}, ${java})`
 }
 
 function limit(text: Sql, length: number | undefined): Sql {

@@ -200,3 +200,17 @@ export function isTypedNull(piece: Sql): boolean {
 export function decimalText(x: Sql, type: DecimalType): Sql {
   return type.precision === type.scale ? sql`q_text_fraction(${x})` : sql`CAST(${x} AS VARCHAR)`
 }
+
+/** So many characters are a number that 18 digits hold, whatever it is rounded to. */
+export function shortText({ scale }: DecimalType): number {
+  return 18 - scale
+}
+
+/** Of a text; NULL where it does not fit. DuckDB takes a hundred times as long to read more than 18 digits. */
+export function readDecimal(text: Sql, to: DecimalType, isShort: Sql): Sql {
+  const type = duckdbType(to)
+  const read = sql`TRY_CAST(${text} AS ${type})`
+  if (to.precision <= 18 || shortText(to) < 2) return read
+  const short = duckdbType({ kind: 'decimal', precision: 18, scale: to.scale })
+  return sql`CASE WHEN ${isShort} THEN CAST(TRY_CAST(${text} AS ${short}) AS ${type}) ELSE ${read} END`
+}

@@ -1,6 +1,8 @@
 import { createHmac } from 'node:crypto'
+import { isIPv4 } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { renderTryCast } from '../../../src/sql/functions/casts.ts'
 import { overloadsOf } from '../../../src/sql/functions/function-table.ts'
 import { javaDouble, sqlDouble } from '../../../src/sql/functions/javascript/double-text.ts'
 import type { RenderArgument } from '../../../src/sql/functions/rendering.ts'
@@ -782,4 +784,261 @@ describe('arrays', () => {
       )
     }
   })
+})
+
+describe('decimals', () => {
+  const x = plainName('x')
+  const cast = (from: string, to: string): string => {
+    let next = 0
+    const names = { fresh: () => plainName(`v${next++}`) }
+    const session = { timeZone: 'UTC', startTimeMillis: 0, user: 'u' }
+    return toText(renderTryCast(x, parseTypeText(from), parseTypeText(to), { names, session }))
+  }
+  const types = [
+    'decimal(38,0)',
+    'decimal(38,2)',
+    'decimal(19,4)',
+    'decimal(38,15)',
+    'decimal(38,16)',
+    'decimal(38,17)',
+    'decimal(38,38)',
+    'decimal(9,2)',
+    'decimal(18,18)',
+  ]
+  const told = (text: string, type: string): string =>
+    `CAST(TRY_CAST(q_without_exponent(${text}) AS ${type}) AS VARCHAR)`
+  const digits = (most: number): fc.Arbitrary<string> => fc.stringMatching(new RegExp(`^\\d{0,${most}}$`))
+
+  it('are read of texts as by the type that holds all digits', async () => {
+    const written = fc
+      .tuple(
+        fc.constantFrom('', '-', '+'),
+        digits(20),
+        fc.constantFrom('', '.'),
+        digits(22),
+        fc.constantFrom('', '', 'e3', 'E-5', ' '),
+      )
+      .map((parts) => parts.join(''))
+    const borders = [
+      '',
+      '.',
+      '-',
+      '9'.repeat(17),
+      '9'.repeat(18),
+      '9'.repeat(19),
+      '999999999999999.5',
+      '99999999999999.95',
+      '9999999999999999.99',
+      '-0.5',
+      '0.49999999999999999999',
+      '-99999999999999999.5',
+      '1_000',
+      ' 1',
+      'é',
+      '0'.repeat(40) + '1',
+    ]
+    await fc.assert(
+      fc.asyncProperty(fc.array(written, { minLength: 200, maxLength: 200 }), async (some) => {
+        const from = values([...borders, ...some])
+        const isNumber = `regexp_full_match(x, '[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?')`
+        for (const type of types) {
+          const known = await column(`SELECT CAST(${cast('varchar', type)} AS VARCHAR) FROM ${from} ORDER BY i`)
+          const general = await column(
+            `SELECT CASE WHEN ${isNumber} THEN ${told('lower(x)', type)} END FROM ${from} ORDER BY i`,
+          )
+          expect(known).toEqual(general)
+        }
+      }),
+      { numRuns: 3 },
+    )
+  })
+
+  it.each([
+    ['double', 'DOUBLE', 'q_digits(x)'],
+    ['real', 'FLOAT', 'q_real_digits(x)'],
+  ])('are of %s what its digits are read as', async (from, held, text) => {
+    const number = fc.oneof(
+      fc.double({ noNaN: true, noDefaultInfinity: true }),
+      fc.double({ min: -1e6, max: 1e6, noNaN: true }),
+      fc.integer(),
+      fc.tuple(fc.integer({ min: -9999999, max: 9999999 }), fc.nat(9)).map(([n, places]) => n / 10 ** places),
+    )
+    const borders = [
+      0, -0, 1e15, 1e17, 999999999999999.9, 99999.995, 9.5, 0.001, 123456, 1234567, 0.1234567, 16777216, 1e-40, 3e38,
+    ]
+    await fc.assert(
+      fc.asyncProperty(fc.array(number, { minLength: 200, maxLength: 200 }), async (some) => {
+        const fits = [...borders, ...some]
+          .map((each) => (from === 'real' ? Math.fround(each) : each))
+          .filter(Number.isFinite)
+        const rows = fits.map((each, i) => `(${i}, CAST('${Object.is(each, -0) ? '-0' : each}' AS ${held}))`).join(', ')
+        for (const type of types) {
+          const known = await column(
+            `SELECT CAST(${cast(from, type)} AS VARCHAR) FROM (VALUES ${rows}) t(i, x) ORDER BY i`,
+          )
+          const general = await column(`SELECT ${told(text, type)} FROM (VALUES ${rows}) t(i, x) ORDER BY i`)
+          expect(known).toEqual(general)
+        }
+      }),
+      { numRuns: 3 },
+    )
+  })
+})
+
+it('intervals are text as days, hours, minutes, seconds and thousandths', async () => {
+  const limit = 2n ** 63n
+  const told = (all: bigint): string => {
+    const [sign, size] = all < 0n ? ['-', -all] : ['', all]
+    const two = (n: bigint, width = 2): string => String(n).padStart(width, '0')
+    const clock = [(size / 3_600_000n) % 24n, (size / 60_000n) % 60n, (size / 1000n) % 60n].map((n) => two(n)).join(':')
+    return `${sign}${size / 86_400_000n} ${clock}.${two(size % 1000n, 3)}`
+  }
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.bigInt({ min: -limit, max: limit - 1n }), { minLength: 50 }), async (some) => {
+      const all = [
+        0n,
+        1n,
+        -1n,
+        86_399_999n,
+        86_400_000n,
+        -86_400_001n,
+        limit - 1n,
+        -limit,
+        1n - limit,
+        ...some.map((n, i) => n / 10n ** BigInt(i % 15)),
+      ]
+      const from = `unnest([${all.map((n) => `CAST(${n} AS BIGINT)`).join(', ')}]) t(x)`
+      expect(await column(`SELECT q_text_interval_day(x) FROM ${from}`)).toEqual(all.map(told))
+    }),
+    { numRuns: 5 },
+  )
+  expect(await column('SELECT q_text_interval_day(CAST(NULL AS BIGINT)) FROM range(1)')).toEqual([null])
+})
+
+it('lists are joined by a separator that is known as by one of a column', async () => {
+  const lists = `(VALUES (0, ['a', NULL, '']), (1, []), (2, NULL), (3, [NULL]), (4, ['é', '😀']), (5, [''])) t(i, x)`
+  for (const separator of ['', ',', 'é ']) {
+    for (const other of [`'-'`, `''`, 'CAST(NULL AS VARCHAR)']) {
+      expect(await column(`SELECT q_array_join_by(x, '${separator}', ${other}) FROM ${lists} ORDER BY i`)).toEqual(
+        await column(`SELECT q_array_join3(x, s, ${other}) FROM ${lists}, (VALUES ('${separator}')) u(s) ORDER BY i`),
+      )
+    }
+  }
+})
+
+it('hexadecimal digits and texts of URLs are decoded by DuckDB as by JavaScript', async () => {
+  const digits = ['', 'ab', 'AB09', 'abc', 'zz', ' a', 'é', 'a\u0000', 'ff'.repeat(40)]
+  expect(await column(`SELECT hex(TRY(least(q_from_hex(x)))) FROM ${values(digits)} ORDER BY i`)).toEqual(
+    digits.map((text) => (/^([0-9a-f]{2})*$/i.test(text) ? text.toUpperCase() : null)),
+  )
+  await expect(column(`SELECT q_from_hex(x) FROM ${values(['ab', 'éé', 'ab'])}`)).rejects.toThrow(
+    'not a hexadecimal digit: "é" = 233',
+  )
+  await expect(column(`SELECT q_from_hex(x) FROM ${values(['ab', 'abc'])}`)).rejects.toThrow('invalid input length 3')
+  expect(await column('SELECT q_from_hex(CAST(NULL AS VARCHAR)) FROM range(1)')).toEqual([null])
+  const texts = ['', 'a b', '+a++', 'é+😀', '%41+b', '%', '%4', '%zz', 'a%C3%A9', '%ff+']
+  const both = `TRY(least(q_url_decode(x))), TRY(least(u_url_decode(x)))`
+  const rows = (await db.connection.runAndReadAll(`SELECT ${both} FROM ${values(texts)} ORDER BY i`)).getRowsJson()
+  expect(rows.map(([known]) => known)).toEqual(rows.map(([, general]) => general))
+})
+
+it('addresses are read and written as Node and DuckDB know them, and found in networks bit by bit', async () => {
+  const odd = [
+    '',
+    '1.2.3',
+    '1.2.3.4.5',
+    '01.2.3.4',
+    '1.2.3.256',
+    '1..2.3',
+    '1.2.3.4 ',
+    '0.0.0.0',
+    '255.255.255.255',
+    '1.2.3.-4',
+    '1.2.3.é',
+    '.1.2.3',
+    '1.2.3.',
+    '0.00.0.0',
+    '1e1.2.3.4',
+  ]
+  const quad = fc.ipV4()
+  const network = fc.tuple(quad, fc.nat(32)).map(([text, bits]) => {
+    const all = text.split('.').reduce((sum, part) => sum * 256n + BigInt(part), 0n)
+    const kept = (all >> BigInt(32 - bits)) << BigInt(32 - bits)
+    return { text: `${[24n, 16n, 8n, 0n].map((by) => (kept >> by) & 255n).join('.')}/${bits}`, kept, bits }
+  })
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.oneof(quad, fc.ipV4Extended()), { minLength: 50 }), network, async (some, within) => {
+      const texts = [...odd, ...some]
+      const found = await column(`SELECT u_ip_text(TRY(least(u_ip_parse(x)))) FROM ${values(texts)} ORDER BY i`)
+      expect(found).toEqual(texts.map((text) => (isIPv4(text) ? text : null)))
+      const quads = texts.filter(isIPv4)
+      const contained = await column(
+        `SELECT u_cidr_contains('${within.text}', u_ip_parse(x)) FROM ${values(quads)} ORDER BY i`,
+      )
+      const shift = BigInt(32 - within.bits)
+      expect(contained).toEqual(
+        quads.map(
+          (text) =>
+            text.split('.').reduce((sum, part) => sum * 256n + BigInt(part), 0n) >> shift === within.kept >> shift,
+        ),
+      )
+    }),
+    { numRuns: 20 },
+  )
+  const six = ['2001:db8::1', '2001:db8:8000::', '::ffff:1.2.3.4', '::1']
+  for (const [cidr, told] of [
+    ['2001:db8::/33', [true, false, false, false]],
+    ['2001:db8::/32', [true, true, false, false]],
+    ['::/0', [true, true, true, true]],
+    ['::1/128', [false, false, false, true]],
+  ] as const) {
+    expect(await column(`SELECT u_cidr_contains('${cidr}', u_ip_parse(x)) FROM ${values(six)} ORDER BY i`)).toEqual(
+      told,
+    )
+  }
+})
+
+it('soundex passes by what is no letter, and refuses letters that are not mapped', async () => {
+  const texts = [
+    '',
+    'Robert',
+    'Rupert',
+    'Ashcraft',
+    'Tymczak',
+    'h-w',
+    'a1 b2',
+    '😀Pfister',
+    'o\u2019Hara',
+    'lloyd',
+    'HHW',
+  ]
+  expect(await column(`SELECT u_soundex(x) FROM ${values(texts)} ORDER BY i`)).toEqual([
+    '',
+    'R163',
+    'R163',
+    'A261',
+    'T522',
+    'H000',
+    'A100',
+    'P236',
+    'O600',
+    'L300',
+    'H000',
+  ])
+  await expect(column(`SELECT u_soundex(x) FROM ${values(['Robért'])}`)).rejects.toThrow(
+    'The character is not mapped: É (index=136)',
+  )
+  await expect(column(`SELECT u_soundex(x) FROM ${values(['abcdef𝐀'])}`)).rejects.toThrow(
+    'The character is not mapped: 𝐀',
+  )
+})
+
+it('a text splits into a map of lists alike whether its keys are different or not', async () => {
+  const texts = ['', 'a=1', 'a=1,b=2', 'a=1,a=2', 'a=1,b=2,a=3', '=,b=', 'b=1,a=2', 'é=1,😀=2,']
+  const [known, general] = await Promise.all(
+    ['t_split_to_multimap(x, d, k)', `q_multimap(t_s2m_pairs(x, d, k, ''))`].map((call) =>
+      column(`SELECT CAST(${call} AS VARCHAR) FROM ${values(texts)}, (VALUES (',', '=')) u(d, k) ORDER BY i`),
+    ),
+  )
+  expect(known).toEqual(general)
 })

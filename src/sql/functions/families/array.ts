@@ -42,8 +42,12 @@ function arrayJoin(context: RenderContext): Sql {
   const item = context.names.fresh()
   const text = textOf(item, elementOf(context), context)
   const texts = sql`list_transform(${context.value(0)}, lambda ${item}: ${text})`
-  if (context.args.length === 3) return sql`q_array_join3(${texts}, ${context.value(1)}, ${context.value(2)})`
   const separator = context.constant(1)
+  if (context.args.length === 3) {
+    return typeof separator === 'string'
+      ? context.fill`q_array_join_by(${texts}, ${literal(separator)}, $3)`
+      : sql`q_array_join3(${texts}, ${context.value(1)}, ${context.value(2)})`
+  }
   // Which leaves NULL out, too; of no text at all it is NULL.
   return typeof separator === 'string'
     ? context.fill`CASE WHEN $1 IS NOT NULL THEN coalesce(array_to_string(${texts}, ${literal(separator)}), '') END`

@@ -14,5 +14,5 @@ export const urlFunctions: readonly FunctionDefinition[] = [
     `replace(replace(replace(url_encode($1), '%20', '+'), '%2A', '*'), '~', '%7E')`,
     PARTIAL,
   ),
-  scalar('url_decode(varchar(x))', 'varchar(x)', 'u_url_decode($1)', PARTIAL),
+  scalar('url_decode(varchar(x))', 'varchar(x)', 'q_url_decode($1)', PARTIAL),
 ]

@@ -2,10 +2,44 @@ import { isIPv4, isIPv6 } from 'node:net'
 import { invalidArgument, invalidCast, type ScalarFunction } from './scalar-function.ts'
 
 // Addresses are 16 bytes; those of IPv4 are mapped into ::ffff:0:0/96.
-const MAPPED = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255]
+const DOT = 46
+const ZERO = 48
+
+function mapped(...quad: readonly number[]): Uint8Array {
+  const bytes = new Uint8Array(16)
+  bytes[10] = 255
+  bytes[11] = 255
+  for (let i = 0; i < 4; i++) bytes[12 + i] = quad[i]!
+  return bytes
+}
+
+/** What `isIPv4` takes, a character at a time: texts are read sooner so. */
+function quadOf(text: string): Uint8Array | undefined {
+  const bytes = mapped(0, 0, 0, 0)
+  let place = 12
+  let number = -1
+  for (let i = 0; i < text.length; i++) {
+    const char = text.charCodeAt(i)
+    if (char === DOT) {
+      if (number < 0 || place === 15) return undefined
+      bytes[place++] = number
+      number = -1
+    } else {
+      const digit = char - ZERO
+      // A number has no zeros before it.
+      if (digit < 0 || digit > 9 || number === 0) return undefined
+      number = number < 0 ? digit : number * 10 + digit
+      if (number > 255) return undefined
+    }
+  }
+  if (number < 0 || place !== 15) return undefined
+  bytes[15] = number
+  return bytes
+}
 
 function bytesOf(text: string): Uint8Array | undefined {
-  if (isIPv4(text)) return Uint8Array.from([...MAPPED, ...text.split('.').map(Number)])
+  const quad = quadOf(text)
+  if (quad !== undefined) return quad
   if (!isIPv6(text) || text.includes('%')) return undefined
   const dotted = /^(.*:)(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(text)
   const plain =
@@ -36,16 +70,19 @@ function parse(text: string): Uint8Array {
 }
 
 function fromBinary(bytes: Uint8Array): Uint8Array {
-  if (bytes.length === 4) return Uint8Array.from([...MAPPED, ...bytes])
+  if (bytes.length === 4) return mapped(...bytes)
   if (bytes.length !== 16) throw invalidCast(`Invalid InetAddress binary length: ${bytes.length}`)
   return bytes
 }
 
-const isMapped = (bytes: Uint8Array): boolean => MAPPED.every((byte, i) => bytes[i] === byte)
+function isMapped(bytes: Uint8Array): boolean {
+  for (let i = 0; i < 10; i++) if (bytes[i] !== 0) return false
+  return bytes[10] === 255 && bytes[11] === 255
+}
 
 /** RFC 5952; mapped addresses as dotted quads. */
 function textOf(bytes: Uint8Array): string {
-  if (isMapped(bytes)) return [...bytes.subarray(12)].join('.')
+  if (isMapped(bytes)) return `${bytes[12]}.${bytes[13]}.${bytes[14]}.${bytes[15]}`
   const groups = Array.from({ length: 8 }, (_, i) => ((bytes[2 * i]! << 8) | bytes[2 * i + 1]!).toString(16))
   let best = { at: -1, length: 1 }
   for (let at = 0; at < 8; at++) {
@@ -57,8 +94,14 @@ function textOf(bytes: Uint8Array): string {
   return `${groups.slice(0, best.at).join(':')}::${groups.slice(best.at + best.length).join(':')}`
 }
 
+interface Network {
+  readonly bytes: Uint8Array
+  /** How many of its bits count. */
+  readonly bits: number
+}
+
 /** A prefix of a dotted quad counts its own bits, and has none behind it; that of an address of IPv6 counts all 128. */
-function cidrContains(cidr: string, address: Uint8Array): boolean {
+function parseNetwork(cidr: string): Network {
   const [, network, prefix] = /^([^/]*)\/([+-]?\d+)$/.exec(cidr) ?? []
   if (network === undefined) throw invalidArgument('Invalid CIDR')
   const bytes = bytesOf(network)
@@ -67,11 +110,21 @@ function cidrContains(cidr: string, address: Uint8Array): boolean {
   if (length < 0) throw invalidArgument('Invalid prefix length')
   const v4 = isIPv4(network)
   const bits = length + (v4 ? 96 : 0)
-  const isSet = (of: Uint8Array, bit: number): boolean => (of[bit >> 3]! & (128 >> (bit & 7))) !== 0
   if (bits > 128) throw invalidArgument('Invalid CIDR')
-  for (let bit = bits; v4 && bit < 128; bit++) if (isSet(bytes, bit)) throw invalidArgument('Invalid CIDR')
-  for (let bit = 0; bit < bits; bit++) if (isSet(bytes, bit) !== isSet(address, bit)) return false
-  return true
+  for (let bit = bits; v4 && bit < 128; bit++) {
+    if ((bytes[bit >> 3]! & (128 >> (bit & 7))) !== 0) throw invalidArgument('Invalid CIDR')
+  }
+  return { bytes, bits }
+}
+
+let last: (Network & { readonly cidr: string }) | undefined
+
+function cidrContains(cidr: string, address: Uint8Array): boolean {
+  if (last?.cidr !== cidr) last = { cidr, ...parseNetwork(cidr) }
+  const { bytes, bits } = last
+  const whole = bits >> 3
+  for (let i = 0; i < whole; i++) if (bytes[i] !== address[i]) return false
+  return whole === 16 || ((bytes[whole]! ^ address[whole]!) & (0xff00 >> (bits & 7)) & 0xff) === 0
 }
 
 export const networkScripts: readonly ScalarFunction[] = [

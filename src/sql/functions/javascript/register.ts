@@ -108,9 +108,15 @@ function answers(
   const [first = [], second = [], third] = columns
   // A group of a pattern that took no part is undefined, whatever its type says.
   for (let row = 0; row < rows; row++) {
-    if (!nullable && columns.some((column) => column[row] === null)) found.push(null)
-    else if (third === undefined) found.push(call(first[row]!, second[row]!) ?? null)
-    else found.push(call(...columns.map((column) => column[row]!)) ?? null)
+    if (third !== undefined) {
+      if (!nullable && columns.some((column) => column[row] === null)) found.push(null)
+      else found.push(call(...columns.map((column) => column[row]!)) ?? null)
+      continue
+    }
+    const [a, b] = [first[row]!, second[row]!]
+    // What is not there is undefined.
+    if (!nullable && (a === null || b === null)) found.push(null)
+    else found.push(call(a, b) ?? null)
   }
   return found
 }

@@ -53,22 +53,37 @@ const SOUNDEX = '01230120022455012623010202'
 const LETTERS = /\p{L}/u
 
 function soundex(text: string): string {
-  let first = ''
-  let digits = ''
-  let last = ''
-  for (const letter of text.toUpperCase()) {
-    const at = letter.codePointAt(0)! - 65
+  const upper = text.toUpperCase()
+  let code = ''
+  let last = 0
+  for (let i = 0; i < upper.length; i++) {
+    const at = upper.charCodeAt(i) - 65
     if (at < 0 || at > 25) {
-      if (LETTERS.test(letter)) throw invalidArgument(`The character is not mapped: ${letter} (index=${at})`)
+      // Of ASCII all letters are mapped.
+      if (at > 62) i += unmapped(upper, i)
       continue
     }
-    const digit = SOUNDEX[at]!
-    if (first === '') first = letter
-    else if (letter === 'H' || letter === 'W') continue
-    else if (digit !== '0' && digit !== last) digits += digit
+    const digit = SOUNDEX.charCodeAt(at)
+    if (code === '') code = upper[i]!
+    else if (at === LETTER_H || at === LETTER_W) continue
+    else if (digit !== NO_CODE && digit !== last && code.length < 4) code += SOUNDEX[at]
     last = digit
   }
-  return first === '' ? '' : (first + digits).slice(0, 4).padEnd(4, '0')
+  return code === '' ? '' : code.padEnd(4, '0')
+}
+
+const LETTER_H = 7
+const LETTER_W = 22
+const NO_CODE = 48
+
+/** What there is beside the first unit of a character that is no letter. */
+function unmapped(text: string, at: number): number {
+  const point = text.codePointAt(at)!
+  const character = String.fromCodePoint(point)
+  if (LETTERS.test(character)) {
+    throw invalidArgument(`The character is not mapped: ${character} (index=${point - 65})`)
+  }
+  return character.length - 1
 }
 
 const LARGEST = 1n << 63n

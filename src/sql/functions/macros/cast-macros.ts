@@ -79,6 +79,16 @@ export const castMacros: readonly Macro[] = [
       END
     `,
   ),
+  // Up to six digits DuckDB writes those of a real that are its own.
+  macro(
+    'q_real_decimal(x)',
+    `
+      CASE
+        WHEN strlen(CAST(x AS VARCHAR)) <= 7 AND regexp_full_match(CAST(x AS VARCHAR), '-?[0-9]+\\.[0-9]+') THEN CAST(x AS VARCHAR)
+        ELSE q_without_exponent(q_real_digits(x))
+      END
+    `,
+  ),
   macro(
     'q_not_decimal(x, n, t)',
     `CASE WHEN x IS NOT NULL THEN u_raise('${cast}: Cannot cast '||n||' '''||x||''' to '||t) END`,

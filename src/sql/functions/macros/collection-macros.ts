@@ -145,6 +145,16 @@ export const collectionMacros: readonly Macro[] = [
     'q_array_join(a, s)',
     `CASE WHEN a IS NOT NULL AND s IS NOT NULL THEN q_joined(list_filter(a, lambda q1: q1 IS NOT NULL), s) END`,
   ),
+  // By a separator that is known.
+  macro(
+    'q_array_join_by(a, s, n)',
+    `
+      CASE
+        WHEN a IS NOT NULL AND n IS NOT NULL THEN
+            coalesce(array_to_string(list_transform(a, lambda q1: coalesce(q1, n)), s), '')
+      END
+    `,
+  ),
   macro(
     'q_array_join3(a, s, n)',
     `

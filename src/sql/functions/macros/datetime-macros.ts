@@ -67,8 +67,10 @@ export const datetimeMacros: readonly Macro[] = [
   macro(
     'q_text_interval_day(x)',
     `
-      CASE WHEN x=-9223372036854775808 THEN '-106751991167 07:12:55.808' ELSE CASE WHEN x<0 THEN '-' ELSE ''
-          END||(abs(x)//86400000)||' '||lpad((abs(x)//3600000%24)::VARCHAR,2,'0')||':'||lpad((abs(x)//60000%60)::VARCHAR,2,'0')||':'||lpad((abs(x)//1000%60)::VARCHAR,2,'0')||'.'||lpad((abs(x)%1000)::VARCHAR,3,'0') END
+      CASE
+        WHEN x=-9223372036854775808 THEN '-106751991167 07:12:55.808'
+        ELSE CASE WHEN x<0 THEN '-' ELSE '' END||(abs(x)//86400000)||strftime(make_timestamp(abs(x)%86400000*1000),' %H:%M:%S.%g')
+      END
     `,
   ),
   // DuckDB writes the digits that Java does; a is the text of a number from 1 on without exponent.

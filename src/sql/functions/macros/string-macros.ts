@@ -169,14 +169,16 @@ export const stringMacros: readonly Macro[] = [
       END
     `,
   ),
+  macro('q_url_decode(s)', `CASE WHEN contains(s, '%') THEN u_url_decode(s) ELSE replace(s, '+', ' ') END`),
   macro(
     'q_from_hex(s)',
     `
       CASE
         WHEN strlen(s) % 2 = 1 THEN u_raise('${bad}: invalid input length '||strlen(s))
-        WHEN s IS NULL OR regexp_full_match(s, '[0-9A-Fa-f]*') THEN unhex(s)
-        ELSE u_raise('${bad}: not a hexadecimal digit: "'||regexp_extract(s,
-            '[^0-9A-Fa-f]')||'" = '||ord(regexp_extract(s, '[^0-9A-Fa-f]')))
+        ELSE coalesce(TRY(least(unhex(s))), CASE
+          WHEN s IS NOT NULL THEN u_raise('${bad}: not a hexadecimal digit: "'||regexp_extract(s,
+              '[^0-9A-Fa-f]')||'" = '||ord(regexp_extract(s, '[^0-9A-Fa-f]')))
+        END)
       END
     `,
   ),

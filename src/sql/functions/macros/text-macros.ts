@@ -245,7 +245,11 @@ export const textMacros: readonly Macro[] = [
     `
       CASE
         WHEN s IS NULL OR d IS NULL OR k IS NULL THEN NULL
-        WHEN t_s2m_chk(s,d,k,1) THEN list_transform([t_s2m_pairs(s,d,k,'')], lambda ts1: q_multimap(ts1))[1]
+        WHEN t_s2m_chk(s,d,k,1) THEN list_transform([t_s2m_pairs(s,d,k,'')], lambda ts1: CASE
+          WHEN list_unique(list_transform(ts1, lambda ts2: ts2.k)) = len(ts1) THEN
+              map_from_entries(list_transform(ts1, lambda ts2: {'k': ts2.k, 'v': [ts2.v]}))
+          ELSE q_multimap(ts1)
+        END)[1]
       END
     `,
   ),
