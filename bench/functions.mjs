@@ -44,6 +44,8 @@ const columns = {
 /** What is given as literals where it stands for a format, a pattern, a path. */
 const usual = { JsonPath: '$[1].a', JoniRegExp: '([0-9])[0-9]*', CodePoints: 'fs' }
 
+const URL = `'https://www.example.com:8080/a/b.html?q=' || integer || '&r=x#top'`
+
 /** Arguments where the usual ones say nothing: a number of a column, or a literal; and texts of their own. */
 const own = {
   date_parse: [`strftime(timestamp, '%Y-%m-%d %H:%M:%S')`, lit('%Y-%m-%d %H:%i:%s')],
@@ -90,6 +92,14 @@ const own = {
   codepoint: ['left(varchar, 1)'],
   levenshtein_distance: ['left(varchar, 12)', 'char'],
   hamming_distance: ['left(varchar, 12)', `right(varchar, 12)`],
+  url_extract_protocol: [URL],
+  url_extract_host: [URL],
+  url_extract_port: [URL],
+  url_extract_path: [URL],
+  url_extract_query: [URL],
+  url_extract_fragment: [URL],
+  url_extract_parameter: [URL, lit('q')],
+  url_decode: ['url_encode(varchar)'],
   luhn_check: ['CAST(integer AS VARCHAR)'],
   from_hex: ['hex(varchar)'],
   from_base64: ['to_base64(varbinary)'],
@@ -184,7 +194,12 @@ const connection = await instance.connect()
 for (const setting of languageSettings) await connection.run(setting)
 await registerAll(connection)
 const list = Object.entries(columns).map(([name, sql]) => `CASE WHEN i % 1000 <> 999 THEN ${sql} END AS "${name}"`)
-await connection.run(`CREATE TABLE t AS SELECT i % 10 AS "$g", ${list.join(', ')} FROM range(${Number(rows)}) r(i)`)
+await connection.run(`CREATE TABLE plain AS SELECT i % 10 AS "$g", ${list.join(', ')} FROM range(${Number(rows)}) r(i)`)
+// Columns too, or what makes the texts would be calculated each time that a rendering names its argument.
+const texts = [...new Set(Object.values(own).flat())].filter((argument) => typeof argument === 'string')
+await connection.run(
+  `CREATE TABLE t AS SELECT *, ${texts.map((text, i) => `${text} AS own${i}`).join(', ')} FROM plain`,
+)
 const known = new Set(
   (await connection.runAndReadAll('SELECT DISTINCT function_name FROM duckdb_functions() WHERE internal'))
     .getRows()
@@ -269,7 +284,7 @@ function callOf(definition) {
   )
   const resolved = resolveDefinition(definition, asked)
   if (resolved === undefined) throw new Error('does not resolve')
-  const texts = []
+  const given = []
   const args = parameters.map((pattern, i) => {
     if (pattern.kind === 'function') {
       const body = codeOfModule(
@@ -287,9 +302,9 @@ function callOf(definition) {
       constant !== undefined
         ? quoted(constant, duckdbTypeText(type))
         : typeof written === 'string' && (isText || type.kind === 'double')
-          ? written
+          ? `own${texts.indexOf(written)}`
           : valueOf(type)
-    texts.push(text)
+    given.push(text)
     return { kind: 'value', sql: codeOfModule(text), ...(constant === undefined ? {} : { constant }) }
   })
   let next = 0
@@ -299,7 +314,7 @@ function callOf(definition) {
     names: { fresh: () => plainName(`v${next++}`) },
     ...(definition.kind === 'window' ? { clauses: { over: codeOfModule('PARTITION BY "$g" ORDER BY "bigint"') } } : {}),
   })
-  return { sql: toText(call), texts }
+  return { sql: toText(call), given }
 }
 
 function selectOf(kind, sql) {
@@ -315,18 +330,18 @@ for (const definition of Object.values(functionFamilies()).flat()) {
   const name = nameOf(definition)
   if (only.length > 0 && !only.includes(name)) continue
   try {
-    const { sql, texts } = callOf(definition)
+    const { sql, given } = callOf(definition)
     const select = selectOf(definition.kind, sql)
     const prepare = await prepared(select)
     const ours = await measured(select)
-    let plain = nearest[name]?.(...texts) ?? (known.has(name) ? `${name}(${texts.join(', ')})` : undefined)
+    let plain = nearest[name]?.(...given) ?? (known.has(name) ? `${name}(${given.join(', ')})` : undefined)
     let beside
     try {
       beside = plain === undefined ? undefined : await measured(selectOf(definition.kind, plain))
     } catch {
       plain = undefined
     }
-    beside ??= await measured(`SELECT count(v) FROM (SELECT ${texts[0] ?? '1'} AS v FROM t)`)
+    beside ??= await measured(`SELECT count(v) FROM (SELECT ${given[0] ?? '1'} AS v FROM t)`)
     shown.push({ signature: definition.signature, ours, beside, prepare, plain: plain ?? 'reading alone' })
   } catch (error) {
     failed.push(`${definition.signature}: ${describe(error)}`)

@@ -936,7 +936,25 @@ it('hexadecimal digits and texts of URLs are decoded by DuckDB as by JavaScript'
   )
   await expect(column(`SELECT q_from_hex(x) FROM ${values(['ab', 'abc'])}`)).rejects.toThrow('invalid input length 3')
   expect(await column('SELECT q_from_hex(CAST(NULL AS VARCHAR)) FROM range(1)')).toEqual([null])
-  const texts = ['', 'a b', '+a++', 'é+😀', '%41+b', '%', '%4', '%zz', 'a%C3%A9', '%ff+']
+  const texts = [
+    '',
+    'a b',
+    '+a++',
+    'é+😀',
+    '%41+b',
+    '%',
+    '%4',
+    'b%',
+    '%zz',
+    '%4\n',
+    '%4g1',
+    'a%C3%A9',
+    '%ff+',
+    '%C3+%A9',
+    '%ED%A0%80',
+    '%00',
+    '%2B+%25',
+  ]
   const both = `TRY(least(q_url_decode(x))), TRY(least(u_url_decode(x)))`
   const rows = (await db.connection.runAndReadAll(`SELECT ${both} FROM ${values(texts)} ORDER BY i`)).getRowsJson()
   expect(rows.map(([known]) => known)).toEqual(rows.map(([, general]) => general))
@@ -1041,4 +1059,89 @@ it('a text splits into a map of lists alike whether its keys are different or no
     ),
   )
   expect(known).toEqual(general)
+})
+
+it('parts of URLs are those that one pattern finds', async () => {
+  const whole = /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#([^#]*))?$/
+  const told = (url: string): (string | null)[] => {
+    const [, protocol = '', authority = '', path = '', query, fragment = ''] = whole.exec(url) ?? []
+    const isNone = !whole.test(url) || (protocol !== '' && authority === '' && path === '' && (query ?? '') === '')
+    return isNone ? [null, null, null, null] : [protocol, path, query ?? '', fragment]
+  }
+  const url = fc.string({
+    unit: fc.constantFrom('a', 'B', '1', ':', '/', '//', '?', '#', '@', '.', '-', 'http:', 'é', '='),
+    maxLength: 10,
+  })
+  const odd = [
+    '',
+    ':',
+    '//',
+    '///',
+    'a:',
+    'a:?',
+    'a:#',
+    'a:b',
+    '1a:b',
+    ':a',
+    'http://h',
+    'http://h?q#f',
+    '?a:b',
+    '#a:b',
+    '/a:b',
+    'a#b#c',
+    'a://b:1/c?d=e#f',
+  ]
+  await fc.assert(
+    fc.asyncProperty(fc.array(url, { minLength: 100 }), async (some) => {
+      const texts = [...odd, ...some]
+      const parts = ['protocol', 'path', 'query', 'fragment'].map((part) => `u_url_part(x, '${part}')`)
+      expect(await column(`SELECT [${parts.join(', ')}] FROM ${values(texts)} ORDER BY i`)).toEqual(texts.map(told))
+    }),
+    { numRuns: 20 },
+  )
+})
+
+it('base64 is decoded by DuckDB as by JavaScript', async () => {
+  const odd = [
+    '',
+    'AB',
+    'AB==',
+    'ABC=',
+    'ABCD',
+    'A===',
+    '====',
+    'AB=C',
+    'A=BC',
+    '==AB',
+    'AB==ABCD',
+    'AB-_',
+    'ABCé',
+    'éé==',
+    'AB C',
+    'ABC\n',
+    'A',
+    'ABCDE',
+    'ABCDEF=',
+    'AB=',
+  ]
+  const text = fc.string({ unit: fc.constantFrom('A', 'b', '9', '+', '/', '=', '-', 'é'), maxLength: 9 })
+  await fc.assert(
+    fc.asyncProperty(fc.array(text, { minLength: 50 }), async (some) => {
+      const all = (call: string): Promise<unknown[]> =>
+        column(`SELECT hex(TRY(least(${call}))) FROM ${values([...odd, ...some])} ORDER BY i`)
+      expect(await all('q_from_base64(x)')).toEqual(await all('u_from_base64(x)'))
+    }),
+    { numRuns: 10 },
+  )
+})
+
+it('offsets are written as hours and minutes', async () => {
+  const all = Array.from({ length: 2 * 1440 - 1 }, (_, i) => i - 1439)
+  const two = (n: number): string => String(n).padStart(2, '0')
+  for (const type of ['INTEGER', 'BIGINT']) {
+    expect(
+      await column(`SELECT q_offset_text(CAST(i - 1439 AS ${type})) FROM range(${all.length}) t(i) ORDER BY i`),
+    ).toEqual(all.map((n) => `${n < 0 ? '-' : '+'}${two(Math.floor(Math.abs(n) / 60))}:${two(Math.abs(n) % 60)}`))
+  }
+  expect(await column('SELECT q_offset_text(CAST(NULL AS INTEGER)) FROM range(1)')).toEqual([null])
 })

@@ -233,7 +233,9 @@ function datetimeParsed(context: RenderContext): Sql {
   const local = parsedBy('joda', context, typedNull({ kind: 'timestamp', precision: 3 }))
   if (isTypedNull(local)) return general
   const name = context.names.fresh()
-  return bindName(name, local, sql`CASE WHEN ${name} IS NOT NULL THEN q_zoned_at(${name}, ${zone}) ELSE ${general} END`)
+  // Years of four digits are all within what Trino packs.
+  const zonedAt = structOf({ t: sql`q_instant(${name}, ${zone})`, z: zone })
+  return bindName(name, local, sql`CASE WHEN ${name} IS NOT NULL THEN ${zonedAt} ELSE ${general} END`)
 }
 
 /** Formats of words and punctuation that Joda's language says too; any other goes to a function, which refuses it or not. */

@@ -12,18 +12,38 @@ interface Parts {
 // java.net.URI: illegal characters and broken escapes make it no URI at all; other letters than ASCII may stand.
 const ILLEGAL = /[\p{Z}"<>\\^`{|}\u0000-\u001f\u007f-\u009f]|%(?![0-9a-fA-F]{2})/u
 const PLAIN = /^[\w.~:/?#@!$&'()*+,;=-]*$/
-const URI = /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#([^#]*))?$/
+const SCHEME = /^[A-Za-z][A-Za-z0-9+.-]*$/
 const SERVER = /^(?:[^@]*@)?(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]*)(?::(\d*))?$/
 
 function parse(url: string): Parts | undefined {
   const isPlain = PLAIN.test(url)
   if (!isPlain && ILLEGAL.test(url)) return undefined
-  const match = URI.exec(url)
-  if (match === null) return undefined
-  const [, protocol = '', authority = '', path = '', query, fragment = ''] = match
+  const hash = url.indexOf('#')
+  if (hash >= 0 && url.includes('#', hash + 1)) return undefined
+  const fragment = hash < 0 ? '' : url.slice(hash + 1)
+  const whole = hash < 0 ? url : url.slice(0, hash)
+  const mark = whole.indexOf('?')
+  const query = mark < 0 ? undefined : whole.slice(mark + 1)
+  const before = mark < 0 ? whole : whole.slice(0, mark)
+  const colon = schemeEnd(before)
+  const start = colon + 1
+  let behind = start
+  if (before.startsWith('//', start)) {
+    const slash = before.indexOf('/', start + 2)
+    behind = slash < 0 ? before.length : slash
+  }
+  const protocol = colon < 0 ? '' : before.slice(0, colon)
+  const authority = behind === start ? '' : before.slice(start + 2, behind)
+  const path = before.slice(behind)
   if (!isPlain && /[[\]]/.test(path + fragment)) return undefined
   if (protocol !== '' && authority === '' && path === '' && (query ?? '') === '') return undefined
   return { protocol, authority, path, query, fragment }
+}
+
+/** Where the colon behind a scheme is; -1 where there is no scheme. */
+function schemeEnd(text: string): number {
+  const colon = text.indexOf(':')
+  return colon > 0 && SCHEME.test(text.slice(0, colon)) ? colon : -1
 }
 
 /** Percent escapes as UTF-8, bad bytes replaced. */

@@ -62,7 +62,7 @@ export const datetimeMacros: readonly Macro[] = [
   macro('q_offmin(t,z)', `(epoch_us(q_local(t,z))-epoch_us(t))//60000000`),
   macro(
     'q_offset_text(o)',
-    `CASE WHEN o<0 THEN '-' ELSE '+' END||lpad((abs(o)//60)::VARCHAR,2,'0')||':'||lpad((abs(o)%60)::VARCHAR,2,'0')`,
+    `CASE WHEN o<0 THEN '-' ELSE '+' END||strftime(make_timestamp(CAST(abs(o) AS BIGINT)*60000000),'%H:%M')`,
   ),
   macro(
     'q_text_interval_day(x)',

@@ -169,7 +169,17 @@ export const stringMacros: readonly Macro[] = [
       END
     `,
   ),
-  macro('q_url_decode(s)', `CASE WHEN contains(s, '%') THEN u_url_decode(s) ELSE replace(s, '+', ' ') END`),
+  // DuckDB leaves escapes as they stand that are none, and fails where Trino has replacement characters.
+  macro(
+    'q_url_decode(s)',
+    `
+      CASE
+        WHEN NOT contains(s, '%') THEN replace(s, '+', ' ')
+        WHEN regexp_matches(s, '%(?:$|[^0-9a-fA-F]|.(?:$|[^0-9a-fA-F]))') THEN u_url_decode(s)
+        ELSE coalesce(TRY(least(url_decode(replace(s, '+', ' ')))), u_url_decode(s))
+      END
+    `,
+  ),
   macro(
     'q_from_hex(s)',
     `
@@ -187,14 +197,14 @@ export const stringMacros: readonly Macro[] = [
     'q_from_utf8(b, r)',
     `CASE WHEN length(r) <= 1 THEN coalesce(TRY(least(decode(b))), u_from_utf8(b, r)) ELSE u_from_utf8(b, r) END`,
   ),
-  // Whole groups of four are DuckDB's.
+  // DuckDB takes a character behind one that pads.
   macro(
     'q_from_base64(s)',
     `
-      CASE
-        WHEN regexp_full_match(s, '([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?') THEN from_base64(s)
-        ELSE u_from_base64(s)
-      END
+      coalesce(CASE
+        WHEN NOT contains(s, '=') OR instr(s, '=') = strlen(s) OR instr(s, '=') = strlen(s) - 1 AND ends_with(s, '==') THEN
+            TRY(least(from_base64(s)))
+      END, u_from_base64(s))
     `,
   ),
   macro(
