@@ -431,15 +431,17 @@ describe('texts of dates and times', () => {
         column(`SELECT CAST(TRY(least(${call})) AS VARCHAR) FROM ${values(texts)} ORDER BY i`)
       expect(await all(known)).toEqual(await all(general))
     }
+    // What fails does so row by row: each precision has some of them.
     for (const p of [0, 3, 6]) {
+      const some = (texts: readonly string[]): readonly string[] => texts.filter((_, i) => i % 5 === p % 5)
       await agree(
-        [...zoned, ...oddMoments],
+        [...some(zoned), ...oddMoments],
         `q_text_to_instant(x, ${p}, 'Europe/Paris')`,
         `told_zoned(x, make_timestamp(u_text_to_timestamp(x, ${p})), coalesce(nullif(u_text_zone(x), ''), 'Europe/Paris'), ${p})`,
       )
-      await agree(times, `q_text_to_time(x, ${p})`, `q_time_of_micros(u_text_to_time_picos(x, ${p}) // 1000000)`)
+      await agree(some(times), `q_text_to_time(x, ${p})`, `q_time_of_micros(u_text_to_time_picos(x, ${p}) // 1000000)`)
       await agree(
-        times,
+        some(times),
         `q_text_to_time_zone(x, ${p}, -90)`,
         `{'t': CAST(q_time_of_micros(u_text_to_time_zone_picos(x, ${p}) // 1000000) AS TIME), 'o': CAST(u_text_time_offset(x, -90) AS INTEGER)}`,
       )
@@ -609,7 +611,23 @@ describe('bytes', () => {
     const texts = fc.array(fc.oneof(written, url, odd), { minLength: 200, maxLength: 200 })
     await fc.assert(
       fc.asyncProperty(texts, async (some) => {
-        const from = values(['', '=', '==', 'QQ==', 'QR==', 'QQ', 'QUI=', 'QUJ=', 'QQ=', '_-', ...some])
+        const from = values([
+          '',
+          '=',
+          '==',
+          'QQ==',
+          'QR==',
+          'QQ',
+          'QUI=',
+          'QUJ=',
+          'QQ=',
+          'QQ=A',
+          'Q=QQ',
+          '==QQ',
+          'QQ==QQ==',
+          '_-',
+          ...some,
+        ])
         for (const name of ['from_base64', 'from_base64url']) {
           const wrong = await column(
             `SELECT x FROM ${from} WHERE TRY(least(q_${name}(x))) IS DISTINCT FROM TRY(least(u_${name}(x)))`,
@@ -1098,40 +1116,6 @@ it('parts of URLs are those that one pattern finds', async () => {
       expect(await column(`SELECT [${parts.join(', ')}] FROM ${values(texts)} ORDER BY i`)).toEqual(texts.map(told))
     }),
     { numRuns: 20 },
-  )
-})
-
-it('base64 is decoded by DuckDB as by JavaScript', async () => {
-  const odd = [
-    '',
-    'AB',
-    'AB==',
-    'ABC=',
-    'ABCD',
-    'A===',
-    '====',
-    'AB=C',
-    'A=BC',
-    '==AB',
-    'AB==ABCD',
-    'AB-_',
-    'ABCé',
-    'éé==',
-    'AB C',
-    'ABC\n',
-    'A',
-    'ABCDE',
-    'ABCDEF=',
-    'AB=',
-  ]
-  const text = fc.string({ unit: fc.constantFrom('A', 'b', '9', '+', '/', '=', '-', 'é'), maxLength: 9 })
-  await fc.assert(
-    fc.asyncProperty(fc.array(text, { minLength: 50 }), async (some) => {
-      const all = (call: string): Promise<unknown[]> =>
-        column(`SELECT hex(TRY(least(${call}))) FROM ${values([...odd, ...some])} ORDER BY i`)
-      expect(await all('q_from_base64(x)')).toEqual(await all('u_from_base64(x)'))
-    }),
-    { numRuns: 10 },
   )
 })
 
