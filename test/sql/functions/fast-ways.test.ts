@@ -809,7 +809,7 @@ describe('decimals', () => {
   const cast = (from: string, to: string): string => {
     let next = 0
     const names = { fresh: () => plainName(`v${next++}`) }
-    const session = { timeZone: 'UTC', startTimeMillis: 0, user: 'u' }
+    const session = { timeZone: 'UTC', startTimeMillis: 0, user: 'u', groups: [] }
     return toText(renderTryCast(x, parseTypeText(from), parseTypeText(to), { names, session }))
   }
   const types = [
