@@ -112,7 +112,7 @@ function orderKey(type: SqlType, x: Sql, names: Names): Sql {
 }
 
 function rowLessThan(type: RowType, a: Sql, b: Sql, orEqual: boolean, names: Names): Sql {
-  const raise = sql`u_raise('NOT_SUPPORTED: ROW comparison not supported for fields with null elements')`
+  const raise = sql`u_fail('NOT_SUPPORTED: ROW comparison not supported for fields with null elements')`
   const branches = type.fields.map((field, i) => {
     const [x, y] = [rowFieldOf(a, i), rowFieldOf(b, i)]
     const unknown = sql`WHEN ${x} IS NULL OR ${y} IS NULL THEN ${raise}`
@@ -133,7 +133,7 @@ function nestedArrayLessThan(element: SqlType, a: Sql, b: Sql, orEqual: boolean,
   const [left, right] = [sql`${pair}[1]`, sql`${pair}[2]`]
   const telling = sql`${left} IS NULL OR ${right} IS NULL OR ${isDistinct(element, left, right, names)} OR ${holdsNull(element, left, names)}`
   const first = sql`list_filter(list_zip(${x}, ${y}, true), lambda ${pair}: ${telling})[1]`
-  const raise = sql`u_raise('NOT_SUPPORTED: ARRAY comparison not supported for arrays with null elements')`
+  const raise = sql`u_fail('NOT_SUPPORTED: ARRAY comparison not supported for arrays with null elements')`
   const less = lessThan(element, sql`${found}[1]`, sql`${found}[2]`, orEqual, names)
   const decided = sql`CASE WHEN ${found} IS NULL THEN len(${x}) ${code(orEqual ? '<=' : '<')} len(${y}) WHEN ${found}[1] IS NULL OR ${found}[2] IS NULL THEN ${raise} ELSE ${less} END`
   const compared = sql`CASE WHEN ${x} IS NULL OR ${y} IS NULL THEN NULL ELSE ${bindName(found, first, decided)} END`

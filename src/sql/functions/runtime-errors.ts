@@ -2,7 +2,7 @@ import { EngineError } from '../../shared/engine-error.ts'
 import { isErrorName } from '../../shared/error-table.ts'
 
 /** As DuckDB tells an error that a function of ours raised. */
-const OWN = /^(?:[A-Za-z][A-Za-z ]* Error: )?\u0001([A-Z][A-Z0-9_]*): ([^]*)$/
+const OWN = /^(?:[A-Za-z][A-Za-z ]* Error: )?(?:Error parsing json: : )?\u0001([A-Z][A-Z0-9_]*): ([^]*)$/
 
 const integerNames: Readonly<Record<string, string>> = {
   INT8: 'tinyint',
@@ -17,6 +17,13 @@ const limits: readonly (readonly [bigint, string])[] = [
   [2147483648n, 'integer'],
   [9223372036854775808n, 'bigint'],
 ]
+
+/** What Trino says of the least value divided by -1. */
+const beyond: Readonly<Record<string, string>> = {
+  '-128': 'MAX_BYTE',
+  '-32768': 'MAX_SHORT for type smallint',
+  '-2147483648': 'MAX_INT for type integer',
+}
 
 type Rule = readonly [RegExp, (match: RegExpExecArray) => EngineError]
 
@@ -53,7 +60,7 @@ const rules: readonly Rule[] = [
     ([, value]) =>
       value === '-9223372036854775808'
         ? outOfRange(`bigint division overflow: ${value} / -1`)
-        : new EngineError('GENERIC_INTERNAL_ERROR', `Value ${value!.slice(1)} exceeds the range of its type`),
+        : new EngineError('GENERIC_INTERNAL_ERROR', `Value ${value!.slice(1)} exceeds ${beyond[value!]}`),
   ],
   [/Overflow in (?:negation|negate)/, () => outOfRange('negation overflow')],
   [/Type INT128 with value .* can't be cast .* INT64/, () => outOfRange('bigint addition overflow')],

@@ -469,10 +469,13 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
   aggregate('map_union(map(K,V)) where K comparable', 'map(K,V)', (context) => {
     const maps = context.fill`list($1)$F($1 IS NOT NULL)$E`
     const { key } = context.result as MapType
-    if (!isGroupedByKey(key)) return sql`q_map_union(${maps})`
     const map = context.names.fresh()
     const entries = sql`list_transform(${maps}, lambda ${map}: ${entriesOf(map, context)})`
-    return firstOfEachKey(key, sql`flatten(${entries})`, context)
+    const union = isGroupedByKey(key)
+      ? firstOfEachKey(key, sql`flatten(${entries})`, context)
+      : sql`q_map_union(${maps})`
+    const name = context.names.fresh()
+    return bindName(name, union, sql`CASE WHEN cardinality(${name}) > 0 THEN ${name} END`)
   }),
   aggregate(
     'listagg(varchar, varchar, boolean, varchar, boolean)',

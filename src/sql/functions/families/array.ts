@@ -134,7 +134,8 @@ function contains(context: RenderContext): Sql {
   }
   const item = context.names.fresh()
   const same = equals(element, item, context.value(1), context.names)
-  if (!isNested(element)) return sql`q_any(list_transform(${context.value(0)}, lambda ${item}: ${same}))`
+  if (!isNested(element))
+    return context.fill`CASE WHEN $2 IS NOT NULL THEN q_any(list_transform($1, lambda ${item}: ${same})) END`
   // The first element that is equal, or that cannot be told to be another, decides.
   const [answer, answers] = [context.names.fresh(), context.names.fresh()]
   const told = sql`CASE WHEN ${item} IS NULL THEN 0 WHEN ${same} THEN 1 WHEN NOT ${same} THEN 0 ELSE 2 END`
@@ -145,7 +146,7 @@ function contains(context: RenderContext): Sql {
 
 function indeterminate(name: string): Sql {
   const message = `NOT_SUPPORTED: ${name} does not support arrays with elements that are null or contain null`
-  return sql`u_raise(${literal(message)})`
+  return sql`u_fail(${literal(message)})`
 }
 
 function removed(context: RenderContext): Sql {

@@ -63,8 +63,6 @@ const substrings = ['substr', 'substring'].flatMap((name) => [
   scalar(`${name}(varchar(x), bigint, bigint)`, 'varchar(x)', 'q_substr3($1, $2, $3)', TOTAL),
   scalar(`${name}(char(x), bigint)`, 'varchar(x)', 'q_substr($1, $2)', TOTAL),
   scalar(`${name}(char(x), bigint, bigint)`, 'varchar(x)', 'q_substr3($1, $2, $3)', TOTAL),
-  scalar(`${name}(varbinary, bigint)`, 'varbinary', 'q_substr_bin($1, $2, octet_length($1))', PARTIAL),
-  scalar(`${name}(varbinary, bigint, bigint)`, 'varbinary', 'q_substr_bin($1, $2, $3)', PARTIAL),
 ])
 
 /** Text in code points, as Trino counts. DuckDB's own functions count graphemes or bytes in places. */
@@ -80,6 +78,8 @@ export const stringFunctions: readonly FunctionDefinition[] = [
   scalar('reverse(char(x))', 'char(x)', 'q_reverse($1)', PARTIAL),
   scalar('reverse(varbinary)', 'varbinary', 'u_reverse_bytes($1)', PARTIAL),
   ...substrings,
+  scalar('substr(varbinary, bigint)', 'varbinary', 'q_substr_bin($1, $2, octet_length($1))', PARTIAL),
+  scalar('substr(varbinary, bigint, bigint)', 'varbinary', 'q_substr_bin($1, $2, $3)', PARTIAL),
   scalar('strpos(varchar(x), varchar(y))', 'bigint', 'instr($1, $2)', TOTAL),
   scalar('strpos(varchar(x), varchar(y), bigint)', 'bigint', 't_strpos($1, $2, $3)', PARTIAL),
   scalar('position(varchar(x), varchar(y))', 'bigint', 'instr($2, $1)', PARTIAL, { hidden: true }),

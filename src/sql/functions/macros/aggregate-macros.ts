@@ -37,8 +37,8 @@ export const aggregateMacros: readonly Macro[] = [
     `
       CASE
         WHEN x IS NULL THEN found
-        WHEN isnan(x) THEN u_raise('GENERIC_INTERNAL_ERROR: value is NaN')
-        ELSE u_raise('GENERIC_INTERNAL_ERROR: value must be finite')
+        WHEN isnan(x) THEN u_fail('GENERIC_INTERNAL_ERROR: value is NaN')
+        ELSE u_fail('GENERIC_INTERNAL_ERROR: value must be finite')
       END
     `,
   ),

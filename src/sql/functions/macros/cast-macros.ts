@@ -107,7 +107,7 @@ export const castMacros: readonly Macro[] = [
     'q_limit(s, n)',
     `
       CASE
-        WHEN length(s) > n THEN u_raise('GENERIC_INTERNAL_ERROR: Character count exceeds length limit '||n||': '||s)
+        WHEN length(s) > n THEN u_fail('GENERIC_INTERNAL_ERROR: Character count exceeds length limit '||n||': '||s)
         ELSE s
       END
     `,

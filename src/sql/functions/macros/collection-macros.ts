@@ -178,6 +178,7 @@ export const collectionMacros: readonly Macro[] = [
       END
     `,
   ),
+  // A sum beyond 64 bits ends before it begins, as in Trino.
   macro(
     'q_slice(a, s, n)',
     `
@@ -185,8 +186,9 @@ export const collectionMacros: readonly Macro[] = [
         WHEN a IS NULL OR s IS NULL OR n IS NULL THEN NULL
         WHEN n < 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: length must be greater than or equal to 0')
         WHEN s = 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: SQL array indices start at 1')
+        WHEN s > len(a) OR s < -len(a) THEN list_slice(a, 1, 0)
+        WHEN n > 9223372036854775807 - CASE WHEN s > 0 THEN s ELSE len(a) + s + 1 END THEN list_slice(a, 1, 0)
         WHEN s > 0 THEN list_slice(a, s, least(s + n - 1, len(a)))
-        WHEN -s > len(a) THEN list_slice(a, 1, 0)
         ELSE list_slice(a, len(a) + s + 1, least(len(a) + s + n, len(a)))
       END
     `,
@@ -305,7 +307,7 @@ export const collectionMacros: readonly Macro[] = [
         WHEN list_filter(list_transform(list_zip(list_slice(a, 1, least(len(a), len(b))), list_slice(b, 1,
             least(len(a), len(b)))), lambda q1: CASE WHEN q1[1] IS NULL OR q1[2] IS NULL THEN 2 WHEN q1[1] <> q1[2]
             THEN 1 ELSE 0 END), lambda q2: q2 > 0)[1] = 2 THEN
-            u_raise('NOT_SUPPORTED: ARRAY comparison not supported for arrays with null elements')
+            u_fail('NOT_SUPPORTED: ARRAY comparison not supported for arrays with null elements')
         ELSE r
       END
     `,

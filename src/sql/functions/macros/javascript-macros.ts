@@ -13,6 +13,14 @@ export function registeredName(name: string): string {
  */
 export const javascriptMacros: readonly Macro[] = [
   macro('u_raise(m)', `j_nothing(CAST(j_raise(m) AS INTEGER))`),
+  // What TRY must not make NULL of: DuckDB's TRY catches what a function of ours throws, but no error of a parser.
+  macro(
+    'u_fail(m)',
+    `
+      j_nothing(CAST(json_deserialize_sql(json_object('error', true, 'error_type', '', 'error_message', chr(1) || m)) AS
+          INTEGER))
+    `,
+  ),
   ...engineScripts.map(({ name, parameters }) => {
     const names = parameters.map((_, i) => `a${i}`).join(', ')
     return macro(`${name}(${names})`, `list_extract([${registeredName(name)}(${names})], 1)`)

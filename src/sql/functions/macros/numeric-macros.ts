@@ -19,7 +19,7 @@ export const numericMacros: readonly Macro[] = [
     'q_imodf(a, b)',
     `
       CASE
-        WHEN b = 0 AND a IS NOT NULL THEN u_raise('GENERIC_INTERNAL_ERROR: / by zero')
+        WHEN b = 0 AND a IS NOT NULL THEN u_fail('GENERIC_INTERNAL_ERROR: / by zero')
         WHEN b = -1 THEN a - a
         ELSE a % b
       END
@@ -388,7 +388,7 @@ export const numericMacros: readonly Macro[] = [
     `
       CASE
         WHEN n IS NULL THEN NULL
-        WHEN x = 0 THEN abs(x)
+        WHEN x = 0 AND n > -324 THEN abs(x)
         WHEN NOT isfinite(x) THEN x + 0 * n
         ELSE CASE
           WHEN isfinite(abs(x) * pow(10, n)) THEN CASE
@@ -483,8 +483,8 @@ export const numericMacros: readonly Macro[] = [
         WHEN n <= 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: number of trials must be positive')
         WHEN s > n THEN
             u_raise('INVALID_FUNCTION_ARGUMENT: number of successes must not be larger than number of trials')
-        WHEN z < 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: z-score must not be negative')
-        ELSE (CAST(s AS DOUBLE) / n + z * z / (2 * n) + d * z * sqrt(CAST(s AS DOUBLE) / n * (1 - CAST(s AS DOUBLE)
+        WHEN z < 0 OR isnan(z) THEN u_raise('INVALID_FUNCTION_ARGUMENT: z-score must not be negative')
+        ELSE (CAST(s AS DOUBLE) / n + z * z / (2 * CAST(n AS DOUBLE)) + d * z * sqrt(CAST(s AS DOUBLE) / n * (1 - CAST(s AS DOUBLE)
             / n) / n + z * z / (4 * CAST(n AS DOUBLE) * n))) / (1 + z * z / n)
       END
     `,

@@ -80,7 +80,7 @@ export const stringMacros: readonly Macro[] = [
     `
       CASE
         WHEN s IS NULL OR a IS NULL OR n IS NULL THEN NULL
-        WHEN a = 0 OR n <= 0 OR a < -octet_length(s) THEN CAST('' AS BLOB)
+        WHEN a = 0 OR n <= 0 OR a < -octet_length(s) OR a > octet_length(s) THEN CAST('' AS BLOB)
         ELSE array_slice(s, a, CASE WHEN a < 0 THEN least(a + octet_length(s) + 1, octet_length(s)) ELSE a END +
             least(n, octet_length(s)) - 1)
       END
@@ -232,7 +232,7 @@ export const stringMacros: readonly Macro[] = [
     `
       CASE
         WHEN strict AND strlen(s) > 1048576 THEN
-            u_raise('EXCEEDED_FUNCTION_MEMORY_LIMIT: Concatenated string has the length in bytes larger than the maximum output length 1048576')
+            u_fail('EXCEEDED_FUNCTION_MEMORY_LIMIT: Concatenated string has the length in bytes larger than the maximum output length 1048576')
         ELSE s
       END
     `,
