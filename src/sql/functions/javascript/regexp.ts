@@ -2,53 +2,70 @@ import { joniToV8, PatternError } from '../regexp/joni-to-v8.ts'
 import { invalidArgument, type ScalarFunction } from './scalar-function.ts'
 
 const MAX_CACHED = 500
-const cache = new Map<string, RegExp>()
+interface Compiled {
+  readonly expression: RegExp
+  /** As in a V8Pattern. */
+  readonly groups: readonly number[] | undefined
+}
+
+const cache = new Map<string, Compiled>()
 
 /** The pattern for V8, kept: patterns from columns repeat. */
-function compiled(pattern: string): RegExp {
+function compiled(pattern: string): Compiled {
   const known = cache.get(pattern)
   if (known !== undefined) return known
-  let expression: RegExp
+  let result: Compiled
   try {
-    expression = new RegExp(joniToV8(pattern).source, 'dgv')
+    const { source, groups } = joniToV8(pattern)
+    result = { expression: new RegExp(source, 'dgv'), groups }
     // V8 compiles when it is first asked, and refuses what is too large only then.
-    expression.exec('')
+    result.expression.exec('')
   } catch (error) {
     throw invalidArgument(error instanceof PatternError ? error.message : 'invalid pattern')
   }
   if (cache.size >= MAX_CACHED) cache.clear()
-  cache.set(pattern, expression)
-  return expression
+  cache.set(pattern, result)
+  return result
 }
 
-function matches(text: string, pattern: string): RegExpExecArray[] {
-  const expression = compiled(pattern)
+/** A match with the pattern's own groups. */
+function owned(match: RegExpExecArray, { groups }: Compiled): RegExpExecArray {
+  if (groups === undefined) return match
+  const parts = [match[0], ...groups.map((group) => match[group]!)]
+  return Object.assign(parts, { index: match.index, input: match.input, groups: match.groups }) as RegExpExecArray
+}
+
+function matches(text: string, pattern: string, from = 0): RegExpExecArray[] {
+  const known = compiled(pattern)
   // matchAll begins where the expression stopped last.
-  expression.lastIndex = 0
-  return [...text.matchAll(expression)]
+  known.expression.lastIndex = from
+  return [...text.matchAll(known.expression)].map((match) => owned(match, known))
 }
 
 function checkGroup(pattern: string, group: bigint): number {
   if (group < 0n) throw invalidArgument('Group cannot be negative')
-  const count = new RegExp(`${compiled(pattern).source}|`, 'v').exec('')!.length - 1
+  const { expression, groups } = compiled(pattern)
+  const count = groups?.length ?? new RegExp(`${expression.source}|`, 'v').exec('')!.length - 1
   if (group > BigInt(count)) throw invalidArgument(`Pattern has ${count} groups. Cannot access group ${group}`)
   return Number(group)
 }
 
 function extract(text: string, pattern: string, group: bigint): string | null {
   const index = checkGroup(pattern, group)
-  const expression = compiled(pattern)
-  expression.lastIndex = 0
-  return expression.exec(text)?.[index] ?? null
+  const known = compiled(pattern)
+  known.expression.lastIndex = 0
+  const match = known.expression.exec(text)
+  return match === null ? null : (owned(match, known)[index] ?? null)
 }
 
 function position(text: string, pattern: string, start: bigint, occurrence: bigint): bigint {
   if (start < 1n) throw invalidArgument('start position cannot be smaller than 1')
   if (occurrence < 1n) throw invalidArgument('occurrence cannot be smaller than 1')
   const points = [...text]
+  compiled(pattern)
   if (start > BigInt(points.length)) return -1n
   const from = points.slice(0, Number(start) - 1).join('').length
-  const found = matches(text, pattern).filter((match) => match.index >= from)[Number(occurrence) - 1]
+  const found = matches(text, pattern, from)[Number(occurrence) - 1]
   return found === undefined ? -1n : BigInt(Array.from(text.slice(0, found.index)).length + 1)
 }
 
@@ -112,7 +129,7 @@ export const regexpScripts: readonly ScalarFunction[] = [
     parameters: ['VARCHAR', 'VARCHAR'],
     returns: 'BOOLEAN',
     call: (text: string, pattern: string) => {
-      const expression = compiled(pattern)
+      const { expression } = compiled(pattern)
       expression.lastIndex = 0
       return expression.test(text)
     },

@@ -1,34 +1,22 @@
 import { Signal } from '../../../shared/quipu-error.ts'
+import { posix, propertyClass, WORD } from './properties.ts'
 
 /** A pattern as V8 reads it with the flag `v`. */
 export interface V8Pattern {
   readonly source: string
+  /** V8's numbers of the pattern's own groups, where there are others. */
+  readonly groups?: readonly number[]
 }
 
 /** A pattern that Joni refuses, in its words. */
 export class PatternError extends Signal {}
 
-const WORD = '\\p{L}\\p{M}\\p{N}\\p{Pc}'
 const SPACE = '\\t-\\r\\x20'
-const posix: Readonly<Record<string, string>> = {
-  alpha: '\\p{Alphabetic}',
-  alnum: '\\p{Alphabetic}\\p{Nd}',
-  digit: '\\p{Nd}',
-  upper: '\\p{Lu}',
-  lower: '\\p{Ll}',
-  space: '\\p{White_Space}',
-  punct: '\\p{P}',
-  word: WORD,
-  blank: '\\p{Zs}\\t',
-  cntrl: '\\p{Cc}',
-  xdigit: '0-9a-fA-F',
-  ascii: '\\x00-\\x7f',
-  print: '\\P{C}',
-  graph: '\\P{C}',
-}
 const BOUNDARY = `(?:(?<=[${WORD}])(?![${WORD}])|(?<![${WORD}])(?=[${WORD}]))`
 const NO_BOUNDARY = `(?:(?<=[${WORD}])(?=[${WORD}])|(?<![${WORD}])(?![${WORD}]))`
 const MAX_REPEAT = 100_000
+/** Begins the names of groups that stand for none of the pattern's: no name of Joni's has it. */
+const HIDDEN = '$'
 
 interface Flags {
   i: boolean
@@ -50,18 +38,43 @@ export function joniToV8(pattern: string): V8Pattern {
   } catch {
     throw new PatternError('invalid pattern')
   }
-  return { source }
+  return reader.hasHidden ? withoutHidden(source) : { source }
+}
+
+/** What may be the beginning of a group, and what holds what is none. */
+const OPENING = /\\[^]|[[\]]|\((?:\?<([\w$]+)>|\?)?/g
+
+/** Back references count the pattern's own groups alone. */
+function withoutHidden(source: string): V8Pattern {
+  const groups: number[] = []
+  let [all, depth] = [0, 0]
+  for (const [token, name] of source.matchAll(OPENING)) {
+    if (token === '[') depth++
+    else if (token === ']') depth--
+    else if (depth === 0 && token.startsWith('(') && (token === '(' || name !== undefined)) {
+      all++
+      if (name?.startsWith(HIDDEN) !== true) groups.push(all)
+    }
+  }
+  const numbered = source.replaceAll(/\\(\d+)|\\[^]/g, (escape, digits?: string) =>
+    digits === undefined ? escape : `\\${groups[Number(digits) - 1]}`,
+  )
+  return { source: numbered, groups }
 }
 
 class Reader {
   private at = 0
   private flags: Flags = { i: false, m: false, s: false, x: false }
-  private atomic = 0
+  private hidden = 0
   private readonly names = new Set<string>()
   private readonly pattern: string
 
   constructor(pattern: string) {
     this.pattern = pattern
+  }
+
+  get hasHidden(): boolean {
+    return this.hidden > 0
   }
 
   get atEnd(): boolean {
@@ -149,7 +162,7 @@ class Reader {
     const look = this.take(/^\?(=|!|<=|<!)/)
     if (look !== undefined) return `(?:(?${look[1]}${this.closed()}))`
     if (this.take(/^\?>/)) {
-      const name = `a${this.atomic++}_`
+      const name = `${HIDDEN}${this.hidden++}`
       return `(?:(?=(?<${name}>${this.closed()}))\\k<${name}>)`
     }
     const named = this.take(/^\?<([A-Za-z_]\w*)>/)
@@ -188,7 +201,7 @@ class Reader {
         times = `{${low}${comma}${high}}`
       }
       if (mode === '+') {
-        const name = `a${this.atomic++}_`
+        const name = `${HIDDEN}${this.hidden++}`
         atom = `(?:(?=(?<${name}>${enclosed(atom)}${times}))\\k<${name}>)`
       } else atom = `${enclosed(atom)}${times}${mode}`
     }
@@ -308,25 +321,13 @@ class Reader {
   }
 
   private property(negated: boolean): string {
-    const braced = this.take(/^\{(\^?)([^}]*)\}/) ?? this.take(/^()([A-Za-z])/)
+    const braced = this.take(/^\{([^}]*)\}/) ?? this.take(/^([A-Za-z])/)
     if (braced === undefined) throw new PatternError('invalid character property name {p}')
-    const name = braced[2]!
-    const not = negated !== (braced[1] === '^')
-    const lower = name.toLowerCase().replace(/^is/, '')
-    const named = posix[lower]
-    if (named !== undefined) return not ? noneOf(named) : `[${named}]`
-    if (/^(?:is)?[CLMNPSZ][a-z]?$/i.test(name)) {
-      const category = lower.charAt(0).toUpperCase() + lower.slice(1)
-      return `${not ? '\\P' : '\\p'}{${category}}`
-    }
-    const script = name.replace(/^(?:In|Is)/, '')
-    const source = `\\p{Script=${script.charAt(0).toUpperCase()}${script.slice(1)}}`
-    try {
-      new RegExp(source, 'v')
-    } catch {
-      throw new PatternError(`invalid character property name <${name}>`)
-    }
-    return not ? source.replace('\\p', '\\P') : source
+    const name = braced[1]!
+    const found = propertyClass(name)
+    if (found === undefined) throw new PatternError(`invalid character property name <${name}>`)
+    if (/^\\p\{[^}]*\}$/.test(found)) return negated ? found.replace('\\p', '\\P') : found
+    return negated ? noneOf(found) : `[${found}]`
   }
 
   /** The class after its `[`; intersections `&&` become V8's. */
