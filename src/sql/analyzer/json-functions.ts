@@ -225,7 +225,7 @@ function jsonObject(state: ExpressionState, node: JsonObject): Expr {
   const type = returnedType(state, node, node.returnedType, VARCHAR)
   const members = node.members.map((member) => {
     const key = state.analyze(member.key)
-    if (!isCharacter(key.type) && key.type.kind !== 'unknown') {
+    if (!isCharacter(key.type)) {
       throw errorAt(
         state.context,
         member.key,
@@ -310,8 +310,8 @@ function jsonValue(state: ExpressionState, node: JsonValueCall): Expr {
     const message = `Return type of JSON path: ${typeName(found)} incompatible with return type of function JSON_VALUE: ${typeName(type)}`
     throw errorAt(state.context, node, 'TYPE_MISMATCH', message)
   }
-  const onEmpty = defaultOf(state, node.emptyBehavior, type)
-  const onError = defaultOf(state, node.errorBehavior, type)
+  const onEmpty = defaultOf(state, node.emptyBehavior, type, 'ON EMPTY')
+  const onError = defaultOf(state, node.errorBehavior, type, 'ON ERROR')
   const value = pathCall('json_value', VARCHAR, called, [
     textConstant(node.emptyBehavior?.behavior ?? 'NULL'),
     textConstant(node.errorBehavior?.behavior ?? 'NULL'),
@@ -351,7 +351,10 @@ export function tableValue(
 ): Expr {
   const scalar = (node: Expression): void =>
     verifyScalar(state.context, node, state.found, 'default expression for JSON_TABLE column')
-  const [empty, failed] = [defaultOf(state, onEmpty, type, scalar), defaultOf(state, onError, type, scalar)]
+  const [empty, failed] = [
+    defaultOf(state, onEmpty, type, 'ON EMPTY', scalar),
+    defaultOf(state, onError, type, 'ON ERROR', scalar),
+  ]
   return scalarOf(tagged, type, empty, failed, onError?.behavior === 'ERROR')
 }
 
@@ -378,10 +381,12 @@ function scalarOf(
   })
   const through = (letter: string, inner: SqlType): { readonly when: Expr; readonly then: Expr }[] =>
     canCast(inner, type) ? [{ when: is(letter), then: converted(castTo(body, inner), type) }] : []
+  // A text is cut to a length, anything else must have it.
+  const isText = sameType(type, VARCHAR)
   const scalar: Expr = {
     kind: 'case',
     type,
-    branches: isCharacter(type)
+    branches: isText
       ? [{ when: { kind: 'constant', type: BOOLEAN, value: true }, then: converted(body, type) }]
       : [...through('s', VARCHAR), ...through('i', BIGINT), ...through('d', DOUBLE), ...through('b', BOOLEAN)],
     otherwise: undefined,
@@ -391,7 +396,7 @@ function scalarOf(
     textConstant('JSON_VALUE_RESULT_ERROR: cannot extract SQL scalar from JSON'),
   ])
   const guarded: Expr =
-    fails && !isCharacter(type) ? { kind: 'coalesce', type, operands: [tried, failure] } : fails ? scalar : tried
+    fails && !isText ? { kind: 'coalesce', type, operands: [tried, failure] } : fails ? scalar : tried
   const branches = [
     ...(onEmpty === undefined ? [] : [{ when: is('e'), then: onEmpty }]),
     ...(onError === undefined ? [] : [{ when: is('x'), then: onError }]),
@@ -409,6 +414,7 @@ function defaultOf(
   state: ExpressionState,
   behavior: JsonValueBehavior | undefined,
   type: SqlType,
+  clause: 'ON EMPTY' | 'ON ERROR',
   verify?: (node: Expression) => void,
 ): Expr | undefined {
   if (behavior?.behavior !== 'DEFAULT') return undefined
@@ -419,7 +425,7 @@ function defaultOf(
     if (canCoerce(value.type, type)) return castTo(value, type)
     throw new EngineError(
       'TYPE_MISMATCH',
-      `Function json_value default value must evaluate to a ${typeName(type)} (actual: ${typeName(value.type)})`,
+      `Function JSON_VALUE default ${clause} result must evaluate to a ${typeName(type)} (actual: ${typeName(value.type)})`,
     )
   })
 }

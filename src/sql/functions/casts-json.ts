@@ -287,7 +287,7 @@ function plainWriting(type: SqlType): string | undefined {
 }
 
 /** Names that DuckDB takes for the same as Trino, and a pattern as they stand. */
-const FIELD = /^[A-Za-z_][A-Za-z0-9_]*$/
+const FIELD = /^[a-z_][a-z0-9_]*$/
 /** Characters of a pattern. */
 const LONGEST = 5000
 
@@ -298,7 +298,7 @@ function haveOwnNames(fields: readonly RowField[]): boolean {
   )
 }
 
-/** Members in their order, each once and in the fields' own case, any of them missing; of what is JSON commas need no look. */
+/** Members in their order, each once, any of them missing; of what is JSON commas need no look. */
 function plainObject(fields: readonly RowField[]): string | undefined {
   if (!haveOwnNames(fields)) return undefined
   const members: string[] = []

@@ -1,7 +1,7 @@
 import { trimmedNumber } from '../blanks.ts'
 import { sqlDouble } from './double-text.ts'
 import { isArray, isContainer, JsonReader, writeJson, type JsonValue } from './json-document.ts'
-import { invalidCast, type SqlFailure } from './scalar-function.ts'
+import { invalidCast, SqlFailure } from './scalar-function.ts'
 
 /** A type as casts-json.ts describes it: a name, or a list that begins with one. */
 type Descriptor = string | readonly [string, ...unknown[]]
@@ -93,10 +93,16 @@ function numberOf(value: JsonValue): string | undefined {
   return value !== null && typeof value === 'object' && 'number' in value ? value.number : undefined
 }
 
+function isBeyondBigint(number: string): boolean {
+  const { bigint } = integerLimits
+  return /^-?\d{19,}$/.test(number) && (BigInt(number) >= bigint! || BigInt(number) < -bigint!)
+}
+
 function toBoolean(value: JsonValue, document: string): string {
   if (typeof value === 'boolean') return String(value)
   const number = numberOf(value)
-  if (number !== undefined) return String(Number(number) !== 0)
+  // A whole number beyond bigint is refused, any other is read as a double.
+  if (number !== undefined && !isBeyondBigint(number)) return String(Number(number) !== 0)
   if (typeof value === 'string' && /^(?:true|t|1)$/i.test(value)) return 'true'
   if (typeof value === 'string' && /^(?:false|f|0)$/i.test(value)) return 'false'
   throw invalidCast(`Cannot cast '${document}' to boolean`)
@@ -168,7 +174,10 @@ function toMap(value: JsonValue, [key, item, name]: [Descriptor, Descriptor, str
   return `{${members.join(',')}}`
 }
 
-/** Rows come from arrays by position, from objects by name in any case; missing fields are NULL. */
+/**
+ * Rows come from arrays by position, from objects by name, whose members are taken in lower case while fields stand as they
+ * are; missing fields are NULL.
+ */
 function toRow(
   value: JsonValue,
   [fields, name]: [readonly (readonly [string, Descriptor])[], string],
@@ -183,7 +192,8 @@ function toRow(
     }
     items = value
   } else if (value !== null && typeof value === 'object' && 'members' in value) {
-    const known = new Set(fields.map(([field]) => field.toLowerCase()))
+    const names = namesOf(fields, `Cannot cast to ${name}. `, document)
+    const known = new Set(names)
     const byName = new Map<string, JsonValue>()
     const duplicate = (member: string): SqlFailure =>
       invalidCast(`Cannot cast to ${name}. Duplicate field: ${member}\n${document}`)
@@ -195,11 +205,27 @@ function toRow(
       if (byName.has(field)) throw duplicate(member)
       byName.set(field, inner)
     }
-    items = fields.map(([field]) => byName.get(field.toLowerCase()))
+    items = names.map((field, i) => (names.lastIndexOf(field) === i ? byName.get(field) : undefined))
   } else {
     throw invalidCast(`Cannot cast to ${name}. Expected a json array or object, but got ${shown(value)}\n${document}`)
   }
   return `{${fields.map(([, type], i) => `"f${i}":${optional(items[i], type, document)}`).join(',')}}`
+}
+
+function namesOf(
+  fields: readonly (readonly [string, Descriptor])[],
+  cast: string,
+  document: string,
+): readonly string[] {
+  const names = fields.map(([field]) => field)
+  if (names[0] === '') {
+    throw invalidCast(
+      `${cast}Cannot cast a JSON object to anonymous row type. Input must be a JSON array.\n${document}`,
+    )
+  }
+  if (names.includes(''))
+    throw new SqlFailure('GENERIC_INTERNAL_ERROR', 'java.util.NoSuchElementException: No value present')
+  return names
 }
 
 /** A field that is not there is NULL, also of type json. */

@@ -28,7 +28,11 @@ function pathOf(text: string): JsonPath {
   return path
 }
 
+/** Trino's reader finds nothing in a blank text, which it takes for null. */
+const BLANK = /^[ \t\r\n]*$/
+
 export function documentOf(input: string): JsonValue {
+  if (BLANK.test(input)) return null
   try {
     return JsonReader.parse(input)
   } catch (error) {
@@ -156,12 +160,7 @@ function outputError(reason: string): SqlFailure {
 
 /** The document of a FORMAT JSON argument, written as Trino writes it. */
 function document(input: string): string {
-  try {
-    return writeJson(JsonReader.parse(input), false)
-  } catch (error) {
-    if (!(error instanceof JsonSyntaxError)) throw error
-    throw new SqlFailure('JSON_INPUT_CONVERSION_ERROR', 'conversion to JSON failed: ')
-  }
+  return writeJson(documentOf(input), false)
 }
 
 /** A document that is passed to a path: what is none is an error of the path's, which ON ERROR answers. */

@@ -139,7 +139,9 @@ function elements(
 }
 
 function indexOf(node: PathNode, env: Environment): number {
-  return Math.trunc(numberOf(single(node, env)))
+  const index = numberOf(single(node, env))
+  // Half away from zero.
+  return Math.sign(index) * Math.round(Math.abs(index))
 }
 
 function typeOf(item: JsonValue): string {

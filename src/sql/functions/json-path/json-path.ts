@@ -53,7 +53,7 @@ export class PathSyntaxError extends Signal {
   }
 }
 
-/** LIKE_REGEX is in the grammar, but Trino does not support it either. */
+/** LIKE_REGEX and datetime() are in the grammar, but Trino does not support them either. */
 export class PathNotSupported extends Signal {}
 
 /** Blanks are those of Trino's grammar. */
@@ -152,6 +152,9 @@ class PathParser {
   private afterDot(base: PathNode): PathNode {
     if (this.takeSymbol('*')) return { kind: 'member', base, name: undefined }
     const token = this.peek()
+    if (token.kind === 'word' && token.text.toLowerCase() === 'datetime' && this.tokens[this.at + 1]?.text === '(') {
+      throw new PathNotSupported('datetime method in JSON path is not yet supported')
+    }
     const method = pathMethods.find((name) => name === token.text.toLowerCase())
     if (token.kind === 'word' && method !== undefined && this.tokens[this.at + 1]?.text === '(') {
       this.at += 2
@@ -258,7 +261,8 @@ class PathParser {
       if (!this.takeWord('with')) this.fail(`'with'`)
       return { kind: 'startsWith', path: left, prefix: this.primary() }
     }
-    if (this.takeWord('like_regex')) throw new PathNotSupported('like_regex predicate is not supported')
+    if (this.takeWord('like_regex'))
+      throw new PathNotSupported('like_regex predicate in JSON path is not yet supported')
     const token = this.peek()
     const operators = { '==': '==', '<>': '<>', '!=': '<>', '<': '<', '<=': '<=', '>': '>', '>=': '>=' } as const
     const operator = operators[token.text as keyof typeof operators]

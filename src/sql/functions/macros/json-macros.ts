@@ -218,10 +218,14 @@ export const jsonMacros: readonly Macro[] = [
     'array_contains_double',
     ', wanted',
     `
-      CASE WHEN starts_with(x, '[') AND wanted IS NOT NULL AND NOT regexp_matches(x, '[0-9][.eE]') THEN false
+      CASE WHEN x IS NOT NULL AND NOT isfinite(wanted) THEN false
+        WHEN starts_with(x, '[') AND wanted IS NOT NULL AND NOT regexp_matches(x, '[0-9][.eE]') THEN false
       ELSE u_json_array_contains(x, 'double', q_digits(wanted)) END
     `,
-    `u_json_array_contains(x, 'double', q_digits(wanted))`,
+    `
+      CASE WHEN x IS NOT NULL AND NOT isfinite(wanted) THEN false
+      ELSE u_json_array_contains(x, 'double', q_digits(wanted)) END
+    `,
   ),
   macro(
     'q_json_array_length(x)',
