@@ -1,3 +1,4 @@
+import { hashOfDecimal, hashOfDouble, hashOfFloat, hashOfText, hashOfTime, hashOfWhole } from './java-hash.ts'
 import { hexadecimal } from './format-hexadecimal.ts'
 import { decimalNumber, floating, wholeNumber } from './format-numbers.ts'
 import { javaText, javaTimeOf, TIME_CONVERSIONS, timeField, type JavaTime } from './format-times.ts'
@@ -160,7 +161,7 @@ function convert(value: Value, specifier: Specifier): string {
     case 's':
       return cut(textOf(value.k, value.v))
     case 'h':
-      return cut((hash(value.k, value.v) >>> 0).toString(16))
+      return cut((hashOf(value.k, value.v) >>> 0).toString(16))
     case 'd':
       if (value.k !== 'integer') throw mismatch()
       return wholeNumber(value.v.replace('-', ''), value.v.startsWith('-'), specifier)
@@ -228,30 +229,26 @@ function timeOf({ k, v }: Value): JavaTime | undefined {
 const CYCLE = 12_622_780_800_000n
 
 /** `hashCode()` */
-function hash(kind: string, text: string): number {
+function hashOf(kind: string, text: string): number {
   switch (kind) {
     case 'boolean':
       return text === 'true' ? 1231 : 1237
     case 'integer':
-      return foldedHash(BigInt(text))
-    case 'double': {
-      const view = new DataView(new ArrayBuffer(8))
-      view.setFloat64(0, Number(text))
-      return foldedHash(view.getBigInt64(0))
-    }
-    default: {
-      const shown = textOf(kind, text)
-      let value = 0
-      for (let i = 0; i < shown.length; i++) value = (Math.imul(31, value) + shown.charCodeAt(i)) | 0
-      return value
-    }
+      return hashOfWhole(BigInt(text))
+    case 'double':
+      return hashOfDouble(Number(text))
+    case 'real':
+      return hashOfFloat(Number(text))
+    case 'decimal':
+      return hashOfDecimal(text)
+    case 'date':
+    case 'time':
+    case 'timestamp':
+    case 'timestamp with time zone':
+      return hashOfTime(javaTimeOf(text))
+    default:
+      return hashOfText(textOf(kind, text))
   }
-}
-
-/** Both halves of 64 bits. */
-function foldedHash(value: bigint): number {
-  const bits = BigInt.asUintN(64, value)
-  return Number(BigInt.asIntN(32, bits ^ (bits >> 32n)))
 }
 
 export const formatScripts: readonly ScalarFunction[] = [

@@ -37,7 +37,12 @@ function parse(url: string): Parts | undefined {
   const path = before.slice(behind)
   if (!isPlain && /[[\]]/.test(path + fragment)) return undefined
   if (protocol !== '' && authority === '' && path === '' && (query ?? '') === '') return undefined
-  return { protocol, authority, path, query, fragment }
+  // mailto:a@b is opaque: it has neither path nor query.
+  const isOpaque =
+    protocol !== '' && authority === '' && !path.startsWith('/') && !url.startsWith('//', protocol.length + 1)
+  return isOpaque
+    ? { protocol, authority, path: '', query: undefined, fragment }
+    : { protocol, authority, path, query, fragment }
 }
 
 /** Where the colon behind a scheme is; -1 where there is no scheme. */
