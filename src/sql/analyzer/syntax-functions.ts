@@ -82,7 +82,7 @@ function hasField({ kind }: SqlType, field: ExtractField): boolean {
     case 'time with time zone':
       return ofTime || ofZone
     case 'interval day to second':
-      return ofTime || field === 'DAY' || field === 'DAY_OF_MONTH'
+      return ofTime || field === 'DAY'
     case 'interval year to month':
       return field === 'YEAR' || field === 'MONTH'
     default:

@@ -1,3 +1,4 @@
+import { EMPTY_FORMAT, mysqlFormat } from './datetime-shapes.ts'
 import { integer, joined, literal, sql, type Sql } from '../text/sql.ts'
 
 /** The two format languages: date_format's (MySQL) and format_datetime's (Joda). Names of functions without `u_`. */
@@ -139,9 +140,11 @@ function joda(letter: string, count: number): Piece | undefined {
  */
 export function compiledFormat(
   style: FormatStyle,
-  format: string,
+  given: string,
   zoned: boolean,
 ): CompiledFormat | { readonly error: string } | undefined {
+  const format = style === MYSQL_FORMAT ? mysqlFormat(given) : given
+  if (format === '') return { error: `INVALID_FUNCTION_ARGUMENT: ${EMPTY_FORMAT[style]}` }
   const pieces = style === MYSQL_FORMAT ? mysqlPieces(format) : jodaPieces(format, zoned)
   if (pieces === undefined || 'error' in pieces) return pieces
   return { print: (printed) => assemble(pieces, printed), usesZone: pieces.some((piece) => 'ofZone' in piece) }

@@ -1,6 +1,17 @@
 /** The languages of formats that texts are read by. */
 export type ParseStyle = 'mysql' | 'joda' | 'teradata'
 
+/** What Trino says of a format without anything in it, by the function's name. */
+export const EMPTY_FORMAT = {
+  date_format: 'Both printing and parsing not supported',
+  format_datetime: 'Invalid pattern specification: Pattern is null or empty',
+} as const
+
+/** A format of date_format's without the `%` at its end that no letter follows: Trino passes over it. */
+export function mysqlFormat(format: string): string {
+  return /^(?:[^%]|%[^])*%$/.test(format) ? format.slice(0, -1) : format
+}
+
 /** Texts that DuckDB's strptime reads as Trino does, by their shapes as GLOB knows them. */
 export interface FixedFormat {
   readonly shapes: readonly string[]

@@ -1,5 +1,4 @@
 import { digits, joined, literal, sql, type Sql } from '../../text/sql.ts'
-import { template, type Template } from '../../text/template.ts'
 import { isFine, structOf } from '../../types/duckdb-representation.ts'
 import type { SqlType } from '../../types/sql-type.ts'
 import { bindName } from '../fill-template.ts'
@@ -30,12 +29,12 @@ function byUnit(context: RenderContext, moment: SqlType, render: (unit: Unit) =>
   if (typeof constant === 'string') {
     const unit = units.find((each) => each === constant.toLowerCase())
     if (unit !== undefined) return render(unit)
-    const message = literal(`INVALID_FUNCTION_ARGUMENT: '${constant}' is not a valid ${name} field`)
+    const message = literal(`INVALID_FUNCTION_ARGUMENT: '${constant.toLowerCase()}' is not a valid ${name} field`)
     return context.fill`CAST(CASE WHEN ${known} THEN u_raise(${message}) END AS $R)`
   }
   const branches = units.map((unit) => sql`WHEN ${literal(unit)} THEN ${render(unit)}`)
   const message = literal(`' is not a valid ${name} field`)
-  const other = context.fill`CASE WHEN ${known} THEN u_raise('INVALID_FUNCTION_ARGUMENT: '''||$1||${message}) END`
+  const other = context.fill`CASE WHEN ${known} THEN u_raise('INVALID_FUNCTION_ARGUMENT: '''||lower($1)||${message}) END`
   return context.fill`CASE lower($1) ${joined(branches, ' ')} ELSE ${other} END`
 }
 
@@ -82,42 +81,82 @@ function truncated(context: RenderContext): Sql {
   })
 }
 
-const STEP: Readonly<Record<Unit, Template>> = {
-  millisecond: template('to_milliseconds($2)'),
-  second: template('to_milliseconds($2 * 1000)'),
-  minute: template('to_milliseconds($2 * 60000)'),
-  hour: template('to_milliseconds($2 * 3600000)'),
-  day: template('to_days(CAST($2 AS INTEGER))'),
-  week: template('to_days(CAST(7 * $2 AS INTEGER))'),
-  month: template('to_months(CAST($2 AS INTEGER))'),
-  quarter: template('to_months(CAST(3 * $2 AS INTEGER))'),
-  year: template('to_months(CAST(12 * $2 AS INTEGER))'),
+const STEP: Readonly<Record<Unit, (amount: Sql) => Sql>> = {
+  millisecond: (n) => sql`to_milliseconds(${n})`,
+  second: (n) => sql`to_milliseconds(${n} * 1000)`,
+  minute: (n) => sql`to_milliseconds(${n} * 60000)`,
+  hour: (n) => sql`to_milliseconds(${n} * 3600000)`,
+  day: (n) => sql`to_days(CAST(${n} AS INTEGER))`,
+  week: (n) => sql`to_days(CAST(7 * ${n} AS INTEGER))`,
+  month: (n) => sql`to_months(CAST(${n} AS INTEGER))`,
+  quarter: (n) => sql`to_months(CAST(3 * ${n} AS INTEGER))`,
+  year: (n) => sql`to_months(CAST(12 * ${n} AS INTEGER))`,
+}
+
+/** Units of a day: a time comes back to itself. */
+const IN_A_DAY: Readonly<Record<(typeof timeOnly)[number], Sql>> = {
+  millisecond: digits('86400000'),
+  second: digits('86400'),
+  minute: digits('1440'),
+  hour: digits('24'),
+}
+
+/** Beyond it no date or time of the type is met, and Trino says so before it looks. */
+const MOST: Readonly<Record<Unit, Sql>> = {
+  millisecond: digits('2147483647'),
+  second: digits('2147483647'),
+  minute: digits('2147483647'),
+  hour: digits('2147483647'),
+  day: digits('214000000'),
+  week: digits('30600000'),
+  month: digits('7030000'),
+  quarter: digits('2350000'),
+  year: digits('586000'),
+}
+
+function stepOf(context: RenderContext, type: SqlType, unit: Unit): Sql {
+  if (type.kind === 'timestamp' || type.kind === 'timestamp with time zone') {
+    return STEP[unit](context.fill`q_steps($2, ${MOST[unit]})`)
+  }
+  return STEP[unit](context.fill`($2 % ${IN_A_DAY[unit as 'hour']})`)
+}
+
+/** Days are added to a date itself, which reaches further than the timestamps that months make of it. */
+function dateAdded(context: RenderContext, unit: Unit): Sql {
+  switch (unit) {
+    case 'day':
+      return context.fill`($3 + q_date_steps($2, 2147483647))`
+    case 'week':
+      return context.fill`($3 + 7 * q_date_steps($2, 306783378))`
+    default:
+      return context.fill`CAST($3 + ${STEP[unit](context.fill`q_date_steps($2, ${MOST[unit]} * 20)`)} AS DATE)`
+  }
 }
 
 function added(context: RenderContext): Sql {
   const type = context.types[2]!
   return byUnit(context, type, (unit) => {
+    if (type.kind === 'date') return dateAdded(context, unit)
+    const step = stepOf(context, type, unit)
     switch (type.kind) {
-      case 'date':
-        return context.fill`CAST($3 + ${STEP[unit]} AS DATE)`
       case 'time':
         guarded(type)
-        return context.fill`($3 + ${STEP[unit]})`
+        return context.fill`($3 + ${step})`
       case 'time with time zone':
         guarded(type)
-        return context.fill`CASE WHEN $3 IS NOT NULL AND $2 IS NOT NULL THEN ${structOf({ t: context.fill`$3.t + ${STEP[unit]}`, o: context.fill`$3.o` })} END`
+        return context.fill`CASE WHEN $3 IS NOT NULL AND $2 IS NOT NULL THEN ${structOf({ t: context.fill`$3.t + ${step}`, o: context.fill`$3.o` })} END`
       case 'timestamp':
         return isFine(type)
-          ? context.fill`CASE WHEN $3 IS NOT NULL AND $2 IS NOT NULL THEN ${structOf({ t: context.fill`$3.t + ${STEP[unit]}`, p: context.fill`$3.p` })} END`
-          : context.fill`($3 + ${STEP[unit]})`
+          ? context.fill`CASE WHEN $3 IS NOT NULL AND $2 IS NOT NULL THEN ${structOf({ t: context.fill`$3.t + ${step}`, p: context.fill`$3.p` })} END`
+          : context.fill`($3 + ${step})`
       default: {
         guarded(type)
         const local = context.fill`q_local($3.t, $3.z)`
         const instant = isShort(unit)
-          ? context.fill`$3.t + ${STEP[unit]}`
+          ? context.fill`$3.t + ${step}`
           : unit === 'quarter'
-            ? context.fill`q_instant(${local} + ${STEP[unit]}, $3.z)`
-            : context.fill`q_moved($3.t, ${local} + ${STEP[unit]}, $3.z)`
+            ? context.fill`q_instant(${local} + ${step}, $3.z)`
+            : context.fill`q_moved($3.t, ${local} + ${step}, $3.z)`
         return context.fill`CASE WHEN $3 IS NOT NULL AND $2 IS NOT NULL THEN ${structOf({ t: instant, z: context.fill`$3.z` })} END`
       }
     }

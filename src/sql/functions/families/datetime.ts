@@ -107,9 +107,17 @@ function atZone(context: RenderContext, zone: Sql): Sql {
   return zoned(context, sql`${x}.t`, zone)
 }
 
+/** As an argument of a function of ours it would fail when that is bound, also under TRY. */
+function notAZone(context: RenderContext, text: string): Sql {
+  const message = `INVALID_FUNCTION_ARGUMENT: '${text}' is not a valid time zone`
+  return context.fill`CAST(CASE WHEN $1 IS NOT NULL THEN u_raise(${literal(message)}) END AS $R)`
+}
+
 function withTimezone(context: RenderContext): Sql {
   const type = context.types[0]!
   const x = context.value(0)
+  const constant = context.constant(1)
+  if (typeof constant === 'string' && canonicalZone(constant) === undefined) return notAZone(context, constant)
   const zone = zoneArgument(context, 1)
   if (isFine(type))
     return sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf({ t: sql`q_joda(${x}.t, ${zone})`, p: sql`${x}.p`, z: zone })} END`
@@ -121,6 +129,7 @@ function timeAtTimezone(context: RenderContext): Sql {
   if (isFine(context.types[0]!)) throw notSupportedPrecision(context.types[0]!)
   const constant = context.constant(1)
   const zone = typeof constant === 'string' ? canonicalZone(constant) : undefined
+  if (typeof constant === 'string' && zone === undefined) return notAZone(context, constant)
   const offset =
     zone === undefined
       ? sql`q_offmin(make_timestamp(CAST(${integer(context.session.startTimeMillis * 1000)} AS BIGINT)), ${zoneArgument(context, 1)})`
@@ -165,10 +174,12 @@ const currentValues = [
   scalar('current_timezone()', 'varchar', (context) => literal(context.session.timeZone), PARTIAL),
 ]
 
+/** Trino divides milliseconds and what is finer each for itself, and adds what comes. */
 function unixTime(context: RenderContext): Sql {
-  return isFine(context.types[0]!)
-    ? context.fill`((epoch_us($1.t) + $1.p / 1e6) / 1e6)`
-    : context.fill`(epoch_us($1.t) / 1e6)`
+  const type = context.types[0]!
+  if (isMilliseconds(type)) return context.fill`(epoch_us($1.t) / 1e6)`
+  const finer = isFine(type) ? context.fill` + $1.p` : sql``
+  return context.fill`(q_floordiv(epoch_us($1.t), 1000) / 1e3 + ((epoch_us($1.t) % 1000 + 1000) % 1000 * 1000000${finer}) / 1e12)`
 }
 
 function fromUnixTime(context: RenderContext, zone: Sql): Sql {

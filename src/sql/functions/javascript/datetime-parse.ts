@@ -1,5 +1,7 @@
+import { EMPTY_FORMAT, mysqlFormat } from '../datetime-shapes.ts'
 import { daysFromCivil, daysInMonth, offsetMinutes, parseDate } from '../datetime-text.ts'
 import { canonicalZone } from '../time-zones.ts'
+import { dateOf, type DateFields } from './joda-date.ts'
 import { invalidArgument, SqlFailure } from './scalar-function.ts'
 
 /** A local date and time read from text. */
@@ -31,6 +33,8 @@ type Key =
 
 interface Item {
   readonly source: string
+  /** Where digits follow. */
+  readonly tight?: string
   readonly key: Key
   read(text: string): number | string
 }
@@ -69,6 +73,11 @@ const fraction = (most: number): Item => ({
   source: `\\d{1,${most}}`,
   read: (text) => Number(text.padEnd(3, '0').slice(0, 3)),
 })
+const clock = (key: Key, hour: (read: number) => number): Item => ({
+  key,
+  source: '\\d{1,2}',
+  read: (text) => hour(Number(text)),
+})
 const twoDigitYear: Item = {
   key: 'year',
   source: '\\d{2}',
@@ -88,7 +97,8 @@ function compiled(language: string, format: string, compile: () => readonly (str
       if (typeof part === 'string') return part.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
       const next = parts[i + 1]
       const tight = next !== undefined && typeof next !== 'string' && next.source.startsWith('\\d')
-      return `(${tight ? part.source.replace('[+-]?\\d{1,9}', '\\d{4}').replace('\\d{1,2}', '\\d{2}') : part.source})`
+      const usual = part.tight ?? part.source.replace('[+-]?\\d{1,9}', '\\d{4}').replace('\\d{1,2}', '\\d{2}')
+      return `(${tight ? usual : part.source})`
     })
     .join('')
   const result = { expression: expressionOf(source), items: parts.filter((part) => typeof part !== 'string') }
@@ -115,9 +125,9 @@ function read(text: string, { expression, items }: Compiled, failure: SqlFailure
   items.forEach((item, i) => {
     fields[item.key] = item.read(match[i + 1]!)
   })
-  if (Number.isNaN(fields.offset)) throw failure
+  if (Object.values(fields).some(Number.isNaN)) throw failure
   const get = (key: Key, otherwise: number): number => (fields[key] as number | undefined) ?? otherwise
-  const days = daysOf(fields, get, failure)
+  const days = daysOf(fields as DateFields, failure)
   const hour = fields.hour12 === undefined ? get('hour', 0) : (get('hour12', 12) % 12) + get('half', 0)
   const [minute, second] = [get('minute', 0), get('second', 0)]
   if (hour > 23 || minute > 59 || second > 59) throw failure
@@ -130,26 +140,15 @@ function read(text: string, { expression, items }: Compiled, failure: SqlFailure
   }
 }
 
-function daysOf(
-  fields: Partial<Record<Key, number | string>>,
-  get: (key: Key, otherwise: number) => number,
-  failure: SqlFailure,
-): number {
-  const year = get('year', 1970)
-  if (fields.dayOfYear !== undefined) {
-    const day = get('dayOfYear', 1)
-    if (day < 1 || day > 365 + (daysInMonth(year, 2) - 28)) throw failure
-    return daysFromCivil(year, 1, 1) + day - 1
+function daysOf(fields: DateFields, failure: SqlFailure): number {
+  const { year, month = 1, day = 1, weekYear, week, dayOfYear, weekday } = fields
+  if (year === undefined || [weekYear, week, dayOfYear, weekday].some((each) => each !== undefined)) {
+    const days = dateOf(fields)
+    if (days === undefined || Number.isNaN(days)) throw failure
+    return days
   }
-  if (fields.weekYear !== undefined || fields.week !== undefined) {
-    const fourth = daysFromCivil(get('weekYear', 1970), 1, 4)
-    const week = get('week', 1)
-    if (week < 1 || week > 53) throw failure
-    return fourth - ((((fourth + 3) % 7) + 7) % 7) + (week - 1) * 7 + get('weekday', 1) - 1
-  }
-  const [monthOfYear, day] = [get('month', 1), get('day', 1)]
-  if (monthOfYear < 1 || monthOfYear > 12 || day < 1 || day > daysInMonth(year, monthOfYear)) throw failure
-  return daysFromCivil(year, monthOfYear, day)
+  if (month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) throw failure
+  return daysFromCivil(year, month, day)
 }
 
 const mysqlItems: Readonly<Record<string, readonly (string | Item)[]>> = {
@@ -182,7 +181,9 @@ const mysqlItems: Readonly<Record<string, readonly (string | Item)[]>> = {
 }
 
 /** date_parse: missing fields are those of 1970-01-01 00:00:00. */
-export function parseMysql(text: string, format: string): ParsedFields {
+export function parseMysql(text: string, given: string): ParsedFields {
+  const format = mysqlFormat(given)
+  if (format === '') throw invalidArgument(EMPTY_FORMAT.date_format)
   // Trino reads this format as it casts texts to dates: years of more digits.
   if (format === '%Y-%m-%d') {
     const days = text.trim() === text ? parseDate(text) : undefined
@@ -224,15 +225,23 @@ const zone: Item = {
   read: (text) => canonicalZone(text) ?? '',
 }
 
+/** Joda's year of two digits lies from 80 years before to 19 after the present one; with more or fewer it is as written. */
+function nearbyYear(key: Key): Item {
+  const near = (digits: number): number => {
+    const first = new Date().getUTCFullYear() - 80
+    return first + ((digits - (first % 100) + 100) % 100)
+  }
+  const read = (text: string): number => (/^\d{2}$/.test(text) ? near(Number(text)) : Number(text))
+  return { key, source: '[+-]?\\d{1,9}', tight: '\\d{2}', read }
+}
+
 function jodaItem(letter: string, count: number): Item | undefined {
   switch (letter) {
     case 'y':
     case 'Y':
-      return count === 2
-        ? { key: 'year', source: '\\d{2}', read: (text) => Number(text) + 2000 }
-        : number('year', '[+-]?\\d{1,9}')
+      return count === 2 ? nearbyYear('year') : number('year', '[+-]?\\d{1,9}')
     case 'x':
-      return number('weekYear', '[+-]?\\d{1,9}')
+      return count === 2 ? nearbyYear('weekYear') : number('weekYear', '[+-]?\\d{1,9}')
     case 'w':
       return number('week', '\\d{1,2}')
     case 'e':
@@ -246,11 +255,13 @@ function jodaItem(letter: string, count: number): Item | undefined {
     case 'D':
       return number('dayOfYear', '\\d{1,3}')
     case 'H':
-    case 'k':
       return number('hour', '\\d{1,2}')
+    case 'k':
+      return clock('hour', (hour) => (hour === 0 ? Number.NaN : hour % 24))
     case 'h':
-    case 'K':
       return number('hour12', '\\d{1,2}')
+    case 'K':
+      return clock('hour12', (hour) => (hour > 11 ? Number.NaN : hour === 0 ? 12 : hour))
     case 'a':
       return half
     case 'm':
@@ -270,6 +281,7 @@ function jodaItem(letter: string, count: number): Item | undefined {
 
 /** parse_datetime: Joda's patterns. */
 export function parseJoda(text: string, format: string): ParsedFields {
+  if (format === '') throw invalidArgument(EMPTY_FORMAT.format_datetime)
   const pattern = compiled('joda', format, () =>
     [...format.matchAll(/''|'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+/g)].map(([part, quoted, letter]) => {
       if (part === "''") return "'"
@@ -285,7 +297,7 @@ export function parseJoda(text: string, format: string): ParsedFields {
 
 const teradataItems: Readonly<Record<string, Item>> = {
   yyyy: number('year', '\\d{4}'),
-  yy: twoDigitYear,
+  yy: { key: 'year', source: '\\d{2}', read: (text) => Number(text) + 2000 },
   mm: number('month', '\\d{1,2}'),
   dd: number('day', '\\d{1,2}'),
   hh24: number('hour', '\\d{1,2}'),
@@ -296,7 +308,7 @@ const teradataItems: Readonly<Record<string, Item>> = {
 
 /** to_date and to_timestamp: Teradata's words. */
 export function parseTeradata(text: string, format: string): ParsedFields {
-  if (format === '') throw invalidArgument('Both printing and parsing not supported')
+  if (format === '') throw invalidArgument(EMPTY_FORMAT.date_format)
   const pattern = compiled('teradata', format, () =>
     [...format.matchAll(/hh24|yyyy|yy|mm|dd|hh|mi|ss|[a-z]+|[^a-z]+/gi)].map(([part]) => {
       const item = teradataItems[part.toLowerCase()]

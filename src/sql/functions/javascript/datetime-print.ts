@@ -1,3 +1,4 @@
+import { EMPTY_FORMAT, mysqlFormat } from '../datetime-shapes.ts'
 import { invalidArgument } from './scalar-function.ts'
 
 export const monthNames = [
@@ -66,7 +67,9 @@ function pad(value: number, digits: number): string {
 const hour12 = (hour: number): number => ((hour + 11) % 12) + 1
 
 /** date_format for formats known only when it runs. */
-export function formatMysql(micros: bigint, _zone: string, _offset: bigint, format: string): string {
+export function formatMysql(micros: bigint, _zone: string, _offset: bigint, given: string): string {
+  const format = mysqlFormat(given)
+  if (format === '') throw invalidArgument(EMPTY_FORMAT.date_format)
   const f = fieldsOf(micros)
   return format.replaceAll(/%([^])/g, (_all, letter: string) => {
     switch (letter) {
@@ -133,6 +136,7 @@ export function formatMysql(micros: bigint, _zone: string, _offset: bigint, form
 
 /** format_datetime for formats known only when it runs, and for names of zones. */
 export function formatDateTime(micros: bigint, zone: string, offset: bigint, format: string): string {
+  if (format === '') throw invalidArgument(EMPTY_FORMAT.format_datetime)
   const local: LocalTime = {
     fields: fieldsOf(micros),
     zone,

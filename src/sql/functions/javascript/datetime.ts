@@ -1,4 +1,4 @@
-import { teradataAsJoda } from '../datetime-shapes.ts'
+import { EMPTY_FORMAT, teradataAsJoda } from '../datetime-shapes.ts'
 import { daysFromCivil, daysInMonth, parseDate, parseTime, parseTimestamp } from '../datetime-text.ts'
 import { canonicalZone, zoneOfOffset } from '../time-zones.ts'
 import { formatDateTime, formatMysql } from './datetime-print.ts'
@@ -119,20 +119,25 @@ function mondayOfWeekOne(year: number): number {
   return fourth - ((((fourth + 3) % 7) + 7) % 7)
 }
 
+const STRICT =
+  /^(?:\d{4}|[+-]\d{4,9})-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{0,9})?)?(?:Z|[+-]\d{2}:\d{2}(?::\d{2})?)?$/i
+
 /** `micros picos zone`: the local time and its zone, which is empty where the text has none. */
 function isoTimestamp(text: string, precision: bigint): string {
-  // What Joda reads for milliseconds java.time refuses: a day alone.
-  if (precision > 3n && !text.includes('T')) {
+  // java.time, which reads nanoseconds, takes less than Joda, which reads milliseconds.
+  if (precision > 3n && !STRICT.test(text)) {
     throw invalidArgument(`Text '${text}' could not be parsed at index ${text.length}`)
   }
-  const match = /^([^T]+)(?:T(\d{1,2})(?::?(\d{2})(?::?(\d{2})(?:[.,](\d+))?)?)?)?(Z|[+-]\d{2}(?::?\d{2})?)?$/.exec(
-    text,
+  const match = /^([^T]*)(?:T(\d{1,2})(?::?(\d{2})(?::?(\d{2})(?:[.,](\d+))?)?)?)?(Z|[+-]\d{2}(?::?\d{2})?)?$/.exec(
+    precision > 3n ? text.toUpperCase() : text,
   )
   const failure = (): SqlFailure => invalidArgument(`Invalid format: "${text}"`)
-  if (match === null) throw failure()
+  // A time alone is one of 1970-01-01.
+  if (match === null || (match[1] === '' && match[2] === undefined)) throw failure()
   const [, day = '', hour = '0', minute = '0', second = '0', fraction = '', offset = ''] = match
   if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) throw failure()
-  const seconds = isoDate(day) * 86400n + BigInt(Number(hour) * 3600 + Number(minute) * 60 + Number(second))
+  const seconds =
+    (day === '' ? 0n : isoDate(day)) * 86400n + BigInt(Number(hour) * 3600 + Number(minute) * 60 + Number(second))
   const minutes = offset === '' ? undefined : readOffset(offset)
   if (Number.isNaN(minutes)) throw failure()
   const kept = fraction.slice(0, Number(precision)).padEnd(12, '0')
@@ -207,7 +212,7 @@ export const datetimeScripts: readonly ScalarFunction[] = [
 ]
 
 function teradataToJoda(format: string): string {
-  if (format === '') throw invalidArgument('Both printing and parsing not supported')
+  if (format === '') throw invalidArgument(EMPTY_FORMAT.date_format)
   return teradataAsJoda(format, (letters) => {
     throw invalidArgument(`Failed to tokenize string [${letters}] at offset [${format.indexOf(letters)}]`)
   })

@@ -30,6 +30,26 @@ export const datetimeMacros: readonly Macro[] = [
     `,
   ),
   macro('q_off(t,z)', `q_local(t,z)-t`),
+  // Units to add to a moment: Trino counts them in 32 bits, and beyond `most` no moment is met.
+  macro(
+    'q_steps(n,most)',
+    `
+      CASE
+        WHEN n BETWEEN -most - 1 AND most THEN n
+        WHEN n IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: '||CASE
+            WHEN n BETWEEN -2147483648 AND 2147483647 THEN 'long' ELSE 'integer' END||' overflow')
+      END
+    `,
+  ),
+  macro(
+    'q_date_steps(n,most)',
+    `
+      CASE
+        WHEN n BETWEEN -most - 1 AND most THEN CAST(n AS INTEGER)
+        WHEN n IS NOT NULL THEN u_fail('GENERIC_INTERNAL_ERROR: integer overflow')
+      END
+    `,
+  ),
   macro('q_floordiv(a,k)', `a//k - CASE WHEN a%k<0 THEN 1 ELSE 0 END`),
   macro(
     'q_round(t,u)',
