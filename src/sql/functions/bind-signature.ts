@@ -160,7 +160,7 @@ function bindSized(
   let type: SqlType | undefined = actual
   if (actual.kind === 'unknown') {
     if (!allowCoercion) return false
-    type = working.sized[key] ?? smallest(pattern.base)
+    type = working.sized[key] ?? ofNull(pattern.base)
   } else if (actual.kind !== pattern.base) {
     type = allowCoercion ? coerceToKind(actual, smallest(pattern.base)) : undefined
   }
@@ -173,6 +173,12 @@ function bindSized(
     working.sized[key] = common
   } else if (!sameType(bound, type)) return false
   return true
+}
+
+/** What NULL is taken for: moments have milliseconds. */
+function ofNull(base: SizedKind): SqlType {
+  const type = smallest(base)
+  return 'precision' in type && type.kind !== 'decimal' ? { ...type, precision: 3 } : type
 }
 
 function sizedKey(pattern: Extract<TypePattern, { kind: 'sized' }>): string {

@@ -2,7 +2,7 @@ import { code, integer, joined, literal, sql, type Sql } from '../../text/sql.ts
 import { EngineError } from '../../../shared/engine-error.ts'
 import { version } from '../../../shared/version.ts'
 import { isFine, isTypedNull, structOf, typedNull } from '../../types/duckdb-representation.ts'
-import { isFloating, VARCHAR, type SqlType } from '../../types/sql-type.ts'
+import { varchar, isFloating, VARCHAR, type SqlType } from '../../types/sql-type.ts'
 import { typeName } from '../../types/type-text.ts'
 import { textOf } from '../casts.ts'
 import { comparisonKey, isNested, needsComparisonKey } from '../comparison.ts'
@@ -164,13 +164,17 @@ export const generalFunctions: readonly FunctionDefinition[] = [
   scalar(
     'render(boolean)',
     'varchar(16)',
-    `CASE WHEN $1 THEN u_render('✓', 32768) WHEN NOT $1 THEN u_render('✗', 16711680) END`,
+    `CASE WHEN $1 THEN u_render('✓', -3) WHEN NOT $1 THEN u_render('✗', -2) END`,
     PARTIAL,
-    { note: 'colours of the marks' },
   ),
   scalar('render(bigint, color)', 'varchar(35)', 'u_render(CAST($1 AS VARCHAR), CAST($2 AS BIGINT))', PARTIAL),
   scalar('render(double, color)', 'varchar(41)', 'u_render(q_java_double($1), CAST($2 AS BIGINT))', PARTIAL),
-  scalar('render(varchar(x), color)', 'varchar', 'u_render($1, CAST($2 AS BIGINT))', PARTIAL),
+  scalar(
+    'render(varchar(x), color)',
+    ({ numbers }) => varchar(numbers['x'] === undefined ? undefined : numbers['x'] + 15),
+    'u_render($1, CAST($2 AS BIGINT))',
+    PARTIAL,
+  ),
   scalar('bar(double, bigint)', 'varchar', 'u_bar($1, $2, 16711680, 65280)', PARTIAL),
   scalar(
     'bar(double, bigint, color, color)',

@@ -1,4 +1,5 @@
-import { code, integer, joined, sql, type Sql } from '../../text/sql.ts'
+import { code, integer, joined, literal, sql, type Sql } from '../../text/sql.ts'
+import { decimalType } from '../../types/duckdb-representation.ts'
 import { decimal, type DecimalType } from '../../types/sql-type.ts'
 import { decimalOperator } from '../decimal-operators.ts'
 import { PARTIAL, TOTAL, named, scalar, type Bindings, type FunctionDefinition } from '../function-definition.ts'
@@ -21,12 +22,20 @@ function widened({ numbers }: Bindings): DecimalType {
  * round(x, n) and truncate(x, n) of decimals. DuckDB wants n to be a literal: for a value there is a branch for each n
  * that makes a difference.
  */
+/** DuckDB lets a digit more than 38 pass. */
+function fitting(type: DecimalType, value: Sql): Sql {
+  if (type.precision < 38) return value
+  const most = type.scale === 0 ? '9'.repeat(38) : `${'9'.repeat(38 - type.scale)}.${'9'.repeat(type.scale)}`
+  const bound = (sign: string): Sql => sql`CAST(${literal(sign + most)} AS ${decimalType(38, type.scale)})`
+  return sql`CASE WHEN ${value} NOT BETWEEN ${bound('-')} AND ${bound('')} THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Decimal overflow') ELSE ${value} END`
+}
+
 function cutDecimal(name: 'round' | 'trunc'): (context: RenderContext) => Sql {
   return (context) => {
     const type = context.types[0] as DecimalType
     const whole = context.fill`CAST($1 AS $R)`
     const cut = (digits: number): Sql => {
-      const text = context.fill`CAST(${code(name)}(${whole}, ${integer(digits)}) AS $R)`
+      const text = fitting(type, context.fill`CAST(${code(name)}(${whole}, ${integer(digits)}) AS $R)`)
       // DuckDB makes a zero of whatever has no digit left, NULL included.
       return digits <= type.scale - type.precision ? context.fill`CASE WHEN $1 IS NOT NULL THEN ${text} END` : text
     }

@@ -53,7 +53,6 @@ function trims(name: string): FunctionDefinition[] {
 function pads(name: string): FunctionDefinition[] {
   return [
     scalar(`${name}(varchar(x), bigint, varchar(y))`, 'varchar', `t_${name}($1, $2, $3)`, GROWING),
-    scalar(`${name}(char(x), bigint, varchar(y))`, 'varchar', `t_${name}($1, $2, $3)`, GROWING),
     scalar(`${name}(varbinary, bigint, varbinary)`, 'varbinary', `t_${name}_bin($1, $2, $3)`, GROWING),
   ]
 }
@@ -110,6 +109,7 @@ export const stringFunctions: readonly FunctionDefinition[] = [
   scalar('starts_with(varchar(x), varchar(y))', 'boolean', 'starts_with($1, $2)', TOTAL),
   scalar('translate(varchar(x), varchar(y), varchar(z))', 'varchar', 'translate($1, $2, $3)', PARTIAL),
   ...pads('lpad'),
+  scalar('lpad(char(x), bigint, varchar(y))', 'varchar', 't_lpad($1, $2, $3)', GROWING),
   ...pads('rpad'),
   ...trims('trim'),
   ...trims('ltrim'),

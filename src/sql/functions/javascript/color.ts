@@ -41,16 +41,50 @@ const channels = (value: bigint): [number, number, number] => [
 
 function between(share: number, low: bigint, high: bigint): bigint {
   if (low < 0n || high < 0n) throw invalidArgument('low and high must be RGB colors')
-  const at = Math.min(1, Math.max(0, share))
-  const [from, to] = [channels(low), channels(high)]
-  const [red, green, blue] = from.map((channel, i) => BigInt(Math.trunc(channel + at * (to[i]! - channel))))
+  return mixed(Math.min(1, Math.max(0, share)), low, high)
+}
+
+/** Hue, saturation and brightness lie between those of both, as java.awt.Color has them. */
+function mixed(share: number, low: bigint, high: bigint): bigint {
+  const [from, to] = [hsb(low), hsb(high)]
+  const [hue, saturation, brightness] = from.map((part, i) => part + share * (to[i]! - part)) as [
+    number,
+    number,
+    number,
+  ]
+  const sixth = (hue - Math.floor(hue)) * 6
+  const rest = sixth - Math.floor(sixth)
+  const channel = (part: number): bigint => BigInt(Math.trunc(part * 255 + 0.5) || 0)
+  const [full, none] = [brightness, brightness * (1 - saturation)]
+  const falling = brightness * (1 - saturation * rest)
+  const rising = brightness * (1 - saturation * (1 - rest))
+  const parts = [
+    [full, rising, none],
+    [falling, full, none],
+    [none, full, rising],
+    [none, falling, full],
+    [rising, none, full],
+    [full, none, falling],
+  ][Math.floor(sixth) || 0]!
+  const [red, green, blue] = parts.map(channel)
   return rgb(red!, green!, blue!)
+}
+
+function hsb(value: bigint): [number, number, number] {
+  const [red, green, blue] = channels(value)
+  const [most, least] = [Math.max(red, green, blue), Math.min(red, green, blue)]
+  const spread = most - least
+  if (spread === 0) return [0, 0, most / 255]
+  const from = (channel: number): number => (most - channel) / spread
+  const sixth =
+    red === most ? from(blue) - from(green) : green === most ? 2 + from(red) - from(blue) : 4 + from(green) - from(red)
+  return [(sixth < 0 ? sixth + 6 : sixth) / 6, spread / most, most / 255]
 }
 
 /** The terminal's escape for a colour: 256 colours. */
 function escape(value: bigint): string {
-  if (value < 0n) return `\u001b[3${Number(-value) - 1}m`
-  const [red, green, blue] = channels(value).map((channel) => Math.trunc((channel * 5) / 255))
+  if (value < 0n) return `\u001b[38;5;${Number(-value) - 1}m`
+  const [red, green, blue] = channels(value).map((channel) => Math.trunc((channel * 6) / 256))
   return `\u001b[38;5;${16 + 36 * red! + 6 * green! + blue!}m`
 }
 
@@ -61,6 +95,7 @@ const bars = new Map<string, string[]>()
 /** Steps that are kept at most. */
 const MOST_STEPS = 100_000
 let stepsKept = 0
+const WIDEST = 1_000_000n
 
 function stepsOf(length: number, count: number, low: bigint, high: bigint): string[] {
   const key = `${length} ${low} ${high}`
@@ -71,16 +106,18 @@ function stepsOf(length: number, count: number, low: bigint, high: bigint): stri
   const steps = bars.get(key) ?? []
   if (steps.length === 0) bars.set(key, steps)
   for (let i = steps.length; i < count; i++) {
-    steps.push(`${escape(between(i / length, low, high))}█`)
+    steps.push(`${escape(mixed(i / (length - 1), low, high))}█`)
     stepsKept++
   }
   return steps
 }
 
 function bar(share: number, width: bigint, low: bigint, high: bigint): string {
-  const length = Number(width)
-  const count = Math.min(length, Math.max(0, Math.trunc(share * length)))
-  if (!(count > 0)) return ' '.repeat(length)
+  if (low < 0n || high < 0n) throw invalidArgument('low and high must be RGB colors')
+  // Each step has an escape of its own: wider bars fill the memory, Trino's too.
+  if (width > WIDEST) throw new RangeError('a bar too wide')
+  const length = Math.max(0, Number(width))
+  const count = Math.min(length, Math.max(0, Math.trunc(share * length) || 0))
   return `${stepsOf(length, count, low, high).slice(0, count).join('')}\u001b[0m${' '.repeat(length - count)}`
 }
 
