@@ -12,7 +12,7 @@ import type {
   ProjectNode,
   RelationNode,
 } from './tree.ts'
-import { columnOf } from './build.ts'
+import { columnOf, constant } from './build.ts'
 import { neededColumns } from './needed-columns.ts'
 import {
   collectDefined,
@@ -204,8 +204,27 @@ class Decorrelation {
 
   #global(node: AggregateNode, outputs: readonly ColumnId[]): boolean {
     const read = withRead(node, outputs)
+    if (this.#groupsUnnested(read.input, columnsOf(read))) {
+      // A condition that all have is one of the rows below them, which cannot be pulled up from there.
+      return read.aggregates.length === 0 || read.aggregates.some(({ call }) => call.filter === undefined)
+    }
     if (read.aggregates.some(({ call }) => this.usesOuter(call))) return false
     return this.of(read.input, columnsOf(read)) !== undefined
+  }
+
+  /** Rows of UNNEST over values of the outer query, perhaps in groups. */
+  #groupsUnnested(node: RelationNode, outputs: readonly ColumnId[]): boolean {
+    if (node.kind === 'project') return this.#groupsUnnested(node.input, columnsBelow(node, outputs))
+    if (node.kind === 'distinct') {
+      return this.#groupsUnnested(
+        node.input,
+        node.columns.map(({ id }) => id),
+      )
+    }
+    if (node.kind !== 'aggregate') return this.of(node, outputs)?.unnested === true
+    if (isGlobal(node) || (node.sets !== undefined && node.sets.length !== 1)) return false
+    const read = withRead(node, outputs)
+    return this.#groupsUnnested(read.input, columnsOf(read))
   }
 
   /** `outputs`: the columns of the node that are read. Undefined where conditions cannot be pulled up. */
@@ -253,9 +272,14 @@ class Decorrelation {
 
   /** Conditions of inner joins are as those of WHERE. */
   #join(node: JoinNode, outputs: readonly ColumnId[]): Pulled | undefined {
-    if (node.type === 'cross' && !node.lateral) {
+    const everyRow = node.condition === undefined || isTrue(node.condition)
+    if (node.lateral && everyRow && isUnreadRow(node.left, outputs) && !this.usesOuter(node.left)) {
+      if (node.right.kind === 'unnest') return UNNESTED
+    }
+    if (node.type === 'cross' && (!node.lateral || isUnreadRow(node.right, outputs))) {
       // One row that nobody reads is no row of a join.
       const counted = [node.left, node.right].filter((side) => !isUnreadRow(side, outputs))
+      if (counted.length === 0) return NOTHING
       return counted.length === 1 ? this.of(counted[0]!, outputs) : undefined
     }
     const { condition, ...plain } = node
@@ -304,8 +328,10 @@ class Decorrelation {
     if (count === '0') return NOTHING
     const below = this.of(input, outputs)
     if (below === NOTHING) return below
-    if (ties !== undefined || offset !== undefined) return undefined
-    if (below === undefined || below.single || below.unnested) return below
+    if (offset !== undefined) return undefined
+    if (below === undefined || below.unnested) return below
+    if (ties !== undefined) return undefined
+    if (below.single) return below
     const { needed, constants } = below
     const isConstant = (columns: Iterable<ColumnId>): boolean => [...columns].every((id) => constants.has(id))
     if (!isConstant(needed)) return undefined
@@ -395,7 +421,7 @@ function hasSubquery(expr: Expr): boolean {
 
 function isUnreadRow(node: RelationNode, outputs: readonly ColumnId[]): boolean {
   const base = belowProjections(node)
-  if (base.kind !== 'aggregate' || !isGlobal(base)) return false
+  if (!isOneRow(base) && (base.kind !== 'aggregate' || !isGlobal(base))) return false
   const defined = new Set<ColumnId>()
   collectDefined(node, defined)
   return !outputs.some((id) => defined.has(id))
@@ -420,6 +446,8 @@ function readBelow(node: RelationNode, outputs: readonly ColumnId[]): readonly C
     case 'sort':
     case 'limit':
       return readBelow(node.input, outputs)
+    case 'filter':
+      return isTrue(node.predicate) ? readBelow(node.input, outputs) : outputs
     case 'with':
       return readBelow(node.body, outputs)
     default:
@@ -438,9 +466,19 @@ function belowProjections(node: RelationNode): RelationNode {
       const single = below.kind === 'aggregate' && isGlobal(below)
       return node.count === '0' || (node.offset !== undefined && !single) ? node : below
     }
+    case 'filter':
+      return isTrue(node.predicate) ? belowProjections(node.input) : node
     case 'with':
       return belowProjections(node.body)
     default:
       return node
   }
+}
+
+/** A condition that is known at planning to leave all rows. */
+function isTrue(predicate: Expr): boolean {
+  if (constant(predicate) === true) return true
+  if (predicate.kind !== 'compare' || predicate.operator !== '=') return false
+  const [left, right] = [constant(predicate.left), constant(predicate.right)]
+  return left !== undefined && left !== null && left === right
 }
