@@ -114,6 +114,8 @@ function recursionOf(context: AnalysisContext, query: WithQuery, name: string): 
   if (query.columnNames === undefined) {
     throw errorAt(context, query, 'MISSING_COLUMN_ALIASES', 'missing column aliases in recursive WITH query')
   }
+  const nested = recursiveWithIn(query.query)
+  if (nested !== undefined) throw errorAt(context, nested, 'NESTED_RECURSIVE', 'nested recursive WITH query')
   if (body.kind === 'SetOperation' && body.operator === 'UNION') {
     if (references.length === 0) return undefined
     const base = [...referencesTo(body.left, name)]
@@ -136,6 +138,7 @@ function recursionOf(context: AnalysisContext, query: WithQuery, name: string): 
     }
     if (step[0] !== undefined) {
       verifyTail(context, query)
+      verifyStepBody(context, body.right, name)
       verifyStep(context, body, name)
       return body
     }
@@ -155,8 +158,29 @@ function recursionOf(context: AnalysisContext, query: WithQuery, name: string): 
 function verifyTail(context: AnalysisContext, { query }: WithQuery): void {
   const clause = query.with ?? query.orderBy ?? query.offset ?? query.limit
   if (clause === undefined) return
-  const names = { With: 'WITH', OrderBy: 'ORDER BY', Offset: 'OFFSET', Limit: 'LIMIT', FetchFirst: 'FETCH FIRST' }
-  throw errorAt(context, clause, 'NOT_SUPPORTED', `immediate ${names[clause.kind]} clause in recursive query`)
+  const limit = 'FETCH FIRST / LIMIT'
+  const names = { With: 'WITH', OrderBy: 'ORDER BY', Offset: 'OFFSET', Limit: limit, FetchFirst: limit }
+  const name = names[clause.kind]
+  const error = name === limit ? 'INVALID_LIMIT_CLAUSE' : 'NOT_SUPPORTED'
+  throw errorAt(context, clause, error, `immediate ${name} clause in recursive query`)
+}
+
+/** The SELECT that a step is, without the parentheses around it: none of them may cut its rows off. */
+function verifyStepBody(context: AnalysisContext, step: SetOperation['right'], name: string): void {
+  if (step.kind === 'TableSubquery') {
+    const { limit, body } = step.query
+    if (limit !== undefined) {
+      const message = 'FETCH FIRST / LIMIT clause in the step relation of recursion'
+      throw errorAt(context, limit, 'INVALID_LIMIT_CLAUSE', message)
+    }
+    verifyStepBody(context, body, name)
+  } else {
+    const from = step.kind === 'QuerySpecification' && step.from !== undefined ? [...referencesTo(step.from, name)] : []
+    const [reference] = referencesTo(step, name)
+    if (from.length > 0 || reference === undefined) return
+    const message = 'recursive reference outside of FROM clause of the step relation of recursion'
+    throw errorAt(context, reference, 'INVALID_RECURSIVE_REFERENCE', message)
+  }
 }
 
 /** The recursive reference may stand only where every row of the step comes from one row of it. */
@@ -183,11 +207,22 @@ function verifyStep(context: AnalysisContext, union: SetOperation, name: string)
       if (set.operator === 'EXCEPT' || kind === 'INTERSECT ALL')
         forbid(set.right, `recursive reference in right relation of ${kind}`)
     }
-    if (node.kind === 'SubqueryExpression')
-      forbid(node, 'recursive reference outside of FROM clause of the step relation of recursion')
+    if (node.kind === 'PatternRecognitionRelation') {
+      const message = 'nested row pattern recognition in recursive query'
+      throw errorAt(context, node, 'NESTED_ROW_PATTERN_RECOGNITION', message)
+    }
     childrenOf(node).forEach(visit)
   }
   visit(union.right)
+}
+
+function recursiveWithIn(node: AnyNode): AnyNode | undefined {
+  if (node.kind === 'With' && (node as With).recursive) return node
+  for (const child of childrenOf(node)) {
+    const found = recursiveWithIn(child)
+    if (found !== undefined) return found
+  }
+  return undefined
 }
 
 function* referencesTo(node: AnyNode, name: string): Generator<Table> {
@@ -196,15 +231,11 @@ function* referencesTo(node: AnyNode, name: string): Generator<Table> {
     if (table.name.parts.length === 1 && table.name.parts[0]!.value.toLowerCase() === name) yield table
     return
   }
-  if (node.kind === 'Query') {
-    for (const each of (node as Query).with?.queries ?? []) {
-      yield* referencesTo(each, name)
-      // From here on the name is another's.
-      if (each.name.value.toLowerCase() === name) return
-    }
-  }
-  const children = node.kind === 'Query' ? childrenOf(node).filter(({ kind }) => kind !== 'With') : childrenOf(node)
-  for (const child of children) yield* referencesTo(child, name)
+  // In a query that gives the name to another no reference is looked for, not even before that.
+  const shadows = (query: Query): boolean =>
+    query.with?.queries.some((each) => each.name.value.toLowerCase() === name) ?? false
+  if (node.kind === 'Query' && shadows(node as Query)) return
+  for (const child of childrenOf(node)) yield* referencesTo(child, name)
 }
 
 function recursiveTable(
