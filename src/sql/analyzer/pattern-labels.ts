@@ -1,7 +1,7 @@
 import { tick } from '../../shared/cpu-budget.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { PatternCode, PatternProgram } from '../functions/javascript/row-patterns.ts'
-import type { Identifier } from '../syntax/ast.ts'
+import type { Identifier, WindowFrame } from '../syntax/ast.ts'
 import type { PatternQuantifier, PatternRecognitionRelation, RowPattern } from '../syntax/ast-patterns.ts'
 import { childrenOf, type AnyNode } from '../syntax/tree.ts'
 import { errorAt, type AnalysisContext } from './context.ts'
@@ -121,6 +121,15 @@ export function verifyPattern(context: AnalysisContext, node: PatternRecognition
     childrenOf(part).forEach(visit)
   }
   visit(node.pattern)
+  for (const { expression } of [...node.measures, ...node.variableDefinitions]) verifyUnnested(context, expression)
+}
+
+function verifyUnnested(context: AnalysisContext, part: AnyNode): void {
+  if (part.kind === 'PatternRecognitionRelation' || (part.kind === 'WindowFrame' && (part as WindowFrame).pattern)) {
+    const message = 'nested row pattern recognition in row pattern recognition'
+    throw errorAt(context, part, 'NESTED_ROW_PATTERN_RECOGNITION', message)
+  }
+  for (const child of childrenOf(part)) verifyUnnested(context, child)
 }
 
 function verifyBounds(context: AnalysisContext, quantifier: PatternQuantifier): void {

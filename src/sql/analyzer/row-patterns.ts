@@ -122,10 +122,9 @@ function allRowsPerMatch(
   )
   const isExcluded: Expr = { kind: 'coalesce', type: BOOLEAN, operands: [excluded, constantOf(BOOLEAN, false)] }
   const isUnmatched: Expr = { kind: 'isNull', type: BOOLEAN, value: columnOf(numberOfMatch, BIGINT) }
-  const leading = new Set(
-    [...rows.partitionBy, ...rows.orderBy.map(({ value }) => value)].flatMap((expr) =>
-      expr.kind === 'column' ? [expr.id] : [],
-    ),
+  // As often as they are named.
+  const leading = [...rows.partitionBy, ...rows.orderBy.map(({ value }) => value)].flatMap((expr) =>
+    expr.kind === 'column' ? [expr.id] : [],
   )
   const field = ({ name, column, type, shows }: Field): Field => {
     const moved = matches.of(columnOf(column, type)) as Expr & { readonly id: number }
@@ -147,9 +146,9 @@ function allRowsPerMatch(
       })),
     },
     fields: [
-      ...[...leading].flatMap((column) => byColumn.get(column) ?? []).map(field),
+      ...leading.flatMap((column) => byColumn.get(column) ?? []).map(field),
       ...measureFields(columns),
-      ...input.fields.filter(({ column }) => !leading.has(column)).map(field),
+      ...input.fields.filter(({ column }) => !leading.includes(column)).map(field),
     ],
   }
 }

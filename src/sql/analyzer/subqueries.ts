@@ -1,11 +1,14 @@
 import type {
   ExistsPredicate,
   Expression,
+  FunctionCall,
   InPredicate,
   QuantifiedComparisonExpression,
   SubqueryExpression,
 } from '../syntax/ast.ts'
+import type { EngineError } from '../../shared/engine-error.ts'
 import type { Span } from '../syntax/span.ts'
+import { childrenOf, type AnyNode } from '../syntax/tree.ts'
 import { isNested } from '../functions/comparison.ts'
 import { commonSuperType } from '../types/coercion.ts'
 import {
@@ -23,8 +26,8 @@ import { aggregateOf, castTo, columnOf, comparison, constantOf, letIn } from './
 import { verifyCorrelation, type SubqueryPlace } from './correlation.ts'
 import { errorAt, newId } from './context.ts'
 import type { ExpressionState } from './expression-state.ts'
+import type { Field } from './scope.ts'
 import type { Expr, QuantifiedExpr, Subquery } from './tree.ts'
-import { visitColumns } from './walk.ts'
 
 interface AnalyzedSubquery extends Subquery {
   /** Of its columns. */
@@ -131,23 +134,34 @@ function sameShape(value: SqlType, result: SqlType): boolean {
   return (value.kind === 'row') === (result.kind === 'row') || value.kind === 'unknown' || result.kind === 'unknown'
 }
 
+const ofTheMatch = new Set(['first', 'last', 'prev', 'next', 'classifier', 'match_number'])
+
+/** In a row pattern no query is looked through for a value of a label or of the match. */
+function verifyOutsideOfMatch(state: ExpressionState, value: AnyNode): void {
+  if (state.context.patternCall === undefined) return
+  const refuse = (what: string): EngineError =>
+    errorAt(state.context, value, 'NOT_SUPPORTED', `IN-PREDICATE with ${what} is not yet supported`)
+  if (value.kind === 'DereferenceExpression') {
+    const expr = state.analyze(value as Expression)
+    const labelled = (field: Field): boolean =>
+      field.qualified === true && expr.kind === 'column' && field.column === expr.id
+    if (state.scope.fields.some(labelled)) throw refuse('labeled column reference')
+  }
+  if (value.kind === 'FunctionCall') {
+    const name = (value as FunctionCall).name.parts.at(-1)!.value.toLowerCase()
+    if (ofTheMatch.has(name)) throw refuse(`${name} function`)
+  }
+  for (const child of childrenOf(value)) verifyOutsideOfMatch(state, child)
+}
+
 export function analyzeInSubquery(
   state: ExpressionState,
   node: InPredicate,
   valueNode: Expression,
   subquery: SubqueryExpression,
 ): Expr {
+  verifyOutsideOfMatch(state, valueNode)
   const value = state.analyze(valueNode)
-  const labelled = new Set(state.scope.fields.filter((field) => field.qualified).map((field) => field.column))
-  visitColumns(value, (id) => {
-    if (!labelled.has(id)) return
-    throw errorAt(
-      state.context,
-      node,
-      'NOT_SUPPORTED',
-      'IN-PREDICATE with labeled column reference is not yet supported',
-    )
-  })
   const query = analyzeSubquery(state, subquery, { place: 'in', at: node })
   const compared = comparedWith(state, node, value, query)
   if (!isComparable(compared.type)) {
