@@ -1,3 +1,4 @@
+import { EngineError } from '../../shared/engine-error.ts'
 import type { Expression } from '../syntax/ast.ts'
 import { INTEGER, BIGINT } from '../types/sql-type.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
@@ -21,6 +22,8 @@ import { childrenOfExpr, isVolatile, exprKey, mapChildren, visitColumns } from '
 export interface Sourced {
   readonly node: Expression
   readonly expr: Expr
+  /** Set where `*` stands for it: what messages call it then, that name no place. */
+  readonly field?: string
   /** What is asked of it first, once those before it are found right. */
   readonly verify?: () => void
 }
@@ -150,8 +153,11 @@ export function putAggregation(
     isKey: (expr) => (onlyColumns && expr.kind !== 'column' ? false : keyColumns.has(exprKey(expr))),
     isOpen: (id) => source.has(id) && !keyIds.has(id),
   }
-  for (const { node, expr, verify: before } of expressions) {
+  for (const { node, expr, field, verify: before } of expressions) {
     before?.()
+    if (field !== undefined && !isAggregated(context, verifier, expr)) {
+      throw new EngineError('EXPRESSION_NOT_AGGREGATE', `Column ${field} not in GROUP BY clause`)
+    }
     verify(context, verifier, expr, node, '')
     rewrite(expr)
   }
@@ -226,6 +232,16 @@ function isAggregated(context: AnalysisContext, verifier: Verifier, expr: Expr):
       }
       expr.partitionBy.forEach((part) => verifyPart(part, 'PARTITION BY expression '))
       expr.orderBy.forEach(({ value }) => verifyPart(value, 'ORDER BY expression '))
+      const { start, end } = expr.frame ?? {}
+      for (const [side, bound] of [
+        ['start', start?.value],
+        ['end', end?.value],
+      ] as const) {
+        const at = bound && context.origins.get(bound)
+        if (at === undefined || isAggregated(context, verifier, bound!)) continue
+        const message = `Window frame ${side} must be an aggregate expression or appear in GROUP BY clause`
+        throw errorAt(context, at, 'EXPRESSION_NOT_AGGREGATE', message)
+      }
       break
     }
     case 'scalarSubquery':

@@ -3,12 +3,18 @@ import { resolveFunction, type ArgumentType, type ResolvedFunction } from '../fu
 import { overloadsOf } from '../functions/function-table.ts'
 import { parseSignature } from '../functions/signature.ts'
 import type { ConcatExpression, Expression, FunctionCall, LambdaExpression, Listagg } from '../syntax/ast.ts'
-import type { OrderBy } from '../syntax/ast-query.ts'
 import { isComparable, isOrderable, VARCHAR, type FunctionType, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { castTo, constantOf } from './build.ts'
 import { errorAt, locatedAt, newId } from './context.ts'
-import { asBoolean, nothingFound, verifyScalar, type ExpressionState, type LambdaScope } from './expression-state.ts'
+import {
+  asBoolean,
+  nothingFound,
+  verifyScalar,
+  verifyWrittenScalar,
+  type ExpressionState,
+  type LambdaScope,
+} from './expression-state.ts'
 import { findInlineFunction } from './inline-functions.ts'
 import type { AggregateExpr, Expr, ExprSortKey, LambdaArgumentExpr, LambdaExpr, Routine } from './tree.ts'
 import { exprKey } from './walk.ts'
@@ -84,6 +90,7 @@ function lambdaBody(state: ExpressionState, node: LambdaExpression, types: reado
     outer: state.lambda,
   }
   const found = nothingFound()
+  verifyWrittenScalar(state.context, node.body, 'Lambda expression')
   const body = state.within({ lambda: scope, found }).analyze(node.body)
   verifyScalar(state.context, node.body, found, 'Lambda expression')
   return { kind: 'lambda', type: body.type, parameters, body }
@@ -185,7 +192,7 @@ export function analyzeCall(state: ExpressionState, node: FunctionCall): Expr {
     throw new EngineError('INVALID_FUNCTION_ARGUMENT', `There must be two or more arguments to ${name}`)
   }
   if (node.window !== undefined) {
-    const argumentOrder = resolved.kind === 'aggregate' ? aggregateOrder(within, node.orderBy) : []
+    const argumentOrder = resolved.kind === 'aggregate' ? aggregateOrder(within, node) : []
     const { window } = node
     return analyzeWindowCall(state, { node, window, inner, resolved, args: exprs, argumentOrder, filter })
   }
@@ -224,7 +231,7 @@ export function analyzeCall(state: ExpressionState, node: FunctionCall): Expr {
         ...(routine === undefined ? {} : { routine }),
       }
     case 'aggregate': {
-      const orderBy = aggregateOrder(within, node.orderBy)
+      const orderBy = aggregateOrder(within, node)
       const call: AggregateExpr = {
         kind: 'aggregate',
         type: resolved.resultType,
@@ -242,13 +249,16 @@ export function analyzeCall(state: ExpressionState, node: FunctionCall): Expr {
   }
 }
 
-function aggregateOrder(state: ExpressionState, orderBy: OrderBy | undefined): readonly ExprSortKey[] {
-  return (orderBy?.sortItems ?? []).map((item) => {
+function aggregateOrder(
+  state: ExpressionState,
+  node: Pick<FunctionCall | Listagg, 'orderBy' | 'span'>,
+): readonly ExprSortKey[] {
+  return (node.orderBy?.sortItems ?? []).map((item) => {
     const expr = state.analyze(item.sortKey)
     if (!isOrderable(expr.type)) {
       throw errorAt(
         state.context,
-        item.sortKey,
+        node,
         'TYPE_MISMATCH',
         `ORDER BY can only be applied to orderable types (actual: ${typeName(expr.type)})`,
       )
@@ -349,7 +359,7 @@ export function analyzeListagg(state: ExpressionState, node: Listagg): Expr {
     ),
   )
   const exprs = args.map((argument, i) => castTo(argument, resolved.argumentTypes[i]!))
-  const orderBy = aggregateOrder(within, node.orderBy)
+  const orderBy = aggregateOrder(within, node)
   if (node.window !== undefined) {
     const { window } = node
     return analyzeWindowCall(state, { node, window, inner, resolved, args: exprs, argumentOrder: orderBy, filter })

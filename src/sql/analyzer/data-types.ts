@@ -18,7 +18,10 @@ export function typeOf(node: DataType): SqlType {
     case 'RowDataType':
       return {
         kind: 'row',
-        fields: node.fields.map((field) => ({ name: field.name?.value, type: typeOf(field.type) })),
+        fields: node.fields.map(({ name, type }) => ({
+          name: name === undefined || name.quoted ? name?.value : name.value.toLowerCase(),
+          type: typeOf(type),
+        })),
       }
     case 'IntervalDataType':
       if (node.from === 'YEAR' && node.to === 'MONTH') return { kind: 'interval year to month' }

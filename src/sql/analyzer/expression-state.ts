@@ -18,7 +18,11 @@ export interface ExpressionState {
   readonly found: FoundParts
   analyze(node: Expression): Expr
   /** The same with other names in sight. */
-  within(change: { readonly lambda: LambdaScope | undefined; readonly found: FoundParts }): ExpressionState
+  within(change: {
+    readonly scope?: Scope
+    readonly lambda: LambdaScope | undefined
+    readonly found: FoundParts
+  }): ExpressionState
 }
 
 export interface LambdaScope {
@@ -42,24 +46,34 @@ export function verifyScalar(context: AnalysisContext, node: Expression, analyze
 
 /** The same by what is written, which Trino complains of before it looks for names and types. */
 export function verifyWrittenScalar(context: AnalysisContext, node: Expression, clause: string): void {
+  const { aggregates, windows, groupings } = writtenCalls(context, node)
+  refuse(context, node, [...aggregates, ...windows, ...groupings], clause)
+}
+
+/** The calls in an expression that are no scalars, by what is written; a window function is one also without OVER. */
+export function writtenCalls(
+  context: AnalysisContext,
+  node: Expression,
+): Readonly<Record<'aggregates' | 'windows' | 'groupings', readonly AnyNode[]>> {
   const [aggregates, windows, groupings]: [AnyNode[], AnyNode[], AnyNode[]] = [[], [], []]
   const visit = (part: AnyNode): void => {
     if (part.kind === 'SubqueryExpression') return
     const call = part as FunctionCall | Listagg | GroupingOperation
     if (call.kind === 'GroupingOperation') groupings.push(call)
     else if (call.kind === 'FunctionCall' || call.kind === 'Listagg') {
-      if (call.window !== undefined) windows.push(call)
-      else if (call.kind === 'Listagg' || isAggregate(context, call)) aggregates.push(call)
+      const kind = call.kind === 'Listagg' ? 'aggregate' : kindOf(context, call)
+      if (call.window !== undefined || kind === 'window') windows.push(call)
+      else if (kind === 'aggregate') aggregates.push(call)
     }
     for (const child of childrenOf(part)) visit(child)
   }
   visit(node)
-  refuse(context, node, [...aggregates, ...windows, ...groupings], clause)
+  return { aggregates, windows, groupings }
 }
 
-function isAggregate({ functions }: AnalysisContext, { name }: FunctionCall): boolean {
+function kindOf({ functions }: AnalysisContext, { name }: FunctionCall): ReturnType<typeof functionKind> {
   const called = name.parts.at(-1)!.value.toLowerCase()
-  return functions?.has(called) !== true && functionKind(called) === 'aggregate'
+  return functions?.has(called) === true ? undefined : functionKind(called)
 }
 
 function refuse(context: AnalysisContext, node: Expression, nodes: readonly AnyNode[], clause: string): void {

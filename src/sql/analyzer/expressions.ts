@@ -86,7 +86,7 @@ function createState(
     lambda,
     found,
     analyze: (node) => analyzeNode(state, node),
-    within: (change) => createState(context, scope, change.lambda, change.found),
+    within: (change) => createState(context, change.scope ?? scope, change.lambda, change.found),
   }
   return state
 }

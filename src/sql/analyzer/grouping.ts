@@ -1,3 +1,4 @@
+import type { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { Expression } from '../syntax/ast.ts'
 import type { GroupBy, GroupingElement, QuerySpecification } from '../syntax/ast-query.ts'
@@ -64,12 +65,14 @@ export function analyzeGroupBy(
   for (const choices of alternatives) {
     sets = sets.flatMap((set) => choices.map((choice) => [...new Set([...set, ...choice])]))
   }
-  if (groupBy.distinct) {
-    const seen = new Map(sets.map((set) => [[...set].sort((a, b) => a - b).join(), set]))
-    sets = [...seen.values()]
-  }
+  if (groupBy.distinct) sets = different(sets)
   if (sets.length === 1 && sets[0]!.length === keys.length) return { keys, sets: undefined }
   return { keys, sets }
+}
+
+/** Sets of keys, each once, in whatever order and how often it names them. */
+function different(sets: readonly (readonly number[])[]): readonly (readonly number[])[] {
+  return [...new Map(sets.map((set) => [[...new Set(set)].sort((a, b) => a - b).join(), set])).values()]
 }
 
 function numberOfSets(element: GroupingElement): number {
@@ -95,17 +98,17 @@ function setsOf(
           .map(({ node }) => keyOf(node, false)),
       ]
     case 'GroupingSets': {
+      const noColumn = (expression: Expression): EngineError => {
+        const message = `GROUP BY expression must be a column reference: ${context.print(expression)}`
+        return errorAt(context, expression, 'INVALID_COLUMN_REFERENCE', message)
+      }
       const columns = element.sets.map((set) =>
         set.map((expression) => {
           if (expression.kind !== 'Identifier' && expression.kind !== 'DereferenceExpression') {
             if (expression.kind !== 'LongLiteral') analyzeExpression(context, expression, scope)
-            throw errorAt(
-              context,
-              expression,
-              'INVALID_COLUMN_REFERENCE',
-              `GROUP BY expression must be a column reference: ${context.print(expression)}`,
-            )
+            throw noColumn(expression)
           }
+          if (analyzeExpression(context, expression, scope).expr.kind !== 'column') throw noColumn(expression)
           return keyOf(expression)
         }),
       )
@@ -117,7 +120,7 @@ function setsOf(
         case 'CUBE': {
           if (columns.length > 12) return Array.from({ length: MAX_GROUPING_SETS + 1 }, () => [])
           let sets: number[][] = [[]]
-          for (const column of columns) sets = sets.flatMap((set) => [[...set, ...column], set])
+          for (const column of different(columns)) sets = sets.flatMap((set) => [[...set, ...column], set])
           return sets
         }
         default:

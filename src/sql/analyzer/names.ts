@@ -113,6 +113,8 @@ export function analyzeSubscript(state: ExpressionState, node: SubscriptExpressi
   }
 }
 
+const MAX_INTEGER = 2 ** 31 - 1
+
 function rowSubscript(state: ExpressionState, node: SubscriptExpression, base: Expr): Expr {
   const fields = base.type.kind === 'row' ? base.type.fields : []
   if (node.index.kind !== 'LongLiteral') {
@@ -124,6 +126,10 @@ function rowSubscript(state: ExpressionState, node: SubscriptExpression, base: E
     )
   }
   const position = Number(node.index.value)
+  if (position > MAX_INTEGER) {
+    const message = 'Subscript expression on ROW requires integer index, found bigint'
+    throw errorAt(state.context, node.index, 'TYPE_MISMATCH', message)
+  }
   if (position <= 0) {
     throw errorAt(
       state.context,

@@ -1,4 +1,4 @@
-import type { Expression, Identifier } from '../syntax/ast.ts'
+import type { Expression, Identifier, LambdaExpression } from '../syntax/ast.ts'
 import type { FetchFirst, Limit, Offset, OrderBy, Query } from '../syntax/ast-query.ts'
 import type { Span } from '../syntax/span.ts'
 import { childrenOf, type AnyNode } from '../syntax/tree.ts'
@@ -57,31 +57,48 @@ export function analyzeOrderBy(
 /** Aggregates in ORDER BY are over FROM: names in them that mean columns of the select list are refused. */
 export function verifyOrderAggregates(
   context: AnalysisContext,
-  items: readonly SortItemAnalysis[],
+  { node, analyzed }: SortItemAnalysis,
   outputs: readonly { readonly name: string | undefined; readonly column: ColumnId }[],
   local: ReadonlySet<ColumnId>,
 ): void {
-  const message = 'Invalid reference to output projection attribute from ORDER BY aggregation'
   const made = new Set(outputs.map(({ column }) => column).filter((column) => !local.has(column)))
   const names = new Set(outputs.flatMap(({ name }) => (name === undefined ? [] : [name.toLowerCase()])))
-  const visit = (node: AnyNode): void => {
-    // What stands before a point may be a relation.
-    if (node.kind === 'DereferenceExpression') return
-    if (node.kind === 'Identifier' && names.has((node as Identifier).value.toLowerCase())) {
-      throw errorAt(context, node, 'COLUMN_NOT_FOUND', message)
-    }
-    childrenOf(node).forEach(visit)
+  const verify = (part: AnyNode, message: string): void => {
+    const wrong = plainNames(part).find(({ value }) => names.has(value.toLowerCase()))
+    if (wrong !== undefined) throw errorAt(context, wrong, 'COLUMN_NOT_FOUND', message)
   }
-  for (const { node, analyzed } of items) {
-    for (const call of analyzed?.aggregates ?? []) {
-      if (call.kind === 'FunctionCall') call.arguments.forEach(visit)
+  for (const call of analyzed?.aggregates ?? []) {
+    const values = call.kind === 'FunctionCall' ? call.arguments : [call.value]
+    for (const value of call.filter === undefined ? values : [...values, call.filter])
+      verify(value, OUTPUT_IN_AGGREGATE)
+    if (call.orderBy !== undefined) verify(call.orderBy, OUTPUT_IN_AGGREGATE_ORDER)
+  }
+  for (const call of analyzed === undefined ? [] : aggregatesOf(analyzed.expr)) {
+    visitColumns(call, (id, column) => {
+      if (!made.has(id)) return
+      throw errorAt(context, context.origins.get(column) ?? node, 'COLUMN_NOT_FOUND', OUTPUT_IN_AGGREGATE)
+    })
+  }
+}
+
+const OUTPUT_IN_AGGREGATE = 'Invalid reference to output projection attribute from ORDER BY aggregation'
+const OUTPUT_IN_AGGREGATE_ORDER = 'ORDER BY clause in aggregation function must not reference query output columns'
+
+/** Names of columns that stand alone: what stands before a point may be a relation. */
+export function plainNames(part: AnyNode): readonly Identifier[] {
+  switch (part.kind) {
+    case 'Identifier':
+      return [part as Identifier]
+    case 'DereferenceExpression':
+    case 'QualifiedName':
+      return []
+    case 'LambdaExpression': {
+      const { parameters, body } = part as LambdaExpression
+      const own = new Set(parameters.map(({ value }) => value.toLowerCase()))
+      return plainNames(body).filter(({ value }) => !own.has(value.toLowerCase()))
     }
-    for (const call of analyzed === undefined ? [] : aggregatesOf(analyzed.expr)) {
-      visitColumns(call, (id, column) => {
-        if (!made.has(id)) return
-        throw errorAt(context, context.origins.get(column) ?? node, 'COLUMN_NOT_FOUND', message)
-      })
-    }
+    default:
+      return childrenOf(part).flatMap(plainNames)
   }
 }
 

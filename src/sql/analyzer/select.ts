@@ -18,6 +18,8 @@ export interface SelectOutput {
   readonly name: string | undefined
   readonly node: Expression
   readonly analyzed: AnalyzedExpression
+  /** Of a column that `*` stands for: how messages name it. */
+  readonly field?: string
 }
 
 export function analyzeSelect(context: AnalysisContext, spec: QuerySpecification, scope: Scope): SelectOutput[] {
@@ -54,14 +56,18 @@ function allColumns(
     if (fields.length === 0) {
       throw errorAt(context, item, 'COLUMN_NOT_FOUND', 'SELECT * not allowed from relation that has no columns')
     }
-    return fromFields(context, item, fields)
+    return fromFields(context, item, fields, scope)
   }
   const chain = qualifiedNameOf(item.target)
   if (chain !== undefined) {
-    const fields = relationFields(context, item, chain, scope)
-    if (fields !== undefined) return fromFields(context, item, fields)
+    const found = relationFields(context, item, chain, scope)
+    if (found?.local === false && found.fields.some((field) => field.name === undefined)) {
+      const message = 'SELECT * from outer scope table not supported with anonymous columns'
+      throw errorAt(context, spec.select, 'NOT_SUPPORTED', message)
+    }
+    if (found !== undefined) return fromFields(context, item, found.fields, scope)
   }
-  return rowFields(context, item, item.target, scope)
+  return rowFields(context, spec, { ...item, target: item.target }, scope)
 }
 
 /** The fields of the relation that `a.b.*` names, in the nearest scope that knows it; undefined where it is a row. */
@@ -70,28 +76,42 @@ function relationFields(
   item: AllColumns,
   chain: readonly Identifier[],
   scope: Scope,
-): readonly Field[] | undefined {
+): { readonly fields: readonly Field[]; readonly local: boolean } | undefined {
   const prefix = chain.map((part) => part.value.toLowerCase())
+  let local = true
   for (let at: Scope | undefined = scope; at !== undefined; at = at.parent) {
     const fields = fieldsOfRelation(at, prefix)
-    if (fields.length > 0) return fields.filter((field) => field.hidden !== true)
-    // A name alone is a relation's, never that of a column that holds a row.
-    for (let length = prefix.length; length > 0 && prefix.length > 1; length--) {
-      const name = prefix.slice(0, length)
-      if (at.fields.some((field) => fieldMatches(field, name))) return undefined
-    }
+    if (fields.length > 0) return { fields: fields.filter((field) => field.hidden !== true), local }
+    // A column that holds a row is named with its relation.
+    const names = [2, 3, 4].filter((length) => length <= prefix.length).map((length) => prefix.slice(0, length))
+    const holdsRow = (field: Field): boolean =>
+      field.type.kind === 'row' && names.some((name) => fieldMatches(field, name))
+    if (at.fields.some(holdsRow)) return undefined
+    if (at.boundary) local = false
   }
   throw errorAt(context, item, 'TABLE_NOT_FOUND', `Unable to resolve reference ${prefix.join('.')}`)
 }
 
-function fromFields(context: AnalysisContext, item: AllColumns, fields: readonly Field[]): SelectOutput[] {
+function fromFields(
+  context: AnalysisContext,
+  item: AllColumns,
+  fields: readonly Field[],
+  scope: Scope,
+): SelectOutput[] {
   verifyAliases(context, item, fields.length)
   noteRead(context, fields)
   return fields.map((field, i) => ({
     name: aliasOf(item, i) ?? field.name,
     node: referenceTo(item, field),
+    field: shownField(field, scope),
     analyzed: plainExpression(columnOf(field.column, field.type)),
   }))
+}
+
+/** By its place where it has no name. */
+function shownField(field: Field, { fields }: Scope): string {
+  if (field.name === undefined) return String(fields.indexOf(field) + 1)
+  return `'${[...(field.relation?.slice(-1) ?? []), field.name].join('.')}'`
 }
 
 /** What messages show for a column that `*` stands for. */
@@ -106,12 +126,18 @@ function referenceTo(item: AllColumns, field: Field): Expression {
     )
 }
 
-function rowFields(context: AnalysisContext, item: AllColumns, target: Expression, scope: Scope): SelectOutput[] {
+function rowFields(
+  context: AnalysisContext,
+  spec: QuerySpecification,
+  item: AllColumns & { readonly target: Expression },
+  scope: Scope,
+): SelectOutput[] {
+  const { target } = item
   const analyzed = analyzeExpression(context, target, scope)
   const { expr } = analyzed
   const { type } = expr
   if (type.kind !== 'row') {
-    throw errorAt(context, target, 'TYPE_MISMATCH', 'expected expression of type Row')
+    throw errorAt(context, spec, 'TYPE_MISMATCH', 'expected expression of type Row')
   }
   verifyAliases(context, item, type.fields.length)
   return type.fields.map((field, index) => ({

@@ -15,10 +15,10 @@ import {
   type QueryColumn,
 } from './context.ts'
 import { analyzeExpression, inScope, type AnalyzedExpression } from './expressions.ts'
-import { verifyScalar, verifyWrittenScalar } from './expression-state.ts'
+import { verifyScalar, verifyWrittenScalar, writtenCalls } from './expression-state.ts'
 import { analyzeGroupBy } from './grouping.ts'
 import { withWindows } from './nested-order.ts'
-import { analyzeOrderBy, limited, sortBy, verifyOrderAggregates, type SortItemAnalysis } from './order.ts'
+import { analyzeOrderBy, limited, plainNames, sortBy, verifyOrderAggregates, type SortItemAnalysis } from './order.ts'
 import { analyzeRelation } from './relations.ts'
 import type { Scope } from './scope.ts'
 import { analyzeSelect, type SelectOutput } from './select.ts'
@@ -34,6 +34,7 @@ interface Output {
   readonly node: Expression
   readonly expr: Expr
   readonly column: ColumnId
+  readonly field?: string
 }
 
 /** SELECT … FROM … WHERE … GROUP BY … HAVING … ORDER BY …: the clauses in the order in which Trino checks them. */
@@ -92,20 +93,14 @@ export function analyzeSpecification(
   if (grouping !== undefined || having !== undefined || analyzed.some((each) => each.aggregates.length > 0)) {
     verifyGroupings(context, spec, grouping, analyzed)
     const sourced: Sourced[] = [
-      ...outputs,
       ...defined.parts,
+      ...outputs,
       ...(having === undefined ? [] : [{ node: spec.having!, expr: having.expr }]),
-      ...sorts.flatMap((sort) =>
-        sort.expr === undefined
-          ? []
-          : [
-              {
-                node: sort.item.node,
-                expr: sort.expr,
-                verify: () => verifyOrderAggregates(context, [sort.item], outputs, local),
-              },
-            ],
-      ),
+      ...sorts.map(({ item, output, expr }) => ({
+        node: item.node,
+        expr: expr ?? outputs[output!]!.expr,
+        verify: () => verifyOrderAggregates(context, item, outputs, local),
+      })),
     ]
     const result = putAggregation(context, node, grouping ?? { keys: [], sets: undefined }, sourced, local)
     rewrite = result.rewrite
@@ -143,7 +138,7 @@ export function analyzeSpecification(
       descending: item.descending,
       nullsFirst: item.nullsFirst,
     }))
-    if (spec.select.distinct) verifyDistinctOrder(context, spec, sortExpressions)
+    if (spec.select.distinct) verifyDistinctOrder(context, spec, sortExpressions, outputs)
     ;({ node, keys } = sortBy(context, node, items))
   }
   node = limited(context, tail, node, keys)
@@ -182,8 +177,7 @@ function toBoolean(context: AnalysisContext, node: Expression, expr: Expr, claus
 }
 
 function analyzeHaving(context: AnalysisContext, node: Expression, scope: Scope): AnalyzedExpression {
-  const analyzed = analyzeExpression(context, node, scope)
-  const [window] = analyzed.windows
+  const [window] = writtenCalls(context, node).windows
   if (window !== undefined) {
     throw errorAt(
       context,
@@ -192,17 +186,19 @@ function analyzeHaving(context: AnalysisContext, node: Expression, scope: Scope)
       'HAVING clause cannot contain window functions or row pattern measures',
     )
   }
+  const analyzed = analyzeExpression(context, node, scope)
   return { ...analyzed, expr: toBoolean(context, node, analyzed.expr, 'HAVING clause') }
 }
 
 /** A bare column of FROM keeps its number: nothing is computed for it. */
 function toOutput(
   context: AnalysisContext,
-  { name, node, analyzed }: SelectOutput,
+  { name, node, analyzed, field }: SelectOutput,
   local: ReadonlySet<ColumnId>,
 ): Output {
   const { expr } = analyzed
-  return { name, node, expr, column: expr.kind === 'column' && local.has(expr.id) ? expr.id : newId(context) }
+  const column = expr.kind === 'column' && local.has(expr.id) ? expr.id : newId(context)
+  return { name, node, expr, column, ...(field === undefined ? {} : { field }) }
 }
 
 function verifyDistinct(context: AnalysisContext, spec: QuerySpecification, outputs: readonly Output[]): void {
@@ -242,9 +238,20 @@ function sortTarget(
   return { item, output: undefined, expr: resolve(expr) }
 }
 
-function verifyDistinctOrder(context: AnalysisContext, spec: QuerySpecification, sorts: readonly SortTarget[]): void {
-  const wrong = sorts.find(
-    ({ output, expr }) => output === undefined && someExpr(expr!, (part) => part.kind === 'column' || isQuery(part)),
+function verifyDistinctOrder(
+  context: AnalysisContext,
+  spec: QuerySpecification,
+  sorts: readonly SortTarget[],
+  outputs: readonly Output[],
+): void {
+  const names = new Set(outputs.map(({ name }) => name?.toLowerCase()))
+  // A name within an expression means the output, so that the expression is not the one of the select list.
+  const isOther = ({ node, output }: SortItemAnalysis): boolean =>
+    output === undefined &&
+    node.kind !== 'Identifier' &&
+    plainNames(node).some(({ value }) => names.has(value.toLowerCase()))
+  const wrong = sorts.find(({ item, output, expr }) =>
+    output === undefined ? someExpr(expr!, (part) => part.kind === 'column' || isQuery(part)) : isOther(item),
   )
   if (wrong === undefined) return
   throw errorAt(
@@ -284,7 +291,7 @@ function verifyGroupings(
     }
     const keys = new Set(grouping.keys.map(exprKey))
     expr.columns.forEach((column, i) => {
-      if (keys.has(exprKey(column))) return
+      if (column.kind === 'column' && keys.has(exprKey(column))) return
       throw errorAt(
         context,
         node,

@@ -24,7 +24,7 @@ import { exprKey, mapChildren } from './walk.ts'
 
 /** What rows of FROM a window of the WINDOW clause groups and orders, whether somebody uses it or not. */
 export interface DefinedWindows {
-  /** By lower-case name. */
+  /** By `windowKey`. */
   readonly windows: ReadonlyMap<string, WindowSpecification>
   readonly parts: readonly { readonly node: Expression; readonly expr: Expr }[]
 }
@@ -38,23 +38,26 @@ export function analyzeWindowDefinitions(
   const windows = new Map<string, WindowSpecification>()
   const parts: { readonly node: Expression; readonly expr: Expr }[] = []
   for (const { name, window, ...node } of definitions) {
-    const key = name.value.toLowerCase()
+    const key = windowKey(name)
     if (windows.has(key)) {
       throw errorAt(context, node, 'DUPLICATE_WINDOW_NAME', `WINDOW name '${name.value}' specified more than once`)
     }
     const specification = resolveSpecification(context, windows, window)
     windows.set(key, specification)
     const over = state()
-    const { partitionBy, orderBy } = analyzeSpecificationParts(over, specification)
+    const { partitionBy, orderBy, frame } = analyzeSpecificationParts(over, specification)
     verifyNesting(context, nothingFound(), over.found, specification)
-    const nodes = [
-      ...specification.partitionBy,
-      ...(specification.orderBy?.sortItems ?? []).map((item) => item.sortKey),
-    ]
-    const exprs = [...partitionBy, ...orderBy.map((item) => item.value)]
-    parts.push(...exprs.map((expr, i) => ({ node: nodes[i]!, expr })))
+    for (const expr of [...partitionBy, ...orderBy.map((item) => item.value), frame?.start.value, frame?.end.value]) {
+      const node = expr && context.origins.get(expr)
+      if (node !== undefined) parts.push({ node, expr: expr! })
+    }
   }
   return { windows, parts }
+}
+
+/** Of all names only those of windows tell capitals where they are quoted; unquoted ones are in capitals. */
+function windowKey({ quoted, value }: Identifier): string {
+  return quoted ? value : value.toUpperCase()
 }
 
 function namedWindow(
@@ -62,7 +65,7 @@ function namedWindow(
   windows: ReadonlyMap<string, WindowSpecification>,
   name: Identifier,
 ): WindowSpecification {
-  const found = windows.get(name.value.toLowerCase())
+  const found = windows.get(windowKey(name))
   if (found === undefined) {
     throw errorAt(context, name, 'INVALID_WINDOW_REFERENCE', `Cannot resolve WINDOW name ${name.value}`)
   }
@@ -111,12 +114,13 @@ function resolveSpecification(
   }
 }
 
-function windowsInScope(scope: Scope): ReadonlyMap<string, WindowSpecification> {
+/** The scope of the WINDOW clause. */
+function scopeOfWindows(scope: Scope): Scope {
   for (let at: Scope | undefined = scope; at !== undefined; at = at.parent) {
-    if (at.windows !== undefined) return at.windows
+    if (at.windows !== undefined) return at
     if (at.boundary) break
   }
-  return new Map()
+  return scope
 }
 
 /** The SELECT that an expression belongs to: some errors of windows are its errors. */
@@ -140,12 +144,17 @@ export interface CallOverWindow {
 export function analyzeWindowCall(state: ExpressionState, over: CallOverWindow): Expr {
   const { node, window, inner, resolved, args, argumentOrder, filter } = over
   const { context } = state
-  const windows = windowsInScope(state.scope)
+  const scope = scopeOfWindows(state.scope)
+  const windows = scope.windows ?? new Map<string, WindowSpecification>()
   const specification =
     window.kind === 'WindowReference'
       ? namedWindow(context, windows, window.name)
       : resolveSpecification(context, windows, window)
-  const { partitionBy, orderBy, frame } = analyzeSpecificationParts(state, specification)
+  // What the WINDOW clause says means columns of FROM, also in ORDER BY, where names are those of the select list first.
+  const defined = state.within({ scope, lambda: undefined, found: state.found })
+  const { partitionBy, orderBy, frame } = analyzeSpecificationParts(state, specification, (part) =>
+    window.kind !== 'WindowReference' && window[part] === specification[part] ? state : defined,
+  )
 
   verifyNesting(context, inner, state.found, specification)
   verifyCall(state, node, specification, resolved, filter)
@@ -169,13 +178,15 @@ export function analyzeWindowCall(state: ExpressionState, over: CallOverWindow):
   return call
 }
 
+/** `stateOf`: where the names of a part are looked for. */
 function analyzeSpecificationParts(
   state: ExpressionState,
   specification: WindowSpecification,
+  stateOf: (part: 'partitionBy' | 'orderBy' | 'frame') => ExpressionState = () => state,
 ): Pick<WindowExpr, 'partitionBy' | 'orderBy' | 'frame'> {
   const { context } = state
   const partitionBy = specification.partitionBy.map((expression) => {
-    const expr = state.analyze(expression)
+    const expr = stateOf('partitionBy').analyze(expression)
     if (!isComparable(expr.type)) {
       throw errorAt(
         context,
@@ -187,7 +198,7 @@ function analyzeSpecificationParts(
     return noted(context, expression, expr)
   })
   const orderBy = (specification.orderBy?.sortItems ?? []).map((item): ExprSortKey => {
-    const expr = state.analyze(item.sortKey)
+    const expr = stateOf('orderBy').analyze(item.sortKey)
     if (!isOrderable(expr.type)) {
       throw errorAt(
         context,
@@ -203,7 +214,9 @@ function analyzeSpecificationParts(
     }
   })
   const frame =
-    specification.frame === undefined ? undefined : analyzeFrame(state, specification.frame, specification, orderBy)
+    specification.frame === undefined
+      ? undefined
+      : analyzeFrame(stateOf('frame'), specification.frame, specification, orderBy)
   return { partitionBy, orderBy, frame }
 }
 
@@ -265,13 +278,13 @@ function verifyCall(
       `FILTER is not yet supported for window functions: ${context.print(node)}`,
     )
   }
-  if (node.orderBy !== undefined && kind !== 'aggregate') {
-    throw errorAt(context, node, 'NOT_SUPPORTED', 'Only aggregation window functions with ORDER BY are supported')
-  }
   if (kind === 'scalar') {
     const at =
       context.functions?.has(name) === true ? { span: { ...node.span, at: node.span.start } } : selectAround(scope)
     throw errorAt(context, at, 'FUNCTION_NOT_WINDOW', `Not a window function: ${name}`)
+  }
+  if (node.orderBy !== undefined && kind !== 'aggregate') {
+    throw errorAt(context, node, 'NOT_SUPPORTED', 'Only aggregation window functions with ORDER BY are supported')
   }
   const clauses = resolved.kind === 'window' ? resolved.clauses : undefined
   if (node.kind === 'FunctionCall' && node.nullTreatment !== undefined && clauses?.nullTreatment !== true) {
@@ -307,9 +320,8 @@ function analyzeFrame(
   orderBy: readonly ExprSortKey[],
 ): BoundFrame {
   const { context } = state
-  if (frame.pattern !== undefined || frame.measures.length > 0) {
-    throw errorAt(context, frame, 'NOT_SUPPORTED', 'Row patterns are not supported')
-  }
+  if (frame.pattern !== undefined) throw errorAt(context, frame, 'NOT_SUPPORTED', 'Row patterns are not supported')
+  verifyPatternless(context, frame)
   const { start, end, type } = frame
   const bad = (message: string): Error => errorAt(context, frame, 'INVALID_WINDOW_FRAME', message)
   const words = { PRECEDING: 'PRECEDING', CURRENT_ROW: 'CURRENT ROW', FOLLOWING: 'FOLLOWING' }
@@ -335,11 +347,26 @@ function analyzeFrame(
       else values.set(bound, rangeValue(context, bound, value, orderBy[0]!.value.type))
     }
   }
-  const endOf = (bound: FrameBound | undefined): FrameEnd => ({
-    type: bound?.type ?? 'CURRENT_ROW',
-    value: bound === undefined ? undefined : values.get(bound),
-  })
+  const endOf = (bound: FrameBound | undefined): FrameEnd => {
+    const value = bound && values.get(bound)
+    return { type: bound?.type ?? 'CURRENT_ROW', value: value && noted(context, bound!.value!, value) }
+  }
   return { type, start: endOf(start), end: endOf(end) }
+}
+
+/** Clauses that mean nothing without PATTERN. */
+function verifyPatternless(context: AnalysisContext, frame: WindowFrame): void {
+  const mode = frame.patternSearchMode
+  const clauses = [
+    [frame.measures[0], 'Row pattern measures require'],
+    [frame.afterMatchSkipTo, 'AFTER MATCH SKIP clause requires'],
+    [mode && frame, `${mode} modifier requires`],
+    [frame.subsets[0], 'Union variable definitions require'],
+    [frame.variableDefinitions[0], 'Primary pattern variable definitions require'],
+  ] as const
+  for (const [clause, what] of clauses) {
+    if (clause !== undefined) throw errorAt(context, clause, 'MISSING_ROW_PATTERN', `${what} PATTERN clause`)
+  }
 }
 
 function verifyExactInteger(
