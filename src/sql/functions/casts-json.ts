@@ -293,9 +293,7 @@ const LONGEST = 5000
 
 function haveOwnNames(fields: readonly RowField[]): boolean {
   const names = fields.map(({ name = '' }) => name)
-  return (
-    names.every((name) => FIELD.test(name)) && new Set(names.map((name) => name.toLowerCase())).size === names.length
-  )
+  return names.every((name) => FIELD.test(name)) && new Set(names).size === names.length
 }
 
 /** Members in their order, each once, any of them missing; of what is JSON commas need no look. */
