@@ -12,6 +12,8 @@ interface Derived {
   readonly rows?: readonly (readonly unknown[])[]
   /** The name of an error. */
   readonly error?: string
+  /** Its line and column. */
+  readonly at?: readonly [number, number]
   /** `false`: its literals must stay. */
   readonly columns?: false
 }
@@ -44,7 +46,7 @@ describe('answers derived from Trino, of literals and of columns', { timeout: 90
     expect(differing).toEqual([])
   })
 
-  async function differenceOf(sql: string, { types, rows, error }: Derived): Promise<string | undefined> {
+  async function differenceOf(sql: string, { types, rows, error, at }: Derived): Promise<string | undefined> {
     try {
       const answer = await runner.run(sql)
       if (error !== undefined) return `succeeded, expected ${error}`
@@ -52,7 +54,9 @@ describe('answers derived from Trino, of literals and of columns', { timeout: 90
       return compareAnswers({ id: '', sql, columns, rows: rows ?? [] }, answer)
     } catch (caught) {
       const name = caught instanceof EngineError ? caught.errorName : 'not an EngineError'
-      if (name === error) return undefined
+      const { lineNumber, columnNumber } = (caught instanceof EngineError ? caught.location : undefined) ?? {}
+      const placed = at === undefined || (lineNumber === at[0] && columnNumber === at[1])
+      if (name === error) return placed ? undefined : `at ${lineNumber}:${columnNumber}, expected ${at.join(':')}`
       return `${name}: ${caught instanceof Error ? caught.message : String(caught)}`
     }
   }

@@ -83,7 +83,7 @@ export function analyzeDereference(state: ExpressionState, node: DereferenceExpr
   )
   const [first, second] = matches
   if (second !== undefined) {
-    throw errorAt(state.context, node, 'AMBIGUOUS_NAME', `Ambiguous row field reference: ${node.field.value}`)
+    throw errorAt(state.context, node.field, 'AMBIGUOUS_NAME', `Ambiguous row field reference: ${node.field.value}`)
   }
   if (first === undefined) {
     throw errorAt(
