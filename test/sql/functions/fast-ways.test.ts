@@ -1084,7 +1084,9 @@ it('parts of URLs are those that one pattern finds', async () => {
   const told = (url: string): (string | null)[] => {
     const [, protocol = '', authority = '', path = '', query, fragment = ''] = whole.exec(url) ?? []
     const isNone = !whole.test(url) || (protocol !== '' && authority === '' && path === '' && (query ?? '') === '')
-    return isNone ? [null, null, null, null] : [protocol, path, query ?? '', fragment]
+    // Java's opaque URIs: a scheme, and what begins with no slash.
+    const isOpaque = protocol !== '' && authority === '' && !path.startsWith('/')
+    return isNone ? [null, null, null, null] : [protocol, isOpaque ? '' : path, isOpaque ? '' : (query ?? ''), fragment]
   }
   const url = fc.string({
     unit: fc.constantFrom('a', 'B', '1', ':', '/', '//', '?', '#', '@', '.', '-', 'http:', 'é', '='),
