@@ -3,6 +3,7 @@ import { code, formOf, integer, literal, sql, type Sql } from '../text/sql.ts'
 import { canCast } from '../types/coercion.ts'
 import {
   decimalText,
+  decimalType,
   duckdbType,
   isTypedNull,
   readDecimal,
@@ -159,6 +160,12 @@ function convert(x: Sql, from: SqlType, to: SqlType, context: CastContext): Sql 
     case 'real':
       if (from.kind === 'varchar') return sql`q_f32(q_text_to_double(${x}, 'REAL'))`
       if (from.kind === 'double') return sql`q_f32(${x})`
+      if (from.kind === 'decimal' && from.scale > 0 && from.precision <= 18) {
+        // Trino divides the digits as a real by the power of ten.
+        const power = `1${'0'.repeat(from.scale)}`
+        const digits = sql`CAST(CAST(${x} AS ${decimalType(37, from.scale)}) * CAST(${literal(power)} AS ${decimalType(from.scale + 1, 0)}) AS BIGINT)`
+        return sql`(CAST(${digits} AS FLOAT) / CAST(${literal(power)} AS FLOAT))`
+      }
       return from.kind === 'boolean' ? sql`CAST(CAST(${x} AS INTEGER) AS FLOAT)` : sql`CAST(${x} AS FLOAT)`
     case 'decimal':
       return castToDecimal(x, from, to)

@@ -241,21 +241,19 @@ export function nativeReplacement(replacement: string, { groups }: NativePattern
   for (const [part, escaped, number, name] of replacement.matchAll(/\\([^])|\$(\d+)|\$\{(\w+)\}|[^\\$]+|[^]/g)) {
     if (part === '\\' || part === '$') return undefined
     if (number !== undefined || name !== undefined) {
-      const group =
-        name === undefined ? groupNumber(number!, groups.length) : groups.findIndex((each) => each.name === name) + 1
+      const digits = name === undefined ? groupDigits(number!, groups.length) : ''
+      const group = name === undefined ? Number(digits) : groups.findIndex((each) => each.name === name) + 1
       const isWhole = name === undefined && group === 0
-      if (group === undefined || group > LAST_GROUP || (!isWhole && groups[group - 1]?.steady !== true))
-        return undefined
-      out += `\\${group}${name === undefined ? number!.slice(String(group).length) : ''}`
+      if (group > LAST_GROUP || (!isWhole && groups[group - 1]?.steady !== true)) return undefined
+      out += `\\${group}${number?.slice(digits.length) ?? ''}`
     } else out += (escaped ?? part).replaceAll('\\', '\\\\')
   }
   return out
 }
 
-/** As many of the digits as name a group; undefined where the first names none. */
-function groupNumber(digits: string, count: number): number | undefined {
+/** As many of the digits as name a group, the first at least. */
+function groupDigits(digits: string, count: number): string {
   let length = 1
   while (length < digits.length && Number(digits.slice(0, length + 1)) <= count) length++
-  const group = Number(digits.slice(0, length))
-  return group > count ? undefined : group
+  return digits.slice(0, length)
 }
