@@ -4,8 +4,10 @@ import { afterAll } from 'vitest'
 export type Rows = readonly Readonly<Record<string, unknown>>[]
 
 /** A DuckDB of the test's own process, closed with the test file: the yardstick that answers are compared with. */
-export async function openDuckDb(): Promise<{ query(sql: string): Promise<Rows>; run(sql: string): Promise<void> }> {
-  const instance = await DuckDBInstance.create(':memory:', { threads: '2' })
+export async function openDuckDb(
+  settings: Readonly<Record<string, string>> = {},
+): Promise<{ query(sql: string): Promise<Rows>; run(sql: string): Promise<void> }> {
+  const instance = await DuckDBInstance.create(':memory:', { threads: '2', ...settings })
   const connection = await instance.connect()
   afterAll(() => {
     connection.closeSync()

@@ -6,7 +6,7 @@ import { quoteName } from '../spi/duckdb-text.ts'
 import type { RowGroup } from '../spi/parquet-scan.ts'
 import { columnType, type ColumnType } from '../spi/column-type.ts'
 import { parseDuckDbType } from '../spi/duckdb-type-text.ts'
-import { columnsOfLeaves, schemaElementSchema } from './parquet-schema.ts'
+import { columnsOfLeaves, columnsTooPrecise, schemaElementSchema } from './parquet-schema.ts'
 import { hashFooter, type FileFormat, type LakeFile } from './lake-files.ts'
 
 export interface FileFacts {
@@ -15,6 +15,8 @@ export interface FileFacts {
   readonly rowGroups: readonly RowGroup[]
   /** The file's own columns, lower case. */
   readonly names: ReadonlySet<string>
+  /** Of those, the ones that cannot be read: no column of the table. */
+  readonly unread: readonly string[]
   /** Text of the file's own column names and types; tables whose files differ are read by name. */
   readonly shape: string
 }
@@ -31,10 +33,16 @@ export interface FoundFileColumn extends ColumnType {
 /** What DuckDB says of files, asked once for each (path, size, mtime). */
 export interface FileFactsCache {
   facts(format: FileFormat, files: readonly LakeFile[]): Promise<readonly FileFacts[]>
-  columns(format: FileFormat, files: readonly LakeFile[], shapesDiffer: boolean): Promise<readonly FoundFileColumn[]>
+  /** @param facts of the files, in their order */
+  columns(
+    format: FileFormat,
+    files: readonly LakeFile[],
+    facts: readonly FileFacts[],
+  ): Promise<readonly FoundFileColumn[]>
 }
 
 const MAX_CACHED = 50_000
+const TEXTS_AT_ONCE = 2
 
 const rowGroupSchema = z.object({
   file_name: z.string(),
@@ -64,12 +72,14 @@ export function createFileFactsCache(location: string, ask: ConnectorContext['in
       return Promise.all(files.map((file) => factsByFile.get(keyOf(file))!))
     },
 
-    columns(format, files, shapesDiffer) {
-      const described = format === 'parquet' && !shapesDiffer ? files.slice(0, 1) : files
+    columns(format, files, facts) {
+      // One of each shape tells what all do; DuckDB holds 32 MB or more for each text file that it looks at.
+      const firsts = new Map(facts.map(({ shape }, index) => [shape, index] as const).toReversed())
+      const described = files.filter((_, index) => firsts.get(facts[index]!.shape) === index)
       const key = described.map(keyOf).join('\n')
       let columns = columnsByFiles.get(key)
       if (!columns) {
-        columns = describe(format, described, shapesDiffer)
+        columns = describe(format, described).then((found) => readable(found, facts))
         columnsByFiles.set(key, columns)
         columns.catch(() => columnsByFiles.delete(key))
       }
@@ -83,12 +93,16 @@ export function createFileFactsCache(location: string, ask: ConnectorContext['in
       inspect({ kind: 'rowGroups', paths }),
       Promise.all(files.map(({ size }, index) => hashFooter(paths[index]!, size))),
     ])
-    const groups = new Map<string, { shape: string; names: readonly string[]; rowGroups: RowGroup[] }>()
+    const groups = new Map<
+      string,
+      Pick<FileFacts, 'shape' | 'unread'> & { names: readonly string[]; rowGroups: RowGroup[] }
+    >()
     for (const row of rows) {
       const { file_name, elements, rows: count, columns } = rowGroupSchema.parse(row)
       const facts = groups.get(file_name) ?? {
         shape: JSON.stringify(elements),
         names: columnsOfLeaves(elements).map((name) => name.toLowerCase()),
+        unread: columnsTooPrecise(elements),
         rowGroups: [],
       }
       if (count !== null) facts.rowGroups.push({ rows: count, columnBytes: bytesByColumn(facts.names, columns) })
@@ -99,31 +113,35 @@ export function createFileFactsCache(location: string, ask: ConnectorContext['in
       rowGroups: groups.get(path)?.rowGroups ?? [],
       shape: groups.get(path)?.shape ?? '',
       names: new Set(groups.get(path)?.names),
+      unread: groups.get(path)?.unread ?? [],
     }))
   }
 
   async function textFacts(format: FileFormat, files: readonly LakeFile[]): Promise<FileFacts[]> {
-    return Promise.all(
-      files.map(async (file) => {
-        const columns = await describe(format, [file], false)
-        const footer = await hashFooter(join(location, file.file), file.size)
-        return {
-          footer,
-          rowGroups: [],
-          names: new Set(columns.map(({ name }) => name)),
-          shape: columns.map(({ source, duckdbType }) => `${quoteName(source)} ${duckdbType}`).join(','),
-        }
-      }),
-    )
+    const facts: FileFacts[] = []
+    // Each holds 32 MB of the engine or more while it is looked at.
+    for (let from = 0; from < files.length; from += TEXTS_AT_ONCE) {
+      facts.push(...(await Promise.all(files.slice(from, from + TEXTS_AT_ONCE).map((file) => textFact(format, file)))))
+    }
+    return facts
   }
 
-  async function describe(
-    format: FileFormat,
-    files: readonly LakeFile[],
-    unionByName: boolean,
-  ): Promise<readonly FoundFileColumn[]> {
+  async function textFact(format: FileFormat, file: LakeFile): Promise<FileFacts> {
+    const columns = await describe(format, [file])
+    const footer = await hashFooter(join(location, file.file), file.size)
+    return {
+      footer,
+      rowGroups: [],
+      names: new Set(columns.map(({ name }) => name)),
+      unread: [],
+      shape: columns.map(({ source, duckdbType }) => `${quoteName(source)} ${duckdbType}`).join(','),
+    }
+  }
+
+  async function describe(format: FileFormat, files: readonly LakeFile[]): Promise<readonly FoundFileColumn[]> {
     const paths = files.map(({ file }) => join(location, file))
-    const rows = await inspect({ kind: 'columns', format, paths, unionByName })
+    const largest = files.reduce((most, { size }) => Math.max(most, size), 0)
+    const rows = await inspect({ kind: 'columns', format, paths, largest, unionByName: files.length > 1 })
     const columns: FoundFileColumn[] = []
     for (const row of rows) {
       const { column_name: source, column_type: duckdbType } = describeSchema.parse(row)
@@ -139,6 +157,17 @@ export function createFileFactsCache(location: string, ask: ConnectorContext['in
     }
     return columns
   }
+}
+
+/** @throws EngineError AMBIGUOUS_NAME for a column that no file has by itself: DuckDB gave it a name beside another one's */
+function readable(columns: readonly FoundFileColumn[], facts: readonly FileFacts[]): readonly FoundFileColumn[] {
+  const unread = new Set(facts.flatMap((fact) => fact.unread))
+  const unknown = columns.find(({ name }) => !facts.some(({ names }) => names.has(name)))
+  if (unknown && facts.some(({ shape }) => shape !== facts[0]!.shape)) {
+    const message = `Column '${unknown.name}' is ambiguous: names in the files differ only in case, or are empty`
+    throw new EngineError('AMBIGUOUS_NAME', message, { retry: 'later' })
+  }
+  return columns.filter(({ name }) => !unread.has(name))
 }
 
 /** A file that is half written is whole later, and one that cannot be read may be mended. */

@@ -38,7 +38,7 @@ export async function findFiles(
 export async function factsOf({ format, files }: ListedFiles, cache: FileFactsCache): Promise<FoundFiles> {
   const facts = await cache.facts(format, files)
   const shapesDiffer = facts.some(({ shape }) => shape !== facts[0]!.shape)
-  return { format, files, facts, columns: await cache.columns(format, files, shapesDiffer), shapesDiffer }
+  return { format, files, facts, columns: await cache.columns(format, files, facts), shapesDiffer }
 }
 
 /** Names a folder's state: another one as soon as a file comes, goes or changes. */

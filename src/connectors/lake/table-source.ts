@@ -48,6 +48,7 @@ function foundFiles(location: string, splits: readonly FoundSplit[], columns: re
     return {
       kind: part.format,
       path: join(location, part.file),
+      bytes: part.size,
       types: part.columns
         .filter(({ present }) => present)
         .map(({ source, duckdbType }) => ({ source, type: duckdbType })),

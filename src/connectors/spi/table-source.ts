@@ -19,6 +19,8 @@ export interface TextFilePart {
   readonly kind: 'csv' | 'json'
   /** Absolute. */
   readonly path: string
+  /** The file's size as it lies there. */
+  readonly bytes: number
   /** DuckDB's type of each of the file's own columns. */
   readonly types: readonly { readonly source: string; readonly type: string }[]
   readonly columns: readonly FileColumn[]
@@ -56,7 +58,7 @@ export type RowShape = string | readonly RowShape[] | { readonly [field: string]
 export type FileQuestion =
   /**
    * A row for each row group of each file, ordered by file and row group: `file_name`; `elements`, the file's schema as a tree
-   * written depth first, `{name, children, type}`, the root first; `rows`; `columns`, a list of `{leaf, bytes}` with compressed
+   * written depth first, `{name, children, type, precision}`, the root first; `rows`; `columns`, a list of `{leaf, bytes}` with compressed
    * bytes of the schema's leaves, counted from 0. A file without row groups has one row, without rows and columns.
    */
   | { readonly kind: 'rowGroups'; readonly paths: readonly string[] }
@@ -71,5 +73,7 @@ export type FileQuestion =
       readonly kind: 'columns'
       readonly format: 'parquet' | 'csv' | 'json'
       readonly paths: readonly string[]
+      /** Bytes of the largest file, as it lies there. */
+      readonly largest: number
       readonly unionByName: boolean
     }

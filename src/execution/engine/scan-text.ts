@@ -3,7 +3,14 @@ import { columnType } from '../../connectors/spi/column-type.ts'
 import { quoteName, quoteText } from '../../connectors/spi/duckdb-text.ts'
 import { parseDuckDbType } from '../../connectors/spi/duckdb-type-text.ts'
 import type { ParquetRange } from '../../connectors/spi/parquet-scan.ts'
-import type { FileColumn, FileQuestion, RowsPart, TablePart, TableSource } from '../../connectors/spi/table-source.ts'
+import type {
+  FileColumn,
+  FileQuestion,
+  RowsPart,
+  TablePart,
+  TableSource,
+  TextFilePart,
+} from '../../connectors/spi/table-source.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { RefusedStatement } from './statement-tokens.ts'
 import { checkType } from './statement-wall.ts'
@@ -13,7 +20,22 @@ import { checkType } from './statement-wall.ts'
  * @throws RefusedStatement when a type is none, or a number no whole number
  */
 export function scanText(source: TableSource): string {
-  return source.map(partText).join(' UNION ALL ')
+  const csvFiles = source.filter(({ kind }) => kind === 'csv').length
+  return source.map((part) => partText(part, csvFiles)).join(' UNION ALL ')
+}
+
+/** DuckDB's own, of each CSV file; all of a scan's are held from its planning on, whatever the files' sizes. */
+const CSV_BUFFER_BYTES = 32_000_000
+/** Of all CSV files of a scan together, while the share of each holds DuckDB's longest line. */
+const CSV_BUFFERS_BYTES = 128_000_000
+const CSV_LINE_BYTES = 2_000_000
+/** A file may hold nothing. */
+const LEAST_BUFFER_BYTES = 1000
+
+/** How much of a CSV file is read at a time. */
+function csvBufferBytes({ path, bytes }: TextFilePart, files: number): number {
+  const share = Math.floor(Math.min(CSV_BUFFER_BYTES, Math.max(CSV_LINE_BYTES, CSV_BUFFERS_BYTES / files)))
+  return isGzip(path) ? share : Math.min(share, Math.max(LEAST_BUFFER_BYTES, bytes))
 }
 
 /** @throws RefusedStatement */
@@ -24,7 +46,7 @@ export function questionText(question: FileQuestion): string {
       // A file without rows has no row groups: it is known by its schema alone.
       return `SELECT s.file_name, s.elements, m.row_group_num_rows AS rows,
           coalesce(list({leaf: m.column_id, bytes: m.total_compressed_size}) FILTER (m.column_id IS NOT NULL), []) AS columns
-        FROM (SELECT file_name, list({name: name, children: num_children, type: concat_ws(' ', type, converted_type, logical_type)}
+        FROM (SELECT file_name, list({name: name, children: num_children, type: concat_ws(' ', type, converted_type, logical_type), precision: precision}
             ORDER BY column_id) AS elements
           FROM parquet_schema(${list}) GROUP BY file_name) s
         LEFT JOIN parquet_metadata(${list}) m USING (file_name)
@@ -33,12 +55,26 @@ export function questionText(question: FileQuestion): string {
     case 'columnStatistics':
       return statisticsText(list)
     case 'columns': {
-      const union = question.unionByName ? ['union_by_name=true'] : []
-      return `SELECT column_name, column_type FROM (DESCRIBE FROM ${readerText(question.format, list, union)})`
+      const options = question.unionByName ? ['union_by_name=true'] : []
+      if (question.format === 'json') options.push(...objectBytes(question))
+      return `SELECT column_name, column_type FROM (DESCRIBE FROM ${readerText(question.format, list, options)})`
     }
     default:
       return unreachable(question)
   }
+}
+
+/** DuckDB's own limit of an object of JSON: twice as much is held for each file that is looked at. */
+const JSON_OBJECT_BYTES = 16 * 1024 * 1024
+
+/** No object is larger than its file. */
+function objectBytes({ paths, largest }: Extract<FileQuestion, { kind: 'columns' }>): string[] {
+  if (largest >= JSON_OBJECT_BYTES || paths.some(isGzip)) return []
+  return [`maximum_object_size=${LEAST_BUFFER_BYTES + largest}`]
+}
+
+function isGzip(path: string): boolean {
+  return /\.gz$/i.test(path)
 }
 
 /** @param list files, as `fileText` names them */
@@ -84,7 +120,7 @@ function fileText(path: string): string {
   return quoteText(path.replaceAll(/[*?[]/g, '[$&]'))
 }
 
-function partText(part: TablePart): string {
+function partText(part: TablePart, csvFiles: number): string {
   switch (part.kind) {
     case 'parquet':
       return parquetSources(part.ranges)
@@ -94,6 +130,7 @@ function partText(part: TablePart): string {
     case 'json': {
       const types = part.types.map(({ source, type }) => `${quoteText(source)}: ${quoteText(type)}`).join(', ')
       const options = types === '' ? [] : [`${part.kind === 'csv' ? 'types' : 'columns'}={${types}}`]
+      if (part.kind === 'csv') options.push(`buffer_size=${csvBufferBytes(part, csvFiles)}`)
       return `SELECT ${columnList(part.columns)} FROM ${readerText(part.kind, fileText(part.path), options)}`
     }
     case 'rows':

@@ -18,7 +18,7 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
-import type { Connector } from '../../../src/connectors/spi/connector.ts'
+import type { Connector, ConnectorContext } from '../../../src/connectors/spi/connector.ts'
 import { connectorContract } from '../../contract/connector.contract.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
 import { scanText } from '../../../src/execution/engine/scan-text.ts'
@@ -36,6 +36,9 @@ async function write(path: string, select: string, options = 'FORMAT parquet'): 
   await duckdb.run(`COPY (${select}) TO '${path.replaceAll("'", "''")}' (${options})`)
 }
 function open(folder = location): Connector {
+  return opened(folder, inspectedBy(duckdb))
+}
+function opened(folder: string, inspect: ConnectorContext['inspect']): Connector {
   return lakeConnector.create(
     'lake',
     { connector: 'lake', location: folder },
@@ -44,7 +47,7 @@ function open(folder = location): Connector {
       tablesDir: join(root, 'tables'),
       shippedDir: root,
       catalogDir: root,
-      inspect: inspectedBy(duckdb),
+      inspect,
       duckdbType: duckdbTypeOf,
     },
   )
@@ -431,6 +434,53 @@ describe('lake', () => {
     writeFileSync(dirname(path), '')
     await expect(connector.verifySplits(splits)).rejects.toMatchObject(refused)
     rmSync(dirname(path))
+  })
+
+  it('reads any number of small text files in little memory', async () => {
+    const [folder, rows] = [join(location, 'Sales/log [1]'), Array.from({ length: 60 }, (_, n) => ({ n: String(n) }))]
+    mkdirSync(folder, { recursive: true })
+    for (const { n } of rows) writeFileSync(join(folder, `${n}.csv`), `n,${Number(n) % 2 ? 'a' : 'b'}\n${n},x\n`)
+    const connector = open()
+    const { handle } = (await connector.getTable('sales', 'log [1]'))!
+    const text = scanText(await connector.tableSource(await connector.listSplits(handle), ['n']))
+    const small = await openDuckDb({ memory_limit: '400MB' })
+    expect(await small.query(`SELECT n::VARCHAR AS n FROM (${text}) s ORDER BY s.n`)).toEqual(rows)
+  })
+
+  it('asks for the columns of few text files at once, and of one of each shape together', async () => {
+    const folder = join(location, 'Sales/lines')
+    mkdirSync(folder, { recursive: true })
+    for (let n = 0; n < 9; n++) writeFileSync(join(folder, `${n}.json`), `{"${n % 3 ? 'a' : 'b'}": ${n}}\n`)
+    const asked: number[] = []
+    let [open, most] = [0, 0]
+    const connector = opened(location, async (question) => {
+      asked.push(question.paths.length)
+      most = Math.max(most, ++open)
+      return inspectedBy(duckdb)(question).finally(() => open--)
+    })
+    const { columns } = (await connector.getTable('sales', 'lines'))!
+    expect(columns.map(({ name }) => name)).toEqual(['b', 'a'])
+    expect(asked).toEqual([...Array<number>(9).fill(1), 2])
+    expect(most).toBeLessThanOrEqual(2)
+  })
+
+  it('refuses names that differ only in case from file to file, or beside others', async () => {
+    const folder = join(location, 'Sales/spelt')
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(join(folder, '1.json'), '{"a": 1}\n')
+    writeFileSync(join(folder, '2.json'), '{"A": 2}\n')
+    await expect(open().getTable('sales', 'spelt')).rejects.toMatchObject({ errorName: 'AMBIGUOUS_NAME' })
+  })
+
+  it('has no column of decimals that DuckDB has no digits for', async () => {
+    mkdirSync(join(location, 'Sales/wide'), { recursive: true })
+    cpSync(
+      join(import.meta.dirname, '../../fixtures/decimals-of-50-digits.parquet'),
+      join(location, 'Sales/wide/1.parquet'),
+    )
+    const { columns } = (await open().getTable('sales', 'wide'))!
+    expect(columns.map(({ name }) => name)).toEqual(['n', 'd38'])
+    expect(await read('wide')).toEqual([{ n: 1, d38: 1.5 }])
   })
 
   it('refuses a pipe in place of an empty file of the same moment, and does not wait for it', async () => {

@@ -116,7 +116,13 @@ describe('questions about files', () => {
   it('are answered with objects', async () => {
     mkdirSync(engines.data, { recursive: true })
     writeFileSync(`${engines.data}some.csv`, 'id,name\n1,a\n')
-    const question = { kind: 'columns', format: 'csv', paths: [`${engines.data}some.csv`], unionByName: false } as const
+    const question = {
+      kind: 'columns',
+      format: 'csv',
+      paths: [`${engines.data}some.csv`],
+      largest: 9,
+      unionByName: false,
+    } as const
     expect(await engines.pool.inspect(question)).toEqual([
       { column_name: 'id', column_type: 'BIGINT' },
       { column_name: 'name', column_type: 'VARCHAR' },

@@ -159,7 +159,7 @@ it('files are those of scans and of questions', () => {
     scans: [
       [{ kind: 'parquet', ranges: [range, { ...range, path: '/l/b' }], columns: [] }],
       [
-        { kind: 'csv', path: '/l/c', types: [], columns: [] },
+        { kind: 'csv', path: '/l/c', bytes: 9, types: [], columns: [] },
         { kind: 'empty', columns: [] },
       ],
     ],

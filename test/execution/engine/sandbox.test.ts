@@ -43,8 +43,8 @@ describe('files', () => {
   it('outside are refused to scans and questions of connectors as well', async () => {
     const columns = [{ name: 'x', source: 'secret' }]
     const scans: TableSource[] = [
-      [{ kind: 'csv', path: outside, types: [], columns }],
-      [{ kind: 'json', path: `${engines.data}../outside.csv`, types: [], columns }],
+      [{ kind: 'csv', path: outside, bytes: 9, types: [], columns }],
+      [{ kind: 'json', path: `${engines.data}../outside.csv`, bytes: 9, types: [], columns }],
       [{ kind: 'parquet', ranges: [{ path: outside, firstRow: 0, rows: 1, fileRows: 1 }], columns }],
     ]
     for (const scan of scans) {
@@ -53,9 +53,9 @@ describe('files', () => {
     }
     const paths = [outside]
     for (const format of ['csv', 'json', 'parquet'] as const)
-      await expect(engines.pool.inspect({ kind: 'columns', format, paths, unionByName: false })).rejects.toThrow(
-        refusal,
-      )
+      await expect(
+        engines.pool.inspect({ kind: 'columns', format, paths, largest: 9, unionByName: false }),
+      ).rejects.toThrow(refusal)
     await expect(engines.pool.inspect({ kind: 'rowGroups', paths })).rejects.toThrow(refusal)
   })
 

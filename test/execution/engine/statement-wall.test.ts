@@ -289,7 +289,7 @@ describe('an engine that is sent what no front end made', () => {
 
   it('runs none of it as a value, a name or a type beside the statement', async () => {
     const scan = (columns: { name: string; source?: string; cast?: string }[]): EngineQuery['scans'] => [
-      [{ kind: 'csv', path: secret, types: [], columns }],
+      [{ kind: 'csv', path: secret, bytes: 9, types: [], columns }],
     ]
     const reads = `(SELECT content FROM read_text('${secret}'))`
     const queries: EngineQuery[] = [
@@ -354,6 +354,7 @@ it.each([`'; SELECT 2; --`, `"; SELECT 2; --`, `''";/*`, `\\'; SELECT 2`, `$$; S
           {
             kind: 'csv',
             path: `/${odd}.csv`,
+            bytes: 9,
             types: [{ source: odd, type: 'VARCHAR' }],
             columns: [{ name: odd, source: odd }],
           },
