@@ -36,13 +36,15 @@ const NOT_OPENED: readonly (readonly [before: string, after: string])[] = [
 /** Names the file further down, in a line of its own. */
 const CSV = /^(?:Conversion|Invalid Input) Error: CSV Error on Line: (\d+)\n/
 
-/** Of Thrift, which reads footers and headers of pages, and of what inflates pages: they know of no file. */
+/** Of Thrift, which reads footers and headers of pages, of what inflates pages, and of values: they know of no file. */
 const NAMELESS: readonly (readonly [text: RegExp, wrong: string])[] = [
   [
     /^Invalid Error: (?:don't know what type: |invalid TType|T(?:Protocol|Transport)Exception|Variable-length int over|Out of buffer)/,
     'Its metadata cannot be read as that of Parquet',
   ],
   [/^Invalid Error: Failed to decompress GZIP block: /, 'Its data cannot be decoded'],
+  [/^Conversion Error: Could not convert Timestamp\(MS\) to /, 'A timestamp in it is beyond what can be read'],
+  [/^Not implemented Error: Duplicate name "/, 'Names in an object of it differ only in case'],
 ]
 
 /**

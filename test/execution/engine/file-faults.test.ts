@@ -77,6 +77,18 @@ it.each([
     `read_csv($)`,
     'It is not compressed as its name says',
   ],
+  [
+    'far.parquet',
+    () => readFileSync(join(import.meta.dirname, '../../fixtures/milliseconds-beyond-timestamps.parquet')),
+    PARQUET,
+    'A timestamp in it is beyond what can be read',
+  ],
+  [
+    'cases.json',
+    () => Buffer.from('{"s":{"x":1,"X":2}}\n'),
+    'read_json($)',
+    'Names in an object of it differ only in case',
+  ],
 ])('%s is bad data, and named from its catalog on', async (file, bytes, read, wrong) => {
   const expected = ['HIVE_BAD_DATA', 0x0100_0007, 'EXTERNAL', `Malformed file. ${wrong} [${file}]`]
   expect(await faultOf(file, bytes(), read)).toEqual(expected)
