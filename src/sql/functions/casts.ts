@@ -58,9 +58,10 @@ export function renderTryCast(x: Sql, from: SqlType, to: SqlType, context: CastC
   }
   const limited = limitedText(x, from, to, context)
   if (limited !== undefined) return limited
-  if (isSimple(x)) return tried(convert(x, from, to, context))
+  const inside = (operand: Sql): Sql => tried(reading(operand, from, to)?.read ?? convert(operand, from, to, context))
+  if (isSimple(x)) return inside(x)
   const name = context.names.fresh()
-  return bindName(name, x, tried(convert(name, from, to, context)))
+  return bindName(name, x, inside(name))
 }
 
 /** A column, a field of one or a literal: as good as a name of its own. */
@@ -148,17 +149,17 @@ function convert(x: Sql, from: SqlType, to: SqlType, context: CastContext): Sql 
   if (from.kind === 'json') return castFromJson(x, to)
   switch (to.kind) {
     case 'boolean':
-      return from.kind === 'varchar' ? sql`q_text_to_boolean(${x})` : sql`(${x} <> 0)`
+      return converted(x, from, to) ?? sql`(${x} <> 0)`
     case 'tinyint':
     case 'smallint':
     case 'integer':
     case 'bigint':
       return castToInteger(x, from, to.kind)
     case 'double':
-      if (from.kind === 'varchar') return sql`q_text_to_double(${x}, 'DOUBLE')`
+      if (from.kind === 'varchar') return converted(x, from, to)!
       return from.kind === 'boolean' ? sql`CAST(CAST(${x} AS INTEGER) AS DOUBLE)` : sql`CAST(${x} AS DOUBLE)`
     case 'real':
-      if (from.kind === 'varchar') return sql`q_f32(q_text_to_double(${x}, 'REAL'))`
+      if (from.kind === 'varchar') return converted(x, from, to)!
       if (from.kind === 'double') return sql`q_f32(${x})`
       if (from.kind === 'decimal' && from.scale > 0 && from.precision <= 18) {
         // Trino divides the digits as a real by the power of ten.
@@ -212,6 +213,69 @@ const integerRanges = {
 
 const integerRanks = ['tinyint', 'smallint', 'integer', 'bigint']
 
+/** A conversion in two parts: a value, or NULL where there is none, and what fails then. */
+interface Reading {
+  readonly read: Sql
+  readonly refused: Sql
+}
+
+/**
+ * The conversions whose failures are known before they fail. TRY_CAST asks what is read alone: of a chunk in which one row
+ * fails DuckDB's TRY calculates each row for itself, a thousand times as long.
+ */
+function reading(x: Sql, from: SqlType, to: SqlType): Reading | undefined {
+  switch (to.kind) {
+    case 'boolean':
+      return from.kind === 'varchar'
+        ? { read: sql`q_read_boolean(${x})`, refused: cannotCast(x, 'BOOLEAN') }
+        : undefined
+    case 'double':
+      return from.kind === 'varchar' ? { read: sql`q_read_double(${x})`, refused: cannotCast(x, 'DOUBLE') } : undefined
+    case 'real':
+      return from.kind === 'varchar'
+        ? { read: sql`q_f32(q_read_double(${x}))`, refused: cannotCast(x, 'REAL') }
+        : undefined
+    case 'tinyint':
+    case 'smallint':
+    case 'integer':
+    case 'bigint':
+      return readingInteger(x, from, to.kind)
+    case 'decimal':
+      return readingDecimal(x, from, to)
+    default:
+      return undefined
+  }
+}
+
+/** A conversion that is one of two parts, whole. */
+function converted(x: Sql, from: SqlType, to: SqlType): Sql | undefined {
+  const known = reading(x, from, to)
+  return known && sql`coalesce(${known.read}, ${known.refused})`
+}
+
+function cannotCast(x: Sql, shown: string): Sql {
+  return sql`q_cannot_cast(${x}, ${literal(shown)})`
+}
+
+function readingInteger(x: Sql, from: SqlType, to: keyof typeof integerRanges): Reading | undefined {
+  const type = duckdbType({ kind: to })
+  switch (from.kind) {
+    case 'varchar': {
+      const read = (text: Sql): Sql =>
+        sql`CASE WHEN regexp_full_match(${text}, '[+-]?[0-9]+') THEN TRY_CAST(${text} AS ${type}) END`
+      // Most have no blanks around.
+      const both = sql`coalesce(${read(x)}, ${read(sql`q_number_text(${x})`)})`
+      return { read: both, refused: cannotCast(x, to === 'integer' ? 'INT' : to.toUpperCase()) }
+    }
+    case 'decimal': {
+      const shown = to === 'bigint' ? x : sql`round(${x})`
+      return { read: sql`TRY_CAST(${x} AS ${type})`, refused: cannotCast(shown, to.toUpperCase()) }
+    }
+    default:
+      return undefined
+  }
+}
+
 function castToInteger(x: Sql, from: SqlType, to: keyof typeof integerRanges): Sql {
   const type = duckdbType({ kind: to })
   const [low, high] = integerRanges[to].map((bound) => integer(bound)) as [Sql, Sql]
@@ -219,57 +283,65 @@ function castToInteger(x: Sql, from: SqlType, to: keyof typeof integerRanges): S
     if (integerRanks.indexOf(from.kind) <= integerRanks.indexOf(to)) return sql`CAST(${x} AS ${type})`
     return sql`CAST(q_in_range(${x}, ${low}, ${high}, ${literal(to)}) AS ${type})`
   }
-  const javaName = to === 'integer' ? 'INT' : to.toUpperCase()
   switch (from.kind) {
     case 'boolean':
       return sql`CAST(${x} AS ${type})`
-    case 'varchar': {
-      const read = (text: Sql): Sql =>
-        sql`CASE WHEN regexp_full_match(${text}, '[+-]?[0-9]+') THEN TRY_CAST(${text} AS ${type}) END`
-      // Most have no blanks around.
-      return sql`coalesce(${read(x)}, ${read(sql`q_number_text(${x})`)}, q_cannot_cast(${x}, ${literal(javaName)}))`
-    }
-    case 'decimal':
-      return sql`coalesce(TRY_CAST(${x} AS ${type}), q_cannot_cast(${to === 'bigint' ? x : sql`round(${x})`}, ${literal(to.toUpperCase())}))`
     case 'double':
     case 'real':
       if (to === 'bigint') return sql`${code(`q_${from.kind}_to_bigint`)}(${x})`
       return sql`CAST(q_floating_to_integer(CAST(${x} AS DOUBLE), ${low}, ${high}, ${literal(to)}, ${literal(from.kind)}) AS ${type})`
-    default:
-      throw new Error(`No cast from ${from.kind} to ${to}`)
+    default: {
+      const known = converted(x, from, { kind: to })
+      if (known === undefined) throw new Error(`No cast from ${from.kind} to ${to}`)
+      return known
+    }
   }
 }
 
 function castToDecimal(x: Sql, from: SqlType, to: DecimalType): Sql {
   const type = duckdbType(to)
+  if (from.kind === 'boolean') return sql`CAST(CAST(${x} AS INTEGER) AS ${type})`
+  return converted(x, from, to) ?? sql`CAST(${x} AS ${type})`
+}
+
+/** Undefined for what fits in any case. */
+function readingDecimal(x: Sql, from: SqlType, to: DecimalType): Reading | undefined {
+  const type = duckdbType(to)
   const integral = to.precision - to.scale
   const shown = literal(`DECIMAL(${to.precision}, ${to.scale})`)
   switch (from.kind) {
     case 'boolean':
-      return sql`CAST(CAST(${x} AS INTEGER) AS ${type})`
+      return undefined
     case 'varchar': {
       // Most have no exponent.
       const plain = sql`WHEN regexp_full_match(${x}, '[+-]?[0-9]+(\\.[0-9]+)?') THEN ${readDecimal(x, to, sql`strlen(${x}) <= ${integer(shortText(to))}`)}`
-      return sql`coalesce(CASE ${plain} WHEN regexp_full_match(${x}, '[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?') THEN TRY_CAST(q_without_exponent(lower(${x})) AS ${type}) END, q_text_not_decimal(${x}, ${shown}))`
+      const read = sql`CASE ${plain} WHEN regexp_full_match(${x}, '[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?') THEN TRY_CAST(q_without_exponent(lower(${x})) AS ${type}) END`
+      return { read, refused: sql`q_text_not_decimal(${x}, ${shown})` }
     }
     case 'decimal': {
       const own = from.precision - from.scale
       const safe = to.scale >= from.scale ? integral >= own : integral > own
-      if (safe) return sql`CAST(${x} AS ${type})`
-      return sql`coalesce(TRY_CAST(${x} AS ${type}), q_not_decimal(${x}, ${literal(`DECIMAL(${from.precision}, ${from.scale})`)}, ${shown}))`
+      if (safe) return undefined
+      return readingNumber(x, type, `DECIMAL(${from.precision}, ${from.scale})`, shown)
     }
     case 'double':
     case 'real': {
       const text = from.kind === 'real' ? sql`q_real_decimal(${x})` : sql`q_without_exponent(q_digits(${x}))`
       const read = readDecimal(text, to, sql`abs(${x}) < ${integer(10n ** BigInt(Math.max(0, shortText(to) - 1)))}`)
-      return sql`coalesce(CASE WHEN isfinite(${x}) THEN ${read} END, q_not_decimal(${code(`q_java_${from.kind}`)}(${x}), ${literal(from.kind.toUpperCase())}, ${shown}))`
+      return {
+        read: sql`CASE WHEN isfinite(${x}) THEN ${read} END`,
+        refused: sql`q_not_decimal(${code(`q_java_${from.kind}`)}(${x}), ${literal(from.kind.toUpperCase())}, ${shown})`,
+      }
     }
     default: {
       const digits = { tinyint: 3, smallint: 5, integer: 10, bigint: 19 }[from.kind as 'bigint']
-      if (integral >= digits) return sql`CAST(${x} AS ${type})`
-      return sql`coalesce(TRY_CAST(${x} AS ${type}), q_not_decimal(${x}, ${literal(from.kind.toUpperCase())}, ${shown}))`
+      return integral >= digits ? undefined : readingNumber(x, type, from.kind.toUpperCase(), shown)
     }
   }
+}
+
+function readingNumber(x: Sql, type: Sql, from: string, to: Sql): Reading {
+  return { read: sql`TRY_CAST(${x} AS ${type})`, refused: sql`q_not_decimal(${x}, ${literal(from)}, ${to})` }
 }
 
 /** The text of a value as CAST(x AS varchar) gives it. */

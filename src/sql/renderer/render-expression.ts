@@ -479,7 +479,8 @@ function renderTry(state: RenderState, value: Expr): Sql {
     return { kind: 'lambdaArgument', type: part.type, id }
   }
   const lifted = lift(value)
-  if (queries.length === 0) return tried(renderExpr(state, lifted))
+  if (queries.length === 0)
+    return isReadingOfText(lifted) ? renderExpr(state, { ...lifted, safe: true }) : tried(renderExpr(state, lifted))
   return bindAll(
     state,
     queries.map((query) => query.text),
@@ -487,6 +488,17 @@ function renderTry(state: RenderState, value: Expr): Sql {
       queries.forEach(({ id }, i) => state.lambdaArguments.set(id, names[i]!))
       return tried(renderExpr(state, lifted))
     },
+  )
+}
+
+/** A number or boolean that is read of a text which cannot fail itself: TRY of it is TRY_CAST. */
+function isReadingOfText(expr: Expr): expr is Extract<Expr, { kind: 'cast' }> {
+  return (
+    expr.kind === 'cast' &&
+    !expr.stored &&
+    expr.value.type.kind === 'varchar' &&
+    (isNumeric(expr.type) || expr.type.kind === 'boolean') &&
+    !canRaise(expr.value)
   )
 }
 

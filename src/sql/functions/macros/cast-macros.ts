@@ -112,35 +112,29 @@ export const castMacros: readonly Macro[] = [
       END
     `,
   ),
+  // What can be read of a text; NULL where nothing can.
   macro(
-    'q_text_to_boolean(s)',
-    `
-      CASE
-        WHEN lower(s) IN ('true', 't', '1') THEN true
-        WHEN lower(s) IN ('false', 'f', '0') THEN false
-        WHEN s IS NOT NULL THEN u_raise('${cast}: Cannot cast '''||s||''' to BOOLEAN')
-      END
-    `,
+    'q_read_boolean(s)',
+    `CASE WHEN lower(s) IN ('true', 't', '1') THEN true WHEN lower(s) IN ('false', 'f', '0') THEN false END`,
   ),
   // As String.trim of Java leaves it; DuckDB's trim takes every blank of Unicode.
   macro('q_number_text(s)', `regexp_extract(s, '^[\\x00-\\x20]*(.*?)[\\x00-\\x20]*$', 1, 's')`),
   macro(
-    'q_any_text_to_double(s, n)',
+    'q_read_any_double(s)',
     `
       CASE
         WHEN regexp_full_match(q_number_text(s), '[+-]?(NaN|Infinity|([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)')
             THEN coalesce(TRY_CAST(rtrim(q_number_text(s), 'fFdD') AS DOUBLE), TRY_CAST(q_number_text(s) AS DOUBLE), CAST(CASE WHEN
             starts_with(q_number_text(s), '-') THEN '-Infinity' ELSE 'Infinity' END AS DOUBLE))
-        WHEN s IS NOT NULL THEN u_raise('${cast}: Cannot cast '''||s||''' to '||n)
       END
     `,
   ),
   // What is written without blanks and suffixes is read as it stands; what that leaves NULL is asked again.
   macro(
-    'q_text_to_double(s, n)',
+    'q_read_double(s)',
     `
       coalesce(CASE WHEN regexp_full_match(s, '[+-]?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]+)?') THEN TRY_CAST(s AS DOUBLE) END,
-          q_any_text_to_double(s, n))
+          q_read_any_double(s))
     `,
   ),
   macro(

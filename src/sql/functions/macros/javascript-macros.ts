@@ -8,11 +8,16 @@ export function registeredName(name: string): string {
 
 /**
  * DuckDB takes a function that is registered from outside for one that never fails, so it would call it for rows that a
- * filter removes, ask it before the condition that guards it, or for every value of a column's dictionary. There is no way
- * to tell it but to put what it knows to fail around the call.
+ * filter removes, ask it before the condition that guards it, or for every value of a column's dictionary, where one that
+ * fails leaves garbage behind for TRY's other rows. There is no way to tell it but that its argument may fail: then what is
+ * calculated of it may, too.
  */
+function mayFail(argument: string): string {
+  return `list_extract([${argument}], 1)`
+}
+
 export const javascriptMacros: readonly Macro[] = [
-  macro('u_raise(m)', `j_nothing(CAST(j_raise(m) AS INTEGER))`),
+  macro('u_raise(m)', `j_nothing(CAST(j_raise(${mayFail('m')}) AS INTEGER))`),
   // What TRY must not make NULL of: DuckDB's TRY catches what a function of ours throws, but no error of a parser.
   macro(
     'u_fail(m)',
@@ -22,7 +27,8 @@ export const javascriptMacros: readonly Macro[] = [
     `,
   ),
   ...engineScripts.map(({ name, parameters }) => {
-    const names = parameters.map((_, i) => `a${i}`).join(', ')
-    return macro(`${name}(${names})`, `list_extract([${registeredName(name)}(${names})], 1)`)
+    const names = parameters.map((_, i) => `a${i}`)
+    const given = names.map((argument, i) => (i === 0 ? mayFail(argument) : argument))
+    return macro(`${name}(${names.join(', ')})`, `${registeredName(name)}(${given.join(', ')})`)
   }),
 ]
