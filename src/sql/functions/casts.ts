@@ -310,8 +310,6 @@ function readingDecimal(x: Sql, from: SqlType, to: DecimalType): Reading | undef
   const integral = to.precision - to.scale
   const shown = literal(`DECIMAL(${to.precision}, ${to.scale})`)
   switch (from.kind) {
-    case 'boolean':
-      return undefined
     case 'varchar': {
       // Most have no exponent.
       const plain = sql`WHEN regexp_full_match(${x}, '[+-]?[0-9]+(\\.[0-9]+)?') THEN ${readDecimal(x, to, sql`strlen(${x}) <= ${integer(shortText(to))}`)}`
@@ -333,10 +331,15 @@ function readingDecimal(x: Sql, from: SqlType, to: DecimalType): Reading | undef
         refused: sql`q_not_decimal(${code(`q_java_${from.kind}`)}(${x}), ${literal(from.kind.toUpperCase())}, ${shown})`,
       }
     }
-    default: {
-      const digits = { tinyint: 3, smallint: 5, integer: 10, bigint: 19 }[from.kind as 'bigint']
+    case 'tinyint':
+    case 'smallint':
+    case 'integer':
+    case 'bigint': {
+      const digits = { tinyint: 3, smallint: 5, integer: 10, bigint: 19 }[from.kind]
       return integral >= digits ? undefined : readingNumber(x, type, from.kind.toUpperCase(), shown)
     }
+    default:
+      return undefined
   }
 }
 

@@ -233,7 +233,9 @@ describe('sketches of different values', () => {
         if (highest >= 0) levels.set(Math.min(highest, 39), (levels.get(Math.min(highest, 39)) ?? 0) + 1)
       }
       const found = highestEstimate([...levels.keys()], [...levels.values()], bits)
-      expect(Math.abs(found / values - 1), `${values}`).toBeLessThan((6 * 1.06) / Math.sqrt(registers))
+      // How many values a register has had is drawn for each: their number differs too, that of few by more than the sketch.
+      const deviation = Math.sqrt(1.06 ** 2 / registers + 1 / values)
+      expect(Math.abs(found / values - 1), `${values}`).toBeLessThan(6 * deviation)
     }
   })
 

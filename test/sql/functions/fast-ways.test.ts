@@ -1085,7 +1085,7 @@ it('parts of URLs are those that one pattern finds', async () => {
     const [, protocol = '', authority = '', path = '', query, fragment = ''] = whole.exec(url) ?? []
     const isNone = !whole.test(url) || (protocol !== '' && authority === '' && path === '' && (query ?? '') === '')
     // Java's opaque URIs: a scheme, and what begins with no slash.
-    const isOpaque = protocol !== '' && authority === '' && !path.startsWith('/')
+    const isOpaque = protocol !== '' && !url.startsWith('/', protocol.length + 1)
     return isNone ? [null, null, null, null] : [protocol, isOpaque ? '' : path, isOpaque ? '' : (query ?? ''), fragment]
   }
   const url = fc.string({
