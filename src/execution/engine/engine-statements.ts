@@ -1,5 +1,6 @@
 import { closeSync, constants, mkdirSync, openSync, readFileSync, readSync, rmSync } from 'node:fs'
 import type { DuckDBDataChunk, DuckDBMaterializedResult, DuckDBPreparedStatement, DuckDBResult } from '@duckdb/node-api'
+import { inOnePiece } from '../../shared/body-parts.ts'
 import { StatementType } from '../../shared/duckdb.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { Connections, StatementConnection } from './engine-connections.ts'
@@ -347,9 +348,7 @@ class JoinedRows {
 
   outcome(): Outcome {
     if (this.#bytes > this.#maxBytes) return { rows: 0, overflow: true, body: NOTHING }
-    const [first] = this.#parts
-    const body = first && this.#parts.length === 1 ? first : Buffer.concat(this.#parts, this.#bytes)
-    return { rows: this.#rows, overflow: false, body }
+    return { rows: this.#rows, overflow: false, body: inOnePiece(this.#parts) }
   }
 }
 

@@ -1,3 +1,5 @@
+import { inOnePiece } from '../../shared/body-parts.ts'
+
 /**
  * Frames between a process and its engine: two little-endian 32-bit lengths, a JSON header, then bytes. The header says
  * what the frame is; the bytes are rows or a profile, so that they are never escaped or parsed on the way.
@@ -41,7 +43,7 @@ export function createFrameDecoder<Header>(
   let needed = LENGTHS
 
   const join = (): Buffer => {
-    const all = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)
+    const all = inOnePiece(chunks)
     chunks = [all]
     return all
   }

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { bodyDigest, openRelayClock, sealRelay, type RelayClaims } from '../../security/relay-credential.ts'
+import { inOnePiece } from '../../shared/body-parts.ts'
 import type { HttpClient } from '../../shared/http-client.ts'
 import { requestOptionsOf } from '../../shared/request-options.ts'
 import { forwardedHeaders } from '../edge/forwarded.ts'
@@ -99,7 +100,7 @@ export function sendRelayed(
           resolve({
             status: response.statusCode ?? 502,
             rawHeaders: response.rawHeaders,
-            body: parts.length === 1 ? parts[0]! : Buffer.concat(parts),
+            body: inOnePiece(parts),
             rest,
             again: now !== undefined || response.headers[relayHeaders.notWriter] !== undefined,
           })

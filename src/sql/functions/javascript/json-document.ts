@@ -1,5 +1,31 @@
 import { Signal } from '../../../shared/quipu-error.ts'
 import { javaDouble } from './double-text.ts'
+import {
+  TAB,
+  NEWLINE,
+  RETURN,
+  SPACE,
+  QUOTE,
+  PLUS,
+  COMMA,
+  MINUS,
+  POINT,
+  ZERO,
+  NINE,
+  COLON,
+  UPPER_E,
+  OPEN_BRACKET,
+  BACKSLASH,
+  CLOSE_BRACKET,
+  LOWER_E,
+  LOWER_F,
+  LOWER_N,
+  LOWER_T,
+  OPEN_BRACE,
+  CLOSE_BRACE,
+  SURROGATE,
+  AFTER_SURROGATES,
+} from './json-characters.ts'
 
 /** A JSON value; numbers as written, objects as members in order: of those of one name the last, and the name in `repeated`. */
 export type JsonValue =
@@ -14,31 +40,6 @@ export type JsonValue =
 export class JsonSyntaxError extends Signal {}
 
 const MAX_DEPTH = 2000
-
-const TAB = 9
-const NEWLINE = 10
-const RETURN = 13
-const SPACE = 32
-const QUOTE = 34
-const PLUS = 43
-const COMMA = 44
-const MINUS = 45
-const POINT = 46
-const ZERO = 48
-const NINE = 57
-const COLON = 58
-const UPPER_E = 69
-const OPEN_BRACKET = 91
-const BACKSLASH = 92
-const CLOSE_BRACKET = 93
-const LOWER_E = 101
-const LOWER_F = 102
-const LOWER_N = 110
-const LOWER_T = 116
-const OPEN_BRACE = 123
-const CLOSE_BRACE = 125
-const SURROGATE = 0xd800
-const AFTER_SURROGATES = 0xe000
 
 /** Reads JSON strictly: no trailing commas, comments or NaN. */
 export class JsonReader {

@@ -1,28 +1,30 @@
+import {
+  TAB,
+  NEWLINE,
+  RETURN,
+  SPACE,
+  QUOTE,
+  COMMA,
+  MINUS,
+  POINT,
+  ZERO,
+  NINE,
+  COLON,
+  UPPER_E,
+  OPEN_BRACKET,
+  BACKSLASH,
+  CLOSE_BRACKET,
+  LOWER_E,
+  LOWER_F,
+  LOWER_N,
+  LOWER_T,
+  OPEN_BRACE,
+  CLOSE_BRACE,
+  SURROGATE,
+  AFTER_SURROGATES,
+} from './json-characters.ts'
 import { JAVA_FRACTION } from './json-document.ts'
 
-const TAB = 9
-const NEWLINE = 10
-const RETURN = 13
-const SPACE = 32
-const QUOTE = 34
-const COMMA = 44
-const MINUS = 45
-const POINT = 46
-const ZERO = 48
-const NINE = 57
-const COLON = 58
-const UPPER_E = 69
-const OPEN_BRACKET = 91
-const BACKSLASH = 92
-const CLOSE_BRACKET = 93
-const LOWER_E = 101
-const LOWER_F = 102
-const LOWER_N = 110
-const LOWER_T = 116
-const OPEN_BRACE = 123
-const CLOSE_BRACE = 125
-const SURROGATE = 0xd800
-const AFTER_SURROGATES = 0xe000
 /** Nested deeper than this is not usual. */
 const DEEP = 200
 
