@@ -5,6 +5,7 @@ const LONG = [
   'events/kafka/event-log.int',
   'chaos/',
   'e2e/',
+  'files-people-have/',
   'integration/',
   'contract/',
   'events/postgres/event-log.int',
