@@ -11,9 +11,6 @@ export const notYetRight: Readonly<Record<string, string>> = {
   lv1: 'late-values',
   lv3: 'late-values',
   lv4: 'late-values',
-  nan1: 'nan-in-parquet',
-  nan2: 'nan-in-parquet',
-  nan3: 'nan-in-parquet',
   bss_i32: 'parquet-encodings',
   bss_dec: 'parquet-encodings',
   timens: 'parquet-types',
@@ -21,8 +18,4 @@ export const notYetRight: Readonly<Record<string, string>> = {
   ra1: 'reduce-agg-capture',
   rn1: 'rename',
   sc1: 'show-create-table',
-  vb1: 'varbinary-equality',
-  vb2: 'varbinary-equality',
-  vb4: 'varbinary-equality',
-  vb6: 'varbinary-equality',
 }

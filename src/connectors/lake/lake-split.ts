@@ -35,6 +35,8 @@ const writtenSplitSchema = z.object({
   firstRow: z.number(),
   rows: z.number(),
   fileRows: z.number(),
+  /** Columns that are checked row by row (`FileColumn`). */
+  byRow: z.array(z.string()).optional(),
 })
 export type WrittenSplit = z.infer<typeof writtenSplitSchema>
 

@@ -1,9 +1,9 @@
-import { join, relative } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { stat } from 'node:fs/promises'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { FiledColumn } from '../spi/column-statistics.ts'
 import type { ConnectorSplit, TableStatistics } from '../spi/connector.ts'
-import { joinRowGroups } from '../spi/parquet-scan.ts'
+import { bloomFilterMisleads, joinRowGroups, WITHOUT_BLOOM_FILTERS } from '../spi/parquet-scan.ts'
 import type { WrittenFile } from '../spi/table-writer.ts'
 import type { FileFactsCache } from './file-facts.ts'
 import type { EmptySplit, WrittenSplit } from './lake-split.ts'
@@ -47,13 +47,17 @@ export async function manifestSplits(
   cache: FileFactsCache,
   read?: readonly string[],
 ): Promise<readonly ConnectorSplit[]> {
+  const byRow = columnsRead(content.columns, read)
+    .filter(({ duckdbType }) => bloomFilterMisleads(duckdbType))
+    .map(({ name }) => name)
+  const version = { catalog, location, folder, byRow }
   const large = content.files.filter((file) => storedBytes(file) > SPLIT_BYTES)
-  const largeSplits = await splitsOfLarge(catalog, location, folder, large, cache)
+  const largeSplits = await splitsOfLarge(version, large, cache)
   const splits: ConnectorSplit[] = []
   for (const file of content.files) {
     const cut = largeSplits.get(file.path)
     if (cut) splits.push(...cut)
-    else splits.push(wholeFile(catalog, location, folder, file))
+    else splits.push(wholeFile(version, file))
   }
   const { adopted } = content
   if (adopted && adopted.files.length > 0) {
@@ -97,8 +101,14 @@ export function storedColumns({ columns, adopted }: TableContent): readonly File
   return columns.map(({ name, type }) => ({ name, type, source: sources.get(name) ?? name }))
 }
 
-function wholeFile(catalog: string, location: string, folder: string, file: WrittenFile): ConnectorSplit {
+interface WrittenTable extends Omit<TableVersion, 'content'> {
+  /** Columns that a bloom filter, where there is one, misleads about. */
+  readonly byRow: readonly string[]
+}
+
+function wholeFile({ catalog, location, folder, byRow }: WrittenTable, file: WrittenFile): ConnectorSplit {
   const { rows, bytes, footer, columnBytes } = file
+  const filters = byRow.length > 0 && !basename(file.path).startsWith(WITHOUT_BLOOM_FILTERS)
   const data: WrittenSplit = {
     written: true,
     file: relative(location, join(folder, file.path)),
@@ -107,17 +117,17 @@ function wholeFile(catalog: string, location: string, folder: string, file: Writ
     firstRow: 0,
     rows,
     fileRows: rows,
+    ...(filters && { byRow: [...byRow] }),
   }
   return { catalog, data, rows, bytes: storedBytes(file), ...(columnBytes && { columnBytes }) }
 }
 
 async function splitsOfLarge(
-  catalog: string,
-  location: string,
-  folder: string,
+  table: WrittenTable,
   files: readonly WrittenFile[],
   cache: FileFactsCache,
 ): Promise<ReadonlyMap<string, readonly ConnectorSplit[]>> {
+  const { location, folder } = table
   const lakeFiles = await Promise.all(
     files.map(async ({ path, bytes }) => {
       const { size, mtimeNs } = await stat(join(folder, path), { bigint: true }).catch(() => {
@@ -132,7 +142,7 @@ async function splitsOfLarge(
     files.map((file, index) => [
       file.path,
       joinRowGroups(facts[index]!.rowGroups, SPLIT_BYTES).map(({ firstRow, rows, bytes, columnBytes }) => {
-        const whole = wholeFile(catalog, location, folder, file)
+        const whole = wholeFile(table, file)
         return { ...whole, data: { ...whole.data, firstRow, rows }, rows, bytes, columnBytes }
       }),
     ]),

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
+import { bloomFilterMisleads } from '../spi/parquet-scan.ts'
 import type { FileColumn, TablePart, TableSource } from '../spi/table-source.ts'
 import type { EmptySplit, FoundSplit, LakeSplit, WrittenSplit } from './lake-split.ts'
 
@@ -22,10 +23,11 @@ export function lakeTableSource(
 }
 
 function writtenFiles(location: string, splits: readonly WrittenSplit[], columns: readonly string[]): TablePart {
+  const byRow = new Set(splits.flatMap((split) => split.byRow ?? []))
   return {
     kind: 'parquet',
     ranges: rangesOf(location, splits),
-    columns: columns.map((name) => ({ name, source: name })),
+    columns: columns.map((name) => ({ name, source: name, ...(byRow.has(name) && { checkedByRow: true }) })),
   }
 }
 
@@ -68,6 +70,7 @@ function fileColumns(split: FoundSplit, names: readonly string[]): FileColumn[] 
       name,
       fileType: duckdbType,
       ...(present && { source }),
+      ...(split.format === 'parquet' && bloomFilterMisleads(duckdbType) && { checkedByRow: true as const }),
       ...((!present || split.unionByName) && { cast: duckdbType }),
     }
   })

@@ -50,3 +50,11 @@ export function joinRowGroups(groups: readonly RowGroup[], targetBytes: number):
 function isRowNumber(name: string): boolean {
   return name.toLowerCase() === 'file_row_number'
 }
+
+/** Files whose names begin so were written without bloom filters; those that Quipu wrote before may have some. */
+export const WITHOUT_BLOOM_FILTERS = 'nb-'
+
+/** DuckDB asks a bloom filter for the printed text of a BLOB, and for 0.0 alone where -0.0 is equal to it. */
+export function bloomFilterMisleads(duckdbType: string): boolean {
+  return duckdbType === 'BLOB' || duckdbType === 'FLOAT' || duckdbType === 'DOUBLE'
+}

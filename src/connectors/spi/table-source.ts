@@ -49,6 +49,8 @@ export interface FileColumn {
   readonly cast?: string
   /** DuckDB's type of the file's column, where the value has to be held in another way (`column-type.ts`). */
   readonly fileType?: string
+  /** DuckDB asks neither bloom filters nor bounds of the file about it: conditions on it are checked row by row. */
+  readonly checkedByRow?: true
 }
 
 /** How a value of `RowsPart` becomes DuckDB's: the structure that its `from_json` takes. */

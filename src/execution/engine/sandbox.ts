@@ -1,3 +1,5 @@
+import { WITHOUT_BLOOM_FILTERS } from '../../connectors/spi/parquet-scan.ts'
+
 /** What an engine may use; turned into settings once, before the lock. */
 export interface SandboxLimits {
   readonly spillFolder: string
@@ -80,7 +82,8 @@ export function copyToFifo(sql: string, fifo: string): string {
 export function copyToParquet(sql: string, folder: string): string {
   return (
     `COPY (SELECT * FROM (${sql}\n) AS "$rows") TO ${quote(folder)} (FORMAT parquet, COMPRESSION zstd, RETURN_STATS true, ` +
-    `FILE_SIZE_BYTES '${TABLE_FILE_BYTES}B', FILENAME_PATTERN '{uuidv7}', OVERWRITE_OR_IGNORE true)`
+    // Some would answer wrongly: see `bloomFilterMisleads`.
+    `WRITE_BLOOM_FILTER false, FILE_SIZE_BYTES '${TABLE_FILE_BYTES}B', FILENAME_PATTERN '${WITHOUT_BLOOM_FILTERS}{uuidv7}', OVERWRITE_OR_IGNORE true)`
   )
 }
 

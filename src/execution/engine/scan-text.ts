@@ -106,7 +106,10 @@ const READERS = { parquet: 'read_parquet', csv: 'read_csv', json: 'read_json' } 
 /** @param files a file, or a list of files, as `fileText` names them */
 function readerText(format: keyof typeof READERS, files: string, options: readonly string[] = []): string {
   // A folder called `a=1` is no column `a`, least of all in place of the file's own.
-  return `${READERS[format]}(${[files, 'hive_partitioning=false', ...options].join(', ')})`
+  const own = ['hive_partitioning=false']
+  // The bounds in a footer leave NaN out; DuckDB takes NaN for the largest number.
+  if (format === 'parquet') own.push('can_have_nan=true')
+  return `${READERS[format]}(${[files, ...own, ...options].join(', ')})`
 }
 
 /**
@@ -149,12 +152,18 @@ function columnList(columns: readonly FileColumn[]): string {
   return columns.map((column) => `${valueText(column)} AS ${quoteName(column.name)}`).join(', ') || ONE
 }
 
-function valueText({ source, cast, fileType }: FileColumn): string {
+function valueText({ source, cast, fileType, checkedByRow }: FileColumn): string {
   const read = source === undefined ? 'NULL' : quoteName(source)
   if (source === undefined && cast === undefined) throw new RefusedStatement('a column of no type', 0)
   const value = cast === undefined ? read : castText(read, cast)
   const { convert } = (fileType !== undefined && columnType(parseDuckDbType(fileType))) || {}
-  return convert ? convert(value) : value
+  const held = convert ? convert(value) : value
+  return checkedByRow ? withoutStatistics(held) : held
+}
+
+/** The same value as an expression that DuckDB neither moves a condition through nor knows bounds of. */
+function withoutStatistics(value: string): string {
+  return `CASE WHEN ${value} IS NULL THEN list_reverse([${value}])[1] ELSE ${value} END`
 }
 
 function castText(value: string, type: string): string {
