@@ -298,6 +298,11 @@ export const configSchema = z.strictObject({
   ldapUserBindPattern: optionalText(
     'Name that a user is bound as: `uid=${USER},ou=people,dc=example,dc=com`, or `${USER}@example.com`; several by colons',
   ),
+  ldapCase: oneOf(
+    'Name of a user whom the directory lets in: as typed, in small letters, or as the directory itself writes it, which must then answer "Who am I?" and let users read their own entry',
+    ['lower', 'directory'],
+    'lower',
+  ),
   ldapCaFile: optionalText("Certificates (PEM) that vouch for the directory, in place of the machine's"),
   ldapInsecure: flag('Allows `ldap://` to another machine: passwords can be read on the way'),
   jwtKeyFile: optionalText(

@@ -1133,6 +1133,15 @@ const acts: Record<SettingName, Act> = {
       expect(places.bound.join()).toContain('cn=bob,ou=here')
     },
   },
+  ldapCase: {
+    value: 'directory',
+    also: { authentication: 'password', ldapUrl: 'ldap://127.0.0.1:1', ldapUserBindPattern: 'uid=${USER}' },
+    see: async () => {
+      const by = (...more: string[]) => entered([...directoryFlags(places.directory), ...more], basic('ALICE', 'right'))
+      // That directory cannot say who somebody is.
+      expect([await by(), await by('--ldap-case', 'directory')]).toEqual(['alice', 503])
+    },
+  },
   ldapCaFile: {
     value: () => authority.ca,
     also: { authentication: 'password', ldapUrl: 'ldaps://127.0.0.1:1', ldapUserBindPattern: 'uid=${USER}' },

@@ -6,7 +6,8 @@ import { createLdapVerifier } from '../../src/security/authentication/ldap-verif
 import { createAuthority, type TestAuthority } from '../support/certificates.ts'
 import { directoryServer, type DirectoryServer } from '../support/directory-server.ts'
 import { spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
-import { raw } from '../support/statement-client.ts'
+import { startLenientDirectory } from '../support/lenient-directory.ts'
+import { raw, run } from '../support/statement-client.ts'
 
 const startDirectory = await directoryServer()
 const folder = temporaryFolder()
@@ -26,6 +27,7 @@ const LDIF = [
   'dn: dc=example,dc=com\nobjectClass: domain\ndc: example\n',
   `dn: ${PEOPLE}\nobjectClass: organizationalUnit\nou: people\n`,
   entry(`uid=alice,${PEOPLE}`, 'alice', 'open sesame'),
+  entry(`uid=Carol,${PEOPLE}`, 'Carol', 'carols own'),
   entry(`uid=doe\\, jane,${PEOPLE}`, 'doe, jane', 'janes own'),
   // Reached by who writes a name into the pattern as it is.
   entry(`uid=robots,${PEOPLE}`, 'robots', 'closed'),
@@ -56,10 +58,18 @@ describe.runIf(startDirectory)('passwords that a directory vouches for', () => {
     base = await quipu.url
   }, 240_000)
 
-  const logIn = async (user: string, password: string) => {
-    const authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
-    return raw(`${base}/v1/statement`, { body: 'SELECT current_user', headers: { authorization } })
-  }
+  const headersOf = (user: string, password: string) => ({
+    authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`,
+  })
+  const logIn = async (user: string, password: string) =>
+    raw(`${base}/v1/statement`, { body: 'SELECT current_user', headers: headersOf(user, password) })
+
+  it.each([['alice'], ['ALICE'], ['Alice']])('make %s the one user that the account is', async (typed) => {
+    // Clients send the name as it was typed beside the password.
+    const headers = { ...headersOf(typed, 'open sesame'), 'X-Trino-User': typed }
+    const { rows } = await run(base, 'SELECT current_user', headers)
+    expect(rows).toEqual([['alice']])
+  })
 
   it('let their users in', async () => {
     expect((await logIn('alice', 'open sesame')).status).toBe(200)
@@ -77,6 +87,7 @@ describe.runIf(startDirectory)('passwords that a directory vouches for', () => {
     ['any name', '*', 'open sesame'],
     ['a zero in the name', 'alice\0', 'open sesame'],
     ['spaces that a directory overlooks', ' alice', 'open sesame'],
+    ['letters that have no one small form', 'straße', 'open sesame'],
   ])('refuse %s', async (_what, user, password) => {
     expect((await logIn(user, password)).status).toBe(401)
   })
@@ -95,6 +106,37 @@ describe.runIf(startDirectory)('passwords that a directory vouches for', () => {
   })
 })
 
+describe('a directory that overlooks more than case', () => {
+  const spellings = [
+    'alice',
+    'ALICE',
+    'al\u00adice',
+    '\uff41lice',
+    'alice\u200b',
+    'alice ',
+    'alice\u00a0',
+    '\ufeffalice',
+  ]
+
+  it('binds one spelling of each name, and none that is not its own normal form', async () => {
+    const lenient = await startLenientDirectory({ [`uid=alice,${PEOPLE}`]: 'open sesame' })
+    ending.push(() => lenient.stop())
+    const verifier = createLdapVerifier({
+      url: lenient.url,
+      bindPattern: PATTERN,
+      ca: () => undefined,
+      names: 'lower',
+      work: createBoundedWork(8, 32),
+      waitMs: 30_000,
+    })
+    const verdicts = []
+    for (const spelling of spellings) verdicts.push(await verifier.check(spelling, 'open sesame', '-'))
+    const right = { kind: 'right', name: 'alice' }
+    expect(verdicts).toEqual([right, right, ...Array.from({ length: 6 }, () => ({ kind: 'wrong' }))])
+    expect(new Set(lenient.asked)).toEqual(new Set([`uid=alice,${PEOPLE}`]))
+  })
+})
+
 describe.runIf(startDirectory)('a directory over TLS', () => {
   let authority: TestAuthority
   let directory: DirectoryServer
@@ -107,18 +149,30 @@ describe.runIf(startDirectory)('a directory over TLS', () => {
     ending.unshift(() => directory.stop())
   }, 240_000)
 
-  const verifierBy = (ca: string | undefined, url = `ldaps://127.0.0.1:${directory.port}`) =>
+  const verifierBy = (
+    ca: string | undefined,
+    url = `ldaps://127.0.0.1:${directory.port}`,
+    names: 'lower' | 'directory' = 'lower',
+  ) =>
     createLdapVerifier({
       url,
       bindPattern: PATTERN,
       ca: () => ca,
+      names,
       work: createBoundedWork(8, 32),
       waitMs: 30_000,
     })
 
+  it('says itself how it writes the name of its user, where that is asked for', async () => {
+    const verifier = verifierBy(readFileSync(authority.ca, 'utf8'), undefined, 'directory')
+    for (const typed of ['Carol', 'carol', 'CAROL'])
+      expect(await verifier.check(typed, 'carols own', '-')).toEqual({ kind: 'right', name: 'Carol' })
+    expect(await verifier.check('carol', 'guess', '-')).toEqual({ kind: 'wrong' })
+  })
+
   it('is asked when the configured authority vouches for it', async () => {
     const verifier = verifierBy(readFileSync(authority.ca, 'utf8'))
-    expect(await verifier.check('alice', 'open sesame', '-')).toEqual({ kind: 'right' })
+    expect(await verifier.check('alice', 'open sesame', '-')).toEqual({ kind: 'right', name: 'alice' })
     expect(await verifier.check('alice', 'guess', '-')).toEqual({ kind: 'wrong' })
   })
 

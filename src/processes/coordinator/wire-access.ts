@@ -34,6 +34,7 @@ import { createFailedLogIns, type FailureCounts } from '../../security/authentic
 import type { GroupsOf } from '../../security/authentication/groups-file.ts'
 import type { PasswordVerifier } from '../../security/authentication/password-authenticator.ts'
 import type { UserMapping } from '../../security/authentication/user-mapping.ts'
+import { comparedName, isUserName } from '../../security/authentication/user-name.ts'
 import { isShort, isTellable, type VerifiedPrincipal } from '../../security/authentication/principal.ts'
 import { allowAll, authorizeBy, type Authorize, type Identity } from '../../security/authorization.ts'
 import { deriveKey, internalBearer } from '../../security/cluster-secret.ts'
@@ -140,7 +141,11 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
       })
     : undefined
   const authenticators: readonly Authenticator[] = config.authentication.flatMap((method) => byMethod[method] ?? [])
-  const failures = createFailedLogIns(clock.monotonicMs, deriveKey(secret, 'failed-log-ins'))
+  const failures = createFailedLogIns(
+    clock.monotonicMs,
+    deriveKey(secret, 'failed-log-ins'),
+    config.ldapUrl === undefined ? undefined : comparedName,
+  )
   const names = createKnownNames(isKnown)
   const principalNamed = principalBy(mapping, groupsOf)
   const meters = (): Meters | undefined => observed.telemetry?.meters()
@@ -194,7 +199,12 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
           if (!configured) return ANYBODY
           return isAuthorized(request, bearer) ? { kind: 'cluster' } : NOBODY
         },
-        actsAs: createActsAs({ authorize, groupsOf }),
+        actsAs: createActsAs({
+          authorize,
+          groupsOf,
+          meansOneself: (claimed, { name, method }) =>
+            method === 'password' && config.ldapUrl !== undefined && comparedName(claimed) === comparedName(name),
+        }),
         authorize,
         logIns: logIns && {
           ...logIns.deps,
@@ -245,7 +255,9 @@ function principalBy(
   groupsOf: GroupsOf,
 ): (verified: VerifiedName, method: Authenticator['method']) => VerifiedPrincipal | undefined {
   return ({ name, user: given, groups }, method) => {
-    if (!isTellable(name) || !groups.every(isTellable)) return undefined
+    // The subject of a certificate is what its authority wrote: the user that the mapping makes of it is looked at.
+    const isName = method === 'certificate' ? isTellable(name) : isUserName(name)
+    if (!isName || !groups.every(isTellable)) return undefined
     const user = given ?? mapping(name)
     if (user === undefined) return undefined
     const principal = { name, user, groups: [...new Set([...groups, ...groupsOf(user)])], method }

@@ -90,12 +90,13 @@ function passwordFileOf(path: string, key: Buffer, sources: AccessSources): Pass
   return createPasswordFileVerifier(() => file.value, createBoundedWork(HASHES_AT_ONCE, MOST_WAITING))
 }
 
-function directoryOf({ ldapUrl, ldapUserBindPattern, ldapCaFile }: Config): PasswordVerifier {
+function directoryOf({ ldapUrl, ldapUserBindPattern, ldapCase, ldapCaFile }: Config): PasswordVerifier {
   const ca = ldapCaFile === undefined ? undefined : orEnd(ldapCaFile, () => readFileSync(ldapCaFile, 'utf8'))
   return createLdapVerifier({
     url: ldapUrl!,
     bindPattern: ldapUserBindPattern!,
     ca: () => ca,
+    names: ldapCase,
     work: createBoundedWork(BINDS_AT_ONCE, MOST_WAITING),
     waitMs: LDAP_WAIT_MS,
   })

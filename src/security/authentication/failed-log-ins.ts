@@ -37,14 +37,22 @@ const MOST = 20_000
 /** Of more nobody is told by another coordinator. */
 const LONGEST_MS = 60 * 60_000
 
-/** @param digestKey the same for all coordinators of a cluster, which tell each other what they count */
-export function createFailedLogIns(now: () => number, digestKey: Buffer): FailedLogIns {
+/**
+ * @param digestKey the same for all coordinators of a cluster, which tell each other what they count
+ * @param comparedAs what a name is counted as: the same for all spellings that whoever verifies it takes for one
+ */
+export function createFailedLogIns(
+  now: () => number,
+  digestKey: Buffer,
+  comparedAs: (user: string) => string = (user) => user,
+): FailedLogIns {
   /** When a bucket is empty again, milliseconds; the one that was poured into last is the last. */
   const emptyAt = new Map<FailureKey, number>()
 
   const keyOf = (kind: 'user' | 'address', parts: readonly string[]): FailureKey =>
     `${kind}-${createHmac('sha256', digestKey).update(JSON.stringify(parts)).digest('base64url')}`
-  const pairOf = (user: string, network: string): FailureKey => keyOf('user', [network, user.slice(0, 200)])
+  const pairOf = (user: string, network: string): FailureKey =>
+    keyOf('user', [network, comparedAs(user.slice(0, 1000)).slice(0, 200)])
   const ofNetwork = (network: string): FailureKey => keyOf('address', [network])
 
   function blockedMs(key: FailureKey): number {

@@ -1,3 +1,7 @@
+import { linesOf, withoutSpaceAround } from './file-lines.ts'
+import { isTellable } from './principal.ts'
+import { isUserName, NO_USER_NAME } from './user-name.ts'
+
 /** Groups of a user. */
 export type GroupsOf = (user: string) => readonly string[]
 
@@ -5,24 +9,23 @@ const NONE: readonly string[] = []
 
 /**
  * Trino's form: a line a group, `group:user,user`.
- * @throws Error that names the line
+ * @throws Error that names the line, also where a user has a name that nobody can log in by
  */
 export function parseGroupsFile(text: string): GroupsOf {
   const groups = new Map<string, string[]>()
   const seen = new Set<string>()
-  for (const [index, raw] of text.split('\n').entries()) {
-    const line = raw.trim()
-    if (line === '') continue
+  for (const { number, line } of linesOf(text)) {
     const at = line.indexOf(':')
-    const group = line.slice(0, at).trim()
-    if (at < 0 || group === '') throw new Error(`Line ${index + 1}: not of the form group:user,user`)
-    if (seen.has(group)) throw new Error(`Line ${index + 1}: the group has a line already`)
+    const group = withoutSpaceAround(line.slice(0, at))
+    const wrong = (what: string): Error => new Error(`Line ${number}: ${what}`)
+    if (at < 0 || group === '') throw wrong('not of the form group:user,user')
+    if (!isTellable(group)) throw wrong('the name of the group has characters that cannot be told')
+    if (seen.has(group)) throw wrong('the group has a line already')
     seen.add(group)
-    for (const user of line
-      .slice(at + 1)
-      .split(',')
-      .map((one) => one.trim())) {
+    for (const part of line.slice(at + 1).split(',')) {
+      const user = withoutSpaceAround(part)
       if (user === '') continue
+      if (!isUserName(user)) throw wrong(`${JSON.stringify(user)} ${NO_USER_NAME}`)
       const his = groups.get(user) ?? []
       if (!his.includes(group)) groups.set(user, [...his, group])
     }

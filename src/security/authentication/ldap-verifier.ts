@@ -1,5 +1,7 @@
 import type { BoundedWork } from './bounded-work.ts'
+import type { Client as LdapClient } from 'ldapts'
 import type { PasswordVerdict, PasswordVerifier } from './password-authenticator.ts'
+import { comparedName, isUserName, lowerName } from './user-name.ts'
 
 export interface LdapOptions {
   readonly url: string
@@ -7,9 +9,13 @@ export interface LdapOptions {
   readonly bindPattern: string
   /** Certificates (PEM) that vouch for the server, in place of the machine's. */
   readonly ca: () => string | undefined
+  /** What the user is named whom the directory lets in: what was typed in small letters, or as the directory writes it. */
+  readonly names: LdapNames
   readonly work: BoundedWork
   readonly waitMs: number
 }
+
+export type LdapNames = 'lower' | 'directory'
 
 /** Loaded where there is a directory. */
 async function ldap() {
@@ -31,12 +37,18 @@ async function ldap() {
 
 const USER = '${USER}'
 
-/** Passwords that a directory vouches for, by a simple bind. */
-export function createLdapVerifier({ url, bindPattern, ca, work, waitMs }: LdapOptions): PasswordVerifier {
+/** RFC 4532: by whom the directory says that a connection is bound. */
+const WHO_AM_I = '1.3.6.1.4.1.4203.1.11.3'
+
+/** Passwords that a directory vouches for, by a simple bind. Each account of it is one user, however its name is spelled. */
+export function createLdapVerifier(options: LdapOptions): PasswordVerifier {
+  const { url, bindPattern, ca, names, work, waitMs } = options
   const patterns = bindPattern.split(':')
   const version = {}
 
-  async function bind(name: string, password: string): Promise<PasswordVerdict> {
+  async function bind(pattern: string, user: string, password: string): Promise<PasswordVerdict> {
+    const bound = boundName(pattern, user)
+    if (bound === undefined) return { kind: 'wrong' }
     const secure = url.startsWith('ldaps:')
     const trusted = ca()
     const { Client, saysNo } = await ldap()
@@ -47,20 +59,25 @@ export function createLdapVerifier({ url, bindPattern, ca, work, waitMs }: LdapO
       ...(secure ? { tlsOptions: trusted === undefined ? {} : { ca: trusted } } : {}),
     })
     try {
-      await client.bind(name, password)
-      return { kind: 'right' }
+      await client.bind(bound, password)
     } catch (error) {
+      await client.unbind().catch(() => {})
       if (saysNo.some((kind) => error instanceof kind)) return { kind: 'wrong' }
       return { kind: 'unavailable', reason: `LDAP: ${(error as Error).name}` }
+    }
+    try {
+      return names === 'lower' ? { kind: 'right', name: user } : await named(client, pattern, user)
+    } catch (error) {
+      return { kind: 'unavailable', reason: `LDAP, who somebody is: ${(error as Error).name}` }
     } finally {
       await client.unbind().catch(() => {})
     }
   }
 
-  async function check(names: readonly string[], password: string): Promise<PasswordVerdict> {
+  async function check(user: string, password: string): Promise<PasswordVerdict> {
     let verdict: PasswordVerdict = { kind: 'wrong' }
-    for (const name of names) {
-      const said = await bind(name, password)
+    for (const pattern of patterns) {
+      const said = await bind(pattern, user, password)
       if (said.kind === 'right') return said
       if (said.kind === 'unavailable') verdict = said
     }
@@ -70,18 +87,38 @@ export function createLdapVerifier({ url, bindPattern, ca, work, waitMs }: LdapO
   return {
     version: () => version,
     knows: () => false,
-    check(user, password, network) {
+    check(given, password, network) {
+      // What is bound is the name that the user gets: a directory that looks at case lets only one of them in.
+      const user = names === 'lower' ? lowerName(given) : given
       // A bind without a password is anonymous, and always lets in.
-      if (password === '' || !isName(user)) return { kind: 'wrong' }
-      const names = patterns.flatMap((pattern) => boundName(pattern, user) ?? [])
-      return work.run(network, () => check(names, password)) ?? { kind: 'busy' }
+      if (password === '' || user === undefined || !isUserName(user)) return { kind: 'wrong' }
+      return work.run(network, () => check(user, password)) ?? { kind: 'busy' }
     },
   }
 }
 
-/** Directories take spaces that differ for the same name: each user has one name here. Control characters are in none. */
-function isName(user: string): boolean {
-  return user === user.trim() && !/\s\s|\p{Cc}/u.test(user)
+/** The name of a bound user as the directory itself writes it. Answers may repeat what was typed, so the entry is read. */
+async function named(client: LdapClient, pattern: string, typed: string): Promise<PasswordVerdict> {
+  const { value: said = '' } = await client.exop(WHO_AM_I)
+  const name = said.startsWith('dn:') ? await entryName(client, said.slice(3), pattern, typed) : accountName(said)
+  if (name !== undefined && isUserName(name)) return { kind: 'right', name }
+  return { kind: 'unavailable', reason: 'LDAP: the directory does not say how it writes the name of who was let in' }
+}
+
+/** The value of the attribute that the pattern names the user by, of the values that the user's entry has. */
+async function entryName(client: LdapClient, dn: string, pattern: string, typed: string): Promise<string | undefined> {
+  const attribute = new RegExp(String.raw`([\w.-]+) *= *\$\{USER\} *(?:[,+]|$)`).exec(pattern)?.[1]
+  if (attribute === undefined || dn === '') return undefined
+  const { searchEntries } = await client.search(dn, { scope: 'base', attributes: [attribute] })
+  const [entry] = searchEntries
+  const values = Object.entries(entry ?? {}).find(([name]) => name.toLowerCase() === attribute.toLowerCase())?.[1]
+  const texts = [values].flat().filter((value) => typeof value === 'string')
+  return texts.length === 1 ? texts[0] : texts.find((value) => comparedName(value) === comparedName(typed))
+}
+
+/** Of `u:DOMAIN\\name` or `u:name@realm`, as Active Directory says it. */
+function accountName(said: string): string | undefined {
+  return /^u:(?:[^\\]*\\)?([^@]+)/.exec(said)?.[1]
 }
 
 /** @returns undefined where the pattern is no distinguished name, and the user would be something else than a name in it */

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { Authenticator, Credential, CredentialVerdict } from './authenticator.ts'
+import { isUserName, NO_USER_NAME } from './user-name.ts'
 import { createVerifiedCache } from './verified-cache.ts'
 
 /** Whoever knows whose a password is. */
@@ -22,7 +23,9 @@ export interface PasswordVerifier {
 }
 
 export type PasswordVerdict =
-  | { readonly kind: 'right' | 'wrong' }
+  /** `name`: the one name of the user, where several spellings of it are taken; as it was given when absent. */
+  | { readonly kind: 'right'; readonly name?: string }
+  | { readonly kind: 'wrong' }
   | { readonly kind: 'busy' }
   | { readonly kind: 'unavailable'; readonly reason: string }
 
@@ -40,7 +43,7 @@ const MOST_BYTES = 1_024
 /** Basic authentication. */
 export function createPasswordAuthenticator(options: PasswordAuthenticatorOptions): Authenticator {
   const { verifier, rememberMs, now } = options
-  const remembered = createVerifiedCache<true>(MOST_REMEMBERED, now)
+  const remembered = createVerifiedCache<string>(MOST_REMEMBERED, now)
   let version = verifier.version()
 
   async function late(
@@ -52,8 +55,8 @@ export function createPasswordAuthenticator(options: PasswordAuthenticatorOption
     switch (verdict.kind) {
       case 'right':
         // Asked of passwords that are no longer in force, it is not kept.
-        if (verifier.version() === before) remembered.set([user, secret], true, rememberMs)
-        return { kind: 'verified', verified: { name: user, groups: [] }, fresh: true }
+        if (verifier.version() === before) remembered.set([user, secret], verdict.name ?? user, rememberMs)
+        return { kind: 'verified', verified: { name: verdict.name ?? user, groups: [] }, fresh: true }
       case 'wrong':
         return { kind: 'refused', user, reason: 'no such user, or another password' }
       case 'busy':
@@ -76,12 +79,13 @@ export function createPasswordAuthenticator(options: PasswordAuthenticatorOption
         Buffer.byteLength(secret) > MOST_BYTES
       )
         return { kind: 'refused', user, reason: 'no user, or no password' }
+      if (!isUserName(user)) return { kind: 'refused', user, reason: `what was given ${NO_USER_NAME}` }
       if (verifier.version() !== version) {
         version = verifier.version()
         remembered.clear()
       }
-      if (remembered.get([user, secret]))
-        return { kind: 'verified', verified: { name: user, groups: [] }, fresh: false }
+      const name = remembered.get([user, secret])
+      if (name !== undefined) return { kind: 'verified', verified: { name, groups: [] }, fresh: false }
       return late(credential, verifier.check(user, secret, network))
     },
   }

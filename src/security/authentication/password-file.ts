@@ -1,4 +1,6 @@
 import { createHmac } from 'node:crypto'
+import { linesOf } from './file-lines.ts'
+import { isUserName, NO_USER_NAME } from './user-name.ts'
 import { parsePasswordHash, type PasswordHash } from './password-hash.ts'
 
 /** The passwords of a file. */
@@ -25,13 +27,12 @@ export function parsePasswordFile(text: string, key: Buffer): PasswordBook {
   const users = new Map<string, PasswordHash>()
   const marks = new Map<string, string>()
   const digest = (one: string): Buffer => createHmac('sha256', key).update(one).digest()
-  for (const [index, raw] of text.split('\n').entries()) {
-    const line = raw.trim()
-    if (line === '') continue
+  for (const { number, line } of linesOf(text)) {
     const at = line.indexOf(':')
-    const wrong = (what: string): Error => new Error(`Line ${index + 1}: ${what}`)
+    const wrong = (what: string): Error => new Error(`Line ${number}: ${what}`)
     if (at <= 0) throw wrong('not of the form user:hash')
     const user = line.slice(0, at)
+    if (!isUserName(user)) throw wrong(`the name ${NO_USER_NAME}`)
     if (users.has(user)) throw wrong('the user has a line already')
     try {
       users.set(user, parsePasswordHash(line.slice(at + 1)))

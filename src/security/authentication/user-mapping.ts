@@ -1,7 +1,11 @@
 import { RE2JS } from 're2js'
 import { z } from 'zod'
+import { isUserName, lowerName, upperName } from './user-name.ts'
 
-/** The user that a verified name is here; undefined: none, so who has that name may not come in. */
+/**
+ * The user that a verified name is here; undefined: none, so who has that name may not come in. A user is always a name in
+ * the one spelling that `isUserName` takes: nothing is cut off or put for something else, which would make another user.
+ */
 export type UserMapping = (name: string) => string | undefined
 
 const ruleSchema = z.strictObject({
@@ -19,7 +23,7 @@ const fileSchema = z.strictObject({ rules: z.array(ruleSchema).min(1) })
 type Rule = z.output<typeof ruleSchema>
 
 /** Without a mapping a name is its user. */
-export const sameName: UserMapping = (name) => name.trim() || undefined
+export const sameName: UserMapping = (name) => (isUserName(name) ? name : undefined)
 
 /**
  * Trino's user mapping file: the first rule whose pattern is the whole name decides.
@@ -39,6 +43,8 @@ export function userMappingBy(pattern: string): UserMapping {
   return mappingOf([{ pattern, user: '$1', allow: true, case: 'keep' }])
 }
 
+const LETTERS: Readonly<Record<Rule['case'], UserMapping>> = { keep: sameName, lower: lowerName, upper: upperName }
+
 function mappingOf(rules: readonly Rule[]): UserMapping {
   const compiled = rules.map((rule) => ({ ...rule, pattern: RE2JS.compile(rule.pattern) }))
   for (const { pattern, user, allow } of compiled) if (allow) checkReplacement(pattern, user)
@@ -48,9 +54,8 @@ function mappingOf(rules: readonly Rule[]): UserMapping {
       if (!matcher.matches()) continue
       if (!allow) return undefined
       // The whole name matches, so the replacement of it is the user.
-      const mapped = replacement(user, (group) => matcher.group(group) ?? '').trim()
-      if (mapped === '') return undefined
-      return letters === 'lower' ? mapped.toLowerCase() : letters === 'upper' ? mapped.toUpperCase() : mapped
+      const mapped = replacement(user, (group) => matcher.group(group) ?? '')
+      return LETTERS[letters](mapped)
     }
     return undefined
   }

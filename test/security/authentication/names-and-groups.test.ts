@@ -1,7 +1,9 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseGroupsFile } from '../../../src/security/authentication/groups-file.ts'
 import { isTellable } from '../../../src/security/authentication/principal.ts'
 import { escapeDn } from '../../../src/security/authentication/ldap-verifier.ts'
+import { comparedName, isUserName, lowerName } from '../../../src/security/authentication/user-name.ts'
 import { parseUserMapping, sameName, userMappingBy } from '../../../src/security/authentication/user-mapping.ts'
 
 const rules = (...all: readonly unknown[]) => parseUserMapping(JSON.stringify({ rules: all }))
@@ -35,6 +37,23 @@ describe('a user mapping', () => {
 
   it('is not there', () => expect([sameName('alice'), sameName(' ')]).toEqual(['alice', undefined]))
 
+  it('cuts nothing off what it makes, so that nobody becomes somebody else', () => {
+    const mapping = rules({ pattern: 'CN=([^,]*),.*' })
+    expect(['CN=alice,OU=x', 'CN=alice ,OU=x', 'CN=\u00a0alice,OU=x', 'CN=al\u00adice,OU=x'].map(mapping)).toEqual([
+      'alice',
+      undefined,
+      undefined,
+      undefined,
+    ])
+  })
+
+  it('changes the case of a name only where no other name has the same', () => {
+    const lower = rules({ pattern: '(.*)', case: 'lower' })
+    const upper = rules({ pattern: '(.*)', case: 'upper' })
+    expect(['Straße', 'ALICE', 'alıce', 'ΣΑΣ', 'ΐ'].map(lower)).toEqual([undefined, 'alice', undefined, 'σας', 'ΐ'])
+    expect(['straße', 'alice', 'alıce'].map(upper)).toEqual([undefined, 'ALICE', undefined])
+  })
+
   it.each([
     ['{}'],
     ['{"rules": []}'],
@@ -61,6 +80,61 @@ describe('a groups file', () => {
     expect(() => parseGroupsFile('a:x\nb')).toThrow('Line 2')
     expect(() => parseGroupsFile('a:x\na:y')).toThrow('Line 2')
     expect(() => parseGroupsFile(':x')).toThrow('Line 1')
+    expect(() => parseGroupsFile('a:x\nb:\u00a0alice')).toThrow('Line 2')
+  })
+
+  it('gives a group to nobody for white space that only looks like none', () => {
+    expect(() => parseGroupsFile('admins:alice\u2003')).toThrow('Line 1: "alice\u2003" is the name of no user')
+    expect(parseGroupsFile('\ufeffadmins:\talice \r\n')('alice')).toEqual(['admins'])
+  })
+})
+
+describe('the name of a user', () => {
+  const others = [
+    '\u00a0',
+    '\ufeff',
+    '\u2003',
+    '\u3000',
+    '\u1680',
+    '\u200b',
+    '\u00ad',
+    '\u2060',
+    '\ufe0f',
+    '\ufffc',
+    '\ufffd',
+  ]
+
+  it('has one spelling, which other characters around it or within it are not', () => {
+    for (const name of ['alice', 'Alice', 'doe, jane', 'Zoë', '日本', 'a@b.example', 'CN=alice,O=x', "o'neil"])
+      expect([name, isUserName(name)]).toEqual([name, true])
+    for (const other of others)
+      for (const name of [`${other}alice`, `alice${other}`, `al${other}ice`]) {
+        expect([name, isUserName(name)]).toEqual([name, false])
+        expect(sameName(name)).toBeUndefined()
+      }
+    for (const name of ['', ' alice', 'alice ', 'a  b', '\uff41lice', 'Zoe\u0308', 'ﬁnn', '\u212a', 'a\tb'])
+      expect([name, isUserName(name)]).toEqual([name, false])
+  })
+
+  it('is compared as a directory compares it', () => {
+    for (const name of ['ALICE', ' alice ', 'al\u00adice', '\uff41lice', 'alice\u200b', '\u3000alice', 'ａＬice'])
+      expect(comparedName(name)).toBe('alice')
+    expect(comparedName('doe,\u00a0 jane')).toBe('doe, jane')
+    expect(comparedName('bob')).not.toBe('alice')
+  })
+
+  it('never becomes another one by way of its case or of its comparison (drawn)', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 12 }), (text) => {
+        const lower = lowerName(text)
+        if (lower !== undefined) {
+          expect(isUserName(lower)).toBe(true)
+          expect(lowerName(lower)).toBe(lower)
+        }
+        expect(comparedName(comparedName(text))).toBe(comparedName(text))
+      }),
+      { numRuns: 2_000 },
+    )
   })
 })
 
