@@ -200,7 +200,7 @@ function stage({ stageId, state: name, distribution, stageStats: stats, tasks, s
       tasks.map((task) => taskRow(task)),
       tasks.length > 1 ? sumRow(stats) : null,
     ),
-    tasks.map(({ stats: figures }) => figures.pipelines.map(operators)),
+    tasks.map(({ stats: figures }) => figures.pipelines.map((pipeline) => operators(pipeline, figures.profiled))),
     subStages.map(stage),
   )
 }
@@ -230,12 +230,15 @@ function volumes(stats) {
   return [number(stats.processedInputPositions), number(stats.outputPositions), stats.outputDataSize]
 }
 
-function operators({ pipelineId, operatorSummaries }) {
+/** @param profiled false: the engine measured no times; rows are known where the plan determines them */
+function operators({ pipelineId, operatorSummaries }, profiled) {
   if (operatorSummaries.length === 0) return null
+  const rows = (one, count) => (one.unknown?.includes(count) ? '?' : number(one[count]))
+  const names = operatorSummaries.map((one) => one.operatorType).join(' → ')
   return h(
     'details',
     null,
-    h('summary', null, `Pipeline ${pipelineId}: ${operatorSummaries.map((one) => one.operatorType).join(' → ')}`),
+    h('summary', null, `Pipeline ${pipelineId}${profiled ? '' : ' (not profiled)'}: ${names}`),
     h(
       'table',
       null,
@@ -245,9 +248,11 @@ function operators({ pipelineId, operatorSummaries }) {
           'tr',
           null,
           h('td', null, one.operatorType),
-          [number(one.inputPositions), number(one.outputPositions), one.getOutputWall].map((cell) =>
-            h('td', { class: 'number' }, cell),
-          ),
+          [
+            rows(one, 'inputPositions'),
+            rows(one, 'outputPositions'),
+            profiled || one.getOutputWall !== '0.00ns' ? one.getOutputWall : '?',
+          ].map((cell) => h('td', { class: 'number' }, cell)),
         ),
       ),
     ),

@@ -82,6 +82,58 @@ describe('answers of a running system', () => {
   })
 })
 
+/** Operators that a statement's plan surely has, with the rows that go in and come out. */
+const OPERATORS: readonly (readonly [string, readonly (readonly [string, number, number])[]])[] = [
+  ['SELECT name FROM nation', [['TableScanOperator', 25, 25]]],
+  ['SELECT name FROM nation WHERE regionkey = 1', [['TaskOutputOperator', 5, 5]]],
+  [
+    'SELECT orderstatus, count(*) FROM orders GROUP BY 1',
+    [
+      ['TableScanOperator', 15_000, 15_000],
+      ['HashAggregationOperator', 15_000, 0],
+      ['HashAggregationOperator', 0, 3],
+    ],
+  ],
+  ['SELECT max(totalprice) FROM orders', [['AggregationOperator', 15_000, 0]]],
+  [
+    'SELECT count(l.linenumber) FROM lineitem l JOIN orders o ON l.orderkey = o.orderkey',
+    [
+      ['HashBuilderOperator', 15_000, 0],
+      ['LookupJoinOperator', 60_175, 60_175],
+      ['AggregationOperator', 60_175, 0],
+    ],
+  ],
+  ['SELECT orderkey FROM orders ORDER BY totalprice DESC LIMIT 7', [['TopNOperator', 0, 7]]],
+  ['SELECT name, rank() OVER (ORDER BY name) FROM customer', [['TaskOutputOperator', 1500, 1500]]],
+  ['SELECT name FROM nation UNION ALL SELECT name FROM region', [['TaskOutputOperator', 30, 30]]],
+  ['SELECT 1 + 1', [['ValuesOperator', 1, 1]]],
+]
+
+it('every finished task of a statement has operators with true rows', async () => {
+  for (const [sql, expected] of OPERATORS) {
+    const { answers, error } = await run(base, sql)
+    expect([sql, error]).toEqual([sql, undefined])
+    const { outputStage } = await get(`/v1/query/${answers[0]!.id}`)
+    const stages = [outputStage, ...outputStage.subStages]
+    const tasks: Json[] = stages.flatMap((stage: Json) => stage.tasks)
+    for (const task of tasks) {
+      const alone = await get(`/v1/task/${task.taskId}`)
+      for (const { stats } of [task, alone]) {
+        expect([sql, task.taskId, stats.pipelines.length]).not.toEqual([sql, task.taskId, 0])
+        const operators: Json[] = stats.pipelines.flatMap((pipeline: Json) => pipeline.operatorSummaries)
+        expect(operators.at(-1)).toMatchObject({
+          operatorType: 'TaskOutputOperator',
+          outputPositions: stats.outputPositions,
+        })
+        if (task !== tasks.at(-1)) continue
+        const told = operators.map((one) => [one.operatorType, one.inputPositions, one.outputPositions])
+        expect(told, sql).toEqual(expect.arrayContaining([...expected]))
+        if (stages.length > 1) expect([sql, stats.profiled]).toEqual([sql, true])
+      }
+    }
+  }
+})
+
 describe('system tables', () => {
   it('show what was just done', async () => {
     const { rows } = await run(base, `SELECT state, "user" FROM system.runtime.queries WHERE query_id = '${queryId}'`)

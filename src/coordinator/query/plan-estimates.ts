@@ -1,6 +1,7 @@
 import { bytesOfColumn } from '../../execution/api/fragment.ts'
 import type { StagePlan } from '../../planner/stage-plan.ts'
 import { formatSize } from '../../shared/durations.ts'
+import { knownSum } from '../../shared/known-sum.ts'
 import type { PlanNode } from '../../sql/front-end.ts'
 
 /** What is known of a node's output before it runs; absent is unknown. */
@@ -33,18 +34,14 @@ function tableSizes(stages: readonly StagePlan[]): ReadonlyMap<string, PlanEstim
   for (const { fragment, splits } of stages)
     fragment?.scans.forEach(({ catalog, schema, table, columns }, index) => {
       const own = splits.filter(({ scan }) => scan === index)
-      const rows = sum(own.map((split) => split.rows))
-      const bytes = sum(own.flatMap((split) => columns.map((column) => bytesOfColumn(split, column))))
+      const rows = knownSum(own.map((split) => split.rows))
+      const bytes = knownSum(own.flatMap((split) => columns.map((column) => bytesOfColumn(split, column))))
       sizes.set(`${catalog}:${schema}:${table}`, {
         ...(rows === undefined ? {} : { rows }),
         ...(bytes === undefined ? {} : { bytes }),
       })
     })
   return sizes
-}
-
-function sum(values: readonly (number | undefined)[]): number | undefined {
-  return values.reduce((total, value) => (total === undefined || value === undefined ? undefined : total + value), 0)
 }
 
 function estimateOf(
@@ -75,7 +72,7 @@ function estimateOf(
     case 'CrossJoin':
       return rows(inputs.reduce<number | undefined>((product, one) => times(product, one.rows), 1))
     case 'Union':
-      return rows(sum(inputs.map((one) => one.rows)))
+      return rows(knownSum(inputs.map((one) => one.rows)))
     case 'Sample':
       return rows(times(input.rows, Number(details['ratio'])))
     default:

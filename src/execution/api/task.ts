@@ -83,7 +83,7 @@ export const taskUpdateSchema = z.object({
   outputBuffers: z.object({ buffers: z.array(z.string()) }),
   attempt: z.number().int().min(0),
   traceparent: z.string().optional(),
-  /** True: run with DuckDB's profiler on (sampled trace, or not small). */
+  /** True: run with DuckDB's profiler on (not small, or within the budget for small ones). */
   profile: z.boolean(),
   /** Batches that must not run (again): pinned or finished elsewhere. */
   doneBatches: z.array(z.number().int()).optional(),
@@ -230,7 +230,7 @@ export const taskStatsSchema = z.object({
   processedInputPositions: z.number(),
   outputBytes: z.number(),
   outputPositions: z.number(),
-  /** False when the profiler was off: no pipelines. */
+  /** False when the profiler was off: a worker then tells no pipelines. */
   profiled: z.boolean(),
   pipelines: z.array(pipelineStatsSchema),
 })

@@ -7,7 +7,7 @@ import { createLogger, type Logger } from '../../telemetry/logger.ts'
 import type { SpanCollector } from '../../telemetry/otlp-spans.ts'
 import { createMeters, createPendingMeters, type Meters } from '../../telemetry/meters.ts'
 import type { MetricName } from '../../telemetry/metric-names.ts'
-import { createCeiling } from '../../telemetry/ceiling.ts'
+import { createQuietBudget } from '../../telemetry/quiet-budget.ts'
 import { createSampler, type Sampler } from '../../telemetry/sampler.ts'
 import { createPendingSpans, noSpans, type SpanSink } from '../../telemetry/span.ts'
 import { duckdbVersion, revision, version } from '../../shared/version.ts'
@@ -19,7 +19,7 @@ export interface ProcessTelemetry {
   meters(): Meters
   spans(): SpanSink
   readonly sampler: Sampler
-  /** Whether one more small task may be profiled in this second; asked once for each. */
+  /** Whether one more small task may be profiled now, traced or not; asked once for each. */
   readonly profiles: () => boolean
   /**
    * Loads what was put off; `ready` is called with the meters, to hang collectors on. Counters of the past are not given out
@@ -39,8 +39,11 @@ export interface PastCounters {
 /** A trace takes up to five milliseconds of CPU in all processes together: these a twentieth of it. */
 const TRACES_A_CORE = 10
 const MOST_TRACES = 50
-/** Of so many traces small tasks may be profiled: of a task of few milliseconds the profile costs as much again as the rest. */
-const PROFILED = 0.4
+/**
+ * Small tasks that are profiled: those of people and tools all are, of a flood one a second. A profile adds a fifth to the CPU
+ * of such a statement.
+ */
+const PROFILES_A_CORE = { burst: 20, perSecond: 5 }
 
 /** A page of metrics waits no longer for counters of the past: it is given out without them. */
 const RESTORED_SOON_MS = 1_000
@@ -87,7 +90,11 @@ export function createProcessTelemetry(
       ratio: sampleRatio(telemetry.tracesSampler, telemetry.tracesSamplerArg, exporting),
       monotonicMs: () => performance.now(),
     }),
-    profiles: createCeiling(Math.ceil(ceiling * PROFILED), () => performance.now()),
+    profiles: createQuietBudget({
+      burst: PROFILES_A_CORE.burst * availableParallelism(),
+      perSecond: PROFILES_A_CORE.perSecond * availableParallelism(),
+      monotonicMs: () => performance.now(),
+    }),
     async load(ready, past) {
       if (loading) return ready(await loading)
       loading = createMeters({ on: service, processMetrics: true })
@@ -135,7 +142,7 @@ function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !own.has(name)))
 }
 
-/** The standard variables; nothing is taken where nobody collects, since a taken trace switches the profiler on. */
+/** The standard variables; nothing is taken where nobody collects. */
 function sampleRatio(sampler: string | undefined, argument: string | undefined, exporting: boolean): number {
   if (!exporting) return 0
   switch (sampler) {

@@ -137,6 +137,10 @@ const operatorSummary = z.looseObject({
   memoryReservation: dataSize,
   inputPositions: count,
   outputPositions: count,
+  unknown: z
+    .array(z.enum(['inputPositions', 'outputPositions']))
+    .optional()
+    .describe('Counts that nobody made, and that are 0 here; only of a task that was not profiled'),
   info: z.looseObject({}).optional(),
 })
 
@@ -172,7 +176,12 @@ export const taskInfoSchema = z.looseObject({
     elapsedTime: duration,
     queuedTime: duration,
     ...figures,
-    pipelines: z.array(pipelineInfo),
+    profiled: z
+      .boolean()
+      .describe(
+        'False: the engine did not measure operators. The pipelines are those of the plan, with the rows and bytes that the splits and the output determine; the times of the task stand at its output pipeline',
+      ),
+    pipelines: z.array(pipelineInfo).describe('Empty for a task that did not begin or was cancelled'),
   }),
   failures: z.array(z.looseObject({ type: z.string(), message: z.string() })),
   outputs: z.looseObject({}),

@@ -1,6 +1,9 @@
 import { isEnded, type KnownQuery, type TaskRecord } from '../../coordinator/query/state.ts'
 import { stageTimes, statsOf, type StageTimes } from '../../coordinator/query/totals.ts'
 import { isTaskTerminal, type TaskStats } from '../../execution/api/task.ts'
+import { splitBytes } from '../../execution/worker/batches.ts'
+import type { PlannedPlan } from '../../execution/worker/planned-pipelines.ts'
+import { knownSum } from '../../shared/known-sum.ts'
 import { formatSize } from '../../shared/durations.ts'
 import { stageId, type StageId, type TaskId } from '../../shared/ids.ts'
 import { taskInfo, type TaskInfo } from '../task/task-info.ts'
@@ -129,7 +132,23 @@ export function taskInfoOf(
       stats: stats ?? noStats(task),
     },
     `${task.stage === 0 ? baseUri : task.nodeUrl}/v1/task/${task.taskId}`,
+    plannedPlan(query, task.stage),
   )
+}
+
+/** What is to be told about the operators of a task that was not profiled. */
+function plannedPlan({ planned }: KnownQuery, stage: number): PlannedPlan | undefined {
+  const work = planned?.stages.find(({ id }) => id === stage)
+  if (!planned?.outline || !work?.fragment) return undefined
+  const scans = work.fragment.scans.map(({ catalog, schema, table, columns }, index) => {
+    const splits = work.splits.filter(({ scan }) => scan === index)
+    return {
+      table: `${catalog}:${schema}:${table}`,
+      rows: knownSum(splits.map(({ rows }) => rows)),
+      bytes: splits.reduce((sum, split) => sum + splitBytes(split, columns), 0),
+    }
+  })
+  return { outline: planned.outline, scans }
 }
 
 function noStats(task: TaskRecord): TaskStats {

@@ -6,6 +6,7 @@ import type {
   TaskStats,
   TaskStatus,
 } from '../../execution/api/task.ts'
+import { plannedPipelines, type PlannedOperator, type PlannedPlan } from '../../execution/worker/planned-pipelines.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
 import { percentilesOf } from './distribution.ts'
 import { workFigures, type WorkFigures } from './work-figures.ts'
@@ -54,7 +55,7 @@ interface TaskInfoStats extends Figures {
   readonly queuedTime: string
   /** False when the engine was shared and its CPU divided by scheduled time. */
   readonly cpuExact: boolean
-  /** False when the profiler was off: no pipelines. */
+  /** False when the profiler was off: the pipelines are those of the plan, with what is known without a profile. */
   readonly profiled: boolean
   readonly pipelines: readonly PipelineInfo[]
 }
@@ -92,6 +93,8 @@ interface OperatorSummary {
   readonly finishCpu: string
   readonly finishUser: string
   readonly memoryReservation: string
+  /** Counts that nobody made, of an operator that was not profiled: they are 0 here. */
+  readonly unknown?: NonNullable<PlannedOperator['unknown']>
   readonly info?: NonNullable<OperatorStats['exchange']>
 }
 
@@ -109,8 +112,11 @@ interface DriverInfo {
 /** What Task info is made of; the coordinator has it from a worker's status, from memory, or from a read model. */
 export type TaskInfoSource = Omit<TaskStatus, 'pages' | 'inlinePages' | 'instanceId' | 'attempt'>
 
-/** @param self address of the task resource, or the word `unknown` */
-export function taskInfo(source: TaskInfoSource, self: string): TaskInfo {
+/**
+ * @param self address of the task resource, or the word `unknown`
+ * @param plan of the task, where it is at hand: a task without a profile shows its operators
+ */
+export function taskInfo(source: TaskInfoSource, self: string, plan?: PlannedPlan): TaskInfo {
   const { failure, bufferState, pagesSent, bufferedPages } = source
   return {
     taskId: source.taskId,
@@ -125,10 +131,17 @@ export function taskInfo(source: TaskInfoSource, self: string): TaskInfo {
       buffers: [{ bufferId: '0', finished: bufferState === 'FINISHED', bufferedPages, pagesSent }],
     },
     noMoreSplits: source.noMoreSplits,
-    stats: taskInfoStats(source.stats),
+    stats: taskInfoStats(withPipelines(source, plan)),
     failures: failure ? [failureInfo(failure)] : [],
     outputs: {},
   }
+}
+
+/** A task that began has pipelines, whether or not it was profiled; one that was cancelled has what its profile gave. */
+function withPipelines({ state, stats }: TaskInfoSource, plan: PlannedPlan | undefined): TaskStats {
+  const isCanceled = state === 'CANCELED' || state === 'ABORTED'
+  if (stats.profiled || stats.pipelines.length > 0 || stats.startTime === undefined || isCanceled) return stats
+  return { ...stats, pipelines: [...plannedPipelines(stats, plan)] }
 }
 
 function failureInfo(failure: NonNullable<TaskStatus['failure']>): TaskInfoFailure {
@@ -174,7 +187,10 @@ function pipelineInfo(pipeline: PipelineStats): PipelineInfo {
 const ZERO = formatDuration(0)
 
 /** The engine's profiler gives one time an operator, shown as getOutput; the other clocks are not known and 0. */
-function operatorSummary(operator: OperatorStats, cpuNanos: number): OperatorSummary {
+function operatorSummary(
+  operator: OperatorStats & Pick<PlannedOperator, 'unknown'>,
+  cpuNanos: number,
+): OperatorSummary {
   return {
     operatorId: operator.operatorId,
     operatorType: operator.operatorType,
@@ -197,6 +213,7 @@ function operatorSummary(operator: OperatorStats, cpuNanos: number): OperatorSum
     finishCpu: ZERO,
     finishUser: ZERO,
     memoryReservation: formatSize(0),
+    ...(operator.unknown && { unknown: operator.unknown }),
     ...(operator.exchange && { info: operator.exchange }),
   }
 }

@@ -23,7 +23,7 @@ it('tracesSampler, tracesSamplerArg and sdkDisabled say which traces are taken',
   expect(taken('--sdk-disabled')).toEqual({ traces: 0, enabled: false })
 })
 
-it('tracesPerSecond bounds new traces, and profiles of small tasks further', () => {
+it('tracesPerSecond bounds new traces', () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   const telemetryOf = (...flags: string[]) =>
     createProcessTelemetry(loadConfig(['--otlp-endpoint', 'http://127.0.0.1:1', ...flags], {}), 'worker', 'a')
@@ -31,9 +31,29 @@ it('tracesPerSecond bounds new traces, and profiles of small tasks further', () 
   const takenBy = (take: () => boolean): number => Array.from({ length: 1000 }, take).filter(Boolean).length
   for (let second = 0; second < 2; second++) {
     expect(takenBy(() => bounded.sampler(undefined, newTraceId()))).toBe(30)
-    expect(takenBy(bounded.profiles)).toBe(12)
     expect(takenBy(() => byCores.sampler(undefined, newTraceId()))).toBe(Math.min(50, 10 * availableParallelism()))
     vi.advanceTimersByTime(1000)
+  }
+})
+
+it('profiles small tasks of a quiet pace, and one a second of a flood, whether or not spans are sent', () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  const cores = availableParallelism()
+  for (const flags of [['--otlp-endpoint', 'http://127.0.0.1:1', '--traces-per-second', '1'], ['--sdk-disabled']]) {
+    const { profiles } = createProcessTelemetry(loadConfig(flags, {}), 'coordinator', 'a')
+    /** Of so many tasks in a second, evenly spread. */
+    const profiled = (tasks: number): number =>
+      Array.from({ length: tasks }, () => {
+        vi.advanceTimersByTime(1000 / tasks)
+        return profiles()
+      }).filter(Boolean).length
+    expect(Array.from({ length: 20 * cores }, profiles).every(Boolean)).toBe(true)
+    vi.advanceTimersByTime(10_000)
+    for (let second = 0; second < 60; second++) expect(profiled(4 * cores)).toBe(4 * cores)
+    for (let second = 0; second < 20; second++) profiled(20 * cores)
+    for (let second = 0; second < 5; second++) expect(profiled(20 * cores)).toBe(1)
+    vi.advanceTimersByTime(1000)
+    expect(profiled(4 * cores)).toBe(4 * cores)
   }
 })
 

@@ -241,12 +241,18 @@ describe('Task info of a join', () => {
     }
   })
 
-  it('says nothing of pipelines when the profiler was off', async () => {
+  it('shows what was read and given out when the profiler was off', async () => {
     const scan = { connector: worker.tpch, schema: 'tiny', table: 'nation', columns: ['name'] }
     const update = await updateFor([scan], 'SELECT count(*) AS c0 FROM "$s0"', 1)
     const posted = await worker.call('POST', `/v1/task/${worker.nextTaskId()}`, { body: update })
     const { stats } = (await posted.json()) as TaskInfo
-    expect(stats).toMatchObject({ profiled: false, pipelines: [], totalDrivers: 1, completedDrivers: 1 })
+    expect(stats).toMatchObject({ profiled: false, totalDrivers: 1, completedDrivers: 1 })
+    expect(stats.pipelines).toHaveLength(1)
+    expect(stats.pipelines[0]).toMatchObject({ rawInputPositions: 25, outputPositions: 1, totalDrivers: 1 })
+    expect(stats.pipelines[0]!.operatorSummaries).toMatchObject([
+      { operatorType: 'ScanFilterAndProjectOperator', inputPositions: 25 },
+      { operatorType: 'TaskOutputOperator', outputPositions: 1 },
+    ])
   })
 })
 

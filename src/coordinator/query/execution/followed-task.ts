@@ -19,7 +19,7 @@ export interface FollowDeps extends TaskPagesDeps {
   readonly hub: TaskHub
   /** Absent where digests are switched off. */
   readonly digester: RowDigester | undefined
-  /** Whether one more small task of a taken trace may be profiled now. */
+  /** Whether one more small task may be profiled now. */
   readonly profiles: () => boolean
 }
 
@@ -111,7 +111,7 @@ export class FollowedTask {
 
   /** Undefined when what it takes to make the task is not kept. */
   #updateOf(splits: readonly Split[]): TaskUpdate | undefined {
-    const { queryId, user, startTimeMillis, sampled, limits } = this.#run
+    const { queryId, user, startTimeMillis, limits } = this.#run
     const { stage, attempt } = this.#task
     const { fragment } = stage
     if (!fragment) return undefined
@@ -122,7 +122,7 @@ export class FollowedTask {
       noMoreSplits: true,
       outputBuffers: { buffers: ['0'] },
       attempt,
-      profile: !fragment.estimate.small || (sampled && this.#deps.profiles()),
+      profile: !fragment.estimate.small || this.#deps.profiles(),
       ...limits.forTask(),
       batchAttempts: limits.attempts,
       ...(this.#deps.digester && { digests: true }),

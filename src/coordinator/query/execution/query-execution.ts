@@ -257,8 +257,8 @@ function putTogether(
     work.stop()
     ends.letGo()
   })
-  const { session, sampled } = created
-  const query = { queryId, user: session.user, identity: identityOf(session), startTimeMillis, sampled, aggregate }
+  const { session } = created
+  const query = { queryId, user: session.user, identity: identityOf(session), startTimeMillis, aggregate }
   const ofLife = { work, waiters, admission, analysis, figures, limits, ends }
   return { deps, query, recorder, ...ofLife, held, pages, spanContext, tellHeaders }
 }

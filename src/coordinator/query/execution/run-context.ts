@@ -33,8 +33,6 @@ export interface RunContext {
   readonly identity: Identity
   /** Milliseconds since the epoch; what `now()` is. */
   readonly startTimeMillis: number
-  /** Its trace is kept: it is worth a profile. */
-  readonly sampled: boolean
   readonly aggregate: QueryAggregate
   /** Aborted when the query ends otherwise, and when this process stops. */
   readonly signal: AbortSignal
@@ -76,7 +74,7 @@ export interface RunContext {
 /** A query's execution, taken apart. */
 export interface ExecutionParts {
   readonly deps: Pick<ExecutionDeps, 'catalogs' | 'limits' | 'objectsOf' | 'withinSpan'> & { readonly clock: Clock }
-  readonly query: Pick<RunContext, 'queryId' | 'user' | 'identity' | 'startTimeMillis' | 'sampled' | 'aggregate'>
+  readonly query: Pick<RunContext, 'queryId' | 'user' | 'identity' | 'startTimeMillis' | 'aggregate'>
   readonly recorder: Recorder
   readonly work: OngoingWork
   readonly waiters: Waiters
