@@ -32,12 +32,12 @@ afterAll(async () => {
 })
 
 describe('a trace', () => {
-  it('has one root, no missing parent and a span for every operator, in fewer than 60 spans', async () => {
+  it('has one root, no missing parent and every operator, in fewer than 60 spans', async () => {
     const { id } = await run(base, JOIN)
     const called = ['GET /v1/statement/{queryId}/{token}', 'task-update', 'INSERT events', 'connector splits', 'append']
     // Workers send theirs themselves.
     const served = 'POST /v1/task/{taskId}'
-    const spans = await traceOf(id, [...called, served, 'batch', 'task', 'exchange', 'publish'])
+    const spans = await traceOf(id, [...called, served, 'batch', 'task', 'exchange', 'publish', 'engine run'])
     const asked = spans.find(({ name }) => name === 'task-update')!
     expect(spans.find(({ name }) => name === served)).toMatchObject({
       parentSpanId: asked.spanId,
@@ -59,9 +59,26 @@ describe('a trace', () => {
     expect(produced?.name).toBe('task')
     expect(produced?.spanId).not.toBe(exchange.parentSpanId)
     expect(exchange.attributes['quipu.exchange.pages']).toBe(1)
-    expect(names.some((name) => /^operator .*JOIN/.test(name))).toBe(true)
-    const scan = spans.find((span) => span.name.startsWith('operator') && span.attributes['quipu.rows_out'] === 1500)
+    const pipelines = spans.filter(({ name }) => name === 'pipeline')
+    const operators = pipelines.flatMap(({ events }) => events)
+    expect(operators.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['operator LookupJoinOperator', 'operator TaskOutputOperator']),
+    )
+    const scan = operators.find(({ attributes }) => attributes['quipu.rows_out'] === 1500)
     expect(scan?.attributes['quipu.rows_estimated']).toBeGreaterThan(0)
+    const worked = spans.find(({ name, attributes }) => name === 'task' && attributes['quipu.worker'] !== undefined)
+    const engine = spans.find(({ name }) => name === 'engine run')!
+    expect(spans.find(({ spanId }) => spanId === engine.parentSpanId)?.name).toBe('task')
+    expect(engine.attributes).toMatchObject({ 'db.system.name': 'duckdb', 'db.response.returned_rows': 25 })
+    expect(worked).toBeDefined()
+    const [query, execution] = ['query', 'execution'].map((one) => spans.find(({ name }) => name === one)!)
+    expect(execution!.parentSpanId).toBe(query!.spanId)
+    expect(execution!.endMs).toBeLessThanOrEqual(query!.endMs)
+    expect(query!.attributes).toMatchObject({
+      'db.system.name': 'quipu',
+      'db.response.returned_rows': 25,
+      'quipu.tables': ['tpch.tiny.customer', 'tpch.tiny.nation'],
+    })
     for (const span of spans) expect(span.endMs).toBeGreaterThanOrEqual(span.startMs)
     for (const span of spans.filter((one) => one.name !== 'POST /v1/statement'))
       expect(span.attributes['trino.query_id']).toBe(id)
@@ -267,7 +284,7 @@ function missingParents(spans: readonly ReceivedSpan[]): readonly string[] {
 
 /** Spans of calls, which no event tells of. */
 function isLiveOnly(name: string): boolean {
-  return /^(append|access-control|render|fragment|task-(update|delete)|(GET|POST|INSERT|SELECT|connector) .*)$/.test(
+  return /^(append|access-control|render|fragment|engine run|task-(update|delete)|(GET|POST|INSERT|SELECT|connector) .*)$/.test(
     name,
   )
 }

@@ -87,6 +87,7 @@ export async function createStageBed({ holdMs }: { readonly holdMs?: number } = 
   const hub: TaskHub = {
     listen: (_url, taskId, listener) => void listeners.set(taskId, listener),
     forget: (_url, taskId) => void listeners.delete(taskId),
+    followed: () => listeners.size,
     stop: () => {},
   }
   const asking: WorkerClient = {
@@ -118,7 +119,6 @@ export async function createStageBed({ holdMs }: { readonly holdMs?: number } = 
     queryId: QUERY_ID,
     user: 'alice',
     startTimeMillis: 0,
-    sampled: false,
     aggregate,
     signal: abort.signal,
     limits: { attempts: 4, forTask: () => ({ remainingMillis: 1e6 }) },

@@ -4,7 +4,7 @@ import type { SpanRecord } from '../../telemetry/span.ts'
 import { entitySpanId, formatTraceparent, parseTraceparent } from '../../telemetry/trace-context.ts'
 import type { ConnectorCall } from './connector-calls.ts'
 import { connectorSpan, planningSpans } from './spans/planning-spans.ts'
-import { writeSpans, querySpan, queuedSpans, requestSpan } from './spans/query-span.ts'
+import { executionSpans, writeSpans, querySpan, queuedSpans, requestSpan } from './spans/query-span.ts'
 import { stageSpans } from './spans/stage-spans.ts'
 import { spanOf, tracedQuery } from './spans/traced-query.ts'
 import type { KnownQuery, QueryState } from './state.ts'
@@ -37,15 +37,18 @@ export interface QueryEnded {
  * ```
  * POST /v1/statement                             spans/query-span.ts
  * └ query
- *   ├ queued, commit
+ *   ├ queued
  *   ├ analyzer, planner                          spans/planning-spans.ts
  *   │ └ parse, analyze, render …, connector …
- *   ├ stage                                      spans/stage-spans.ts
- *   │ ├ remote-task ─ task-update                spans/task-spans.ts
- *   │ └ task
- *   │   ├ exchange                               spans/relay-spans.ts
- *   │   └ pipeline ─ batch, operator             spans/pipeline-spans.ts
- *   └ publish                                    spans/relay-spans.ts
+ *   └ execution
+ *     ├ stage                                    spans/stage-spans.ts
+ *     │ ├ remote-task ─ task-update              spans/task-spans.ts
+ *     │ └ task
+ *     │   ├ exchange                             spans/relay-spans.ts
+ *     │   ├ batch                                spans/pipeline-spans.ts
+ *     │   └ pipeline                             with its operators as events
+ *     ├ publish                                  spans/relay-spans.ts
+ *     └ commit
  * ```
  */
 export function querySpans(query: KnownQuery, options: QuerySpansOptions = {}): readonly SpanRecord[] {
@@ -57,6 +60,7 @@ export function querySpans(query: KnownQuery, options: QuerySpansOptions = {}): 
     querySpan(traced, options.pollsUnrecorded),
     ...queuedSpans(traced),
     ...planningSpans(traced, options.times),
+    ...executionSpans(traced),
     ...stageSpans(traced, withRequest),
     ...writeSpans(traced),
     ...calls.map((call, index) => connectorSpan(traced, call, index)),

@@ -19,6 +19,8 @@ export interface TaskListener {
 export interface TaskHub {
   listen(nodeUrl: string, taskId: TaskId, listener: TaskListener): void
   forget(nodeUrl: string, taskId: TaskId): void
+  /** How many tasks somebody waits for. */
+  followed(): number
   stop(): void
 }
 
@@ -53,6 +55,7 @@ export function createTaskHub(
       live.listen(taskId, listener)
     },
     forget: (nodeUrl, taskId) => feeds.get(nodeUrl)?.forget(taskId),
+    followed: () => [...feeds.values()].reduce((sum, feed) => sum + feed.followed, 0),
     stop() {
       stopped = true
       for (const feed of feeds.values()) feed.stop()
@@ -98,6 +101,10 @@ class WorkerFeed {
 
   forget(taskId: TaskId): void {
     this.#listeners.delete(taskId)
+  }
+
+  get followed(): number {
+    return this.#listeners.size
   }
 
   stop(): void {

@@ -1,9 +1,11 @@
 import type { EnginePool } from '../engine/engine.ts'
+import { engineSpan } from './engine-span.ts'
 import type { TaskManager } from './task-manager.ts'
 import type { WorkerEvent } from './worker-events.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { Logger } from '../../telemetry/logger.ts'
 import type { Meters } from '../../telemetry/meters.ts'
+import type { SpanSink } from '../../telemetry/span.ts'
 import { entitySpanId, parseTraceparent } from '../../telemetry/trace-context.ts'
 import { observeDuckDbMemory, observeEngines } from '../engine/engine-telemetry.ts'
 
@@ -11,9 +13,9 @@ const NANOS = 1e9
 /** Announcements in a row without an answer, one a second, until the log tells of it. */
 const UNANSWERED = 5
 
-/** A worker's tasks as metrics and log lines; spans are made by the coordinator, from the tasks' statistics. */
+/** A worker's tasks as metrics, log lines and spans of its engines; the other spans of tasks the coordinator makes. */
 export function onWorkerEvent(
-  { meters, logger }: { readonly meters: () => Meters; readonly logger: Logger },
+  { meters, logger, spans }: { readonly meters: () => Meters; readonly logger: Logger; readonly spans: () => SpanSink },
   connectorOf: (catalog: string) => string,
 ): (event: WorkerEvent) => void {
   const unanswered = new Map<string, number>()
@@ -25,6 +27,8 @@ export function onWorkerEvent(
         return meters().count('pagesSpooled', { kind: 'result' })
       case 'batchEnded': {
         const { figures, catalogs, splits } = event
+        const span = spans().enabled ? engineSpan(event) : undefined
+        if (span) spans().emit([span])
         if (!figures) return
         for (const catalog of catalogs) {
           const seconds = figures.wallNanos / NANOS / Math.max(1, splits)

@@ -19,8 +19,8 @@ export interface ProcessTelemetry {
   meters(): Meters
   spans(): SpanSink
   readonly sampler: Sampler
-  /** Whether one more small task may be profiled now, traced or not; asked once for each. */
-  readonly profiles: () => boolean
+  /** Whether one more small task may be profiled now, traced or not, while so many tasks run; asked once for each. */
+  readonly profiles: (running: number) => boolean
   /**
    * Loads what was put off; `ready` is called with the meters, to hang collectors on. Counters of the past are not given out
    * before they are restored, or cannot be: one that is seen to jump would count as events. Nor is anything restored at a
@@ -43,7 +43,7 @@ const MOST_TRACES = 50
  * Small tasks that are profiled: those of people and tools all are, of a flood one a second. A profile adds a fifth to the CPU
  * of such a statement.
  */
-const PROFILES_A_CORE = { burst: 20, perSecond: 5 }
+const PROFILES_A_CORE = { burst: 20, perSecond: 5, running: 4 }
 
 /** A page of metrics waits no longer for counters of the past: it is given out without them. */
 const RESTORED_SOON_MS = 1_000
@@ -58,7 +58,8 @@ export function createProcessTelemetry(
   // Of a worker these are its requests': the coordinator makes those of tasks of the figures that their events carry.
   const collector = collectorOf(telemetry)
   const exporting = collector !== undefined
-  const ceiling = telemetry.tracesPerSecond ?? Math.min(MOST_TRACES, TRACES_A_CORE * availableParallelism())
+  const cores = availableParallelism()
+  const ceiling = telemetry.tracesPerSecond ?? Math.min(MOST_TRACES, TRACES_A_CORE * cores)
   const pendingMeters = createPendingMeters()
   const pendingSpans = createPendingSpans()
   let meters: Meters = pendingMeters
@@ -91,8 +92,9 @@ export function createProcessTelemetry(
       monotonicMs: () => performance.now(),
     }),
     profiles: createQuietBudget({
-      burst: PROFILES_A_CORE.burst * availableParallelism(),
-      perSecond: PROFILES_A_CORE.perSecond * availableParallelism(),
+      burst: PROFILES_A_CORE.burst * cores,
+      perSecond: PROFILES_A_CORE.perSecond * cores,
+      running: PROFILES_A_CORE.running * cores,
       monotonicMs: () => performance.now(),
     }),
     async load(ready, past) {

@@ -47,17 +47,86 @@ describe('the spans of a query', () => {
       'query > planner',
       'query > analyzer > parse',
       'query > analyzer > analyze',
-      'query > stage',
-      'query > stage > task',
-      'query > stage > task > pipeline',
-      'query > stage',
-      'query > stage > remote-task',
-      'query > stage > task',
-      'query > stage > task > pipeline',
-      'query > stage > task > pipeline > batch',
-      'query > stage > task > pipeline > operator TABLE_SCAN',
-      'query > stage > task > pipeline > operator RESULT',
+      'query > execution',
+      'query > execution > stage',
+      'query > execution > stage > task',
+      'query > execution > stage > task > pipeline',
+      'query > execution > stage',
+      'query > execution > stage > remote-task',
+      'query > execution > stage > task',
+      'query > execution > stage > task > batch',
+      'query > execution > stage > task > pipeline',
     ])
+  })
+
+  it('have operators as events of their pipeline, with accumulated times', () => {
+    const pipelines = spansOfLife({}).filter(({ name }) => name === 'pipeline')
+    const operators = pipelines.flatMap(({ events, endMs }) =>
+      events.map((one) => ({ ...one, isAtEnd: one.atMs === endMs })),
+    )
+    expect(operators.map(({ name }) => name)).toEqual([
+      'operator ScanFilterAndProjectOperator',
+      'operator TaskOutputOperator',
+    ])
+    for (const { attributes, isAtEnd } of operators) {
+      expect(isAtEnd).toBe(true)
+      expect(attributes).toMatchObject({ [names.timing]: 'accumulated', [names.timeNanos]: expect.any(Number) })
+    }
+    expect(operators[0]!.attributes).toMatchObject({ 'quipu.operator.engine': 'TABLE_SCAN' })
+  })
+
+  it('end their execution when the last page is published, and the query when the client has it', () => {
+    const spans = spansOf([
+      created,
+      event('QueryPlanned', 1),
+      event('TaskCreated', 2),
+      event('TaskFinished', 3),
+      event('TaskFinished', 4, { taskId: ROOT_TASK, stage: 0 }),
+      event('ResultPagesPublished', 4),
+      event('QueryFinished', 60),
+    ])
+    expect(named(spans, 'execution')).toMatchObject({
+      startMs: Date.parse(at(1)),
+      endMs: Date.parse(at(4)),
+      parentSpanId: named(spans, 'query').spanId,
+    })
+    expect(named(spans, 'query').endMs).toBe(Date.parse(at(60)))
+    const failed = spansOf([created, event('QueryPlanned', 1), event('TaskCreated', 2), event('QueryFailed', 9)])
+    expect(named(failed, 'execution').endMs).toBe(Date.parse(at(9)))
+  })
+
+  it('name the query as the conventions do: user, system, table, rows', () => {
+    const of = (tables: readonly (readonly [string, 'READ' | 'WRITE'])[]) =>
+      named(
+        spansOf([
+          created,
+          event('QueryPlanned', 1, {
+            tables: tables.map(([table, mode]) => ({ catalog: 'c', schema: 's', table, columns: [], mode })),
+          }),
+          event('QueryFinished', 2, { rows: 7 }),
+        ]),
+        'query',
+      ).attributes
+    expect(of([['a', 'READ']])).toMatchObject({
+      'user.name': 'alice',
+      'enduser.id': 'alice',
+      'db.system.name': 'quipu',
+      'db.collection.name': 'c.s.a',
+      'db.response.returned_rows': 7,
+      'quipu.tables': ['c.s.a'],
+    })
+    const joined = of([
+      ['a', 'READ'],
+      ['b', 'READ'],
+    ])
+    expect(joined).not.toHaveProperty(['db.collection.name'])
+    expect(joined).toMatchObject({ 'quipu.tables': ['c.s.a', 'c.s.b'] })
+    expect(
+      of([
+        ['a', 'READ'],
+        ['b', 'WRITE'],
+      ]),
+    ).toMatchObject({ 'db.collection.name': 'c.s.b' })
   })
 
   it('are of one trace, know their query, and none ends before it starts', () => {
@@ -78,7 +147,7 @@ describe('the spans of a query', () => {
     expect(paths(spans)).toEqual(
       expect.arrayContaining([
         'POST /v1/statement > query',
-        'POST /v1/statement > query > stage > remote-task > task-update',
+        'POST /v1/statement > query > execution > stage > remote-task > task-update',
       ]),
     )
     expect(named(spans, 'POST /v1/statement')).toMatchObject({ spanId: REQUEST, kind: 'SERVER' })
@@ -189,7 +258,9 @@ describe('the spans of a query', () => {
     const producer = spans.find(({ name, attributes }) => name === 'task' && attributes[names.taskId] === WORKER_TASK)
     expect(named(spans, 'exchange').links).toEqual([{ traceId: TRACE, spanId: producer?.spanId }])
     expect(named(spans, 'exchange').attributes[names.exchangePages]).toBe(1)
-    expect(paths(spans)).toEqual(expect.arrayContaining(['query > stage > task > exchange', 'query > publish']))
+    expect(paths(spans)).toEqual(
+      expect.arrayContaining(['query > execution > stage > task > exchange', 'query > execution > publish']),
+    )
   })
 
   it('keep to the slowest batches, within their task whatever the clock of their worker says', () => {

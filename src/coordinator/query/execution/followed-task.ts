@@ -19,8 +19,8 @@ export interface FollowDeps extends TaskPagesDeps {
   readonly hub: TaskHub
   /** Absent where digests are switched off. */
   readonly digester: RowDigester | undefined
-  /** Whether one more small task may be profiled now. */
-  readonly profiles: () => boolean
+  /** Whether one more small task may be profiled now, while so many tasks run. */
+  readonly profiles: (running: number) => boolean
 }
 
 /** One attempt at a stage: a task on a worker. */
@@ -122,7 +122,7 @@ export class FollowedTask {
       noMoreSplits: true,
       outputBuffers: { buffers: ['0'] },
       attempt,
-      profile: !fragment.estimate.small || this.#deps.profiles(),
+      profile: !fragment.estimate.small || this.#deps.profiles(this.#deps.hub.followed()),
       ...limits.forTask(),
       batchAttempts: limits.attempts,
       ...(this.#deps.digester && { digests: true }),

@@ -1,106 +1,91 @@
 import type { DriverStats, OperatorStats, PipelineStats } from '../../../execution/api/task.ts'
 import { attributes as names } from '../../../telemetry/attribute-names.ts'
+import type { SpanEvent } from '../../../telemetry/span.ts'
 import { entitySpanId } from '../../../telemetry/trace-context.ts'
 import type { TracedTask } from './task-spans.ts'
 import type { SpanDraft } from './traced-query.ts'
 
-/** Batches of a pipeline that get a span of their own: the slowest. */
+/** Batches of a task that get a span of their own: the slowest. */
 const BATCH_SPANS = 50
 
-/** A pipeline within its task; of a profiled one also its batches and operators. */
-export function pipelineSpans(ran: TracedTask, pipeline: PipelineStats): readonly SpanDraft[] {
-  const traced = tracedPipeline(ran, pipeline)
-  const span = pipelineSpan(ran, pipeline, traced)
-  if (!ran.stats.profiled) return [span]
-  const slowest = pipeline.drivers.toSorted((a, b) => b.elapsedNanos - a.elapsedNanos).slice(0, BATCH_SPANS)
-  return [
-    span,
-    ...slowest.map((driver) => batchSpan(ran, driver, traced)),
-    ...pipeline.operators.map((operator) => operatorSpan(operator, traced)),
-  ]
+/** The slowest batches of a profiled task: each ran in one engine, through all pipelines. */
+export function batchSpans(ran: TracedTask, pipelines: readonly PipelineStats[]): readonly SpanDraft[] {
+  const batches = new Map<number, DriverStats[]>()
+  for (const { drivers } of pipelines)
+    for (const driver of drivers) batches.set(driver.batch, [...(batches.get(driver.batch) ?? []), driver])
+  return [...batches.values()]
+    .toSorted(([a], [b]) => b!.elapsedNanos - a!.elapsedNanos)
+    .slice(0, BATCH_SPANS)
+    .map((drivers) => batchSpan(ran, drivers))
 }
 
-interface TracedPipeline {
-  /** What the ids of its parts begin with. */
-  readonly entity: string
-  readonly spanId: string
-  readonly startMs: number
-  readonly endMs: number
-  readonly taskId: string
-  readonly pipelineId: number
-}
-
-function tracedPipeline(ran: TracedTask, { pipelineId, drivers }: PipelineStats): TracedPipeline {
+/** @param drivers of one batch, one a pipeline: not none */
+function batchSpan(ran: TracedTask, drivers: readonly DriverStats[]): SpanDraft {
   const { taskId } = ran.task
-  const entity = `${taskId}.${pipelineId}`
-  const starts = drivers.map((driver) => Date.parse(driver.startTime))
-  const ends = drivers.map((driver) => Date.parse(driver.endTime))
-  const startMs = clamp(starts.length > 0 ? Math.min(...starts) : ran.startMs, ran.startMs, ran.endMs)
+  const { batch, startTime, endTime, queuedNanos, elapsedNanos } = drivers[0]!
+  const startMs = clamp(Date.parse(startTime), ran.startMs, ran.endMs)
   return {
-    entity,
-    spanId: entitySpanId('pipeline', entity),
-    startMs,
-    endMs: clamp(ends.length > 0 ? Math.max(...ends) : ran.endMs, startMs, ran.endMs),
-    taskId,
-    pipelineId,
-  }
-}
-
-function pipelineSpan(ran: TracedTask, pipeline: PipelineStats, traced: TracedPipeline): SpanDraft {
-  return {
-    name: 'pipeline',
+    name: 'batch',
     kind: 'INTERNAL',
-    spanId: traced.spanId,
+    spanId: entitySpanId('batch', `${taskId}.${batch}`),
     parentSpanId: ran.spanId,
-    startMs: traced.startMs,
-    endMs: traced.endMs,
+    startMs,
+    endMs: clamp(Date.parse(endTime), startMs, ran.endMs),
     attributes: {
-      [names.taskId]: traced.taskId,
-      [names.pipelineId]: traced.pipelineId,
-      [names.rowsIn]: pipeline.processedInputPositions,
-      [names.rowsOut]: pipeline.outputPositions,
+      [names.taskId]: taskId,
+      [names.batch]: batch,
+      [names.engineQueueNanos]: queuedNanos,
+      [names.engineNanos]: elapsedNanos,
+      [names.cpuNanos]: drivers.reduce((sum, { cpuNanos }) => sum + cpuNanos, 0),
     },
     status: 'UNSET',
   }
 }
 
-function batchSpan(ran: TracedTask, driver: DriverStats, traced: TracedPipeline): SpanDraft {
-  const { entity, spanId, taskId, pipelineId } = traced
-  const startMs = clamp(Date.parse(driver.startTime), ran.startMs, ran.endMs)
+/**
+ * A pipeline within its task. Its operators are events of it, at its end: the profiler knows how long each worked, summed
+ * over threads and batches, and not when. A bar of that length would claim to.
+ */
+export function pipelineSpan(ran: TracedTask, pipeline: PipelineStats): SpanDraft {
+  const { taskId } = ran.task
+  const { pipelineId, drivers } = pipeline
+  const starts = drivers.map((driver) => Date.parse(driver.startTime))
+  const ends = drivers.map((driver) => Date.parse(driver.endTime))
+  const startMs = clamp(starts.length > 0 ? Math.min(...starts) : ran.startMs, ran.startMs, ran.endMs)
+  const endMs = clamp(ends.length > 0 ? Math.max(...ends) : ran.endMs, startMs, ran.endMs)
   return {
-    name: 'batch',
-    kind: 'CLIENT',
-    spanId: entitySpanId('batch', `${entity}.${driver.batch}`),
-    parentSpanId: spanId,
+    name: 'pipeline',
+    kind: 'INTERNAL',
+    spanId: entitySpanId('pipeline', `${taskId}.${pipelineId}`),
+    parentSpanId: ran.spanId,
     startMs,
-    endMs: clamp(Date.parse(driver.endTime), startMs, ran.endMs),
-    attributes: { [names.taskId]: taskId, [names.pipelineId]: pipelineId, [names.batch]: driver.batch },
+    endMs,
+    attributes: {
+      [names.taskId]: taskId,
+      [names.pipelineId]: pipelineId,
+      [names.rowsIn]: pipeline.processedInputPositions,
+      [names.rowsOut]: pipeline.outputPositions,
+      [names.cpuNanos]: pipeline.cpuNanos,
+    },
     status: 'UNSET',
+    events: ran.stats.profiled ? pipeline.operators.map((operator) => operatorEvent(operator, endMs)) : [],
   }
 }
 
-function operatorSpan(operator: OperatorStats, traced: TracedPipeline): SpanDraft {
-  const { startMs, endMs } = traced
+function operatorEvent(operator: OperatorStats, atMs: number): SpanEvent {
   return {
-    name: `operator ${operator.engineOperator}`,
-    kind: 'INTERNAL',
-    spanId: entitySpanId('operator', `${traced.entity}.${operator.operatorId}`),
-    parentSpanId: traced.spanId,
-    startMs,
-    endMs: Math.min(endMs, startMs + operator.timeNanos / 1e6),
+    name: `operator ${operator.operatorType}`,
+    atMs,
     attributes: {
-      [names.taskId]: traced.taskId,
-      [names.pipelineId]: traced.pipelineId,
       [names.operatorId]: operator.operatorId,
       [names.operatorType]: operator.operatorType,
+      [names.operatorEngine]: operator.engineOperator,
       [names.rowsIn]: operator.inputPositions,
       [names.rowsOut]: operator.outputPositions,
       ...(operator.estimatedPositions === undefined ? {} : { [names.rowsEstimated]: operator.estimatedPositions }),
       [names.timeNanos]: operator.timeNanos,
-      // Summed over threads: the bar is an aid.
       [names.timing]: 'accumulated',
     },
-    status: 'UNSET',
   }
 }
 

@@ -4,7 +4,7 @@ import { entitySpanId } from '../../../telemetry/trace-context.ts'
 import type { ConnectorCall } from '../connector-calls.ts'
 import type { PlannedQuery } from '../state.ts'
 import { failureAttributes, spanEnding } from './span-ending.ts'
-import type { SpanDraft, TracedQuery } from './traced-query.ts'
+import { tableNames, type SpanDraft, type TracedQuery } from './traced-query.ts'
 
 /** A statement that needs no worker is over in milliseconds: of its steps only those that took one have a span. */
 const BRIEF_MS = 1
@@ -66,7 +66,7 @@ function analyzerSpan({ query, spanId }: TracedQuery, planned: Planned, { began,
     startMs: began,
     endMs: analyzed,
     attributes: {
-      [names.tables]: planned.tables.map(({ catalog, schema, table }) => `${catalog}.${schema}.${table}`),
+      [names.tables]: tableNames(planned.tables),
     },
     status: 'UNSET',
   }

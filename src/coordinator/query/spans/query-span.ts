@@ -3,7 +3,7 @@ import type { AttributeValue, SpanEvent } from '../../../telemetry/span.ts'
 import { entitySpanId } from '../../../telemetry/trace-context.ts'
 import { groupOfQuery, type EndedQuery } from '../state.ts'
 import { failureAttributes, MAX_TEXT, spanEnding } from './span-ending.ts'
-import type { SpanDraft, TracedQuery } from './traced-query.ts'
+import { tableNames, type SpanDraft, type TracedQuery } from './traced-query.ts'
 
 /** A stand-in for the request that brought the statement, as far as events know it. */
 export function requestSpan({ query, requestSpanId, startMs }: TracedQuery): SpanDraft {
@@ -56,8 +56,30 @@ export function queuedSpans({ query, spanId, endMs }: TracedQuery): readonly Spa
   ]
 }
 
+/** From the plan to the last page that was published, or to the end of a write: not how long the client took to fetch. */
+export function executionSpans({ query, spanId, executionSpanId, endMs }: TracedQuery): readonly SpanDraft[] {
+  const { planned, plannedAt } = query
+  if (!planned || !plannedAt) return []
+  const startMs = Date.parse(planned.executionStartedAt ?? plannedAt)
+  const ends = [...query.tasks.values()].flatMap(({ endedAt }) => (endedAt === undefined ? [] : [Date.parse(endedAt)]))
+  if (query.committed) ends.push(Date.parse(query.committed.at))
+  const done = query.kind === 'FINISHED' && ends.length > 0
+  return [
+    {
+      name: 'execution',
+      kind: 'INTERNAL',
+      spanId: executionSpanId,
+      parentSpanId: spanId,
+      startMs,
+      endMs: done ? Math.min(endMs, Math.max(startMs, ...ends)) : endMs,
+      attributes: { [names.planStages]: planned.stages.length },
+      status: 'UNSET',
+    },
+  ]
+}
+
 /** From a write's decision to its outcome. */
-export function writeSpans({ query, spanId }: TracedQuery): readonly SpanDraft[] {
+export function writeSpans({ query, executionSpanId }: TracedQuery): readonly SpanDraft[] {
   const { write, committed } = query
   if (!write || !committed) return []
   return [
@@ -65,13 +87,25 @@ export function writeSpans({ query, spanId }: TracedQuery): readonly SpanDraft[]
       name: 'commit',
       kind: 'INTERNAL',
       spanId: entitySpanId('commit', query.queryId),
-      parentSpanId: spanId,
+      parentSpanId: executionSpanId,
       startMs: Date.parse(write.at),
       endMs: Date.parse(committed.at),
       attributes: { [names.dbOperation]: write.operation, [names.writeOutcome]: committed.outcome },
       status: 'UNSET',
     },
   ]
+}
+
+/** The conventions have no name for it: it speaks Trino's protocol and is no Trino. */
+const DB_SYSTEM = 'quipu'
+
+type Tables = NonNullable<EndedQuery['planned']>['tables']
+
+/** The table that the statement writes, or the only one that it reads: of several the conventions name none. */
+function collectionOf(tables: Tables): string | undefined {
+  const written = tables.filter(({ mode }) => mode === 'WRITE')
+  const [only, ...others] = new Set(tableNames(written.length > 0 ? written : tables))
+  return others.length === 0 ? only : undefined
 }
 
 function queryAttributes(query: EndedQuery): Record<string, AttributeValue> {
@@ -83,6 +117,7 @@ function queryAttributes(query: EndedQuery): Record<string, AttributeValue> {
     [names.schema]: session.schema,
     [names.source]: session.source,
     [names.traceToken]: session.traceToken,
+    [names.loggedInUser]: session.originalUser ?? session.user,
     [names.queryType]: query.planned?.queryType,
     [names.route]: query.planned?.route,
     [names.dbNamespace]: namespace === '' ? undefined : namespace,
@@ -90,6 +125,9 @@ function queryAttributes(query: EndedQuery): Record<string, AttributeValue> {
     [names.dbSummary]: query.planned
       ? [query.planned.queryType, ...query.planned.tables.map((table) => table.table)].join(' ')
       : undefined,
+    [names.dbCollection]: query.planned && collectionOf(query.planned.tables),
+    [names.tables]: query.planned && tableNames(query.planned.tables),
+    [names.dbReturnedRows]: query.kind === 'FINISHED' ? query.finished.rows : undefined,
     [names.rows]: query.kind === 'FINISHED' ? query.finished.rows : undefined,
     [names.bytes]: query.kind === 'FINISHED' ? query.finished.bytes : undefined,
     [names.cpuNanos]: totals?.cpuNanos,
@@ -102,7 +140,7 @@ function queryAttributes(query: EndedQuery): Record<string, AttributeValue> {
     [names.user]: session.user,
     [names.resourceGroup]: groupOfQuery(query),
     [names.clientTags]: session.clientTags,
-    [names.dbSystem]: 'trino',
+    [names.dbSystem]: DB_SYSTEM,
     [names.dbText]: withoutLiterals(sql).slice(0, MAX_TEXT),
     ...Object.fromEntries(
       Object.entries(optional).filter((entry): entry is [string, AttributeValue] => entry[1] !== undefined),

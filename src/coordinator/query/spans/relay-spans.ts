@@ -36,7 +36,7 @@ export function relaySpans(
       name: 'publish',
       kind: 'INTERNAL',
       spanId: entitySpanId('publish', query.queryId),
-      parentSpanId: traced.spanId,
+      parentSpanId: traced.executionSpanId,
       startMs,
       endMs,
       attributes: { [names.pages]: query.pages.length, [names.bytes]: stats.outputBytes },

@@ -17,14 +17,14 @@ export function stageSpans(traced: TracedQuery, withRequest: boolean): readonly 
   })
 }
 
-function stageSpan({ query, spanId, endMs }: TracedQuery, stage: StageTimes, tasks: number): SpanDraft {
+function stageSpan({ query, executionSpanId, endMs }: TracedQuery, stage: StageTimes, tasks: number): SpanDraft {
   const startMs = Date.parse(stage.scheduledAt ?? query.plannedAt ?? query.createdAt)
   const plan = query.planned?.stages.find(({ id }) => id === stage.id)
   return {
     name: 'stage',
     kind: 'INTERNAL',
     spanId: entitySpanId('stage', `${query.queryId}.${stage.id}`),
-    parentSpanId: spanId,
+    parentSpanId: executionSpanId,
     startMs,
     endMs: stage.endedAt ? Date.parse(stage.endedAt) : endMs,
     attributes: {

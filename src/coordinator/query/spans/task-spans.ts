@@ -3,7 +3,7 @@ import { attributes as names } from '../../../telemetry/attribute-names.ts'
 import type { AttributeValue } from '../../../telemetry/span.ts'
 import { entitySpanId } from '../../../telemetry/trace-context.ts'
 import type { TaskRecord } from '../state.ts'
-import { pipelineSpans } from './pipeline-spans.ts'
+import { batchSpans, pipelineSpan } from './pipeline-spans.ts'
 import { relaySpans } from './relay-spans.ts'
 import { failureAttributes, spanEnding } from './span-ending.ts'
 import type { SpanDraft, TracedQuery } from './traced-query.ts'
@@ -54,7 +54,8 @@ function spansWhereItRan(
   return [
     taskSpan(ran, stageSpanId),
     ...(task.stage === 0 ? relaySpans(traced, ran) : []),
-    ...pipelines.flatMap((pipeline) => pipelineSpans(ran, pipeline)),
+    ...(stats.profiled && task.stage !== 0 ? batchSpans(ran, pipelines) : []),
+    ...pipelines.map((pipeline) => pipelineSpan(ran, pipeline)),
   ]
 }
 

@@ -2,7 +2,7 @@ import type { Failure } from '../../../shared/engine-error.ts'
 import { attributes as names } from '../../../telemetry/attribute-names.ts'
 import type { SpanRecord } from '../../../telemetry/span.ts'
 import { entitySpanId, parseTraceparent } from '../../../telemetry/trace-context.ts'
-import { isEnded, type EndedQuery, type KnownQuery } from '../state.ts'
+import { isEnded, type EndedQuery, type KnownQuery, type PlannedQuery } from '../state.ts'
 
 /** An ended query and what all of its spans need of it. Times are milliseconds since the epoch. */
 export interface TracedQuery {
@@ -11,6 +11,8 @@ export interface TracedQuery {
   /** The span of the request that brought the statement. */
   readonly requestSpanId: string
   readonly spanId: string
+  /** What its stages are in: `execution`, or `query` of one that was not planned. */
+  readonly executionSpanId: string
   readonly startMs: number
   readonly endMs: number
   readonly failure: Failure | undefined
@@ -26,11 +28,13 @@ export type SpanDraft = Omit<SpanRecord, 'traceId' | 'events' | 'links' | 'attri
 export function tracedQuery(query: KnownQuery): TracedQuery | undefined {
   const parent = parseTraceparent(query.created.traceparent)
   if (!parent || !isEnded(query)) return undefined
+  const spanId = entitySpanId('query', query.queryId)
   return {
     query,
     traceId: parent.traceId,
     requestSpanId: parent.spanId,
-    spanId: entitySpanId('query', query.queryId),
+    spanId,
+    executionSpanId: query.planned ? entitySpanId('execution', query.queryId) : spanId,
     startMs: Date.parse(query.createdAt),
     endMs: Date.parse(query.endedAt),
     failure: query.kind === 'FAILED' ? query.failure : undefined,
@@ -49,4 +53,9 @@ export function spanOf({ traceId, query }: TracedQuery, draft: SpanDraft): SpanR
     endMs: Math.max(draft.startMs, draft.endMs),
     attributes: { [names.queryId]: query.queryId, ...draft.attributes },
   }
+}
+
+/** Tables of a plan as `catalog.schema.table`. */
+export function tableNames(tables: PlannedQuery['planned']['tables']): readonly string[] {
+  return tables.map(({ catalog, schema, table }) => `${catalog}.${schema}.${table}`)
 }
