@@ -59,7 +59,7 @@ const timeouts = z.strictObject({
   longPollMs: duration('Longest wait of a GET of nextUri for something new', second),
   sessionMs: duration('How long a log-in at the identity provider or at the page holds', 60 * minute),
   postLogWaitMs: duration('How long a POST waits for the event log before 503', 5 * second),
-  deleteValidityWaitMs: duration('How long a DELETE waits for its event to be valid before 503', second),
+  deleteValidityWaitMs: duration('How long a DELETE waits for its event to be valid before it is answered', second),
   postPlanWaitMs: duration('How long after QueryCreated is valid a POST waits for the plan', 50),
   firstAppendHoldMs: duration('QueryCreated waits so long for company: a statement that ends by then is one append', 8),
   firstFollowMs: duration('A query whose first nextUri nobody asked for is abandoned after', 2 * minute),

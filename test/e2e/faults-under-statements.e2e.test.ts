@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cleanErrors } from '../chaos/outcome.ts'
 import { endOf, patient } from '../support/killable-server.ts'
 import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { authenticated } from '../support/access-modes.ts'
 import { post, raw, run, type RawAnswer } from '../support/statement-client.ts'
 
 /*
@@ -32,6 +33,7 @@ beforeAll(async () => {
   quipu = spawnQuipu(['start', '--port', '0', '--data-dir', data], {
     env: {
       QUIPU_LOG_LEVEL: 'error',
+      ...authenticated.use(folder.path),
       QUIPU_PAGE_BYTES: '100kB',
       QUIPU_PAGE_STORE_QUERY_BYTES: '1MB',
       QUIPU_RUNNING_QUERIES: '4',

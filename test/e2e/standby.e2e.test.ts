@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { accessModes } from '../support/access-modes.ts'
 import { runOnEither } from '../support/failover-client.ts'
-import { waitUntil } from '../support/quipu-process.ts'
+import { temporaryFolder, waitUntil } from '../support/quipu-process.ts'
 import { parseOpenMetrics } from '../support/openmetrics.ts'
 import {
   rolesOf,
@@ -27,14 +28,160 @@ let rowsOfStream: string
 let rowsOfGroup: string
 let rowsOfLong: string
 
-beforeAll(async () => {
-  // A stopped coordinator stays stopped: its supervisor must not replace it before it wakes up.
-  cluster = await startStandbyCluster({ QUIPU_COORDINATOR_DEAD_MS: '90s' })
-  rowsOfStream = digest((await run(cluster.a.url, STREAM)).rows)
-  rowsOfGroup = digest((await run(cluster.a.url, GROUP)).rows)
-  rowsOfLong = digest((await run(cluster.a.url, LONG)).rows)
-}, 240_000)
-afterAll(() => cluster.stop(), 60_000)
+const folder = temporaryFolder()
+afterAll(() => folder.remove())
+
+describe.each(accessModes)('$name', ({ use }) => {
+  beforeAll(async () => {
+    const access = use(folder.path)
+    // A stopped coordinator stays stopped: its supervisor must not replace it before it wakes up.
+    cluster = await startStandbyCluster({ QUIPU_COORDINATOR_DEAD_MS: '90s', ...access })
+    rowsOfStream = digest((await run(cluster.a.url, STREAM)).rows)
+    rowsOfGroup = digest((await run(cluster.a.url, GROUP)).rows)
+    rowsOfLong = digest((await run(cluster.a.url, LONG)).rows)
+  }, 240_000)
+  afterAll(() => cluster.stop(), 60_000)
+
+  describe('a coordinator that follows', () => {
+    it('answers reads itself and passes statements on', { timeout: 240_000 }, async () => {
+      const { writer, other } = await roles()
+      const { id, rows } = await run(other.url, GROUP)
+      expect(digest(rows)).toBe(rowsOfGroup)
+      for (const node of [writer, other]) {
+        await waitUntil('the history has it', async () =>
+          (await raw(`${node.url}/v1/query/${id}`)).text.includes('"state":"FINISHED"'),
+        )
+        const info = await raw(`${node.url}/v1/query/${id}`)
+        expect(info.json).toMatchObject({ queryId: id, state: 'FINISHED', self: `${node.url}/v1/query/${id}` })
+        const list = JSON.parse((await raw(`${node.url}/v1/query`)).text) as { queryId: string }[]
+        expect(list.map((one) => one.queryId)).toContain(id)
+        expect(JSON.parse((await raw(`${node.url}/v1/query/${id}/events`)).text)).not.toHaveLength(0)
+        expect(JSON.parse((await raw(`${node.url}/v1/node`)).text)).toHaveLength(1)
+        expect((await raw(`${node.url}/metrics`)).status).toBe(200)
+      }
+    })
+
+    it(
+      "gives a statement's addresses as its client reached it, and takes those of the other",
+      { timeout: 240_000 },
+      async () => {
+        const { writer, other } = await roles()
+        const posted = await post(other.url, STREAM)
+        expect(posted.json.nextUri).toMatch(new RegExp(`^${other.url}/v1/statement/`))
+        // The next requests go to the other address.
+        const elsewhere = posted.text.replaceAll(other.url, writer.url)
+        const followed = await follow({ ...posted, text: elsewhere, json: JSON.parse(elsewhere) as typeof posted.json })
+        expect(digest(followed.rows)).toBe(rowsOfStream)
+        const canceled = await post(other.url, LONGER)
+        expect((await raw(canceled.json.nextUri!, { method: 'DELETE' })).status).toBe(204)
+        expect((await raw(`${writer.url}/v1/query/${canceled.json.id}`)).json).toMatchObject({ state: 'FAILED' })
+        expect((await raw(`${other.url}/v1/statement/${posted.json.id}/0.wrong`)).status).toBe(404)
+      },
+    )
+  })
+
+  describe('the writer goes', () => {
+    it('by kill -9 of its machine: its queries go on at the other address', { timeout: 240_000 }, async () => {
+      const { writer, other } = await roles()
+      const before = await epochs()
+      const bases = [writer.url, other.url]
+      const running = [LONG, STREAM, LONG, GROUP].map((sql) => runOnEither(bases, sql))
+      await sleep(200)
+      const counted = await figure(writer, 'quipu_queries_total')
+      expect(counted).toBeGreaterThan(0)
+      await writer.kill()
+      await waitUntil('the other one writes', () => writes(other), 60_000)
+      const [long, stream, again, group] = await Promise.all(running)
+      expect([long, stream, again, group].map((one) => one!.error)).toEqual([
+        undefined,
+        undefined,
+        undefined,
+        undefined,
+      ])
+      expect(digest(long!.rows)).toBe(rowsOfLong)
+      expect(digest(again!.rows)).toBe(rowsOfLong)
+      expect(digest(stream!.rows)).toBe(rowsOfStream)
+      expect(digest(group!.rows)).toBe(rowsOfGroup)
+      expect(await epochs()).toBe(before + 1)
+
+      await writer.start()
+      expect((await roles()).writer).toBe(other)
+      expect(digest((await run(writer.url, GROUP)).rows)).toBe(rowsOfGroup)
+      // What it had counted is found again, though it follows now; who took over tells of its own claims alone.
+      await waitUntil(
+        'its counters go on',
+        async () => (await figure(writer, 'quipu_queries_total')) >= counted,
+        60_000,
+      )
+      const claims = async (): Promise<boolean> =>
+        (await figure(other, 'quipu_epoch_claims_total', { result: 'won' })) === (await claimsOf(other.url))
+      await waitUntil('the claims of the other one are told', claims, 60_000)
+    })
+
+    it('by SIGTERM: it hands its epoch over, and what runs goes on', { timeout: 240_000 }, async () => {
+      const { writer, other } = await roles()
+      const before = await epochs()
+      const running = runOnEither([writer.url, other.url], LONG)
+      await sleep(200)
+      writer.process.signal('SIGTERM')
+      await waitUntil('the other one writes', () => writes(other), 60_000)
+      expect((await writer.process.exit).code).toBe(0)
+      const { rows, error } = await running
+      expect(error).toBeUndefined()
+      expect(digest(rows)).toBe(rowsOfLong)
+      expect(await epochs()).toBe(before + 1)
+      await writer.start()
+      expect((await roles()).writer).toBe(other)
+    })
+
+    it('by SIGSTOP, and wakes up: what it still says is true, and it follows', { timeout: 240_000 }, async () => {
+      const { writer, other } = await roles()
+      const before = await epochs()
+      // One statement for each request: a second one for a later token would let go of the first one's page.
+      const again = await post(writer.url, STREAM)
+      await raw(again.json.nextUri!)
+      const stream = await post(writer.url, STREAM)
+      const page = await raw(stream.json.nextUri!)
+      const asked = await post(writer.url, LONG)
+      const held = [again.json.nextUri!, page.json.nextUri!, asked.json.nextUri!]
+      process.kill(writer.coordinator(), 'SIGSTOP')
+      // These lie in its sockets until it wakes up; a query that the next writer made is among them below.
+      const waiting = held.map((uri) => raw(uri, { timeoutMs: 60_000 }).catch(() => 'cut' as const))
+      await waitUntil('the other one writes', () => writes(other), 60_000)
+      const onOther = held.map((uri) => uri.replace(writer.url, other.url))
+      const served = await Promise.all(onOther.map((uri) => raw(uri, { timeoutMs: 60_000 })))
+      expect(served.map((one) => one.status)).toEqual([200, 200, 200])
+      const made = await post(other.url, LONG)
+      const unknownToIt = made.json.nextUri!.replace(other.url, writer.url)
+      const asksMore = raw(unknownToIt, { timeoutMs: 60_000 }).catch(() => 'cut' as const)
+      process.kill(writer.coordinator(), 'SIGCONT')
+
+      const told = [...(await Promise.all(waiting)), await asksMore]
+      for (const answer of told) {
+        if (answer === 'cut') continue
+        expect(answer.status).toBe(200)
+        expect(answer.json.error).toBeUndefined()
+      }
+      // A page that it gives is the page that the other one gives.
+      const [first] = told
+      if (first !== 'cut' && first?.json.data && served[0]!.json.data)
+        expect(first.json.data).toEqual(served[0]!.json.data)
+      const streamOf = await runToEnd(page.json.nextUri!.replace(writer.url, other.url))
+      expect(digest([...(page.json.data ?? []), ...streamOf])).toBe(rowsOfStream)
+      expect(digest(await runToEnd(asked.json.nextUri!.replace(writer.url, other.url)))).toBe(rowsOfLong)
+      expect((await roles()).writer).toBe(other)
+      expect(digest(await runToEnd(unknownToIt))).toBe(rowsOfLong)
+      expect(await epochs()).toBe(before + 1)
+    })
+
+    it('and nobody else: without a fault the epoch stays', { timeout: 240_000 }, async () => {
+      await roles()
+      const before = await epochs()
+      await sleep(4_000)
+      expect(await epochs()).toBe(before)
+    })
+  })
+})
 
 /** Order does not matter, every row does. */
 function digest(rows: readonly (readonly unknown[])[]): string {
@@ -75,137 +222,6 @@ async function figure(node: ClusterNode, name: string, of: Readonly<Record<strin
     )
     .reduce((sum, { value }) => sum + value, 0)
 }
-
-describe('a coordinator that follows', () => {
-  it('answers reads itself and passes statements on', { timeout: 240_000 }, async () => {
-    const { writer, other } = await roles()
-    const { id, rows } = await run(other.url, GROUP)
-    expect(digest(rows)).toBe(rowsOfGroup)
-    for (const node of [writer, other]) {
-      await waitUntil('the history has it', async () =>
-        (await raw(`${node.url}/v1/query/${id}`)).text.includes('"state":"FINISHED"'),
-      )
-      const info = await raw(`${node.url}/v1/query/${id}`)
-      expect(info.json).toMatchObject({ queryId: id, state: 'FINISHED', self: `${node.url}/v1/query/${id}` })
-      const list = JSON.parse((await raw(`${node.url}/v1/query`)).text) as { queryId: string }[]
-      expect(list.map((one) => one.queryId)).toContain(id)
-      expect(JSON.parse((await raw(`${node.url}/v1/query/${id}/events`)).text)).not.toHaveLength(0)
-      expect(JSON.parse((await raw(`${node.url}/v1/node`)).text)).toHaveLength(1)
-      expect((await raw(`${node.url}/metrics`)).status).toBe(200)
-    }
-  })
-
-  it(
-    "gives a statement's addresses as its client reached it, and takes those of the other",
-    { timeout: 240_000 },
-    async () => {
-      const { writer, other } = await roles()
-      const posted = await post(other.url, STREAM)
-      expect(posted.json.nextUri).toMatch(new RegExp(`^${other.url}/v1/statement/`))
-      // The next requests go to the other address.
-      const elsewhere = posted.text.replaceAll(other.url, writer.url)
-      const followed = await follow({ ...posted, text: elsewhere, json: JSON.parse(elsewhere) as typeof posted.json })
-      expect(digest(followed.rows)).toBe(rowsOfStream)
-      const canceled = await post(other.url, LONGER)
-      expect((await raw(canceled.json.nextUri!, { method: 'DELETE' })).status).toBe(204)
-      expect((await raw(`${writer.url}/v1/query/${canceled.json.id}`)).json).toMatchObject({ state: 'FAILED' })
-      expect((await raw(`${other.url}/v1/statement/${posted.json.id}/0.wrong`)).status).toBe(404)
-    },
-  )
-})
-
-describe('the writer goes', () => {
-  it('by kill -9 of its machine: its queries go on at the other address', { timeout: 240_000 }, async () => {
-    const { writer, other } = await roles()
-    const before = await epochs()
-    const bases = [writer.url, other.url]
-    const running = [LONG, STREAM, LONG, GROUP].map((sql) => runOnEither(bases, sql))
-    await sleep(200)
-    const counted = await figure(writer, 'quipu_queries_total')
-    expect(counted).toBeGreaterThan(0)
-    await writer.kill()
-    await waitUntil('the other one writes', () => writes(other), 60_000)
-    const [long, stream, again, group] = await Promise.all(running)
-    expect([long, stream, again, group].map((one) => one!.error)).toEqual([undefined, undefined, undefined, undefined])
-    expect(digest(long!.rows)).toBe(rowsOfLong)
-    expect(digest(again!.rows)).toBe(rowsOfLong)
-    expect(digest(stream!.rows)).toBe(rowsOfStream)
-    expect(digest(group!.rows)).toBe(rowsOfGroup)
-    expect(await epochs()).toBe(before + 1)
-
-    await writer.start()
-    expect((await roles()).writer).toBe(other)
-    expect(digest((await run(writer.url, GROUP)).rows)).toBe(rowsOfGroup)
-    // What it had counted is found again, though it follows now; who took over tells of its own claims alone.
-    await waitUntil('its counters go on', async () => (await figure(writer, 'quipu_queries_total')) >= counted, 60_000)
-    const claims = async (): Promise<boolean> =>
-      (await figure(other, 'quipu_epoch_claims_total', { result: 'won' })) === (await claimsOf(other.url))
-    await waitUntil('the claims of the other one are told', claims, 60_000)
-  })
-
-  it('by SIGTERM: it hands its epoch over, and what runs goes on', { timeout: 240_000 }, async () => {
-    const { writer, other } = await roles()
-    const before = await epochs()
-    const running = runOnEither([writer.url, other.url], LONG)
-    await sleep(200)
-    writer.process.signal('SIGTERM')
-    await waitUntil('the other one writes', () => writes(other), 60_000)
-    expect((await writer.process.exit).code).toBe(0)
-    const { rows, error } = await running
-    expect(error).toBeUndefined()
-    expect(digest(rows)).toBe(rowsOfLong)
-    expect(await epochs()).toBe(before + 1)
-    await writer.start()
-    expect((await roles()).writer).toBe(other)
-  })
-
-  it('by SIGSTOP, and wakes up: what it still says is true, and it follows', { timeout: 240_000 }, async () => {
-    const { writer, other } = await roles()
-    const before = await epochs()
-    // One statement for each request: a second one for a later token would let go of the first one's page.
-    const again = await post(writer.url, STREAM)
-    await raw(again.json.nextUri!)
-    const stream = await post(writer.url, STREAM)
-    const page = await raw(stream.json.nextUri!)
-    const asked = await post(writer.url, LONG)
-    const held = [again.json.nextUri!, page.json.nextUri!, asked.json.nextUri!]
-    process.kill(writer.coordinator(), 'SIGSTOP')
-    // These lie in its sockets until it wakes up; a query that the next writer made is among them below.
-    const waiting = held.map((uri) => raw(uri, { timeoutMs: 60_000 }).catch(() => 'cut' as const))
-    await waitUntil('the other one writes', () => writes(other), 60_000)
-    const onOther = held.map((uri) => uri.replace(writer.url, other.url))
-    const served = await Promise.all(onOther.map((uri) => raw(uri, { timeoutMs: 60_000 })))
-    expect(served.map((one) => one.status)).toEqual([200, 200, 200])
-    const made = await post(other.url, LONG)
-    const unknownToIt = made.json.nextUri!.replace(other.url, writer.url)
-    const asksMore = raw(unknownToIt, { timeoutMs: 60_000 }).catch(() => 'cut' as const)
-    process.kill(writer.coordinator(), 'SIGCONT')
-
-    const told = [...(await Promise.all(waiting)), await asksMore]
-    for (const answer of told) {
-      if (answer === 'cut') continue
-      expect(answer.status).toBe(200)
-      expect(answer.json.error).toBeUndefined()
-    }
-    // A page that it gives is the page that the other one gives.
-    const [first] = told
-    if (first !== 'cut' && first?.json.data && served[0]!.json.data)
-      expect(first.json.data).toEqual(served[0]!.json.data)
-    const streamOf = await runToEnd(page.json.nextUri!.replace(writer.url, other.url))
-    expect(digest([...(page.json.data ?? []), ...streamOf])).toBe(rowsOfStream)
-    expect(digest(await runToEnd(asked.json.nextUri!.replace(writer.url, other.url)))).toBe(rowsOfLong)
-    expect((await roles()).writer).toBe(other)
-    expect(digest(await runToEnd(unknownToIt))).toBe(rowsOfLong)
-    expect(await epochs()).toBe(before + 1)
-  })
-
-  it('and nobody else: without a fault the epoch stays', { timeout: 240_000 }, async () => {
-    await roles()
-    const before = await epochs()
-    await sleep(4_000)
-    expect(await epochs()).toBe(before)
-  })
-})
 
 async function runToEnd(uri: string): Promise<readonly (readonly unknown[])[]> {
   const rows: (readonly unknown[])[] = []

@@ -43,6 +43,13 @@ export interface RawRequest {
   readonly timeoutMs?: number
 }
 
+let always: Readonly<Record<string, string>> = {}
+
+/** From now on each request of this file has these headers, where it says nothing else. */
+export function alwaysSend(headers: Readonly<Record<string, string>>): void {
+  always = headers
+}
+
 /** One HTTP request on a connection of its own, answered or not. */
 export function raw(url: string, options: RawRequest = {}): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {
@@ -57,6 +64,7 @@ export function raw(url: string, options: RawRequest = {}): Promise<RawAnswer> {
         path: options.target ?? pathname + search,
         headers: {
           ...(body !== undefined && !options.chunked ? { 'content-length': String(Buffer.byteLength(body)) } : {}),
+          ...always,
           ...options.headers,
         },
       },

@@ -1,6 +1,8 @@
 import { toldErrorText } from '../../telemetry/told-error.ts'
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { ServerResponse, type IncomingMessage, type RequestListener } from 'node:http'
+import type { Socket } from 'node:net'
 import { resolve } from 'node:path'
+import { Writable } from 'node:stream'
 import { setCaller } from '../../protocol/access/caller.ts'
 import { createCheckResults, type CheckResults } from '../../protocol/access/results-guard.ts'
 import { browserPolicyOf, checkBrowser, type BrowserPolicy } from '../../protocol/edge/browser-policy.ts'
@@ -52,6 +54,8 @@ interface Held {
 }
 
 const LOOK_EVERY_MS = 50
+/** Cancels that are kept for the coordinator. */
+const MOST_CANCELS = 10_000
 
 /**
  * A restart is a pause for clients and not an error: requests wait. Only when what the start needs is away they are told
@@ -61,6 +65,7 @@ const LOOK_EVERY_MS = 50
 export function createStartingServer(parts: StartingServerParts): StartingServer {
   const { clock, needs, waits } = parts
   const held = new Set<Held>()
+  const cancels: IncomingMessage[] = []
   let next: RequestListener | undefined
   const timer = setInterval(look, LOOK_EVERY_MS)
   timer.unref()
@@ -97,6 +102,12 @@ export function createStartingServer(parts: StartingServerParts): StartingServer
       const waiting = { uris, lastKnown, checkResults, now: clock.now }
       return tellWaiting(request, response, waiting, { ...page, base: baseUri(request) })
     }
+    // The coordinator carries it out once it can. One that dies before forgets it: then the client's absence ends the query.
+    if (statement && request.method === 'DELETE' && cancels.length < MOST_CANCELS) {
+      if (!parts.uris.verifyPage(statement)) throw new HttpProblem(404, 'Query not found')
+      cancels.push(request)
+      return void response.writeHead(204, { 'cache-control': 'no-store' }).end()
+    }
     throw new HttpProblem(503, 'The coordinator starts, and the event log does not answer', { 'retry-after': '1' })
   }
 
@@ -130,8 +141,18 @@ export function createStartingServer(parts: StartingServerParts): StartingServer
       const waited = [...held]
       held.clear()
       for (const { request, response } of waited) if (!response.destroyed) listener(request, response)
+      for (const request of cancels.splice(0)) listener(request, responseToNobody(request))
     },
   }
+}
+
+/** Of a request whose client has its answer already. */
+function responseToNobody(request: IncomingMessage): ServerResponse {
+  const response = new ServerResponse(request)
+  const sink = new Writable({ write: (_chunk, _encoding, done) => done() })
+  // Node writes to it, and takes of a socket nothing else.
+  response.assignSocket(sink as unknown as Socket)
+  return response
 }
 
 function isRead(request: IncomingMessage): boolean {

@@ -1,6 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Authorize, QueryOwner } from '../../security/authorization.ts'
 import type { QueryId } from '../../shared/ids.ts'
+import { withDeadline } from '../../shared/deadline.ts'
+import { QuipuError } from '../../shared/quipu-error.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import type { ActsAs } from './acts-as.ts'
 
@@ -44,4 +46,14 @@ export function createResultsGuard(
     if (!(owner instanceof Promise)) return owner && check(request, asked, owner)
     return owner.then((late) => late && check(request, asked, late))
   }
+}
+
+/** Whose a query is was not said in time. */
+class OwnerUnknown extends QuipuError {
+  readonly retry = 'later'
+}
+
+/** Gives a guard so long to find out whose the query is. @throws a passing error when it takes longer */
+export async function guardWithin(guarded: void | Promise<void>, ms: number): Promise<void> {
+  if (guarded) await withDeadline(guarded, ms, () => new OwnerUnknown())
 }

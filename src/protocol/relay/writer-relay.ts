@@ -69,6 +69,10 @@ const POLL_GRACE_MS = 500
 const LIVES_MS = 1_000
 /** No answer takes longer. */
 const LONGEST_MS = 15_000
+/** A cancel that no writer took in its time is passed on for so long, while the client has its answer. */
+const CANCEL_TRIED_FOR_MS = 60_000
+/** Cancels that are passed on so at once. */
+const MOST_CANCELS = 10_000
 const RETRY_MS = 50
 const OWN_MS = 5_000
 
@@ -82,6 +86,8 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
   const http = createHttpClient(deps.trust, { keepAlive: true, maxSockets: 512, noDelay: true })
   /** By how much the clock of a writer is before this one, by its epoch: the newest alone. */
   let ahead = { epoch: 0, milliseconds: 0 }
+  const closing = new AbortController()
+  let cancels = 0
   const sender: RelaySender = {
     key: deps.key,
     http,
@@ -92,11 +98,16 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
   }
 
   /** Until the writer answers, or the time is over while nothing is heard of it. */
-  async function ask(sent: RelayedRequest, waitMs: number, gone: AbortSignal): Promise<RelayedAnswer | undefined> {
+  async function ask(
+    sent: RelayedRequest,
+    waitMs: number,
+    gone: AbortSignal,
+    longestMs = LONGEST_MS,
+  ): Promise<RelayedAnswer | undefined> {
     const start = clock.monotonicMs()
     const over = (): boolean => {
       const passed = clock.monotonicMs() - start
-      return gone.aborted || passed > LONGEST_MS || (passed > waitMs && deps.writerSilentMs() > LIVES_MS)
+      return gone.aborted || passed > longestMs || (passed > waitMs && deps.writerSilentMs() > LIVES_MS)
     }
     while (!over()) {
       const writer = deps.writer()
@@ -130,7 +141,12 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
     }
   }
 
-  async function relay(request: IncomingMessage, response: ServerResponse, waitMs: number): Promise<boolean> {
+  /** @returns the request when no writer answered it in time; undefined when the client has its answer */
+  async function relay(
+    request: IncomingMessage,
+    response: ServerResponse,
+    waitMs: number,
+  ): Promise<RelayedRequest | undefined> {
     const target = requestTarget(request)
     const { address: clientAddress, scheme, authority, confidential } = clientConnection(request)
     const address = networkOf(clientAddress)
@@ -157,15 +173,28 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
     }
     const answer = await ask(sent, waitMs, gone.signal).finally(() => body.release())
     response.off('close', onClose)
-    if (!answer) return false
+    if (!answer) return sent
     tellRelayed(response, answer)
-    return true
+    return undefined
+  }
+
+  /** A cancel does not fail while no writer is there: the client is told that it was taken, and it is passed on later. */
+  async function cancel(request: IncomingMessage, response: ServerResponse, path: StatementPath): Promise<void> {
+    if (!deps.uris.verifyPage(path)) throw new HttpProblem(404, 'Query not found')
+    const unanswered = await relay(request, response, limits.deleteValidityWaitMs)
+    if (!unanswered) return
+    if (cancels >= MOST_CANCELS) throw noWriter()
+    response.writeHead(204, { 'cache-control': 'no-store' }).end()
+    cancels++
+    const answer = await ask(unanswered, CANCEL_TRIED_FOR_MS, closing.signal, CANCEL_TRIED_FOR_MS)
+    cancels--
+    answer?.rest?.destroy()
   }
 
   async function poll(request: IncomingMessage, response: ServerResponse, path: StatementPath): Promise<void> {
     const page = deps.uris.verifyPage(path)
     if (!page) throw new HttpProblem(404, 'Query not found')
-    if (await relay(request, response, limits.longPollMs + POLL_GRACE_MS)) return
+    if (!(await relay(request, response, limits.longPollMs + POLL_GRACE_MS))) return
     if (request.method === 'HEAD') return void response.writeHead(200, { 'cache-control': 'no-store' }).end()
     // The query is known by its mac; what it does now is told once somebody writes the log again.
     const waiting = { uris: deps.uris, lastKnown: deps.lastKnown, now: clock.now, checkResults: deps.checkResults }
@@ -180,10 +209,13 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
         await poll(request, response, statement)
         return true
       }
+      if (statement && request.method === 'DELETE') {
+        await cancel(request, response, statement)
+        return true
+      }
       const waitMs =
         request.method === 'DELETE' || request.method === 'PUT' ? limits.deleteValidityWaitMs : limits.postLogWaitMs
-      if (!(await relay(request, response, waitMs)))
-        throw new HttpProblem(503, 'No coordinator writes the event log now', { 'retry-after': '1' })
+      if (await relay(request, response, waitMs)) throw noWriter()
       return true
     },
     async post(path, body) {
@@ -204,8 +236,15 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
       answer?.rest?.destroy()
       return answer?.status === 200 ? parseJson(answer.body.toString('utf8')) : undefined
     },
-    close: () => http.close(),
+    close() {
+      closing.abort()
+      http.close()
+    },
   }
+}
+
+function noWriter(): HttpProblem {
+  return new HttpProblem(503, 'No coordinator writes the event log now', { 'retry-after': '1' })
 }
 
 /** Statements, tasks, resource groups, what replays tell of themselves, and what ends a query. */

@@ -41,11 +41,11 @@ interface Asked extends ResultPageAddress {
 
 /**
  * `GET /v1/statement/{queryId}/{token}`: waits a while for the page, and tells it, or how far the query is.
- * @param guard throws HttpProblem for who may not have the results
+ * @param guard throws HttpProblem for who may not have the results; says `unknown` while nobody can say whose they are
  */
 export function createPollStatement(
   deps: PollStatementDeps,
-  guard: (request: IncomingMessage, queryId: QueryId) => void | Promise<void>,
+  guard: (request: IncomingMessage, queryId: QueryId) => Promise<'granted' | 'unknown'> | 'granted',
 ): (request: IncomingMessage, response: ServerResponse, path: StatementPath) => Promise<void> {
   const settled = createSettledAnswers()
   const waiting = { uris: deps.uris, lastKnown: deps.lastKnown, now: deps.clock.now, checkResults: deps.checkResults }
@@ -74,20 +74,23 @@ export function createPollStatement(
     if (page) deps.onDelivered?.(query, page.rows)
   }
 
+  /** A GET is never 503. The query is known by its mac: undefined when nobody can say now what it does. */
+  async function pollInTime(asked: ResultPageAddress, startedAt: number): Promise<StatementAnswer | undefined> {
+    const waitMs = Math.max(0, deps.limits.longPollMs - (deps.clock.now() - startedAt))
+    return deps.service.poll(asked.queryId, asked.token, waitMs).catch((error: unknown) => {
+      if (isPassing(error)) return undefined
+      throw error
+    })
+  }
+
   return async (request, response, path) => {
     const startedAt = deps.clock.now()
     acceptsJson(request)
     const asked = deps.uris.verifyPage(path)
     if (!asked) throw new HttpProblem(404, 'Query not found')
     const guarded = guard(request, asked.queryId)
-    if (guarded) await guarded
-    const answer = await deps.service
-      .poll(asked.queryId, asked.token, deps.limits.longPollMs)
-      .catch((error: unknown) => {
-        // A GET is never 503: the query is known by its mac, what it does is not known here now.
-        if (isPassing(error)) return undefined
-        throw error
-      })
+    const right = guarded === 'granted' ? guarded : await guarded
+    const answer = right === 'granted' ? await pollInTime(asked, startedAt) : undefined
     if (!answer) {
       // At once would have the client ask again at once.
       await sleep(Math.max(0, deps.limits.longPollMs - (deps.clock.now() - startedAt)))

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { canceledByClient } from '../../coordinator/query/ending.ts'
 import type { StatementService } from '../../coordinator/query/statement-service.ts'
 import type { QueryId } from '../../shared/ids.ts'
-import type { ResultsAction, ResultsOf } from '../access/results-guard.ts'
+import { guardWithin, type ResultsOf } from '../access/results-guard.ts'
 import { endpoint, findEndpoint, type Endpoint, type Handler } from '../edge/endpoint.ts'
 import { HttpProblem } from '../edge/problem.ts'
+import { createCancelStatement } from './cancel-statement.ts'
 import { stagePath, statementPath, type StagePath, type StatementPath } from './next-uri.ts'
 import { isPassing } from './passing-error.ts'
 import { createPollStatement, type PollStatementDeps } from './poll-statement.ts'
@@ -43,43 +43,33 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
 export function statementEndpoints(deps: StatementRouteDeps): readonly Endpoint[] {
   const { service, uris, limits } = deps
 
-  /** 503 while the log, which knows whose the query is, does not answer. */
-  async function guard(request: IncomingMessage, queryId: QueryId, action: ResultsAction): Promise<void> {
-    try {
-      await deps.guard(request, { queryId, action })
-    } catch (error) {
-      if (!isPassing(error)) throw error
-      throw new HttpProblem(503, 'Whose this query is cannot be said now', { 'retry-after': '1' })
-    }
-  }
-
   /** A heartbeat of clients that are busy with the rows they have. */
   async function heartbeat(request: IncomingMessage, response: ServerResponse, path: StatementPath): Promise<void> {
     const page = uris.verifyPage(path)
-    if (page) await guard(request, page.queryId, 'results')
     const known =
       page !== undefined &&
-      (await service.heartbeat(page.queryId).catch((error: unknown) => isPassing(error) || Promise.reject(error)))
+      ((await mayHave(request, page.queryId)) === 'unknown' ||
+        (await service.heartbeat(page.queryId).catch((error: unknown) => isPassing(error) || Promise.reject(error))))
     response.writeHead(known ? 200 : 404, NO_BODY).end()
   }
 
-  async function cancel(request: IncomingMessage, response: ServerResponse, path: StatementPath): Promise<void> {
-    const page = uris.verifyPage(path)
-    if (!page) throw new HttpProblem(404, 'Query not found')
-    await guard(request, page.queryId, 'cancel')
-    const outcome = await service
-      .cancel(page.queryId, canceledByClient, limits.deleteValidityWaitMs)
-      .catch((error: unknown) => (isPassing(error) ? ('waiting' as const) : Promise.reject(error)))
-    if (outcome === 'unknown') throw new HttpProblem(404, 'Query not found')
-    if (outcome === 'waiting')
-      throw new HttpProblem(503, 'The cancel is not in the event log yet', { 'retry-after': '1' })
-    response.writeHead(204, NO_BODY).end()
+  /** `unknown`: nobody can say now whose the query is. Throws HttpProblem for who may not have its results. */
+  function mayHave(request: IncomingMessage, queryId: QueryId): 'granted' | Promise<'granted' | 'unknown'> {
+    const guarded = deps.guard(request, { queryId, action: 'results' })
+    if (!guarded) return 'granted'
+    return guardWithin(guarded, limits.longPollMs).then(
+      () => 'granted',
+      (error: unknown) => {
+        if (isPassing(error)) return 'unknown'
+        throw error
+      },
+    )
   }
 
   async function cancelStage(request: IncomingMessage, response: ServerResponse, path: StagePath): Promise<void> {
     const found = uris.verifyStage(path)
     if (!found) throw new HttpProblem(404, 'Query not found')
-    await guard(request, found.queryId, 'cancel')
+    await deps.guard(request, { queryId: found.queryId, action: 'cancel' })
     const canceled = await service.cancelStage(found.queryId, found.stage)
     if (canceled === 'unknown') throw new HttpProblem(404, 'Query not found')
     if (canceled === 'writes') throw new HttpProblem(409, 'A query that writes has no partial result')
@@ -97,9 +87,9 @@ export function statementEndpoints(deps: StatementRouteDeps): readonly Endpoint[
       '/v1/statement/{queryId}/{token}',
       statementPath,
       {
-        GET: createPollStatement(deps, (request, queryId) => guard(request, queryId, 'results')),
+        GET: createPollStatement(deps, mayHave),
         HEAD: heartbeat,
-        DELETE: cancel,
+        DELETE: createCancelStatement(deps),
         OPTIONS: options('GET, HEAD, DELETE, OPTIONS'),
       },
       'A result is fetched with GET and canceled with DELETE',

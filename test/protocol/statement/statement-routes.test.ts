@@ -12,7 +12,7 @@ import type { StatementAnswer, StatementService } from '../../../src/coordinator
 import { Suspended } from '../../../src/coordinator/query/suspended.ts'
 import { WorkerLost } from '../../../src/coordinator/scheduler/worker-error.ts'
 import { Fenced, LogChanged, LogUnavailable } from '../../../src/events/event-log.ts'
-import { sendProblem, toProblem } from '../../../src/protocol/edge/problem.ts'
+import { HttpProblem, sendProblem, toProblem } from '../../../src/protocol/edge/problem.ts'
 import { createStatementUris } from '../../../src/protocol/statement/next-uri.ts'
 import { parseStatement } from '../../../src/sql/syntax/parser.ts'
 import { createStatementRoutes, type StatementRouteDeps } from '../../../src/protocol/statement/statement-routes.ts'
@@ -54,12 +54,15 @@ function answer(part: Partial<Answer>): Answer {
 let asked: unknown[]
 let told: unknown[]
 let held: number
+/** Who may have a result, or end its query. */
+let guard: StatementRouteDeps['guard']
 let service: StatementService
 let server: Server
 let base: string
 
 beforeEach(async () => {
   ;[asked, told, held] = [[], [], 0]
+  guard = () => {}
   service = {
     async submit(statement) {
       asked.push(statement)
@@ -75,8 +78,10 @@ beforeEach(async () => {
     cancelStage: async (...given) => (asked.push(given), 'done'),
     heartbeat: async (...given) => (asked.push(given), true),
   } as StatementService
+  // A cancel of the test before may still be tried.
+  const own = service
   const routes = createStatementRoutes({
-    service: new Proxy(service, { get: (_target, key) => service[key as keyof StatementService] }),
+    service: new Proxy(own, { get: (_target, key) => own[key as keyof StatementService] }),
     memory: {
       hold: (_owner: unknown, bytes: number) => {
         held = bytes
@@ -101,6 +106,7 @@ beforeEach(async () => {
       polled: (_request, _response, { token, rows }) => told.push({ token, rows }),
     } as StatementRouteDeps['spans'],
     ...openAccess,
+    guard: (request, of) => guard(request, of),
     propertyRules: () => undefined,
     groupOf: ({ session }) => `group of ${session.user}`,
     defaultTimeZone: 'UTC',
@@ -264,7 +270,26 @@ describe('a result that is asked for', () => {
     service.cancel = () => Promise.reject(error)
     expect((await fetch(page(0))).status).toBe(200)
     expect((await fetch(page(0), { method: 'HEAD' })).status).toBe(200)
-    expect((await fetch(page(0), { method: 'DELETE' })).status).toBe(503)
+    expect((await fetch(page(0), { method: 'DELETE' })).status).toBe(204)
+  })
+
+  it.each([
+    ['the log does not say whose the query is', () => Promise.reject(new LogUnavailable('away'))],
+    ['nobody says in time whose the query is', () => new Promise<void>(() => {})],
+  ])('waits while %s, and shows nothing of the query', async (_what, ownerUnknown) => {
+    guard = ownerUnknown
+    const { status, json } = await raw(page(3))
+    expect(status).toBe(200)
+    expect(json).toMatchObject({ id: QUERY_ID, nextUri: page(3), stats: { state: 'QUEUED' } })
+    expect([json.columns, json.data]).toEqual([undefined, undefined])
+    expect((await fetch(page(0), { method: 'HEAD' })).status).toBe(200)
+    expect(asked).toEqual([])
+  })
+
+  it('is refused to a stranger as soon as it is known whose it is', async () => {
+    guard = () => Promise.reject(new HttpProblem(403, 'Access Denied'))
+    for (const method of ['GET', 'HEAD', 'DELETE']) expect((await fetch(page(0), { method })).status).toBe(403)
+    expect(asked).toEqual([])
   })
 
   it.each([
@@ -323,11 +348,45 @@ describe('a statement that is canceled', () => {
     expect(asked).toEqual([[QUERY_ID, { failure: expect.objectContaining({ errorName: 'USER_CANCELED' }) }, 30]])
   })
 
-  it('is 503 while that is not certain, 404 when nobody knows it', async () => {
-    service.cancel = async () => 'waiting'
-    expect((await fetch(page(2), { method: 'DELETE' })).status).toBe(503)
-    service.cancel = () => Promise.reject(new LogUnavailable('away'))
-    expect((await fetch(page(2), { method: 'DELETE' })).status).toBe(503)
+  it('is 204 while the log takes nothing, and the server goes on with it', async () => {
+    const outcomes: (() => Promise<'waiting' | 'done'>)[] = [
+      async () => 'waiting',
+      () => Promise.reject(new LogUnavailable('away')),
+      async () => 'done',
+    ]
+    let cancels = 0
+    const done = new Promise<void>((resolve) => {
+      service.cancel = () => {
+        const outcome = outcomes[cancels++]!
+        if (cancels === outcomes.length) resolve()
+        return outcome()
+      }
+    })
+    expect((await fetch(page(2), { method: 'DELETE' })).status).toBe(204)
+    await done
+    expect(cancels).toBe(outcomes.length)
+  })
+
+  it('is 204 while nobody knows whose it is, and is canceled only for who may', async () => {
+    const rights: (() => Promise<void>)[] = [
+      () => Promise.reject(new LogUnavailable('away')),
+      () => Promise.reject(new HttpProblem(403, 'Access Denied')),
+    ]
+    let asks = 0
+    const known = new Promise<void>((resolve) => {
+      guard = () => {
+        const right = rights[asks++]!
+        if (asks === rights.length) resolve()
+        return right()
+      }
+    })
+    expect((await fetch(page(2), { method: 'DELETE' })).status).toBe(204)
+    await known
+    await nextTurn()
+    expect(asked).toEqual([])
+  })
+
+  it('is 404 when nobody knows it', async () => {
     service.cancel = async () => 'unknown'
     expect((await fetch(page(2), { method: 'DELETE' })).status).toBe(404)
   })

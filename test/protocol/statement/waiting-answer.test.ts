@@ -11,6 +11,7 @@ import type { QueryEventType } from '../../../src/coordinator/query/events.ts'
 import type { KnownQuery } from '../../../src/coordinator/query/state.ts'
 import { createStatementMemory } from '../../../src/coordinator/dispatch/statement-memory.ts'
 import { sendProblem, toProblem } from '../../../src/protocol/edge/problem.ts'
+import type { RelayWriter } from '../../../src/protocol/relay/send-relayed.ts'
 import { createWriterRelay } from '../../../src/protocol/relay/writer-relay.ts'
 import { createStatementUris } from '../../../src/protocol/statement/next-uri.ts'
 import type { LastKnown } from '../../../src/protocol/statement/waiting-answer.ts'
@@ -21,19 +22,22 @@ import { raw } from '../../support/statement-client.ts'
 
 const uris = createStatementUris(randomBytes(32))
 const waits = { longPollMs: 20, postLogWaitMs: 40, deleteValidityWaitMs: 30 }
-let server: Server
+const servers: Server[] = []
 
 async function serve(listener: RequestListener): Promise<string> {
-  server = createServer(listener)
+  const server = createServer(listener)
+  servers.push(server)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 afterEach(async () => {
-  server.closeAllConnections()
-  server.close()
-  await once(server, 'close')
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  }
 })
 
 function after(...types: readonly QueryEventType[]): KnownQuery {
@@ -48,11 +52,11 @@ function after(...types: readonly QueryEventType[]): KnownQuery {
 const published = ['QueryCreated', 'QueryPlanned', 'TaskCreated', 'ResultPagesPublished'] as const
 
 describe('a coordinator that follows while nobody writes', () => {
-  const relayed = (lastKnown: LastKnown) => {
+  const relayed = (lastKnown: LastKnown, writer: () => RelayWriter | undefined = () => undefined) => {
     const relay = createWriterRelay({
       trust: createServerTrust({}),
       clock: systemClock,
-      writer: () => undefined,
+      writer,
       writerSilentMs: () => 60_000,
       key: Buffer.alloc(32, 'k'),
       uris,
@@ -100,6 +104,24 @@ describe('a coordinator that follows while nobody writes', () => {
     expect((await raw(`${base}/v1/statement/${QUERY_ID}/0.wrong`)).status).toBe(404)
     const refused = await raw(`${base}/v1/statement`, { method: 'POST', body: 'SELECT 1' })
     expect(refused).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
+  })
+
+  it('takes a cancel, and passes it on to the next writer', async () => {
+    const writer: { now: RelayWriter | undefined } = { now: undefined }
+    const base = await relayed(
+      async () => undefined,
+      () => writer.now,
+    )
+    const canceled = uris.nextUri(base, QUERY_ID, 0)
+    expect((await raw(canceled, { method: 'DELETE' })).status).toBe(204)
+    const passedOn = new Promise<string>((resolve) => {
+      void serve((request, response) => {
+        resolve(`${request.method} ${request.url}`)
+        response.writeHead(204).end()
+      }).then((address) => (writer.now = { address, epoch: 4 }))
+    })
+    expect(await passedOn).toBe(`DELETE ${new URL(canceled).pathname}`)
+    expect((await raw(`${base}/v1/statement/${QUERY_ID}/0.wrong`, { method: 'DELETE' })).status).toBe(404)
   })
 })
 
@@ -149,10 +171,20 @@ describe('a coordinator that starts in the place of another', () => {
       [`/v1/query/${QUERY_ID}`, 'GET'],
     ] as const)
       expect(await raw(base + path, { method })).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
-    const canceled = await raw(uris.nextUri(base, QUERY_ID, 0), { method: 'DELETE' })
-    expect(canceled).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
+    expect((await raw(uris.nextUri(base, QUERY_ID, 0), { method: 'DELETE' })).status).toBe(204)
+    expect((await raw(`${base}/v1/statement/${QUERY_ID}/0.wrong`, { method: 'DELETE' })).status).toBe(404)
     const foreign = await raw(`${base}/v1/status`, { headers: { origin: 'http://elsewhere.example' } })
     expect(foreign.status).toBe(403)
+    const carriedOut: string[] = []
+    const answered = new Promise<void>((resolve) =>
+      starting.handOver((request, response) => {
+        carriedOut.push(`${request.method} ${new URL(request.url!, base).pathname}`)
+        response.once('finish', resolve)
+        response.writeHead(204).end()
+      }),
+    )
+    await answered
+    expect(carriedOut).toEqual([`DELETE ${new URL(uris.nextUri(base, QUERY_ID, 0)).pathname}`])
   })
 
   it('keeps everything waiting where nothing is away, and hands it over', async () => {

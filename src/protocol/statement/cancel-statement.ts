@@ -1,0 +1,72 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { canceledByClient } from '../../coordinator/query/ending.ts'
+import type { Canceled } from '../../coordinator/query/statement/cancel-query.ts'
+import type { StatementService } from '../../coordinator/query/statement-service.ts'
+import type { QueryId } from '../../shared/ids.ts'
+import { guardWithin, type ResultsOf } from '../access/results-guard.ts'
+import type { Handler } from '../edge/endpoint.ts'
+import { HttpProblem } from '../edge/problem.ts'
+import type { StatementPath, StatementUris } from './next-uri.ts'
+import { isPassing } from './passing-error.ts'
+
+export interface CancelStatementDeps {
+  readonly service: Pick<StatementService, 'cancel'>
+  readonly uris: Pick<StatementUris, 'verifyPage'>
+  /** Throws HttpProblem for who may not end the query; a passing error while nobody can say whose it is. */
+  readonly guard: (request: IncomingMessage, asked: ResultsOf) => void | Promise<void>
+  readonly limits: { readonly deleteValidityWaitMs: number }
+}
+
+/** A cancel that the log did not take in its time is tried for so long, milliseconds. */
+const TRIED_FOR_MS = 60_000
+const AGAIN_MS = 200
+/** Cancels that are tried on at once. A client whose cancel is beyond that is told to cancel again. */
+const MOST_TRIED = 10_000
+
+/**
+ * `DELETE /v1/statement/{queryId}/{token}`: 204 once the query has ended. While the log is away, or nobody can say whose
+ * the query is, the answer is 204 as well, and the coordinator goes on with the cancel. A coordinator that dies meanwhile
+ * forgets it; the query then ends because its client does not come back.
+ */
+export function createCancelStatement({ service, uris, guard, limits }: CancelStatementDeps): Handler<StatementPath> {
+  let goingOn = 0
+
+  async function attempt(request: IncomingMessage, queryId: QueryId): Promise<Canceled> {
+    try {
+      await guardWithin(guard(request, { queryId, action: 'cancel' }), limits.deleteValidityWaitMs)
+      return await service.cancel(queryId, canceledByClient, limits.deleteValidityWaitMs)
+    } catch (error) {
+      if (isPassing(error)) return 'waiting'
+      throw error
+    }
+  }
+
+  /** Tries again until the cancel is settled, whichever way. Nobody waits for the outcome. */
+  async function goOn(request: IncomingMessage, queryId: QueryId): Promise<void> {
+    goingOn++
+    try {
+      for (let left = TRIED_FOR_MS; left > 0; left -= AGAIN_MS + limits.deleteValidityWaitMs) {
+        await sleep(AGAIN_MS, undefined, { ref: false })
+        if ((await attempt(request, queryId)) !== 'waiting') return
+      }
+    } catch {
+      // Who may not end the query changes nothing.
+    } finally {
+      goingOn--
+    }
+  }
+
+  return async (request: IncomingMessage, response: ServerResponse, path: StatementPath) => {
+    const page = uris.verifyPage(path)
+    if (!page) throw new HttpProblem(404, 'Query not found')
+    const outcome = await attempt(request, page.queryId)
+    if (outcome === 'unknown') throw new HttpProblem(404, 'Query not found')
+    if (outcome === 'waiting') {
+      if (goingOn >= MOST_TRIED)
+        throw new HttpProblem(503, 'Too many cancels wait for the event log', { 'retry-after': '1' })
+      void goOn(request, page.queryId)
+    }
+    response.writeHead(204, { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }).end()
+  }
+}
