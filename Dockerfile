@@ -19,7 +19,7 @@ COPY --from=build /app/dist ./dist
 COPY migrations ./migrations
 COPY etc ./etc
 # A named volume takes over the owner of the folder it is mounted on.
-RUN install -d -o node -g node -m 0711 /var/lib/quipu /var/lib/quipu-tables && ln -s /app/dist/cli/quipu.js /usr/local/bin/quipu && chmod +x /app/dist/cli/quipu.js
+RUN install -d -o node -g node -m 0711 /var/lib/quipu /var/lib/quipu-log /var/lib/quipu-tables && ln -s /app/dist/cli/quipu.js /usr/local/bin/quipu && chmod +x /app/dist/cli/quipu.js
 # By number: a platform that insists on no root can check it.
 USER 1000:1000
 VOLUME /var/lib/quipu

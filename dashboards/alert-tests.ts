@@ -305,6 +305,26 @@ const situations: Readonly<Record<string, readonly Situation[]>> = {
       at: '80m',
       fires: silent,
     },
+    {
+      what: 'a key that is not known',
+      series: { 'quipu_audit_findings_total{kind="unknown-key"}': '0x20 1x40' },
+      at: '30m',
+      fires: silent,
+    },
+  ],
+  QuipuAuditUnknownKey: [
+    {
+      what: 'the first anchor by a key that is not known',
+      series: { 'quipu_audit_findings_total{kind="unknown-key"}': '0x20 1x40' },
+      at: '30m',
+      fires: [{ labels: {} }],
+    },
+    {
+      what: 'another finding',
+      series: { 'quipu_audit_findings_total{kind="chain"}': '0x20 1x40' },
+      at: '30m',
+      fires: silent,
+    },
   ],
   // The tests' clock begins at 0.
   QuipuAuditStale: [

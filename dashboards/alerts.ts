@@ -192,10 +192,17 @@ export const alerts: readonly Alert[] = [
   },
   {
     alert: 'QuipuAuditFinding',
-    expr: `${five.increase('auditFindings', '1h', ['kind'])} > 0`,
+    expr: `${five.increase('auditFindings', '1h', ['kind'], 'kind!="unknown-key"')} > 0`,
     for: '0s',
     severity: 'critical',
     summary: 'The audit of the event log found: {{ $labels.kind }}',
+  },
+  {
+    alert: 'QuipuAuditUnknownKey',
+    expr: `${five.increase('auditFindings', '1h', [], 'kind="unknown-key"')} > 0`,
+    for: '0s',
+    severity: 'warning',
+    summary: 'The audit of the event log found anchors by a key that is not known',
   },
   {
     alert: 'QuipuAuditStale',

@@ -68,10 +68,11 @@ describe('docker-compose.yml', () => {
       expect(service.image, `${name} has a version`).toMatch(/:v?\d+\.\d+/)
       const { named } = volumesOf(service)
       expect(Object.keys(compose.volumes), name).toEqual(expect.arrayContaining([...named]))
-      // Coordinator and workers share a folder of tables beside their own.
-      const own = [...named].filter((volume) => volume !== 'tables')
+      // Coordinators and workers share a folder of tables beside their own, and coordinators share what belongs to the log.
+      const own = [...named].filter((volume) => volume !== 'tables' && volume !== 'log')
       expect(own, name).toHaveLength(name === 'collector' ? 0 : 1)
       expect(named.includes('tables'), name).toBe(/^(coordinator|worker)/.test(name))
+      expect(named.includes('log'), name).toBe(name.startsWith('coordinator'))
     }
   })
 

@@ -4,12 +4,12 @@ import { recordAuditRun } from '../readmodels/audit/audit-runs.ts'
 import { verifyLog, type AuditSummary } from '../readmodels/audit/verify-log.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
-import { readAnchorFile } from '../processes/event-log/anchor-export.ts'
+import { readAnchorFiles } from '../processes/event-log/anchor-export.ts'
 import { anchorPaths } from '../processes/event-log/anchor-paths.ts'
 import { archivesOf } from '../processes/event-log/archives-of.ts'
 import { queryArchiveFolder } from '../processes/event-log/query-archive-of.ts'
 import { believedKeys } from './believed-keys.ts'
-import { splitFlags } from './command-flags.ts'
+import { filesOf, splitFlags } from './command-flags.ts'
 import { openForCommand } from './open-for-command.ts'
 
 const USAGE = `usage: quipu audit verify [options] [settings]
@@ -17,8 +17,10 @@ const USAGE = `usage: quipu audit verify [options] [settings]
 Walks the event log from its first record and prints a line for each thing that is wrong: its kind, stream/sequence,
 place in the log, and what it is. A server may run meanwhile.
 
-  --anchors <file>      exported anchors that the log must agree with (default: the anchor file of the settings)
-  --public-key <file>   whose signatures are believed (default: that beside the anchor key of the settings)
+  --anchors <path>      exported anchors that the log must agree with: a file, or a folder with files *.jsonl; may be
+                        given several times (default: the anchor file of the settings)
+  --public-key <file>   a key that is trusted; may be given several times (default: that beside the anchor key of the
+                        settings). The log tells which other keys belong to it, by signatures of known keys
   --read-models         also folds the log into tables of its own and compares those that serve
   --json                a JSON object a line; the last one is the summary
 
@@ -31,8 +33,8 @@ const COULD_NOT = 2
 
 /** The flags that are no settings. */
 const OPTIONS = {
-  anchors: { type: 'string' },
-  'public-key': { type: 'string' },
+  anchors: { type: 'string', multiple: true },
+  'public-key': { type: 'string', multiple: true },
   'read-models': { type: 'boolean' },
   json: { type: 'boolean' },
 } as const
@@ -61,7 +63,7 @@ async function verify([verb, ...rest]: readonly string[]): Promise<number> {
   const { flags, settings } = splitFlags(rest, OPTIONS)
   const json = flags.json === true
   const config = loadConfig(settings, process.env)
-  const exported = await anchorsOf(config, fileOf('anchors', flags.anchors))
+  const exported = await anchorsOf(config, filesOf('anchors', flags.anchors))
   const keys = believedKeys(config, flags['public-key'])
   const findings: Finding[] = []
   const onFinding = (finding: Finding): void => {
@@ -93,16 +95,11 @@ async function verify([verb, ...rest]: readonly string[]): Promise<number> {
   return summary.findings > 0 ? FOUND : 0
 }
 
-function fileOf(flag: string, value: string | boolean | undefined): string | undefined {
-  if (typeof value === 'boolean') throw new ExitError(exitCodes.configuration, `--${flag}: which file?`)
-  return value
-}
-
-async function anchorsOf(config: Config, named: string | undefined) {
+async function anchorsOf(config: Config, named: readonly string[] | undefined) {
   try {
-    const anchors = await readAnchorFile(named ?? anchorPaths(config).file)
-    if (!anchors && named !== undefined) throw new Error(`There is no file ${named}`)
-    return anchors
+    const anchors = await readAnchorFiles(named ?? [anchorPaths(config).file])
+    if (anchors.missing !== undefined && named) throw new Error(`There is no file ${anchors.missing}`)
+    return anchors.read
   } catch (error) {
     throw new ExitError(exitCodes.configuration, (error as Error).message)
   }

@@ -3,13 +3,19 @@ import type { KeyObject } from 'node:crypto'
 import type { Config } from '../config/load-config.ts'
 import { anchorPaths } from '../processes/event-log/anchor-paths.ts'
 import { publicKeyPath, readPublicKeys } from '../security/anchor-key.ts'
-import { ExitError } from '../shared/engine-error.ts'
-import { exitCodes } from '../shared/exit-codes.ts'
+import { filesOf } from './command-flags.ts'
 
-/** Whose signatures are believed: those of the file named, else those beside the anchor key of the settings. */
-export function believedKeys(config: Config, named: string | boolean | undefined): readonly KeyObject[] | undefined {
-  if (typeof named === 'boolean') throw new ExitError(exitCodes.configuration, '--public-key: which file?')
-  if (named !== undefined) return readPublicKeys(named)
+/**
+ * Which keys are trusted: those of the files that `--public-key` names, else the one beside the anchor key of the settings;
+ * undefined where there is none.
+ * @throws ExitError 64
+ */
+export function believedKeys(
+  config: Config,
+  named: readonly (string | boolean)[] | undefined,
+): readonly KeyObject[] | undefined {
+  const files = filesOf('public-key', named)
+  if (files) return files.flatMap(readPublicKeys)
   const path = publicKeyPath(anchorPaths(config).key)
   return existsSync(path) ? readPublicKeys(path) : undefined
 }

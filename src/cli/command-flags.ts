@@ -2,12 +2,16 @@ import { parseArgs, type ParseArgsConfig } from 'node:util'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 
+type Options = NonNullable<ParseArgsConfig['options']>
+/** A list where the option may be given several times. */
+type FlagOf<D> = D extends { readonly multiple: true } ? readonly (string | boolean)[] : string | boolean
+
 /** The flags that a command has of its own, as they are written; all else are settings, with their values. */
-export function splitFlags<const O extends NonNullable<ParseArgsConfig['options']>>(
+export function splitFlags<const O extends Options>(
   argv: readonly string[],
   options: O,
 ): {
-  readonly flags: { readonly [K in keyof O]?: string | boolean }
+  readonly flags: { readonly [K in keyof O]?: FlagOf<O[K]> }
   readonly settings: readonly string[]
 } {
   const { tokens, values } = parseArgs({ args: [...argv], options, strict: false, tokens: true })
@@ -18,9 +22,20 @@ export function splitFlags<const O extends NonNullable<ParseArgsConfig['options'
       if (token.value !== undefined && !token.inlineValue) own.add(token.index + 1)
     }
   return {
-    flags: values as { readonly [K in keyof O]?: string | boolean },
+    flags: values as { readonly [K in keyof O]?: FlagOf<O[K]> },
     settings: argv.filter((_, index) => !own.has(index)),
   }
+}
+
+/** The files that a flag names, each time that it is given. @throws ExitError 64 where it names none */
+export function filesOf(
+  flag: string,
+  values: readonly (string | boolean)[] | undefined,
+): readonly string[] | undefined {
+  return values?.map((value) => {
+    if (typeof value === 'string' && value !== '') return value
+    throw new ExitError(exitCodes.configuration, `--${flag}: which file?`)
+  })
 }
 
 /**

@@ -74,6 +74,7 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
   LogDropped: ({ number, from, to, by }) => `period ${number}, ${rangeOf(from, to)}${byWhom({ user: by })}`,
   LogContinued: ({ logId, events, anchor, by }) =>
     `from log ${logId}, ${counted(events, 'event')}, anchor ${anchor}${byWhom({ user: by })}`,
+  AnchorKeyVouched: ({ key, signedBy }) => (key === signedBy ? `key ${key}` : `key ${key}, signed by ${signedBy}`),
   LogAnchored: ({ number, heads, root }) => `anchor ${number}, ${counted(heads, 'stream')}, ${root}`,
 }
 

@@ -7,6 +7,7 @@ import { withPostgresTarget } from '../events/postgres/restore-target.ts'
 import { recordStoreOf } from '../processes/event-log/event-log-of.ts'
 import { archivedLogs, archivesOf } from '../processes/event-log/archives-of.ts'
 import { kafkaSecurityOf } from '../processes/event-log/kafka-security.ts'
+import { keysOfArchive } from '../readmodels/audit/recorded-anchors.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { isQueryId } from '../shared/ids.ts'
@@ -22,7 +23,7 @@ The log that the archive is of is neither needed nor touched.
   --period <n>         that period alone: the database's log begins with it, and reads what was before from the archive
   --until <n>          the first n periods (default: all)
   --log <id>           of which log, where the archive's folder has several
-  --public-key <file>  whose signatures are believed (default: that beside the anchor key of the settings)
+  --public-key <file>  a key that is trusted; may be given several times (default: that beside the anchor key of the settings)
 
 quipu --help has the settings, which say where the archive is (archiveFolder), and the brokers.
 `
@@ -32,7 +33,7 @@ const OPTIONS = {
   period: { type: 'string' },
   until: { type: 'string' },
   log: { type: 'string' },
-  'public-key': { type: 'string' },
+  'public-key': { type: 'string', multiple: true },
 } as const
 
 /**
@@ -53,9 +54,10 @@ export async function restoreCommand(
   const [period, until] = [numberOf('period', flags.period), numberOf('until', flags.until)]
   if (period !== undefined && until !== undefined) throw wrong('--period and --until: which of them?')
   if (typeof flags.into !== 'string') throw wrong('--into: where? postgres://… or topic')
-  const keys = believedKeys(config, flags['public-key'])
+  const trusted = believedKeys(config, flags['public-key'])
   try {
     const archive = archivesOf(config)(await logOf(config, flags.log))
+    const keys = trusted && (await keysOfArchive(archive, trusted))
     const last = period ?? until ?? (await archive.reread()).length
     const first = period ?? 1
     const periods = await withTarget(config, flags.into, (target) =>

@@ -22,6 +22,7 @@ export type KeyPurpose =
   | 'replays'
   | 'lineage-jobs'
   | 'result-digests'
+  | 'anchor-keys'
 
 const SHORTEST_SECRET = 16
 

@@ -31,7 +31,7 @@ export function makeInstruments(prom: Prom, registry: Registry, on: 'coordinator
         const counter = new prom.Counter(common)
         counters.set(name, counter)
         // A series born at 1 shows no increase: where the labels are closed, every series starts at 0.
-        for (const labels of closedCombinations(definition.labels)) {
+        for (const labels of closedCombinations(definition.labels, 16)) {
           if (definition.exemplars) counter.inc(exemplary(labels, 0) as never)
           else counter.inc(labels, 0)
         }
@@ -48,7 +48,7 @@ export function makeInstruments(prom: Prom, registry: Registry, on: 'coordinator
         const histogram = new prom.Histogram({ ...common, buckets: [...buckets[definition.buckets ?? 'fast']] })
         histograms.set(name, histogram)
         if (common.labelNames.length > 0)
-          for (const labels of closedCombinations(definition.labels)) histogram.zero(labels)
+          for (const labels of closedCombinations(definition.labels, 12)) histogram.zero(labels)
       }
     }
   }
@@ -64,13 +64,13 @@ export function exemplary(labels: Readonly<Record<string, string>>, value: numbe
   return { labels, value, exemplarLabels: trace ? { trace_id: trace.traceId, span_id: trace.spanId } : {} }
 }
 
-function closedCombinations(labels: Readonly<Record<string, LabelValues>>): Record<string, string>[] {
+/** @param most a product of more labels would be mostly series that never move: it has none */
+function closedCombinations(labels: Readonly<Record<string, LabelValues>>, most: number): Record<string, string>[] {
   let combinations: Record<string, string>[] = [{}]
   for (const [label, values] of Object.entries(labels)) {
     if (!Array.isArray(values)) return []
     combinations = combinations.flatMap((one) => values.map((value) => ({ ...one, [label]: value })))
-    // A product of many labels would be mostly series that never move.
-    if (combinations.length > 12) return []
+    if (combinations.length > most) return []
   }
   return combinations
 }

@@ -8,6 +8,7 @@ export const CLUSTER_SECRET = 'a secret that all of them know'
 /** One coordinator program of a cluster: its supervisor, on a data folder and a port that stay. */
 export interface ClusterNode {
   readonly name: string
+  readonly dataDir: string
   url: string
   process: QuipuProcess
   /** Pid of the coordinator itself. */
@@ -51,6 +52,7 @@ export async function startStandbyCluster(
     const process = spawn(port)
     const one: ClusterNode = {
       name,
+      dataDir,
       process,
       url: await process.url,
       coordinator: () => processesOf(dataDir).children[0]!,

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { anchorSchema, placeSchema } from '../../events/audit/anchor.ts'
+import { anchorKeySchema } from '../../events/audit/anchor-keys.ts'
 import { nodeIdSchema } from '../../shared/id-schemas.ts'
 import { endedBySchema } from '../query/events.ts'
 
@@ -244,6 +245,9 @@ export const systemEventSchemas = {
   LogAnchored: anchorSchema.describe(
     'What the log holds, signed; each minute or 1,000 events in which something changed',
   ),
+  AnchorKeyVouched: anchorKeySchema.describe(
+    'A coordinator introduces the key that it signs anchors with, or vouches for the key of another coordinator',
+  ),
   LogArchived: periodSchema
     .extend({
       anchor: z.number().int().describe('Number of the anchor that signs its end'),
@@ -299,6 +303,7 @@ export const systemEventVersions: Readonly<Record<SystemEventType, number>> = {
   ReplayProgressed: 1,
   ReplayEnded: 1,
   LogAnchored: 1,
+  AnchorKeyVouched: 1,
   LogArchived: 1,
   LogDropped: 1,
   LogContinued: 1,

@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { believes } from '../audit/anchor.ts'
+import { believes, fingerprint, type ExportedAnchor } from '../audit/anchor.ts'
 import type { Finding } from '../audit/finding.ts'
 import { ArchiveDamaged } from './archived-records.ts'
 import { checkArchived, type ArchivePeriods } from './archiver.ts'
@@ -12,7 +12,7 @@ const DELETED_WITHIN_MS = 1000
 export interface AuditArchiveOptions {
   readonly archive: ArchivePeriods
   readonly ends: (stream: string) => boolean
-  /** Whose signatures are believed; undefined: any that is by the key it names. */
+  /** Keys that are known; undefined: any signature by the key that an anchor names is believed. */
   readonly keys: readonly KeyObject[] | undefined
   readonly onFinding: (finding: Finding) => void
 }
@@ -24,7 +24,20 @@ export interface AuditArchiveOptions {
  */
 export async function auditArchive(options: AuditArchiveOptions): Promise<number> {
   const { archive, ends, onFinding } = options
-  const isBelieved = believes(options.keys)
+  const known = options.keys && new Set(options.keys.map(fingerprint))
+  const byKnown = believes(options.keys)
+  const byAnyKey = believes(undefined)
+  const unknown = new Set<string>()
+  const isBelieved = (anchor: ExportedAnchor): boolean => {
+    if (!known || known.has(anchor.key)) return byKnown(anchor)
+    if (!unknown.has(anchor.key))
+      onFinding({
+        kind: 'unknown-key',
+        what: `An archived period ends with anchor ${anchor.number}, which is by a key that is not known: ${anchor.key}`,
+      })
+    unknown.add(anchor.key)
+    return byAnyKey(anchor)
+  }
   let checked = 0
   try {
     for (const manifest of await archive.reread()) {

@@ -1,15 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import type { State } from '../fold.ts'
-import {
-  anchorHash,
-  exportedKey,
-  fingerprint,
-  headsRoot,
-  isSignedBy,
-  type Anchor,
-  type ExportedAnchor,
-  type Head,
-} from './anchor.ts'
+import { anchorHash, headsRoot, isSignedBy, type Anchor, type ExportedAnchor, type Head } from './anchor.ts'
+import { followKeys, trustedKeys, type AnchorKeyRecord, type KeyChain } from './anchor-keys.ts'
 import type { AuditedEvent } from './audit-log.ts'
 import type { Finding } from './finding.ts'
 
@@ -20,7 +12,9 @@ export interface AnchorChecksOptions {
   readonly recorded: readonly { readonly sequence: number; readonly anchor: Anchor }[]
   /** Those that left the system and are believed. */
   readonly exported?: readonly ExportedAnchor[]
-  /** Whose signatures are believed; undefined: those of the exported anchors, and without any none is looked at. */
+  /** What the log tells of its keys. */
+  readonly keyRecords: readonly AnchorKeyRecord[]
+  /** Keys that are trusted; undefined: those of the exported anchors, else the log's first. Without any no signature is looked at. */
   readonly keys?: readonly KeyObject[]
   readonly onFinding: (finding: Finding) => void
 }
@@ -42,22 +36,29 @@ export class AnchorChecks {
     this.#next = Array.from({ length: options.partitions }, () => 0)
     this.#broken = Array.from({ length: options.partitions }, () => false)
     const { recorded, exported = [], logId } = options
-    const keys = new Map((options.keys ?? exported.map(exportedKey)).map((key) => [fingerprint(key), key]))
+    const chain = followKeys(trustedKeys(options), logId, options.keyRecords)
+    const byUnknown = new Map<string, number[]>()
     const byNumber = new Map<number, Anchor>()
-    /** @returns whether the anchor can be believed */
+    /** @returns whether it is compared with the log: one by an unknown key is, though it proves nothing */
     const verify = (anchor: Anchor, where: Pick<Finding, 'stream' | 'sequence'>): boolean => {
-      if (keys.size === 0) return true
-      const key = keys.get(anchor.key)
-      if (key && isSignedBy(anchor, key)) {
+      if (chain.known.size === 0) return true
+      const key = chain.known.get(anchor.key)
+      if (!key) {
+        byUnknown.set(anchor.key, [...(byUnknown.get(anchor.key) ?? []), anchor.number])
+        return true
+      }
+      if (isSignedBy(anchor, key)) {
         this.#signed.add(anchorHash(anchor))
         return true
       }
-      const what = key ? 'is not what its key signed' : `is signed by a key that is not known: ${anchor.key}`
-      this.#find(`Anchor ${anchor.number} ${what}`, where)
+      this.#find(`Anchor ${anchor.number} is not what its key signed`, where)
       return false
     }
     for (const anchor of exported) {
+      const before = byNumber.get(anchor.number)
       if (anchor.logId !== logId) this.#find(`Exported anchor ${anchor.number} is of another log: ${anchor.logId}`)
+      else if (before && anchorHash(before) !== anchorHash(anchor))
+        this.#find(`Exported anchor ${anchor.number} is two: files of anchors do not agree`)
       else if (verify(anchor, {})) byNumber.set(anchor.number, anchor)
     }
     const inLog = new Set<string>()
@@ -76,6 +77,7 @@ export class AnchorChecks {
     for (const anchor of exported)
       if (anchor.logId === logId && !inLog.has(anchorHash(anchor)))
         this.#find(`Exported anchor ${anchor.number} of ${anchor.time} is not in the log`)
+    this.#tellKeys(chain, byUnknown)
     this.#anchors = [...byNumber.values()].sort((a, b) => a.number - b.number)
     for (const [index, anchor] of this.#anchors.entries()) {
       const before = this.#anchors[index - 1]
@@ -84,6 +86,23 @@ export class AnchorChecks {
         this.#find(`Anchor ${anchor.number} is there, the one before it is not`)
       else if (anchor.previous !== expected) this.#find(`Anchor ${anchor.number} does not follow the one before it`)
     }
+  }
+
+  /** A finding for each key that is not known, and for each record that a known key is said to have signed and has not. */
+  #tellKeys({ known, forged, unknown }: KeyChain, byUnknown: ReadonlyMap<string, readonly number[]>): void {
+    for (const { key, signedBy } of forged)
+      this.#find(`A record says that key ${signedBy} vouches for key ${key}, and that key has not signed it`)
+    for (const key of new Set([...byUnknown.keys(), ...unknown.map((record) => record.key)])) {
+      const numbers = [...new Set(byUnknown.get(key))].sort((a, b) => a - b)
+      const range =
+        numbers.length === 0 ? 'no anchor' : `anchors ${numbers[0]} to ${numbers.at(-1)} (${numbers.length})`
+      this.#options.onFinding({
+        kind: 'unknown-key',
+        what: `Key ${key} is not known: it is not trusted, and no known key vouches for it; it signed ${range}`,
+      })
+    }
+    if (known.size > 0 && byUnknown.size > 0 && this.#signed.size === 0)
+      this.#find('Not one anchor is by a known key: the log may be another one, or written anew as a whole')
   }
 
   /** Anchors whose signature was verified. */

@@ -111,7 +111,7 @@ export function believes(keys: readonly KeyObject[] | undefined): (anchor: Expor
   const known = keys && new Map(keys.map((key) => [fingerprint(key), key]))
   return (anchor) => {
     const key = known ? known.get(anchor.key) : exportedKey(anchor)
-    return key !== undefined && isSignedBy(anchor, key)
+    return key !== undefined && fingerprint(key) === anchor.key && isSignedBy(anchor, key)
   }
 }
 

@@ -18,6 +18,8 @@ export type FindingKind =
   | 'history'
   /** The log, or an anchor in it, is not what was signed. */
   | 'anchor'
+  /** Anchors or records of a key that is not trusted and that no known key vouches for. */
+  | 'unknown-key'
   /** A tombstone that no event tells of, or data that an event says is gone. */
   | 'forgotten'
   /** Encrypted data whose key is gone though nobody forgot it. */

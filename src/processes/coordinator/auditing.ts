@@ -3,10 +3,16 @@ import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import { startAnchorer, type Anchorer } from '../../coordinator/system/anchorer.ts'
 import { createRefusalLog, type RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import { createSystemJournal, type SystemJournal } from '../../coordinator/system/system-journal.ts'
+import {
+  createKeyRegistrar,
+  type IntroducedKey,
+  type KeyIntroduction,
+  type KeyRegistrar,
+} from '../../coordinator/system/key-introductions.ts'
 import { exportAnchor, fingerprint, isSignedBy } from '../../events/audit/anchor.ts'
 import type { EventAppender, LogFeed, LogEnd } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
-import { readAnchorsAfter, readLastAnchor } from '../../readmodels/audit/queries.ts'
+import { readAnchorKeys, readAnchorsAfter, readLastAnchor } from '../../readmodels/audit/queries.ts'
 import type { Rebuilt } from '../../readmodels/rebuild.ts'
 import { loadAnchorKey } from '../../security/anchor-key.ts'
 import type { Clock } from '../../shared/clock.ts'
@@ -24,6 +30,8 @@ export interface AuditingParts {
   readonly config: Config
   readonly catalogs: Catalogs
   readonly digestKey: Buffer
+  /** By which coordinators of one cluster prove their anchor keys to each other. */
+  readonly anchorMacKey: Buffer
   readonly read: QueryRows
   /** Read models that were made anew before the claim. */
   readonly rebuilt: Rebuilt | undefined
@@ -34,6 +42,11 @@ export interface AuditingParts {
 export interface Auditing {
   readonly journal: SystemJournal
   readonly refusals: RefusalLog
+  /**
+   * Takes the anchor key of a coordinator that follows.
+   * @returns the own key; undefined where the other one has not proved that it belongs to the cluster
+   */
+  introduceKey(introduction: KeyIntroduction): Promise<IntroducedKey | undefined>
   /** While the log can still be written. */
   stop(): Promise<void>
 }
@@ -52,6 +65,10 @@ export function startAuditing(parts: AuditingParts): Auditing {
     const { events, milliseconds, deadLetters } = rebuilt
     journal.record('ProjectionRebuilt', { events, milliseconds, deadLetters }).catch(() => {})
   }
+  const registering = startRegistrar(parts, journal)
+  registering.catch((error: unknown) =>
+    logger.error('anchor.trouble', { err: error }, 'The anchor key is not recorded: audits may not know it'),
+  )
   const anchoring = startAnchoring(parts, journal)
   anchoring.catch((error: unknown) =>
     logger.error(
@@ -64,6 +81,7 @@ export function startAuditing(parts: AuditingParts): Auditing {
   return {
     journal,
     refusals,
+    introduceKey: async (introduction) => (await registering).introduce(introduction),
     stop: () =>
       (stopping ??= Promise.race([
         (async () => {
@@ -76,6 +94,19 @@ export function startAuditing(parts: AuditingParts): Auditing {
         new Promise<void>((resolve) => setTimeout(resolve, STOP_WAIT_MS).unref()),
       ])),
   }
+}
+
+async function startRegistrar(
+  { log, caughtUp, config, read, anchorMacKey }: AuditingParts,
+  journal: SystemJournal,
+): Promise<KeyRegistrar> {
+  const key = loadAnchorKey(anchorPaths(config).key)
+  await caughtUp
+  const { logId } = await log.tip()
+  const recorded = await readAnchorKeys(read, logId)
+  const registrar = createKeyRegistrar({ key, logId, macKey: anchorMacKey, journal, recorded })
+  await registrar.recordOwn()
+  return registrar
 }
 
 async function startAnchoring(

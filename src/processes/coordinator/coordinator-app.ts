@@ -101,6 +101,8 @@ export interface WriterDuties {
   readonly journal: SystemJournal
   /** What coordinators that follow have seen. */
   readonly takeReport: SightingRoutesDeps['take']
+  /** Takes the anchor key of a coordinator that follows. */
+  readonly introduceKey: SightingRoutesDeps['introduceKey']
   readonly cancel: StatementService['cancel']
   readonly groups: Pick<ResourceGroups, 'stateOf' | 'roots'>
   /** Takes a forgotten query out of memory, and its tasks with their pages off their workers. */
@@ -253,8 +255,8 @@ function replayRoutes({ base }: CoordinatorAppParts, { journal }: WriterDuties, 
   return createReplayRoutes({ ...asking, journal, key: base.replayKey, clock: base.clock, onError: base.onError })
 }
 
-function sightingRoutes({ base, role }: CoordinatorAppParts, { takeReport: take }: WriterDuties): Router {
-  return createSightingRoutes({ take, onRefused: refuseInternal(role.refusals), onError: base.onError })
+function sightingRoutes({ base, role }: CoordinatorAppParts, { takeReport: take, introduceKey }: WriterDuties): Router {
+  return createSightingRoutes({ take, introduceKey, onRefused: refuseInternal(role.refusals), onError: base.onError })
 }
 
 function queryRoutes({ base, role }: CoordinatorAppParts, { identify, authorize }: Asking): Router {

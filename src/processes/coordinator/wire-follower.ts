@@ -13,13 +13,16 @@ import type { RelayWriter } from '../../protocol/relay/send-relayed.ts'
 import { createWriterRelay, type WriterRelay } from '../../protocol/relay/writer-relay.ts'
 import { createStatementUris } from '../../protocol/statement/next-uri.ts'
 import { lastKnownOf } from '../../protocol/statement/waiting-answer.ts'
+import { loadAnchorKey } from '../../security/anchor-key.ts'
 import { deriveKey } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
+import { anchorPaths } from '../event-log/anchor-paths.ts'
 import type { ChildLife } from '../child-life.ts'
 import { appBaseOf } from './app-base.ts'
 import { createCoordinatorApp } from './coordinator-app.ts'
 import { createCoordinatorListener } from './coordinator-listener.ts'
 import { observeFollower } from './coordinator-metrics.ts'
+import { startFollowerIntroduction } from './follower-introduction.ts'
 import { createFollowerSightings } from './follower-sightings.ts'
 import { pastCounters } from './restored-counters.ts'
 import { projected } from './take-over.ts'
@@ -61,6 +64,17 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
   const access = base.access.door(refusals, sightings.failures)
   const relay = relayOf(parts, access, () => own)
   const { logId } = await log.tip()
+  const introduction = startFollowerIntroduction({
+    parts: () => ({
+      key: loadAnchorKey(anchorPaths(config).key),
+      logId,
+      macKey: deriveKey(base.secret, 'anchor-keys'),
+    }),
+    post: (shown) => relay.post('/v1/system/anchor-key', shown),
+    onWriterChanged: epochs.onChange,
+    onTrouble: (error) =>
+      telemetry.logger.warn('anchor.trouble', { err: error }, 'The anchor key is not introduced; it is tried again'),
+  })
   const appBase = appBaseOf(base, life, logId)
   const { app, feed } = createCoordinatorApp({
     base: appBase,
@@ -100,6 +114,7 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
     }),
     heard: () => activeOf(workers),
     promoted: (epoch) => {
+      introduction.stop()
       own = { address: life.url ?? base.address, epoch }
       void workers.stop()
     },
@@ -109,6 +124,7 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
       await feed.close()
     },
     stop: async () => {
+      introduction.stop()
       await refusals.stop()
       relay.close()
       await workers.stop()

@@ -90,6 +90,7 @@ function writerRole(parts: ResourcesParts): CoordinatorRole {
       forgetter: base.log,
       journal: auditing.journal,
       takeReport: (report) => base.access.takeReport(report, auditing.refusals),
+      introduceKey: auditing.introduceKey,
       cancel: queries.service.cancel,
       groups: queries.groups,
       remove(queryId, tasks) {

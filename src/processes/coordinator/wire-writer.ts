@@ -257,6 +257,7 @@ function auditingOf({ base, rebuilt }: WriterParts, caughtUp: Promise<void>): Au
     config,
     catalogs,
     digestKey: deriveKey(secret, 'catalog-digest'),
+    anchorMacKey: deriveKey(secret, 'anchor-keys'),
     read,
     rebuilt,
     logger: telemetry.logger,

@@ -1,6 +1,7 @@
-import { open, readFile, truncate, type FileHandle } from 'node:fs/promises'
+import { open, readdir, readFile, stat, truncate, type FileHandle } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { exportedAnchorSchema, type ExportedAnchor } from '../../events/audit/anchor.ts'
+import { anchorHash, exportedAnchorSchema, type ExportedAnchor } from '../../events/audit/anchor.ts'
 import { endedAfter } from '../../shared/deadline.ts'
 import { hasCode } from '../../shared/node-error.ts'
 import { parseJson } from '../../shared/parse-json.ts'
@@ -78,7 +79,7 @@ export function createAnchorExport(options: AnchorExportOptions): AnchorExport {
  * The anchors of a file; undefined where there is none.
  * @throws Error naming the line that is no anchor
  */
-export async function readAnchorFile(path: string): Promise<ExportedAnchor[] | undefined> {
+async function readAnchorFile(path: string): Promise<ExportedAnchor[] | undefined> {
   const text = await readFile(path, 'utf8').catch((error: Error) => {
     if (hasCode(error, 'ENOENT')) return undefined
     throw error
@@ -91,6 +92,37 @@ export async function readAnchorFile(path: string): Promise<ExportedAnchor[] | u
     if (!parsed.success) throw new Error(`${path}: line ${index + 1} is no anchor`)
     return parsed.data
   })
+}
+
+/**
+ * The anchors of files, and of the files `*.jsonl` of folders, each anchor once.
+ * @returns those that could be read, undefined where no file is there; and the first path that is not there
+ * @throws Error naming the line that is no anchor
+ */
+export async function readAnchorFiles(
+  paths: readonly string[],
+): Promise<{ readonly read: ExportedAnchor[] | undefined; readonly missing: string | undefined }> {
+  let read: Map<string, ExportedAnchor> | undefined
+  let missing: string | undefined
+  for (const path of (await Promise.all(paths.map(filesAt))).flat()) {
+    const anchors = await readAnchorFile(path)
+    if (!anchors) missing ??= path
+    else {
+      read ??= new Map()
+      for (const anchor of anchors) read.set(anchorHash(anchor), anchor)
+    }
+  }
+  return { read: read && [...read.values()], missing }
+}
+
+async function filesAt(path: string): Promise<string[]> {
+  const isFolder = await stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )
+  if (!isFolder) return [path]
+  const names = (await readdir(path)).filter((name) => name.endsWith('.jsonl')).sort()
+  return (names.length === 0 ? ['*.jsonl'] : names).map((name) => join(path, name))
 }
 
 /** What is appended next must begin a line. */

@@ -81,7 +81,7 @@ export function routeOf(path: string): string {
     case 'replay':
       return parts.length <= 2 ? '/v1/replay' : '/v1/replay/{replayId}'
     case 'system':
-      return parts[2] === 'rebuilt' || parts[2] === 'sightings' ? `/v1/system/${parts[2]}` : 'other'
+      return ['rebuilt', 'sightings', 'anchor-key'].includes(parts[2] ?? '') ? `/v1/system/${parts[2]}` : 'other'
     case 'resourceGroupState':
     case 'node':
     case 'info':

@@ -1,3 +1,4 @@
+import { introducedKeySchema, keyIntroductionSchema } from '../../coordinator/system/key-introductions.ts'
 import { z } from 'zod'
 import { announcementSchema, taskUpdateSchema } from '../../execution/api/task.ts'
 import { rememberedSchema, sightingReportSchema } from '../relay/sighting-report.ts'
@@ -17,6 +18,8 @@ const named = {
   Announcement: announcementSchema,
   SightingReport: sightingReportSchema,
   Remembered: rememberedSchema,
+  KeyIntroduction: keyIntroductionSchema,
+  IntroducedKey: introducedKeySchema,
   ResultDigest: toldDigestSchema,
   ReplayBeginning: replayBeginningSchema,
   ReplayReport: replayReportSchema,
@@ -338,6 +341,24 @@ const paths = {
         200: json('What is remembered of these failures', ref('Remembered')),
         400: problem('Not what a coordinator tells'),
         401: problem('Not from a coordinator'),
+      },
+    },
+  },
+  '/v1/system/anchor-key': {
+    post: {
+      summary: 'A coordinator that follows shows its anchor key to the one that writes, and vouches for that one’s key',
+      security: internal,
+      requestBody: {
+        required: true,
+        content: {
+          'application/json': { schema: ref('KeyIntroduction') },
+        },
+      },
+      responses: {
+        200: json('The key of the one that writes', ref('IntroducedKey')),
+        400: problem('Not what a coordinator tells'),
+        401: problem('Not from a coordinator'),
+        403: problem('The key does not prove that it belongs to this cluster'),
       },
     },
   },

@@ -3,25 +3,6 @@ import type { QueryRows } from '../../events/projection.ts'
 import { readAuditRuns } from './audit-runs.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 
-/** What an operator does next is the same for all of a kind. */
-const KINDS: Readonly<Record<FindingKind, string>> = {
-  'missing-record': 'chain',
-  'not-counted': 'chain',
-  unreadable: 'chain',
-  header: 'chain',
-  data: 'chain',
-  sequence: 'chain',
-  chain: 'chain',
-  history: 'chain',
-  anchor: 'chain',
-  forgotten: 'chain',
-  key: 'chain',
-  archive: 'chain',
-  'query-without-end': 'missing_end',
-  'query-with-two-ends': 'double_end',
-  'read-model': 'read_model',
-}
-
 /** Before each scrape: what audits, which are programs of their own, have found since. */
 export function observeAudits(read: QueryRows, meters: Meters): void {
   const told = new Map<FindingKind, number>()
@@ -30,7 +11,7 @@ export function observeAudits(read: QueryRows, meters: Meters): void {
     if (cleanAt !== undefined) meters.set('auditVerifiedTimestamp', {}, cleanAt)
     for (const { kind, count } of findings) {
       const more = count - (told.get(kind) ?? 0)
-      if (more > 0) meters.count('auditFindings', { kind: KINDS[kind] ?? 'chain' }, more)
+      if (more > 0) meters.count('auditFindings', { kind }, more)
       told.set(kind, count)
     }
   })

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { anchorSchema, type Anchor } from '../../events/audit/anchor.ts'
+import { anchorKeySchema, type AnchorKeyRecord } from '../../events/audit/anchor-keys.ts'
 import { READ_MODEL_SCHEMA } from '../../events/postgres/migrate.ts'
 import type { QueryRows } from '../../events/projection.ts'
 
@@ -31,6 +32,15 @@ export async function readAnchorsAfter(
     [number, limit, logId],
   )
   return rows.map(toAnchor)
+}
+
+/** What a log tells of the keys of its anchors, as far as the read models know; ask a barrier first. */
+export async function readAnchorKeys(query: QueryRows, logId: string): Promise<AnchorKeyRecord[]> {
+  const rows = await query(
+    `select details from audit_log where kind = 'AnchorKeyVouched' and details->>'logId' = $1 order by at, sequence`,
+    [logId],
+  )
+  return rows.map((row) => anchorKeySchema.parse(row['details']))
 }
 
 /** Numbers of the periods of which the log tells something, as far as the read models know; ask a barrier first. */

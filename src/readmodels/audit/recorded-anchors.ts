@@ -1,11 +1,17 @@
 import { systemDataStored } from '../../coordinator/system/decode-event.ts'
 import { systemStream, type SystemEvent } from '../../coordinator/system/events.ts'
+import type { KeyObject } from 'node:crypto'
+import type { Archive } from '../../events/archive/archive.ts'
+import { archivedStore } from '../../events/archive/archived-history.ts'
 import { auditLog } from '../../events/audit/audit-log.ts'
-import type { Anchor } from '../../events/audit/anchor.ts'
+import { fingerprint, type Anchor } from '../../events/audit/anchor.ts'
+import { followKeys, type AnchorKeyRecord } from '../../events/audit/anchor-keys.ts'
 import type { RecordStore } from '../../events/record-store.ts'
 
 export interface RecordedAnchors {
   readonly anchors: readonly { readonly sequence: number; readonly anchor: Anchor }[]
+  /** In the order of the log. */
+  readonly keys: readonly AnchorKeyRecord[]
   /** Name of the log, as its first claim says; '' where there is none. */
   readonly logId: string
   /** What it says of the log that it goes on from. */
@@ -14,12 +20,26 @@ export interface RecordedAnchors {
 
 type Continued = Extract<SystemEvent, { type: 'LogContinued' }>['data']
 
-/** The anchors that a log holds. What is wrong with the log is not told here. */
+/**
+ * The keys that are known in an archive: those that are trusted, and those that the archived records lead to.
+ * @throws ArchiveDamaged | LogUnavailable
+ */
+export async function keysOfArchive(archive: Archive, trusted: readonly KeyObject[]): Promise<readonly KeyObject[]> {
+  const periods = await archive.reread()
+  const last = periods.at(-1)
+  const own = new Set(trusted.map(fingerprint))
+  if (!last || periods.every(({ anchor }) => own.has(anchor.key))) return trusted
+  const { keys } = await recordedAnchors(archivedStore(archive, last), last.to.length)
+  return [...followKeys(trusted, last.logId, keys).known.values()]
+}
+
+/** The anchors and keys that a log holds. What is wrong with the log is not told here. */
 export async function recordedAnchors(
   store: Pick<RecordStore, 'fetch' | 'end' | 'endMayLag'>,
   partitions: number,
 ): Promise<RecordedAnchors> {
   const anchors: { sequence: number; anchor: Anchor }[] = []
+  const keys: AnchorKeyRecord[] = []
   let logId = ''
   let continued: Continued | undefined
   await auditLog({
@@ -31,9 +51,11 @@ export async function recordedAnchors(
       if (stream !== systemStream || forgotten) return
       if (type === 'EpochStarted' && logId === '') logId = systemDataStored('EpochStarted', envelope)?.logId ?? ''
       if (type === 'LogContinued') continued ??= systemDataStored('LogContinued', envelope)
+      const key = type === 'AnchorKeyVouched' ? systemDataStored('AnchorKeyVouched', envelope) : undefined
+      if (key) keys.push(key)
       const anchor = type === 'LogAnchored' ? systemDataStored('LogAnchored', envelope) : undefined
       if (anchor) anchors.push({ sequence, anchor })
     },
   })
-  return { anchors, logId, continued }
+  return { anchors, keys, logId, continued }
 }

@@ -1,10 +1,13 @@
 import { ArchivedHistory, archivedStore } from '../../events/archive/archived-history.ts'
+import { auditArchive } from '../../events/archive/audit-archive.ts'
 import { auditLog } from '../../events/audit/audit-log.ts'
 import { AnchorChecks } from '../../events/audit/anchor-checks.ts'
 import { anchorHash, type ExportedAnchor } from '../../events/audit/anchor.ts'
+import { followKeys, trustedKeys, type AnchorKeyRecord } from '../../events/audit/anchor-keys.ts'
 import type { Finding } from '../../events/audit/finding.ts'
 import type { EventReader, LogEnd } from '../../events/event-log.ts'
 import type { StreamHead } from '../../events/record-store.ts'
+import { isQueryId } from '../../shared/ids.ts'
 import type { QueryEnds } from './query-ends.ts'
 import { recordedAnchors, type RecordedAnchors } from './recorded-anchors.ts'
 import type { VerifyOptions } from './verify-log.ts'
@@ -18,6 +21,8 @@ export interface VerifiedBefore {
   readonly events: number
   readonly anchors: number
   readonly signatures: number
+  /** Periods of their archives whose files were read. */
+  readonly periods: number
   /** Names of the logs. */
   readonly logIds: ReadonlySet<string>
 }
@@ -29,6 +34,7 @@ const NONE: VerifiedBefore = {
   events: 0,
   anchors: 0,
   signatures: 0,
+  periods: 0,
   logIds: new Set(),
 }
 
@@ -58,13 +64,19 @@ export async function verifyBefore(
   }
   const store = archivedStore(archive, last)
   const partitions = last.to.length
-  const recorded = await recordedAnchors(store, partitions)
+  const { recorded, error } = await recordedAnchors(store, partitions).then(
+    (found) => ({ recorded: found, error: undefined }),
+    (failure: unknown) => ({ recorded: undefined, error: failure }),
+  )
+  const periodsRead = await archivedPeriods(options, logId, recorded?.keys ?? [])
+  if (!recorded) throw error
   const before = await verifyBefore(options, recorded.continued)
   const checks = new AnchorChecks({
     logId,
     partitions,
     // The last one stands in the archive alone.
     recorded: [...recorded.anchors, { sequence: 0, anchor: last.anchor }],
+    keyRecords: recorded.keys,
     ...known(options, logId),
     onFinding,
   })
@@ -87,8 +99,22 @@ export async function verifyBefore(
     events: before.events + events,
     anchors: before.anchors + checks.count,
     signatures: before.signatures + checks.signed,
+    periods: before.periods + periodsRead,
     logIds: new Set([...before.logIds, logId]),
   }
+}
+
+/** Reads every file of the archive of a log; its anchors are by the keys that its records make known. */
+export async function archivedPeriods(
+  options: Pick<VerifyOptions, 'archiveOf' | 'exported' | 'keys' | 'onFinding'>,
+  logId: string,
+  records: readonly AnchorKeyRecord[],
+): Promise<number> {
+  const { archiveOf, onFinding } = options
+  if (!archiveOf) return 0
+  const known = [...followKeys(trustedKeys(options), logId, records).known.values()]
+  const keys = known.length === 0 ? undefined : known
+  return auditArchive({ archive: archiveOf(logId), ends: isQueryId, keys, onFinding })
 }
 
 function known(

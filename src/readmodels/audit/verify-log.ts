@@ -1,8 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import type pg from 'pg'
-import { exportedKey, type ExportedAnchor } from '../../events/audit/anchor.ts'
+import type { ExportedAnchor } from '../../events/audit/anchor.ts'
 import type { Archive } from '../../events/archive/archive.ts'
-import { auditArchive } from '../../events/archive/audit-archive.ts'
 import { AnchorChecks } from '../../events/audit/anchor-checks.ts'
 import { auditLog } from '../../events/audit/audit-log.ts'
 import { EncryptedData, type AuditedKeys } from '../../events/audit/encrypted-data.ts'
@@ -10,11 +9,10 @@ import type { Finding } from '../../events/audit/finding.ts'
 import { LogChanged, type EventReader } from '../../events/event-log.ts'
 import type { RecordStore } from '../../events/record-store.ts'
 import { QuipuError } from '../../shared/quipu-error.ts'
-import { isQueryId } from '../../shared/ids.ts'
 import { compareReadModels, readModelCheckpoint } from './compare-read-models.ts'
 import { QueryEnds } from './query-ends.ts'
 import { recordedAnchors } from './recorded-anchors.ts'
-import { verifyBefore } from './verify-before.ts'
+import { archivedPeriods, verifyBefore } from './verify-before.ts'
 
 export interface VerifyOptions {
   /** Opened. */
@@ -24,7 +22,7 @@ export interface VerifyOptions {
   readonly database: pg.ClientConfig
   /** Anchors that left the system: the log must be what they signed. */
   readonly exported?: readonly ExportedAnchor[]
-  /** Whose signatures are believed; without them those of the exported anchors. */
+  /** Keys that are trusted; without them those of the exported anchors, else the log's first. */
   readonly keys?: readonly KeyObject[]
   /** Of data that is encrypted; without them it is not looked into. */
   readonly dataKeys?: AuditedKeys
@@ -55,16 +53,6 @@ export interface AuditSummary {
   readonly signatures: number
 }
 
-function archivedPeriods(
-  { archiveOf, keys, exported }: VerifyOptions,
-  logId: string,
-  onFinding: (finding: Finding) => void,
-): Promise<number> | 0 {
-  if (!archiveOf) return 0
-  const archive = archiveOf(logId)
-  return auditArchive({ archive, ends: isQueryId, keys: keys ?? exported?.map(exportedKey), onFinding })
-}
-
 /**
  * Whether the log is as it was written, each query ended once, and the read models what the log makes of them.
  * @throws LogUnavailable
@@ -79,27 +67,30 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
   // Read before the end of the log is: it cannot have read more than there is then.
   const checkpoint = await readModelCheckpoint(database)
   const { exported, keys } = options
+  const told = { ...options, onFinding }
   const begun = (await store.start?.())?.logId
-  let periods = begun === undefined ? 0 : await archivedPeriods(options, begun, onFinding)
-  // Whoever cannot read a damaged file has found something all the same.
-  const damaged = findings > 0
+  let unreadable: QuipuError | undefined
   const found = await recordedAnchors(store, partitions).catch((error: unknown) => {
-    if (damaged && error instanceof QuipuError) return undefined
-    throw error
+    if (!(error instanceof QuipuError)) throw error
+    unreadable = error
+    return undefined
   })
+  const archived = begun ?? found?.logId ?? ''
+  const periods = archived === '' ? 0 : await archivedPeriods(told, archived, found?.keys ?? [])
   if (!found) {
+    // Whoever cannot read a damaged file has found something all the same.
+    if (findings === 0) throw unreadable
     onFinding({ kind: 'archive', what: 'What it should hold cannot be read: log and read models were not looked at' })
     return { findings, records: 0, events: 0, queries: 0, open: 0, tables: 0, periods, anchors: 0, signatures: 0 }
   }
-  const { anchors: recorded, logId, continued } = found
-  if (begun === undefined && logId !== '') periods = await archivedPeriods(options, logId, onFinding)
-  if (continued) periods += await archivedPeriods(options, continued.logId, onFinding)
+  const { anchors: recorded, keys: keyRecords, logId, continued } = found
   const ends = new QueryEnds(onFinding)
-  const before = await verifyBefore({ ...options, onFinding, ends }, continued)
+  const before = await verifyBefore({ ...told, ends }, continued)
   const anchors = new AnchorChecks({
     logId,
     partitions,
     recorded,
+    keyRecords,
     ...(exported && { exported: exported.filter((anchor) => !before.logIds.has(anchor.logId)) }),
     ...(keys && { keys }),
     onFinding,
@@ -140,7 +131,7 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
     queries,
     open,
     tables,
-    periods,
+    periods: periods + before.periods,
     anchors: before.anchors + count,
     signatures: before.signatures + signed,
   }

@@ -2,7 +2,8 @@ import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startAnchorer } from '../../../src/coordinator/system/anchorer.ts'
 import { createSystemJournal } from '../../../src/coordinator/system/system-journal.ts'
-import type { AnchorKey, ExportedAnchor } from '../../../src/events/audit/anchor.ts'
+import { fingerprint, type AnchorKey, type ExportedAnchor } from '../../../src/events/audit/anchor.ts'
+import { vouchFor, type AnchorKeyRecord } from '../../../src/events/audit/anchor-keys.ts'
 import type { Finding } from '../../../src/events/audit/finding.ts'
 import { PostgresRecordStore } from '../../../src/events/postgres/postgres-record-store.ts'
 import { verifyLog, type AuditSummary } from '../../../src/readmodels/audit/verify-log.ts'
@@ -108,7 +109,83 @@ describe('anchors', () => {
     expect((await audit()).findings).toEqual([])
     expect((await audit({ keys: [key.public, other.public] })).findings).toEqual([])
     const { findings } = await audit({ keys: [key.public] })
-    expect(findings[0]).toMatchObject({ kind: 'anchor', what: expect.stringContaining('key that is not known') })
+    expect(findings).toEqual([
+      {
+        kind: 'unknown-key',
+        what: expect.stringMatching(/^Key [0-9a-f]{32} is not known: .* it signed anchors \d+ to \d+ /),
+      },
+    ])
+  })
+
+  describe('by two coordinators', () => {
+    const other = newKey()
+    const vouch = (data: AnchorKeyRecord) => createSystemJournal(bed.log, systemClock).record('AnchorKeyVouched', data)
+
+    /** The first coordinator writes, then the other one does. */
+    async function takeOver(): Promise<void> {
+      await fill()
+      const before = exported.length
+      const next = anchorer(other, exported.at(-1))
+      await appendLives(bed.log, [{ queryId: testQueryId(9), events: queryLife(testQueryId(9)) }])
+      await waitUntil('an anchor is made', () => exported.length > before)
+      await next.stop()
+    }
+    const logId = () => exported[0]!.logId
+
+    it('verify with either key where the keys vouch for each other', async () => {
+      await takeOver()
+      await vouch(vouchFor(key.public, logId(), key))
+      await vouch(vouchFor(other.public, logId(), key))
+      await vouch(vouchFor(key.public, logId(), other))
+      for (const keys of [[key.public], [other.public], undefined]) {
+        const { findings, summary } = await audit({ ...(keys && { keys }) })
+        expect(findings).toEqual([])
+        expect(summary.signatures).toBe(exported.length)
+      }
+    })
+
+    it('verify with the files of anchors that each of them has written', async () => {
+      await takeOver()
+      const ofKey = (own: AnchorKey) => exported.filter((anchor) => anchor.key === fingerprint(own.public))
+      expect((await audit({ exported: [...ofKey(other), ...ofKey(key)] })).findings).toEqual([])
+      const forged = ofKey(key).map((anchor) => ({ ...anchor, heads: anchor.heads + 1 }))
+      const { findings } = await audit({ exported: [...ofKey(key), ...forged], keys: [key.public, other.public] })
+      expect(findings[0]!.what).toBe('Exported anchor 1 is two: files of anchors do not agree')
+    })
+
+    it.each([
+      ['introduces itself', () => vouchFor(other.public, logId(), other), ['unknown-key']],
+      [
+        'says that a known key vouches for it',
+        () => ({ ...vouchFor(other.public, logId(), other), signedBy: fingerprint(key.public) }),
+        ['anchor', 'unknown-key'],
+      ],
+      [
+        'has the signature of another log',
+        () => ({ ...vouchFor(other.public, 'elsewhere', key), logId: logId() }),
+        ['anchor', 'unknown-key'],
+      ],
+      [
+        'takes the signature for a known key',
+        () => ({ ...vouchFor(key.public, logId(), key), key: fingerprint(other.public) }),
+        ['anchor', 'unknown-key'],
+      ],
+      [
+        'takes the name of a known key',
+        () => ({
+          ...vouchFor(other.public, logId(), other),
+          key: fingerprint(key.public),
+          signedBy: fingerprint(key.public),
+        }),
+        ['anchor', 'unknown-key'],
+      ],
+      ['is no key', () => ({ ...vouchFor(other.public, logId(), other), publicKey: 'AAAA' }), ['unknown-key']],
+    ])('do not verify by a key that %s', async (_what, record, kinds) => {
+      await takeOver()
+      await vouch(vouchFor(key.public, logId(), key))
+      await vouch(record())
+      expect((await audit({ keys: [key.public] })).findings.map(({ kind }) => kind)).toEqual(kinds)
+    })
   })
 
   it('are not made on a log that is not what the last one signed', async () => {
@@ -175,7 +252,8 @@ describe('a log written anew by somebody who can compute all its hashes', () => 
     await rewriteLog(bed, { change: toMallory as never, anchors: 'sign' })
     expect((await audit({})).findings).toEqual([])
     const byKey = await audit({ keys: [key.public] })
-    expect(byKey.findings[0]).toMatchObject({ kind: 'anchor', what: expect.stringContaining('key that is not known') })
+    expect(byKey.findings.map(({ kind }) => kind)).toEqual(['unknown-key', 'anchor'])
+    expect(byKey.findings[1]!.what).toMatch(/^Not one anchor is by a known key/)
     const byFile = await audit()
     expect(byFile.findings.map(({ what }) => what).join('\n')).toContain('is not in the log')
   })

@@ -1,0 +1,113 @@
+import { createHmac, timingSafeEqual, type KeyObject } from 'node:crypto'
+import { z } from 'zod'
+import { fingerprint, type AnchorKey } from '../../events/audit/anchor.ts'
+import {
+  isVouchedBy,
+  publicKeyText,
+  readPublicKey,
+  vouchFor,
+  type AnchorKeyRecord,
+} from '../../events/audit/anchor-keys.ts'
+import type { SystemJournal } from './system-journal.ts'
+
+/** A key of a coordinator, and the proof that whoever sends it has the secret of the cluster. */
+export const introducedKeySchema = z.object({
+  /** SPKI, DER, base64. */
+  publicKey: z.string().max(500),
+  /** HMAC-SHA256, base64, by a key of the cluster over log and public key. */
+  mac: z.string().max(100),
+})
+export type IntroducedKey = Readonly<z.infer<typeof introducedKeySchema>>
+
+/** What a coordinator that follows sends to the one that writes. */
+export const keyIntroductionSchema = introducedKeySchema.extend({
+  /** The signature by which it vouches for the key of the one that writes, once it has seen that key. */
+  vouch: z.string().max(200).optional(),
+})
+export type KeyIntroduction = Readonly<z.infer<typeof keyIntroductionSchema>>
+
+export interface IntroducerParts {
+  readonly key: AnchorKey
+  readonly logId: string
+  /** Derived from the secret of the cluster. */
+  readonly macKey: Buffer
+}
+
+/** Shows a coordinator's own key to another coordinator. */
+export function introduceKey({ key, logId, macKey }: IntroducerParts): IntroducedKey {
+  const publicKey = publicKeyText(key.public)
+  return { publicKey, mac: macOf(macKey, logId, publicKey).toString('base64') }
+}
+
+/** The key that another coordinator shows; undefined where it does not prove that it has the secret of the cluster. */
+export function acceptKey(
+  { logId, macKey }: Omit<IntroducerParts, 'key'>,
+  shown: IntroducedKey,
+): KeyObject | undefined {
+  const mac = Buffer.from(shown.mac, 'base64')
+  const expected = macOf(macKey, logId, shown.publicKey)
+  if (mac.length !== expected.length || !timingSafeEqual(mac, expected)) return undefined
+  return readPublicKey(shown.publicKey)
+}
+
+/** The coordinator that writes: it records its own key, and vouches for the keys of those that follow. */
+export interface KeyRegistrar {
+  /** Records the own key, unless the log has it already. */
+  recordOwn(): Promise<void>
+  /**
+   * Records what two coordinators say of each other's keys.
+   * @returns the own key; undefined where the other one has not proved that it belongs to the cluster
+   */
+  introduce(introduction: KeyIntroduction): Promise<IntroducedKey | undefined>
+}
+
+/** @param recorded what the log has already */
+export function createKeyRegistrar(
+  parts: IntroducerParts & {
+    readonly journal: Pick<SystemJournal, 'record'>
+    readonly recorded: readonly AnchorKeyRecord[]
+  },
+): KeyRegistrar {
+  const { key, logId, journal } = parts
+  const own = fingerprint(key.public)
+  const records = new Map(parts.recorded.map((record) => [nameOf(record), Promise.resolve()]))
+
+  /** Each pair of keys once. */
+  function record(vouched: AnchorKeyRecord): Promise<void> {
+    const name = nameOf(vouched)
+    const before = records.get(name)
+    if (before) return before
+    const recording = journal.record('AnchorKeyVouched', vouched).then(() => {})
+    records.set(name, recording)
+    recording.catch(() => records.delete(name))
+    return recording
+  }
+
+  return {
+    recordOwn: () =>
+      parts.recorded.some((one) => one.key === own && one.logId === logId)
+        ? Promise.resolve()
+        : record(vouchFor(key.public, logId, key)),
+    async introduce({ vouch, ...shown }) {
+      const other = acceptKey(parts, shown)
+      if (!other) return undefined
+      const introduced = introduceKey(parts)
+      if (fingerprint(other) === own) return introduced
+      await record(vouchFor(other, logId, key))
+      const back = { logId, key: own, publicKey: introduced.publicKey, signedBy: fingerprint(other) }
+      if (vouch !== undefined && isVouchedBy({ ...back, signature: vouch }, other))
+        await record({ ...back, signature: vouch })
+      return introduced
+    },
+  }
+}
+
+function nameOf({ key, signedBy }: AnchorKeyRecord): string {
+  return `${key} ${signedBy}`
+}
+
+function macOf(macKey: Buffer, logId: string, publicKey: string): Buffer {
+  return createHmac('sha256', macKey)
+    .update(JSON.stringify([logId, publicKey]))
+    .digest()
+}
