@@ -68,15 +68,30 @@ function listView(search) {
 function queryView(id, search) {
   const path = `/v1/query/${encodeURIComponent(id)}`
   let asOf = search.get('asOf') ? Number(search.get('asOf')) : undefined
+  const events = []
+
+  /** Those that came since the last time, a thousand at a time. */
+  async function readEvents() {
+    for (;;) {
+      const after = Number(events.at(-1)?.sequence ?? 0)
+      const more = await (await ask(`${path}/events?limit=1000&after=${after}`)).json()
+      events.push(...more)
+      if (more.length < 1000) return
+    }
+  }
+
   return {
     title: id,
     follow: `/v1/events?query=${encodeURIComponent(id)}`,
+    // The log has the figures of a running query from time to time alone.
+    everyMs: NODES_MS,
+    isOver: false,
     async draw() {
-      const [query, events] = await Promise.all(
-        [asOf === undefined ? path : `${path}?asOf=${asOf}`, `${path}/events?limit=1000`].map(async (one) =>
-          (await ask(one)).json(),
-        ),
-      )
+      const [query] = await Promise.all([
+        ask(asOf === undefined ? path : `${path}?asOf=${asOf}`).then((answer) => answer.json()),
+        readEvents(),
+      ])
+      this.isOver = asOf !== undefined || Boolean(query.finalQueryInfo)
       return queryPage(query, events, asOf, {
         onTravel(sequence) {
           asOf = sequence
@@ -140,12 +155,21 @@ async function refresh() {
 /** Whoever types or drags goes on doing so: the field in use keeps focus and place, what was unfolded stays so. */
 function replace(parts) {
   const { activeElement } = document
-  if (activeElement?.form && main.contains(activeElement)) return
+  if (isInUse(activeElement)) return void setTimeout(refresh, REFRESH_MS)
   const focused = activeElement?.id
   const open = [...main.querySelectorAll('details')].map((one) => one.open)
   main.replaceChildren(...parts.flat(Infinity).filter(Boolean))
   for (const [index, one] of [...main.querySelectorAll('details')].entries()) one.open = open[index] ?? false
   if (focused) document.getElementById(focused)?.focus()
+}
+
+/** Whoever types, has selected text to copy it, or holds a button down is not disturbed. */
+function isInUse(activeElement) {
+  if (activeElement?.form && main.contains(activeElement)) return true
+  const selection = getSelection()
+  return (
+    (selection && !selection.isCollapsed && main.contains(selection.anchorNode)) || main.querySelector('button:active')
+  )
 }
 
 function show(error) {
@@ -167,7 +191,8 @@ function open() {
   if (page.follow) follow(page.follow, following.signal)
   else live.textContent = ''
   if (page.everyMs) {
-    const timer = setInterval(refresh, page.everyMs)
+    const current = page
+    const timer = setInterval(() => current.isOver || refresh(), page.everyMs)
     following.signal.addEventListener('abort', () => clearInterval(timer))
   }
 }

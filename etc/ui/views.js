@@ -82,7 +82,7 @@ export function queryPage(query, events, asOf, { onTravel, onCancel, onKill }) {
       h(
         'span',
         { class: 'actions' },
-        link(`/v1/query/${id}`, 'JSON'),
+        link(`/v1/query/${id}?format=json`, 'JSON'),
         ' ',
         query.finalQueryInfo ? link(`/v1/query/${id}/trace`, 'Trace') : null,
         ' ',

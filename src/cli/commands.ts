@@ -26,6 +26,31 @@ const USAGE = `usage: quipu <command> [options]
 Settings are flags, or variables, or keys of etc/config.json (--config FILE, QUIPU_CONFIG), in this order of force.
 `
 
+const AS_SETTINGS =
+  'Settings are flags, or variables, or keys of etc/config.json (--config FILE, QUIPU_CONFIG), in this order of force.\n'
+
+const PROGRAMS = {
+  start: `usage: quipu start [settings]
+
+Everything on this machine: Postgres unless the settings name one, one coordinator, its workers. It runs until it gets
+SIGTERM or Ctrl-C; statements that run then are finished first.
+
+${AS_SETTINGS}`,
+  coordinator: `usage: quipu coordinator [--standby] [settings]
+
+One coordinator, for Postgres and workers that run elsewhere.
+
+  --standby  follows while another coordinator writes the event log, and takes over when that one is gone
+
+${AS_SETTINGS}`,
+  worker: `usage: quipu worker [settings]
+
+One worker, for coordinators that run elsewhere (--coordinators). After SIGTERM, or quipu drain, it takes no new tasks and ends after
+those that it has.
+
+${AS_SETTINGS}`,
+} as const
+
 /** Programs are loaded when they are asked for: a small command starts fast. */
 async function run(argv: readonly string[]): Promise<number> {
   const [command, ...rest] = argv
@@ -33,12 +58,11 @@ async function run(argv: readonly string[]): Promise<number> {
     case 'start':
     case 'coordinator':
     case 'worker': {
-      if (rest.includes('--help')) return help()
+      if (rest.includes('--help')) return help(PROGRAMS[command])
       const { superviseCommand } = await import('./supervise-command.ts')
       return superviseCommand(command, rest)
     }
     case 'rebuild': {
-      if (rest.includes('--help')) return help()
       const { rebuildCommand } = await import('./rebuild-command.ts')
       return rebuildCommand(rest)
     }
@@ -103,9 +127,9 @@ async function run(argv: readonly string[]): Promise<number> {
   }
 }
 
-async function help(): Promise<number> {
+async function help(usage = USAGE): Promise<number> {
   const { settingsHelp } = await import('../config/settings-documentation.ts')
-  process.stdout.write(`${USAGE}\n${settingsHelp()}\n`)
+  process.stdout.write(`${usage}\n${settingsHelp()}\n`)
   return 0
 }
 

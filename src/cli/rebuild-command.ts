@@ -12,12 +12,26 @@ import { splitFlags } from './command-flags.ts'
 import { openForCommand, type CommandParts } from './open-for-command.ts'
 import { userName } from './server-address.ts'
 
+const USAGE = `usage: quipu rebuild [--query <id>] [settings]
+
+Makes the read models anew from the event log: into tables beside those that serve, which take their place at the end. A
+server may run meanwhile.
+
+  --query <id>  the rows of one query alone, from its stored events: after the cause of a dead letter is mended
+
+quipu --help has the settings, which say where log and read models are.
+`
+
 /**
  * `quipu rebuild`: makes the read models anew from the event log, while a server serves or without one. With
  * `--query ID` the rows of one query alone, from its stored events: after a dead letter was dealt with.
  * @returns the exit code
  */
 export async function rebuildCommand(argv: readonly string[]): Promise<number> {
+  if (argv.includes('--help')) {
+    process.stdout.write(USAGE)
+    return 0
+  }
   const { flags, settings } = splitFlags(argv, { query: { type: 'string' } })
   const queryId = queryOf(flags.query)
   await openForCommand(loadConfig(settings, process.env), (parts) =>

@@ -128,7 +128,7 @@ describe('the page of a query', () => {
     const table = elements.find(({ attributes }) => attributes.get('id') === 'events')!
     expect(table.children).toHaveLength(1 + events.length)
     expect(elements.filter(({ tag }) => tag === 'a').map(({ attributes }) => attributes.get('href'))).toEqual([
-      `/v1/query/${queryId}`,
+      `/v1/query/${queryId}?format=json`,
       `/v1/query/${queryId}/trace`,
     ])
   })

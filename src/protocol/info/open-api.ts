@@ -113,6 +113,7 @@ const internal = [{ clusterSecret: [] }]
 const results = json('Status, or rows', ref('QueryResults'), undefined, sessionChanges)
 const unknownQuery = problem('No such query')
 const sequence = { 'X-Engine-Sequence': header('Event of the query that was the last when it was so', integer) }
+const format = query('format', '`json`: a browser, which is sent to the page otherwise, gets the JSON too')
 const asOf = query('asOf', 'As it was after an event of the query (its sequence), or at an ISO 8601 time')
 const stale = { 'X-Engine-Stale': header('Milliseconds the list may be behind', integer) }
 const epoch = parameter(
@@ -214,7 +215,7 @@ const paths = {
   '/v1/query/{queryId}': {
     get: {
       summary: 'Everything about a query',
-      parameters: [queryId, asOf],
+      parameters: [queryId, asOf, format],
       responses: {
         200: json('The query', ref('QueryInfo'), undefined, sequence),
         303: nothing('To a browser: the page about it'),

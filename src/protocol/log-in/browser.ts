@@ -34,7 +34,7 @@ export function sessionCookieOf(request: IncomingMessage): string | undefined {
 }
 
 /** What the page asks for, and does; never a statement. */
-const OF_PAGE = /^\/(?:ui|v1\/(?:query|node|events))(?:\/|$)/
+const OF_PAGE = /^\/(?:ui|v1\/(?:query|node|events|resourceGroupState))(?:\/|$)/
 
 /**
  * The cookie of the page where the page itself asks: a browser sends it along with whatever a page of the same site asks for,

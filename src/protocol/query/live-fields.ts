@@ -10,7 +10,7 @@ export interface LiveFields {
   readonly unlessFinished: readonly string[]
 }
 
-/** Figures that grow while a task runs; the log has them once a second at most (QueryProgressed). */
+/** Figures that grow while a task runs; the log has them from time to time (QueryProgressed). */
 const FIGURES = [
   'totalDrivers',
   'queuedDrivers',

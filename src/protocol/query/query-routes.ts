@@ -61,6 +61,8 @@ const listParameters = z.object({
 
 const infoParameters = z.object({
   asOf: z.string().transform(parseAsOf).optional(),
+  /** A browser, which asks for HTML first, gets JSON all the same. */
+  format: z.literal('json').optional(),
 })
 
 const eventsParameters = z.object({
@@ -112,11 +114,11 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
 
   resource(router, '/v1/query/:queryId', {
     async GET(request, response) {
-      if (prefersHtml(request)) {
+      const { asOf, format } = parse(infoParameters, request)
+      if (format === undefined && prefersHtml(request)) {
         response.writeHead(303, { location: `/ui/query/${encodeURIComponent(idOf(request))}`, vary: 'Accept' }).end()
         return
       }
-      const { asOf } = parse(infoParameters, request)
       const view = await find(request, idOf(request), asOf)
       const now = asOf ? momentOf(asOf, view, clock.now()) : clock.now()
       const context = {

@@ -321,6 +321,8 @@ describe('a query', () => {
     })
     expect(status).toBe(303)
     expect(headers.get('location')).toBe(`/ui/query/${testQueryId(1)}`)
+    const json = await get(`/v1/query/${testQueryId(1)}?format=json`, { accept: 'text/html,*/*;q=0.8' })
+    expect(json.headers.get('content-type')).toMatch(/json$/)
   })
 })
 

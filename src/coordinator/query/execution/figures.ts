@@ -1,7 +1,7 @@
 import { isTaskTerminal, type TaskStats } from '../../../execution/api/task.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import type { QueryUsage } from '../../dispatch/groups/group-tree.ts'
-import type { EndFigures } from '../decider.ts'
+import type { EndFigures, QueryCommand } from '../decider.ts'
 import type { QueryAggregate } from '../query-aggregate.ts'
 import { isTerminal, type KnownQuery } from '../state.ts'
 import { queryTotals, stagesAtEnd, statsOf, type QueryTotals } from '../totals.ts'
@@ -9,8 +9,11 @@ import type { Recorder } from './first-append.ts'
 import type { OngoingWork } from './ongoing-work.ts'
 import type { TaskId } from '../../../shared/ids.ts'
 
-/** At most one QueryProgressed a query in this time, and none for a query that is over sooner. */
-const PROGRESS_MS = 1000
+/**
+ * How long the first QueryProgressed of a query waits, and each one after the one before, in milliseconds; all later ones wait as long
+ * as the last of these. They stay in the log for ever: an hour costs 36 of them. Readers of open queries get newer figures from memory.
+ */
+const WAITS_MS = [1, 2, 5, 10, 20, 30, 60, 120].map((seconds) => 1000 * seconds)
 
 interface FiguresPorts {
   readonly clock: Clock
@@ -25,6 +28,8 @@ export class Figures {
   readonly #ports: FiguresPorts
   readonly #live = new Map<TaskId, TaskStats>()
   #progressAt: number
+  /** Events of progress so far. */
+  #recorded = 0
 
   constructor(ports: FiguresPorts) {
     this.#ports = ports
@@ -36,19 +41,21 @@ export class Figures {
     return this.#live
   }
 
-  /** New figures of a running task; the log has them once a second at most, and nobody waits for that. */
+  /** New figures of a running task; the log gets those of all tasks from time to time, and nobody waits for that. */
   progressed(task: TaskId, stats: TaskStats): void {
     const { clock, work, record, wake } = this.#ports
     this.#live.set(task, stats)
     wake()
     const now = clock.monotonicMs()
-    if (now - this.#progressAt < PROGRESS_MS || stats.endTime !== undefined || work.suspended) return
+    const wait = WAITS_MS[Math.min(this.#recorded, WAITS_MS.length - 1)]!
+    if (now - this.#progressAt < wait || stats.endTime !== undefined || work.suspended) return
     this.#progressAt = now
+    this.#recorded++
     record([
       (query) =>
         query.kind === 'NONE' || isTerminal(query.kind)
           ? []
-          : [{ type: 'ReportProgress', data: { tasks: [{ taskId: task, state: 'RUNNING', stats }] } }],
+          : [{ type: 'ReportProgress', data: { tasks: runningTasks(query, this.#live) } }],
     ]).catch(() => {})
   }
 
@@ -78,4 +85,15 @@ export class Figures {
       ...(executionStartedAt === undefined ? {} : { executionStartedAt }),
     }
   }
+}
+
+type ProgressedTask = Extract<QueryCommand, { type: 'ReportProgress' }>['data']['tasks'][number]
+
+function runningTasks(query: KnownQuery, live: ReadonlyMap<TaskId, TaskStats>): ProgressedTask[] {
+  return [...live]
+    .filter(([taskId, stats]) => {
+      const known = query.tasks.get(taskId)
+      return known && !isTaskTerminal(known.state) && stats.endTime === undefined
+    })
+    .map(([taskId, stats]) => ({ taskId, state: 'RUNNING', stats }))
 }

@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest'
+import type { TaskStats } from '../../../../src/execution/api/task.ts'
+import type { QueryCommand } from '../../../../src/coordinator/query/decider.ts'
+import { Figures } from '../../../../src/coordinator/query/execution/figures.ts'
+import type { QueryStep } from '../../../../src/coordinator/query/query-aggregate.ts'
+import type { KnownQuery } from '../../../../src/coordinator/query/state.ts'
+import type { TaskId } from '../../../../src/shared/ids.ts'
+
+const HOUR_MS = 3_600_000
+
+/** Figures of a query with two tasks, which report each second of a clock that stands still otherwise. */
+function running(milliseconds: number) {
+  let now = 0
+  const clock = { now: () => now, monotonicMs: () => now }
+  const tasks = new Map(['a', 'b'].map((id) => [id as TaskId, { state: 'RUNNING' }]))
+  const query = { kind: 'RUNNING', tasks } as unknown as KnownQuery
+  const recorded: { at: number; commands: readonly QueryCommand[] }[] = []
+  let woken = 0
+  const figures = new Figures({
+    clock,
+    aggregate: { intended: query } as never,
+    work: { suspended: undefined } as never,
+    async record(steps: readonly QueryStep[]) {
+      const commands = steps.flatMap((step) => (typeof step === 'function' ? step(query) : [step]))
+      recorded.push({ at: now, commands })
+    },
+    wake: () => woken++,
+  } as never)
+  for (; now <= milliseconds; now += 1000)
+    for (const task of tasks.keys()) figures.progressed(task, { outputRows: now } as unknown as TaskStats)
+  return { figures, recorded, woken }
+}
+
+it('an hour of a query costs at most 40 events of progress, the first ones soon', () => {
+  const { recorded } = running(HOUR_MS)
+  expect(recorded.length).toBeLessThanOrEqual(40)
+  expect(recorded.slice(0, 4).map(({ at }) => at / 1000)).toEqual([1, 3, 8, 18])
+})
+
+it('each event has the newest figures of every running task, and readers get newer ones from memory', () => {
+  const { figures, recorded, woken } = running(100_000)
+  const command = recorded.at(-1)!.commands[0]!
+  if (command.type !== 'ReportProgress') throw new Error('it is no progress')
+  expect(command.data.tasks.map(({ taskId }) => taskId)).toEqual(['a', 'b'])
+  expect([...figures.live.values()]).toEqual([{ outputRows: 100_000 }, { outputRows: 100_000 }])
+  expect(woken).toBe(202)
+})
