@@ -18,6 +18,7 @@ const programs = [
   'supervisor/engine-entry',
   'processes/coordinator/coordinator-process',
   'processes/coordinator/read-apart-thread',
+  'coordinator/front-end-threads/front-end-thread',
   'processes/telemetry/span-thread',
   'publishing/destination-thread',
   'processes/worker/worker-process',

@@ -1,3 +1,5 @@
+import { Signal } from './quipu-error.ts'
+
 /**
  * A bound on the CPU time of work that holds the event loop: it counts itself (`tick`) where it goes round, and is ended when
  * it has had its time. Waiting takes nothing of it, nor does the time that other programs of a busy machine take, up to a
@@ -11,6 +13,19 @@
 export interface CpuBudget {
   /** Runs `work`, which does not wait. Throws once all that ran together has had its time; each further run throws soon. */
   run<T>(work: () => T): T
+}
+
+/** Work has held the event loop for as long as it may: whoever began it begins it anew in a thread. */
+export class HoldsLoop extends Signal {}
+
+export interface CpuBudgetOptions {
+  /**
+   * Work that has held the event loop for so many milliseconds of the clock throws `HoldsLoop`; not where it had less than
+   * half of that as CPU time, since it would take no less elsewhere. Absent: only the budget ends work.
+   */
+  readonly holdMs?: number | undefined
+  /** CPU time that the calling thread has had, milliseconds. Given in a thread whose event loop nobody waits for. */
+  readonly threadCpuMs?: (() => number) | undefined
 }
 
 /** Runs between which the event loop does not turn may hold it so long by the clock, or for all their time where that is more. */
@@ -48,40 +63,52 @@ interface Clock {
 }
 
 /** @param exceeded makes the error that ends the work */
-export function createCpuBudget(milliseconds: number, exceeded: () => Error): CpuBudget {
+export function createCpuBudget(
+  milliseconds: number,
+  exceeded: () => Error,
+  { holdMs = Infinity, threadCpuMs }: CpuBudgetOptions = {},
+): CpuBudget {
+  const longestHoldMs = threadCpuMs ? Infinity : Math.max(milliseconds, LONGEST_HOLD_MS)
   let spentMs = 0
   /** By the clock, in runs that have ended since the event loop turned. */
   let heldBeforeMs = 0
-  const held = (heldMs: number): void => {
-    if (heldBeforeMs === 0) setImmediate(() => (heldBeforeMs = 0)).unref()
+  /** As CPU time. */
+  let usedBeforeMs = 0
+  const held = (heldMs: number, usedMs: number): void => {
+    if (heldBeforeMs === 0) setImmediate(() => (heldBeforeMs = usedBeforeMs = 0)).unref()
     heldBeforeMs += heldMs
+    usedBeforeMs += usedMs
   }
   return {
     run(work) {
       const outer = current
       const startedAt = performance.now()
-      const cpuBefore = cpuAt(startedAt)
+      const threadBeforeMs = threadCpuMs?.() ?? 0
+      const cpuBefore = threadCpuMs ? undefined : cpuAt(startedAt)
       const wallMs = (): number => performance.now() - startedAt
       // The process has other threads, and the machine other processes: it was no more than the lesser of the two.
       const usedMs = (): number => {
         const heldMs = wallMs()
         if (heldMs <= SHORT_RUN_MS) return heldMs
+        if (threadCpuMs) return threadCpuMs() - threadBeforeMs
         const { user, system } = process.cpuUsage(cpuBefore)
         return Math.min(heldMs, (user + system) / 1000)
       }
       current = {
         check() {
           const heldMs = wallMs()
-          if (heldBeforeMs + heldMs >= Math.max(milliseconds, LONGEST_HOLD_MS)) throw exceeded()
+          if (heldBeforeMs + heldMs >= longestHoldMs) throw exceeded()
           if (spentMs + heldMs >= milliseconds && spentMs + usedMs() >= milliseconds) throw exceeded()
+          if (heldBeforeMs + heldMs >= holdMs && usedBeforeMs + usedMs() >= holdMs / 2) throw new HoldsLoop()
         },
       }
       try {
         return work()
       } finally {
-        spentMs += usedMs()
+        const used = usedMs()
+        spentMs += used
         const heldMs = wallMs()
-        if (heldMs > SHORT_RUN_MS) held(heldMs)
+        if (heldMs > SHORT_RUN_MS) held(heldMs, used)
         current = outer
       }
     },

@@ -1,4 +1,4 @@
-import { createCpuBudget, type CpuBudget } from '../shared/cpu-budget.ts'
+import { createCpuBudget, type CpuBudget, type CpuBudgetOptions } from '../shared/cpu-budget.ts'
 import { EngineError } from '../shared/engine-error.ts'
 import {
   analyzeParameters,
@@ -39,23 +39,28 @@ import { BOOLEAN, VARCHAR, type SqlType } from './types/sql-type.ts'
 /** What a statement may take of the event loop: all else waits meanwhile, and who is silent for long is taken for dead. */
 const PLANNING_CPU_MS = 3_000
 
+export interface FrontEndOptions extends CpuBudgetOptions {
+  readonly planningCpuMs?: number
+}
+
 /**
  * The front end: text to what is to be done, by Trino's rules. It keeps nothing between statements.
- * A statement whose planning takes more CPU time than `planningCpuMs` fails with EXCEEDED_TIME_LIMIT.
+ * A statement whose planning takes more CPU time than `planningCpuMs` fails with EXCEEDED_TIME_LIMIT; one that holds the event
+ * loop for longer than `holdMs` throws `HoldsLoop`, and its caller begins it anew elsewhere.
  */
-export function createSqlFrontEnd({ planningCpuMs = PLANNING_CPU_MS } = {}): SqlFrontEnd {
+export function createSqlFrontEnd({ planningCpuMs = PLANNING_CPU_MS, ...loop }: FrontEndOptions = {}): SqlFrontEnd {
   // Its modules are loaded: no text becomes code from here on.
   endOfModules()
   return {
     analyzeStatement(sql, session, metadata, told) {
       const text: SourceText = { sql, origin: textOrigin }
-      return analyzeStatement({ text, session, metadata, budget: planningBudget(planningCpuMs, session) }, told)
+      return analyzeStatement({ text, session, metadata, budget: planningBudget(planningCpuMs, session, loop) }, told)
     },
   }
 }
 
 /** Who may plan for less than that has no more CPU for it. */
-function planningBudget(milliseconds: number, session: SessionContext): CpuBudget {
+function planningBudget(milliseconds: number, session: SessionContext, loop: CpuBudgetOptions): CpuBudget {
   const limit = planningTime(session)
   const [most, what] =
     limit.amount / 1e6 < milliseconds
@@ -64,6 +69,7 @@ function planningBudget(milliseconds: number, session: SessionContext): CpuBudge
   return createCpuBudget(
     most,
     () => new EngineError('EXCEEDED_TIME_LIMIT', `Query exceeded the maximum planning ${what}`),
+    loop,
   )
 }
 

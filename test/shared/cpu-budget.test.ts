@@ -1,6 +1,6 @@
 import { setImmediate as turned, setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
-import { createCpuBudget, tick } from '../../src/shared/cpu-budget.ts'
+import { createCpuBudget, HoldsLoop, tick } from '../../src/shared/cpu-budget.ts'
 
 const exceeded = (): Error => new Error('had its time')
 
@@ -75,6 +75,35 @@ describe('a budget of CPU time', () => {
       expect(() => createCpuBudget(3_000, exceeded).run(after(5_900))).not.toThrow()
       expect(() => createCpuBudget(3_000, exceeded).run(after(6_100))).toThrow('had its time')
       expect(() => createCpuBudget(60_000, exceeded).run(after(6_100))).not.toThrow()
+    } finally {
+      clock.mockRestore()
+    }
+  })
+
+  it('says that work has held the event loop for as long as it may, all runs of one turn together', async () => {
+    const budget = createCpuBudget(60_000, exceeded, { holdMs: 40 })
+    expect(() => budget.run(goOn)).toThrow(HoldsLoop)
+    await turned()
+    const inParts = createCpuBudget(60_000, exceeded, { holdMs: 400 })
+    inParts.run(() => spend(350))
+    await Promise.resolve()
+    const before = process.cpuUsage()
+    expect(() => inParts.run(goOn)).toThrow(HoldsLoop)
+    expect(process.cpuUsage(before).user / 1000).toBeLessThan(350)
+  })
+
+  it('counts the CPU of a thread that has one of its own, and no clock', () => {
+    let cpuMs = 0
+    const budget = createCpuBudget(100, exceeded, { threadCpuMs: () => cpuMs })
+    const clock = vi.spyOn(performance, 'now')
+    try {
+      const after = (clockMs: number, usedMs: number) => () => {
+        clock.mockReturnValue(performance.now() + clockMs)
+        cpuMs += usedMs
+        for (let round = 0; round < 1_000; round++) tick()
+      }
+      expect(() => budget.run(after(60_000, 50))).not.toThrow()
+      expect(() => budget.run(after(60_000, 60))).toThrow('had its time')
     } finally {
       clock.mockRestore()
     }

@@ -22,7 +22,8 @@ import {
   type Recorded,
 } from '../../src/events/event-log.ts'
 import { createQueryIds, parseNodeId } from '../../src/shared/ids.ts'
-import type { AnalyzedStatement, SqlFrontEnd } from '../../src/sql/front-end.ts'
+import type { ThreadedFrontEnd } from '../../src/coordinator/front-end-threads/threaded-front-end.ts'
+import type { AnalyzedStatement } from '../../src/sql/front-end.ts'
 import { QUERY_ID, sampleData } from './query-events.ts'
 
 /** A log in memory that takes appends as the real one: at once, in order; `settle` says when they are valid. */
@@ -121,13 +122,14 @@ export function createStatementBed(options: BedOptions) {
   const executions: QueryExecution[] = []
   const unrecorded: string[] = []
   const internalErrors: unknown[] = []
-  const frontEnd: Partial<SqlFrontEnd> = {
+  const frontEnd: ThreadedFrontEnd = {
     analyzeStatement: (sql) => (options.analyze ? options.analyze(sql) : Promise.resolve(literals)),
   }
   const deps: Partial<ExecutionDeps> = {
     log: log.asEventLog(),
     clock: realClock,
-    frontEnd: frontEnd as SqlFrontEnd,
+    frontEnd,
+    texts: { findType: () => undefined },
     groups,
     guard: createWriteGuard(),
     nodeId: parseNodeId('coordinator'),

@@ -10,14 +10,24 @@ const LOOK_MS = 1_000
 /**
  * Does an INSERT without a list of columns go into a column with the name of a secret? True too where that cannot be found
  * out: the table is not there, or does not answer. Undefined, at once, for every other statement.
+ * @throws HoldsLoop when parsing has held the event loop for `holdMs`
  */
 export function insertsSecrets(
   metadata: Pick<MetadataPort, 'table'>,
   sql: string,
   session: Pick<QuerySession, 'catalog' | 'schema' | 'preparedStatements'>,
+  holdMs?: number,
 ): Promise<boolean> | undefined {
-  const tables = tablesOfBareInserts(sql, session.preparedStatements)
-  if (tables.length === 0) return undefined
+  const tables = tablesOfBareInserts(sql, session.preparedStatements, { holdMs })
+  return tables.length === 0 ? undefined : haveSecretColumns(metadata, tables, session)
+}
+
+/** Does one of the tables have a column with the name of a secret, or cannot that be found out? */
+export function haveSecretColumns(
+  metadata: Pick<MetadataPort, 'table'>,
+  tables: readonly (readonly string[])[],
+  session: Pick<QuerySession, 'catalog' | 'schema'>,
+): Promise<boolean> {
   const isSecret = async (parts: readonly string[]): Promise<boolean> => {
     const [table, schema = session.schema, catalog = session.catalog] = parts.toReversed()
     if (table === undefined || schema === undefined || catalog === undefined) return true

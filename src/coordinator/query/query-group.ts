@@ -21,6 +21,14 @@ export function groupedStatement({
   return { session, queryType: () => typeOnce(sql, session) }
 }
 
+/** What kind of statement it is was found out elsewhere: this thread need not parse it. */
+export function rememberQueryType(
+  { sql, session: { preparedStatements } }: Pick<QueryEventOf<'QueryCreated'>['data'], 'sql' | 'session'>,
+  type: string | undefined,
+): void {
+  known.set(preparedStatements, { sql, type })
+}
+
 function typeOnce(sql: string, { preparedStatements }: Pick<QuerySession, 'preparedStatements'>): string | undefined {
   const before = known.get(preparedStatements)
   if (before?.sql === sql) return before.type

@@ -1,6 +1,6 @@
 import type { WriteTarget } from '../../connectors/spi/table-writer.ts'
 import type { Failure } from '../../shared/engine-error.ts'
-import { takeSecrets } from '../../sql/syntax/redact-secrets.ts'
+import { takeSecrets, type TakeSecretsOptions } from '../../sql/syntax/redact-secrets.ts'
 import { holdsSecret, isSecretName, withoutUserInfo } from '../../sql/syntax/secret-names.ts'
 import { createSecretValues, TAKEN_OUT } from '../../sql/syntax/secret-values.ts'
 import type { PlanOutline, QueryEvent, QueryEventOf, QuerySession } from './events.ts'
@@ -17,30 +17,56 @@ export interface QuerySecrets {
 
 const NO_SECRETS: QuerySecrets = { seal: (event) => event }
 
+/** The secrets of a statement and of what was sent with it. Plain data: a thread may find them. */
+export interface FoundSecrets {
+  /** The statement without them. */
+  readonly sql: string
+  readonly redacted: boolean
+  /** The session without them. */
+  readonly session: QuerySession
+  /** Texts of literals, comments and properties: they must not turn up elsewhere either. */
+  readonly values: readonly string[]
+  /** Names in quotes that hold a secret. */
+  readonly names: readonly string[]
+}
+
+/**
+ * @param sql as typed
+ * @param session as sent
+ */
+export function findSecrets(
+  sql: string,
+  session: QuerySession,
+  options: Pick<TakeSecretsOptions, 'intoSecrets' | 'holdMs'> = {},
+): FoundSecrets {
+  const statement = takeSecrets(sql, session.preparedStatements, options)
+  const values = [...statement.values]
+  const shown = sealedSession(session, values, options)
+  const runsPrepared = /execute|describe/i.test(sql)
+  const redacted = statement.redacted || (runsPrepared && shown.preparedStatements !== session.preparedStatements)
+  return { sql: statement.sql, redacted, session: shown, values, names: statement.names }
+}
+
 /**
  * A statement as it was posted, and what may be kept of it.
  * @param sql as typed
  * @param session as sent
  * @param rest of QueryCreated
- * @param intoSecrets does an INSERT without a list of columns go into one with the name of a secret?
  */
 export function sealedSubmission(
   sql: string,
   session: QuerySession,
   rest: Omit<Created, 'sql' | 'redacted' | 'session'>,
-  intoSecrets = false,
+  found: FoundSecrets = findSecrets(sql, session),
 ): PostedStatement {
-  const statement = takeSecrets(sql, session.preparedStatements, { intoSecrets })
-  const values = [...statement.values]
-  const shown = sealedSession(session, values, intoSecrets)
-  const runsPrepared = /execute|describe/i.test(sql)
-  const redacted = statement.redacted || (runsPrepared && shown.preparedStatements !== session.preparedStatements)
+  const { redacted, names } = found
+  const values = [...found.values]
   const { tracestate, ...others } = rest
   // No trace goes on with a part of it.
   const kept = tracestate === undefined || sealedText(tracestate, values) !== tracestate ? {} : { tracestate }
-  const created: Created = { ...others, ...kept, sql: statement.sql, redacted, session: shown }
+  const created: Created = { ...others, ...kept, sql: found.sql, redacted, session: found.session }
   if (!redacted && values.length === 0) return { sql, session, created, secrets: NO_SECRETS }
-  return { sql, session, created, secrets: secretsOf(redacted, values, statement.names) }
+  return { sql, session, created, secrets: secretsOf(redacted, values, names) }
 }
 
 /** A statement that another process began: of its secrets nothing is known but that there are some. */
@@ -54,7 +80,7 @@ export function isTakenOut(created: Created, change: WriteTarget['change']): boo
   return created.redacted && JSON.stringify(change).includes(TAKEN_OUT)
 }
 
-function sealedSession(session: QuerySession, values: string[], intoSecrets: boolean): QuerySession {
+function sealedSession(session: QuerySession, values: string[], options: TakeSecretsOptions): QuerySession {
   const { preparedStatements } = session
   const texts = sealedTexts(session, values)
   const sealed = { ...session, ...texts }
@@ -65,7 +91,7 @@ function sealedSession(session: QuerySession, values: string[], intoSecrets: boo
       return TAKEN_OUT
     })
   sealed.preparedStatements = mapValues(preparedStatements, (text) => {
-    const taken = takeSecrets(text, preparedStatements, { intoSecrets })
+    const taken = takeSecrets(text, preparedStatements, options)
     for (const value of [...taken.values, ...taken.names]) values.push(value)
     return taken.sql
   })
@@ -206,6 +232,9 @@ function cleanReasons<T extends object>(data: T, clean: (text: string) => string
   return { ...data, ...Object.fromEntries(texts.map(([name, text]) => [name, clean(String(text))])) }
 }
 
+/** Characters. A longer text with a secret in it is taken out as a whole: to parse it here would hold the event loop. */
+const LONGEST_VIEW = 64 * 1024
+
 type Changed = Pick<WriteTarget, 'change' | 'columns'>
 
 /** The text of a view, and comments. Names and files are those of the catalog. */
@@ -214,7 +243,7 @@ function sealedChange({ change, columns: stored }: Changed, clean: (text: string
     const { sql, comment, columns } = change.definition
     const definition = {
       ...change.definition,
-      sql: clean(takeSecrets(sql).sql),
+      sql: sql.length > LONGEST_VIEW ? TAKEN_OUT : clean(takeSecrets(sql).sql),
       columns: columns.map((column) => commented(column, clean)),
       ...(comment !== undefined && { comment: clean(comment) }),
     }

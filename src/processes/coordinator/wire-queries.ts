@@ -4,8 +4,11 @@ import { createResourceGroups, type ResourceGroups } from '../../coordinator/dis
 import { ConfiguredGroups } from '../../coordinator/dispatch/groups/configured-groups.ts'
 import { createStatementMemory, type StatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
 import { createStatementTurns, type StatementTurns } from '../../coordinator/dispatch/statement-turns.ts'
+import { FrontEndThreads } from '../../coordinator/front-end-threads/front-end-threads.ts'
+import { createThreadedFrontEnd } from '../../coordinator/front-end-threads/threaded-front-end.ts'
 import type { ExecutionDeps } from '../../coordinator/query/execution/execution-deps.ts'
 import { beginExecution } from '../../coordinator/query/execution/query-execution.ts'
+import { createPostedTexts, type PostedTexts } from '../../coordinator/query/posted-texts.ts'
 import { createPageMemories } from '../../coordinator/query/page-memory.ts'
 import type { Resumption } from '../../coordinator/query/query-handle.ts'
 import type { QueryRegistry } from '../../coordinator/query/query-registry.ts'
@@ -25,7 +28,6 @@ import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import { createQueryIds, type QueryId } from '../../shared/ids.ts'
 import { createRowDigester } from '../../shared/row-digest.ts'
-import { createSqlFrontEnd } from '../../sql/create-front-end.ts'
 import { withinSpan } from '../../telemetry/current-span.ts'
 import { parseTraceparent } from '../../telemetry/trace-context.ts'
 import type { ChildLife } from '../child-life.ts'
@@ -63,8 +65,11 @@ export interface WiredQueries {
   readonly writeGuard: WriteGuard
   readonly spans: StatementSpans
   readonly telemetry: QueryTelemetry
+  readonly texts: PostedTexts
   /** Goes on with a query of the coordinator before. */
   resume(queryId: QueryId, resumption: Resumption): void
+  /** Ends the threads that read long statements. */
+  stop(): Promise<void>
 }
 
 export function wireQueries(parts: QueriesParts): WiredQueries {
@@ -74,7 +79,13 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
   const { spans, telemetry } = wireQueryTelemetry(base)
   const memory = createStatementMemory(settings.memory)
   const writeGuard = createWriteGuard()
-  const execution = executionOf(parts, groups, writeGuard, (queryId, ending) =>
+  const threads = new FrontEndThreads()
+  const metadata = createMetadataPort(base.catalogs)
+  const { groupRules, propertyRules } = base.access
+  const typeIsAsked = (): boolean => groupRules !== undefined || propertyRules !== undefined
+  const texts = createPostedTexts({ threads, metadata, typeIsAsked })
+  const front = { frontEnd: createThreadedFrontEnd(threads), metadata, texts }
+  const execution = executionOf(parts, { groups, guard: writeGuard, ...front }, (queryId, ending) =>
     service.cancel(queryId, ending, config.timeouts.deleteValidityWaitMs),
   )
   const tellKills = recordKills(parts.journal)
@@ -112,6 +123,8 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
     writeGuard,
     spans,
     telemetry,
+    texts,
+    stop: () => threads.stop(),
     resume(queryId, resumption) {
       const submission = { ...recordedSubmission(resumption.state.created), held: resumption.held }
       const resumed = beginExecution(execution, queryId, submission, resumption)
@@ -132,8 +145,7 @@ function groupsOf({ base, settings, workers }: QueriesParts): ResourceGroups {
 /** What the executions of all queries share. */
 function executionOf(
   parts: QueriesParts,
-  groups: ResourceGroups,
-  guard: WriteGuard,
+  made: Pick<ExecutionDeps, 'groups' | 'guard' | 'frontEnd' | 'metadata' | 'texts'>,
   endQuery: ExecutionDeps['endQuery'],
 ): ExecutionDeps {
   const { life, base, settings, workers, refusals } = parts
@@ -142,11 +154,9 @@ function executionOf(
   return {
     log: base.log,
     clock,
-    frontEnd: createSqlFrontEnd(),
+    ...made,
     catalogs,
-    guard,
     endQuery,
-    metadata: createMetadataPort(catalogs),
     authorize: recordDenials(base.access.ofStatements, refusals),
     objectsOf: base.access.objectsOf,
     filesInForce: base.access.filesInForce,
@@ -157,7 +167,6 @@ function executionOf(
         'A rule cannot be followed: who reads its table is refused',
       ),
     engine: base.engine,
-    groups,
     client,
     hub,
     workers: members,

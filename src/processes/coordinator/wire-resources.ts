@@ -1,7 +1,5 @@
-import { createMetadataPort } from '../../coordinator/dispatch/catalog-metadata.ts'
 import { ruledSession } from '../../coordinator/dispatch/property-rules.ts'
 import { groupedStatement } from '../../coordinator/query/query-group.ts'
-import { insertsSecrets } from '../../coordinator/query/insert-secrets.ts'
 import type { RequestListener } from 'node:http'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
@@ -113,13 +111,12 @@ function statementsOf({ base, appBase, queries }: ResourcesParts, { actsAs, auth
   const { config, secret, read } = base
   const { timeouts, limits } = config
   const { service, memory, turns, spans, groups, telemetry } = queries
-  const metadata = createMetadataPort(base.catalogs)
   const checkResults = createCheckResults(base.access.configured, actsAs, authorize)
   return createStatementRoutes({
     service,
     memory,
     turns,
-    insertsSecrets: (sql, session) => insertsSecrets(metadata, sql, session),
+    texts: queries.texts,
     parse: parseStatement,
     uris: createStatementUris(deriveKey(secret, 'statement-token')),
     clock,

@@ -187,6 +187,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
       archivingQueries.stop()
       registry.stop()
       queries.groups.stop()
+      await queries.stop()
       await recovery.stop()
       await workers.workers.stop()
       await auditing.stop()

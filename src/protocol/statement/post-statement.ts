@@ -4,12 +4,11 @@ import type { StatementTurns } from '../../coordinator/dispatch/statement-turns.
 import type { QuerySession } from '../../coordinator/query/events.ts'
 import { ownerOf } from '../../coordinator/query/held-bytes.ts'
 import type { PostedStatement, QueryExecution } from '../../coordinator/query/query-handle.ts'
-import { sealedSubmission } from '../../coordinator/query/query-secrets.ts'
+import type { PostedTexts } from '../../coordinator/query/posted-texts.ts'
 import type { StatementService } from '../../coordinator/query/statement-service.ts'
 import { Fenced, LogUnavailable } from '../../events/event-log.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { EngineError } from '../../shared/engine-error.ts'
-import { loopTurn } from '../../shared/loop-turn.ts'
 import type { ActsAs } from '../access/acts-as.ts'
 import { acceptsJson } from '../edge/accepts-json.ts'
 import { baseUri } from '../edge/base-uri.ts'
@@ -28,8 +27,7 @@ export interface PostStatementDeps {
   readonly turns: StatementTurns
   /** Bodies count while they come. */
   readonly memory: Pick<StatementMemory, 'hold'>
-  /** Does an INSERT of the text go into a secret that the text does not name? Undefined, at once, for every other statement. */
-  readonly insertsSecrets: (sql: string, session: QuerySession) => Promise<boolean> | undefined
+  readonly texts: Pick<PostedTexts, 'seal'>
   /** @throws EngineError SYNTAX_ERROR */
   readonly parse: (sql: string) => unknown
   readonly uris: StatementUris
@@ -69,11 +67,7 @@ export function createPostStatement(
       const sql = decodeUtf8(bytes)
       if (sql.trim() === '') throw new HttpProblem(400, 'SQL statement is empty')
       const uris = { headerFamily: family, baseUri: baseUri(request) }
-      const turn = loopTurn(sql.length, owner)
-      if (turn) await turn
-      const looked = deps.insertsSecrets(sql, session)
-      const intoSecrets = looked ? await looked : false
-      const sealed = sealedSubmission(sql, session, { resourceGroup: '', ...uris, ...trace }, intoSecrets)
+      const sealed = await deps.texts.seal(sql, session, { resourceGroup: '', ...uris, ...trace })
       // By what is recorded: no secret gets into a group's name, and a successor chooses the same.
       const created = { ...sealed.created, resourceGroup: deps.groupOf(sealed.created) }
       const ruled = deps.propertyRules(created)

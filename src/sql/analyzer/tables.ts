@@ -1,4 +1,5 @@
 import { EngineError } from '../../shared/engine-error.ts'
+import { Signal } from '../../shared/quipu-error.ts'
 import type { Identifier } from '../syntax/ast.ts'
 import type { Table } from '../syntax/ast-query.ts'
 import { parseTypeText } from '../types/type-names.ts'
@@ -106,6 +107,7 @@ function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable
     query = inner.analyzeQuery(inner, table.query, undefined)
   } catch (error) {
     // That the time is over says nothing of the view.
+    if (error instanceof Signal) throw error
     if (error instanceof EngineError && error.errorName === 'EXCEEDED_TIME_LIMIT') throw error
     const reason = error instanceof Error ? error.message : String(error)
     throw errorAt(context, node, 'INVALID_VIEW', `Failed analyzing stored view '${label}': ${reason}`)

@@ -1,4 +1,4 @@
-import { createCpuBudget, type CpuBudget } from '../../shared/cpu-budget.ts'
+import { createCpuBudget, HoldsLoop, type CpuBudget } from '../../shared/cpu-budget.ts'
 import type { ExecuteImmediate, Insert } from './ast-statements.ts'
 import { parseStatement } from './parser.ts'
 import { reservedWords, tokenSet } from './keywords.ts'
@@ -48,9 +48,9 @@ const REDACTION_CPU_MS = 1_000
 export function takeSecrets(
   sql: string,
   prepared: PreparedTexts = {},
-  { cpuMs = REDACTION_CPU_MS, intoSecrets = false }: TakeSecretsOptions = {},
+  { cpuMs = REDACTION_CPU_MS, intoSecrets = false, holdMs }: TakeSecretsOptions = {},
 ): TakenSecrets {
-  return take(sql, { prepared, depth: 0, intoSecrets, cpu: createCpuBudget(cpuMs, () => new TooSlow()) })
+  return take(sql, { prepared, depth: 0, intoSecrets, cpu: createCpuBudget(cpuMs, () => new TooSlow(), { holdMs }) })
 }
 
 export interface TakeSecretsOptions {
@@ -58,6 +58,8 @@ export interface TakeSecretsOptions {
   readonly cpuMs?: number
   /** Does an INSERT without a list of columns go into one with the name of a secret? @default false */
   readonly intoSecrets?: boolean
+  /** Parsing that holds the event loop for so many milliseconds throws `HoldsLoop`. @default no such bound */
+  readonly holdMs?: number | undefined
 }
 
 /**
@@ -65,11 +67,15 @@ export interface TakeSecretsOptions {
  * the name of a secret. Those of prepared statements too, where the text executes one.
  * @returns names in lower case, from the catalog to the table as far as they are given
  */
-export function tablesOfBareInserts(sql: string, prepared: PreparedTexts = {}): readonly (readonly string[])[] {
+export function tablesOfBareInserts(
+  sql: string,
+  prepared: PreparedTexts = {},
+  { holdMs }: Pick<TakeSecretsOptions, 'holdMs'> = {},
+): readonly (readonly string[])[] {
   const runsAnother = /execute/i.test(sql)
   const texts = [sql, ...(runsAnother ? Object.values(prepared) : [])].filter((text) => /insert/i.test(text))
   if (texts.length === 0) return []
-  const cpu = createCpuBudget(REDACTION_CPU_MS, () => new TooSlow())
+  const cpu = createCpuBudget(REDACTION_CPU_MS, () => new TooSlow(), { holdMs })
   const found: string[][] = []
   const visit = (node: AnyNode): void => {
     if (node.kind === 'Insert') {
@@ -81,7 +87,8 @@ export function tablesOfBareInserts(sql: string, prepared: PreparedTexts = {}): 
   const visitText = (text: string): void => {
     try {
       visit(cpu.run(() => parseStatement(text)))
-    } catch {
+    } catch (error) {
+      if (error instanceof HoldsLoop) throw error
       // Whoever runs it says what is wrong; nothing is inserted by a text that does not parse.
     }
   }
@@ -178,6 +185,7 @@ function findInTree(sql: string, found: Found, parameters: ParameterSecrets, cpu
     found.parameters = secrets.parameters
     return 'yes'
   } catch (error) {
+    if (error instanceof HoldsLoop) throw error
     if (error instanceof TooSlow) found.parameters = true
     // Not the place to say what is wrong with it: whoever runs the statement does.
     return error instanceof TooSlow ? 'slow' : 'no'

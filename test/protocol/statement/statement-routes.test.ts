@@ -14,6 +14,7 @@ import { WorkerLost } from '../../../src/coordinator/scheduler/worker-error.ts'
 import { Fenced, LogChanged, LogUnavailable } from '../../../src/events/event-log.ts'
 import { HttpProblem, sendProblem, toProblem } from '../../../src/protocol/edge/problem.ts'
 import { createStatementUris } from '../../../src/protocol/statement/next-uri.ts'
+import { sealedSubmission } from '../../../src/coordinator/query/query-secrets.ts'
 import { parseStatement } from '../../../src/sql/syntax/parser.ts'
 import { createStatementRoutes, type StatementRouteDeps } from '../../../src/protocol/statement/statement-routes.ts'
 import { EngineError } from '../../../src/shared/engine-error.ts'
@@ -97,7 +98,7 @@ beforeEach(async () => {
       waitingOfUser: 8,
       waitMs: 1000,
     }),
-    insertsSecrets: () => undefined,
+    texts: { seal: async (sql, session, rest) => sealedSubmission(sql, session, rest) },
     parse: parseStatement,
     uris,
     clock: { now: () => 1_000_000 },

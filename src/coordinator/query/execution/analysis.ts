@@ -1,9 +1,10 @@
 import type { QueryId } from '../../../shared/ids.ts'
 import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
-import type { AnalyzedStatement, FrontEndTimes, MetadataPort, SqlFrontEnd } from '../../../sql/front-end.ts'
+import type { AnalyzedStatement, FrontEndTimes, MetadataPort } from '../../../sql/front-end.ts'
 import type { TurnOwner } from '../../../shared/fair-queue.ts'
 import { loopTurn } from '../../../shared/loop-turn.ts'
 import { catalogNames, listSplits } from '../../dispatch/catalog-metadata.ts'
+import { charactersOf, LONG_TEXT, type ThreadedFrontEnd } from '../../front-end-threads/threaded-front-end.ts'
 import { createConnectorCalls, type ConnectorCall, type ConnectorCalls } from '../connector-calls.ts'
 import { ownerOf } from '../held-bytes.ts'
 import type { FileDigests } from '../planned-data.ts'
@@ -12,7 +13,7 @@ import { boundedProperties, type ServerBounds } from '../query-limits.ts'
 import { sessionContext, type StatementRights } from '../session-context.ts'
 
 interface AnalysisPorts extends StatementRights {
-  readonly frontEnd: SqlFrontEnd
+  readonly frontEnd: ThreadedFrontEnd
   readonly metadata: MetadataPort
   readonly catalogs: Catalogs
   readonly limits: { readonly server: ServerBounds }
@@ -22,6 +23,8 @@ interface AnalysedStatement {
   readonly queryId: QueryId
   readonly submission: Pick<Submission, 'sql' | 'session' | 'created'>
   readonly startTimeMillis: number
+  /** Aborted when the query ends before its time. */
+  readonly signal: AbortSignal
 }
 
 /** What is found out of the statement, and what that asked and took: this process alone knows of it. */
@@ -56,19 +59,19 @@ export class Analysis {
 
   async analyze(): Promise<AnalyzedStatement> {
     const { frontEnd, metadata } = this.#ports
-    const { queryId, submission, startTimeMillis } = this.#statement
-    const { preparedStatements } = submission.session
-    const prepared = Object.values(preparedStatements).reduce((sum, { length }) => sum + length, 0)
-    const characters = submission.sql.length + prepared
+    const { queryId, submission, startTimeMillis, signal } = this.#statement
+    const characters = charactersOf(submission.sql, submission.session)
     const owner = ownerOf(submission.created)
-    const turn = loopTurn(characters, owner)
+    const asked = this.#calls ? this.#calls.noting(metadata) : metadata
+    const isLong = characters >= LONG_TEXT
+    const turn = isLong ? undefined : loopTurn(characters, owner)
     if (turn) await turn
     this.#files = this.#ports.filesInForce()
     return frontEnd.analyzeStatement(
       submission.sql,
       sessionContext(queryId, submission, startTimeMillis, this.#ports, boundedProperties(this.#ports.limits.server)),
-      inTurns(this.#calls ? this.#calls.noting(metadata) : metadata, characters, owner),
-      (told) => void (this.#times = told),
+      isLong ? asked : inTurns(asked, characters, owner),
+      { owner, signal, onTimes: (times) => void (this.#times = times) },
     )
   }
 

@@ -1,6 +1,8 @@
 import type { QueryId } from '../../../shared/ids.ts'
 import type { EventAppender, ResultPages } from '../../../events/event-log.ts'
-import type { MetadataPort, SqlFrontEnd } from '../../../sql/front-end.ts'
+import type { MetadataPort } from '../../../sql/front-end.ts'
+import type { ThreadedFrontEnd } from '../../front-end-threads/threaded-front-end.ts'
+import type { PostedTexts } from '../posted-texts.ts'
 import type { ResourceGroups } from '../../dispatch/resource-groups.ts'
 import type { TaskCleaner } from '../../scheduler/task-cleaner.ts'
 import type { StatementRights } from '../session-context.ts'
@@ -15,7 +17,8 @@ export interface ExecutionDeps extends WorkerStageDeps, WriteDeps, CallDeps, Sta
   /** Times that a task may be begun, where its session does not ask for less. */
   readonly maxAttempts: number
   readonly log: EventAppender & Pick<ResultPages, 'keepPages'>
-  readonly frontEnd: SqlFrontEnd
+  readonly frontEnd: ThreadedFrontEnd
+  readonly texts: Pick<PostedTexts, 'findType'>
   readonly metadata: MetadataPort
   readonly groups: ResourceGroups
   readonly limits: {

@@ -205,7 +205,7 @@ function putTogether(
   const hold = { holdMs: deps.firstAppendHoldMs, clock }
   const recorder = untilSuspended(createRecorder(aggregate, resumed ? undefined : create, hold), work)
   const { record } = recorder
-  const analysis = new Analysis(deps, { queryId, submission, startTimeMillis })
+  const analysis = new Analysis(deps, { queryId, submission, startTimeMillis, signal: work.signal })
   const figures = new Figures({ clock, aggregate, work, record, wake: () => waiters.wake() })
   const admission = new Admission({
     groups,

@@ -43,6 +43,8 @@ export async function goTheWay(way: WayParts): Promise<void> {
   if (!deps.authorize(identity, { action: 'execute', queryId }))
     throw new EngineError('PERMISSION_DENIED', 'Access Denied: Cannot execute query')
   if (resumed && created.redacted) throw secretsAreGone()
+  // Groups and times of planning ask it of a statement that this process has not read yet.
+  if (resumed) await deps.texts.findType(created)
   const resumedAt = deps.clock.now()
   // One that had a place keeps it.
   if (resumed?.state.kind === 'PLANNING') admission.occupy()

@@ -3,7 +3,8 @@ import type { QueryId } from '../../../../src/shared/ids.ts'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { Analysis } from '../../../../src/coordinator/query/execution/analysis.ts'
-import type { MetadataPort, SqlFrontEnd } from '../../../../src/sql/front-end.ts'
+import type { ThreadedFrontEnd } from '../../../../src/coordinator/front-end-threads/threaded-front-end.ts'
+import type { MetadataPort } from '../../../../src/sql/front-end.ts'
 import { sampleData } from '../../../support/query-events.ts'
 import { literals } from '../../../support/statement-bed.ts'
 
@@ -20,7 +21,7 @@ it('has turns with others, before it begins and after what it asked of a catalog
       work()
       return literals
     },
-  } as SqlFrontEnd
+  } as ThreadedFrontEnd
   // Answered for all at once.
   const tables = nextTurn().then(() => [])
   const metadata = { tables: () => tables } as Partial<MetadataPort> as MetadataPort
@@ -42,7 +43,7 @@ it('has turns with others, before it begins and after what it asked of a catalog
         limits: { server: { runMs: 1e6, executionMs: 1e6, planningMs: 1e6 } },
         filesInForce: () => ({}),
       },
-      { queryId: `q${index}` as QueryId, submission, startTimeMillis: 0 },
+      { queryId: `q${index}` as QueryId, submission, startTimeMillis: 0, signal: new AbortController().signal },
     ).analyze(),
   )
   expect(await Promise.all(all)).toEqual(all.map(() => literals))

@@ -1,0 +1,149 @@
+import { readFileSync, readlinkSync } from 'node:fs'
+import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import type { MetadataPort } from '../../sql/front-end.ts'
+import type { ObjectRights } from '../../shared/object-rights.ts'
+import { createSqlFrontEnd } from '../../sql/create-front-end.ts'
+import type { SessionContext } from '../../sql/session.ts'
+import { queryTypeOf } from '../../sql/statements/query-type.ts'
+import { tablesOfBareInserts } from '../../sql/syntax/redact-secrets.ts'
+import { findSecrets } from '../query/query-secrets.ts'
+import { packError, unpackError } from './thread-errors.ts'
+import type {
+  AnsweredNow,
+  AskedLater,
+  AskedNow,
+  FromThread,
+  PlainSession,
+  ThreadAnswers,
+  ThreadData,
+  ThreadTask,
+  ToThread,
+} from './thread-messages.ts'
+
+// The program of a thread that parses and analyses long statements, one after the other: `front-end-threads.ts` starts it.
+
+const { answers, answered } = workerData as ThreadData
+const frontEnd = createSqlFrontEnd(threadIsMeasured() ? { threadCpuMs } : {})
+const waiting = new Map<number, { resolve(value: unknown): void; reject(error: unknown): void }>()
+/** Errors that answers were, by the number of their question: the process has the errors themselves. */
+const refused = new WeakMap<object, number>()
+let asked = 0
+
+parentPort!.on('message', (message: ToThread) => {
+  if (message.type === 'task') return void carryOut(message.task)
+  const question = waiting.get(message.number)
+  waiting.delete(message.number)
+  if (message.type === 'answer') return question?.resolve(message.value)
+  const error =
+    message.error.kind === 'asked' ? new Error('An answer refers to no question') : unpackError(message.error)
+  refused.set(error, message.number)
+  question?.reject(error)
+})
+send({ type: 'started', id: threadIsMeasured() ? readlinkSync('/proc/thread-self').split('/').at(-1) : undefined })
+
+function send(message: FromThread): void {
+  parentPort!.postMessage(message)
+}
+
+async function carryOut(task: ThreadTask): Promise<void> {
+  try {
+    send({ type: 'done', value: await answerOf(task) })
+  } catch (error) {
+    const number = typeof error === 'object' && error !== null ? refused.get(error) : undefined
+    send({ type: 'failed', error: number === undefined ? packError(error) : { kind: 'asked', number } })
+  }
+}
+
+async function answerOf(task: ThreadTask): Promise<ThreadAnswers[ThreadTask['kind']]> {
+  switch (task.kind) {
+    case 'analyze':
+      return frontEnd.analyzeStatement(task.sql, sessionOf(task.session), metadataOf(task), (times) =>
+        send({ type: 'times', times }),
+      )
+    case 'findSecrets': {
+      const tables = tablesOfBareInserts(task.sql, task.session.preparedStatements)
+      const intoSecrets = tables.length > 0 && (await ask<boolean>({ of: 'secretColumns', tables }))
+      const found = findSecrets(task.sql, task.session, { intoSecrets })
+      return { ...found, type: task.withType ? queryTypeOf(found.sql, found.session) : undefined }
+    }
+    case 'queryType':
+      return queryTypeOf(task.sql, task)
+  }
+}
+
+function metadataOf({ catalogs }: Extract<ThreadTask, { kind: 'analyze' }>): MetadataPort {
+  const abilities = new Map(catalogs)
+  return {
+    catalogs: () => [...abilities.keys()],
+    abilities: (catalog) => abilities.get(catalog),
+    schemas: (catalog) => ask({ of: 'schemas', catalog }),
+    tables: (catalog, schema) => ask({ of: 'tables', catalog, schema }),
+    table: (catalog, schema, table) => ask({ of: 'table', catalog, schema, table }),
+    statistics: (catalog, handle) => ask({ of: 'statistics', catalog, handle }),
+  }
+}
+
+function sessionOf({ has, ...session }: PlainSession): SessionContext {
+  return {
+    ...session,
+    onRuleFault: (message) => send({ type: 'ruleFault', message }),
+    ...(has.mayBecome && { mayBecome: (user: string) => askNow<boolean>({ of: 'mayBecome', user }) }),
+    ...(has.rights && { rightsOf: rightsOfOne() }),
+  }
+}
+
+/** Rights that the process is asked for; the same question is asked once for a statement. */
+function rightsOfOne(): (user: string) => ObjectRights {
+  const known = new Map<string, unknown>()
+  return (user) => {
+    const right = <R extends keyof ObjectRights>(name: R) =>
+      ((...given: Parameters<ObjectRights[R]>): ReturnType<ObjectRights[R]> => {
+        const key = JSON.stringify([user, name, given])
+        if (!known.has(key)) known.set(key, askNow({ of: 'rights', user, right: name, given }))
+        return known.get(key) as ReturnType<ObjectRights[R]>
+      }) as ObjectRights[R]
+    return {
+      catalog: right('catalog'),
+      showsCatalog: right('showsCatalog'),
+      showsSchema: right('showsSchema'),
+      ownsSchema: right('ownsSchema'),
+      table: right('table'),
+      functionPrivileges: right('functionPrivileges'),
+      procedurePrivileges: right('procedurePrivileges'),
+      givesTo: right('givesTo'),
+      setsSystemProperty: right('setsSystemProperty'),
+      setsCatalogProperty: right('setsCatalogProperty'),
+    }
+  }
+}
+
+function ask<T>(question: AskedLater): Promise<T> {
+  const number = ++asked
+  return new Promise<unknown>((resolve, reject) => {
+    waiting.set(number, { resolve, reject })
+    send({ type: 'ask', number, asked: question })
+  }) as Promise<T>
+}
+
+/** Stops this thread until the process has answered. */
+function askNow<T>(question: AskedNow): T {
+  const before = Atomics.load(answered, 0)
+  send({ type: 'askNow', asked: question })
+  Atomics.wait(answered, 0, before)
+  const { message } = receiveMessageOnPort(answers) as { readonly message: AnsweredNow }
+  if ('value' in message) return message.value as T
+  throw message.error.kind === 'asked' ? new Error('An answer refers to no question') : unpackError(message.error)
+}
+
+/** Does the system tell how much CPU one thread has had? Linux does. */
+function threadIsMeasured(): boolean {
+  try {
+    return threadCpuMs() >= 0
+  } catch {
+    return false
+  }
+}
+
+function threadCpuMs(): number {
+  return Number(readFileSync('/proc/thread-self/schedstat', 'latin1').split(' ', 1)[0]) / 1e6
+}

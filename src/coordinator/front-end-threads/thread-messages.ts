@@ -1,0 +1,105 @@
+import type { ConnectorAbilities, TableHandle } from '../../connectors/spi/connector.ts'
+import type { ErrorLocation, ErrorName } from '../../shared/engine-error.ts'
+import type { ObjectRights } from '../../shared/object-rights.ts'
+import type { AnalyzedStatement, FrontEndTimes, QueryType } from '../../sql/front-end.ts'
+import type { SessionContext } from '../../sql/session.ts'
+import type { QuerySession } from '../query/events.ts'
+import type { FoundSecrets } from '../query/query-secrets.ts'
+
+/*
+ * What the process and a thread of the front end say to each other. All of it is plain data, copied on its way.
+ *
+ *   process                       thread
+ *      │ ──────── task ───────────► │
+ *      │ ◄─────── ask ───────────── │  what it waits for: tables, schemas
+ *      │ ──────── answer ─────────► │
+ *      │ ◄─────── askNow ────────── │  what the analyser asks in the middle of its work: rights. The thread stops until the
+ *      │ ──────── answer (port) ──► │  answer is there, the process never waits
+ *      │ ◄─────── done, failed ──── │
+ */
+
+/** What a thread is started with. */
+export interface ThreadData {
+  /** Carries answers to `askNow`. */
+  readonly answers: import('node:worker_threads').MessagePort
+  /** Rises with each of them: the thread sleeps on it. */
+  readonly answered: Int32Array
+}
+
+/** A session without what is asked of the process. */
+export interface PlainSession extends Omit<SessionContext, 'mayBecome' | 'rightsOf' | 'onRuleFault'> {
+  readonly has: { readonly mayBecome: boolean; readonly rights: boolean }
+}
+
+export type ThreadTask =
+  | {
+      readonly kind: 'analyze'
+      readonly sql: string
+      readonly session: PlainSession
+      readonly catalogs: readonly (readonly [name: string, abilities: ConnectorAbilities | undefined])[]
+    }
+  | {
+      readonly kind: 'findSecrets'
+      readonly sql: string
+      readonly session: QuerySession
+      readonly withType: boolean
+    }
+  | {
+      readonly kind: 'queryType'
+      readonly sql: string
+      readonly preparedStatements: Readonly<Record<string, string>>
+    }
+
+/** What a task has for an answer. */
+export interface ThreadAnswers {
+  readonly analyze: AnalyzedStatement
+  readonly findSecrets: FoundSecrets & { readonly type: QueryType | undefined }
+  readonly queryType: QueryType | undefined
+}
+
+export type AskedLater =
+  | { readonly of: 'schemas'; readonly catalog: string }
+  | { readonly of: 'tables'; readonly catalog: string; readonly schema: string | undefined }
+  | { readonly of: 'table'; readonly catalog: string; readonly schema: string; readonly table: string }
+  | { readonly of: 'statistics'; readonly catalog: string; readonly handle: TableHandle }
+  /** Does one of these tables have a column with the name of a secret? */
+  | { readonly of: 'secretColumns'; readonly tables: readonly (readonly string[])[] }
+
+export type AskedNow =
+  | {
+      readonly of: 'rights'
+      readonly user: string
+      readonly right: keyof ObjectRights
+      readonly given: readonly unknown[]
+    }
+  | { readonly of: 'mayBecome'; readonly user: string }
+
+/** An error on its way between threads. */
+export type ThreadError =
+  | {
+      readonly kind: 'engine'
+      readonly errorName: ErrorName
+      readonly message: string
+      readonly location: ErrorLocation | undefined
+    }
+  /** The answer to the question with this number was an error, and the task fails with it. */
+  | { readonly kind: 'asked'; readonly number: number }
+  | { readonly kind: 'bug'; readonly stack: string }
+
+export type ToThread =
+  | { readonly type: 'task'; readonly task: ThreadTask }
+  | { readonly type: 'answer'; readonly number: number; readonly value: unknown }
+  | { readonly type: 'refused'; readonly number: number; readonly error: ThreadError }
+
+export type FromThread =
+  /** Once, after its start. `id`: the system's number of the thread, where the system tells it. */
+  | { readonly type: 'started'; readonly id: string | undefined }
+  | { readonly type: 'ask'; readonly number: number; readonly asked: AskedLater }
+  | { readonly type: 'askNow'; readonly asked: AskedNow }
+  | { readonly type: 'times'; readonly times: FrontEndTimes }
+  | { readonly type: 'ruleFault'; readonly message: string }
+  | { readonly type: 'done'; readonly value: ThreadAnswers[keyof ThreadAnswers] }
+  | { readonly type: 'failed'; readonly error: ThreadError }
+
+/** Answers to `askNow`, through the port. */
+export type AnsweredNow = { readonly value: unknown } | { readonly error: ThreadError }

@@ -1,0 +1,133 @@
+import type { TableHandle } from '../../connectors/spi/connector.ts'
+import { HoldsLoop } from '../../shared/cpu-budget.ts'
+import type { ObjectRights } from '../../shared/object-rights.ts'
+import { createSqlFrontEnd } from '../../sql/create-front-end.ts'
+import type {
+  AnalyzedStatement,
+  FrontEndTimes,
+  MetadataPort,
+  RenderedQuery,
+  SessionContext,
+  SqlFrontEnd,
+} from '../../sql/front-end.ts'
+import type { FrontEndThreads, ThreadCaller, ThreadHost } from './front-end-threads.ts'
+import type { AskedLater, AskedNow, PlainSession } from './thread-messages.ts'
+
+/** Texts from so many characters on are parsed and analysed in a thread. */
+export const LONG_TEXT = 64 * 1024
+
+/** A shorter one that has held the event loop for so long, milliseconds, is begun anew in a thread. */
+export const LONGEST_HOLD_MS = 100
+
+/** A front end that no statement holds the event loop with. */
+export interface ThreadedFrontEnd {
+  /** As `SqlFrontEnd.analyzeStatement`; ends with the caller's signal where the statement is analysed in a thread. */
+  analyzeStatement(
+    sql: string,
+    session: SessionContext,
+    metadata: MetadataPort,
+    caller: ThreadCaller & { readonly onTimes?: (times: FrontEndTimes) => void },
+  ): Promise<AnalyzedStatement>
+}
+
+/** Analyses short statements in this thread, and in another those that are long or turn out to take long. */
+export function createThreadedFrontEnd(
+  threads: Pick<FrontEndThreads, 'run'>,
+  here: SqlFrontEnd = createSqlFrontEnd({ holdMs: LONGEST_HOLD_MS }),
+): ThreadedFrontEnd {
+  return {
+    async analyzeStatement(sql, session, metadata, caller) {
+      if (charactersOf(sql, session) < LONG_TEXT) {
+        try {
+          return await here.analyzeStatement(sql, session, metadata, caller.onTimes)
+        } catch (error) {
+          if (!(error instanceof HoldsLoop)) throw error
+        }
+      }
+      const handles = new Map<string, TableHandle>()
+      const catalogs = metadata.catalogs().map((name) => [name, metadata.abilities(name)] as const)
+      const task = { kind: 'analyze', sql, session: plainSession(session), catalogs } as const
+      const analyzed = await threads.run(task, hostOf(session, metadata, handles, caller.onTimes), caller)
+      return withHandles(analyzed, handles)
+    },
+  }
+}
+
+/** Of a statement and what it may execute. */
+export function charactersOf(sql: string, { preparedStatements }: Pick<SessionContext, 'preparedStatements'>): number {
+  return Object.values(preparedStatements).reduce((sum, { length }) => sum + length, sql.length)
+}
+
+function plainSession({ mayBecome, rightsOf, onRuleFault, ...plain }: SessionContext): PlainSession {
+  void onRuleFault
+  return { ...plain, has: { mayBecome: mayBecome !== undefined, rights: rightsOf !== undefined } }
+}
+
+function hostOf(
+  session: SessionContext,
+  metadata: MetadataPort,
+  handles: Map<string, TableHandle>,
+  onTimes: ((times: FrontEndTimes) => void) | undefined,
+): ThreadHost {
+  return {
+    later: (asked) => answerLater(asked, metadata, handles),
+    now: (asked) => answerNow(asked, session),
+    ...(onTimes && { onTimes }),
+    ...(session.onRuleFault && { onRuleFault: session.onRuleFault }),
+  }
+}
+
+async function answerLater(
+  asked: AskedLater,
+  metadata: MetadataPort,
+  handles: Map<string, TableHandle>,
+): Promise<unknown> {
+  switch (asked.of) {
+    case 'schemas':
+      return metadata.schemas(asked.catalog)
+    case 'tables':
+      return metadata.tables(asked.catalog, asked.schema)
+    case 'table': {
+      const table = await metadata.table(asked.catalog, asked.schema, asked.table)
+      if (table) handles.set(JSON.stringify(table.handle), table.handle)
+      return table
+    }
+    case 'statistics':
+      return metadata.statistics(asked.catalog, known(asked.handle, handles))
+    case 'secretColumns':
+      throw new Error('An analysis asks for no secrets')
+  }
+}
+
+function answerNow(asked: AskedNow, { mayBecome, rightsOf }: SessionContext): unknown {
+  if (asked.of === 'mayBecome') return mayBecome?.(asked.user) ?? false
+  const rights: ObjectRights | undefined = rightsOf?.(asked.user)
+  if (rights === undefined) throw new Error('Rights are asked for where there are no rules')
+  return Reflect.apply(rights[asked.right], rights, asked.given) as unknown
+}
+
+/** The handle that a connector gave, which may know it again: what comes from a thread is a copy. */
+function known(handle: TableHandle, handles: ReadonlyMap<string, TableHandle>): TableHandle {
+  return handles.get(JSON.stringify(handle)) ?? handle
+}
+
+function withHandles(statement: AnalyzedStatement, handles: ReadonlyMap<string, TableHandle>): AnalyzedStatement {
+  const inQuery = (query: RenderedQuery): RenderedQuery => ({
+    ...query,
+    scans: query.scans.map((scan) => ({ ...scan, handle: known(scan.handle, handles) })),
+  })
+  switch (statement.kind) {
+    case 'query':
+      return { ...statement, query: inQuery(statement.query) }
+    case 'call':
+      return { ...statement, values: inQuery(statement.values) }
+    case 'explain':
+      return { ...statement, statement: withHandles(statement.statement, handles) }
+    case 'write': {
+      const { source } = statement
+      return source ? { ...statement, source: { ...source, query: inQuery(source.query) } } : statement
+    }
+    case 'session':
+      return statement
+  }
+}

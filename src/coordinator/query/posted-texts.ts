@@ -1,0 +1,85 @@
+import { HoldsLoop } from '../../shared/cpu-budget.ts'
+import type { TurnOwner } from '../../shared/fair-queue.ts'
+import { loopTurn } from '../../shared/loop-turn.ts'
+import type { MetadataPort } from '../../sql/front-end.ts'
+import type { FrontEndThreads } from '../front-end-threads/front-end-threads.ts'
+import { charactersOf, LONG_TEXT, LONGEST_HOLD_MS } from '../front-end-threads/threaded-front-end.ts'
+import type { QueryEventOf, QuerySession } from './events.ts'
+import { ownerOf } from './held-bytes.ts'
+import { haveSecretColumns, insertsSecrets } from './insert-secrets.ts'
+import type { PostedStatement } from './query-handle.ts'
+import { rememberQueryType } from './query-group.ts'
+import { findSecrets, sealedSubmission, type FoundSecrets } from './query-secrets.ts'
+
+type Created = QueryEventOf<'QueryCreated'>['data']
+
+/** What is found out of statements before they are planned; of long ones in a thread. */
+export interface PostedTexts {
+  /**
+   * A statement as it was posted, and what may be kept of it.
+   * @param rest of QueryCreated
+   */
+  seal(
+    sql: string,
+    session: QuerySession,
+    rest: Omit<Created, 'sql' | 'redacted' | 'session'>,
+  ): Promise<PostedStatement>
+  /** Finds out what kind of statement a long one is: `groupedStatement` knows it from then on without parsing it. */
+  findType(created: Pick<Created, 'sql' | 'session'>): Promise<void> | undefined
+}
+
+export interface PostedTextsDeps {
+  readonly threads: Pick<FrontEndThreads, 'run'>
+  readonly metadata: Pick<MetadataPort, 'table'>
+  /** Does anybody ask what kind of statement it is, before it is planned? */
+  readonly typeIsAsked: () => boolean
+}
+
+export function createPostedTexts({ threads, metadata, typeIsAsked }: PostedTextsDeps): PostedTexts {
+  async function findHere(sql: string, session: QuerySession, owner: TurnOwner): Promise<FoundSecrets> {
+    const turn = loopTurn(sql.length, owner)
+    if (turn) await turn
+    const looked = insertsSecrets(metadata, sql, session, LONGEST_HOLD_MS)
+    const intoSecrets = looked ? await looked : false
+    return findSecrets(sql, session, { intoSecrets, holdMs: LONGEST_HOLD_MS })
+  }
+
+  async function findApart(sql: string, session: QuerySession, owner: TurnOwner): Promise<FoundSecrets> {
+    const task = { kind: 'findSecrets', sql, session, withType: typeIsAsked() } as const
+    const { type, ...found } = await threads.run(
+      task,
+      {
+        async later(asked) {
+          if (asked.of === 'secretColumns') return haveSecretColumns(metadata, asked.tables, session)
+          throw new Error('Whoever looks for secrets asks for nothing else')
+        },
+      },
+      { owner },
+    )
+    if (task.withType) rememberQueryType(found, type)
+    return found
+  }
+
+  async function find(sql: string, session: QuerySession, owner: TurnOwner): Promise<FoundSecrets> {
+    if (charactersOf(sql, session) >= LONG_TEXT) return findApart(sql, session, owner)
+    try {
+      return await findHere(sql, session, owner)
+    } catch (error) {
+      if (error instanceof HoldsLoop) return findApart(sql, session, owner)
+      throw error
+    }
+  }
+
+  return {
+    async seal(sql, session, rest) {
+      return sealedSubmission(sql, session, rest, await find(sql, session, ownerOf({ session })))
+    },
+    findType(created) {
+      const { sql, session } = created
+      if (charactersOf(sql, session) < LONG_TEXT) return undefined
+      const task = { kind: 'queryType', sql, preparedStatements: session.preparedStatements } as const
+      const host = { later: () => Promise.reject(new Error('The kind of a statement depends on nothing else')) }
+      return threads.run(task, host, { owner: ownerOf({ session }) }).then((type) => rememberQueryType(created, type))
+    },
+  }
+}

@@ -1,0 +1,193 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, describe, expect, it } from 'vitest'
+import { FrontEndThreads } from '../../../src/coordinator/front-end-threads/front-end-threads.ts'
+import {
+  createThreadedFrontEnd,
+  LONG_TEXT,
+  LONGEST_HOLD_MS,
+} from '../../../src/coordinator/front-end-threads/threaded-front-end.ts'
+import { EngineError } from '../../../src/shared/engine-error.ts'
+import type { ObjectRights } from '../../../src/shared/object-rights.ts'
+import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
+import type { AnalyzedStatement, MetadataPort, SqlFrontEnd } from '../../../src/sql/front-end.ts'
+import { session, shopMetadata } from '../../support/front-end.ts'
+
+const threads = new FrontEndThreads()
+afterAll(() => threads.stop())
+
+const owner = { user: 'ada', address: '10.0.0.1' }
+const here = createSqlFrontEnd()
+const apart = createThreadedFrontEnd(threads)
+
+/** Makes a text long without changing what it means. */
+const long = (sql: string): string => sql + ' '.repeat(LONG_TEXT)
+
+const list = (count: number, item: (i: number) => string, separator = ', '): string =>
+  Array.from({ length: count }, (_, i) => item(i)).join(separator)
+
+function withoutTimes(statement: AnalyzedStatement): unknown {
+  return JSON.parse(
+    JSON.stringify(statement, (key, value: unknown) => (/^(render|resolve)Ms$/.test(key) ? undefined : value)),
+  ) as unknown
+}
+
+describe('a long statement', () => {
+  it.each([
+    'SELECT id FROM orders WHERE id IN (1, 2, 3)',
+    'SELECT count(*), max(id) FROM orders GROUP BY id ORDER BY 1',
+    "VALUES (1, 'a'), (2, 'b')",
+    'EXPLAIN SELECT id FROM orders',
+    'SHOW TABLES',
+    'DESCRIBE orders',
+    'SET SESSION query_priority = 3',
+    'SELECT nowhere FROM orders',
+    'SELECT id FROM nowhere.nowhere.nowhere',
+    'SELECT id FROM missing',
+    'SELECT 1 +',
+    'CREATE TABLE orders (id bigint)',
+  ])('means in a thread what it means here: %s', async (sql) => {
+    const known = (run: Promise<AnalyzedStatement>): Promise<unknown> =>
+      run.then(withoutTimes, (error: unknown) => (error as EngineError).toFailure())
+    const inThread = await known(apart.analyzeStatement(long(sql), session, shopMetadata(), { owner }))
+    expect(inThread).toEqual(await known(here.analyzeStatement(long(sql), session, shopMetadata())))
+  })
+
+  it('is never read by the thread of the event loop', async () => {
+    const never: SqlFrontEnd = { analyzeStatement: () => Promise.reject(new Error('read here')) }
+    const front = createThreadedFrontEnd(threads, never)
+    const sql = `SELECT id FROM orders WHERE id IN (${list(20_000, String)})`
+    const analyzed = await front.analyzeStatement(sql, session, shopMetadata(), { owner })
+    expect(analyzed.kind).toBe('query')
+    const prepared = { ...session, preparedStatements: { p: long('SELECT 1') } }
+    expect((await front.analyzeStatement('EXECUTE p', prepared, shopMetadata(), { owner })).kind).toBe('query')
+    await expect(front.analyzeStatement('SELECT 1', session, shopMetadata(), { owner })).rejects.toThrow('read here')
+  })
+
+  it('keeps the handle that the connector gave', async () => {
+    const metadata = shopMetadata()
+    const handles = new Set<unknown>()
+    const noting: MetadataPort = {
+      ...metadata,
+      async table(...name) {
+        const table = await metadata.table(...name)
+        handles.add(table?.handle)
+        return table
+      },
+    }
+    const analyzed = await apart.analyzeStatement(long('SELECT id FROM orders'), session, noting, { owner })
+    if (analyzed.kind !== 'query') throw new Error('no query')
+    expect(analyzed.query.scans.map(({ handle }) => handles.has(handle))).toEqual([true])
+  })
+
+  it('is refused by the rights that the process has', async () => {
+    const asked: string[] = []
+    const rights = {
+      catalog: () => 'all',
+      table(_catalog: string, _schema: string, table: string) {
+        asked.push(table)
+        return { privileges: new Set(), restricted: new Set(), masks: new Map() }
+      },
+    } as unknown as ObjectRights
+    const ruled = { ...session, rightsOf: () => rights }
+    await expect(
+      apart.analyzeStatement(long('SELECT id FROM orders'), ruled, shopMetadata(), { owner }),
+    ).rejects.toMatchObject({ errorName: 'PERMISSION_DENIED' })
+    expect(asked).toContain('orders')
+  })
+
+  it('fails with the very error of a catalog that does not answer', async () => {
+    const away = new EngineError('HIVE_METASTORE_ERROR', 'The catalog is away', { retry: 'later' })
+    const metadata: MetadataPort = { ...shopMetadata(), table: () => Promise.reject(away) }
+    await expect(apart.analyzeStatement(long('SELECT id FROM orders'), session, metadata, { owner })).rejects.toBe(away)
+  })
+
+  it('tells how long its steps took', async () => {
+    const told: unknown[] = []
+    const onTimes = (times: unknown): void => void told.push(times)
+    await apart.analyzeStatement(long('SELECT id FROM orders'), session, shopMetadata(), { owner, onTimes })
+    expect(told.length).toBeGreaterThan(0)
+  })
+})
+
+describe('a short statement that takes long', () => {
+  it('is begun anew in a thread once it has held the event loop', async () => {
+    let begun = 0
+    const holding = createSqlFrontEnd({ holdMs: LONGEST_HOLD_MS })
+    const counted: SqlFrontEnd = {
+      analyzeStatement(...given) {
+        begun++
+        return holding.analyzeStatement(...given)
+      },
+    }
+    const sql = `SELECT ${'transform(ARRAY[1], x -> '.repeat(60)}1${')'.repeat(60)}`
+    const limited = { ...session, properties: { query_max_planning_time: '300ms' } }
+    const slow = createThreadedFrontEnd(threads, counted).analyzeStatement(sql, limited, shopMetadata(), { owner })
+    await expect(slow).rejects.toMatchObject({ errorName: 'EXCEEDED_TIME_LIMIT' })
+    expect(begun).toBe(1)
+  })
+})
+
+describe('threads of the front end', () => {
+  const endless = `SELECT ${list(60_000, (i) => `id+${i}`)} FROM orders`
+
+  it('end with the query that they work for', async () => {
+    const own = new FrontEndThreads({ most: 1 })
+    const front = createThreadedFrontEnd(own)
+    const canceled = new AbortController()
+    const waiting = new AbortController()
+    const sql = `SELECT 1 FROM orders ORDER BY ${list(60_000, (i) => `id+${i}`)}`
+    const first = front.analyzeStatement(sql, session, shopMetadata(), { owner, signal: canceled.signal })
+    const second = front.analyzeStatement(sql, session, shopMetadata(), { owner, signal: waiting.signal })
+    const third = front.analyzeStatement(long('SELECT 1'), session, shopMetadata(), { owner })
+    await sleep(50)
+    waiting.abort(new Error('given up in the queue'))
+    await expect(second).rejects.toThrow('given up in the queue')
+    canceled.abort(new Error('canceled'))
+    await expect(first).rejects.toThrow('canceled')
+    expect((await third).kind).toBe('query')
+    await own.stop()
+  })
+
+  it('end when a task takes more memory than they have, and others go on', async () => {
+    const own = new FrontEndThreads({ most: 1, megabytes: 24 })
+    const front = createThreadedFrontEnd(own)
+    await expect(front.analyzeStatement(endless, session, shopMetadata(), { owner })).rejects.toMatchObject({
+      errorName: 'EXCEEDED_LOCAL_MEMORY_LIMIT',
+    })
+    expect((await front.analyzeStatement(long('SELECT 1'), session, shopMetadata(), { owner })).kind).toBe('query')
+    await own.stop()
+  })
+
+  it.runIf(process.platform === 'linux')('end when a task takes more CPU than it may', async () => {
+    const own = new FrontEndThreads({ most: 1, cpuMs: 100 })
+    const front = createThreadedFrontEnd(own)
+    const sql = `SELECT 1 FROM orders ORDER BY ${list(60_000, (i) => `id+${i}`)}`
+    await expect(front.analyzeStatement(sql, session, shopMetadata(), { owner })).rejects.toMatchObject({
+      errorName: 'EXCEEDED_TIME_LIMIT',
+    })
+    await own.stop()
+  })
+
+  it('end when they have had nothing to do for a while, and begin again', async () => {
+    const own = new FrontEndThreads({ most: 1, idleMs: 1 })
+    const front = createThreadedFrontEnd(own)
+    for (let round = 0; round < 2; round++) {
+      expect((await front.analyzeStatement(long('SELECT 1'), session, shopMetadata(), { owner })).kind).toBe('query')
+      await sleep(20)
+    }
+    await own.stop()
+  })
+
+  it('have turns of users', async () => {
+    const own = new FrontEndThreads({ most: 1 })
+    const front = createThreadedFrontEnd(own)
+    const order: string[] = []
+    const run = async (user: string): Promise<void> => {
+      await front.analyzeStatement(long('SELECT 1'), session, shopMetadata(), { owner: { user, address: user } })
+      order.push(user)
+    }
+    await Promise.all([...Array.from({ length: 6 }, () => run('many')), run('few')])
+    expect(order.indexOf('few')).toBeLessThan(3)
+    await own.stop()
+  })
+})

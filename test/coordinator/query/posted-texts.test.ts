@@ -1,0 +1,42 @@
+import { afterAll, expect, it, vi } from 'vitest'
+import { FrontEndThreads } from '../../../src/coordinator/front-end-threads/front-end-threads.ts'
+import { LONG_TEXT } from '../../../src/coordinator/front-end-threads/threaded-front-end.ts'
+import { createPostedTexts } from '../../../src/coordinator/query/posted-texts.ts'
+import { groupedStatement } from '../../../src/coordinator/query/query-group.ts'
+import { sampleData } from '../../support/query-events.ts'
+import { shopMetadata } from '../../support/front-end.ts'
+
+const threads = new FrontEndThreads({ most: 1 })
+afterAll(() => threads.stop())
+
+const run = vi.spyOn(threads, 'run')
+const texts = createPostedTexts({ threads, metadata: shopMetadata(), typeIsAsked: () => true })
+const { session, ...rest } = sampleData.QueryCreated
+const long = (sql: string): string => sql + ' '.repeat(LONG_TEXT)
+
+it.each([
+  ["SELECT 'x' AS password", true],
+  ["INSERT INTO nowhere.nowhere.nowhere VALUES ('hidden')", true],
+  ['SELECT 1', false],
+  ["SELECT password = '", true],
+])('a long text has no more secrets than a short one: %s', async (sql, redacted) => {
+  run.mockClear()
+  const short = await texts.seal(sql, session, rest)
+  expect(run).not.toHaveBeenCalled()
+  const sealed = await texts.seal(long(sql), session, rest)
+  expect(run).toHaveBeenCalledTimes(1)
+  expect(short.created.redacted).toBe(redacted)
+  expect(sealed.created.redacted).toBe(redacted)
+  expect(sealed.created.sql.trim()).toBe(short.created.sql.trim())
+  expect(sealed.sql).toBe(long(sql))
+})
+
+it('the kind of a long statement is found out in the thread, and not again', async () => {
+  const sql = long('INSERT INTO orders SELECT * FROM orders')
+  const { created } = await texts.seal(sql, session, rest)
+  expect(groupedStatement(created).queryType()).toBe('INSERT')
+  const recovered = { sql: long('EXPLAIN SELECT 1'), session: { ...session, preparedStatements: {} } }
+  await texts.findType(recovered)
+  expect(groupedStatement(recovered).queryType()).toBe('EXPLAIN')
+  expect(texts.findType({ sql: 'SELECT 1', session })).toBeUndefined()
+})
