@@ -16,6 +16,7 @@ import {
   type ToChild,
 } from './messages.ts'
 import { identify, type ProcessIdentity } from './process-identity.ts'
+import { Silence, waitedForCpu } from './silence.ts'
 
 export interface ChildSpec {
   /** For people: `coordinator`, `worker 1`. */
@@ -221,13 +222,13 @@ export class ChildKeeper {
     })
     let line: string | undefined
     let readyAt: number | undefined
-    let silentMs = 0
     let hung = false
     this.#child = child
     this.#identity = child.pid === undefined ? undefined : identify(child.pid)
+    const silence = new Silence(waitedForCpu(child.pid))
     this.#host.changed()
     child.on('message', (message: FromChild) => {
-      silentMs = 0
+      silence.broken()
       switch (message.type) {
         case 'beat':
           return
@@ -253,10 +254,8 @@ export class ChildKeeper {
           line = message.line
       }
     })
-    // Counted in ticks, not by the clock: after a sleep of the machine or of this process the child gets its time.
     const watch = setInterval(() => {
-      silentMs += TICK_MS
-      if (silentMs < this.#times.deadMs || hung) return
+      if (silence.tick(TICK_MS) < this.#times.deadMs || hung) return
       hung = true
       this.#host.tell(`${this.#spec.name} has been silent for ${this.#times.deadMs} ms: killing it`)
       child.kill('SIGKILL')

@@ -4,6 +4,7 @@
  */
 import { toldErrorText } from '../../telemetry/told-error.ts'
 import { Socket } from 'node:net'
+import { constants, getPriority, setPriority } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { connectToParent } from './engine-channel.ts'
 import type { EngineArguments, ThreadArguments } from './messages.ts'
@@ -14,6 +15,9 @@ const { channelFolder } = engineArguments
 // What DuckDB writes (spill, profiles, tables) is for this user alone, or where that is its own, for its parent too; who seals
 // a table's files opens them as its folder is.
 process.umask(channelFolder === undefined ? 0o077 : 0o007)
+
+// Statements must leave the coordinator the processor that it needs to answer. The threads that are begun below inherit it.
+setPriority(Math.max(getPriority(), constants.priority.PRIORITY_BELOW_NORMAL))
 
 /** Not `process.exit`: that would wait for DuckDB's threads, which may be in the middle of hours of work. */
 function end(): void {

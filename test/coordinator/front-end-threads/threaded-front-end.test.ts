@@ -96,7 +96,7 @@ describe('a long statement', () => {
   })
 
   it('fails with the very error of a catalog that does not answer', async () => {
-    const away = new EngineError('HIVE_METASTORE_ERROR', 'The catalog is away', { retry: 'later' })
+    const away = new EngineError('HIVE_BAD_DATA', 'The catalog is away', { retry: 'later' })
     const metadata: MetadataPort = { ...shopMetadata(), table: () => Promise.reject(away) }
     await expect(apart.analyzeStatement(long('SELECT id FROM orders'), session, metadata, { owner })).rejects.toBe(away)
   })

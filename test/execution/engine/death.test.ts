@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { getPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { EngineLost } from '../../../src/execution/engine/engine.ts'
@@ -91,6 +91,22 @@ describe('an engine that a statement broke', { timeout: 120_000 }, () => {
     expect(await engines.rows(`SELECT '[1]'`)).toEqual([[1]])
     await expect.poll(() => isAlive(pid), patient).toBe(false)
     expect(await engines.rows(`SELECT '[2]'`)).toEqual([[2]])
+  })
+})
+
+describe.runIf(process.platform === 'linux')('an engine at work', { timeout: 120_000 }, () => {
+  it('leaves the processor to the processes that answer clients', async () => {
+    const rows = engines.rows(work)
+    const pid = await busyPid()
+    const niceOf = (thread: string): number => {
+      const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'latin1')
+      return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16])
+    }
+    const threads = readdirSync(`/proc/${pid}/task`)
+    expect(getPriority(pid)).toBeGreaterThanOrEqual(10)
+    // Node begins some of its own before its program.
+    expect(threads.filter((thread) => niceOf(thread) >= 10).length).toBeGreaterThan(1)
+    expect(await rows).toEqual(answer)
   })
 })
 

@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs'
+
+/** How long a thread has waited for a processor since its start, milliseconds; undefined where the system does not tell. */
+export type WaitedMs = () => number | undefined
+
+/**
+ * For how long a child has said nothing, in time in which it could have. Counted in ticks, not by the clock: after a sleep of
+ * the machine or of this process the child gets its time. What the child waits for a processor is no silence: on a busy
+ * machine it is starved, not hung.
+ */
+export class Silence {
+  readonly #waitedMs: WaitedMs
+  #silentMs = 0
+  #waitedBefore: number | undefined
+
+  constructor(waitedMs: WaitedMs) {
+    this.#waitedMs = waitedMs
+  }
+
+  /** The child said something. */
+  broken(): void {
+    this.#silentMs = 0
+  }
+
+  /** Counts a tick of so many milliseconds. @returns how long the child has been silent, milliseconds */
+  tick(tickMs: number): number {
+    const waited = this.#waitedMs()
+    const waitedInTick = Math.max(0, (waited ?? 0) - (this.#waitedBefore ?? waited ?? 0))
+    this.#waitedBefore = waited
+    this.#silentMs += Math.max(0, tickMs - waitedInTick)
+    return this.#silentMs
+  }
+}
+
+/** Of a process's main thread, which runs its event loop. Linux alone tells it. */
+export function waitedForCpu(pid: number | undefined): WaitedMs {
+  return () => {
+    try {
+      return Number(readFileSync(`/proc/${pid}/schedstat`, 'latin1').split(' ')[1]) / 1e6
+    } catch {
+      return undefined
+    }
+  }
+}
