@@ -16,7 +16,7 @@ import type {
   PlainSession,
   ThreadAnswers,
   ThreadData,
-  ThreadTask,
+  FrontEndTask,
   ToThread,
 } from './thread-messages.ts'
 
@@ -45,7 +45,7 @@ function send(message: FromThread): void {
   parentPort!.postMessage(message)
 }
 
-async function carryOut(task: ThreadTask): Promise<void> {
+async function carryOut(task: FrontEndTask): Promise<void> {
   try {
     send({ type: 'done', value: await answerOf(task) })
   } catch (error) {
@@ -54,7 +54,7 @@ async function carryOut(task: ThreadTask): Promise<void> {
   }
 }
 
-async function answerOf(task: ThreadTask): Promise<ThreadAnswers[ThreadTask['kind']]> {
+async function answerOf(task: FrontEndTask): Promise<ThreadAnswers[FrontEndTask['kind']]> {
   switch (task.kind) {
     case 'analyze':
       return frontEnd.analyzeStatement(task.sql, sessionOf(task.session), metadataOf(task), (times) =>
@@ -71,7 +71,7 @@ async function answerOf(task: ThreadTask): Promise<ThreadAnswers[ThreadTask['kin
   }
 }
 
-function metadataOf({ catalogs }: Extract<ThreadTask, { kind: 'analyze' }>): MetadataPort {
+function metadataOf({ catalogs }: Extract<FrontEndTask, { kind: 'analyze' }>): MetadataPort {
   const abilities = new Map(catalogs)
   return {
     catalogs: () => [...abilities.keys()],

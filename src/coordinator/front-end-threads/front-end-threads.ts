@@ -13,7 +13,7 @@ import type {
   FromThread,
   ThreadAnswers,
   ThreadData,
-  ThreadTask,
+  FrontEndTask,
   ToThread,
 } from './thread-messages.ts'
 
@@ -68,7 +68,7 @@ export class FrontEndThreads {
    * @throws EngineError what the statement fails with: also EXCEEDED_TIME_LIMIT, and EXCEEDED_LOCAL_MEMORY_LIMIT when it needs
    *   more memory than a thread has; the reason of the caller's signal
    */
-  async run<T extends ThreadTask>(
+  async run<T extends FrontEndTask>(
     task: T,
     host: ThreadHost,
     { owner, signal }: ThreadCaller,
@@ -181,7 +181,7 @@ class FrontEndThread {
     return !this.#gone
   }
 
-  async run(task: ThreadTask, host: ThreadHost, signal: AbortSignal | undefined): Promise<unknown> {
+  async run(task: FrontEndTask, host: ThreadHost, signal: AbortSignal | undefined): Promise<unknown> {
     clearTimeout(this.#idleTimer)
     const givenUp = (): void => void this.end(signal!.reason)
     const watch = setInterval(() => this.#watch(), WATCH_MS)

@@ -31,7 +31,7 @@ export interface PlainSession extends Omit<SessionContext, 'mayBecome' | 'rights
   readonly has: { readonly mayBecome: boolean; readonly rights: boolean }
 }
 
-export type ThreadTask =
+export type FrontEndTask =
   | {
       readonly kind: 'analyze'
       readonly sql: string
@@ -87,7 +87,7 @@ export type ThreadError =
   | { readonly kind: 'bug'; readonly stack: string }
 
 export type ToThread =
-  | { readonly type: 'task'; readonly task: ThreadTask }
+  | { readonly type: 'task'; readonly task: FrontEndTask }
   | { readonly type: 'answer'; readonly number: number; readonly value: unknown }
   | { readonly type: 'refused'; readonly number: number; readonly error: ThreadError }
 

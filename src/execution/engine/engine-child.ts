@@ -3,7 +3,7 @@ import { chmodSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { deferred } from '../../shared/deferred.ts'
 import { reservedCodeBytes } from './code-range.ts'
-import { EngineBeats } from './engine-beats.ts'
+import { EngineBeats, waitedForCpuMs } from './engine-beats.ts'
 import { spawnProgram, type EngineProgram, type EngineStart } from './engine-program.ts'
 import { createFrameDecoder, encodeFrame, MAX_REPLY_HEADER_BYTES, type Frame } from './frames.ts'
 import { launchProgram, type EngineLauncher } from './launched-program.ts'
@@ -76,7 +76,7 @@ export function startEngineChild(options: EngineChildOptions): EngineChild {
   )
 
   let memory: ResidentMemory | undefined
-  const beats = new EngineBeats()
+  const beats = new EngineBeats(() => waitedForCpuMs(program.pid()))
   let lastWords = ''
   let exited = false
 

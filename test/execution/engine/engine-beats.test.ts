@@ -21,3 +21,16 @@ it('what is no number leaves the bytes as they were, and is a beat', () => {
   expect(beats.bytes()).toBe(100)
   expect(beats.last()).toBe(before + 250)
 })
+
+it('a process that waits for a processor is not silent', () => {
+  let waited = 5_000
+  const beats = new EngineBeats(() => waited)
+  beats.take(Buffer.from('100 free\n'))
+  const before = beats.last()
+  vi.advanceTimersByTime(10_000)
+  expect(beats.last()).toBe(before)
+  waited += 9_500
+  expect(beats.last()).toBe(before + 9_500)
+  beats.take(Buffer.from('100 free\n'))
+  expect(beats.last()).toBe(before + 10_000)
+})
