@@ -189,10 +189,16 @@ const situations: Readonly<Record<string, readonly Situation[]>> = {
   ],
   QuipuStaleWriter: [
     {
-      what: 'a fenced one writes',
-      series: { 'quipu_events_ignored_total{reason="stale"}': '0x5 3x20' },
-      at: '8m',
+      what: 'a fenced one goes on writing',
+      series: { 'quipu_events_ignored_total{reason="stale"}': '0x5 3+1x20' },
+      at: '14m',
       fires: once,
+    },
+    {
+      what: 'the writer before has records under way at a take-over',
+      series: { 'quipu_events_ignored_total{reason="stale"}': '0x5 3x20' },
+      at: '12m',
+      fires: silent,
     },
     {
       what: 'an append was sent twice',
@@ -367,6 +373,12 @@ const situations: Readonly<Record<string, readonly Situation[]>> = {
       series: { 'quipu_group_rejections_total{group="global",reason="queue_full"}': '0+5x30' },
       at: '12m',
       fires: [{ labels: { group: 'global', reason: 'queue_full' } }],
+    },
+    {
+      what: 'the queue of a user is full',
+      series: { 'quipu_group_rejections_total{group="all.${USER}",reason="queue_full"}': '0+5x30' },
+      at: '12m',
+      fires: [{ labels: { group: 'all.(any user)', reason: 'queue_full' } }],
     },
     {
       what: 'nobody is turned away',

@@ -143,10 +143,11 @@ export const alerts: readonly Alert[] = [
   },
   {
     alert: 'QuipuStaleWriter',
-    expr: `${five.increase('eventsIgnored', '10m', [], 'reason=~"stale|gap"')} > 0`,
-    for: '0s',
+    expr: `${five.increase('eventsIgnored', '2m', [], 'reason=~"stale|gap"')} > 0`,
+    // At a take-over it does so until it notices.
+    for: '5m',
     severity: 'warning',
-    summary: 'A coordinator that lost the log still writes',
+    summary: 'A coordinator that lost the log has been writing into it for minutes',
   },
   {
     alert: 'QuipuEpochFlapping',
@@ -220,10 +221,11 @@ export const alerts: readonly Alert[] = [
   },
   {
     alert: 'QuipuTurningAway',
-    expr: `${five.rate('groupRejections', ['group', 'reason'])} > 0`,
+    // A group of each user is one label, as its template: `all.${USER}`.
+    expr: `label_replace(${five.rate('groupRejections', ['group', 'reason'])}, "group", "\${1}(any user)\${2}", "group", "(.*)[$][{]USER[}](.*)") > 0`,
     for: '5m',
     severity: 'warning',
-    summary: 'Statements of {{ $labels.group }} are turned away: {{ $labels.reason }}',
+    summary: 'Statements of group {{ $labels.group }} are turned away: {{ $labels.reason }}',
   },
   {
     alert: 'QuipuEngineMemoryKills',

@@ -44,7 +44,10 @@ type LogEvent =
   | 'tls.trouble'
   | 'task.trouble'
 
-/** error: someone must act; warn: healed itself. Fields are JSON; an `err` is written with its stack, and without what it quotes. */
+/**
+ * error: someone must act; warn: it heals itself. Fields are JSON; an `err` is written without what it quotes, and with its
+ * stack, unless it is of the network.
+ */
 export interface Logger {
   info(event: LogEvent, fields: Readonly<Record<string, unknown>>, message: string): void
   warn(event: LogEvent, fields: Readonly<Record<string, unknown>>, message: string): void

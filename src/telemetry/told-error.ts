@@ -30,7 +30,7 @@ export function toldError(error: unknown, depth = 0): ToldError {
   if (!(error instanceof Error)) return { type: typeof error, message: withoutData(String(error)) }
   const { name, message, stack, cause } = error
   const code = nodeCode(error)
-  const frames = stack?.match(/^ {4}at .*$/gm)?.join('\n')
+  const frames = isOfNetwork(error) ? undefined : stack?.match(/^ {4}at .*$/gm)?.join('\n')
   return {
     type: name === 'Error' ? error.constructor.name : name,
     message: isOfUser(error) ? error.errorName : withoutData(message),
@@ -38,6 +38,14 @@ export function toldError(error: unknown, depth = 0): ToldError {
     ...(frames === undefined ? {} : { stack: frames }),
     ...(cause === undefined || depth >= MAX_CAUSES ? {} : { cause: toldError(cause, depth + 1) }),
   }
+}
+
+const NETWORK_CODE = /^(ECONN|EHOST|ENET|ETIMEDOUT$|ENOTFOUND$|EAI_|EPIPE$|UND_ERR_)/
+
+/** Another machine or process did not answer: where in the code that was noticed helps nobody. */
+function isOfNetwork(error: Error, depth = 0): boolean {
+  if (NETWORK_CODE.test(nodeCode(error) ?? '')) return true
+  return error.cause instanceof Error && depth < MAX_CAUSES && isOfNetwork(error.cause, depth + 1)
 }
 
 /** Its message has values of statements and tables, in quotes or not. */

@@ -42,4 +42,14 @@ describe('what the log tells of an error', () => {
     expect(toldErrorText(cause)).not.toContain('hunter5')
     expect(toldError(`'hunter5'`)).toEqual({ type: 'string', message: `'…'` })
   })
+
+  it('has no stack when another process did not answer', () => {
+    const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' })
+    for (const error of [refused, new TypeError('fetch failed', { cause: refused })]) {
+      const told = toldError(error)
+      expect(told.stack).toBeUndefined()
+      expect(JSON.stringify(told)).not.toContain('at ')
+      expect(toldErrorText(error)).toContain(error.message)
+    }
+  })
 })

@@ -3,20 +3,33 @@ import type { Meters } from '../../telemetry/meters.ts'
 import type { NodeEvent } from './events.ts'
 import type { Membership } from './membership.ts'
 
-/** Workers that came and went, as log lines and a counter. */
+/**
+ * Workers that came and went, as log lines and a counter. A worker is logged when it serves for the first time, and again
+ * only after it was logged as lost.
+ */
 export function createNodeEvents(meters: () => Meters, logger: Logger): (event: NodeEvent) => void {
+  const serving = new Set<string>()
   return ({ type, data }) => {
     const about = { worker: data.nodeId, url: data.url }
+    const worker = `${data.nodeId} ${data.url}`
     switch (type) {
       case 'NodeJoined':
       case 'NodeRecovered':
+        if (serving.has(worker)) return
+        serving.add(worker)
         return logger.info('worker.joined', about, 'A worker serves')
       case 'NodeSuspected':
         return
       case 'NodeFailed':
+        serving.delete(worker)
         meters().count('workerFailures', { reason: data.reason })
-        return logger.error('worker.lost', { ...about, reason: data.reason }, 'A worker is lost')
+        return logger.warn(
+          'worker.lost',
+          { ...about, reason: data.reason },
+          'A worker is lost: others run its tasks again',
+        )
       case 'NodeLeft':
+        serving.delete(worker)
         meters().count('workerFailures', { reason: 'left' })
         return logger.info('worker.lost', { ...about, reason: 'left' }, 'A worker left')
     }

@@ -69,7 +69,9 @@ export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry
       queryId: query.queryId,
       user: session.user,
       source: session.source,
+      clientAddress: session.remoteUserAddress,
       resourceGroup: groupOfQuery(query),
+      ...touchedTables(query.planned?.tables ?? []),
       queryType: query.planned?.queryType,
       route: query.planned?.route,
       state: query.kind,
@@ -90,20 +92,30 @@ export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry
       spanId: context?.spanId,
     }
     parts.logger.info('query.completed', about, failure ? `Query failed: ${failure.errorName}` : 'Query finished')
-    if (elapsedMillis >= parts.slowMs)
-      parts.logger.warn(
-        'query.slow',
-        {
-          queryId: query.queryId,
-          user: session.user,
-          elapsedMillis,
-          // Names alone: what was compared with what stays in the event log.
-          plan: query.planned?.outline && planNames(query.planned.outline),
-          operators: slowestOperators(query),
-          traceId: context?.traceId,
-        },
-        `Query took ${elapsedMillis} ms`,
-      )
+    if (elapsedMillis >= parts.slowMs) logSlow(query, elapsedMillis, context?.traceId)
+  }
+
+  function logSlow(query: EndedQuery, elapsedMillis: number, traceId: string | undefined): void {
+    const operators = slowestOperators(query)
+    const phases = phasesOf(query)
+    const [slowest] = operators
+    const [phase] = Object.entries(phases).toSorted(([, a], [, b]) => b - a)
+    const where = slowest ? `; ${slowest.operator} worked ${slowest.timeMillis} ms` : ''
+    parts.logger.warn(
+      'query.slow',
+      {
+        queryId: query.queryId,
+        user: query.created.session.user,
+        elapsedMillis,
+        phases,
+        ...(slowest && { slowest: `${slowest.operator} (${slowest.engineOperator})` }),
+        // Names alone: what was compared with what stays in the event log.
+        plan: query.planned?.outline && planNames(query.planned.outline),
+        operators,
+        traceId,
+      },
+      `Query took ${elapsedMillis} ms, most of it ${phase![0]}${where}`,
+    )
   }
 
   function watch(execution: QueryExecution, recovered: boolean): void {
@@ -142,15 +154,51 @@ function planNames({ name, children }: PlanOutline): PlanNames {
   return children.length === 0 ? { name } : { name, children: children.map(planNames) }
 }
 
+/** Names of tables in a line. */
+const MOST_TABLES = 50
+
+/** What it read and wrote: names of catalogs, and of tables as `catalog.schema.table`. */
+function touchedTables(tables: NonNullable<EndedQuery['planned']>['tables']) {
+  const namesOf = (of: 'READ' | 'WRITE'): readonly string[] => {
+    const names = tables.filter(({ mode }) => mode === of).map((one) => `${one.catalog}.${one.schema}.${one.table}`)
+    return [...new Set(names)].slice(0, MOST_TABLES)
+  }
+  const [reads, writes] = [namesOf('READ'), namesOf('WRITE')]
+  return {
+    catalogs: [...new Set(tables.map(({ catalog }) => catalog))],
+    tables: reads,
+    ...(writes.length > 0 && { writes }),
+  }
+}
+
+/** Where its time went, milliseconds: `fetching` is the client's, after the last page was there. */
+function phasesOf(query: EndedQuery) {
+  const [begun, ended] = [Date.parse(query.createdAt), Date.parse(query.endedAt)]
+  const queued = query.queued ? Date.parse(query.admitted?.at ?? query.endedAt) - Date.parse(query.queued.at) : 0
+  const planned = query.plannedAt === undefined ? ended : Date.parse(query.plannedAt)
+  const taskEnds = [...query.tasks.values()].map(({ endedAt }) => Date.parse(endedAt ?? query.endedAt))
+  const executed = query.kind === 'FINISHED' ? Math.min(ended, Math.max(planned, ...taskEnds)) : ended
+  return {
+    queued: Math.max(0, queued),
+    planning: Math.max(0, planned - begun - queued),
+    executing: Math.max(0, executed - planned),
+    fetching: Math.max(0, ended - executed),
+  }
+}
+
 const MOST_OPERATORS = 20
 
-function slowestOperators(query: KnownQuery): readonly object[] {
-  return [...query.tasks.values()]
+/** Of profiled tasks, by the time that they worked; the relay of the coordinator is none of them, where workers had a part. */
+function slowestOperators(query: KnownQuery) {
+  const tasks = [...query.tasks.values()]
+  const onWorkers = tasks.filter(({ stage }) => stage !== 0)
+  return (onWorkers.length > 0 ? onWorkers : tasks)
     .flatMap((task) =>
       (task.stats?.pipelines ?? []).flatMap((pipeline) =>
         pipeline.operators.map((operator) => ({
           taskId: task.taskId,
-          operator: operator.engineOperator,
+          operator: operator.operatorType,
+          engineOperator: operator.engineOperator,
           timeMillis: Math.round(operator.timeNanos / 1e6),
           rowsIn: operator.inputPositions,
           rowsOut: operator.outputPositions,

@@ -38,7 +38,11 @@ export function pastCounters({ base, caughtUp, before }: PastOfCoordinator): Pas
   return {
     metrics: restoredMetrics,
     async restore(meters) {
-      await withDeadline(caughtUp(), CAUGHT_UP_MS, () => new Error('the read models are behind'))
+      await withDeadline(
+        caughtUp(),
+        CAUGHT_UP_MS,
+        () => new Error(`the read models are more than ${CAUGHT_UP_MS / 1000} s behind`),
+      )
       const { connection, address } = base
       const counts = await readLifetimeCounts(connection, { address, before, bounds: buckets.query })
       if (counts) restoreCounters(counts, meters, figureNames(base))

@@ -11,6 +11,7 @@ import { queryArchiveOf, type OpenQueryArchive } from '../event-log/query-archiv
 import type { ChildLife } from '../child-life.ts'
 import { createProcessTelemetry } from '../telemetry/process-telemetry.ts'
 import { openPools } from './database-pools.ts'
+import { createOutageLines } from './outage-lines.ts'
 import { watchDependencies } from './dependency-health.ts'
 import type { StartNeeds } from './start-needs.ts'
 import { untilUsable, type Patience } from './until-usable.ts'
@@ -71,11 +72,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
   }
   await untilUsable('log', openLog, patience)
   let archive: OpenQueryArchive | undefined
-  const health = watchDependencies(log, connection, (name, is) =>
-    is === 'down'
-      ? logger.error('dependency.down', { dependency: name }, 'It does not answer; what needs it waits')
-      : logger.info('dependency.up', { dependency: name }, 'It answers again'),
-  )
+  const health = watchDependencies(log, connection, createOutageLines(logger, clock))
   needs.follow(health)
   access.open(health.failFast(pools.read))
 

@@ -8,6 +8,7 @@ import type { SpanCollector } from '../../telemetry/otlp-spans.ts'
 import { createMeters, createPendingMeters, type Meters } from '../../telemetry/meters.ts'
 import type { MetricName } from '../../telemetry/metric-names.ts'
 import { createQuietBudget } from '../../telemetry/quiet-budget.ts'
+import { toldError } from '../../telemetry/told-error.ts'
 import { createSampler, type Sampler } from '../../telemetry/sampler.ts'
 import { createPendingSpans, noSpans, type SpanSink } from '../../telemetry/span.ts'
 import { duckdbVersion, revision, version } from '../../shared/version.ts'
@@ -110,7 +111,11 @@ export function createProcessTelemetry(
       const whole = past
         ?.restore(loaded)
         .catch((error: unknown) =>
-          logger.warn('telemetry.trouble', { err: error }, 'Counters begin anew: those of before could not be read'),
+          logger.info(
+            'telemetry.trouble',
+            { reason: toldError(error).message },
+            'Counters begin at 0: those of the coordinator before could not be read',
+          ),
         )
       meters = past && whole ? { ...loaded, text: textOnce(loaded, whole, past.metrics) } : loaded
       pendingMeters.replay(loaded)

@@ -85,7 +85,13 @@ export async function wireWorker(
     onEvent,
   })
   await Promise.all([engines.start(), tasks.start()])
-  const leaving = createLeaving(tasks, life.last, () => {
+  const logLeaving = (): void =>
+    logger.info(
+      'worker.leaves',
+      { tasks: tasks.usage().tasks },
+      'It takes no new tasks, and ends when nobody needs those that it has',
+    )
+  const leaving = createLeaving(tasks, { last: life.last, asked: logLeaving }, () => {
     logger.info('worker.leaves', {}, 'Nobody needs its tasks any more: it ends, as it was asked to')
     life.end()
   })
@@ -194,12 +200,17 @@ function wireEngines(
 }
 
 /** It was asked to end: no new tasks come, and those that it has stay for who needs them, with their pages. */
-function createLeaving(tasks: Pick<TaskManager, 'drain' | 'usage'>, last: () => Promise<void>, leave: () => void) {
+function createLeaving(
+  tasks: Pick<TaskManager, 'drain' | 'usage'>,
+  { last, asked }: { readonly last: () => Promise<void>; readonly asked: () => void },
+  leave: () => void,
+) {
   let timer: NodeJS.Timeout | undefined
   return {
     asked: () => timer !== undefined,
     ask(): Promise<void> {
       tasks.drain()
+      if (timer === undefined) asked()
       timer ??= setInterval(() => {
         if (tasks.usage().tasks > 0) return
         clearInterval(timer)

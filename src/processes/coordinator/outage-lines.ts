@@ -1,0 +1,33 @@
+import type { Clock } from '../../shared/clock.ts'
+import type { Logger } from '../../telemetry/logger.ts'
+
+/** An outage of so many milliseconds does not heal by itself. */
+const HEALS_WITHIN_MS = 15_000
+
+/** Log lines of dependencies that do not answer: a warning at once, an error when somebody must act. */
+export function createOutageLines(
+  logger: Pick<Logger, 'info' | 'warn' | 'error'>,
+  clock: Pick<Clock, 'monotonicMs'>,
+): (dependency: string, is: 'up' | 'down') => void {
+  const outages = new Map<string, { readonly since: number; readonly timer: NodeJS.Timeout }>()
+  return (dependency, is) => {
+    const before = outages.get(dependency)
+    clearTimeout(before?.timer)
+    outages.delete(dependency)
+    if (is === 'up') {
+      const downMillis = before && Math.round(clock.monotonicMs() - before.since)
+      return logger.info('dependency.up', { dependency, downMillis }, 'It answers again')
+    }
+    logger.warn('dependency.down', { dependency }, 'It does not answer; what needs it waits')
+    const timer = setTimeout(
+      () =>
+        logger.error(
+          'dependency.down',
+          { dependency },
+          `It has not answered for ${HEALS_WITHIN_MS / 1000} s: see to it`,
+        ),
+      HEALS_WITHIN_MS,
+    )
+    outages.set(dependency, { since: clock.monotonicMs(), timer: timer.unref() })
+  }
+}

@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest'
+import type { QueryEvent } from '../../../src/coordinator/query/events.ts'
+import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
+import { createQueryTelemetry } from '../../../src/coordinator/query/query-telemetry.ts'
+import { createPendingMeters } from '../../../src/telemetry/meters.ts'
+import { noSpans } from '../../../src/telemetry/span.ts'
+import { event, QUERY_ID, ROOT_TASK } from '../../support/query-events.ts'
+import { taskStats } from '../../support/query-life.ts'
+
+type Line = Readonly<Record<string, unknown>>
+
+/** The lines of a query that ended, by their event; `slowMs` is one minute. */
+function linesOf(events: readonly QueryEvent[]): Record<string, Line> {
+  const lines: Record<string, Line> = {}
+  const line = (name: string, fields: Line, message: string): void => void (lines[name] = { ...fields, message })
+  const telemetry = createQueryTelemetry({
+    meters: createPendingMeters,
+    spans: () => noSpans,
+    logger: { info: line, warn: line, error: line, bind: () => {} },
+    now: () => 0,
+    names: { connectorOf: () => 'tpch', groupLabel: (group) => group },
+    polls: () => 1,
+    pollsUnrecorded: () => 0,
+    slowMs: 60_000,
+  })
+  const query = foldQuery(QUERY_ID, events)
+  if (query.kind === 'NONE') throw new Error('no query')
+  telemetry.recovered(query)
+  return lines
+}
+
+const table = (name: string, mode: 'READ' | 'WRITE') => ({
+  catalog: 'c',
+  schema: 's',
+  table: name,
+  columns: [],
+  mode,
+})
+const planned = event('QueryPlanned', 1, { tables: [table('a', 'READ'), table('a', 'READ'), table('b', 'WRITE')] })
+const begun = [event('QueryCreated', 0), planned, event('TaskCreated', 2)]
+
+describe('the log line of a query that ended', () => {
+  it('has the catalogs and tables it touched, and the address of its client', () => {
+    const lines = linesOf([...begun, event('TaskFinished', 3), event('QueryFinished', 4)])
+    expect(lines['query.completed']).toMatchObject({
+      catalogs: ['c'],
+      tables: ['c.s.a'],
+      writes: ['c.s.b'],
+      clientAddress: '127.0.0.1',
+    })
+    expect(lines['query.slow']).toBeUndefined()
+  })
+
+  it('names the slowest operator of a worker when the query was slow, and not the relay', () => {
+    const stats = taskStats()
+    const [pipeline] = stats.pipelines
+    const operators = pipeline!.operators.map((one, index) => ({ ...one, timeNanos: (index + 1) * 4e9 }))
+    const lines = linesOf([
+      ...begun,
+      event('TaskFinished', 70, { stats: { ...stats, pipelines: [{ ...pipeline!, operators }] } }),
+      event('TaskFinished', 71, { taskId: ROOT_TASK, stage: 0 }),
+      event('QueryFinished', 72),
+    ])
+    const last = operators.at(-1)!
+    expect(lines['query.slow']).toMatchObject({
+      slowest: `${last.operatorType} (${last.engineOperator})`,
+      phases: { queued: 0, planning: 1000, executing: 70_000, fetching: 1000 },
+      message: `Query took 72000 ms, most of it executing; ${last.operatorType} worked ${last.timeNanos / 1e6} ms`,
+    })
+    const told = lines['query.slow']!['operators'] as readonly { readonly taskId: string }[]
+    expect(told.filter(({ taskId }) => taskId === ROOT_TASK)).toEqual([])
+  })
+
+  it('says that the client was slow when the rows waited for it', () => {
+    const lines = linesOf([
+      ...begun,
+      event('TaskFinished', 3),
+      event('TaskFinished', 4, { taskId: ROOT_TASK, stage: 0 }),
+      event('QueryFinished', 99),
+    ])
+    expect(lines['query.slow']).toMatchObject({ phases: { fetching: 95_000 } })
+    expect(lines['query.slow']!['message']).toContain('most of it fetching')
+  })
+})

@@ -1,0 +1,27 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { createOutageLines } from '../../../src/processes/coordinator/outage-lines.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+it('an outage is a warning while it may heal, and an error when somebody must act', () => {
+  const lines: unknown[] = []
+  const line = (level: string) => (name: string, fields: object) => void lines.push([level, name, fields])
+  const clock = { monotonicMs: () => Date.now() }
+  const tell = createOutageLines({ info: line('info'), warn: line('warn'), error: line('error') }, clock)
+  tell('log', 'down')
+  vi.advanceTimersByTime(700)
+  tell('log', 'up')
+  vi.advanceTimersByTime(60_000)
+  expect(lines).toEqual([
+    ['warn', 'dependency.down', { dependency: 'log' }],
+    ['info', 'dependency.up', { dependency: 'log', downMillis: 700 }],
+  ])
+  lines.length = 0
+  tell('database', 'down')
+  vi.advanceTimersByTime(60_000)
+  expect(lines).toEqual([
+    ['warn', 'dependency.down', { dependency: 'database' }],
+    ['error', 'dependency.down', { dependency: 'database' }],
+  ])
+})
