@@ -20,6 +20,7 @@ import {
   type FoundParts,
   type LambdaScope,
 } from './expression-state.ts'
+import { literalsOf } from './literal-arrays.ts'
 import { analyzeJsonFunction } from './json-functions.ts'
 import { analyzeLiteral, functionOf } from './literals.ts'
 import { analyzeDereference, analyzeGrouping, analyzeIdentifier, analyzeSubscript } from './names.ts'
@@ -303,7 +304,7 @@ function analyzeArray(state: ExpressionState, node: ArrayConstructor): Expr {
     'All ARRAY elements',
     node.values.map((value) => ({ node: value, expr: state.analyze(value) })),
   )
-  return { kind: 'array', type: array(type), items: exprs }
+  return literalsOf(type, exprs) ?? { kind: 'array', type: array(type), items: exprs }
 }
 
 function analyzeRow(state: ExpressionState, node: Row): Expr {

@@ -110,6 +110,8 @@ class LineageWalk {
     switch (node.kind) {
       case 'scan':
       case 'sequence':
+      // Its arrays read no columns.
+      case 'arrays':
         return
       case 'values':
         node.columns.forEach(({ id }, i) =>

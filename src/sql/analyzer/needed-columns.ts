@@ -77,6 +77,9 @@ function visitRelation(node: RelationNode, uses: Uses): void {
       )
       uses.use(node.columns.map((column) => column.id))
       return
+    case 'arrays':
+      uses.use(node.columns.map((column) => column.id))
+      return
     case 'filter':
       uses.use(columnsOf(node.predicate, uses))
       break

@@ -17,6 +17,7 @@ import { verifyPatternCall } from './pattern-checks.ts'
 import type { Labels } from './pattern-labels.ts'
 import { offsetOf, type PatternRows, type Recognition } from './pattern-rows.ts'
 import { uncorrelated, type Field, type Scope } from './scope.ts'
+import { asInList } from './literal-arrays.ts'
 import type { AggregateExpr, ColumnId, Expr } from './tree.ts'
 import { childrenOfExpr, mapChildren } from './walk.ts'
 import { Signal } from '../../shared/quipu-error.ts'
@@ -236,6 +237,8 @@ export class PatternConditions {
         const left = this.code(expr.value)
         return { is: 'or', terms: all(expr.values).map((right) => ({ is: 'compare', operator: '=', left, right })) }
       }
+      case 'inLiterals':
+        return this.code(asInList(expr))
       case 'case':
         return {
           is: 'case',

@@ -27,7 +27,8 @@ import { castTo, constant, constantOf, letIn } from './build.ts'
 import { errorAt, newId } from './context.ts'
 import { asBoolean, unified, type ExpressionState } from './expression-state.ts'
 import { analyzeInSubquery } from './subqueries.ts'
-import type { Expr } from './tree.ts'
+import { literalsOf } from './literal-arrays.ts'
+import type { Expr, LiteralsExpr } from './tree.ts'
 import { exprKey, isVolatile, someExpr } from './walk.ts'
 
 export function analyzeComparison(state: ExpressionState, node: ComparisonExpression): Expr {
@@ -78,8 +79,16 @@ export function analyzeIn(state: ExpressionState, node: InPredicate): Expr {
   const { value, valueList } = node
   if (valueList.kind === 'SubqueryExpression') return analyzeInSubquery(state, node, value, valueList)
   const items = [value, ...valueList.values].map((each) => ({ node: each, expr: state.analyze(each) }))
-  const { exprs } = unified(state, 'IN value and list items', items)
-  return inList(exprs[0]!, exprs.slice(1))
+  const { exprs, type } = unified(state, 'IN value and list items', items)
+  const [compared, ...values] = exprs as [Expr, ...Expr[]]
+  const literals = someExpr(compared, columnsOnly) ? literalsOf(type, values) : undefined
+  if (literals && !holdsSpecialNumber(literals)) return { kind: 'inLiterals', type: BOOLEAN, value: compared, literals }
+  return inList(compared, values)
+}
+
+/** NaN and infinities are compared one by one. */
+function holdsSpecialNumber({ type: { element }, literals }: LiteralsExpr): boolean {
+  return isFloating(element) && literals.some((value) => value !== null && !Number.isFinite(Number(value)))
 }
 
 /**

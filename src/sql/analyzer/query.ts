@@ -1,7 +1,7 @@
 import { unreachable } from '../../shared/unreachable.ts'
 import type { Query, QueryBody, Values } from '../syntax/ast-query.ts'
 import { commonSuperType } from '../types/coercion.ts'
-import { anonymousRow, row, type RowType, type SqlType } from '../types/sql-type.ts'
+import { anonymousRow, array, row, type RowType, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { castTo, columnOf } from './build.ts'
 import { analyzeWith } from './common-tables.ts'
@@ -14,7 +14,9 @@ import { analyzeRelation } from './relations.ts'
 import type { Scope } from './scope.ts'
 import { analyzeSetOperation } from './set-operations.ts'
 import { analyzeSpecification } from './specification.ts'
-import type { Expr, RelationNode, SortKey } from './tree.ts'
+import { LONG_LIST, literalsOf } from './literal-arrays.ts'
+import type { ArraysNode, Expr, RelationNode, SortKey, ValuesNode } from './tree.ts'
+import { isVolatile, someNode, type TreeNode } from './walk.ts'
 
 /** A whole query. `outer` is the scope around it: of a subquery's statement, of LATERAL's left side; none at the top. */
 export function analyzeQuery(context: AnalysisContext, query: Query, outer: Scope | undefined): AnalyzedQuery {
@@ -106,10 +108,41 @@ function analyzeValues(context: AnalysisContext, values: Values, scope: Scope): 
   const types = (common as RowType).fields.map((field) => field.type)
   const columns = types.map((type) => ({ id: newId(context), type }))
   return {
-    node: { kind: 'values', columns, rows: rows.map((expr) => rowItems(expr, types)) },
+    node: valuesNode(
+      columns,
+      rows.map((expr) => rowItems(expr, types)),
+    ),
     columns: columns.map(({ id, type }) => ({ name: undefined, type, column: id })),
     ordered: false,
   }
+}
+
+function valuesNode(columns: ValuesNode['columns'], rows: ValuesNode['rows']): ValuesNode | ArraysNode {
+  return arraysNode(columns, rows) ?? { kind: 'values', columns, rows }
+}
+
+/** Long VALUES of constants by column: what is no constant beside them is an item of an array, too. */
+function arraysNode(columns: ValuesNode['columns'], rows: ValuesNode['rows']): ArraysNode | undefined {
+  if (rows.length < LONG_LIST) return undefined
+  const arrays: Expr[] = []
+  let found = false
+  for (const [i, { type }] of columns.entries()) {
+    const items = rows.map((row) => row[i]!)
+    const literals = literalsOf(type, items)
+    if (!literals && !items.every(isAlone)) return undefined
+    found ||= literals !== undefined
+    arrays.push(literals ?? { kind: 'array', type: array(type), items })
+  }
+  return found ? { kind: 'arrays', columns, rowCount: rows.length, arrays } : undefined
+}
+
+/** Reads nothing of other rows, and has one value. */
+function isAlone(expr: Expr): boolean {
+  return !isVolatile(expr) && !someNode(expr, (node) => node.kind === 'column' || isQueryNode(node))
+}
+
+function isQueryNode({ kind }: TreeNode): boolean {
+  return kind === 'scalarSubquery' || kind === 'exists' || kind === 'inSubquery' || kind === 'quantified'
 }
 
 /** The values of one row, each of its column's type. */

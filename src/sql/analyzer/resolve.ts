@@ -71,7 +71,7 @@ export async function resolve(
 
   const visit = async (node: AnyNode, { at, access, depth }: Place): Promise<void> => {
     const names = budget
-      .run(() => [...tableNames(node)])
+      .run(() => tableNames(node))
       .flatMap((name) => {
         try {
           return [qualify(name, at)]
@@ -166,12 +166,16 @@ function parsed<T>(parse: () => T): T | undefined {
 }
 
 /** Every table a node names, less the names that WITH clauses around them define. */
-function* tableNames(node: AnyNode, defined: ReadonlySet<string> = new Set()): Generator<QualifiedName> {
+function tableNames(
+  node: AnyNode,
+  defined: ReadonlySet<string> = new Set(),
+  found: QualifiedName[] = [],
+): readonly QualifiedName[] {
   tick()
   if (node.kind === 'Table') {
     const { name } = node as AnyNode & { readonly name: QualifiedName }
-    if (name.parts.length > 1 || !defined.has(name.parts[0]!.value.toLowerCase())) yield name
-    return
+    if (name.parts.length > 1 || !defined.has(name.parts[0]!.value.toLowerCase())) found.push(name)
+    return found
   }
   if (node.kind === 'Query') {
     const query = node as Query
@@ -179,12 +183,13 @@ function* tableNames(node: AnyNode, defined: ReadonlySet<string> = new Set()): G
       const names = new Set(defined)
       for (const { name, query: inner } of query.with.queries) {
         if (query.with.recursive) names.add(name.value.toLowerCase())
-        yield* tableNames(inner, new Set(names))
+        tableNames(inner, new Set(names), found)
         names.add(name.value.toLowerCase())
       }
-      for (const child of childrenOf(query)) if (child.kind !== 'With') yield* tableNames(child, names)
-      return
+      for (const child of childrenOf(query)) if (child.kind !== 'With') tableNames(child, names, found)
+      return found
     }
   }
-  for (const child of childrenOf(node)) yield* tableNames(child, defined)
+  for (const child of childrenOf(node)) tableNames(child, defined, found)
+  return found
 }

@@ -1,6 +1,6 @@
 import type { TableHandle } from '../../connectors/spi/connector.ts'
 import type { ScanQuestion } from '../../connectors/spi/scan-question.ts'
-import type { SqlType } from '../types/sql-type.ts'
+import type { ArrayType, SqlType } from '../types/sql-type.ts'
 import type { ComparisonKind, ResolvedOperator } from '../functions/operators.ts'
 import type { ResolvedFunction } from '../functions/resolve-function.ts'
 
@@ -29,6 +29,7 @@ export interface SortKey {
 export type RelationNode =
   | ScanNode
   | ValuesNode
+  | ArraysNode
   | FilterNode
   | ProjectNode
   | BarrierNode
@@ -66,6 +67,15 @@ export interface ValuesNode {
   readonly kind: 'values'
   readonly columns: readonly { readonly id: ColumnId; readonly type: SqlType }[]
   readonly rows: readonly (readonly Expr[])[]
+}
+
+/** The rows of VALUES by column: the arrays are of one length, and the items at one position make a row. */
+export interface ArraysNode {
+  readonly kind: 'arrays'
+  readonly columns: readonly { readonly id: ColumnId; readonly type: SqlType }[]
+  readonly rowCount: number
+  /** One array a column. They read no columns and hold no queries. */
+  readonly arrays: readonly Expr[]
 }
 
 export interface FilterNode {
@@ -224,11 +234,13 @@ export type Expr =
   | LetExpr
   | TryExpr
   | InListExpr
+  | InLiteralsExpr
   | LikeExpr
   | BetweenExpr
   | RowExpr
   | FieldExpr
   | ArrayExpr
+  | LiteralsExpr
   | LambdaExpr
   | ScalarSubqueryExpr
   | ExistsExpr
@@ -379,6 +391,12 @@ export interface InListExpr extends Typed<'inList'> {
   readonly values: readonly Expr[]
 }
 
+/** `value IN (…)` with a long list of constants of the value's type. */
+export interface InLiteralsExpr extends Typed<'inLiterals'> {
+  readonly value: Expr
+  readonly literals: LiteralsExpr
+}
+
 /** Value, pattern and escape are of character types. */
 export interface LikeExpr extends Typed<'like'> {
   readonly value: Expr
@@ -405,6 +423,13 @@ export interface FieldExpr extends Typed<'field'> {
 
 export interface ArrayExpr extends Typed<'array'> {
   readonly items: readonly Expr[]
+}
+
+/** An array of many constants. It is one leaf of the tree: nobody walks over its items. */
+export interface LiteralsExpr extends Typed<'literals'> {
+  readonly type: ArrayType
+  /** Each as `ConstantExpr` has it. */
+  readonly literals: readonly ConstantExpr['value'][]
 }
 
 export interface LambdaExpr extends Typed<'lambda'> {

@@ -3,7 +3,16 @@ import { unreachable } from '../../shared/unreachable.ts'
 import { typeName } from '../types/type-text.ts'
 import type { ResolvedFunction } from '../functions/resolve-function.ts'
 import type { SqlType } from '../types/sql-type.ts'
-import type { ColumnId, Expr, ExprSortKey, BoundFrame, LambdaExpr, RelationNode, Subquery } from './tree.ts'
+import type {
+  ColumnId,
+  Expr,
+  ExprSortKey,
+  BoundFrame,
+  LambdaExpr,
+  LiteralsExpr,
+  RelationNode,
+  Subquery,
+} from './tree.ts'
 
 /** The same expression with `change` applied to the expressions right below; queries inside it are left alone. */
 export function mapChildren(expr: Expr, change: (child: Expr) => Expr): Expr {
@@ -17,6 +26,7 @@ export function mapChildren(expr: Expr, change: (child: Expr) => Expr): Expr {
     case 'lambdaArgument':
     case 'scalarSubquery':
     case 'exists':
+    case 'literals':
       return expr
     case 'call':
     case 'engineCall':
@@ -62,6 +72,7 @@ export function mapChildren(expr: Expr, change: (child: Expr) => Expr): Expr {
     case 'lambda':
       return { ...expr, body: change(expr.body) }
     case 'inSubquery':
+    case 'inLiterals':
     case 'quantified':
       return { ...expr, value: change(expr.value) }
     case 'aggregate':
@@ -150,8 +161,8 @@ export function someNode(part: unknown, test: (node: TreeNode) => boolean | 'lea
   return Object.entries(part).some(([name, value]) => !WITHOUT_NODES.has(name) && someNode(value, test))
 }
 
-/** Types, functions and handles hold no part of a query. */
-export const WITHOUT_NODES = new Set(['type', 'function', 'operator', 'handle', 'question', 'answers'])
+/** Types, functions, handles and constants hold no part of a query. */
+export const WITHOUT_NODES = new Set(['type', 'function', 'operator', 'handle', 'question', 'answers', 'literals'])
 
 /** Whether any expression of the tree below (without queries inside) satisfies the test. */
 export function someExpr(expr: Expr, test: (expr: Expr) => boolean): boolean {
@@ -227,6 +238,10 @@ export function exprKey(expr: Expr): string {
     }
     case 'case':
       return `case ${expr.branches.map(({ when, then }) => `${exprKey(when)}:${exprKey(then)}`).join(',')} else ${expr.otherwise ? exprKey(expr.otherwise) : ''}`
+    case 'literals':
+      return literalsKey(expr)
+    case 'inLiterals':
+      return `${exprKey(expr.value)} in ${literalsKey(expr.literals)}`
     case 'lambda': {
       const named = canonical(expr)
       return `(${keys(named.parameters)})->${exprKey(named.body)}`
@@ -236,6 +251,10 @@ export function exprKey(expr: Expr): string {
     default:
       return `${expr.kind}/${typeName(expr.type)}(${keys(childrenOfExpr(expr))})`
   }
+}
+
+function literalsKey({ type, literals }: LiteralsExpr): string {
+  return `${typeName(type)}${JSON.stringify(literals, (_, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value))}`
 }
 
 /** Of a query, its own columns by their order: what they are numbered tells nothing. One that changes is equal to itself alone. */
@@ -307,7 +326,7 @@ export function collectDefined(tree: unknown, defined: Set<ColumnId>): void {
     if (name === 'columns' && Array.isArray(value)) {
       for (const column of value as unknown[]) if (typeof column === 'number' && kind !== 'set') defined.add(column)
     }
-    if (name !== 'type' && name !== 'function' && name !== 'operator' && name !== 'handle')
+    if (name !== 'type' && name !== 'function' && name !== 'operator' && name !== 'handle' && name !== 'literals')
       collectDefined(value, defined)
   }
 }

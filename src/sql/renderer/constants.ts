@@ -1,6 +1,7 @@
 import type { Constant } from '../functions/rendering.ts'
 import { duckdbType, isFine, structOf, typedNull } from '../types/duckdb-representation.ts'
 import type { ConstantExpr } from '../analyzer/tree.ts'
+import type { SqlType } from '../types/sql-type.ts'
 import { digits, integer, literal, sql, type Sql } from '../text/sql.ts'
 
 const PICOS_PER_MICRO = 1_000_000n
@@ -66,6 +67,27 @@ export function renderConstant({ type, value, zone }: ConstantExpr): Sql {
   }
 }
 
+/** The text that a cast to the type reads as the value, of types that arrays of literals have. */
+export function literalText(type: SqlType, value: NonNullable<ConstantExpr['value']>): string {
+  switch (type.kind) {
+    case 'char':
+      return padded(String(value), type.length)
+    case 'date':
+      return new Date(Number(value) * 86_400_000).toISOString().slice(0, 10)
+    case 'time':
+      return clock((value as bigint) / PICOS_PER_MICRO)
+    case 'timestamp':
+      return dayAndClock(floorDiv(value as bigint, PICOS_PER_MICRO))
+    default:
+      return String(value)
+  }
+}
+
+function dayAndClock(micros: bigint): string {
+  const days = floorDiv(micros, MICROS_PER_DAY)
+  return `${new Date(Number(days) * 86_400_000).toISOString().slice(0, 10)} ${clock(micros - days * MICROS_PER_DAY)}`
+}
+
 /** The value as renderings that look at literals take it; undefined for an expression. */
 export function renderedConstant({ type, value }: ConstantExpr): Constant | undefined {
   if (value === null || typeof value === 'boolean') return value
@@ -116,7 +138,7 @@ function timestampLiteral(micros: bigint): Sql {
   if (Number.isNaN(year) || year < 1 || year > 9999) {
     return sql`make_timestamp(CAST(${literal(String(micros))} AS BIGINT))`
   }
-  return sql`TIMESTAMP ${literal(`${date.toISOString().slice(0, 10)} ${clock(micros - days * MICROS_PER_DAY)}`)}`
+  return sql`TIMESTAMP ${literal(dayAndClock(micros))}`
 }
 
 function fineParts(picos: bigint): Sql {

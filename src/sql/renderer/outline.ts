@@ -48,10 +48,11 @@ function planOf(
         node.columns.filter(({ id }) => asked.has(id)).map(({ name, type }) => `${name}:${typeName(type)}`),
       )
     case 'values':
+    case 'arrays':
       return plan(
         'Values',
         [],
-        { rows: String(node.rows.length) },
+        { rows: String(node.kind === 'values' ? node.rows.length : node.rowCount) },
         node.columns.map(({ id, type }) => `${shown(id)}:${typeName(type)}`),
       )
     case 'filter': {

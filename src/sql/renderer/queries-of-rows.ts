@@ -75,6 +75,7 @@ function visit(state: RenderState, node: RelationNode, apart: boolean): void {
       return
     case 'scan':
     case 'values':
+    case 'arrays':
     case 'cte':
     case 'sequence':
       return

@@ -24,6 +24,8 @@ import type {
 } from '../analyzer/tree.ts'
 import { renderedConstant, renderConstant } from './constants.ts'
 import { renderLike } from './like.ts'
+import { renderLiterals } from './literal-array.ts'
+import { asInList } from '../analyzer/literal-arrays.ts'
 import { joinedByEquality } from '../analyzer/subqueries.ts'
 import { isVolatile, mapChildren, someExpr, visitColumns } from '../analyzer/walk.ts'
 import { bindAll, composed, hasSubquery, isSubquery, outerColumnsOf, weightOf } from './composition.ts'
@@ -112,6 +114,10 @@ function renderNode(state: RenderState, expr: Expr): Sql {
       return renderTry(state, expr.value)
     case 'inList':
       return renderInList(state, expr)
+    case 'inLiterals':
+      return renderInList(state, asInList(expr))
+    case 'literals':
+      return renderLiterals(expr, state.names)
     case 'like':
       return compose([expr.value], ([value]) => renderLike(state.names, value!, expr, render))
     case 'between':
@@ -278,19 +284,24 @@ function renderHalves(
   return bindName(name, half(0, middle), sql`CASE ${decided} ELSE ${rest} END`)
 }
 
-/** A condition of WHERE or ON, as conjuncts: NULL counts as false, which lets plain comparisons of numbers stand. */
+/**
+ * A condition of WHERE or ON, as conjuncts: NULL counts as false, which lets plain comparisons of numbers stand.
+ * @param place `overFiltered`: a WHERE around a SELECT that has removed rows
+ */
 export function renderConjuncts(
   state: RenderState,
   exprs: readonly Expr[],
   sides: Sides,
-  overFiltered = false,
+  place: 'on' | 'where' | 'overFiltered' = 'on',
 ): readonly Sql[] {
   const terms = guardedKeys(exprs.flatMap(termsOf).map(joinedByEquality), sides)
+  // What may fail would go below the join that the engine makes of a query, to rows that the list removes.
+  const asQueries = place !== 'on' && state.outerColumns.size === 0 && !terms.some(mayRaiseOfRow)
   return guarded(
     state,
-    terms.map((expr) => ({ expr, text: renderCondition(state, expr) })),
+    terms.map((expr) => ({ expr, text: renderCondition(state, expr, asQueries) })),
     sides,
-    overFiltered,
+    place === 'overFiltered',
   )
 }
 
@@ -298,18 +309,25 @@ function termsOf(expr: Expr): readonly Expr[] {
   return expr.kind === 'and' ? expr.terms.flatMap(termsOf) : [expr]
 }
 
-function renderCondition(state: RenderState, expr: Expr): Sql {
+/** @param asQueries whether long lists of constants may stand as queries */
+function renderCondition(state: RenderState, expr: Expr, asQueries: boolean): Sql {
   switch (expr.kind) {
     case 'and':
       return balanced(
-        expr.terms.map((term) => renderCondition(state, term)),
+        expr.terms.map((term) => renderCondition(state, term, asQueries)),
         'AND',
       )
     case 'or':
       return balanced(
-        expr.terms.map((term) => renderAlternative(state, term)),
+        expr.terms.map((term) => renderAlternative(state, term, asQueries)),
         'OR',
       )
+    case 'not':
+      if (expr.value.kind !== 'inLiterals') return renderExpr(state, expr)
+      return sql`(NOT ${renderCondition(state, expr.value, asQueries)})`
+    case 'inLiterals':
+      if (!asQueries || hasSubquery(expr.value) || isVolatile(expr.value)) return renderExpr(state, expr)
+      return sql`(${renderExpr(state, expr.value)} IN (SELECT unnest(${renderLiterals(expr.literals, state.names)})))`
     case 'compare':
       return renderComparisonCondition(state, expr)
     case 'between': {
@@ -336,10 +354,10 @@ function renderCondition(state: RenderState, expr: Expr): Sql {
  * A term of OR. Of `(a AND b) OR c` DuckDB makes `(b OR c) AND …` where b and c read one column alone: what may fail keeps
  * what stands before it with it. What cannot fail stands beside that, too: keys of joins are found there.
  */
-function renderAlternative(state: RenderState, expr: Expr): Sql {
+function renderAlternative(state: RenderState, expr: Expr, asQueries: boolean): Sql {
   const terms = termsOf(expr)
-  if (!terms.some((term, i) => i > 0 && mayRaiseOfRow(term))) return renderCondition(state, expr)
-  const texts = terms.map((term) => renderCondition(state, term))
+  if (!terms.some((term, i) => i > 0 && mayRaiseOfRow(term))) return renderCondition(state, expr, asQueries)
+  const texts = terms.map((term) => renderCondition(state, term, asQueries))
   const whole = balanced(texts, 'AND')
   const before = terms.slice(0, terms.findIndex(mayRaiseOfRow))
   const repeated = whole.length <= REPEATABLE_CONDITION && !before.some((term) => isVolatile(term) || hasSubquery(term))

@@ -3,6 +3,7 @@ import { comparisonKey, needsComparisonKey, sortItems } from '../functions/compa
 import { duckdbType, rowFieldOf } from '../types/duckdb-representation.ts'
 import type {
   AggregateNode,
+  ArraysNode,
   BarrierNode,
   ColumnId,
   CommonTable,
@@ -82,6 +83,8 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
       return renderScan(state, node)
     case 'values':
       return renderValues(state, node)
+    case 'arrays':
+      return renderArrays(state, node)
     case 'filter': {
       // What is asked of the rows that other conditions let through stands around them, or it would be asked of others too.
       const [input, predicates] = merged(node)
@@ -89,7 +92,10 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
       const block = inner.where.length > 0 ? wrapped(state, inner) : inner
       return {
         ...block,
-        where: [...block.where, ...renderConjuncts(state, predicates, sidesOf(input), filters(input))],
+        where: [
+          ...block.where,
+          ...renderConjuncts(state, predicates, sidesOf(input), filters(input) ? 'overFiltered' : 'where'),
+        ],
       }
     }
     case 'project':
@@ -208,6 +214,15 @@ function renderValues(state: RenderState, { columns, rows }: ValuesNode): Block 
   const names = joined(ids.map(columnName), ', ')
   const from = sql`(VALUES ${joined(list, ', ')}) AS ${state.names.fresh()}(${names})`
   return fromBlock({ sql: from, kind: 'table' }, ids)
+}
+
+/** UNNESTs of one SELECT go side by side. */
+function renderArrays(state: RenderState, { columns, arrays }: ArraysNode): Block {
+  const items = columns.map(({ id }, i) => sql`unnest(${renderExpr(state, arrays[i]!)}) AS ${columnName(id)}`)
+  return queryBlock(
+    sql`SELECT ${joined(items, ', ')}`,
+    columns.map(({ id }) => id),
+  )
 }
 
 /** Calculations over FROM stay in the same SELECT; those over calculated columns read it. */

@@ -70,6 +70,7 @@ function visit(node: RelationNode, terms: readonly Expr[], found: Map<ScanNode, 
     case 'sample':
       return visit(node.input, [], found)
     case 'values':
+    case 'arrays':
     case 'unnest':
     case 'cte':
     case 'sequence':
@@ -88,6 +89,7 @@ function overCopies(term: Expr, copies: ReadonlyMap<ColumnId, Expr>): Expr {
       return copies.get(term.id) ?? term
     case 'cast':
     case 'inList':
+    case 'inLiterals':
     case 'like':
       return { ...term, value: overCopies(term.value, copies) }
     case 'compare':
@@ -125,6 +127,13 @@ function conditionIn(term: Expr): ColumnCondition | undefined {
       if (column === undefined || term.values.length > MOST_VALUES) return undefined
       const values = term.values.map(textIn)
       return values.every((value) => value !== undefined) ? { column, condition: { in: values } } : undefined
+    }
+    case 'inLiterals': {
+      const column = columnIn(term.value)
+      const { literals } = term.literals
+      if (column === undefined || literals.length > MOST_VALUES) return undefined
+      const texts = literals.flatMap((value) => (typeof value === 'string' ? [value] : []))
+      return texts.length === literals.length ? { column, condition: { in: texts } } : undefined
     }
     case 'like': {
       const column = columnIn(term.value)

@@ -81,6 +81,7 @@ function asked(node: RelationNode, times: Surroundings, around: Around): Relatio
       return { ...node, inputs: node.inputs.map((input) => ({ ...input, node: alone(input.node) })) }
     case 'scan':
     case 'values':
+    case 'arrays':
     case 'unnest':
     case 'cte':
     case 'sequence':

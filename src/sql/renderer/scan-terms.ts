@@ -1,6 +1,7 @@
 import type { ScanTerm, ScanValues } from '../../connectors/spi/scan-question.ts'
 import { isLikePattern } from '../../shared/like-pattern.ts'
 import { instantOf, PICOS_PER_DAY } from '../analyzer/datetime.ts'
+import { constantsOf } from '../analyzer/literal-arrays.ts'
 import type { CompareExpr, ConstantExpr, Expr, Subquery } from '../analyzer/tree.ts'
 
 /** What times without zone, and `now()`, mean in a statement. */
@@ -74,6 +75,12 @@ function termOf(term: Expr, source: Source, times: ConstantTimes): readonly Scan
       const column = source(term.value)
       if (column === undefined || term.values.length > MOST_VALUES) return undefined
       const values = term.values.map((value) => constantText(value, times))
+      return values.every((value) => value !== undefined) ? [{ column, in: values }] : undefined
+    }
+    case 'inLiterals': {
+      const column = source(term.value)
+      if (column === undefined || term.literals.literals.length > MOST_VALUES) return undefined
+      const values = constantsOf(term.literals).map((value) => constantText(value, times))
       return values.every((value) => value !== undefined) ? [{ column, in: values }] : undefined
     }
     case 'like': {

@@ -54,6 +54,10 @@ function visit(node: RelationNode, counts: Counts): void {
     case 'scan':
       counts.scans++
       return
+    case 'arrays':
+      all(node.arrays)
+      counts.rowWise = false
+      return
     case 'values':
       node.rows.forEach(all)
       counts.rowWise = false
