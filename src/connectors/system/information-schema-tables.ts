@@ -1,6 +1,12 @@
 /** Columns of a table, by name, in order; types as Trino writes them. */
 export type SystemColumns = Readonly<Record<string, string>>
 
+/** Columns that a statement may name and `SELECT *` leaves out, in Trino's order behind the others. */
+export const hiddenInformationColumns: Readonly<Record<string, readonly string[]>> = {
+  columns: ['comment', 'extra_info', 'column_comment'],
+  tables: ['table_comment'],
+}
+
 /** `information_schema`, which every catalog has. */
 export const informationSchemaTables = {
   applicable_roles: {
@@ -18,6 +24,9 @@ export const informationSchemaTables = {
     column_default: 'varchar',
     is_nullable: 'varchar',
     data_type: 'varchar',
+    comment: 'varchar',
+    extra_info: 'varchar',
+    column_comment: 'varchar',
   },
   enabled_roles: {
     role_name: 'varchar',
@@ -46,6 +55,7 @@ export const informationSchemaTables = {
     table_schema: 'varchar',
     table_name: 'varchar',
     table_type: 'varchar',
+    table_comment: 'varchar',
   },
   views: {
     table_catalog: 'varchar',

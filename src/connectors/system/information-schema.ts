@@ -8,7 +8,7 @@ import type {
 } from '../spi/connector.ts'
 import { Wanted, type ScanConditions } from '../spi/scan-conditions.ts'
 import { seenConnector } from './seen-catalogs.ts'
-import { informationSchemaTables, type SystemColumns } from './information-schema-tables.ts'
+import { hiddenInformationColumns, informationSchemaTables, type SystemColumns } from './information-schema-tables.ts'
 import { loadedRows, rowArrays, rowsSource, type SystemRow } from './rows-source.ts'
 
 const INFORMATION_SCHEMA = 'information_schema'
@@ -65,6 +65,7 @@ export function withInformationSchema(connector: Connector): Connector {
         seenConnector(withInformationSchema(connector), asker.sight),
         table,
         wantedOf(splits[0]!.data),
+        wanted,
       )
       const rows = rowArrays(informationSchemaTables[table], listed, wanted)
       return [{ catalog, data: { [MARK]: table, rows }, rows: rows.length }]
@@ -95,7 +96,9 @@ function informationTable(table: InformationTable): ConnectorTable {
     table,
     kind: 'TABLE',
     handle,
-    columns: connectorColumns(informationSchemaTables[table]),
+    columns: connectorColumns(informationSchemaTables[table]).map((column) =>
+      hiddenInformationColumns[table]?.includes(column.name) === true ? { ...column, hidden: true } : column,
+    ),
   }
 }
 
@@ -111,7 +114,13 @@ export interface PlaceColumns {
 
 const PLACE: PlaceColumns = { schema: 'table_schema', table: 'table_name' }
 
-async function rowsOf(connector: Connector, table: InformationTable, wanted: Wanted): Promise<SystemRow[]> {
+/** @param read columns that the statement reads; absent: all */
+async function rowsOf(
+  connector: Connector,
+  table: InformationTable,
+  wanted: Wanted,
+  read: readonly string[] | undefined,
+): Promise<SystemRow[]> {
   const { catalog } = connector
   if (!wanted.has(table === 'schemata' ? 'catalog_name' : 'table_catalog', catalog)) return []
   switch (table) {
@@ -119,13 +128,17 @@ async function rowsOf(connector: Connector, table: InformationTable, wanted: Wan
       return (await connector.listSchemas())
         .filter((schema) => wanted.has('schema_name', schema))
         .map((schema) => ({ catalog_name: catalog, schema_name: schema }))
-    case 'tables':
-      return (await namedTables(connector, wanted, PLACE)).map(({ schema, table: name, kind }) => ({
+    case 'tables': {
+      const tables = await namedTables(connector, wanted, PLACE)
+      const comments = read?.includes('table_comment') === false ? undefined : await commentsOf(connector, tables)
+      return tables.map(({ schema, table: name, kind }, i) => ({
         table_catalog: catalog,
         table_schema: schema,
         table_name: name,
         table_type: kind === 'VIEW' ? 'VIEW' : 'BASE TABLE',
+        ...(comments && { table_comment: comments[i] ?? null }),
       }))
+    }
     case 'columns':
       return ofTables(
         connector,
@@ -143,6 +156,9 @@ async function rowsOf(connector: Connector, table: InformationTable, wanted: Wan
                     ordinal_position: index + 1,
                     is_nullable: column.nullable ? 'YES' : 'NO',
                     data_type: displayType(column.type),
+                    // Trino tells a comment under both names; no connector has further information.
+                    comment: commentOf(column),
+                    column_comment: commentOf(column),
                   },
                 ]
               : [],
@@ -162,6 +178,27 @@ async function rowsOf(connector: Connector, table: InformationTable, wanted: Wan
     default:
       throw new Error(`Unknown table: ${JSON.stringify(table satisfies never)}`)
   }
+}
+
+function commentOf({ comment }: ConnectorColumn): string | null {
+  return comment === undefined || comment === '' ? null : comment
+}
+
+/** The comments of tables, in their order; a table that cannot be read has none. */
+async function commentsOf(
+  connector: Connector,
+  tables: readonly (SchemaTableName | ConnectorTable)[],
+): Promise<readonly (string | undefined)[]> {
+  const comments: (string | undefined)[] = []
+  for (let from = 0; from < tables.length; from += DESCRIBED_AT_ONCE) {
+    const found = await Promise.all(
+      tables
+        .slice(from, from + DESCRIBED_AT_ONCE)
+        .map((one) => ('columns' in one ? one : connector.getTable(one.schema, one.table).catch(() => undefined))),
+    )
+    comments.push(...found.map((table) => table?.comment))
+  }
+  return comments
 }
 
 /** Tables that are asked for by their whole names are looked up one by one up to so many. */

@@ -102,7 +102,7 @@ beforeAll(async () => {
 async function rows(catalog: string, schema: string, table: string, columns?: string[]): Promise<Rows> {
   const connector = catalogs.get(catalog)!
   const described = (await connector.getTable(schema, table))!
-  const asked = columns ?? described.columns.map((column) => column.name)
+  const asked = columns ?? described.columns.flatMap(({ name, hidden }) => (hidden === true ? [] : [name]))
   const planned = JSON.parse(JSON.stringify(await connector.listSplits(described.handle)))
   const splits = JSON.parse(JSON.stringify(await connector.loadSplits!(planned, asked, ada)))
   const worker = withSystemCatalog(createCatalogs(new Map([['shop', shop]]))).get(catalog)!
@@ -134,7 +134,8 @@ describe('tables of the system', () => {
     for (const [key, columns] of wanted) {
       const [catalog, schema, table] = key.split('.') as [string, string, string]
       const described = await catalogs.get(catalog)!.getTable(schema, table)
-      expect([key, described?.columns.map(({ name, type }) => `${name} ${type}`)]).toEqual([key, columns])
+      const shown = described?.columns.filter(({ hidden }) => hidden !== true)
+      expect([key, shown?.map(({ name, type }) => `${name} ${type}`)]).toEqual([key, columns])
     }
   })
 
@@ -299,6 +300,30 @@ describe('information_schema', () => {
       ['id', 1, 'NO', 'bigint', null],
       ['price', 2, 'YES', 'decimal(12,2)', null],
       ['name', 3, 'YES', 'varchar(25)', null],
+    ])
+  })
+
+  it('has the comments of columns and tables in hidden columns, as Trino has', async () => {
+    for (const [table, hidden] of [
+      ['columns', ['comment', 'extra_info', 'column_comment']],
+      ['tables', ['table_comment']],
+    ] as const) {
+      const described = await catalogs.get('shop')!.getTable('information_schema', table)
+      expect(described!.columns.filter((column) => column.hidden === true).map(({ name }) => name)).toEqual(hidden)
+    }
+    const asked = ['table_name', 'column_name', 'comment', 'extra_info', 'column_comment']
+    const columns = await rows('shop', 'information_schema', 'columns', asked)
+    expect(
+      columns.filter((row) => row['table_name'] === 'orders').map((row) => asked.map((name) => row[name])),
+    ).toEqual([
+      ['orders', 'id', null, null, null],
+      ['orders', 'price', 'net', null, 'net'],
+      ['orders', 'name', null, null, null],
+    ])
+    const tables = await rows('shop', 'information_schema', 'tables', ['table_schema', 'table_name', 'table_comment'])
+    expect(tables.filter((row) => row['table_schema'] === 's')).toEqual([
+      { table_schema: 's', table_name: 'orders', table_comment: 'what was sold' },
+      { table_schema: 's', table_name: 'recent', table_comment: null },
     ])
   })
 
