@@ -6,8 +6,6 @@ export const notYetRight: Readonly<Record<string, string>> = {
   csv4: 'csv-dialect',
   le1: 'csv-line-ends',
   le2: 'csv-line-ends',
-  is1: 'information-schema-hidden',
-  is3: 'information-schema-hidden',
   lv1: 'late-values',
   lv3: 'late-values',
   lv4: 'late-values',
@@ -15,7 +13,5 @@ export const notYetRight: Readonly<Record<string, string>> = {
   bss_dec: 'parquet-encodings',
   timens: 'parquet-types',
   geo: 'parquet-types',
-  ra1: 'reduce-agg-capture',
   rn1: 'rename',
-  sc1: 'show-create-table',
 }

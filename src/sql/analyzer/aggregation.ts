@@ -1,5 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import type { Expression } from '../syntax/ast.ts'
+import type { Span } from '../syntax/span.ts'
 import { INTEGER, BIGINT } from '../types/sql-type.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
 import { columnOf } from './build.ts'
@@ -15,8 +16,9 @@ import type {
   Expr,
   GroupingExpr,
   RelationNode,
+  WindowExpr,
 } from './tree.ts'
-import { childrenOfExpr, isVolatile, exprKey, mapChildren, visitColumns } from './walk.ts'
+import { childrenOfExpr, isVolatile, exprKey, mapChildren, someExpr, visitColumns } from './walk.ts'
 
 /** An expression, and what of the text it is. */
 export interface Sourced {
@@ -159,6 +161,10 @@ export function putAggregation(
       throw new EngineError('EXPRESSION_NOT_AGGREGATE', `Column ${field} not in GROUP BY clause`)
     }
     verify(context, verifier, expr, node, '')
+    someExpr(expr, (part) => {
+      if (part.kind === 'aggregate') refuseCaptured(context, node, part, (id) => !source.has(id) || keyIds.has(id))
+      return false
+    })
     rewrite(expr)
   }
   const asked: RelationNode = conditions.length === 0 ? input : { kind: 'project', input, columns: conditions }
@@ -181,6 +187,26 @@ export function putAggregation(
       groupings: [...groupings.values()],
     }),
     rewrite,
+  }
+}
+
+/**
+ * Refuses lambdas of an aggregate that read columns: they are called for several rows at a time, of which none is theirs.
+ * @param isShared whether all rows of a group share the column's value
+ */
+export function refuseCaptured(
+  context: AnalysisContext,
+  node: { readonly span: Span },
+  { function: { name }, arguments: args }: AggregateExpr | WindowExpr,
+  isShared: (id: ColumnId) => boolean = () => false,
+): void {
+  for (const argument of args) {
+    if (argument.kind !== 'lambda') continue
+    visitColumns(argument, (id, column) => {
+      if (isShared(id)) return
+      const message = `Lambda of ${name} cannot use columns of the query: pass them within its input`
+      throw errorAt(context, context.origins.get(column) ?? node, 'NOT_SUPPORTED', message)
+    })
   }
 }
 

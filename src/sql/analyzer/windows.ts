@@ -16,6 +16,7 @@ import { isComparable, isDateTime, isInteger, isNumeric, isOrderable, type SqlTy
 import { typeName } from '../types/type-text.ts'
 import { resolveArithmetic } from '../functions/operators.ts'
 import { castTo, columnOf } from './build.ts'
+import { refuseCaptured } from './aggregation.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
 import { nothingFound, type ExpressionState, type FoundParts } from './expression-state.ts'
 import type { Scope } from './scope.ts'
@@ -175,6 +176,7 @@ export function analyzeWindowCall(state: ExpressionState, over: CallOverWindow):
     orderBy,
     frame,
   }
+  refuseCaptured(context, node, call)
   return call
 }
 

@@ -4,7 +4,7 @@ import { qualify } from '../analyzer/resolve.ts'
 import type { ShowCreate } from '../syntax/ast-statements.ts'
 import { printName, printText } from '../syntax/print-names.ts'
 import { parseTypeText } from '../types/type-names.ts'
-import { typeName } from '../types/type-text.ts'
+import { typeInStatement } from '../types/type-text.ts'
 import type { RowsQuery } from './rows-query.ts'
 import { errorAt } from '../analyzer/context.ts'
 import type { StatementInput } from '../statement-input.ts'
@@ -79,7 +79,7 @@ async function createTable(input: StatementInput, node: ShowCreate): Promise<str
 function columnText(column: ConnectorTable['columns'][number]): string {
   const nullable = column.nullable ? '' : ' NOT NULL'
   const comment = column.comment === undefined || column.comment === '' ? '' : ` COMMENT ${printText(column.comment)}`
-  return `   ${printName(column.name)} ${typeName(parseTypeText(column.type))}${nullable}${comment}`
+  return `   ${printName(column.name)} ${typeInStatement(parseTypeText(column.type))}${nullable}${comment}`
 }
 
 async function createView(input: StatementInput, node: ShowCreate): Promise<string> {

@@ -59,7 +59,7 @@ export function printType(node: DataType): string {
       return node.from === node.to ? `INTERVAL ${node.from}` : `INTERVAL ${node.from} TO ${node.to}`
     case 'DateTimeDataType': {
       const precision = node.precision === undefined ? '' : `(${printTypeParameter(node.precision)})`
-      return `${node.type}${precision}${node.withTimeZone ? ' WITH TIME ZONE' : ''}`
+      return `${node.type.toLowerCase()}${precision}${node.withTimeZone ? ' with time zone' : ''}`
     }
     default:
       return unreachable(node)

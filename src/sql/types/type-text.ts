@@ -1,8 +1,8 @@
 import { tick } from '../../shared/cpu-budget.ts'
 import { UNBOUNDED_LENGTH, type SqlType } from './sql-type.ts'
 
-/** How a type is written: as `columns[].type` of an answer, or as messages, typeof() and DESCRIBE write it. */
-type Style = 'wire' | 'display'
+/** How a type is written: as `columns[].type` of an answer, as messages, typeof() and DESCRIBE write it, or as in a statement. */
+type Style = 'wire' | 'display' | 'statement'
 
 const PLAIN_IDENTIFIER = /^[a-zA-Z_][a-zA-Z0-9_]*$/
 
@@ -23,11 +23,18 @@ export function typeName(type: SqlType): string {
   return write(type, 'display')
 }
 
+/** The text of SHOW CREATE TABLE, as Trino's formatter of statements writes it: `decimal(5, 2)`, `ROW(x integer)`. */
+export function typeInStatement(type: SqlType): string {
+  return write(type, 'statement')
+}
+
 function write(type: SqlType, style: Style): string {
   tick()
   switch (type.kind) {
     case 'decimal':
-      return style === 'wire' ? `decimal(${type.precision}, ${type.scale})` : `decimal(${type.precision},${type.scale})`
+      return style === 'display'
+        ? `decimal(${type.precision},${type.scale})`
+        : `decimal(${type.precision}, ${type.scale})`
     case 'char':
       return `char(${type.length})`
     case 'varchar':
@@ -41,15 +48,21 @@ function write(type: SqlType, style: Style): string {
       return Number.isNaN(type.precision) ? type.kind : `timestamp(${type.precision}) with time zone`
     case 'interval day to second':
     case 'interval year to month':
-      return style === 'wire' ? type.kind.toUpperCase() : type.kind
+      return style === 'display' ? type.kind : type.kind.toUpperCase()
     case 'array':
       return `array(${write(type.element, style)})`
     case 'qdigest':
       return `qdigest(${write(type.element, style)})`
     case 'map':
       return `map(${write(type.key, style)}, ${write(type.value, style)})`
-    case 'row':
-      return `row(${type.fields.map(({ name, type: field }) => (name === undefined ? '' : `${style === 'wire' ? fieldName(name) : name} `) + write(field, style)).join(', ')})`
+    case 'row': {
+      const fields = type.fields.map(({ name, type: field }) =>
+        name === undefined
+          ? write(field, style)
+          : `${style === 'display' ? name : fieldName(name)} ${write(field, style)}`,
+      )
+      return `${style === 'statement' ? 'ROW' : 'row'}(${fields.join(', ')})`
+    }
     case 'function':
       return `function(${[...type.arguments, type.result].map((part) => write(part, style)).join(',')})`
     default:

@@ -232,7 +232,7 @@ const expressions: readonly (readonly [string, string])[] = [
   ['array[]', 'ARRAY[]'],
   ['(array)[1]', '(array)[1]'],
   ['cast(a as bigint array array[3])', 'CAST(a AS ARRAY(ARRAY(bigint)))'],
-  ['try_cast(a as time(3) with time zone)', 'TRY_CAST(a AS TIME(3) WITH TIME ZONE)'],
+  ['try_cast(a as time(3) with time zone)', 'TRY_CAST(a AS time(3) with time zone)'],
   ['position(a in b)', 'strpos(b, a)'],
   ['position(a, b)', 'position(a, b)'],
   ['substring(a from b for c)', 'substring(a, b, c)'],
@@ -305,10 +305,10 @@ describe('types', () => {
     ['bigint', 'bigint'],
     ['decimal(38, 0)', 'decimal(38, 0)'],
     ['row(a bigint, varchar(5), "b c" double precision)', 'ROW(a bigint, varchar(5), "b c" double)'],
-    ['row(row row(x int), time time)', 'ROW(row ROW(x int), time TIME)'],
+    ['row(row row(x int), time time)', 'ROW(row ROW(x int), time time)'],
     ['row(x array, y array(int), z array<int>)', 'ROW(ARRAY(x), y array(int), z array(int))'],
     ['map<varchar, array<int>>', 'map(varchar, array(int))'],
-    ['timestamp(p) without time zone', 'TIMESTAMP(p)'],
+    ['timestamp(p) without time zone', 'timestamp(p)'],
     ['interval day to second', 'INTERVAL DAY TO SECOND'],
   ])('%s', (text, printed) => {
     expect(printTypeSyntax(parseTypeSyntax(text))).toBe(printed)

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { canCast, canCoerce, canInsert, commonSuperType } from '../../../src/sql/types/coercion.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
-import { typeName, typeText } from '../../../src/sql/types/type-text.ts'
+import { typeInStatement, typeName, typeText } from '../../../src/sql/types/type-text.ts'
 
 interface Pair {
   readonly from: string
@@ -74,5 +74,17 @@ describe('type texts', () => {
     const type = parseTypeText(text)
     expect(parseTypeText(typeText(type))).toEqual(type)
     expect(parseTypeText(typeName(type))).toEqual(type)
+  })
+})
+
+describe('a type in a statement', () => {
+  it.each([
+    ['decimal(10,2)', 'decimal(10, 2)'],
+    ['row(x integer,"a b" varchar(3))', 'ROW(x integer, "a b" varchar(3))'],
+    ['array(map(varchar,row(y decimal(3,1))))', 'array(map(varchar, ROW(y decimal(3, 1))))'],
+    ['timestamp(6) with time zone', 'timestamp(6) with time zone'],
+    ['interval day to second', 'INTERVAL DAY TO SECOND'],
+  ])('%s is written as Trino formats it', (type, text) => {
+    expect(typeInStatement(parseTypeText(type))).toBe(text)
   })
 })
