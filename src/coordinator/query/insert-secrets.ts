@@ -4,8 +4,8 @@ import { isSecretName } from '../../sql/syntax/secret-names.ts'
 import { withDeadline } from '../../shared/deadline.ts'
 import type { QuerySession } from './events.ts'
 
-/** A table that cannot be looked at by then may have any column. */
-const LOOK_MS = 1_000
+/** A table that cannot be looked at by then may have any column: on a busy machine looking takes seconds. */
+const LOOK_MS = 5_000
 
 /**
  * Does an INSERT without a list of columns go into a column with the name of a secret? True too where that cannot be found

@@ -3,7 +3,7 @@ import type { ExecuteImmediate, Insert } from './ast-statements.ts'
 import { parseStatement } from './parser.ts'
 import { reservedWords, tokenSet } from './keywords.ts'
 import { scanToken, skipBlank, startScan } from './lexer.ts'
-import { secretNodes, type ParameterSecrets } from './secret-literals.ts'
+import { secretNodes, writesLiterals, type ParameterSecrets } from './secret-literals.ts'
 import { childrenOf, type AnyNode } from './tree.ts'
 import { holdsSecret, isSecretName, isSuspicious, redactComment, withoutUserInfo } from './secret-names.ts'
 import { createSecretValues, TAKEN_OUT } from './secret-values.ts'
@@ -63,7 +63,7 @@ export interface TakeSecretsOptions {
 }
 
 /**
- * Where INSERTs without a list of columns go, as written: only who knows the tables knows whether a column of theirs has
+ * Where INSERTs of literals without a list of columns go, as written: only who knows the tables knows whether a column of theirs has
  * the name of a secret. Those of prepared statements too, where the text executes one.
  * @returns names in lower case, from the catalog to the table as far as they are given
  */
@@ -79,8 +79,9 @@ export function tablesOfBareInserts(
   const found: string[][] = []
   const visit = (node: AnyNode): void => {
     if (node.kind === 'Insert') {
-      const { target, columns } = node as Insert
-      if (columns === undefined) found.push(target.parts.map(({ value }) => value.toLowerCase()))
+      const { target, columns, query } = node as Insert
+      if (columns === undefined && writesLiterals(query))
+        found.push(target.parts.map(({ value }) => value.toLowerCase()))
     } else if (node.kind === 'ExecuteImmediate') visitText((node as ExecuteImmediate).statement.value)
     else if (wrapping.has(node.kind)) for (const child of childrenOf(node)) visit(child)
   }

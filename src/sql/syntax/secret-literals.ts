@@ -223,8 +223,20 @@ class Walk {
     if (isQuery) this.#queries++
     if (!this.#collected && isSource(node, this.#queries)) this.#sources.push(node)
     if (!this.#collected && node.kind === 'FunctionSpecification') this.#routines.push(node as FunctionSpecification)
-    for (const child of childrenOf(node)) this.visit(child, here, node)
+    const writes = node.kind === 'Insert' || node.kind === 'CreateTableAsSelect'
+    for (const child of childrenOf(node)) {
+      if (writes && child.kind === 'Query') this.#visitWritten(child, here, near)
+      else this.visit(child, here, node)
+    }
     if (isQuery) this.#queries--
+  }
+
+  /** Of a query whose rows are written what becomes a value of theirs is as near as the target is; its conditions are not. */
+  #visitWritten(query: AnyNode, here: Near, near: Near): void {
+    if (here === near) return this.visit(query, here, undefined)
+    this.#queries++
+    for (const { node, isValue } of partsOfRows(query)) this.visit(node, isValue ? here : near, undefined)
+    this.#queries--
   }
 
   /** The condition of a choice says nothing about its results. */
@@ -373,6 +385,77 @@ class Walk {
     const takesSecret = this.#routines.some((routine) => routine.parameters.some(({ name }) => named(name)))
     if (takesSecret && this.#root) this.visit(this.#root, 'all', undefined)
   }
+}
+
+/** Do rows of this query hold a literal, or a parameter, of the statement? */
+export function writesLiterals(query: Query): boolean {
+  return partsOfRows(query).some(({ node, isValue }) => isValue && holdsLiteral(node))
+}
+
+const literalKinds: ReadonlySet<string> = new Set([
+  'StringLiteral',
+  'GenericLiteral',
+  'IntervalLiteral',
+  'BinaryLiteral',
+  'LongLiteral',
+  'DecimalLiteral',
+  'DoubleLiteral',
+  'Parameter',
+])
+
+function holdsLiteral(node: AnyNode): boolean {
+  return literalKinds.has(node.kind) || childrenOf(node).some(holdsLiteral)
+}
+
+interface PartOfRows {
+  readonly node: AnyNode
+  /** It becomes a value of the rows, or part of one. Otherwise it decides which rows there are, and in which order. */
+  readonly isValue: boolean
+}
+
+/** The parts of a query by what they do to its rows. */
+function partsOfRows(node: AnyNode): readonly PartOfRows[] {
+  const children = childrenOf(node)
+  switch (node.kind) {
+    case 'Query':
+    case 'With':
+    case 'WithQuery':
+    case 'QuerySpecification':
+    case 'Select':
+    case 'SetOperation':
+    case 'TableSubquery':
+    case 'AliasedRelation':
+    case 'SampledRelation':
+    case 'Join':
+    case 'Lateral':
+      return children.flatMap((child) =>
+        deciding.has(child.kind) ? [{ node: child, isValue: false }] : partsOfRow(node, child),
+      )
+    default:
+      return [{ node, isValue: true }]
+  }
+}
+
+/** Clauses that no value comes from. */
+const deciding: ReadonlySet<string> = new Set([
+  'GroupBy',
+  'OrderBy',
+  'JoinOn',
+  'JoinUsing',
+  'NaturalJoin',
+  'Offset',
+  'Limit',
+  'FetchFirst',
+])
+
+function partsOfRow(parent: AnyNode, child: AnyNode): readonly PartOfRows[] {
+  const { where, having, samplePercentage } = parent as AnyNode & {
+    readonly where?: AnyNode
+    readonly having?: AnyNode
+    readonly samplePercentage?: AnyNode
+  }
+  const decides = child === where || child === having || child === samplePercentage
+  return decides ? [{ node: child, isValue: false }] : partsOfRows(child)
 }
 
 const LONG_NUMBER = 4

@@ -1,12 +1,52 @@
 import { tokenSet } from './keywords.ts'
 
+/**
+ * Passwords in other languages than English. Of names and texts these are looked for in small letters without accents
+ * (`plain`), so `contraseña`, `Contrasena` and `CONTRASEÑA` are one word.
+ */
+const COMPOUND_WORDS = listOf(`
+  passwort passworter kennwort kennworter geheimwort contrasena contrasenas contrasenya motdepasse motsdepasse
+  palavrapasse parolachiave wachtwoord wachtwoorden losenord passord adgangskode salasana jelszo matkhau
+  katasandi`)
+/** These are endings of other words, too. */
+const LONE_WORDS = ['senha', 'senhas', 'kodeord', 'haslo', 'hasło', 'heslo', 'sifre', 'lozinka']
+/** Of scripts in which a name may join words without a sign between them. */
+const OTHER_WORDS = listOf(`
+  пароль пароля пароли паролі парола лозинка συνθηματικο κωδικοςπροσβασης 密码 密碼 口令 パスワード 暗証番号 비밀번호 패스워드 סיסמה
+  סיסמא كلمةالمرور كلمةالسر पासवर्ड รหัสผ่าน`).map(plain)
+
+function listOf(words: string): readonly string[] {
+  return words.trim().split(/\s+/)
+}
+
+/** In small letters, without accents and signs that stand over letters. */
+function plain(text: string): string {
+  return text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase()
+}
+
+/** Blanks and signs between the parts of one word: `mot_de_passe`, `mật khẩu`. */
+const SIGNS = /[^\p{L}\p{N}]+/gu
+const compoundWord = new RegExp(`(?:${COMPOUND_WORDS.join('|')})$`)
+const foreignWord = new RegExp([...COMPOUND_WORDS, ...LONE_WORDS, ...OTHER_WORDS].join('|'))
+const otherWord = new RegExp(OTHER_WORDS.join('|'))
+/** The same by their beginnings, for texts in which they may be broken by signs. */
+const beginnings =
+  /passw|passord|kennw|geheimw|contrase|mots?[^a-z]{0,3}de|senha|palavra|parola|wachtw|senord|gangskode|kodeord|salasana|hasl|heslo|jelsz|ifre|lozinka|khau|sandi/i
+const UNUSUAL = /[^\0-\x7f]/
+
+/** A password by its word in another language, anywhere in the text. */
+function isForeign(text: string): boolean {
+  if (!UNUSUAL.test(text) && !beginnings.test(text)) return false
+  return foreignWord.test(plain(text).replace(SIGNS, ''))
+}
+
 const suspiciousWords =
   /pass|pwd|pw|secret|token|credential|(?:api|access|private|account)[-_ ]?key|(?:^|[^a-z0-9])keys?(?![a-z0-9])|jwt|hmac|identified|bearer|basic |authorization|AKIA|eyJ|gh[pousr]_|github_pat_|glpat-|xox[abprs]-|AIza|sk-|@/i
 const camelKey = /[a-z0-9]Key(?![a-z])/
 
 /** Whether a text can hold anything to redact at all; most statements end here. */
 export function isSuspicious(text: string): boolean {
-  return suspiciousWords.test(text) || camelKey.test(text)
+  return suspiciousWords.test(text) || camelKey.test(text) || isForeign(text)
 }
 
 /** Names of secrets, as whole words of a name written in any style: `db_password`, `s3.aws-secret-key`, `apiToken`. */
@@ -26,6 +66,7 @@ const MAX_NAME = 256
 export function isSecretName(name: string): boolean {
   // Nobody calls anything so; a text that is a name by accident is not worth the time.
   const short = name.slice(-MAX_NAME)
+  if (isForeignName(short)) return true
   const words = wordsOf(short.replace(/([a-z0-9])([A-Z])/g, '$1_$2'))
   const last = words.at(-1)
   if (last === undefined || figures.has(last)) return false
@@ -33,6 +74,18 @@ export function isSecretName(name: string): boolean {
   if (all.some((word) => word !== 'pass' && secretWords.has(word))) return true
   if (all.some((word) => /(?:password|passwd|secret|token)$/.test(word))) return true
   return last === 'pass' || (last === 'key' && !plainKeys.test(words.slice(-2).join('')))
+}
+
+/** A name that ends one of its words, or itself with its signs left out, as a password in another language. */
+function isForeignName(name: string): boolean {
+  if (!UNUSUAL.test(name) && !beginnings.test(name)) return false
+  const words = plain(name).split(SIGNS)
+  const whole = words.join('')
+  return (
+    words.some((word) => LONE_WORDS.includes(word)) ||
+    [...words, whole].some((word) => compoundWord.test(word)) ||
+    otherWord.test(whole)
+  )
 }
 
 function wordsOf(name: string): readonly string[] {
@@ -50,11 +103,12 @@ export function namesSecret(literal: string): boolean {
   if (literal.length > MAX_NAME) return false
   const before = literal.replace(ASSIGNING, '')
   const name = before === literal ? literal : (before.split(/[\s,;&]/).at(-1) ?? '')
-  return /^[\w.$\-[\]"'/]+$/.test(name) && isSecretName(name)
+  return /^[\w\p{L}\p{M}\p{N}.$\-[\]"'/]+$/u.test(name) && isSecretName(name)
 }
 
-const NAMES =
-  '(?:pass(?:word|wd|phrase|code)?s?|pwd|pw|secrets?|tokens?|jwt|credentials?|(?:api|access|private|secret|account)[-_ ]?keys?|authorization)'
+const FOREIGN_NAMES =
+  'kennw(?:ort|örter)|geheimwort|contrase[nñ]as?|mot[-_ ]?de[-_ ]?passe|senhas?|wachtwoord|l[oö]senord|passord|adgangskode|kodeord|salasana|has[lł]o|heslo|jelsz[oó]|[sş]ifre|lozinka|m[aậ]t[-_ ]?kh[aẩ]u|kata[-_ ]?sandi|парол[ья]|парола|密码|密碼|口令|パスワード|暗証番号|비밀번호|패스워드|סיסמה|पासवर्ड'
+const NAMES = `(?:${FOREIGN_NAMES}|pass(?:wort|wörter|word|wd|phrase|code)?s?|pwd|pw|secrets?|tokens?|jwt|credentials?|(?:api|access|private|secret|account)[-_ ]?keys?|authorization)`
 
 /**
  * A name of a secret followed by a value, inside a literal or a comment: `"password": "x"`, `token=x`. All repetitions
@@ -96,8 +150,10 @@ const assignedValue = new RegExp(
   'gi',
 )
 /** In prose these are nearly always about somebody's own. */
-const told =
-  /\b(?:password|passwd|pwd|passphrase|passcode|secret|credential|api[-_ ]?key|authorization|identified by|bearer)s?\b/i
+const told = new RegExp(
+  `\\b(?:password|passwort|passwd|pwd|passphrase|passcode|secret|credential|api[-_ ]?key|authorization|identified by|bearer)s?\\b|(?<![\\p{L}])(?:${FOREIGN_NAMES})`,
+  'iu',
+)
 
 /** Does prose speak of a secret, or hold one? */
 export function tellsSecret(prose: string): boolean {

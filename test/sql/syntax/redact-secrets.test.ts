@@ -306,3 +306,95 @@ describe('an INSERT without a list of columns', () => {
     expect(taken("INSERT INTO t (a) VALUES ('hunter2')", true)).toContain('hunter2')
   })
 })
+
+describe('words of other languages', () => {
+  const M = 'hunter2-correct-horse'
+  it.each([
+    'Passwort',
+    'benutzer_passwort',
+    'datenbankKennwort',
+    'contraseña',
+    'CONTRASENA',
+    'contrasen\u0303a',
+    'mot de passe',
+    'mot_de_passe',
+    'senha',
+    'Senha_Usuario',
+    'wachtwoord',
+    'lösenord',
+    'passord',
+    'salasana',
+    'hasło',
+    'heslo',
+    'şifre',
+    'пароль',
+    'Пароль_пользователя',
+    '密码',
+    '用户密码',
+    '密碼',
+    'パスワード',
+    'ﾊﾟｽﾜｰﾄﾞ',
+    '비밀번호',
+    'סיסמה',
+  ])('name a secret: %s', (name) => {
+    for (const sql of [
+      `SELECT '${M}' AS "${name}"`,
+      `SELECT * FROM t WHERE "${name}" = '${M}'`,
+      `INSERT INTO t (id, "${name}") VALUES (1, '${M}')`,
+    ])
+      expect(redactSecrets(sql)).toEqual({
+        sql: sql.replace(`'${M}'`, `'***'`).replace('VALUES (1', `VALUES ('***'`),
+        redacted: true,
+      })
+  })
+
+  it.each([
+    `SELECT '{"Passwort": "${M}"}'`,
+    `SELECT element_at(x, '密码') = '${M}' FROM t`,
+    `SELECT 1 -- пароль: ${M}`,
+    `SELECT 'contraseña=${M}'`,
+    `SELECT 1 /* 密码=${M} */`,
+  ])('are looked for in texts and comments: %s', (sql) => expect(redactSecrets(sql).sql).not.toContain(M))
+
+  it.each(['resenha', 'passagier', 'clave', 'заказ', '密度', 'thousandish', 'wort', 'sandisk', 'カラム'])(
+    'do not hide what other words name: %s',
+    (name) => {
+      const sql = `SELECT * FROM t WHERE "${name}" = 'x-1234'`
+      expect(redactSecrets(sql)).toEqual({ sql, redacted: false })
+    },
+  )
+})
+
+describe('a query whose rows go into a secret', () => {
+  const taken = (sql: string) => takeSecrets(sql, {}, { intoSecrets: true })
+
+  it.each([
+    'INSERT INTO t SELECT orderkey FROM orders WHERE orderkey <= 7',
+    "INSERT INTO t SELECT a FROM u JOIN v ON u.x = v.y AND v.z = 'open' WHERE a IN (1, 2) GROUP BY a HAVING count(*) > 3 ORDER BY 1 LIMIT 4",
+    "INSERT INTO t WITH w AS (SELECT a FROM u WHERE day = DATE '2020-01-01') SELECT a FROM w UNION ALL SELECT b FROM x WHERE b > 9",
+    "INSERT INTO t SELECT * FROM (SELECT a FROM u TABLESAMPLE BERNOULLI (10) WHERE name LIKE 'A%') s",
+    'CREATE TABLE passwords AS SELECT a FROM u WHERE a < 100',
+    'INSERT INTO u (id, password) SELECT id, hash FROM v WHERE id = 7',
+  ])('keeps the literals of its conditions: %s', (sql) => {
+    expect(taken(sql)).toMatchObject({ sql, redacted: false })
+  })
+
+  it.each([
+    `INSERT INTO t SELECT 'hunter2', a FROM u WHERE a = 7`,
+    `INSERT INTO t SELECT x FROM (VALUES 'hunter2') v(x) WHERE x > 7`,
+    `INSERT INTO t SELECT x FROM (SELECT concat(y, 'hunter2') x FROM u WHERE a = 7)`,
+    `INSERT INTO t SELECT x FROM u CROSS JOIN UNNEST(ARRAY['hunter2']) v(x) WHERE a = 7`,
+    `INSERT INTO t WITH w AS (SELECT 'hunter2' x) SELECT x FROM w WHERE x <> 7`,
+    `INSERT INTO t SELECT a FROM u WHERE a = 7 UNION SELECT 'hunter2'`,
+    `INSERT INTO t SELECT x FROM u, LATERAL (SELECT 'hunter2' x) WHERE a = 7`,
+    `CREATE TABLE t (a, password) AS SELECT 1, 'hunter2' FROM u WHERE a = 7`,
+  ])('loses the literals that become values of its rows, and no others: %s', (sql) => {
+    expect(taken(sql).sql).not.toContain('hunter2')
+    expect(taken(sql).sql).toContain('7')
+  })
+
+  it('is asked for its table only if it writes literals', () => {
+    expect(tablesOfBareInserts('INSERT INTO t SELECT a FROM u WHERE a <= 7')).toEqual([])
+    expect(tablesOfBareInserts("INSERT INTO t SELECT a, 'x' FROM u WHERE a <= 7")).toEqual([['t']])
+  })
+})
