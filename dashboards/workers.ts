@@ -30,6 +30,9 @@ export const workers: DashboardSpec = {
     lines('Task time, 99th percentile', 'From its start on the worker to its end, by how it ended.', 's', [
       { expr: q.quantile(0.99, 'taskDuration', ['state']), legend: '{{state}}', exemplar: true },
     ]),
+    lines('Tasks running', 'By worker. An autoscaler of workers reads the same figure.', 'short', [
+      { expr: q.sum('workerTasks', ['instance']), legend: '{{instance}}' },
+    ]),
     lines('Tasks ended', 'How many end a second, by how they end.', 'cps', [
       { expr: q.rate('tasks', ['state']), legend: '{{state}}' },
     ]),

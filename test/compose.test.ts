@@ -27,13 +27,13 @@ const compose = parse(text, { merge: true }) as {
 }
 
 /** Images of a program alone. */
-const WITHOUT_SHELL = ['collector', 'tempo']
+const WITHOUT_SHELL = ['collector', 'tempo', 'loki']
 
 /** A service's volumes by name, and what it takes from the project. */
 function volumesOf(service: Service): { readonly named: readonly string[]; readonly files: readonly string[] } {
   const sources = (service.volumes ?? []).map((volume) => volume.split(':')[0]!)
   return {
-    named: sources.filter((source) => !source.startsWith('.')),
+    named: sources.filter((source) => !/^[./]/.test(source)),
     files: sources.filter((source) => source.startsWith('.')),
   }
 }
@@ -100,8 +100,8 @@ describe('docker-compose.yml', () => {
     await authority.remove()
   })
 
-  it('has Prometheus, a collector, Tempo and Grafana, whose files are there', () => {
-    expect(Object.keys(compose.services).slice(6)).toEqual(['prometheus', 'collector', 'tempo', 'grafana'])
+  it('has Prometheus, a collector, Tempo, Loki and Grafana, whose files are there', () => {
+    expect(Object.keys(compose.services).slice(6)).toEqual(['prometheus', 'collector', 'tempo', 'loki', 'grafana'])
     for (const [name, service] of Object.entries(compose.services))
       for (const path of volumesOf(service).files)
         expect(existsSync(new URL(path, root)), `${name}: ${path}`).toBe(true)

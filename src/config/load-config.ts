@@ -39,10 +39,11 @@ export function loadConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
     const flagValue = flags.values[setting.flag]
     const variable = env[setting.env]
     // An empty variable is one that a compose file or a shell left unset.
-    const value = flagValue ?? (variable === '' ? undefined : variable)
+    const value = flagValue ?? (variable === '' ? undefined : variable) ?? textWithUnit(tree, setting)
     if (value === undefined) continue
     put(tree, setting.path, fromText(setting.kind, value))
-    origin.set(setting.path.join('.'), flagValue === undefined ? setting.env : `--${setting.flag}`)
+    if (flagValue !== undefined) origin.set(setting.path.join('.'), `--${setting.flag}`)
+    else if (variable !== undefined && variable !== '') origin.set(setting.path.join('.'), setting.env)
   }
 
   const parsed = configSchema.safeParse(tree)
@@ -111,6 +112,14 @@ function put(tree: Tree, path: readonly string[], value: unknown): void {
   if (below === undefined) tree[key!] = {}
   else if (!isTree(below)) return
   put(tree[key!] as Tree, rest, value)
+}
+
+/** The text of a size or a duration that the file writes with a unit, such as "90d". */
+function textWithUnit(file: Tree, { kind, path }: Setting): string | undefined {
+  if (kind !== 'bytes' && kind !== 'duration') return undefined
+  let value: unknown = file
+  for (const key of path) value = isTree(value) ? value[key] : undefined
+  return typeof value === 'string' ? value : undefined
 }
 
 function describe(issue: z.core.$ZodIssue, origin: ReadonlyMap<string, string>, file: string): string {

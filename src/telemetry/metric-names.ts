@@ -398,6 +398,15 @@ export const metricNames = {
     help: 'how many serve',
     labels: { state: ['active', 'suspect', 'failed'] },
   },
+  workerTasks: {
+    name: 'quipu.worker.tasks',
+    text: 'quipu_worker_tasks',
+    kind: 'gauge',
+    unit: '',
+    on: 'worker',
+    help: 'tasks that run on this worker, for an autoscaler',
+    labels: {},
+  },
   workerHeartbeatAge: {
     name: 'quipu.worker.heartbeat.age',
     text: 'quipu_worker_heartbeat_age_seconds',

@@ -37,6 +37,17 @@ describe('configuration', () => {
     expect(config.limits.statementBytes).toBe(1024 * 1024)
   })
 
+  it('reads sizes and durations with a unit in the file, and names the file where one is wrong', () => {
+    const path = file('{"timeouts": {"archiveAfterMs": "90d", "anchorMs": 1000}, "limits": {"statementBytes": "2MB"}}')
+    const { timeouts, limits } = loadConfig(['--config', path], {})
+    expect(timeouts).toMatchObject({ archiveAfterMs: 90 * 24 * 3_600_000, anchorMs: 1000 })
+    expect(limits.statementBytes).toBe(2 * 1024 * 1024)
+    const wrong = file('{"timeouts": {"anchorMs": "soon"}}')
+    expect(refusal(['--config', wrong])).toBe(
+      `64: timeouts.anchorMs in ${wrong}: must be whole milliseconds, or a number with ms, s, m, h or d`,
+    )
+  })
+
   it('prefers flags to variables, variables to the file, the file to defaults', () => {
     const path = file('{"port": 1, "workers": 2, "logLevel": "warn", "limits": {"openQueries": 7, "queuedQueries": 9}}')
     const config = loadConfig(['--config', path, '--port=3', '--queued-queries', '11'], {

@@ -1,10 +1,10 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
-import { access, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { unpackedPackages } from './debian-packages.ts'
 import { freePort } from './postgres.ts'
-import { testCache, withCached } from './test-cache.ts'
 
 const run = promisify(execFile)
 
@@ -19,7 +19,7 @@ export interface PrometheusPrograms {
  * @returns undefined when there is none
  */
 export async function findPrometheus(): Promise<PrometheusPrograms | undefined> {
-  const found = (await installed()) ?? (await cached()) ?? (await fetched())
+  const found = (await installed()) ?? (await unpacked())
   if (found) return found
   const line = 'SKIPPED: no Prometheus (apt-get install prometheus)'
   if (process.env['CI'] === 'true') throw new Error(line)
@@ -35,42 +35,10 @@ async function installed(): Promise<PrometheusPrograms | undefined> {
   )
 }
 
-const folder = join(testCache, 'prometheus')
-const programs: PrometheusPrograms = {
-  prometheus: join(folder, 'usr/bin/prometheus'),
-  promtool: join(folder, 'usr/bin/promtool'),
-}
-
-async function cached(): Promise<PrometheusPrograms | undefined> {
-  return access(programs.promtool).then(
-    () => programs,
-    () => undefined,
-  )
-}
-
-/** Needs no root: the package is downloaded and unpacked, not installed. */
-async function fetched(): Promise<PrometheusPrograms | undefined> {
-  const work = `${folder}.${process.pid}`
-  try {
-    await withCached(programs.promtool, 'prometheus', async () => {
-      const download = await mkdtemp(join(tmpdir(), 'quipu-prometheus-'))
-      try {
-        await run('apt-get', ['download', 'prometheus'], { cwd: download, timeout: 60_000 })
-        const name = (await readdir(download)).find((file) => file.endsWith('.deb'))
-        if (!name) throw new Error('No package was downloaded')
-        await run('dpkg', ['-x', join(download, name), work])
-        await rm(folder, { recursive: true, force: true })
-        await rename(work, folder)
-      } finally {
-        await rm(download, { recursive: true, force: true })
-      }
-    })
-    return programs
-  } catch {
-    return undefined
-  } finally {
-    await rm(work, { recursive: true, force: true })
-  }
+async function unpacked(): Promise<PrometheusPrograms | undefined> {
+  const folder = await unpackedPackages('prometheus', ['prometheus'], 'usr/bin/promtool').catch(() => undefined)
+  if (folder === undefined) return undefined
+  return { prometheus: join(folder, 'usr/bin/prometheus'), promtool: join(folder, 'usr/bin/promtool') }
 }
 
 export interface RunningPrometheus {

@@ -91,7 +91,9 @@ export function collectWorker(meters: Meters, { engines, tasks, pageStoreBytes, 
   meters.set('pageStoreLimitBytes', { kind: 'result' }, pageStoreBytes)
   observeDuckDbMemory(engines, meters)
   meters.onScrape(() => {
-    meters.set('pageStoreBytes', { kind: 'result' }, tasks.usage().pageBytes)
+    const { pageBytes, running } = tasks.usage()
+    meters.set('pageStoreBytes', { kind: 'result' }, pageBytes)
+    meters.set('workerTasks', {}, running)
     meters.set('ready', {}, 1)
     observeEngines(engines, engineKillBytes, meters)
   })
