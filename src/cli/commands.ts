@@ -20,6 +20,7 @@ const USAGE = `usage: quipu <command> [options]
   kill ID         ends a query, with a message to whom it belongs to; quipu kill --help
   tail            prints events as they happen, one a line; quipu tail --help
   replay          runs recorded statements again, here and elsewhere, and compares; quipu replay --help
+  hash-password   makes a line of a password file; quipu hash-password --help
   help, --help    this text with all settings
   --version       the version
 
@@ -109,6 +110,10 @@ async function run(argv: readonly string[]): Promise<number> {
     case 'replay': {
       const { replayCommand } = await import('./replay-command.ts')
       return replayCommand(rest)
+    }
+    case 'hash-password': {
+      const { hashPasswordCommand } = await import('./hash-password-command.ts')
+      return hashPasswordCommand(rest)
     }
     case '--version':
     case 'version': {
