@@ -19,7 +19,7 @@ function blocksOf(page: string): readonly string[] {
 }
 
 const blocks = blocksOf('production.md')
-const isSettings = (block: string): boolean => block.split('\n').every((line) => /^([A-Z_]+=.*)?$/.test(line))
+const isSettings = (block: string): boolean => block.split('\n').every((line) => /^([A-Z_]+=\S*)?$/.test(line))
 
 describe('docs/production.md', () => {
   it.each([...blocks, ...blocksOf('kubernetes.md')].map((block) => [block.split('\n')[0]!.trim(), block]))(
