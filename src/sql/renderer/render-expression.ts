@@ -305,7 +305,8 @@ export function renderConjuncts(
   )
 }
 
-function termsOf(expr: Expr): readonly Expr[] {
+/** The conditions that a condition asks all of. */
+export function termsOf(expr: Expr): readonly Expr[] {
   return expr.kind === 'and' ? expr.terms.flatMap(termsOf) : [expr]
 }
 

@@ -52,11 +52,11 @@ import {
   type SortText,
 } from './block.ts'
 import { isVolatile, someNode } from '../analyzer/walk.ts'
-import { hasSubquery } from './composition.ts'
+import { hasSubquery, outerColumnsOf } from './composition.ts'
 import { rememberRaising, sidesOf } from './guards.ts'
-import { canRaise } from '../analyzer/raising.ts'
+import { canRaise, mayRaiseOfRow } from '../analyzer/raising.ts'
 import { renderAggregate, renderWindow } from './render-aggregate.ts'
-import { renderConjuncts, renderExpr } from './render-expression.ts'
+import { renderConjuncts, renderExpr, termsOf } from './render-expression.ts'
 import { besideRow, noteQueryOfRow } from './queries-of-rows.ts'
 import { balanced, columnName, type Output, type RenderState } from './render-state.ts'
 
@@ -85,19 +85,8 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
       return renderValues(state, node)
     case 'arrays':
       return renderArrays(state, node)
-    case 'filter': {
-      // What is asked of the rows that other conditions let through stands around them, or it would be asked of others too.
-      const [input, predicates] = merged(node)
-      const inner = opened(state, renderRelation(state, input))
-      const block = inner.where.length > 0 ? wrapped(state, inner) : inner
-      return {
-        ...block,
-        where: [
-          ...block.where,
-          ...renderConjuncts(state, predicates, sidesOf(input), filters(input) ? 'overFiltered' : 'where'),
-        ],
-      }
-    }
+    case 'filter':
+      return renderFilter(state, node)
     case 'project':
       return renderProject(state, node)
     case 'barrier':
@@ -149,6 +138,34 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
     default:
       return unreachable(node)
   }
+}
+
+function renderFilter(state: RenderState, node: FilterNode): Block {
+  const [input, predicates] = merged(node)
+  const { own, ofRowAround } = apartFromRow(state, predicates)
+  const conditions = (exprs: readonly Expr[], over: boolean): readonly Sql[] =>
+    renderConjuncts(state, exprs, sidesOf(input), over ? 'overFiltered' : 'where')
+  // What is asked of the rows that other conditions let through stands around them, or it would be asked of others too.
+  const inner = opened(state, renderRelation(state, input))
+  const block = inner.where.length > 0 ? wrapped(state, inner) : inner
+  const filtered = { ...block, where: [...block.where, ...conditions(own, filters(input))] }
+  if (ofRowAround.length === 0) return filtered
+  return { ...wrapped(state, filtered), where: conditions(ofRowAround, true) }
+}
+
+/**
+ * Conditions of a query that belongs to a row. Some compare with that row. Those that do not, and may fail, are asked once
+ * of each row of the query, as Trino does, and not of each pair; all are `own` where there are none of both kinds.
+ */
+function apartFromRow(
+  state: RenderState,
+  predicates: readonly Expr[],
+): { readonly own: readonly Expr[]; readonly ofRowAround: readonly Expr[] } {
+  const terms = predicates.flatMap(termsOf)
+  const isOwn = (term: Expr): boolean => outerColumnsOf(state, term).length === 0 && !hasSubquery(term)
+  const [own, ofRowAround] = [terms.filter(isOwn), terms.filter((term) => !isOwn(term))]
+  const splits = state.outerColumns.size > 0 && own.some(mayRaiseOfRow) && !terms.some(isVolatile)
+  return splits && ofRowAround.length > 0 ? { own, ofRowAround } : { own: predicates, ofRowAround: [] }
 }
 
 /** No condition goes below a LIMIT: neither to where it may fail for a row that is none, nor to where rows are counted. */
