@@ -8,7 +8,11 @@ import { ForgetBatch } from './queries/forget.ts'
 import { QueryFolds } from './queries/projection.ts'
 import { queryEventWrites } from './query-events/table.ts'
 
-export const READ_MODELS = { name: 'readmodels', version: 4 } as const
+/**
+ * `readable` is the oldest version whose rows this program can read and go on with, once its migrations ran: such tables serve
+ * while those of this version are made beside them. Raise it with a change that makes older rows unreadable.
+ */
+export const READ_MODELS = { name: 'readmodels', version: 4, readable: 3 } as const
 
 /**
  * All read models of the log: they move together, under one checkpoint.

@@ -29,6 +29,7 @@ type LogEvent =
   | 'archive.done'
   | 'archive.trouble'
   | 'projection.trouble'
+  | 'projection.rebuilding'
   | 'projection.rebuilt'
   | 'publishing.trouble'
   | 'request.failed'

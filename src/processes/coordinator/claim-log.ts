@@ -4,6 +4,7 @@ import { lookCaughtUp } from '../../coordinator/recovery/await-turn.ts'
 import { LOOK_EVERY_MS, type Turn } from '../../coordinator/recovery/turn.ts'
 import { migrate } from '../../events/postgres/migrate.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
+import { adoptOlderTables } from '../../readmodels/older-tables.ts'
 import { rebuildIfNeeded, type Rebuilt } from '../../readmodels/rebuild.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import { version } from '../../shared/version.ts'
@@ -69,6 +70,8 @@ async function startProjection(
   { log, connection, telemetry, config }: CoordinatorBase,
   projection: ProjectionRunner,
 ): Promise<Rebuilt | undefined> {
+  // What an earlier version filled serves on; the coordinator that writes makes it anew.
+  await adoptOlderTables(connection)
   const rebuilt = await rebuildIfNeeded({
     log,
     logsBefore: () => logsBefore(log, archivesOf(config)),

@@ -26,6 +26,9 @@ import { startArchiving, type Archiving } from './archiving.ts'
 import { startArchivingQueries, type ArchivingQueries } from './archiving-queries.ts'
 import { appBaseOf } from './app-base.ts'
 import { startAuditing, type Auditing } from './auditing.ts'
+import { startUpgrading, type Upgrading } from './upgrading.ts'
+import { archivesOf } from '../event-log/archives-of.ts'
+import { logsBefore } from '../event-log/logs-before.ts'
 import { observeWriter, type WriterGauges } from './coordinator-metrics.ts'
 import { wireHistory } from './query-history.ts'
 import { createRestartMeter } from './restart-meter.ts'
@@ -123,6 +126,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
   const publishing = startPublishing(base, begin)
   const archiving = archivingOf(parts, journal, caughtUp)
   const archivingQueries = archivingQueriesOf(parts, logId, caughtUp)
+  const upgrading = upgradingOf(parts, journal, caughtUp)
   const queries = wireQueries({ life, base, settings, history, epoch, tenure, registry, workers, refusals, journal })
   const ready = (): boolean => tenure.open
   const appBase = appBaseOf(base, life, logId)
@@ -174,6 +178,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
     drain: async () => {
       const { handOverMs } = settings.tenure
       tenure.drain()
+      upgrading.stop()
       archiving.stop()
       archivingQueries.stop()
       base.access.drain()
@@ -183,6 +188,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
       await app.close()
     },
     stop: async () => {
+      upgrading.stop()
       archiving.stop()
       archivingQueries.stop()
       registry.stop()
@@ -270,6 +276,12 @@ function archivingOf({ base, claimed }: WriterParts, journal: Auditing['journal'
   const { logger, meters } = telemetry
   const { epoch } = claimed
   return startArchiving({ config, connection, log, epoch, journal, query: read, caughtUp, clock, logger, meters })
+}
+
+function upgradingOf({ base }: WriterParts, journal: Auditing['journal'], caughtUp: Promise<void>): Upgrading {
+  const { config, connection, log, telemetry } = base
+  const before = (): ReturnType<typeof logsBefore> => logsBefore(log, archivesOf(config))
+  return startUpgrading({ log, logsBefore: before, connection, journal, caughtUp, clock, logger: telemetry.logger })
 }
 
 function archivingQueriesOf({ base }: WriterParts, logId: string, caughtUp: Promise<void>): ArchivingQueries {

@@ -1,0 +1,78 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
+import type { EventReader, LogEnd } from '../../events/event-log.ts'
+import { hasOlderTables } from '../../readmodels/older-tables.ts'
+import { rebuildReadModels } from '../../readmodels/rebuild.ts'
+import type { Clock } from '../../shared/clock.ts'
+import type { Logger } from '../../telemetry/logger.ts'
+
+export interface UpgradingParts {
+  /** Written by this process. */
+  readonly log: EventReader & LogEnd
+  readonly logsBefore: () => Promise<readonly (EventReader & LogEnd)[]>
+  readonly connection: pg.ClientConfig
+  readonly journal: Pick<SystemJournal, 'record'>
+  /** Resolves when the projection has caught up. */
+  readonly caughtUp: Promise<void>
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** Makes read models of this version beside those of an earlier version, which serve meanwhile, and switches to them. */
+export interface Upgrading {
+  /** Tables that are not whole are thrown away: whoever writes next begins anew. */
+  stop(): void
+}
+
+/** Few, and a rest after each read: statements have the process in between. */
+const EVENTS_AT_ONCE = 500
+const REST_MS = 5
+const AGAIN_MS = 30_000
+
+export function startUpgrading(parts: UpgradingParts): Upgrading {
+  const { connection, journal, clock, logger } = parts
+  const stopping = new AbortController()
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      try {
+        if (!(await hasOlderTables(connection))) return
+        logger.info('projection.rebuilding', {}, 'Read models of this version are made; those of the earlier one serve')
+        const rebuilt = await rebuildReadModels({
+          log: resting(parts.log, stopping.signal),
+          before: await parts.logsBefore(),
+          database: connection,
+          clock,
+          batch: EVENTS_AT_ONCE,
+        })
+        logger.info('projection.rebuilt', { ...rebuilt }, 'Read models were made anew from the event log')
+        const { events, milliseconds, deadLetters } = rebuilt
+        await journal.record('ProjectionRebuilt', { events, milliseconds, deadLetters })
+        return
+      } catch (error) {
+        if (stopping.signal.aborted) return
+        logger.warn(
+          'projection.trouble',
+          { err: error },
+          'Read models of this version could not be made; it is tried again',
+        )
+        await sleep(AGAIN_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
+      }
+    }
+  }
+
+  // Whoever never caught up has lost the log.
+  parts.caughtUp.then(run).catch(() => {})
+  return { stop: () => stopping.abort() }
+}
+
+function resting(log: EventReader & LogEnd, stopping: AbortSignal): EventReader & LogEnd {
+  return {
+    tip: () => log.tip(),
+    async read(...args) {
+      await sleep(REST_MS, undefined, { signal: stopping })
+      return log.read(...args)
+    },
+  }
+}
