@@ -29,11 +29,12 @@ export class Figures {
   readonly #live = new Map<TaskId, TaskStats>()
   #progressAt: number
   /** Events of progress so far. */
-  #recorded = 0
+  #recorded: number
 
   constructor(ports: FiguresPorts) {
     this.#ports = ports
     this.#progressAt = ports.clock.monotonicMs()
+    this.#recorded = waitsPassed(ports.aggregate.intended, ports.clock.now())
   }
 
   /** Newest figures of running tasks, by task id. */
@@ -85,6 +86,14 @@ export class Figures {
       ...(executionStartedAt === undefined ? {} : { executionStartedAt }),
     }
   }
+}
+
+/** How many waits are behind a query that a coordinator before this one ran: restarts of it cost no more events. */
+function waitsPassed(query: QueryAggregate['intended'], now: number): number {
+  const startedAt = query.kind === 'NONE' || query.recoveries === 0 ? undefined : query.planned?.executionStartedAt
+  if (startedAt === undefined) return 0
+  let left = now - Date.parse(startedAt)
+  return WAITS_MS.filter((wait) => (left -= wait) >= 0).length
 }
 
 type ProgressedTask = Extract<QueryCommand, { type: 'ReportProgress' }>['data']['tasks'][number]

@@ -9,11 +9,11 @@ import type { TaskId } from '../../../../src/shared/ids.ts'
 const HOUR_MS = 3_600_000
 
 /** Figures of a query with two tasks, which report each second of a clock that stands still otherwise. */
-function running(milliseconds: number) {
+function running(milliseconds: number, before: Partial<KnownQuery> = {}) {
   let now = 0
   const clock = { now: () => now, monotonicMs: () => now }
   const tasks = new Map(['a', 'b'].map((id) => [id as TaskId, { state: 'RUNNING' }]))
-  const query = { kind: 'RUNNING', tasks } as unknown as KnownQuery
+  const query = { kind: 'RUNNING', tasks, recoveries: 0, ...before } as unknown as KnownQuery
   const recorded: { at: number; commands: readonly QueryCommand[] }[] = []
   let woken = 0
   const figures = new Figures({
@@ -35,6 +35,12 @@ it('an hour of a query costs at most 40 events of progress, the first ones soon'
   const { recorded } = running(HOUR_MS)
   expect(recorded.length).toBeLessThanOrEqual(40)
   expect(recorded.slice(0, 4).map(({ at }) => at / 1000)).toEqual([1, 3, 8, 18])
+})
+
+it('a query that was taken over goes on with the waits of its age', () => {
+  const planned = { executionStartedAt: new Date(-20_000).toISOString() } as KnownQuery['planned']
+  const { recorded } = running(HOUR_MS, { recoveries: 3, planned } as Partial<KnownQuery>)
+  expect(recorded.slice(0, 3).map(({ at }) => at / 1000)).toEqual([20, 50, 110])
 })
 
 it('each event has the newest figures of every running task, and readers get newer ones from memory', () => {
