@@ -143,6 +143,38 @@ describe('import directions', () => {
     ).toEqual([])
   })
 
+  /** What each pool of connections to Postgres is for: which files of the coordinator may use it. */
+  const pools: Readonly<Record<string, readonly string[]>> = {
+    // Nothing that a client asks for.
+    ownRead: ['coordinator-metrics.ts', 'start-coordinator.ts', 'take-over.ts', 'wire-workers.ts', 'wire-writer.ts'],
+    logInRead: [],
+    pollRead: ['wire-follower.ts', 'wire-resources.ts'],
+    clientRead: ['app-base.ts', 'wire-resources.ts'],
+    statementRead: ['wire-system.ts'],
+  }
+
+  it.each(Object.entries(pools))('connections of %s are used by those they are for', (pool, users) => {
+    const makers = ['database-pools.ts', 'wire-base.ts']
+    const used = files(join(src, 'processes/coordinator'))
+      .filter((file) => new RegExp(`\\b${pool}\\b`).test(readFileSync(file, 'utf8')))
+      .map((file) => relative(join(src, 'processes/coordinator'), file))
+      .filter((file) => !makers.includes(file))
+    expect(used.toSorted()).toEqual(users)
+  })
+
+  it('log-ins have connections of their own, and no other connection is made outside of the pools', () => {
+    const text = (file: string): string => readFileSync(join(src, 'processes/coordinator', file), 'utf8')
+    expect(text('wire-base.ts').match(/pools\.logInRead/g)).toHaveLength(1)
+    expect(text('wire-base.ts')).toContain('access.open(health.failFast(pools.logInRead))')
+    const makers = files(join(src, 'processes/coordinator')).filter((file) =>
+      /new pg\.(Pool|Client)\b/.test(readFileSync(file, 'utf8')),
+    )
+    expect(makers.map((file) => relative(join(src, 'processes/coordinator'), file)).toSorted()).toEqual([
+      'database-pools.ts',
+      'dependency-health.ts',
+    ])
+  })
+
   it('data of events leaves by one door, which knows what nobody is shown', () => {
     const doors = files(src)
       .filter((file) => /\btoCloudEvent\b/.test(readFileSync(file, 'utf8')))

@@ -1,7 +1,10 @@
-/** Whose turn something is. Anybody may go by many names: where they come from counts first. */
+/** Whose turn something is. Anybody may go by many names: where they come from counts first. See `limitOwners`. */
 export interface TurnOwner {
+  /** Network of somebody who is not known; of a user who was verified something that is no address. */
   readonly address: string
   readonly user: string
+  /** The user was verified: their address counts for nothing. */
+  readonly known?: true
 }
 
 /** Who may have a turn now. */

@@ -3,6 +3,7 @@ import type { Connector, ConnectorSplit, ConnectorTable } from '../../src/connec
 import { quoteName } from '../../src/connectors/spi/duckdb-text.ts'
 import { openDuckDb, type Rows } from '../support/duckdb.ts'
 import { scanText } from '../../src/execution/engine/scan-text.ts'
+import { askerNamed } from '../support/asker.ts'
 
 export interface ConnectorFixture {
   readonly connector: Connector
@@ -29,7 +30,7 @@ export function connectorContract(name: string, open: () => Promise<ConnectorFix
     const names = () => table.columns.map(({ name }) => name)
     /** As an engine gets them. */
     const load = async (splits: readonly ConnectorSplit[], columns: readonly string[]) =>
-      (await fixture.connector.loadSplits?.(splits, columns, { user: 'ada', groups: [] })) ?? splits
+      (await fixture.connector.loadSplits?.(splits, columns, askerNamed('ada'))) ?? splits
 
     it('lists the schema and the table, lower case', async () => {
       expect(await fixture.connector.listSchemas()).toContain(fixture.schema)

@@ -5,7 +5,8 @@ import type { ExecutionDeps } from '../../src/coordinator/query/execution/execut
 import { beginExecution } from '../../src/coordinator/query/execution/query-execution.ts'
 import { queryEventVersions, type QueryEvent } from '../../src/coordinator/query/events.ts'
 import { foldQuery } from '../../src/coordinator/query/evolve.ts'
-import { ownerOf } from '../../src/coordinator/query/held-bytes.ts'
+import { personOf } from '../../src/coordinator/query/held-bytes.ts'
+import { limitOwners } from '../../src/shared/limit-owner.ts'
 import type { QueryExecution } from '../../src/coordinator/query/query-handle.ts'
 import { recordedSubmission } from '../../src/coordinator/query/query-secrets.ts'
 import type { LiveQuery } from '../../src/coordinator/query/state.ts'
@@ -160,6 +161,7 @@ export function createStatementBed(options: BedOptions) {
     log: log.asEventLog(),
     registry,
     memory,
+    ownerOf: limitOwners(false),
     pages: { read: () => Promise.resolve('lost') },
     start: (submission) => {
       const execution = beginExecution(deps as ExecutionDeps, ids(), submission)
@@ -187,7 +189,7 @@ export function createStatementBed(options: BedOptions) {
       QUERY_ID,
       events.map(({ type, time, data }) => ({ type, v: queryEventVersions[type], time, data })),
     )
-    const held = memory.holdRecovered(ownerOf(state.created), 0, false)!
+    const held = memory.holdRecovered(limitOwners(false)(personOf(state.created)), 0, false)!
     const submission = { ...recordedSubmission(state.created), held }
     return beginExecution(deps as ExecutionDeps, QUERY_ID, submission, { state, sequence: events.length, held })
   }

@@ -1,3 +1,4 @@
+import type { TurnOwner } from '../../shared/fair-queue.ts'
 import type { StatisticsByColumn } from './column-statistics.ts'
 import type { ScanConditions } from './scan-conditions.ts'
 import type { ScanQuestion } from './scan-question.ts'
@@ -90,6 +91,8 @@ export interface Asker {
   readonly user: string
   readonly originalUser?: string
   readonly groups: readonly string[]
+  /** Whose turn it is where reads wait for each other. */
+  readonly owner: TurnOwner
   /** What of the catalogs he may know; absent: all of it. */
   readonly sight?: CatalogSight
 }

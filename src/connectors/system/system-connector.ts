@@ -15,7 +15,11 @@ const SYSTEM_CATALOG = 'system'
 
 /** Where the rows of `system.runtime` come from: the coordinator's memory and its read models. */
 export type RuntimeSources = {
-  readonly [T in keyof typeof runtimeTables]: (asker: Asker) => Promise<readonly SystemRow[]>
+  /** @param columns that are wanted of the rows; those that cost much are left out where they are not among them */
+  readonly [T in keyof typeof runtimeTables]: (
+    asker: Asker,
+    columns: readonly string[],
+  ) => Promise<readonly SystemRow[]>
 }
 
 /** What only the coordinator knows. */
@@ -79,7 +83,7 @@ function createSystemConnector(catalogs: Catalogs, sources: (() => SystemSources
           const { schema, table } = data as { schema: string; table: string }
           if (schema === history.name) return history.load(data, wanted, asker)
           const listed = await rowsOf(
-            { schema, table, wanted: wantedOf(data), asker },
+            { schema, table, columns: wanted, wanted: wantedOf(data), asker },
             seenCatalogs(catalogs, asker.sight),
             sources,
           )
@@ -109,18 +113,19 @@ function coordinatorOnly(sources: (() => SystemSources) | undefined): SystemSour
 interface AskedTable {
   readonly schema: string
   readonly table: string
+  readonly columns: readonly string[]
   readonly wanted: Wanted
   readonly asker: Asker
 }
 
 async function rowsOf(
-  { schema, table, wanted, asker }: AskedTable,
+  { schema, table, columns, wanted, asker }: AskedTable,
   catalogs: Catalogs,
   sources: (() => SystemSources) | undefined,
 ): Promise<readonly SystemRow[]> {
   switch (schema) {
     case 'runtime':
-      return coordinatorOnly(sources).runtime[table as keyof typeof runtimeTables](asker)
+      return coordinatorOnly(sources).runtime[table as keyof typeof runtimeTables](asker, columns)
     case 'metadata':
       return metadataRows(table as keyof typeof metadataTables, catalogs, wanted)
     default:

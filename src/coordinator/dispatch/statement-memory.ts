@@ -4,6 +4,8 @@ import type { TurnOwner } from '../../shared/fair-queue.ts'
 
 /** What one statement holds of this process's memory. */
 export interface HeldMemory {
+  /** To whom it counts. */
+  readonly owner: TurnOwner
   /** Bytes held now. */
   readonly bytes: number
   /**
@@ -24,7 +26,7 @@ export interface StatementMemoryLimits {
   readonly addressBytes: number
 }
 
-/** The memory that open statements may take: bounded in all, for each user and for each address. */
+/** The memory that open statements may take: bounded in all, for each user, and for each address of users who are not known. */
 export interface StatementMemory {
   /** @throws EngineError TOO_MANY_REQUESTS_FAILED when one of the limits is reached */
   hold(owner: TurnOwner, bytes: number): HeldMemory
@@ -46,18 +48,18 @@ export function createStatementMemory(limits: StatementMemoryLimits): StatementM
   const users = createTally()
   const addresses = createTally()
 
-  function take({ user, address }: TurnOwner, bytes: number): void {
+  function take({ user, address, known }: TurnOwner, bytes: number): void {
     total += bytes
     users.add(user, bytes)
-    addresses.add(address, bytes)
+    if (!known) addresses.add(address, bytes)
   }
 
   /** What is in the way of so many bytes more. */
-  function obstacle({ user, address }: TurnOwner, bytes: number): string | undefined {
+  function obstacle({ user, address, known }: TurnOwner, bytes: number): string | undefined {
     if (total + bytes > limits.totalBytes) return `All open statements take ${of(total, limits.totalBytes)}`
     if (users.of(user) + bytes > limits.userBytes)
       return `The open statements of this user take ${of(users.of(user), limits.userBytes)}`
-    if (addresses.of(address) + bytes > limits.addressBytes)
+    if (!known && addresses.of(address) + bytes > limits.addressBytes)
       return `The open statements of this address take ${of(addresses.of(address), limits.addressBytes)}`
     return undefined
   }
@@ -71,6 +73,7 @@ export function createStatementMemory(limits: StatementMemoryLimits): StatementM
     }
     change(first)
     return {
+      owner,
       get bytes() {
         return bytes
       },

@@ -1,5 +1,4 @@
-import type { TurnOwner } from '../../shared/fair-queue.ts'
-import { networkOf } from '../../shared/network-of.ts'
+import type { LimitedPerson } from '../../shared/limit-owner.ts'
 import type { QueryEventOf } from './events.ts'
 import { checkPlanSize } from './planned-data.ts'
 import type { LiveQuery } from './state.ts'
@@ -11,8 +10,9 @@ const QUERY_BYTES = 2048
 /** A name with its value, beside their characters. */
 const ENTRY_BYTES = 64
 
-export function ownerOf({ session }: Pick<Created, 'session'>): TurnOwner {
-  return { user: session.user, address: networkOf(session.remoteUserAddress) }
+/** Who posted a statement, as limits look at them. */
+export function personOf({ session }: Pick<Created, 'session'>): LimitedPerson {
+  return { user: session.user, remoteAddress: session.remoteUserAddress }
 }
 
 /** What a statement holds of memory for as long as it is open, about: its text as typed and as it is shown, its session. */

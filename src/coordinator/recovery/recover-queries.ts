@@ -12,8 +12,9 @@ import {
 import type { Clock } from '../../shared/clock.ts'
 import { failureOf, type ErrorName, type Failure } from '../../shared/engine-error.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
+import type { OwnerOf } from '../../shared/limit-owner.ts'
 import type { StatementMemory } from '../dispatch/statement-memory.ts'
-import { ownerOf, queryBytes } from '../query/held-bytes.ts'
+import { personOf, queryBytes } from '../query/held-bytes.ts'
 import { createQueryAggregate, type QueryAggregate } from '../query/query-aggregate.ts'
 import type { Resumption } from '../query/query-handle.ts'
 import { querySpanContext } from '../query/query-spans.ts'
@@ -41,6 +42,7 @@ export interface RecoveryDeps {
   readonly readMany?: (queryIds: readonly QueryId[]) => Promise<ReadonlyMap<QueryId, QueryStream>>
   /** Memory that open statements may take. */
   readonly memory: Pick<StatementMemory, 'holdRecovered'>
+  readonly ownerOf: OwnerOf
   /** Goes on with a query; QueryRecovered is valid. Called in the order of the queries' creation, but for those put off. */
   readonly resume: (queryId: QueryId, resumption: Resumption) => void
   /** Of a query that was ended, not resumed. */
@@ -136,7 +138,9 @@ async function recoverOne(deps: RecoveryDeps, queryId: QueryId, known: QueryStre
   const aggregate = createQueryAggregate(queryId, deps.log, deps.clock, context, { state, sequence })
   if (unreadable !== undefined) return failOrThrow(deps, aggregate, UNREADABLE, unreadable)
   const refusal = reasonNotToTouch(live)
-  const held = refusal ? undefined : deps.memory.holdRecovered(ownerOf(live.created), queryBytes(live), isDecided(live))
+  const held = refusal
+    ? undefined
+    : deps.memory.holdRecovered(deps.ownerOf(personOf(live.created)), queryBytes(live), isDecided(live))
   if (!held) return failOrThrow(deps, aggregate, refusal ?? TOO_MUCH, undefined)
   const data = { count: live.recoveries + 1, phase: live.kind, epoch: deps.epoch }
   try {

@@ -15,7 +15,7 @@ import type { CoordinatorBase } from './wire-base.ts'
 
 /** What the gauges of one that writes are read from, once before each scrape. */
 export interface WriterGauges {
-  readonly base: Pick<CoordinatorBase, 'log' | 'logTelemetry' | 'read' | 'engine' | 'engineUse' | 'pool'>
+  readonly base: Pick<CoordinatorBase, 'log' | 'logTelemetry' | 'ownRead' | 'engine' | 'engineUse' | 'pool'>
   readonly epoch: number
   readonly ready: () => boolean
   readonly projection: ProjectionRunner
@@ -60,7 +60,7 @@ export function observeWriter(gauges: WriterGauges, meters: Meters): void {
   observeGroups(gauges.groups, meters)
   observePool(base.pool, meters)
   observeDuckDbMemory(base.engine, meters)
-  observeAudits(base.read, meters)
+  observeAudits(base.ownRead, meters)
   meters.onScrape(() => base.logTelemetry.observe(base.log, meters))
-  observeProjection(projection, base.read, meters)
+  observeProjection(projection, base.ownRead, meters)
 }

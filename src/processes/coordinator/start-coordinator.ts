@@ -130,14 +130,14 @@ async function watchWriter(
   life: ChildLife,
   base: CoordinatorBase,
 ): Promise<{ readonly epochs: EpochFollower; readonly turn: Turn; readonly watch: ProjectionWatch }> {
-  const { config, log, read, databaseThere } = base
-  const watch = createProjectionWatch(log, read, READ_MODELS.name)
+  const { config, log, ownRead, databaseThere } = base
+  const watch = createProjectionWatch(log, ownRead, READ_MODELS.name)
   // Without the read models the writers before are found in the log itself.
   const from = databaseThere ? await watch.checkpoint() : beginning((await log.tip()).at.length)
   const epochs = startEpochFollower({
     log,
     from,
-    last: databaseThere ? await lastPlace(read) : undefined,
+    last: databaseThere ? await lastPlace(ownRead) : undefined,
     onStopped: (error) => life.fail(error),
   })
   const http = createHttpClient(base.trust, { keepAlive: false })

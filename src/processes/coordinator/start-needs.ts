@@ -13,7 +13,7 @@ export interface StartNeeds {
   failed(need: Need): void
   /** From now on this is how things are. */
   follow(health: { readonly [need in Need]: Reachable }): void
-  /** Reads the read models, from when they may be asked. */
+  /** Reads the read models for polls, from when they may be asked. */
   read: QueryRows
 }
 

@@ -25,13 +25,14 @@ import type { CoordinatorBase } from './wire-base.ts'
 import { emitRecovery } from '../../coordinator/recovery/recovery-spans.ts'
 
 export interface TakeOverParts {
-  readonly base: Pick<CoordinatorBase, 'telemetry' | 'read' | 'databaseThere'>
+  readonly base: Pick<CoordinatorBase, 'telemetry' | 'ownRead' | 'databaseThere'>
   /** Streams of queries from wherever they are. */
   readonly log: EventAppender & EventHistory & LogBeginning & LogEnd
   readonly epoch: number
   readonly client: Pick<WorkerClient, 'taskNews'>
   readonly reservation: Reservation
   readonly memory: RecoveryDeps['memory']
+  readonly ownerOf: RecoveryDeps['ownerOf']
   /** Streams read from the log itself, where the read models are not there; `log` gives them by then. */
   readonly onStreams: (streams: StreamsOfLog) => void
   /** Of those, one that had no room in memory: where it lies. */
@@ -59,7 +60,7 @@ export async function takeOver(parts: TakeOverParts): Promise<void> {
   const { base, log, epoch, client, reservation } = parts
   const { telemetry } = base
   const start = clock.monotonicMs()
-  const known = base.databaseThere ? await readKnownWorkers(base.read) : []
+  const known = base.databaseThere ? await readKnownWorkers(base.ownRead) : []
   // Every worker learns of this epoch before anything is told on: what an old coordinator still sends has no effect.
   const presented = Promise.allSettled(
     known.map(({ url }) => client.taskNews(url, undefined, AbortSignal.timeout(1000))),
@@ -74,6 +75,7 @@ export async function takeOver(parts: TakeOverParts): Promise<void> {
       clock,
       epoch,
       memory: parts.memory,
+      ownerOf: parts.ownerOf,
       ...(left.readMany ? { readMany: left.readMany } : {}),
       resume(queryId, resumption) {
         parts.resume(queryId, resumption)
@@ -121,7 +123,7 @@ async function leftOpen({
   if (base.databaseThere) {
     const late = setTimeout(() => reservation.end(), LONGEST_COUNT_MS)
     try {
-      const found = await findOpenQueries(log, base.read)
+      const found = await findOpenQueries(log, base.ownRead)
       reservation.expect(found.open.length)
       return found
     } catch (error) {

@@ -40,6 +40,7 @@ import { allowAll, authorizeBy, type Authorize, type Identity } from '../../secu
 import { deriveKey, internalBearer } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import type { KeptTexts } from '../child-life.ts'
+import { limitOwners, type OwnerOf } from '../../shared/limit-owner.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 import { readRulesInTurns } from '../../security/rules/read-rules.ts'
 import { accessRulesOf, parseRulesFile, type AccessRules } from '../../security/rules/rules-file.ts'
@@ -57,6 +58,8 @@ import { wireLogIns } from './wire-log-ins.ts'
 export interface Access {
   /** Must clients be known? */
   readonly configured: boolean
+  /** Whom limits count what somebody does to. */
+  readonly ownerOf: OwnerOf
   /** Who may do what, without a word to anybody. */
   readonly rights: Authorize
   /** The same of a statement that runs: where nobody is known, nobody becomes another. */
@@ -152,6 +155,7 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
   const rights = configured ? authorizeBy(() => rules?.value.queries) : allowAll
   return {
     configured,
+    ownerOf: limitOwners(configured),
     rights,
     ofStatements: configured ? rights : (_identity, { action }) => action !== 'impersonate',
     objectsOf({ user, groups }) {

@@ -44,7 +44,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
   const wired = wireEngine(life, telemetry)
   const connection: pg.ClientConfig = { connectionString: await needs.during('database', life.database) }
   const pools = openPools(connection, config, telemetry)
-  needs.read = pools.read
+  needs.read = pools.pollRead
   const patience: Patience = {
     waits: life.successor,
     needs,
@@ -74,7 +74,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
   let archive: OpenQueryArchive | undefined
   const health = watchDependencies(log, connection, createOutageLines(logger, clock))
   needs.follow(health)
-  access.open(health.failFast(pools.read))
+  access.open(health.failFast(pools.logInRead))
 
   return {
     config,
@@ -95,9 +95,10 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
     keepPagesSince,
     pool: pools.pool,
     health,
-    read: health.failFast(pools.read),
-    /** For what anybody may ask: few at once, and none takes long. */
+    ownRead: health.failFast(pools.ownRead),
+    pollRead: health.failFast(pools.pollRead),
     clientRead: health.failFast(pools.clientRead),
+    statementRead: health.failFast(pools.statementRead),
     history: health.failFastMoments(pools.history),
     /** Of the log, which has its id by then. */
     archiveOf: (logId: string): ArchivedFiles => (archive ??= queryArchiveOf(config, logId)),

@@ -163,7 +163,7 @@ function relayOf(
     trust: base.trust,
     key: deriveKey(base.secret, 'relay'),
     uris: createStatementUris(deriveKey(base.secret, 'statement-token')),
-    lastKnown: lastKnownOf(base.read),
+    lastKnown: lastKnownOf(base.pollRead),
     checkResults: createCheckResults(base.access.configured, actsAs, authorize),
     memory: createStatementMemory({
       totalBytes: limits.openStatementBytes,

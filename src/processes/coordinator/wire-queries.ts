@@ -97,6 +97,7 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
     log: history,
     registry,
     memory,
+    ownerOf: base.access.ownerOf,
     pages: createResultPageSource({
       log: base.log,
       client,

@@ -49,6 +49,7 @@ export function wireRecovery(parts: RecoveryParts): WiredRecovery {
     client,
     reservation: parts.reservation,
     memory: queries.memory,
+    ownerOf: base.access.ownerOf,
     onStreams: parts.onStreams,
     onLeftOut: (queryId, span) => parts.endedStreams.add(queryId, span),
     endedSince: new Date(clock.now() - answersKeptMs).toISOString(),

@@ -108,7 +108,7 @@ function writerRole(parts: ResourcesParts): CoordinatorRole {
 }
 
 function statementsOf({ base, appBase, queries }: ResourcesParts, { actsAs, authorize }: AccessDoor): StatementRoutes {
-  const { config, secret, read } = base
+  const { config, secret, pollRead } = base
   const { timeouts, limits } = config
   const { service, memory, turns, spans, groups, telemetry } = queries
   const checkResults = createCheckResults(base.access.configured, actsAs, authorize)
@@ -117,11 +117,12 @@ function statementsOf({ base, appBase, queries }: ResourcesParts, { actsAs, auth
     memory,
     turns,
     texts: queries.texts,
+    ownerOf: base.access.ownerOf,
     parse: parseStatement,
     uris: createStatementUris(deriveKey(secret, 'statement-token')),
     clock,
     spans,
-    lastKnown: lastKnownOf(read),
+    lastKnown: lastKnownOf(pollRead),
     actsAs,
     guard: createResultsGuard(base.access.configured, checkResults, service.ownerOf),
     checkResults,

@@ -64,7 +64,7 @@ export async function wireWorkers({
     ...settings.workers,
     onStaleEpoch: refusedBy,
   })
-  if (base.databaseThere) workers.remember(await readKnownWorkers(base.read))
+  if (base.databaseThere) workers.remember(await readKnownWorkers(base.ownRead))
   for (const announcement of heard) workers.announce(announcement)
   await workers.start()
   return {

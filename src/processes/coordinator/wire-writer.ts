@@ -9,16 +9,12 @@ import { Tenure } from '../../coordinator/recovery/tenure.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import type { Announcement } from '../../execution/api/task.ts'
 import { createLiveQueries } from '../../protocol/query/live-queries.ts'
-import { createHistorySource } from '../../protocol/query/history-sources.ts'
-import { createHistoryTurns } from '../../protocol/query/history-turns.ts'
-import { createRuntimeSources } from '../../protocol/query/runtime-sources.ts'
 import { readTextParts } from '../../readmodels/audit/queries.ts'
 import type { Rebuilt } from '../../readmodels/rebuild.ts'
 import { deriveKey } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
-import { version } from '../../shared/version.ts'
 import type { ChildLife } from '../child-life.ts'
 import type { GatedServer } from '../gated-server.ts'
 import { diskSpaceOf } from '../../execution/worker/disk-space.ts'
@@ -36,6 +32,7 @@ import { startPublishing, type Publishing } from './publishing.ts'
 import { pastCounters } from './restored-counters.ts'
 import { projected } from './take-over.ts'
 import type { CoordinatorBase } from './wire-base.ts'
+import { systemSourcesOf } from './wire-system.ts'
 import { wireQueries } from './wire-queries.ts'
 import { wireRecovery } from './wire-recovery.ts'
 import { wireResources } from './wire-resources.ts'
@@ -114,14 +111,11 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
   const refusedBy = (nodeUrl: string): Promise<boolean> => tenure.refusedBy(nodeUrl)
   const workers = await wireWorkers({ base, settings, epoch, logId, heard: parts.heard, refusedBy })
   const live = createLiveQueries(registry, isProjected)
-  base.useSystem({
-    runtime: runtimeOf(base, live, projection, workers.workers),
-    history: historyOf(base, projection, logId),
-  })
+  base.useSystem(systemSourcesOf(base, { live, projection, membership: workers.workers, logId }))
   const caughtUp = projected(log, projection)
   const auditing = auditingOf(parts, caughtUp)
   const { refusals, journal } = auditing
-  const recordedParts = (digest: string): Promise<number> => readTextParts(base.read, digest)
+  const recordedParts = (digest: string): Promise<number> => readTextParts(base.ownRead, digest)
   base.access.recordIn({ files: createFileRecord({ journal, caughtUp, recordedParts }), journal })
   const publishing = startPublishing(base, begin)
   const archiving = archivingOf(parts, journal, caughtUp)
@@ -166,7 +160,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
       if (life.deadWriter === undefined) return
       // The queries that ended last are the last that are projected.
       await caughtUp
-      await sendLastSpans(history, base.read, telemetry.spans(), claimedAt)
+      await sendLastSpans(history, base.ownRead, telemetry.spans(), claimedAt)
     })
     .catch((error: unknown) => logger.error('telemetry.trouble', { err: error }, 'Telemetry could not be loaded'))
   logger.info(
@@ -219,44 +213,8 @@ function tellClaim({ life, base, claimed, claimMillis }: WriterParts): string {
   return new Date(clock.now()).toISOString()
 }
 
-function runtimeOf(
-  { config, read, nodeId, address: url, telemetry, access }: CoordinatorBase,
-  live: Parameters<typeof createRuntimeSources>[0]['live'],
-  projection: ProjectionRunner,
-  membership: Parameters<typeof createRuntimeSources>[0]['membership'],
-): ReturnType<typeof createRuntimeSources> {
-  return createRuntimeSources({
-    live,
-    read,
-    projection,
-    membership,
-    clock,
-    self: { nodeId, url, version },
-    authorize: access.rights,
-    ownWritesWaitMs: config.timeouts.ownWritesWaitMs,
-    onError: (error) => telemetry.logger.warn('request.failed', { err: error }, 'The read models could not be read'),
-  })
-}
-
-function historyOf(
-  { config, read, history, archiveOf, telemetry, access }: CoordinatorBase,
-  projection: ProjectionRunner,
-  logId: string,
-) {
-  return createHistorySource({
-    moments: history,
-    files: archiveOf(logId),
-    read,
-    projection,
-    authorize: access.rights,
-    turns: createHistoryTurns(3 * config.timeouts.historyReadMs),
-    ownWritesWaitMs: config.timeouts.ownWritesWaitMs,
-    onError: (error) => telemetry.logger.warn('request.failed', { err: error }, 'The history could not be read'),
-  })
-}
-
 function auditingOf({ base, rebuilt }: WriterParts, caughtUp: Promise<void>): Auditing {
-  const { log, config, catalogs, secret, read, telemetry } = base
+  const { log, config, catalogs, secret, ownRead: read, telemetry } = base
   return startAuditing({
     log,
     caughtUp,
@@ -272,7 +230,7 @@ function auditingOf({ base, rebuilt }: WriterParts, caughtUp: Promise<void>): Au
 }
 
 function archivingOf({ base, claimed }: WriterParts, journal: Auditing['journal'], caughtUp: Promise<void>): Archiving {
-  const { config, connection, log, read, telemetry } = base
+  const { config, connection, log, ownRead: read, telemetry } = base
   const { logger, meters } = telemetry
   const { epoch } = claimed
   return startArchiving({ config, connection, log, epoch, journal, query: read, caughtUp, clock, logger, meters })

@@ -21,7 +21,8 @@ import { ARCHIVED_COLUMNS, storedEvent, STORED_COLUMNS } from '../../readmodels/
 import type { Authorize } from '../../security/authorization.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { seenBy } from '../access/seen-queries.ts'
-import type { HistoryTurns } from './history-turns.ts'
+import { readFailure } from './read-failure.ts'
+import type { ReadTurns } from './read-turns.ts'
 
 type Page = readonly (readonly HistoryValue[])[]
 
@@ -40,7 +41,7 @@ export interface HistorySourceDeps {
   readonly read: QueryRows
   readonly ownWritesWaitMs: number
   readonly authorize: Authorize
-  readonly turns: HistoryTurns
+  readonly turns: ReadTurns
   /** Why it could not be read; the statement is told in other words. */
   readonly onError?: (error: unknown) => void
 }
@@ -63,8 +64,7 @@ export function createHistorySource({
       columns: readonly string[],
       asker: Asker,
     ): AsyncGenerator<Page> {
-      const { user, originalUser = user } = asker
-      const end = await turns.take({ address: originalUser, user })
+      const end = await turns.take(asker.owner)
       let moment: HistoryMoment | undefined
       try {
         await projection.barrier(ownWritesWaitMs)
@@ -166,14 +166,8 @@ function asTold(error: unknown): EngineError {
       'EXCEEDED_LOCAL_MEMORY_LIMIT',
       `${error.message}: ask for less of the time, or for fewer groups`,
     )
-  switch (nodeCode(error)) {
-    case '57014':
-      return new EngineError('EXCEEDED_TIME_LIMIT', 'The history took too long to be read: ask for less of it')
-    case '22003':
-      return new EngineError('NUMERIC_VALUE_OUT_OF_RANGE', 'bigint addition overflow')
-    default:
-      return new EngineError('REMOTE_HOST_GONE', 'The history of queries cannot be read now: its database is away')
-  }
+  if (nodeCode(error) === '22003') return new EngineError('NUMERIC_VALUE_OUT_OF_RANGE', 'bigint addition overflow')
+  return readFailure(error, 'The history of queries')
 }
 
 /** Rows that are read at once: with texts few, each may be a megabyte. */

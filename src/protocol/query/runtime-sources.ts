@@ -6,17 +6,26 @@ import { enderSeenBy } from '../../coordinator/query/ending.ts'
 import { shownData } from '../../coordinator/query/shown-event.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
-import { readStreams } from '../../readmodels/query-events/queries.ts'
-import { readQueries, WHOLE_TEXTS, type QueryFilter, type QueryListRow } from '../../readmodels/queries/queries.ts'
+import { readStreamHeads, readStreams } from '../../readmodels/query-events/queries.ts'
+import {
+  compareNewest,
+  readQueries,
+  readQueryIds,
+  WHOLE_TEXTS,
+  type QueryFilter,
+  type QueryListRow,
+} from '../../readmodels/queries/queries.ts'
 import { taskRow } from '../../readmodels/queries/rows.ts'
 import { readOperators, readTasks, taskListRow, type TaskListRow } from '../../readmodels/queries/task-queries.ts'
-import type { Authorize, Identity } from '../../security/authorization.ts'
+import type { Authorize } from '../../security/authorization.ts'
 import type { Clock } from '../../shared/clock.ts'
-import type { NodeId } from '../../shared/ids.ts'
-import { EngineError } from '../../shared/engine-error.ts'
+import type { NodeId, QueryId } from '../../shared/ids.ts'
+import type { Asker } from '../../connectors/spi/connector.ts'
 import { seenBy } from '../access/seen-queries.ts'
-import type { LiveQueries } from './live-queries.ts'
+import type { LiveQueries, LiveQueryView } from './live-queries.ts'
 import { liveRow, overlay } from './query-list.ts'
+import { readFailure } from './read-failure.ts'
+import type { ReadTurns } from './read-turns.ts'
 
 export interface RuntimeSourceDeps {
   readonly live: LiveQueries
@@ -28,6 +37,7 @@ export interface RuntimeSourceDeps {
   readonly self: { readonly nodeId: NodeId; readonly url: string; readonly version: string }
   readonly ownWritesWaitMs: number
   readonly authorize: Authorize
+  readonly turns: ReadTurns
   /** Why the database could not be read; the statement is told in other words. */
   readonly onError?: (error: unknown) => void
 }
@@ -54,25 +64,48 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
       return await deps.read(text, values)
     } catch (error) {
       deps.onError?.(error)
-      throw new EngineError('REMOTE_HOST_GONE', 'The history of queries cannot be read now: its database is away')
+      throw readFailure(error, 'The list of queries')
     }
   }
 
-  async function queries(asker: Identity, texts: 'texts' | 'no texts'): Promise<QueryListRow[]> {
-    const [most, characters] = texts === 'texts' ? [PAGE_TEXTS, WHOLE_TEXTS] : [PAGE_QUERIES, 0]
-    await projection.barrier(deps.ownWritesWaitMs)
+  /** One statement's reads: somebody who asks for much waits for themselves. */
+  async function inTurn<T>(asker: Asker, reading: () => Promise<T>): Promise<T> {
+    const end = await deps.turns.take(asker.owner)
+    try {
+      await projection.barrier(deps.ownWritesWaitMs)
+      return await reading()
+    } finally {
+      end()
+    }
+  }
+
+  /** Which queries somebody is shown: those in memory, and by what the others are found. */
+  async function shownTo(asker: Asker): Promise<{ inMemory: LiveQueryView[]; filter: QueryFilter }> {
     const seen = await seenBy(asker, deps.authorize, read)
-    const filter: QueryFilter = { ...seen.filter, endedSince: new Date(clock.now() - RECENT_MS).toISOString() }
-    const inMemory = live
-      .list()
-      .filter((view) => seen.has(view.query.created.session))
-      .map((view) => liveRow(view, clock.now()))
-    const without = inMemory.map((row) => row.query_id)
+    const inMemory = live.list().filter((view) => seen.has(view.query.created.session))
+    const endedSince = new Date(clock.now() - RECENT_MS).toISOString()
+    return { inMemory, filter: { ...seen.filter, endedSince, without: inMemory.map(({ query }) => query.queryId) } }
+  }
+
+  /** Newest first. */
+  async function queryIds(asker: Asker): Promise<QueryId[]> {
+    const { inMemory, filter } = await shownTo(asker)
+    const newest = inMemory
+      .toSorted((a, b) => compareNewest(liveRow(a, clock.now()), liveRow(b, clock.now())))
+      .map(({ query }) => query.queryId)
+    return [...newest, ...(await readQueryIds(read, filter, MAX_QUERIES))].slice(0, MAX_QUERIES)
+  }
+
+  async function queries(asker: Asker, texts: 'texts' | 'no texts'): Promise<QueryListRow[]> {
+    const [most, characters] = texts === 'texts' ? [PAGE_TEXTS, WHOLE_TEXTS] : [PAGE_QUERIES, 0]
+    const shown = await shownTo(asker)
+    const { without, ...filter } = shown.filter
+    const inMemory = shown.inMemory.map((view) => liveRow(view, clock.now()))
     const rows: QueryListRow[] = []
     for (let bytes = 0; rows.length < MAX_QUERIES;) {
       const last = rows.at(-1)
       const after = last ? { ...filter, cursor: { createdAt: last.created_at, queryId: last.query_id } } : filter
-      const stored = await readQueries(read, { ...after, without }, most, characters)
+      const stored = await readQueries(read, { ...after, ...(without && { without }) }, most, characters)
       const page = overlay(stored, inMemory, after, most)
       for (const row of page) {
         if (texts === 'texts') bytes += row.sql_text.length
@@ -85,8 +118,9 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
   }
 
   /** Events of the newest queries. */
-  async function events(asker: Identity): Promise<Row[]> {
-    const ids = (await queries(asker, 'no texts')).slice(0, MAX_EVENT_QUERIES).map((row) => row.query_id)
+  async function events(asker: Asker, withData: boolean): Promise<Row[]> {
+    const ids = (await queryIds(asker)).slice(0, MAX_EVENT_QUERIES)
+    if (!withData) return readStreamHeads(read, ids)
     const seesEnder = enderSeenBy(asker, deps.authorize)
     const rows: Row[] = []
     for (let bytes = 0; ids.length > 0 && bytes < MAX_BYTES;) {
@@ -99,8 +133,8 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
     return rows
   }
 
-  async function tasks(asker: Identity): Promise<TaskListRow[]> {
-    const ids = (await queries(asker, 'no texts')).map((row) => row.query_id)
+  async function tasks(asker: Asker): Promise<TaskListRow[]> {
+    const ids = await queryIds(asker)
     const inMemory = ids.flatMap((queryId) => live.get(queryId) ?? [])
     const known = new Set(inMemory.map((view) => view.query.queryId))
     const fresh = inMemory.flatMap(({ query, liveStats }) =>
@@ -116,13 +150,20 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
   }
 
   return {
-    queries: async (asker: Identity): Promise<Row[]> => (await queries(asker, 'texts')).map(queryRowOf),
-    tasks: async (asker: Identity): Promise<Row[]> => (await tasks(asker)).map(taskRowOf),
-    async operators(asker: Identity): Promise<Row[]> {
-      const ids = (await queries(asker, 'no texts')).map((row) => row.query_id)
-      return (await readOperators(read, ids)).map((row) => ({ ...row, stage_id: `${row.query_id}.${row.stage_id}` }))
-    },
-    events,
+    queries: (asker: Asker, columns: readonly string[]): Promise<Row[]> =>
+      inTurn(asker, async () =>
+        (await queries(asker, columns.includes('query') ? 'texts' : 'no texts')).map(queryRowOf),
+      ),
+    tasks: (asker: Asker): Promise<Row[]> => inTurn(asker, async () => (await tasks(asker)).map(taskRowOf)),
+    operators: (asker: Asker): Promise<Row[]> =>
+      inTurn(asker, async () =>
+        (await readOperators(read, await queryIds(asker))).map((row) => ({
+          ...row,
+          stage_id: `${row.query_id}.${row.stage_id}`,
+        })),
+      ),
+    events: (asker: Asker, columns: readonly string[]): Promise<Row[]> =>
+      inTurn(asker, () => events(asker, columns.includes('data'))),
     async nodes(): Promise<Row[]> {
       const { self } = deps
       return [

@@ -2,13 +2,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { StatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
 import type { StatementTurns } from '../../coordinator/dispatch/statement-turns.ts'
 import type { QuerySession } from '../../coordinator/query/events.ts'
-import { ownerOf } from '../../coordinator/query/held-bytes.ts'
+import { personOf } from '../../coordinator/query/held-bytes.ts'
 import type { PostedStatement, QueryExecution } from '../../coordinator/query/query-handle.ts'
 import type { PostedTexts } from '../../coordinator/query/posted-texts.ts'
 import type { StatementService } from '../../coordinator/query/statement-service.ts'
 import { Fenced, LogUnavailable } from '../../events/event-log.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { EngineError } from '../../shared/engine-error.ts'
+import type { OwnerOf } from '../../shared/limit-owner.ts'
 import type { ActsAs } from '../access/acts-as.ts'
 import { acceptsJson } from '../edge/accepts-json.ts'
 import { baseUri } from '../edge/base-uri.ts'
@@ -25,6 +26,7 @@ export interface PostStatementDeps {
   readonly service: Pick<StatementService, 'submit'>
   /** Who posts many at once waits for himself. */
   readonly turns: StatementTurns
+  readonly ownerOf: OwnerOf
   /** Bodies count while they come. */
   readonly memory: Pick<StatementMemory, 'hold'>
   readonly texts: Pick<PostedTexts, 'seal'>
@@ -40,7 +42,6 @@ export interface PostStatementDeps {
   readonly actsAs: ActsAs
   readonly defaultTimeZone: string
   readonly limits: { readonly statementBytes: number }
-  /** Is `X-Forwarded-*` to be believed? */
   /** A statement was not taken. */
   readonly onRejected?: (group: string, reason: 'shed' | 'log_down') => void
 }
@@ -58,7 +59,7 @@ export function createPostStatement(
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   async function submit(request: IncomingMessage, posted: PostHeaders): Promise<QueryExecution> {
     const { session, family, trace } = posted
-    const owner = ownerOf({ session })
+    const owner = deps.ownerOf(personOf({ session }))
     const body = await readHeldBody(request, { maxBytes: deps.limits.statementBytes, memory: deps.memory, owner })
     let endTurn = (): void => {}
     try {

@@ -38,6 +38,34 @@ export async function readStreams(
   return rows.map(toRecorded)
 }
 
+const headRow = eventRow.pick({
+  stream: true,
+  sequence: true,
+  epoch: true,
+  type: true,
+  v: true,
+  time: true,
+  hash: true,
+})
+const HEAD_COLUMNS = selected(headRow)
+
+/** An event without its data, which may be megabytes. */
+export interface EventHead {
+  readonly [column: string]: string | number
+}
+
+/** The same events, without their data. */
+export async function readStreamHeads(query: QueryRows, streams: readonly string[]): Promise<EventHead[]> {
+  const rows = await query(
+    `select ${HEAD_COLUMNS} from query_events where stream = any($1) order by stream, sequence`,
+    [streams],
+  )
+  return rows.map((row) => {
+    const { v: version, ...head } = headRow.parse(row)
+    return { ...head, version }
+  })
+}
+
 /** Nothing later than this; the time in ISO UTC. */
 export interface StreamUntil {
   readonly sequence?: number

@@ -9,6 +9,7 @@ import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import type { TextCondition } from '../../../src/connectors/spi/scan-conditions.ts'
 import { withInformationSchema } from '../../../src/connectors/system/information-schema.ts'
 import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
+import { askerNamed } from '../../support/asker.ts'
 
 const location = realpathSync(mkdtempSync(join(tmpdir(), 'quipu-columns-')))
 afterAll(() => rmSync(location, { recursive: true }))
@@ -48,7 +49,7 @@ async function tablesWith(condition: TextCondition): Promise<string[]> {
     showsTable: (name: { readonly table: string }) => name.table !== 'hidden',
     showsColumn: (_: object, name: string) => name !== 'masked',
   }
-  const [split] = await lake.loadSplits!(splits, ['table_name', 'column_name'], { user: 'ada', groups: [], sight })
+  const [split] = await lake.loadSplits!(splits, ['table_name', 'column_name'], { ...askerNamed('ada'), sight })
   return (split!.data['rows'] as string[][]).map((row) => row[2]!)
 }
 const named = (name: string) => tablesWith({ in: [name] })

@@ -5,6 +5,7 @@ import type { Connector, ConnectorTable } from '../../../src/connectors/spi/conn
 import { Wanted, type ScanConditions } from '../../../src/connectors/spi/scan-conditions.ts'
 import { seenConnector } from '../../../src/connectors/system/seen-catalogs.ts'
 import { withSystemCatalog } from '../../../src/connectors/system/system-connector.ts'
+import { askerNamed } from '../../support/asker.ts'
 
 const asked = { schemas: 0, lists: [] as (string | undefined)[], tables: [] as string[] }
 
@@ -80,7 +81,7 @@ async function rowsOf(connectors: readonly Connector[], name: string, where?: Sc
   Object.assign(asked, { schemas: 0, lists: [], tables: [] })
   // Through JSON, as in an event.
   const planned = JSON.parse(JSON.stringify(await connector.listSplits(described.handle, where)))
-  const [split] = await connector.loadSplits!(planned, names, { user: 'ada', groups: [] })
+  const [split] = await connector.loadSplits!(planned, names, askerNamed('ada'))
   return (split!.data['rows'] as unknown[][]).map((row) => Object.fromEntries(names.map((one, i) => [one, row[i]])))
 }
 

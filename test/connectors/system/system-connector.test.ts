@@ -12,8 +12,9 @@ import {
 import { connectorContract } from '../../contract/connector.contract.ts'
 import { openDuckDb, type Rows } from '../../support/duckdb.ts'
 import { scanText } from '../../../src/execution/engine/scan-text.ts'
+import { askerNamed } from '../../support/asker.ts'
 
-const ada = { user: 'ada', groups: [] }
+const ada = askerNamed('ada')
 
 const empty = async () => []
 const sources: RuntimeSources = {

@@ -13,6 +13,7 @@ import { Fenced, LogUnavailable, type Checkpoint, type Recorded } from '../../..
 import type { Failure } from '../../../src/shared/engine-error.ts'
 import { allowAll } from '../../../src/security/authorization.ts'
 import { at, event, QUERY_ID } from '../../support/query-events.ts'
+import { limitOwners } from '../../../src/shared/limit-owner.ts'
 
 const page = { rows: 3, bytes: 30, sha256: 'ab', kept: 'log' as const, taskToken: 0 }
 const published = (pages: number, lastOfResult = true): QueryEvent =>
@@ -104,6 +105,7 @@ function serviceOf(around: Around): StatementService {
   return createStatementService({
     clock,
     registry,
+    ownerOf: limitOwners(false),
     log: {
       async *readStream() {
         for (const [index, { type, time, data }] of (around.logged ?? []).entries())

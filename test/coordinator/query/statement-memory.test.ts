@@ -10,6 +10,7 @@ import { LogFull } from '../../../src/events/event-log.ts'
 import type { AnalyzedStatement } from '../../../src/sql/front-end.ts'
 import { at, sampleData } from '../../support/query-events.ts'
 import { createStatementBed, literals, MemoryLog } from '../../support/statement-bed.ts'
+import { limitOwners } from '../../../src/shared/limit-owner.ts'
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 const kB = 1024
@@ -168,6 +169,7 @@ it('a successor takes over as much as it may hold, the oldest first, and ends th
         },
       },
       clock: { now: () => Date.now(), monotonicMs: () => 0 },
+      ownerOf: limitOwners(false),
       epoch: 2,
       memory,
       resume: (queryId) => void resumed.push(queryId),

@@ -7,6 +7,7 @@ import { createStatementService, type StatementService } from '../../../src/coor
 import type { Recorded } from '../../../src/events/event-log.ts'
 import { knownQuery } from '../../support/known-query.ts'
 import { event, QUERY_ID } from '../../support/query-events.ts'
+import { limitOwners } from '../../../src/shared/limit-owner.ts'
 
 const WAIT_MS = 60_000
 
@@ -36,6 +37,7 @@ function serviceOver(whileRead: () => void): StatementService {
   return createStatementService({
     clock,
     registry,
+    ownerOf: limitOwners(false),
     log: {
       async *readStream() {
         yield await Promise.resolve(recorded)

@@ -14,6 +14,7 @@ import {
 import { isQueryId, parseQueryId } from '../../../src/shared/ids.ts'
 import { event } from '../../support/query-events.ts'
 import { MemoryLog } from '../../support/statement-bed.ts'
+import { limitOwners } from '../../../src/shared/limit-owner.ts'
 
 const IDS = [1, 2, 3].map((number) => parseQueryId(`20260102_030405_0000${number}_00001`))
 const [FIRST, BAD, LAST] = IDS as [(typeof IDS)[0], (typeof IDS)[0], (typeof IDS)[0]]
@@ -45,6 +46,7 @@ function bed(over: Partial<RecoveryDeps> = {}) {
         clock,
         epoch: 2,
         memory,
+        ownerOf: limitOwners(false),
         resume: (queryId) => void resumed.push(queryId),
         onFailed: (query) => void failed.push(query.queryId),
         onGivenUp: (queryId, error) => void givenUp.set(queryId, error),

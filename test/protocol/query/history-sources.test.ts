@@ -12,7 +12,7 @@ import { withSystemCatalog } from '../../../src/connectors/system/system-connect
 import { createMetadataPort } from '../../../src/coordinator/dispatch/catalog-metadata.ts'
 import { scanText } from '../../../src/execution/engine/scan-text.ts'
 import { createHistorySource } from '../../../src/protocol/query/history-sources.ts'
-import { createHistoryTurns } from '../../../src/protocol/query/history-turns.ts'
+import { createReadTurns } from '../../../src/protocol/query/read-turns.ts'
 import { archiveQueries } from '../../../src/readmodels/archive/query-archive.ts'
 import { createParquetEngine } from '../../../src/readmodels/archive/parquet-engine.ts'
 import { createHistoryMoments } from '../../../src/readmodels/history/read-history.ts'
@@ -26,6 +26,8 @@ import { session } from '../../support/front-end.ts'
 import { queryLife, testQueryId, toLogEvents } from '../../support/query-life.ts'
 import { openReadModelBed, type ReadModelBed } from '../../support/read-models.ts'
 import { wireRows, type RenderedScan } from '../../support/rendered-rows.ts'
+import { askerNamed } from '../../support/asker.ts'
+import { knownOwner } from '../../../src/shared/limit-owner.ts'
 
 /** So many have left the read models, in two periods. */
 const ARCHIVED = 11
@@ -161,7 +163,7 @@ function sourceFor(authorize: Authorize): HistorySource {
     read: (text, values) => bed.query(text, [...values]),
     ownWritesWaitMs: 10_000,
     authorize,
-    turns: createHistoryTurns(60_000),
+    turns: createReadTurns({ atOnce: 3, waitMs: 60_000, what: 'The history' }),
   })
 }
 
@@ -225,7 +227,7 @@ const persons = {
   replays: ['original_user', 'statements'],
 } as const
 
-const root: Asker = { user: 'root', groups: [] }
+const root: Asker = askerNamed('root')
 const sorted = (rows: unknown[][]): string[] => rows.map((row) => JSON.stringify(row)).sort()
 
 /** The same rows, whether the tables answer or give all that they have. */
@@ -474,7 +476,9 @@ describe('system.history', () => {
           const query = ownerOf.get(id)
           return seesAll || (query !== undefined && rules(who, { action: 'list', query }))
         })
-        expect(sorted((await run(statement, who, rules)).rows)).toEqual(sorted(mine))
+        expect(sorted((await run(statement, { ...who, owner: knownOwner(who.user) }, rules)).rows)).toEqual(
+          sorted(mine),
+        )
       }),
       { numRuns: 25 },
     )
@@ -486,7 +490,9 @@ describe('system.history', () => {
           ([user, by]) =>
             rules(who, { action: 'viewAll' }) || user === who.user || (by !== null && by === posterOf(who)),
         )
-        expect(sorted((await run(statement, who, rules)).rows)).toEqual(sorted(mine))
+        expect(sorted((await run(statement, { ...who, owner: knownOwner(who.user) }, rules)).rows)).toEqual(
+          sorted(mine),
+        )
       }),
       { numRuns: 30 },
     )
@@ -494,7 +500,7 @@ describe('system.history', () => {
 
   it('tells in words of its own when it cannot be read', async () => {
     const told: unknown[] = []
-    const turns = createHistoryTurns(1)
+    const turns = createReadTurns({ atOnce: 3, waitMs: 1, what: 'The history' })
     const broken = (code: string) =>
       createHistorySource({
         moments: async () => ({

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { QueryRows } from '../../../src/events/projection.ts'
 import type { RuntimeSources } from '../../../src/connectors/system/system-connector.ts'
 import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
 import type { KnownQuery } from '../../../src/coordinator/query/state.ts'
@@ -9,10 +10,14 @@ import { queryRulesOf } from '../../../src/security/rules/query-rules.ts'
 import { readRules } from '../../../src/security/rules/read-rules.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
 import { queryLife, taskStats, testQueryId, toLogEvents } from '../../support/query-life.ts'
+import { askerNamed } from '../../support/asker.ts'
+import { createReadTurns } from '../../../src/protocol/query/read-turns.ts'
 import { openReadModelBed, type ReadModelBed } from '../../support/read-models.ts'
 import { parseNodeId, parseTaskId } from '../../../src/shared/ids.ts'
 
-const alice = { user: 'alice', groups: [] }
+const alice = askerNamed('alice')
+const ALL = ['query', 'data']
+const turns = createReadTurns({ atOnce: 3, waitMs: 60_000, what: 'The list of queries' })
 const authorize = authorizeBy(() =>
   queryRulesOf(
     readRules(
@@ -44,6 +49,7 @@ beforeAll(async () => {
     self: { nodeId: parseNodeId('c1'), url: 'http://127.0.0.1:8080', version: '0.1.0' },
     ownWritesWaitMs: 10_000,
     authorize,
+    turns,
   })
   await bed.log.append(stored, 0, toLogEvents(queryLife(stored, { startMillis: Date.now() - 1000 })))
   const query = foldQuery(open, queryLife(open, { startMillis: Date.now(), end: 'open' }).slice(0, 3)) as KnownQuery
@@ -57,7 +63,7 @@ afterAll(() => bed.close())
 
 describe('system.runtime', () => {
   it('queries are there without waiting for the projection to linger, memory over tables', async () => {
-    const rows = await sources.queries(alice)
+    const rows = await sources.queries(alice, ALL)
     expect(rows.map((row) => [row['query_id'], row['state'], row['user']])).toEqual([
       [open, 'STARTING', 'alice'],
       [stored, 'FINISHED', 'alice'],
@@ -74,7 +80,7 @@ describe('system.runtime', () => {
   })
 
   it('tasks have the newest figures', async () => {
-    const rows = await sources.tasks(alice)
+    const rows = await sources.tasks(alice, ALL)
     expect(
       rows.map((row) => [row['task_id'], row['stage_id'], row['node_id'], row['state'], row['raw_input_rows']]),
     ).toEqual([
@@ -96,11 +102,11 @@ describe('system.runtime', () => {
   })
 
   it('operators, events and nodes', async () => {
-    expect((await sources.operators(alice)).map((row) => [row['task_id'], row['operator_type']])).toContainEqual([
+    expect((await sources.operators(alice, ALL)).map((row) => [row['task_id'], row['operator_type']])).toContainEqual([
       `${stored}.1.0`,
       'TaskOutputOperator',
     ])
-    expect((await sources.events(alice)).map((row) => [row['sequence'], row['type']])).toEqual([
+    expect((await sources.events(alice, ALL)).map((row) => [row['sequence'], row['type']])).toEqual([
       [1, 'QueryCreated'],
       [2, 'QueryPlanned'],
       [3, 'TaskCreated'],
@@ -109,7 +115,7 @@ describe('system.runtime', () => {
       [6, 'ResultPagesPublished'],
       [7, 'QueryFinished'],
     ])
-    expect(await sources.nodes(alice)).toEqual([
+    expect(await sources.nodes(alice, ALL)).toEqual([
       { node_id: 'c1', http_uri: 'http://127.0.0.1:8080', node_version: '0.1.0', coordinator: true, state: 'active' },
     ])
   })
@@ -137,10 +143,81 @@ describe('system.runtime', () => {
       self: { nodeId: parseNodeId('c1'), url: 'http://127.0.0.1:8080', version: '0.1.0' },
       ownWritesWaitMs: 10_000,
       authorize,
+      turns,
     })
-    const rows = await long.queries(alice)
+    const rows = await long.queries(alice, ALL)
     expect(rows.length).toBe((24 * 1024 * 1024) / (1 << 17))
     expect(read).toBeLessThanOrEqual(rows.length + 20)
+  })
+
+  const over = (read: QueryRows, more: Partial<Parameters<typeof createRuntimeSources>[0]> = {}) =>
+    createRuntimeSources({
+      live: { get: () => undefined, list: () => [] },
+      read,
+      projection: { barrier: async () => true },
+      membership: { nodes: () => [] },
+      clock: systemClock,
+      self: { nodeId: parseNodeId('c1'), url: 'http://127.0.0.1:8080', version: '0.1.0' },
+      ownWritesWaitMs: 10_000,
+      authorize,
+      turns,
+      ...more,
+    })
+
+  it('reads no text and no data where none is wanted, as by count(*)', async () => {
+    const asked: { readonly text: string; readonly rows: readonly Record<string, unknown>[] }[] = []
+    const noting = over(async (text, values) => {
+      const rows = await bed.query(text, [...values])
+      asked.push({ text, rows })
+      return rows
+    })
+    for (const table of ['queries', 'tasks', 'operators', 'events'] as const)
+      expect((await noting[table](alice, [])).length).toBeGreaterThan(0)
+    expect(
+      asked.flatMap(({ rows }) => rows).filter((row) => row['sql_text'] || row['error_message'] || row['data']),
+    ).toEqual([])
+    // Of the queries whose tasks, operators and events are asked for, the ids alone are read, at once.
+    expect(asked.filter(({ text }) => text.startsWith('select query_id from queries'))).toHaveLength(3)
+    expect((await noting.events(alice, [])).map(({ data: _, ...head }) => head)).toEqual(
+      (await sources.events(alice, ALL)).map(({ data: _, ...head }) => head).filter(({ stream }) => stream !== open),
+    )
+  })
+
+  it('is read by three statements at once, two of one user, so that somebody else always has a turn', async () => {
+    const begun: string[] = []
+    const ends: (() => void)[] = []
+    const held = over(async () => {
+      await new Promise<void>((resolve) => ends.push(resolve))
+      return []
+    })
+    const readAs = (user: string): Promise<unknown> => {
+      const asker = askerNamed(user)
+      const one = held.tasks(asker)
+      return one.then(() => begun.push(user))
+    }
+    const all = [...Array.from({ length: 40 }, () => readAs('bob')), readAs('alice')]
+    await vi.waitFor(() => expect(ends).toHaveLength(3))
+    while (begun.length < all.length) {
+      ends.shift()?.()
+      await new Promise((resolve) => setImmediate(resolve))
+      expect(ends.length).toBeLessThanOrEqual(3)
+    }
+    await Promise.all(all)
+    expect(begun.indexOf('alice')).toBeLessThan(4)
+  })
+
+  it.each([
+    ['57014', 'canceling statement due to statement timeout', 'EXCEEDED_TIME_LIMIT'],
+    [undefined, 'timeout exceeded when trying to connect', 'EXCEEDED_TIME_LIMIT'],
+    [undefined, 'Query read timeout', 'EXCEEDED_TIME_LIMIT'],
+    ['53300', 'sorry, too many clients already', 'REMOTE_HOST_GONE'],
+    ['08006', 'connection failure', 'REMOTE_HOST_GONE'],
+  ])('says truly why it could not be read: %s %s', async (code, message, errorName) => {
+    const failing = over(() => Promise.reject(Object.assign(new Error(message), code && { code })))
+    const error: unknown = await failing.queries(alice, []).catch((one: unknown) => one)
+    expect(error).toMatchObject({ errorName })
+    expect(String(error).includes('database is away')).toBe(code === '08006')
+    expect(String(error)).not.toContain(message)
   })
 
   it('says that the database is away, not what it said', async () => {
@@ -154,9 +231,10 @@ describe('system.runtime', () => {
       self: { nodeId: parseNodeId('c1'), url: 'http://127.0.0.1:8080', version: '0.1.0' },
       ownWritesWaitMs: 10_000,
       authorize,
+      turns,
       onError: (error) => told.push(error),
     })
-    await expect(away.queries(alice)).rejects.toMatchObject({ errorName: 'REMOTE_HOST_GONE' })
+    await expect(away.queries(alice, ALL)).rejects.toMatchObject({ errorName: 'REMOTE_HOST_GONE' })
     expect(told).toEqual([new Error('write EPIPE')])
   })
 
@@ -173,10 +251,10 @@ describe('system.runtime', () => {
       await bed.log.append(id, 0, toLogEvents([{ ...created, data: { ...created.data, session } }, ...life.slice(1)]))
     }
     const seen = async (user: string, ...groups: string[]) => {
-      const asker = { user, groups }
-      const ids = (await sources.queries(asker)).map((row) => row['query_id'])
+      const asker = askerNamed(user, ...groups)
+      const ids = (await sources.queries(asker, ALL)).map((row) => row['query_id'])
       for (const other of ['tasks', 'operators', 'events'] as const)
-        for (const row of await sources[other](asker)) expect(ids).toContain(row['query_id'] ?? row['stream'])
+        for (const row of await sources[other](asker, ALL)) expect(ids).toContain(row['query_id'] ?? row['stream'])
       return ids.toSorted()
     }
     const [first, second, bobs] = all.map(([id]) => id)
@@ -188,7 +266,7 @@ describe('system.runtime', () => {
     expect(await seen('bob', 'leads')).toEqual([stored, open, first, bobs])
     expect(await seen('auditor')).toEqual([stored, open, first, second, bobs, posted])
     // Who acts as another is who he was.
-    const actsAs = (await sources.queries({ user: 'zoe', originalUser: 'alice', groups: [] })).map(
+    const actsAs = (await sources.queries({ ...askerNamed('zoe'), originalUser: 'alice' }, ALL)).map(
       (row) => row['query_id'],
     )
     expect(actsAs).toEqual([posted])

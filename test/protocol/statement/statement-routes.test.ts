@@ -22,6 +22,7 @@ import { event, QUERY_ID } from '../../support/query-events.ts'
 import { createStatementTurns } from '../../../src/coordinator/dispatch/statement-turns.ts'
 import { openAccess } from '../../support/access.ts'
 import { raw } from '../../support/statement-client.ts'
+import { limitOwners } from '../../../src/shared/limit-owner.ts'
 
 const uris = createStatementUris(Buffer.alloc(32, 'k'))
 
@@ -82,6 +83,7 @@ beforeEach(async () => {
   // A cancel of the test before may still be tried.
   const own = service
   const routes = createStatementRoutes({
+    ownerOf: limitOwners(false),
     service: new Proxy(own, { get: (_target, key) => own[key as keyof StatementService] }),
     memory: {
       hold: (_owner: unknown, bytes: number) => {

@@ -11,6 +11,7 @@ import { accessOf } from '../../../src/sql/access-control.ts'
 import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 import { recordedSession } from '../../support/sql/fixed-metadata.ts'
+import { askerNamed } from '../../support/asker.ts'
 
 // Whatever lists names (information_schema, system.jdbc, system.metadata, SHOW) lists those that somebody may know of, under
 // any rules and any conditions: all of them and no others, whichever way a catalog is asked.
@@ -193,7 +194,7 @@ describe('names that are listed', { timeout: 600_000 }, () => {
               const names = columns.map((column) => column.name)
               const splits = await connector.listSplits(handle, conditionsOf as never)
               const sight = accessOf({ rightsOf: rightsOf(given), user })!
-              const [split] = await connector.loadSplits!(splits, names, { user, groups: [], sight })
+              const [split] = await connector.loadSplits!(splits, names, { ...askerNamed(user), sight })
               const rows = split!.data['rows'] as unknown[][]
               expect(JSON.stringify(rows)).not.toContain(SECRET)
               for (const row of rows) all.push(place.map((column) => String(row[names.indexOf(column)])).join('.'))

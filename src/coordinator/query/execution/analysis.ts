@@ -6,7 +6,6 @@ import { loopTurn } from '../../../shared/loop-turn.ts'
 import { catalogNames, listSplits } from '../../dispatch/catalog-metadata.ts'
 import { charactersOf, LONG_TEXT, type ThreadedFrontEnd } from '../../front-end-threads/threaded-front-end.ts'
 import { createConnectorCalls, type ConnectorCall, type ConnectorCalls } from '../connector-calls.ts'
-import { ownerOf } from '../held-bytes.ts'
 import type { FileDigests } from '../planned-data.ts'
 import type { Submission } from '../query-handle.ts'
 import { boundedProperties, type ServerBounds } from '../query-limits.ts'
@@ -21,7 +20,7 @@ interface AnalysisPorts extends StatementRights {
 
 interface AnalysedStatement {
   readonly queryId: QueryId
-  readonly submission: Pick<Submission, 'sql' | 'session' | 'created'>
+  readonly submission: Pick<Submission, 'sql' | 'session' | 'created' | 'held'>
   readonly startTimeMillis: number
   /** Aborted when the query ends before its time. */
   readonly signal: AbortSignal
@@ -61,7 +60,7 @@ export class Analysis {
     const { frontEnd, metadata } = this.#ports
     const { queryId, submission, startTimeMillis, signal } = this.#statement
     const characters = charactersOf(submission.sql, submission.session)
-    const owner = ownerOf(submission.created)
+    const { owner } = submission.held
     const asked = this.#calls ? this.#calls.noting(metadata) : metadata
     const isLong = characters >= LONG_TEXT
     const turn = isLong ? undefined : loopTurn(characters, owner)

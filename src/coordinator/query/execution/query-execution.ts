@@ -1,7 +1,6 @@
 import { propertyValue } from '../../../sql/session/session-properties.ts'
 import { groupedStatement } from '../query-group.ts'
 import { groupOfQuery, initialQueryState, isTerminal } from '../state.ts'
-import { ownerOf } from '../held-bytes.ts'
 import { entitySpanId, formatTraceparent, parseTraceparent } from '../../../telemetry/trace-context.ts'
 import type { QueryId } from '../../../shared/ids.ts'
 import type { QueryExecution, Resumption, Submission } from '../query-handle.ts'
@@ -212,7 +211,7 @@ function putTogether(
     clock,
     entrant: {
       group: resumed ? groupOfQuery(resumed.state) : created.resourceGroup,
-      owner: ownerOf(created),
+      owner: held.owner,
       statement: groupedStatement(created),
       priority: propertyValue(created.session, 'query_priority'),
       signal: work.signal,

@@ -5,6 +5,7 @@ import type { EngineRun } from '../../../execution/engine/engine.ts'
 import type { StagePlan } from '../../../planner/stage-plan.ts'
 import type { Identity } from '../../../security/authorization.ts'
 import type { Clock } from '../../../shared/clock.ts'
+import type { TurnOwner } from '../../../shared/fair-queue.ts'
 import type { QueryId, TaskId } from '../../../shared/ids.ts'
 import { accessOf } from '../../../sql/access-control.ts'
 import { loadSplits, readsSystem } from '../../dispatch/catalog-metadata.ts'
@@ -115,7 +116,7 @@ export function createRunContext(parts: ExecutionParts): RunContext {
       // Who asks which queries there are is one of them.
       recorder.flush()
       await recorder.first
-      const load = () => loadSplits(deps.catalogs, stage, askerOf(deps, query.identity))
+      const load = () => loadSplits(deps.catalogs, stage, askerOf(deps, query.identity, held.owner))
       const splits = await (deps.withinSpan ? deps.withinSpan(parts.spanContext('query', queryId), load) : load())
       work.signal.throwIfAborted()
       return splits
@@ -141,8 +142,8 @@ export function createRunContext(parts: ExecutionParts): RunContext {
 }
 
 /** Whom rows of system tables are for, with what the rules let him know of. */
-function askerOf({ objectsOf }: Pick<ExecutionDeps, 'objectsOf'>, identity: Identity): Asker {
+function askerOf({ objectsOf }: Pick<ExecutionDeps, 'objectsOf'>, identity: Identity, owner: TurnOwner): Asker {
   const rightsOf = objectsOf(identity)
   const sight = rightsOf && accessOf({ rightsOf, user: identity.user })
-  return sight ? { ...identity, sight } : identity
+  return { ...identity, owner, ...(sight && { sight }) }
 }

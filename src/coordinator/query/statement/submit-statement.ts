@@ -1,14 +1,16 @@
 import { LogUnavailable } from '../../../events/event-log.ts'
 import { settlesWithin } from '../../../shared/deadline.ts'
 import { EngineError, failureOf } from '../../../shared/engine-error.ts'
+import type { OwnerOf } from '../../../shared/limit-owner.ts'
 import type { StatementMemory } from '../../dispatch/statement-memory.ts'
-import { ownerOf, statementBytes } from '../held-bytes.ts'
+import { personOf, statementBytes } from '../held-bytes.ts'
 import type { PostedStatement, QueryExecution, Submission } from '../query-handle.ts'
 import type { QueryRegistry } from '../query-registry.ts'
 
 export interface SubmitDeps {
   readonly registry: Pick<QueryRegistry, 'open' | 'add'>
   readonly memory: StatementMemory
+  readonly ownerOf: OwnerOf
   readonly start: (submission: Submission) => QueryExecution
   readonly limits: {
     readonly openQueries: number
@@ -24,7 +26,7 @@ export interface SubmitDeps {
 export async function submitStatement(deps: SubmitDeps, statement: PostedStatement): Promise<QueryExecution> {
   admit(deps)
   const { sql, created } = statement
-  const held = deps.memory.hold(ownerOf(created), statementBytes(sql, created))
+  const held = deps.memory.hold(deps.ownerOf(personOf(created)), statementBytes(sql, created))
   const execution = deps.start({ held, ...statement })
   deps.registry.add(execution)
   await untilCreated(execution, deps.limits.postLogWaitMs)

@@ -7,6 +7,8 @@ import type { ThreadedFrontEnd } from '../../../../src/coordinator/front-end-thr
 import type { MetadataPort } from '../../../../src/sql/front-end.ts'
 import { sampleData } from '../../../support/query-events.ts'
 import { literals } from '../../../support/statement-bed.ts'
+import { createStatementMemory } from '../../../../src/coordinator/dispatch/statement-memory.ts'
+import { knownOwner } from '../../../../src/shared/limit-owner.ts'
 
 it('has turns with others, before it begins and after what it asked of a catalog', async () => {
   const told: string[] = []
@@ -25,7 +27,14 @@ it('has turns with others, before it begins and after what it asked of a catalog
   // Answered for all at once.
   const tables = nextTurn().then(() => [])
   const metadata = { tables: () => tables } as Partial<MetadataPort> as MetadataPort
-  const submission = { sql: 'SELECT 1', session: sampleData.QueryCreated.session, created: sampleData.QueryCreated }
+  const memory = createStatementMemory({ totalBytes: 1e9, userBytes: 1e9, addressBytes: 1e9 })
+  const held = memory.hold(knownOwner('alice'), 0)
+  const submission = {
+    sql: 'SELECT 1',
+    session: sampleData.QueryCreated.session,
+    created: sampleData.QueryCreated,
+    held,
+  }
   const catalogs = { get: () => undefined, names: () => [] }
   let done = false
   const turns = (async () => {

@@ -10,6 +10,7 @@ import type { TaskStats } from '../../../../src/execution/api/task.ts'
 import { EngineError, failureOf } from '../../../../src/shared/engine-error.ts'
 import type { TaskId } from '../../../../src/shared/ids.ts'
 import { event, QUERY_ID, sampleData } from '../../../support/query-events.ts'
+import { knownOwner } from '../../../../src/shared/limit-owner.ts'
 
 const { stages, totals } = sampleData.QueryFinished
 const { stats, taskId } = sampleData.TaskFinished
@@ -59,6 +60,7 @@ function endsOf(before: readonly QueryEvent[]) {
     work,
     figures: { live, atEnd: (_query, end) => (told.push(end), { stages, totals }) },
     held: {
+      owner: knownOwner('alice'),
       get bytes() {
         return held.bytes
       },

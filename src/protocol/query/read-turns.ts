@@ -1,26 +1,35 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { FairQueue, type TurnOwner } from '../../shared/fair-queue.ts'
 
-/** Reads of the history at once: each has a connection of its own. */
+/** Reads of the history at once, by statements: each has a connection of its own. */
 export const HISTORY_READS = 3
-/** Of one who logged in: somebody else always finds a place. */
+/** Reads of `system.runtime` at once: each holds some megabytes. */
+export const RUNTIME_READS = 3
+/** Of one owner: somebody else always finds a place. */
 const READS_OF_ONE = 2
 
-/** Who reads the history waits for others in turns, whoever asks how often. */
-export interface HistoryTurns {
+/** Whose statements read system tables wait for each other in turns, whoever asks how often. */
+export interface ReadTurns {
   /**
    * @returns gives the place back; may be called twice
-   * @throws EngineError when no turn came in time
+   * @throws EngineError EXCEEDED_TIME_LIMIT when no turn came in time
    */
   take(owner: TurnOwner): Promise<() => void>
 }
 
-/** @param waitMs longest wait for a turn */
-export function createHistoryTurns(waitMs: number): HistoryTurns {
+export interface ReadTurnLimits {
+  readonly atOnce: number
+  /** Longest wait for a turn, milliseconds. */
+  readonly waitMs: number
+  /** What is read, as an error names it: `The history`. */
+  readonly what: string
+}
+
+export function createReadTurns({ atOnce, waitMs, what }: ReadTurnLimits): ReadTurns {
   const running = new Map<string, number>()
   const waiting = new FairQueue<() => void>()
   let all = 0
-  const may = (address: string): boolean => all < HISTORY_READS && (running.get(address) ?? 0) < READS_OF_ONE
+  const may = (address: string): boolean => all < atOnce && (running.get(address) ?? 0) < READS_OF_ONE
 
   function begin({ address }: TurnOwner): () => void {
     all++
@@ -50,7 +59,7 @@ export function createHistoryTurns(waitMs: number): HistoryTurns {
         })
         const timer = setTimeout(() => {
           leave()
-          reject(new EngineError('EXCEEDED_TIME_LIMIT', 'The history is read by others: ask again later'))
+          reject(new EngineError('EXCEEDED_TIME_LIMIT', `${what} is read by others: ask again later`))
         }, waitMs)
       })
     },
