@@ -125,15 +125,19 @@ const limits = z.strictObject({
     min: 16,
     max: 1_000_000,
   }),
-  connectionsPerAddress: integerSetting('Connections of one address, a proxy too; what is beyond is closed', 1_024, {
-    min: 8,
-    max: 1_000_000,
-  }),
+  connectionsPerAddress: integerSetting(
+    'Connections of one user, and those of one address, which is no proxy of `trustedProxies`, on which nobody is known yet; what is beyond is closed',
+    1_024,
+    {
+      min: 8,
+      max: 1_000_000,
+    },
+  ),
   taskBodyBytes: bytes('Largest body of a task update', 16 * MB),
   pageBytes: bytes('Size that result pages are cut at', MB),
   pageMaxBytes: bytes('Largest page: one wide row', 64 * MB),
   feeds: integerSetting('Readers of the live feed at once', 100, { min: 1, max: 10_000 }),
-  feedsPerAddress: integerSetting('Of one address, a proxy too', 32, { min: 1, max: 10_000 }),
+  feedsPerAddress: integerSetting('Of one user; of one address where users are not known', 32, { min: 1, max: 10_000 }),
   replays: integerSetting('Readers of the feed at once that are far behind the end of the log', 8, {
     min: 1,
     max: 1_000,
@@ -144,7 +148,10 @@ const limits = z.strictObject({
     256 * MB,
   ),
   userStatementBytes: bytes('Memory that the open statements of one user take', 64 * MB),
-  addressStatementBytes: bytes('Memory that the open statements of clients of one address take', 64 * MB),
+  addressStatementBytes: bytes(
+    'Memory that the open statements of clients of one address take, where users are not known',
+    64 * MB,
+  ),
   runningQueries: integerSetting('Queries that run at once, where no file has resource groups', 100, {
     min: 1,
     max: 100_000,

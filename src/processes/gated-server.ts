@@ -2,11 +2,12 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { createServer as createTcpServer, type Server as TcpServer, type Socket } from 'node:net'
 import type { Config } from '../config/load-config.ts'
-import { addressRanges } from '../shared/address-ranges.ts'
+import { addressRanges, type AddressRanges } from '../shared/address-ranges.ts'
+import { knownOwner, unknownOwner } from '../shared/limit-owner.ts'
 import { LoopTurns } from '../shared/loop-turns.ts'
-import { networkOf } from '../shared/network-of.ts'
 import { admitRequest, guardHead } from '../protocol/edge/admit-request.ts'
 import { clientNetwork } from '../protocol/edge/client-connection.ts'
+import { whenKnown } from '../protocol/edge/known-connection.ts'
 import { MOST_CREDENTIAL_BYTES, RELAYED_MORE } from '../protocol/edge/relay-headers.ts'
 import { sendProblem, toProblem } from '../protocol/edge/problem.ts'
 import { requestTarget } from '../protocol/edge/request-target.ts'
@@ -121,7 +122,7 @@ export function createGatedServer(
   server.timeout = STALLED_MS
   const refused: RefusedConnection[] = []
   let tell = (reason: RefusedConnection): void => void (refused.length < MOST_UNTOLD && refused.push(reason))
-  boundConnections(server, limits, (reason) => tell(reason))
+  boundConnections(server, { ...limits, isProxy }, (reason) => tell(reason))
   const onFull = (): void => tell('connections')
   const handshakes = identity && watchHandshakes(server, () => tell('handshake'))
   identity?.serve(server)
@@ -176,31 +177,64 @@ function listenOn(server: TcpServer, place: unknown, onFull: () => void): Promis
   })
 }
 
+interface ConnectionBounds extends Pick<Config['limits'], 'connections' | 'connectionsPerAddress'> {
+  readonly isProxy: AddressRanges
+}
+
 /**
- * Who connects once more than one address may, or more than there may be in all, is closed at once, so that the others find a
- * place.
+ * Whoever connects once more than one may, or more than there may be in all, is closed at once, so that the others find a place.
+ * A connection counts to its address, and to its user from the first request on that was verified to be of one: many people may be behind an
+ * address. A proxy that is trusted counts in all alone: it has the connections of everybody.
  */
 function boundConnections(
   server: Server,
-  most: Pick<Config['limits'], 'connections' | 'connectionsPerAddress'>,
+  most: ConnectionBounds,
   onRefused: (reason: RefusedConnection) => void,
 ): void {
-  const ofAddress = new Map<string, number>()
+  const counts = new Map<string, number>()
+  /** By address and port. */
+  const ofPlace = new Map<string, (user: string) => void>()
+  const placeOf = (socket: Socket): string => `${socket.remoteAddress} ${socket.remotePort}`
   let open = 0
+
+  function add(owner: string, by: number): number {
+    const count = (counts.get(owner) ?? 0) + by
+    if (count > 0) counts.set(owner, count)
+    else counts.delete(owner)
+    return count
+  }
+
   server.on('connection', (socket: Socket) => {
-    const address = networkOf(socket.remoteAddress)
-    const count = (ofAddress.get(address) ?? 0) + 1
-    ofAddress.set(address, count)
+    const place = placeOf(socket)
+    const isProxys = socket.remoteAddress !== undefined && most.isProxy(socket.remoteAddress)
+    let owner: string | undefined = isProxys ? undefined : unknownOwner(socket.remoteAddress).address
+    const isTooMany = (): boolean => owner !== undefined && add(owner, 1) > most.connectionsPerAddress
+    const refuse = (reason: RefusedConnection): void => {
+      onRefused(reason)
+      socket.destroy()
+    }
     open++
     socket.once('close', () => {
       open--
-      const left = (ofAddress.get(address) ?? 1) - 1
-      if (left === 0) ofAddress.delete(address)
-      else ofAddress.set(address, left)
+      if (owner !== undefined) add(owner, -1)
+      ofPlace.delete(place)
     })
-    if (open > most.connections) onRefused('connections')
-    else if (count > most.connectionsPerAddress) onRefused('address_connections')
-    else return
-    socket.destroy()
+    const isFull = open > most.connections
+    if (isTooMany()) return refuse(isFull ? 'connections' : 'address_connections')
+    if (isFull) return refuse('connections')
+    if (isProxys) return
+    const toUser = (user: string): void => {
+      const { address } = knownOwner(user)
+      if (owner === address) return
+      if (owner !== undefined) add(owner, -1)
+      owner = address
+      if (isTooMany()) refuse('address_connections')
+    }
+    ofPlace.set(place, toUser)
+    whenKnown(socket, toUser)
+  })
+  server.on('secureConnection', (socket: Socket) => {
+    const toUser = ofPlace.get(placeOf(socket))
+    if (toUser) whenKnown(socket, toUser)
   })
 }

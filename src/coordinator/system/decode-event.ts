@@ -7,6 +7,8 @@ import { systemEventSchemas, systemEventVersions, type SystemEventType } from '.
 export const systemEventUpcasters: Readonly<Partial<Record<SystemEventType, Upcasters>>> = {
   // Who was acted as stood in the text of the object, where names make it ambiguous: it is left there.
   AccessDenied: { 1: (data) => data },
+  // Each of many names that nobody has was told by itself.
+  AuthenticationFailed: { 1: (data) => data },
   // There was one door then, and no word for it.
   // Who, and from where, was not told.
   ProjectionRebuilt: { 1: (data) => data },

@@ -55,6 +55,10 @@ export const systemEventSchemas = {
   AuthenticationFailed: z
     .object({
       user: z.string(),
+      examples: z
+        .array(z.string())
+        .optional()
+        .describe('Of many names that nobody has here in one minute, told as one user: some of them'),
       method: z.string(),
       remoteAddress: z.string().optional(),
       count: z.number().int(),
@@ -286,7 +290,7 @@ export const systemEventVersions: Readonly<Record<SystemEventType, number>> = {
   EpochStarted: 1,
   EpochEnded: 1,
   ConfigurationLoaded: 1,
-  AuthenticationFailed: 1,
+  AuthenticationFailed: 2,
   LoggedIn: 1,
   AccessDenied: 2,
   QueryKilled: 3,

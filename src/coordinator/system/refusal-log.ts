@@ -7,6 +7,8 @@ import { unreachable } from '../../shared/unreachable.ts'
 export interface RefusedIdentity {
   /** As the request said; nobody vouches for it. */
   readonly user: string
+  /** Of many names that nobody has here, told as one: some of them. */
+  readonly examples?: readonly string[]
   readonly method: 'shared_secret' | AuthenticationMethod
   readonly remoteAddress?: string | undefined
 }
@@ -55,12 +57,16 @@ const MAX_NAMES: Readonly<Record<SightingType, number>> = {
   // Everybody's, in the morning.
   LoggedIn: 10_000,
 }
-/** Names of nobody known in a minute: who makes them up hides no user behind them. */
-const MAX_STRANGERS = 100
 /** Begins what is told of a name of nobody known here. */
 export const STRANGER = 'unknown-'
+/** Names of nobody known, told together: the first of a minute at once, the others at its end. Whoever makes them up hides no user behind them. */
+const STRANGERS = `${STRANGER}others`
+const MAX_EXAMPLES = 10
 /** Refused objects of one user in a minute; what is beyond counts as one object, and hides nobody else's. */
 const MAX_OBJECTS = 10
+/** Of all who have no credentials. */
+const MAX_OBJECTS_OF_NOBODY = 3
+const NOBODY = 'anonymous'
 const OTHERS = '(others)'
 const MAX_GROUPS = 1_000
 const MAX_TEXT = 200
@@ -80,7 +86,8 @@ export function createRefusalLog(journal: SightingJournal, clock: Clock): Refusa
     const ended = counted
     counted = emptyCounts()
     for (const ofType of Object.values(ended))
-      for (const { sighting, more } of ofType.names.values()) if (more > 0) write(sighting, more)
+      for (const { sighting, more, examples } of ofType.names.values())
+        if (more > 0) write(withExamples(sighting, examples), more)
     minute = minuteOf(clock.now())
   }
 
@@ -90,21 +97,31 @@ export function createRefusalLog(journal: SightingJournal, clock: Clock): Refusa
     const ofType = counted[type]
     let told = sighting
     let key = sightingKey(told)
-    if (!ofType.names.has(key) && told.type === 'AccessDenied' && ofType.objectsOf(told.data) >= MAX_OBJECTS) {
+    if (
+      !ofType.names.has(key) &&
+      told.type === 'AccessDenied' &&
+      ofType.objectsOf(told.data) >= mostObjectsOf(told.data)
+    ) {
       told = { type: 'AccessDenied', data: ofOtherObjects(told.data) }
+      key = sightingKey(told)
+    }
+    const isOneOfMany = isStranger(told) && ofType.hasStranger && !ofType.names.has(key)
+    if (isOneOfMany) {
+      told = asStrangers(told)
       key = sightingKey(told)
     }
     if (!ofType.names.has(key) && ofType.isFullFor(told)) {
       told = ofOthers(told)
       key = `${type} others`
     }
-    const known = ofType.names.get(key)
-    if (known) {
+    const known = ofType.names.get(key) ?? ofType.add(key, told)
+    if (isOneOfMany) {
       known.more += count
-      return
-    }
-    ofType.add(key, told)
-    write(told, count)
+      if (known.examples.size < MAX_EXAMPLES && sighting.data.user !== STRANGERS) known.examples.add(sighting.data.user)
+    } else if (known.isNew) {
+      known.isNew = false
+      write(told, count)
+    } else known.more += count
   }
 
   const timer = setInterval(() => {
@@ -156,8 +173,10 @@ function recordSighting(
   minute: string,
 ): Promise<unknown> {
   switch (type) {
-    case 'AuthenticationFailed':
-      return journal.record(type, { ...data, count, minute })
+    case 'AuthenticationFailed': {
+      const { examples, ...refused } = data
+      return journal.record(type, { ...refused, ...(examples && { examples: [...examples] }), count, minute })
+    }
     case 'AccessDenied':
       return journal.record(type, { ...data, count, minute })
     case 'LoggedIn':
@@ -165,8 +184,22 @@ function recordSighting(
   }
 }
 
-function isStranger({ type, data }: Sighting): boolean {
+export function isStranger({ type, data }: Sighting): boolean {
   return type === 'AuthenticationFailed' && data.user.startsWith(STRANGER)
+}
+
+/** One of many names of nobody, as they are told together. */
+export function asStrangers(sighting: Sighting): Sighting {
+  return { ...sighting, data: { ...sighting.data, user: STRANGERS } } as Sighting
+}
+
+function withExamples(sighting: Sighting, examples: ReadonlySet<string>): Sighting {
+  if (sighting.type !== 'AuthenticationFailed' || examples.size === 0) return sighting
+  return { ...sighting, data: { ...sighting.data, examples: [...examples] } }
+}
+
+function mostObjectsOf({ user }: RefusedAction): number {
+  return user === NOBODY ? MAX_OBJECTS_OF_NOBODY : MAX_OBJECTS
 }
 
 /** Who logged in stays told. */
@@ -182,19 +215,30 @@ export function ofOthers(sighting: Sighting): Sighting {
   return { type: 'AccessDenied', data: { user: OTHERS, action, object: OTHERS, remoteAddress } }
 }
 
+interface CountedName {
+  readonly sighting: Sighting
+  /** Nothing of it was written yet. */
+  isNew: boolean
+  /** What is to be written at the end of the minute. */
+  more: number
+  readonly examples: Set<string>
+}
+
 /** Of one type in one minute. What bounds it is counted as it comes: a flood of refusals costs each of them no look at all. */
 class Counted {
-  readonly names = new Map<string, { readonly sighting: Sighting; more: number }>()
-  #strangers = 0
+  readonly names = new Map<string, CountedName>()
+  hasStranger = false
   /** Refused objects, by who logged in. */
   readonly #objects = new Map<string, number>()
 
-  add(key: string, sighting: Sighting): void {
-    this.names.set(key, { sighting, more: 0 })
-    if (isStranger(sighting)) this.#strangers++
-    if (sighting.type !== 'AccessDenied') return
+  add(key: string, sighting: Sighting): CountedName {
+    const name: CountedName = { sighting, more: 0, isNew: true, examples: new Set() }
+    this.names.set(key, name)
+    if (isStranger(sighting)) this.hasStranger = true
+    if (sighting.type !== 'AccessDenied') return name
     const person = personOf(sighting.data)
     this.#objects.set(person, (this.#objects.get(person) ?? 0) + 1)
+    return name
   }
 
   /** How many objects the same person was refused so far. */
@@ -203,7 +247,7 @@ class Counted {
   }
 
   isFullFor(sighting: Sighting): boolean {
-    return this.names.size >= MAX_NAMES[sighting.type] || (isStranger(sighting) && this.#strangers >= MAX_STRANGERS)
+    return this.names.size >= MAX_NAMES[sighting.type]
   }
 }
 

@@ -44,6 +44,7 @@ import { refuseInternal } from '../../protocol/task/refuse-internal.ts'
 import type { TaskResource } from '../../protocol/task/task-resource.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
 import type { Clock } from '../../shared/clock.ts'
+import type { OwnerOf } from '../../shared/limit-owner.ts'
 import type { QueryId, NodeId } from '../../shared/ids.ts'
 import { shippedFiles } from '../../shared/shipped-files.ts'
 import { version } from '../../shared/version.ts'
@@ -119,13 +120,15 @@ export interface WriterDuties {
 export interface CoordinatorAppParts {
   readonly base: AppBase
   readonly role: CoordinatorRole
-  readonly access: Pick<AccessDoor, 'actsAs' | 'authorize' | 'callerAt' | 'logIns'>
+  readonly access: Pick<AccessDoor, 'actsAs' | 'authorize' | 'callerAt' | 'logIns' | 'ownerOf'>
 }
 
 /** Who asks, and what he may: of every resource alike. */
 interface Asking {
   readonly identify: (request: IncomingMessage) => Identity
   readonly authorize: Authorize
+  /** Whom limits count what somebody does to. */
+  readonly ownerOf: OwnerOf
   /** Does the request carry the cluster's key? One without is told of. */
   readonly isInternal: (request: IncomingMessage) => boolean
 }
@@ -175,6 +178,7 @@ function askingOf({ base, role, access }: CoordinatorAppParts): Asking {
   return {
     identify: access.actsAs,
     authorize: access.authorize,
+    ownerOf: access.ownerOf,
     isInternal(request) {
       const internal = isAuthorized(request, base.bearer)
       if (!internal) onRefused(request)
@@ -282,7 +286,7 @@ function queryRoutes({ base, role }: CoordinatorAppParts, { identify, authorize 
 
 function eventRoutes(
   { base, role, access }: CoordinatorAppParts,
-  { identify, authorize }: Asking,
+  { identify, authorize, ownerOf }: Asking,
 ): ReturnType<typeof createEventRoutes> {
   const { feeds, feedsPerAddress, replays } = base.config.limits
   return createEventRoutes({
@@ -294,7 +298,8 @@ function eventRoutes(
     },
     authorize,
     maxReaders: feeds,
-    maxReadersPerAddress: feedsPerAddress,
+    maxReadersOfOne: feedsPerAddress,
+    ownerOf,
     maxReplays: replays,
     onError: base.onError,
   })

@@ -4,6 +4,7 @@ import { setCaller, type Caller } from '../../protocol/access/caller.ts'
 import { checkBrowser, type BrowserPolicy } from '../../protocol/edge/browser-policy.ts'
 import { answerError, HttpProblem } from '../../protocol/edge/problem.ts'
 import { type AcceptRelay } from '../../protocol/relay/relayed-request.ts'
+import { connectionIsOf } from '../../protocol/edge/known-connection.ts'
 import { remoteAddressOf } from '../../protocol/edge/client-connection.ts'
 import { requestTarget } from '../../protocol/edge/request-target.ts'
 import type { StatementRoutes } from '../../protocol/statement/statement-routes.ts'
@@ -33,6 +34,7 @@ export function createCoordinatorListener(parts: HttpParts): RequestListener {
     const fail = (error: unknown): void => answerError(request, response, error, parts.onError)
     const serve = (caller: Caller): void => {
       setCaller(request, caller)
+      if (caller.kind === 'principal') connectionIsOf(request, caller.principal.user)
       parts.statements(request, response, path).then((handled) => {
         if (handled) return
         parts.rest(request, response, (error) => fail(error ?? new HttpProblem(404, 'There is no such resource')))

@@ -1,4 +1,12 @@
-import { bounded, ofOthers, sightingKey, type RefusalLog, type Sighting } from '../../coordinator/system/refusal-log.ts'
+import {
+  asStrangers,
+  bounded,
+  isStranger,
+  ofOthers,
+  sightingKey,
+  type RefusalLog,
+  type Sighting,
+} from '../../coordinator/system/refusal-log.ts'
 import { rememberedSchema, type SightingReport } from '../../protocol/relay/sighting-report.ts'
 import type { FailureCounts, FailureKey } from '../../security/authentication/failed-log-ins.ts'
 import type { Logger } from '../../telemetry/logger.ts'
@@ -28,6 +36,8 @@ const AGAIN_AFTER_MS = 1_000
 /** What waits while nobody writes: more names are one, more failures are counted here alone. */
 const MOST_NAMES = 1_000
 const MOST_KEYS = 10_000
+/** Of more names that nobody has here the number alone is told. */
+const MOST_STRANGERS = 10
 const MOST_IN_REPORT = 500
 const LAST_WAIT_MS = 1_000
 
@@ -38,12 +48,20 @@ export function createFollowerSightings({ logger, post, learn }: FollowerSightin
   const named = new Map<string, { readonly sighting: Sighting; count: number }>()
   const failed = new Map<FailureKey, number>()
   const forgiven = new Set<FailureKey>()
+  /** Names of nobody since all was sent last. */
+  let strangers = 0
   let sending: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
 
   function see(sighting: Sighting, count: number): void {
     let key = sightingKey(sighting)
     let told = sighting
+    if (!named.has(key) && isStranger(sighting)) {
+      // Names that somebody makes up take no room from those of users.
+      strangers = named.size === 0 ? 1 : strangers + 1
+      if (strangers > MOST_STRANGERS) told = asStrangers(sighting)
+      key = sightingKey(told)
+    }
     if (!named.has(key) && named.size >= MOST_NAMES) {
       told = ofOthers(sighting)
       key = `${sighting.type} others`

@@ -84,7 +84,19 @@ export function createLogInAttempts(deps: AttemptsDeps): Attempts {
   }
 
   return {
-    blockedSeconds: ({ user }, request) => failures.blockedSeconds(user, remoteAddressOf(request)),
+    blockedSeconds({ user }, request, remembered) {
+      const remoteAddress = remoteAddressOf(request)
+      const blocked = failures.blockedSeconds(user, remoteAddress)
+      if (blocked.user !== undefined || blocked.network === undefined)
+        return blocked.user === undefined ? undefined : Math.max(blocked.user, blocked.network ?? 0)
+      if (remembered === true) return undefined
+      // Else one could ask for ever which password is remembered.
+      if (remembered === false) {
+        const keys = failures.guessed(user, remoteAddress)
+        elsewhere?.failed(keys)
+      }
+      return blocked.network
+    },
     refused({ method, user, verified }, request) {
       const remoteAddress = remoteAddressOf(request)
       // Who was verified has guessed nothing.

@@ -102,6 +102,8 @@ export interface AccessDoor {
   /** Of a request that another coordinator passed on, and vouches for. */
   readonly relayedCaller: (request: IncomingMessage) => Caller
   readonly actsAs: ActsAs
+  /** Whom limits count what somebody does to. */
+  readonly ownerOf: OwnerOf
   /** Refusals are told of. */
   readonly authorize: Authorize
   /** Where authentication is configured. */
@@ -210,6 +212,7 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
             method === 'password' && config.ldapUrl !== undefined && comparedName(claimed) === comparedName(name),
         }),
         authorize,
+        ownerOf: limitOwners(configured),
         logIns: logIns && {
           ...logIns.deps,
           door: {

@@ -40,8 +40,11 @@ export interface FailedAttempt {
 
 /** Log-ins, as they are counted and recorded. */
 export interface Attempts {
-  /** @returns seconds until somebody may try again; undefined: he may now */
-  blockedSeconds(credential: Credential, request: IncomingMessage): number | undefined
+  /**
+   * @param remembered was the credential verified lately? Undefined where nobody remembers such ones
+   * @returns seconds until somebody may try again; undefined: now
+   */
+  blockedSeconds(credential: Credential, request: IncomingMessage, remembered: boolean | undefined): number | undefined
   refused(failed: FailedAttempt, request: IncomingMessage): void
   loggedIn(principal: VerifiedPrincipal, request: IncomingMessage): void
   /** By a credential that was verified before, perhaps for somebody elsewhere. */
@@ -130,8 +133,9 @@ export function createAuthenticate(deps: AuthenticateDeps): Authentication {
     }
   }
 
-  function checkBlocked(credential: Credential, method: Authenticator['method'], request: IncomingMessage): void {
-    const seconds = attempts.blockedSeconds(credential, request)
+  function checkBlocked(credential: Credential, by: Authenticator, request: IncomingMessage): void {
+    const { method } = by
+    const seconds = attempts.blockedSeconds(credential, request, by.remembers?.(credential))
     if (seconds === undefined) return
     noteAuthentication(request, { method, result: 'blocked' })
     throw new HttpProblem(429, 'Too many failed log-ins', { 'retry-after': String(seconds) })
@@ -145,12 +149,12 @@ export function createAuthenticate(deps: AuthenticateDeps): Authentication {
     }
     const recalled = by.recall?.(credential)
     if (recalled) return callerFor(recalled, credential, method, request)
-    checkBlocked(credential, method, request)
+    checkBlocked(credential, by, request)
     const verdict = by.verify(credential, clientNetwork(request))
     if (!(verdict instanceof Promise)) return callerFor(verdict, credential, method, request)
     return verdict.then((late) => {
       // Many guesses that were sent at once are told no more than those that come one after the other.
-      checkBlocked(credential, method, request)
+      checkBlocked(credential, by, request)
       return callerFor(late, credential, method, request)
     })
   }

@@ -1,21 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { clientNetwork } from './client-connection.ts'
+import { FairQueue, type TurnOwner } from '../../shared/fair-queue.ts'
+import { requestOwner } from '../access/request-owner.ts'
 import { HttpProblem } from './problem.ts'
 
 export interface ReadGateLimits {
   /** Reads at once. */
   readonly running: number
-  /** Of one address. */
-  readonly runningPerAddress: number
+  /** Of one user who is known, or of one network. */
+  readonly runningOfOne: number
   /** Reads that wait for their turn. */
   readonly waiting: number
-  /** Of one address. */
-  readonly waitingPerAddress: number
+  /** Of one user, or network. */
+  readonly waitingOfOne: number
   /** A read whose reader went away, and that makes no answer any more, is over after so many milliseconds. */
   readonly lingerMs: number
 }
 
-/** History is read by anybody, and each read costs more than its asking: so few at once, in the order of their coming. */
+/** History is read by anybody, and each read costs more than its asking: so few at once, in turns of users and networks. */
 export interface ReadGate {
   /**
    * Resolves when the read may begin; its place is given back when its answer is made.
@@ -25,49 +26,50 @@ export interface ReadGate {
   enter(request: IncomingMessage, response: ServerResponse): Promise<boolean>
 }
 
-interface Waiting {
-  readonly address: string
-  readonly begin: () => void
-}
+/** Nobody has more places to wait than so many for each that is free: one is left for who is new. */
+const OF_EACH_FREE = 3
 
 export function createReadGate(limits: ReadGateLimits): ReadGate {
   const running = new Map<string, number>()
-  const waiting: Waiting[] = []
+  const ownWaiting = new Map<string, number>()
+  const waiting = new FairQueue<() => void>()
   let all = 0
 
   const mayBegin = (address: string): boolean =>
-    all < limits.running && (running.get(address) ?? 0) < limits.runningPerAddress
+    all < limits.running && (running.get(address) ?? 0) < limits.runningOfOne
+
+  function mayWait(address: string): boolean {
+    const own = ownWaiting.get(address) ?? 0
+    const free = limits.waiting - waiting.length
+    return free > 0 && own < limits.waitingOfOne && own <= OF_EACH_FREE * free
+  }
 
   function begin(address: string): void {
     all++
-    running.set(address, (running.get(address) ?? 0) + 1)
+    add(running, address, 1)
   }
 
   function end(address: string): void {
     all--
-    const left = (running.get(address) ?? 1) - 1
-    if (left === 0) running.delete(address)
-    else running.set(address, left)
-    const next = waiting.findIndex((one) => mayBegin(one.address))
-    if (next >= 0) waiting.splice(next, 1)[0]!.begin()
+    add(running, address, -1)
+    waiting.shift({ address: mayBegin, user: () => true })?.()
   }
 
   /** @returns false when the reader went away before its turn */
-  function turn(address: string, response: ServerResponse): Promise<boolean> {
+  function turn(owner: TurnOwner, response: ServerResponse): Promise<boolean> {
     return new Promise((resolve) => {
-      const one: Waiting = {
-        address,
-        begin: () => {
-          response.off('close', leave)
-          begin(address)
-          resolve(true)
-        },
+      add(ownWaiting, owner.address, 1)
+      const over = (began: boolean): void => {
+        add(ownWaiting, owner.address, -1)
+        response.off('close', leave)
+        if (began) begin(owner.address)
+        resolve(began)
       }
+      const out = waiting.push(owner, () => over(true))
       const leave = (): void => {
-        waiting.splice(waiting.indexOf(one), 1)
-        resolve(false)
+        out()
+        over(false)
       }
-      waiting.push(one)
       response.once('close', leave)
     })
   }
@@ -75,13 +77,13 @@ export function createReadGate(limits: ReadGateLimits): ReadGate {
   return {
     async enter(request, response) {
       if (response.destroyed) return false
-      const address = clientNetwork(request)
+      const owner = requestOwner(request)
+      const { address } = owner
       if (mayBegin(address)) begin(address)
       else {
-        const own = waiting.filter((one) => one.address === address).length
-        if (waiting.length >= limits.waiting || own >= limits.waitingPerAddress)
+        if (!mayWait(address))
           throw new HttpProblem(429, 'Too many reads of history wait for their turn', { 'retry-after': '1' })
-        if (!(await turn(address, response))) return false
+        if (!(await turn(owner, response))) return false
       }
       let left = false
       const leave = (): void => {
@@ -94,4 +96,10 @@ export function createReadGate(limits: ReadGateLimits): ReadGate {
       return true
     },
   }
+}
+
+function add(counts: Map<string, number>, name: string, by: number): void {
+  const count = (counts.get(name) ?? 0) + by
+  if (count > 0) counts.set(name, count)
+  else counts.delete(name)
 }

@@ -11,7 +11,8 @@ import {
   type StreamReader,
 } from '../../events/event-log.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
-import { networkOf } from '../../shared/network-of.ts'
+import type { OwnerOf } from '../../shared/limit-owner.ts'
+import { Places } from '../../shared/places.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { problemHandler, resource, resourceRouter } from '../edge/resource.ts'
@@ -33,8 +34,9 @@ export interface EventRoutesDeps {
   readonly keepAliveMs?: number
   /** Readers at once; one more gets 429. Each may hold a batch of the log in memory. @default 100 */
   readonly maxReaders?: number
-  /** Of one address. @default maxReaders */
-  readonly maxReadersPerAddress?: number
+  /** Of one owner. @default maxReaders */
+  readonly maxReadersOfOne?: number
+  readonly ownerOf: OwnerOf
   /** Readers at once that are far behind the end of the log: each reads all of it. @default 8 */
   readonly maxReplays?: number
   /** One who begins so many events before the end. @default 10_000 */
@@ -51,11 +53,10 @@ export interface EventRoutes {
 /** The live feed: `/v1/events`, all valid events as server-sent events. */
 export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
   const { log, keepAliveMs = 15_000, maxReaders = 100, maxReplays = 8, farBehind = 10_000 } = deps
-  const maxReadersPerAddress = deps.maxReadersPerAddress ?? maxReaders
   const router = resourceRouter()
-  /** With the addresses of their readers. */
-  const feeds = new Map<EventFeed, string>()
-  let replays = 0
+  const feeds = new Set<EventFeed>()
+  const readers = new Places(maxReaders, deps.maxReadersOfOne ?? maxReaders)
+  const replays = new Places(maxReplays, maxReplays)
   let closing = false
 
   resource(router, '/v1/events', {
@@ -74,11 +75,9 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
       const from = filter.query ? skipTo(asked, tip, await firstPlaces(filter.query, identity)) : asked
       const ends = tip.at.map(({ offset }) => offset)
       const behind = from.reduce((sum, offset, partition) => sum + ends[partition]! - offset, 0n) > BigInt(farBehind)
-      const address = networkOf(identity.remoteAddress)
-      const own = [...feeds.values()].filter((one) => one === address).length
-      if (feeds.size >= maxReaders || own >= maxReadersPerAddress)
-        throw new HttpProblem(429, 'Too many readers of the feed', { 'retry-after': '5' })
-      if (behind && replays >= maxReplays)
+      const owner = deps.ownerOf(identity)
+      if (!readers.may(owner)) throw new HttpProblem(429, 'Too many readers of the feed', { 'retry-after': '5' })
+      if (behind && !replays.may(owner))
         throw new HttpProblem(429, 'Too many readers of old events', { 'retry-after': '5' })
       if (closing || response.destroyed) return void response.destroy()
       response.writeHead(200, {
@@ -100,12 +99,17 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
         keepAliveMs,
         onError: deps.onError,
       })
-      feeds.set(feed, address)
-      void feed.closed.then(() => feeds.delete(feed))
+      feeds.add(feed)
+      // Its reader comes again from where it was, and finds a place when there is one.
+      const leave = readers.take(owner, () => feed.end())
+      void feed.closed.then(() => {
+        feeds.delete(feed)
+        leave?.()
+      })
       endWithRights(feed, request, identity)
       if (!behind) return
-      replays++
-      void feed.caughtUp.then(() => replays--)
+      const leaveReplays = replays.take(owner, () => feed.end())
+      void feed.caughtUp.then(() => leaveReplays?.())
     },
   })
   router.use(problemHandler(deps.onError))
@@ -147,8 +151,8 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
     router,
     async close() {
       closing = true
-      for (const feed of feeds.keys()) feed.end()
-      await Promise.all([...feeds.keys()].map((feed) => feed.closed))
+      for (const feed of feeds) feed.end()
+      await Promise.all([...feeds].map((feed) => feed.closed))
     },
   }
 }

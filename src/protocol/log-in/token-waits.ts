@@ -23,7 +23,8 @@ export interface TokenWaits {
 const WAIT_MS = 10_000
 const LOOK_EVERY_MS = 250
 const MOST = 2_000
-const MOST_OF_ADDRESS = 200
+/** Nobody is known before the log-in: of one address no more than so many for each that is free. */
+const OF_EACH_FREE = 3
 
 interface Waiting {
   readonly id: Buffer
@@ -66,7 +67,7 @@ export function createTokenWaits(store: () => Pick<LogInStore, 'take'>): TokenWa
     wait(id, address, signal) {
       if (stopped) return Promise.resolve({ kind: 'waiting' })
       const here = [...waiting].filter((one) => one.address === address).length
-      if (waiting.size >= MOST || here >= MOST_OF_ADDRESS) return Promise.resolve({ kind: 'full' })
+      if (waiting.size >= MOST || here > OF_EACH_FREE * (MOST - waiting.size)) return Promise.resolve({ kind: 'full' })
       return new Promise((resolve, reject) => {
         const over = (): void => one.end({ kind: 'waiting' })
         const timer = setTimeout(over, WAIT_MS)

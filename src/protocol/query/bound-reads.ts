@@ -4,9 +4,9 @@ import { createReadGate } from '../edge/read-gate.ts'
 import { requestTarget } from '../edge/request-target.ts'
 
 /** Reads of one query or one page of the list. */
-const READS = { running: 6, runningPerAddress: 4, waiting: 512, waitingPerAddress: 128 }
+const READS = { running: 6, runningOfOne: 4, waiting: 512, waitingOfOne: 128 }
 /** Lists of all tasks, made of all events of all queries of the last minutes, for as long as their readers take. */
-const LISTS = { running: 2, runningPerAddress: 2, waiting: 32, waitingPerAddress: 8 }
+const LISTS = { running: 2, runningOfOne: 2, waiting: 32, waitingOfOne: 8 }
 
 /**
  * Reads of history wait for each other, and not for long: queries and tasks alone, whatever stands behind it.

@@ -2,10 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { StatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { createHttpClient } from '../../shared/http-client.ts'
-import { networkOf } from '../../shared/network-of.ts'
 import { parseJson } from '../../shared/parse-json.ts'
 import type { ServerTrust } from '../../shared/server-trust.ts'
 import { callerOf } from '../access/caller.ts'
+import { requestOwner } from '../access/request-owner.ts'
 import type { CheckResults } from '../access/results-guard.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readHeldBody } from '../edge/held-body.ts'
@@ -149,13 +149,12 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
   ): Promise<RelayedRequest | undefined> {
     const target = requestTarget(request)
     const { address: clientAddress, scheme, authority, confidential } = clientConnection(request)
-    const address = networkOf(clientAddress)
     const caller = callerOf(request)
     const body = await readHeldBody(request, {
       maxBytes: mostBytes(target.path, limits),
       memory: deps.memory,
-      // Who the user is the writer reads.
-      owner: { user: address, address },
+      // As whom it acts the writer reads.
+      owner: requestOwner(request),
     })
     const gone = new AbortController()
     const onClose = (): void => gone.abort()

@@ -13,6 +13,10 @@ const origin = z
   .transform((url) => new URL(url).origin)
 
 const LONGEST_CONDITION = 4096
+/** So much of a condition is kept for ever. */
+const RECORDED_CONDITION = 512
+const shortened = (text: string): string =>
+  text.length <= RECORDED_CONDITION ? text : `${text.slice(0, RECORDED_CONDITION - 1).replace(/\p{Cs}$/u, '')}…`
 
 /** Body of `POST /v1/replay`. */
 export const replayBeginningSchema = z.strictObject({
@@ -26,7 +30,7 @@ export const replayBeginningSchema = z.strictObject({
     until: time.optional(),
     user: name.optional(),
     source: name.optional(),
-    where: z.string().max(LONGEST_CONDITION).refine(isText, 'is no text').optional(),
+    where: z.string().max(LONGEST_CONDITION).refine(isText, 'is no text').transform(shortened).optional(),
     sample: z.number().min(0).max(1).optional(),
     queries: z.number().int().min(0).optional(),
   }),

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
 import type { Clock } from '../../shared/clock.ts'
+import type { LimitedPerson, OwnerOf } from '../../shared/limit-owner.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readJson } from '../edge/request-body.ts'
 import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
@@ -17,6 +18,7 @@ export interface ReplayRoutesDeps {
   /** Of the ids of replays. */
   readonly key: Buffer
   readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly ownerOf: OwnerOf
   readonly onError?: (error: unknown) => void
 }
 
@@ -26,8 +28,11 @@ const LEAST_BETWEEN_MS = 2000
 /** As many replays, and users, are remembered; of others the next report is recorded. */
 const MOST_REMEMBERED = 1000
 
-/** Of who logged in, in a minute: replays begun, and facts of them all. What is recorded of the system never ends. */
-const MOST_A_MINUTE = { begun: 30, facts: 120 }
+/** In a minute, of one user or network and of all: replays begun, and facts of them. What is recorded of the system never ends. */
+const MOST_OF_ONE = { begun: 30, facts: 120 }
+const MOST_OF_ALL = { begun: 120, facts: 480 }
+/** Nobody has more than so many for each that is left: some are left for who is new. */
+const OF_EACH_LEFT = 3
 const MINUTE_MS = 60_000
 
 /** `/v1/replay`: who replays what against whom, and what came of it, as facts of the system. Of the coordinator that writes. */
@@ -37,7 +42,7 @@ export function createReplayRoutes(deps: ReplayRoutesDeps): Router {
   const toldAt = new Map<string, number>()
   /** Replays that take nothing more. */
   const ended = new Set<string>()
-  const mayRecord = createMinutes(clock)
+  const mayRecord = createMinutes(clock, deps.ownerOf)
 
   /** @throws HttpProblem 403 for who may run nothing */
   function replayerOf(request: Request): Identity {
@@ -114,21 +119,37 @@ function forgetOldest(remembered: Map<string, unknown> | Set<string>): void {
   if (remembered.size > MOST_REMEMBERED && oldest !== undefined) remembered.delete(oldest)
 }
 
-/** Counts what is to be recorded. @returns false where he had his share of this minute */
-function createMinutes(clock: Pick<Clock, 'monotonicMs'>): (who: Identity, what: 'begun' | 'fact') => boolean {
-  const minutes = new Map<string, { readonly since: number; begun: number; facts: number }>()
-  return ({ user, originalUser = user }, what) => {
+interface Minute {
+  begun: number
+  facts: number
+}
+
+/** Counts what is to be recorded. @returns false where somebody, or all together, had their share of this minute */
+function createMinutes(
+  clock: Pick<Clock, 'monotonicMs'>,
+  ownerOf: OwnerOf,
+): (who: LimitedPerson, what: 'begun' | 'fact') => boolean {
+  let since = -Infinity
+  let all: Minute = { begun: 0, facts: 0 }
+  /** Of no more owners than there are facts in a minute. */
+  const owners = new Map<string, Minute>()
+  return (who, what) => {
     const now = clock.monotonicMs()
-    let minute = minutes.get(originalUser)
-    if (minute === undefined || now - minute.since >= MINUTE_MS) {
-      minute = { since: now, begun: 0, facts: 0 }
-      minutes.delete(originalUser)
-      minutes.set(originalUser, minute)
-      forgetOldest(minutes)
+    if (now - since >= MINUTE_MS) {
+      since = now
+      all = { begun: 0, facts: 0 }
+      owners.clear()
     }
-    if (minute.facts >= MOST_A_MINUTE.facts || (what === 'begun' && minute.begun >= MOST_A_MINUTE.begun)) return false
-    minute.facts++
-    if (what === 'begun') minute.begun++
+    const { address } = ownerOf(who)
+    const own = owners.get(address) ?? { begun: 0, facts: 0 }
+    const has = (counted: 'begun' | 'facts'): boolean =>
+      own[counted] < MOST_OF_ONE[counted] && own[counted] < OF_EACH_LEFT * (MOST_OF_ALL[counted] - all[counted])
+    if (!has('facts') || (what === 'begun' && !has('begun'))) return false
+    owners.set(address, own)
+    for (const minute of [own, all]) {
+      minute.facts++
+      if (what === 'begun') minute.begun++
+    }
     return true
   }
 }

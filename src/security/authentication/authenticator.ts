@@ -54,6 +54,11 @@ export interface Authenticator {
    */
   recall?(credential: Credential): CredentialVerdict | undefined
   /**
+   * Was this credential, which somebody may guess, verified lately? Who has it is not kept out for what others at the same
+   * address get wrong; whoever asks too often for one user learns nothing by it.
+   */
+  remembers?(credential: Credential): boolean
+  /**
    * A promise only where the credential was not seen lately. `fresh`: somebody logged in just now.
    * @param network where it comes from, as `networkOf` has it: looking at credentials goes in turns by it
    */

@@ -7,12 +7,20 @@ export type FailureKey = string
 /** How often something failed; how many milliseconds of failures are remembered of it. */
 export type FailureCounts = readonly (readonly [key: FailureKey, count: number])[]
 
+/** Seconds of waiting, by why. */
+export interface Blocked {
+  readonly user: number | undefined
+  readonly network: number | undefined
+}
+
 /** Failed log-ins, by user and address together, and by address: never by user alone, so that nobody locks another out. */
 export interface FailedLogIns {
-  /** @returns seconds until this user may try again from there; undefined: now */
-  blockedSeconds(user: string, address: string | undefined): number | undefined
+  /** @returns seconds until this user may try again from there, and until anybody may; undefined: now */
+  blockedSeconds(user: string, address: string | undefined): Blocked
   /** @returns what it is counted by now */
   failed(user: string, address: string | undefined): readonly FailureKey[]
+  /** A guess that nobody looked at, for the network had failed too often: it counts for the user alone. @returns what it is counted by */
+  guessed(user: string, address: string | undefined): readonly FailureKey[]
   /** Whoever got in may mistype again. @returns what is not counted any more */
   succeeded(user: string, address: string | undefined): FailureKey
   /** Counts what happened at another coordinator. @returns what is remembered of these by now */
@@ -79,15 +87,27 @@ export function createFailedLogIns(
     },
     blockedSeconds(user, address) {
       const network = networkOf(address)
-      const ofUser = user === '' ? 0 : blockedMs(pairOf(user, network))
-      const ms = Math.max(ofUser, blockedMs(ofNetwork(network)))
-      return ms > 0 ? Math.ceil(ms / 1000) : undefined
+      const seconds = (ms: number): number | undefined => (ms > 0 ? Math.ceil(ms / 1000) : undefined)
+      return {
+        user: user === '' ? undefined : seconds(blockedMs(pairOf(user, network))),
+        network: seconds(blockedMs(ofNetwork(network))),
+      }
     },
     failed(user, address) {
       const network = networkOf(address)
       const keys = [...(user === '' ? [] : [pairOf(user, network)]), ofNetwork(network)]
       for (const key of keys) pour(key, 1)
       return keys
+    },
+    guessed(user, address) {
+      if (user === '') return []
+      const network = networkOf(address)
+      const pair = pairOf(user, network)
+      pour(pair, 1)
+      // Many names do not make its own failures the oldest, which are forgotten.
+      const until = emptyAt.get(ofNetwork(network))
+      if (until !== undefined) set(ofNetwork(network), until)
+      return [pair]
     },
     succeeded(user, address) {
       const pair = pairOf(user, networkOf(address))

@@ -42,7 +42,8 @@ export interface LogInStore extends EndedSessionStore {
 }
 
 const MOST = 10_000
-const MOST_OF_ADDRESS = 100
+/** Nobody is known before the log-in: of one address no more than so many for each that is free. */
+const OF_EACH_FREE = 3
 
 /** @param key of the purpose `log-ins` */
 export function createLogInStore(ask: Ask, key: Buffer): LogInStore {
@@ -59,14 +60,14 @@ export function createLogInStore(ask: Ask, key: Buffer): LogInStore {
       const rows = await ask(
         `insert into quipu_log.log_ins (id, state, browser, source, phase, sealed, expires_at)
         select $1, $2, $3, $4, 'asked', $5, now() + $6 * interval '1 millisecond'
-        where (select count(*) from quipu_log.log_ins where source <> '') < $7
-          and (select count(*) from quipu_log.log_ins where source = $4) < $8
+        where (select count(*) from quipu_log.log_ins where source = $4)
+          < $8 * ($7 - (select count(*) from quipu_log.log_ins where source <> ''))
         on conflict (id) do update
           set state = excluded.state, browser = excluded.browser, source = excluded.source, phase = 'asked',
             sealed = excluded.sealed
           where log_ins.phase in ('asked', 'returned')
         returning true`,
-        [id, state, browser, source, seal(key, 'secrets', secrets), Math.ceil(forMs), MOST, MOST_OF_ADDRESS],
+        [id, state, browser, source, seal(key, 'secrets', secrets), Math.ceil(forMs), MOST, OF_EACH_FREE],
       )
       if (rows.length > 0) return true
       const known = await ask(`select 1 from quipu_log.log_ins where id = $1 and phase in ('done', 'taken')`, [id])

@@ -70,6 +70,7 @@ export function createPasswordAuthenticator(options: PasswordAuthenticatorOption
     method: 'password',
     challenge: () => 'Basic realm="Quipu", charset="UTF-8"',
     credentialOf,
+    remembers: ({ user, secret }) => verifier.version() === version && remembered.get([user, secret]) !== undefined,
     verify(credential, network) {
       const { user, secret } = credential
       if (

@@ -92,6 +92,31 @@ it('who tries users is told of, whatever names he makes up before', () => {
   const failed = (user: string): void => refusals.authenticationFailed({ user, method: 'password' })
   for (let number = 0; number < 150; number++) failed(`unknown-${number}`)
   failed('root')
-  const names = told.map(({ data }) => data['user'])
-  expect(names.slice(99)).toEqual(['unknown-99', '(others)', 'root'])
+  expect(told.map(({ data }) => data['user'])).toEqual(['unknown-0', 'root'])
+})
+
+it('of names that nobody has one event a minute has the number and ten of them, beside the first, which is told at once', async () => {
+  const failed = (user: string): void =>
+    refusals.authenticationFailed({ user, method: 'password', remoteAddress: '10.0.0.1' })
+  for (let number = 0; number < 150; number++) for (let again = 0; again < 2; again++) failed(`unknown-${number}`)
+  refusals.sighted({ type: 'AuthenticationFailed', data: { user: 'unknown-others', method: 'password' } }, 7)
+  expect(told).toHaveLength(1)
+  await refusals.stop()
+  expect(told.map(({ data }) => [data['user'], data['count'], data['examples']])).toEqual([
+    ['unknown-0', 1, undefined],
+    ['unknown-0', 1, undefined],
+    ['unknown-others', 305, Array.from({ length: 10 }, (_, index) => `unknown-${index + 1}`)],
+  ])
+})
+
+it('of browsers whose pages are from elsewhere a few origins are told in a minute, and the others together', async () => {
+  for (let number = 0; number < 200; number++)
+    refusals.accessDenied({
+      user: 'anonymous',
+      action: 'call from a browser',
+      object: `origin http://${number}.example`,
+    })
+  await refusals.stop()
+  expect(told).toHaveLength(5)
+  expect(told.reduce((sum, { data }) => sum + Number(data['count']), 0)).toBe(200)
 })

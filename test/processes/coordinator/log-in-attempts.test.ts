@@ -30,3 +30,27 @@ it('a credential that was verified before is told of from each network, by minut
   expect(told.at(-1)).toBe('alice 203.0.113.7')
   expect(told).toHaveLength(5)
 })
+
+it('lets in whose password was verified lately, whatever others get wrong at their address; nobody guesses by it', () => {
+  let now = 0
+  const failures = createFailedLogIns(() => now, Buffer.alloc(32))
+  const attempts = createLogInAttempts({
+    failures,
+    names: createKnownNames(() => false),
+    refusals: { authenticationFailed: () => {}, loggedIn: () => {} },
+    elsewhere: undefined,
+    meters: () => undefined,
+    now: () => now,
+  })
+  const request = { headers: {}, socket: { remoteAddress: '203.0.113.7' } } as unknown as IncomingMessage
+  const may = (user: string, remembered: boolean | undefined): boolean =>
+    attempts.blockedSeconds({ user, secret: 'x' }, request, remembered) === undefined
+  for (let number = 0; number < 51; number++) failures.failed(`guessed ${number}`, '203.0.113.7')
+  expect([may('newcomer', false), may('token', undefined)]).toEqual([false, false])
+  expect([may('alice', true), may('bob', true)]).toEqual([true, true])
+  // Guesses that were not looked at count for whom they were about, and nobody else.
+  for (let guess = 0; guess < 6; guess++) may('alice', false)
+  expect([may('alice', true), may('bob', true)]).toEqual([false, true])
+  now += 120_000
+  expect([may('alice', true), may('newcomer', false)]).toEqual([true, true])
+})

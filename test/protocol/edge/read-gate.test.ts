@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { createReadGate } from '../../../src/protocol/edge/read-gate.ts'
 
-const limits = { running: 3, runningPerAddress: 2, waiting: 4, waitingPerAddress: 3, lingerMs: 20 }
+const limits = { running: 3, runningOfOne: 2, waiting: 4, waitingOfOne: 3, lingerMs: 20 }
 
 interface Reader {
   readonly entered: Promise<boolean>
@@ -93,7 +93,7 @@ describe('the gate before reads of history', () => {
 
   it('never lets more begin than may, whatever comes and goes', async () => {
     const reader = readersOf(
-      createReadGate({ running: 3, runningPerAddress: 2, waiting: 1000, waitingPerAddress: 1000, lingerMs: 60_000 }),
+      createReadGate({ running: 3, runningOfOne: 2, waiting: 1000, waitingOfOne: 1000, lingerMs: 60_000 }),
     )
     let running = 0
     let most = 0

@@ -1,3 +1,4 @@
+import { limitOwners } from '../../../src/shared/limit-owner.ts'
 import { describe, expect, it } from 'vitest'
 import { createEventRoutes } from '../../../src/protocol/events/event-routes.ts'
 import { allowAll } from '../../../src/security/authorization.ts'
@@ -18,7 +19,12 @@ describe.runIf(await kafkaIsAvailable())('the feed of a log with several log par
     }))
     await appendLives(log, lives)
     const count = lives.reduce((sum, { events }) => sum + events.length, 1)
-    const routes = createEventRoutes({ log, identify: () => ({ user: 'root', groups: [] }), authorize: allowAll })
+    const routes = createEventRoutes({
+      ownerOf: limitOwners(false),
+      log,
+      identify: () => ({ user: 'root', groups: [] }),
+      authorize: allowAll,
+    })
     const app = await serve(routes.router)
     try {
       const url = `${app.base}/v1/events`

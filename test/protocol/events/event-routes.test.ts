@@ -13,6 +13,7 @@ import { cloudEvent } from '../../../src/protocol/info/wire-schemas.ts'
 import { allowAll } from '../../../src/security/authorization.ts'
 import { administratorsToo } from '../../support/access.ts'
 import { openFeed, type FeedClient } from '../../support/feed-client.ts'
+import { limitOwners } from '../../../src/shared/limit-owner.ts'
 import { serve, type HttpApp } from '../../support/http-app.ts'
 import { startPostgres } from '../../support/postgres.ts'
 import { waitUntil } from '../../support/quipu-process.ts'
@@ -41,6 +42,7 @@ async function start(over: Partial<EventRoutesDeps> = {}): Promise<string> {
     log: bed.log,
     identify: (asker) => ({ user: asker.get('x-trino-user') ?? 'anonymous', groups: [] }),
     authorize: allowAll,
+    ownerOf: limitOwners(false),
     ...over,
   })
   const app = await serve(routes.router)
@@ -291,7 +293,7 @@ describe('readers at once', () => {
   it('are fewer of one address than in all', async () => {
     const url = await start({
       maxReaders: 3,
-      maxReadersPerAddress: 2,
+      maxReadersOfOne: 2,
       identify: (asker) => ({ user: 'anonymous', groups: [], remoteAddress: asker.get('x-address') ?? '' }),
     })
     const from = (address: string) => ({ 'x-address': address })
@@ -301,7 +303,7 @@ describe('readers at once', () => {
     const second = await open(url, from('2001:db8::b'))
     expect(await status('2001:db8::c')).toBe(429)
     await open(url, from('b'))
-    expect(await status('c')).toBe(429)
+    expect(await status('b')).toBe(429)
     second.drop()
     await waitUntil('the place is free', async () => {
       const feed = await openFeed(url, from('b'))
@@ -309,6 +311,27 @@ describe('readers at once', () => {
       return feed.status === 200
     })
     expect(await status('b')).toBe(429)
+  })
+
+  it('leave a place to who is new: whoever has most gives one up', async () => {
+    const url = await start({
+      maxReaders: 4,
+      identify: (asker) => ({ user: 'anonymous', groups: [], remoteAddress: asker.get('x-address') ?? '' }),
+    })
+    const from = (address: string) => ({ 'x-address': address })
+    for (let index = 0; index < 3; index++) await open(url, from('a'))
+    await open(url, from('b'))
+    expect((await fetch(url, { headers: from('a') })).status).toBe(429)
+    await open(url, from('c'))
+    await open(url, from('d'))
+    // Each has one by now.
+    expect((await fetch(url, { headers: from('e') })).status).toBe(429)
+  })
+
+  it('are counted by user where users are known, wherever they come from', async () => {
+    const url = await start({ maxReadersOfOne: 1, ownerOf: limitOwners(true), maxReaders: 100 })
+    for (let index = 0; index < 40; index++) await open(url, { 'x-trino-user': `user ${index}` })
+    expect((await fetch(url, { headers: { 'x-trino-user': 'user 0' } })).status).toBe(429)
   })
 
   it('that begin far before the end are few until they have come to it', async () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { SystemJournal } from '../../../src/coordinator/system/system-journal.ts'
 import { createReplayRoutes } from '../../../src/protocol/replay/replay-routes.ts'
 import type { ReplayBeginning } from '../../../src/protocol/replay/replay-report.ts'
+import { limitOwners } from '../../../src/shared/limit-owner.ts'
 import { serve, type HttpApp } from '../../support/http-app.ts'
 
 let app: HttpApp
@@ -22,6 +23,7 @@ beforeAll(async () => {
       journal: { record },
       key: randomBytes(32),
       clock: { monotonicMs: () => nowMs },
+      ownerOf: limitOwners(false),
       identify: (request) => ({
         user: String(request.headers['x-user']),
         originalUser: 'root',
@@ -129,6 +131,13 @@ it('has ended once, unless that could not be recorded', async () => {
   expect(answers.map(({ status }) => status).toSorted()).toEqual([204, 409, 409])
   expect((await ask('PUT', `/${replayId}`, { verdicts: {} })).status).toBe(409)
   expect(told.filter(({ type }) => type === 'ReplayEnded')).toHaveLength(1)
+})
+
+it('keeps the beginning of a long condition', async () => {
+  nowMs += 60_000
+  expect((await ask('POST', '', { ...beginning, filter: { where: 'x'.repeat(4000) } })).status).toBe(200)
+  const [{ data }] = told as unknown as [{ data: { filter: { where: string } } }]
+  expect(data.filter.where).toBe(`${'x'.repeat(511)}…`)
 })
 
 it('begins so often in a minute, under whatever name, and tells so much; a minute later again', async () => {

@@ -1,0 +1,42 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { knownOwner } from '../../src/shared/limit-owner.ts'
+import { Places } from '../../src/shared/places.ts'
+
+it('one owner leaves a quarter of the places, and few owners never take all of them from who has none', () => {
+  const places = new Places(100, 100)
+  const lost: string[] = []
+  const take = (name: string) => places.take(knownOwner(name), () => lost.push(name))
+  const count = (name: string, times: number) => Array.from({ length: times }, () => take(name)).filter(Boolean).length
+  expect(count('a', 100)).toBe(76)
+  for (const name of ['b', 'c', 'd']) count(name, 100)
+  expect(lost).toEqual([])
+  for (let index = 0; index < 30; index++) expect(take(`new ${index}`)).toBeDefined()
+  expect(places.size).toBe(100)
+  expect(new Set(lost)).toEqual(new Set(['a']))
+})
+
+it('are never more than there are, and a place that was given up is given back once (drawn)', () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', 'd', 'e'), fc.boolean())), (steps) => {
+      const places = new Places(4, 3)
+      const held = new Map<number, () => void>()
+      const lost = new Set<number>()
+      steps.forEach(([name, leaves], step) => {
+        const may = places.may(knownOwner(name))
+        const leave = places.take(knownOwner(name), () => lost.add(step))
+        expect(leave !== undefined).toBe(may)
+        if (leave) held.set(step, leave)
+        if (leaves) {
+          const [first] = held
+          first?.[1]()
+          first?.[1]()
+          held.delete(first?.[0] ?? -1)
+          lost.delete(first?.[0] ?? -1)
+        }
+        expect(places.size).toBe(held.size - [...held.keys()].filter((one) => lost.has(one)).length)
+        expect(places.size).toBeLessThanOrEqual(4)
+      })
+    }),
+  )
+})
