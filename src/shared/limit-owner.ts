@@ -9,14 +9,14 @@ export interface LimitedPerson {
 }
 
 /** Whom limits count something to. */
-export type OwnerOf = (who: LimitedPerson) => TurnOwner
+export type LimitOwnerOf = (who: LimitedPerson) => TurnOwner
 
 /**
  * The one rule of all limits by person. With authentication a user is one owner wherever they come from, so that 500 people behind
  * one proxy are 500; a user whom somebody may act as by the rules counts as that user. Without authentication names are claims: an address is one
  * owner, whatever names come from it.
  */
-export function limitOwners(authenticated: boolean): OwnerOf {
+export function limitOwners(authenticated: boolean): LimitOwnerOf {
   return authenticated ? ({ user }) => knownOwner(user) : ({ user, remoteAddress }) => unknownOwner(remoteAddress, user)
 }
 

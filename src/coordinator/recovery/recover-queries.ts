@@ -12,7 +12,7 @@ import {
 import type { Clock } from '../../shared/clock.ts'
 import { failureOf, type ErrorName, type Failure } from '../../shared/engine-error.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
-import type { OwnerOf } from '../../shared/limit-owner.ts'
+import type { LimitOwnerOf } from '../../shared/limit-owner.ts'
 import type { StatementMemory } from '../dispatch/statement-memory.ts'
 import { personOf, queryBytes } from '../query/held-bytes.ts'
 import { createQueryAggregate, type QueryAggregate } from '../query/query-aggregate.ts'
@@ -42,7 +42,7 @@ export interface RecoveryDeps {
   readonly readMany?: (queryIds: readonly QueryId[]) => Promise<ReadonlyMap<QueryId, QueryStream>>
   /** Memory that open statements may take. */
   readonly memory: Pick<StatementMemory, 'holdRecovered'>
-  readonly ownerOf: OwnerOf
+  readonly ownerOf: LimitOwnerOf
   /** Goes on with a query; QueryRecovered is valid. Called in the order of the queries' creation, but for those put off. */
   readonly resume: (queryId: QueryId, resumption: Resumption) => void
   /** Of a query that was ended, not resumed. */

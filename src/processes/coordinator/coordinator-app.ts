@@ -44,7 +44,7 @@ import { refuseInternal } from '../../protocol/task/refuse-internal.ts'
 import type { TaskResource } from '../../protocol/task/task-resource.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
 import type { Clock } from '../../shared/clock.ts'
-import type { OwnerOf } from '../../shared/limit-owner.ts'
+import type { LimitOwnerOf } from '../../shared/limit-owner.ts'
 import type { QueryId, NodeId } from '../../shared/ids.ts'
 import { shippedFiles } from '../../shared/shipped-files.ts'
 import { version } from '../../shared/version.ts'
@@ -128,7 +128,7 @@ interface Asking {
   readonly identify: (request: IncomingMessage) => Identity
   readonly authorize: Authorize
   /** Whom limits count what somebody does to. */
-  readonly ownerOf: OwnerOf
+  readonly ownerOf: LimitOwnerOf
   /** Does the request carry the cluster's key? One without is told of. */
   readonly isInternal: (request: IncomingMessage) => boolean
 }

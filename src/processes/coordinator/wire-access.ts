@@ -40,7 +40,7 @@ import { allowAll, authorizeBy, type Authorize, type Identity } from '../../secu
 import { deriveKey, internalBearer } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import type { KeptTexts } from '../child-life.ts'
-import { limitOwners, type OwnerOf } from '../../shared/limit-owner.ts'
+import { limitOwners, type LimitOwnerOf } from '../../shared/limit-owner.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 import { readRulesInTurns } from '../../security/rules/read-rules.ts'
 import { accessRulesOf, parseRulesFile, type AccessRules } from '../../security/rules/rules-file.ts'
@@ -59,7 +59,7 @@ export interface Access {
   /** Must clients be known? */
   readonly configured: boolean
   /** Whom limits count what somebody does to. */
-  readonly ownerOf: OwnerOf
+  readonly ownerOf: LimitOwnerOf
   /** Who may do what, without a word to anybody. */
   readonly rights: Authorize
   /** The same of a statement that runs: where nobody is known, nobody becomes another. */
@@ -103,7 +103,7 @@ export interface AccessDoor {
   readonly relayedCaller: (request: IncomingMessage) => Caller
   readonly actsAs: ActsAs
   /** Whom limits count what somebody does to. */
-  readonly ownerOf: OwnerOf
+  readonly ownerOf: LimitOwnerOf
   /** Refusals are told of. */
   readonly authorize: Authorize
   /** Where authentication is configured. */

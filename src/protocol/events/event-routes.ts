@@ -11,7 +11,7 @@ import {
   type StreamReader,
 } from '../../events/event-log.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
-import type { OwnerOf } from '../../shared/limit-owner.ts'
+import type { LimitOwnerOf } from '../../shared/limit-owner.ts'
 import { Places } from '../../shared/places.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
@@ -36,7 +36,7 @@ export interface EventRoutesDeps {
   readonly maxReaders?: number
   /** Of one owner. @default maxReaders */
   readonly maxReadersOfOne?: number
-  readonly ownerOf: OwnerOf
+  readonly ownerOf: LimitOwnerOf
   /** Readers at once that are far behind the end of the log: each reads all of it. @default 8 */
   readonly maxReplays?: number
   /** One who begins so many events before the end. @default 10_000 */

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
 import type { Clock } from '../../shared/clock.ts'
-import type { LimitedPerson, OwnerOf } from '../../shared/limit-owner.ts'
+import type { LimitedPerson, LimitOwnerOf } from '../../shared/limit-owner.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readJson } from '../edge/request-body.ts'
 import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
@@ -18,7 +18,7 @@ export interface ReplayRoutesDeps {
   /** Of the ids of replays. */
   readonly key: Buffer
   readonly clock: Pick<Clock, 'monotonicMs'>
-  readonly ownerOf: OwnerOf
+  readonly ownerOf: LimitOwnerOf
   readonly onError?: (error: unknown) => void
 }
 
@@ -127,7 +127,7 @@ interface Minute {
 /** Counts what is to be recorded. @returns false where somebody, or all together, had their share of this minute */
 function createMinutes(
   clock: Pick<Clock, 'monotonicMs'>,
-  ownerOf: OwnerOf,
+  ownerOf: LimitOwnerOf,
 ): (who: LimitedPerson, what: 'begun' | 'fact') => boolean {
   let since = -Infinity
   let all: Minute = { begun: 0, facts: 0 }

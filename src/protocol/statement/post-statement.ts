@@ -9,7 +9,7 @@ import type { StatementService } from '../../coordinator/query/statement-service
 import { Fenced, LogUnavailable } from '../../events/event-log.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { EngineError } from '../../shared/engine-error.ts'
-import type { OwnerOf } from '../../shared/limit-owner.ts'
+import type { LimitOwnerOf } from '../../shared/limit-owner.ts'
 import type { ActsAs } from '../access/acts-as.ts'
 import { acceptsJson } from '../edge/accepts-json.ts'
 import { baseUri } from '../edge/base-uri.ts'
@@ -26,7 +26,7 @@ export interface PostStatementDeps {
   readonly service: Pick<StatementService, 'submit'>
   /** Who posts many at once waits for himself. */
   readonly turns: StatementTurns
-  readonly ownerOf: OwnerOf
+  readonly ownerOf: LimitOwnerOf
   /** Bodies count while they come. */
   readonly memory: Pick<StatementMemory, 'hold'>
   readonly texts: Pick<PostedTexts, 'seal'>

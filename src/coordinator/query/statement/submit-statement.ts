@@ -1,7 +1,7 @@
 import { LogUnavailable } from '../../../events/event-log.ts'
 import { settlesWithin } from '../../../shared/deadline.ts'
 import { EngineError, failureOf } from '../../../shared/engine-error.ts'
-import type { OwnerOf } from '../../../shared/limit-owner.ts'
+import type { LimitOwnerOf } from '../../../shared/limit-owner.ts'
 import type { StatementMemory } from '../../dispatch/statement-memory.ts'
 import { personOf, statementBytes } from '../held-bytes.ts'
 import type { PostedStatement, QueryExecution, Submission } from '../query-handle.ts'
@@ -10,7 +10,7 @@ import type { QueryRegistry } from '../query-registry.ts'
 export interface SubmitDeps {
   readonly registry: Pick<QueryRegistry, 'open' | 'add'>
   readonly memory: StatementMemory
-  readonly ownerOf: OwnerOf
+  readonly ownerOf: LimitOwnerOf
   readonly start: (submission: Submission) => QueryExecution
   readonly limits: {
     readonly openQueries: number
