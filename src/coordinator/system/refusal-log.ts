@@ -105,7 +105,8 @@ export function createRefusalLog(journal: SightingJournal, clock: Clock): Refusa
       told = { type: 'AccessDenied', data: ofOtherObjects(told.data) }
       key = sightingKey(told)
     }
-    const isOneOfMany = isStranger(told) && ofType.hasStranger && !ofType.names.has(key)
+    const isOneOfMany =
+      isStranger(told) && ofType.hasStranger && (told.data.user === STRANGERS || !ofType.names.has(key))
     if (isOneOfMany) {
       told = asStrangers(told)
       key = sightingKey(told)
