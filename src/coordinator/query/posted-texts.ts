@@ -1,11 +1,12 @@
 import { HoldsLoop } from '../../shared/cpu-budget.ts'
 import type { TurnOwner } from '../../shared/fair-queue.ts'
+import type { LimitOwnerOf } from '../../shared/limit-owner.ts'
 import { loopTurn } from '../../shared/loop-turn.ts'
 import type { MetadataPort } from '../../sql/front-end.ts'
 import type { FrontEndThreads } from '../front-end-threads/front-end-threads.ts'
 import { charactersOf, LONG_TEXT, LONGEST_HOLD_MS } from '../front-end-threads/threaded-front-end.ts'
 import type { QueryEventOf, QuerySession } from './events.ts'
-import { ownerOf } from './held-bytes.ts'
+import { personOf } from './held-bytes.ts'
 import { haveSecretColumns, insertsSecrets } from './insert-secrets.ts'
 import type { PostedStatement } from './query-handle.ts'
 import { rememberQueryType } from './query-group.ts'
@@ -31,11 +32,12 @@ export interface PostedTexts {
 export interface PostedTextsDeps {
   readonly threads: Pick<FrontEndThreads, 'run'>
   readonly metadata: Pick<MetadataPort, 'table'>
+  readonly ownerOf: LimitOwnerOf
   /** Does anybody ask what kind of statement it is, before it is planned? */
   readonly typeIsAsked: () => boolean
 }
 
-export function createPostedTexts({ threads, metadata, typeIsAsked }: PostedTextsDeps): PostedTexts {
+export function createPostedTexts({ threads, metadata, typeIsAsked, ownerOf }: PostedTextsDeps): PostedTexts {
   async function findHere(sql: string, session: QuerySession, owner: TurnOwner): Promise<FoundSecrets> {
     const turn = loopTurn(sql.length, owner)
     if (turn) await turn
@@ -72,14 +74,16 @@ export function createPostedTexts({ threads, metadata, typeIsAsked }: PostedText
 
   return {
     async seal(sql, session, rest) {
-      return sealedSubmission(sql, session, rest, await find(sql, session, ownerOf({ session })))
+      return sealedSubmission(sql, session, rest, await find(sql, session, ownerOf(personOf({ session }))))
     },
     findType(created) {
       const { sql, session } = created
       if (charactersOf(sql, session) < LONG_TEXT) return undefined
       const task = { kind: 'queryType', sql, preparedStatements: session.preparedStatements } as const
       const host = { later: () => Promise.reject(new Error('The kind of a statement depends on nothing else')) }
-      return threads.run(task, host, { owner: ownerOf({ session }) }).then((type) => rememberQueryType(created, type))
+      return threads
+        .run(task, host, { owner: ownerOf(personOf({ session })) })
+        .then((type) => rememberQueryType(created, type))
     },
   }
 }

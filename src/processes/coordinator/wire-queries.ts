@@ -83,7 +83,7 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
   const metadata = createMetadataPort(base.catalogs)
   const { groupRules, propertyRules } = base.access
   const typeIsAsked = (): boolean => groupRules !== undefined || propertyRules !== undefined
-  const texts = createPostedTexts({ threads, metadata, typeIsAsked })
+  const texts = createPostedTexts({ threads, metadata, typeIsAsked, ownerOf: base.access.ownerOf })
   const front = { frontEnd: createThreadedFrontEnd(threads), metadata, texts }
   const execution = executionOf(parts, { groups, guard: writeGuard, ...front }, (queryId, ending) =>
     service.cancel(queryId, ending, config.timeouts.deleteValidityWaitMs),

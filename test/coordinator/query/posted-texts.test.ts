@@ -1,6 +1,7 @@
 import { afterAll, expect, it, vi } from 'vitest'
 import { FrontEndThreads } from '../../../src/coordinator/front-end-threads/front-end-threads.ts'
 import { LONG_TEXT } from '../../../src/coordinator/front-end-threads/threaded-front-end.ts'
+import { limitOwners } from '../../../src/shared/limit-owner.ts'
 import { createPostedTexts } from '../../../src/coordinator/query/posted-texts.ts'
 import { groupedStatement } from '../../../src/coordinator/query/query-group.ts'
 import { sampleData } from '../../support/query-events.ts'
@@ -10,7 +11,12 @@ const threads = new FrontEndThreads({ most: 1 })
 afterAll(() => threads.stop())
 
 const run = vi.spyOn(threads, 'run')
-const texts = createPostedTexts({ threads, metadata: shopMetadata(), typeIsAsked: () => true })
+const texts = createPostedTexts({
+  threads,
+  metadata: shopMetadata(),
+  typeIsAsked: () => true,
+  ownerOf: limitOwners(false),
+})
 const { session, ...rest } = sampleData.QueryCreated
 const long = (sql: string): string => sql + ' '.repeat(LONG_TEXT)
 
