@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { kafkaIsAvailable } from '../support/kafka.ts'
+import { auditCases, startAuditBed, type AuditBed } from './audit-cases.ts'
 import { startBed, type AttackBed } from './bed.ts'
 import { familyOf, families, runCampaign, shownBytes, type CampaignResult } from './campaign.ts'
 import { auditLog } from './checks.ts'
@@ -43,6 +44,18 @@ describe.each([
     expect(sick).toEqual([])
     expect(await auditLog(bed)).toEqual([])
   })
+})
+
+describe('attacks that once succeeded', () => {
+  let bed: AuditBed
+  beforeAll(async () => {
+    bed = await startAuditBed()
+  }, 240_000)
+  afterAll(() => bed?.stop(), 120_000)
+
+  it.each(auditCases.map((one) => [one.name, one] as const))('are held off: %s', { timeout: 240_000 }, (_name, one) =>
+    one.run(bed),
+  )
 })
 
 describe('what a case is', () => {

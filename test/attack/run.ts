@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { FoundFault } from './attack-case.ts'
+import { auditCases, startAuditBed } from './audit-cases.ts'
 import { startBed } from './bed.ts'
 import { families, runCampaign, shownBytes } from './campaign.ts'
 import { auditLog } from './checks.ts'
@@ -68,11 +69,31 @@ function kindOf({ family, message }: FoundFault): string {
   return `${family}: ${message.replaceAll(/\d+/g, '#').slice(0, 60)}`
 }
 
+/** @returns a line for each attack of an audit that succeeds */
+async function runAuditCases(): Promise<readonly string[]> {
+  const auditBed = await startAuditBed()
+  const wrong: string[] = []
+  try {
+    for (const one of auditCases) {
+      const fault = await one.run(auditBed).then(
+        () => undefined,
+        (error: unknown) => String(error),
+      )
+      console.log(`${fault === undefined ? 'closed' : 'OPEN'}: ${one.name}`)
+      if (fault !== undefined) wrong.push(`${one.name}: ${fault}`)
+    }
+  } finally {
+    await auditBed.stop()
+  }
+  return wrong
+}
+
 let stopping = false
 for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => (stopping = true))
+const audited = values.case === undefined && only === undefined ? await runAuditCases() : []
 const bed = await startBed({ log, guarded: values.guarded })
 console.log(`seed ${seed}, ${cases.length} cases, the log in ${log}${values.guarded ? ', clients must be known' : ''}`)
-let sick: readonly string[] = []
+let sick: readonly string[] = audited
 let faults: readonly FoundFault[] = []
 try {
   const result = await runCampaign({
@@ -89,7 +110,7 @@ try {
     },
   })
   faults = result.faults
-  sick = [...result.sick, ...(await auditLog(bed))]
+  sick = [...sick, ...result.sick, ...(await auditLog(bed))]
   console.log([...result.cases].map(([name, count]) => `${name} ${count}`).join(', '))
 } finally {
   await closeLogAttacks(bed)
