@@ -2,6 +2,8 @@ import pg from 'pg'
 import type { Config } from '../../config/load-config.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import { HISTORY_READS, RUNTIME_READS } from '../../protocol/query/read-turns.ts'
+import { NotReadInTime } from '../../protocol/query/read-failure.ts'
+import { nodeCode } from '../../shared/node-error.ts'
 import { createHistoryMoments, type HistoryMoments } from '../../readmodels/history/read-history.ts'
 import { timedRead, tracedRead } from '../../readmodels/read-telemetry.ts'
 import type { ProcessTelemetry } from '../telemetry/process-telemetry.ts'
@@ -40,6 +42,20 @@ const CONNECTIONS = {
 /** A server that is stopped takes connections and never answers. */
 const READ_WAITS = { connectionTimeoutMillis: 2000, query_timeout: 30_000 }
 
+/** What the client for Postgres says of waits that ended has no code: a failure without one after so long is such a wait. */
+function inTime(read: QueryRows, waitMs: number): QueryRows {
+  const longest = Math.min(waitMs, READ_WAITS.query_timeout)
+  return async (text, values) => {
+    const began = performance.now()
+    try {
+      return await read(text, values)
+    } catch (error) {
+      if (nodeCode(error) !== undefined || performance.now() - began < longest) throw error
+      throw new NotReadInTime('The database did not answer in time', { cause: error })
+    }
+  }
+}
+
 export function openPools(connection: pg.ClientConfig, config: Config, telemetry: ProcessTelemetry): DatabasePools {
   const pools: pg.Pool[] = []
   const open = (own: pg.PoolConfig): pg.Pool => {
@@ -62,7 +78,7 @@ export function openPools(connection: pg.ClientConfig, config: Config, telemetry
     logInRead: readOf(open({ ...asked, max: CONNECTIONS.logIns })),
     pollRead: readOf(open({ ...asked, max: CONNECTIONS.polls })),
     clientRead: readOf(open({ ...asked, max: CONNECTIONS.clients })),
-    statementRead: readOf(open({ ...inTurns, max: CONNECTIONS.statements })),
+    statementRead: inTime(readOf(open({ ...inTurns, max: CONNECTIONS.statements })), inTurns.connectionTimeoutMillis),
     history: createHistoryMoments(open({ ...inTurns, max: HISTORY_READS })),
     async end() {
       for (const one of pools) await one.end()

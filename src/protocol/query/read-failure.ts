@@ -1,12 +1,15 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { nodeCode } from '../../shared/node-error.ts'
+import { QuipuError } from '../../shared/quipu-error.ts'
 
 /** Postgres ended it at `statement_timeout`. */
 const ENDED_BY_POSTGRES = '57014'
 /** Postgres has no connection left. */
 const TOO_MANY_CONNECTIONS = '53300'
-/** What the client for Postgres says where no connection was free, or no answer came, in time: these have no code. */
-const NOT_IN_TIME = /^(?:timeout exceeded when trying to connect|Query read timeout)$/
+/** No connection was free in time, or no answer came in time: the database itself may be well. */
+export class NotReadInTime extends QuipuError {
+  readonly retry = 'later'
+}
 
 /**
  * Why a statement over system tables could not read them, in words that tell nothing of the database nor of anybody's rows.
@@ -16,7 +19,7 @@ export function readFailure(error: unknown, what: string): EngineError {
   const code = nodeCode(error)
   if (code === ENDED_BY_POSTGRES)
     return new EngineError('EXCEEDED_TIME_LIMIT', `${what} took too long to be read: ask for less of it`)
-  if (error instanceof Error && NOT_IN_TIME.test(error.message))
+  if (error instanceof NotReadInTime)
     return new EngineError('EXCEEDED_TIME_LIMIT', `${what} could not be read in time: ask again later`)
   if (code === TOO_MANY_CONNECTIONS)
     return new EngineError('REMOTE_HOST_GONE', `${what} cannot be read now: its database takes no more connections`)

@@ -11,6 +11,7 @@ import { readRules } from '../../../src/security/rules/read-rules.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
 import { queryLife, taskStats, testQueryId, toLogEvents } from '../../support/query-life.ts'
 import { askerNamed } from '../../support/asker.ts'
+import { NotReadInTime } from '../../../src/protocol/query/read-failure.ts'
 import { createReadTurns } from '../../../src/protocol/query/read-turns.ts'
 import { openReadModelBed, type ReadModelBed } from '../../support/read-models.ts'
 import { parseNodeId, parseTaskId } from '../../../src/shared/ids.ts'
@@ -208,8 +209,6 @@ describe('system.runtime', () => {
 
   it.each([
     ['57014', 'canceling statement due to statement timeout', 'EXCEEDED_TIME_LIMIT'],
-    [undefined, 'timeout exceeded when trying to connect', 'EXCEEDED_TIME_LIMIT'],
-    [undefined, 'Query read timeout', 'EXCEEDED_TIME_LIMIT'],
     ['53300', 'sorry, too many clients already', 'REMOTE_HOST_GONE'],
     ['08006', 'connection failure', 'REMOTE_HOST_GONE'],
   ])('says truly why it could not be read: %s %s', async (code, message, errorName) => {
@@ -218,6 +217,11 @@ describe('system.runtime', () => {
     expect(error).toMatchObject({ errorName })
     expect(String(error).includes('database is away')).toBe(code === '08006')
     expect(String(error)).not.toContain(message)
+  })
+
+  it('says that it was not read in time where no connection was free', async () => {
+    const full = over(() => Promise.reject(new NotReadInTime('full')))
+    await expect(full.queries(alice, [])).rejects.toMatchObject({ errorName: 'EXCEEDED_TIME_LIMIT' })
   })
 
   it('says that the database is away, not what it said', async () => {
