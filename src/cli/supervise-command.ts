@@ -102,9 +102,9 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
   let lost = false
   if (outcome !== 'asked') {
     process.stdout.write(banner(program, config, outcome.running, user))
-    // Only root can start another.
+    // Each of the two brings the other back; only root can start them both.
     lost = (await Promise.race([stopAsked, supervisor.retired, launcherLost])) === 'lost'
-    if (lost) tell('The process that starts engines is gone: ending, to be started again')
+    if (lost) tell('The processes that start engines are gone, both at once: ending, to be started again')
   }
   await supervisor.stop()
   return lost ? exitCodes.dependency : exitCodes.drained

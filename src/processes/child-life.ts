@@ -1,6 +1,6 @@
 import { toldErrorText } from '../telemetry/told-error.ts'
 import type { Config } from '../config/load-config.ts'
-import { LogChanged } from '../events/event-log.ts'
+import { LogChanged, LogUnavailable } from '../events/event-log.ts'
 import { deepFreeze } from '../shared/deep-freeze.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
@@ -60,6 +60,14 @@ function unusable({ message }: LogChanged): ExitError {
   return new ExitError(exitCodes.dependency, `Cannot use the event log: ${message}`)
 }
 
+/** The end that an error means, with its one line; undefined for a bug, whose stack is shown. */
+function exitOf(error: unknown): ExitError | undefined {
+  if (error instanceof LogChanged) return unusable(error)
+  // The supervisor starts the next process, which waits for the log.
+  if (error instanceof LogUnavailable) return new ExitError(exitCodes.internal, error.message)
+  return error instanceof ExitError ? error : undefined
+}
+
 /** A child program: gets its life, returns how to drain it. */
 export type ChildProgram = (life: ChildLife) => Promise<Pick<Service, 'stop'>>
 
@@ -112,7 +120,7 @@ export function runChild(program: ChildProgram): void {
 
   let ending = false
   const fail = (error: unknown): void => {
-    const exit = error instanceof LogChanged ? unusable(error) : error instanceof ExitError ? error : undefined
+    const exit = exitOf(error)
     if (!exit) process.stderr.write(`${toldErrorText(error)}\n`)
     if (ending) return
     ending = true

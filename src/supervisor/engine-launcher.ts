@@ -1,8 +1,9 @@
 /**
- * The one process that stays root where Quipu was started as root and runs its engines as users of their own.
+ * The processes that stay root where Quipu was started as root and runs its engines as users of their own: the launcher, and
+ * a watcher that does nothing but wait for the launcher's death.
  *
- * - It is forked before all others become the user of --run-as, and knows from then on (its one argument, root's) which
- *   program to start, in which folders, as which users; nothing that comes later adds to that.
+ * - The launcher is started before all others become the user of --run-as, and knows from then on (its one argument, root's)
+ *   which program to start, in which folders, as which users; nothing that comes later adds to that.
  * - The supervisor asks it in whole numbers: start slot s of process p, end it, end all of p. What is not in bounds is nothing.
  *   No text, path or environment comes from there, and what an engine says is passed on (its last words) and never read.
  * - A slot's engine has a user and a group that no other has. It gets in by its worker's folders: `engines/<slot>` (2750: FIFOs
@@ -11,11 +12,16 @@
  * - Processes and threads that run as its user are bounded.
  * - It writes tables into `own`; its parent copies them, from opened files that are that user's (`engine/staged-files.ts`).
  * - When a slot's engine ends, all that runs as its user is killed before anybody is told: nothing outlives it.
- * - It ends with the channel to the supervisor, and takes all engines with it. Signals for the others pass it by.
+ * - It ends when the supervisor closes the channel, and takes all engines with it. Signals for the others pass it by.
+ * - Either brings the other back. The launcher starts another watcher when that dies. When the launcher dies, the watcher
+ *   kills the engines that it left, becomes the launcher of the next life, and tells the supervisor so. Both hold the channel
+ *   to the supervisor (descriptor 3) and the launcher alone reads it, so that nothing that was sent is lost.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
+import { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { killAllOf } from './engine-users.ts'
+import { killAllOf, killLeftOf } from './engine-users.ts'
+import { onLines } from './lines.ts'
 import type { FromLauncher, LauncherPlan, ToLauncher } from './messages.ts'
 
 interface Slot {
@@ -35,16 +41,62 @@ const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const LAST_WORDS = 2_000
 const MOST_KILOBYTES = 2 ** 40
 const MOST_BEAT_MS = 3_600_000
+const WATCHER_AGAIN_MS = 100
 
 const plan = JSON.parse(process.argv[2]!) as LauncherPlan
 const slots = new Map<number, Slot>()
 
 for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGPIPE'] as const) process.on(name, () => {})
-process.on('message', (message: unknown) => {
-  const asked = read(message)
-  if (asked) take(asked)
-})
-process.on('disconnect', () => void endAll(() => true).then(() => process.exit(0)))
+/** Counts launchers: the first is the supervisor's, each other one was a watcher. */
+let life = Number(process.argv[3] ?? 1)
+let channel: Socket | undefined
+let watcher: ChildProcess | undefined
+let ending = false
+
+if (process.argv[3] === undefined) beLauncher()
+// It died while this watcher started.
+else if (!process.connected) void beNextLauncher()
+else process.once('disconnect', () => void beNextLauncher())
+
+function beLauncher(): void {
+  channel = new Socket({ fd: 3, allowHalfOpen: true })
+  onLines(channel, (message) => {
+    const asked = read(message)
+    if (asked) take(asked)
+  })
+  channel.once('error', () => void end())
+  channel.once('end', () => void end())
+  startWatcher()
+}
+
+async function beNextLauncher(): Promise<void> {
+  life++
+  await killLeftOf(plan.ids.first, plan.folders.length * plan.ids.slots)
+  beLauncher()
+  // The one before may have died in the middle of a line.
+  channel?.write('\n')
+  tell({ type: 'launcher', life })
+}
+
+function startWatcher(): void {
+  if (ending) return
+  watcher = spawn(process.execPath, [process.argv[1]!, process.argv[2]!, String(life)], {
+    stdio: ['ignore', 'ignore', 'inherit', 3, 'ipc'],
+    env: {},
+    cwd: '/',
+    detached: true,
+  })
+  watcher.once('error', () => setTimeout(startWatcher, WATCHER_AGAIN_MS))
+  watcher.once('exit', () => setTimeout(startWatcher, WATCHER_AGAIN_MS))
+}
+
+async function end(): Promise<void> {
+  ending = true
+  await endAll(() => true)
+  // Whatever it is at: one that lived on would become the next launcher.
+  watcher?.kill('SIGKILL')
+  process.exit(0)
+}
 
 function take(asked: ToLauncher): void {
   switch (asked.do) {
@@ -136,6 +188,7 @@ function commandOf(id: number, { process: number, slot, beatMs }: Extract<ToLaun
 function read(message: unknown): ToLauncher | undefined {
   if (typeof message !== 'object' || message === null) return undefined
   const asked = message as Readonly<Record<string, unknown>>
+  if (asked['life'] !== life) return undefined
   const whole = (name: string, below: number): number | undefined => {
     const value = asked[name]
     return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) < below
@@ -156,5 +209,5 @@ function read(message: unknown): ToLauncher | undefined {
 }
 
 function tell(message: FromLauncher): void {
-  if (process.connected) process.send!(message, undefined, {}, () => {})
+  if (channel?.writable) channel.write(`${JSON.stringify(message)}\n`)
 }

@@ -51,12 +51,18 @@ export type ToLauncher =
   /** All engines of a process. */
   | { readonly do: 'end'; readonly process: number }
 
+/** What goes to the launcher, a line of JSON each. `life`: which launcher it is for; another one leaves it alone. */
+export type LauncherRequest = ToLauncher & { readonly life: number }
+
 export type EngineTold =
   | { readonly type: 'started'; readonly slot: number; readonly run: number; readonly pid: number }
   /** It is gone, with all that ran as its user. `words`: the last that it wrote on its standard error. */
   | { readonly type: 'ended'; readonly slot: number; readonly run: number; readonly words: string }
 
-export type FromLauncher = (EngineTold | { readonly type: 'all ended' }) & { readonly process: number }
+export type FromLauncher =
+  | ((EngineTold | { readonly type: 'all ended' }) & { readonly process: number })
+  /** The launcher before it died: none of its engines runs any more, and this one takes requests of its own life alone. */
+  | { readonly type: 'launcher'; readonly life: number }
 
 /** What the launcher knows; made by root. */
 export interface LauncherPlan {

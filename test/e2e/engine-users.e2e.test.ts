@@ -50,7 +50,7 @@ async function engine(of: string): Promise<EngineAgent> {
   return engines(of)[0]!
 }
 
-/** The processes of root below one: the launcher. */
+/** The processes of root below one: the launcher and its watcher. */
 function rootsOf(quipu: QuipuProcess): number[] {
   return familyOf(quipu.pid).filter((pid) => usersOf(pid).uids.includes(0))
 }
@@ -89,7 +89,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     const [attacker, victim] = agents as [EngineAgent, EngineAgent]
 
     // An engine that starts is root's until it has put that down.
-    await waitUntil('the launcher alone is root', () => rootsOf(quipu).length === 1)
+    await waitUntil('the launcher and its watcher alone are root', () => rootsOf(quipu).length === 2)
     const [launcher] = rootsOf(quipu)
     const { children } = processesOf(data)
     expect(new Set(agents.map(({ uid }) => uid)).size).toBe(3)
@@ -286,7 +286,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     await first.exit
     const second = start()
     const url = await second.url
-    await waitUntil('the launcher alone is root', () => rootsOf(second).length === 1)
+    await waitUntil('the launcher and its watcher alone are root', () => rootsOf(second).length === 2)
     expect(await rowsOf(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[15000]])
     await rowsOf(url, 'INSERT INTO memory.default.t SELECT * FROM tpch.tiny.orders')
     second.signal('SIGTERM')
@@ -373,7 +373,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
       await rowsOf(url, 'CREATE TABLE memory.default.t AS SELECT * FROM tpch.tiny.orders')
       expect(await rowsOf(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[15000]])
       for (const one of [coordinator, worker])
-        await waitUntil('the launcher alone is root', () => rootsOf(one).length === 1)
+        await waitUntil('the launcher and its watcher alone are root', () => rootsOf(one).length === 2)
       worker.signal('SIGTERM')
       coordinator.signal('SIGTERM')
       expect([await worker.exit, await coordinator.exit]).toMatchObject([

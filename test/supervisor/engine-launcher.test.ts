@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -181,6 +181,56 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
     stop()
     await gone
     expect(isAlive(c)).toBe(false)
+  })
+
+  /** Processes of the launcher of this test: the launcher, and its watcher. */
+  const launchers = (role: 'launcher' | 'watcher'): number[] =>
+    readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name) && isAlive(Number(name)))
+      .map(Number)
+      .filter((pid) => {
+        const words = commandOf(pid).split('\0').filter(Boolean)
+        return words.some((word) => word.includes(join(home, 'program.mjs'))) && words[1]?.includes('engine-launcher')
+      })
+      .filter((pid) => holdsSocketOf(pid) === (role === 'launcher'))
+
+  /** A watcher has a channel to its launcher. */
+  function holdsSocketOf(pid: number): boolean {
+    try {
+      return !readFileSync(`/proc/${pid}/environ`, 'utf8').includes('NODE_CHANNEL_FD')
+    } catch {
+      return false
+    }
+  }
+
+  it('is brought back when it is killed, its engines ended, and so is its watcher', async () => {
+    const { ask, childEnded } = launcher()
+    const tell = (message: EngineTold) => void told.push(message)
+    ask(0, start(0, 1), tell)
+    const first = await started(1)
+    await waitUntil('the watcher is there', () => launchers('watcher').length === 1)
+    const filesOf = (pid: number): string[] =>
+      readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`))
+    expect(filesOf(first)).not.toContain(readlinkSync(`/proc/${launchers('launcher')[0]!}/fd/3`))
+    const [watcher] = launchers('watcher')
+    process.kill(watcher!, 'SIGKILL')
+    await waitUntil('another watcher is there', () => {
+      const [now] = launchers('watcher')
+      return now !== undefined && now !== watcher
+    })
+    expect(isAlive(first)).toBe(true)
+    process.kill(launchers('launcher')[0]!, 'SIGKILL')
+    await ended(1)
+    expect(isAlive(first)).toBe(false)
+    ask(0, start(0, 2), tell)
+    const second = await started(2)
+    ask(1, start(0, 3), tell)
+    await started(3)
+    await childEnded(1)
+    ask(0, { do: 'kill', slot: 0, run: 2 }, tell)
+    await ended(2)
+    expect(isAlive(second)).toBe(false)
+    expect(told.filter(({ type }) => type === 'ended')).toHaveLength(2)
   })
 
   it('gives what runs as a slot’s user no more than so many processes', async () => {

@@ -9,7 +9,7 @@ import {
 } from '../../coordinator/recovery/epoch-follower.ts'
 import { askInfo, createTurn, type Answer, type Turn } from '../../coordinator/recovery/turn.ts'
 import { systemStream } from '../../coordinator/system/events.ts'
-import { beginning } from '../../events/event-log.ts'
+import { beginning, LogUnavailable } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import { createProjectionWatch, type ProjectionWatch } from '../../events/projection-watch.ts'
 import { readLastEpochs } from '../../readmodels/audit/queries.ts'
@@ -22,8 +22,9 @@ import { exitCodes } from '../../shared/exit-codes.ts'
 import { certificateTelemetry } from '../certificate-telemetry.ts'
 import type { ChildLife } from '../child-life.ts'
 import { claimLog, type Won } from './claim-log.ts'
-import { createStartNeeds } from './start-needs.ts'
+import { createStartNeeds, type Need } from './start-needs.ts'
 import { wireStarting, type StartingServer } from './starting-server.ts'
+import { untilUsable } from './until-usable.ts'
 import { wireAccess } from './wire-access.ts'
 import { wireBase, type CoordinatorBase } from './wire-base.ts'
 import type { FollowingCoordinator } from './wire-follower.ts'
@@ -67,7 +68,7 @@ export async function startCoordinator(
     return wireWriter({ life, base: { ...base, databaseThere }, ...won, heard: following?.heard() ?? [], door: served })
   }
 
-  const look = await lookCaughtUp(turn)
+  const look = await waitFor('log', base, () => lookCaughtUp(turn))
   if (look !== 'claim' && !life.follow) {
     if (look === 'writes') throw anotherWrites(epochs.place?.address ?? 'another address')
     await awaitTurn(turn, stopping.signal)
@@ -132,12 +133,13 @@ async function watchWriter(
 ): Promise<{ readonly epochs: EpochFollower; readonly turn: Turn; readonly watch: ProjectionWatch }> {
   const { config, log, ownRead, databaseThere } = base
   const watch = createProjectionWatch(log, ownRead, READ_MODELS.name)
+  const known = databaseThere ? await readLastPlace(base, watch) : undefined
   // Without the read models the writers before are found in the log itself.
-  const from = databaseThere ? await watch.checkpoint() : beginning((await log.tip()).at.length)
+  const from = known?.from ?? beginning(await waitFor('log', base, async () => (await log.tip()).at.length))
   const epochs = startEpochFollower({
     log,
     from,
-    last: databaseThere ? await lastPlace(ownRead) : undefined,
+    last: known?.last,
     onStopped: (error) => life.fail(error),
   })
   const http = createHttpClient(base.trust, { keepAlive: false })
@@ -162,6 +164,36 @@ async function watchWriter(
     },
   })
   return { epochs, turn, watch }
+}
+
+/** What a start needs went away again after it was there: a start waits for it a second time, with one line. */
+async function waitFor<T>(need: Need, { patience }: CoordinatorBase, ask: () => Promise<T>): Promise<T> {
+  let outcome: { readonly value: T } | { readonly error: unknown } | undefined
+  const asked = async (): Promise<void> => {
+    try {
+      outcome = { value: await ask() }
+    } catch (error) {
+      if (need === 'database' || error instanceof LogUnavailable) throw error
+      outcome = { error }
+    }
+  }
+  await untilUsable(need, asked, { ...patience, waits: true })
+  if ('error' in outcome!) throw outcome.error
+  return outcome!.value
+}
+
+/** Who wrote the log last, and from where on the read models do not know; waits for them where a process before waited. */
+function readLastPlace(
+  base: CoordinatorBase,
+  watch: ProjectionWatch,
+): Promise<{
+  readonly from: Awaited<ReturnType<ProjectionWatch['checkpoint']>>
+  readonly last: WriterPlace | undefined
+}> {
+  return waitFor('database', base, async () => ({
+    from: await watch.checkpoint(),
+    last: await lastPlace(base.ownRead),
+  }))
 }
 
 /** Who wrote the log last, as far as the read models know. */

@@ -81,6 +81,8 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
     startedAt,
     nodeId,
     telemetry,
+    /** How long the start waits for what it needs. */
+    patience,
     dataDir,
     secret,
     access,
