@@ -130,17 +130,21 @@ export interface ReadUntil {
 }
 
 /** Makes facts true. */
+/** Where a stream must end for an append to follow. */
+export type Expected = number | 'end'
+
 export interface EventAppender {
   /**
    * All or nothing. Resolves when the events are durable and valid for every reader for ever; goes on trying while the log
    * is away, so callers set their own deadline: the events may become valid after it.
-   * @param expected sequence of the stream's last event, 0 for a new stream
+   * @param expected sequence of the stream's last event, 0 for a new stream; `end` of a stream whose author is whoever
+   *   writes the log, and has nothing to decide by what lies before
    * @param pages what `keepPages` gave to go with the append; there whenever the events are valid
    * @throws SequenceConflict | TooLarge | LogFull nothing was sent; LogFull of new streams only
    * @throws Unstorable nothing of it is there, and no repetition brings it there
    * @throws Fenced | LogWentBackwards not valid as far as was read: answer nobody
    */
-  append(stream: string, expected: number, events: readonly Event[], pages?: readonly ResultPage[]): Promise<Appended>
+  append(stream: string, expected: Expected, events: readonly Event[], pages?: readonly ResultPage[]): Promise<Appended>
 }
 
 /** The past of one stream. */

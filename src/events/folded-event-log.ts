@@ -13,6 +13,7 @@ import {
   type CommitTold,
   type Checkpoint,
   type Event,
+  type Expected,
   type EventLog,
   type KeptPages,
   type OpenedLog,
@@ -213,7 +214,7 @@ export class FoldedEventLog implements EventLog {
 
   append(
     stream: string,
-    expected: number,
+    expected: Expected,
     events: readonly Event[],
     pages: readonly ResultPage[] = [],
   ): Promise<Appended> {

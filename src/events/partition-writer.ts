@@ -11,6 +11,7 @@ import {
   type CommitTold,
   type Checkpoint,
   type Event,
+  type Expected,
   type EventLogError,
   type Recorded,
   type ResultPage,
@@ -153,7 +154,12 @@ export class PartitionWriter {
     return this.#heads.get(stream)?.sequence ?? 0
   }
 
-  append(stream: string, expected: number, events: readonly Event[], pages: readonly ResultPage[]): Promise<Appended> {
+  append(
+    stream: string,
+    expected: Expected,
+    events: readonly Event[],
+    pages: readonly ResultPage[],
+  ): Promise<Appended> {
     if (this.#lost) return Promise.reject(this.#lost)
     // What goes on is bounded by what was begun; a query that cannot say its end would be without one.
     if (expected === 0 && this.#queuedBytes > this.parts.maxQueuedBytes)
@@ -166,9 +172,10 @@ export class PartitionWriter {
       )
     return new Promise((resolve, reject) => {
       const { limits, now, store } = this.parts
+      const head = known ?? NO_EVENTS
       const sealed = sealAppend(
-        { stream, expected, events, pages },
-        { head: known ?? NO_EVENTS, epoch: this.#epoch, notBefore: this.#lastTime, limits, now, cipher: store.cipher },
+        { stream, expected: expected === 'end' ? head.sequence : expected, events, pages },
+        { head, epoch: this.#epoch, notBefore: this.#lastTime, limits, now, cipher: store.cipher },
       )
       this.#queue.push({
         assumedNew,
@@ -537,7 +544,8 @@ export class PartitionWriter {
           const records = await store.fetch(this.partition, from.offset, 1000)
           if (records.length === 0) break
           const folded = reader.foldRecords(this.partition, from, records, (verdict, record, event) => {
-            if (verdict !== 'valid' && verdict !== 'epoch') this.parts.onIgnored?.(verdict)
+            // What lies in the log before the claim was told of by the writer before.
+            if (verdict !== 'valid' && verdict !== 'epoch' && !this.#lost) this.parts.onIgnored?.(verdict)
             if (verdict !== 'valid' || !event) return
             this.#heads.folded(event.stream, event, record.offset)
             const { header } = record

@@ -144,7 +144,8 @@ describe.each(accessModes)('$name', ({ use }) => {
       const page = await raw(stream.json.nextUri!)
       const asked = await post(writer.url, LONG)
       const held = [again.json.nextUri!, page.json.nextUri!, asked.json.nextUri!]
-      process.kill(writer.coordinator(), 'SIGSTOP')
+      const stopped = writer.coordinator()
+      process.kill(stopped, 'SIGSTOP')
       // These lie in its sockets until it wakes up; a query that the next writer made is among them below.
       const waiting = held.map((uri) => raw(uri, { timeoutMs: 60_000 }).catch(() => 'cut' as const))
       await waitUntil('the other one writes', () => writes(other), 60_000)
@@ -172,6 +173,21 @@ describe.each(accessModes)('$name', ({ use }) => {
       expect((await roles()).writer).toBe(other)
       expect(digest(await runToEnd(unknownToIt))).toBe(rowsOfLong)
       expect(await epochs()).toBe(before + 1)
+      // It follows in the process that it was, and writes again when the other one goes.
+      expect(writer.coordinator()).toBe(stopped)
+      const running = runOnEither([other.url, writer.url], STREAM)
+      await other.kill()
+      await waitUntil('it writes again', () => writes(writer), 60_000)
+      expect(digest((await running).rows)).toBe(rowsOfStream)
+      expect(writer.coordinator()).toBe(stopped)
+      expect(await figure(writer, 'quipu_writer')).toBe(1)
+      await other.start()
+      expect((await roles()).writer).toBe(writer)
+      expect(digest((await run(other.url, GROUP)).rows)).toBe(rowsOfGroup)
+      // No take-over was two authors of one stream, nor did a worker come or go by it.
+      for (const node of [writer, other])
+        expect(await figure(node, 'quipu_event_append_failures_total', { reason: 'conflict' })).toBe(0)
+      expect(await nodeEvents()).toEqual(['NodeJoined'])
     })
 
     it('and nobody else: without a fault the epoch stays', { timeout: 240_000 }, async () => {
@@ -196,6 +212,18 @@ async function epochs(): Promise<number> {
   try {
     const { rows } = await database.query<{ epoch: string }>('select max(epoch) as epoch from quipu_log.events')
     return Number(rows[0]!.epoch)
+  } finally {
+    await database.end()
+  }
+}
+
+/** Types of all events of workers. */
+async function nodeEvents(): Promise<readonly string[]> {
+  const database = new pg.Client({ connectionString: cluster.databaseUrl })
+  await database.connect()
+  try {
+    const text = `select data::json->>'type' as type from quipu_log.events where stream like 'node/%' order by position`
+    return (await database.query<{ type: string }>(text)).rows.map(({ type }) => type)
   } finally {
     await database.end()
   }

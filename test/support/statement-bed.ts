@@ -60,7 +60,8 @@ export class MemoryLog {
 
   asEventLog(): EventLog {
     const log: Partial<EventLog> = {
-      append: (stream, expected, events) => this.append(stream, expected, events),
+      append: (stream, expected, events) =>
+        this.append(stream, expected === 'end' ? this.typesOf(stream).length : expected, events),
       keepPages: async (_stream, pages) => ({ places: pages.map(() => undefined), beside: [] }),
       tip: () => Promise.resolve({ logId: '', at: [] }),
       async *readStream() {},

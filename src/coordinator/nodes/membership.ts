@@ -86,6 +86,10 @@ interface Node {
   readonly announcement: Announcement
   readonly health: NodeHealth
   readonly state: NodeStateName
+  /** The state that the log tells. */
+  readonly recorded: NodeStateName
+  /** Not heard of by this coordinator: that it is suspect here says nothing about it. */
+  readonly unheard: boolean
   /** Monotonic time at which its process began, as far as is known. */
   readonly bornAt: number
   readonly lastRequestAt?: number
@@ -106,10 +110,10 @@ export function createMembership(options: MembershipOptions): Membership {
   function put(node: Node, health: NodeHealth): void {
     const { nodeId } = node.announcement
     const verdict = assess(health, limits, clock.monotonicMs())
-    nodes.set(nodeId, { ...node, health, state: verdict.state })
-    if (verdict.state === node.state) return
-    journal.record(nodeId, stateEvent(node.announcement, verdict, health))
-    changed()
+    const tells = verdict.state !== node.recorded && !(verdict.state === 'suspect' && node.unheard)
+    nodes.set(nodeId, { ...node, health, state: verdict.state, recorded: tells ? verdict.state : node.recorded })
+    if (tells) journal.record(nodeId, stateEvent(node.announcement, verdict, health))
+    if (verdict.state !== node.state) changed()
   }
 
   function changed(): void {
@@ -120,7 +124,7 @@ export function createMembership(options: MembershipOptions): Membership {
   function tick(): void {
     const now = clock.monotonicMs()
     // While this process stood still nobody could be heard: that silence is its own.
-    const asleep = Math.max(0, now - tickedAt - limits.beatMs)
+    const asleep = Math.max(0, now - tickedAt - 2 * TICK_MS)
     tickedAt = now
     for (const node of nodes.values()) {
       const health = { ...node.health, heardAt: Math.min(now, node.health.heardAt + asleep) }
@@ -143,7 +147,10 @@ export function createMembership(options: MembershipOptions): Membership {
     },
     async stop() {
       clearInterval(timer)
+      timer = undefined
       await journal.settled()
+      // Started again, it knows nobody: what it heard then is long ago.
+      nodes.clear()
     },
     announce(announcement) {
       const now = clock.monotonicMs()
@@ -159,6 +166,7 @@ export function createMembership(options: MembershipOptions): Membership {
             ...known,
             ...seen,
             announcement: latest,
+            unheard: false,
             bornAt: announcement.uptimeMillis === undefined ? known.bornAt : bornAt,
           },
           answered(known.health, now),
@@ -166,7 +174,14 @@ export function createMembership(options: MembershipOptions): Membership {
         return
       }
       // What an earlier process did says nothing about this one.
-      nodes.set(announcement.nodeId, { ...seen, health: answered(newHealth(now), now), state: 'active', bornAt })
+      nodes.set(announcement.nodeId, {
+        ...seen,
+        health: answered(newHealth(now), now),
+        state: 'active',
+        recorded: 'active',
+        unheard: false,
+        bornAt,
+      })
       const { cores, memoryBytes } = announcement
       journal.record(announcement.nodeId, {
         type: 'NodeJoined',
@@ -190,7 +205,7 @@ export function createMembership(options: MembershipOptions): Membership {
       const now = clock.monotonicMs()
       const at = clock.now()
       if (error) put({ ...node, lastRequestAt: at }, notAnswered(node.health, failureOfError(error), now))
-      else put({ ...node, lastRequestAt: at, lastResponseAt: at }, answered(node.health, now))
+      else put({ ...node, unheard: false, lastRequestAt: at, lastResponseAt: at }, answered(node.health, now))
     },
     remember(remembered) {
       const now = clock.monotonicMs()
@@ -229,8 +244,9 @@ function nodeOf({ state, ...node }: RememberedNode, limits: HealthLimits, now: n
   return {
     announcement: { ...node, epochSeen: 0 },
     health: { ...newHealth(now - silent), missed: true, missedBeats: Math.ceil(silent / limits.beatMs) },
-    // Told by the log already.
     state: state === 'active' ? 'suspect' : state,
+    recorded: state,
+    unheard: true,
     bornAt: now,
   }
 }

@@ -1,4 +1,4 @@
-import { EventLogError, SequenceConflict, type Event, type EventAppender } from '../../events/event-log.ts'
+import { EventLogError, type EventAppender } from '../../events/event-log.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { nodeStream, type NodeEvent } from './events.ts'
 import type { NodeId } from '../../shared/ids.ts'
@@ -25,23 +25,7 @@ interface NodeJournalOptions {
 
 /** Writes each node's events to its stream, one append after the other. */
 export function createNodeJournal(options: NodeJournalOptions): NodeJournal {
-  const sequences = new Map<NodeId, number>()
   const queues = new Map<NodeId, Promise<void>>()
-
-  async function append(nodeId: NodeId, event: Event): Promise<void> {
-    for (;;) {
-      const expected = sequences.get(nodeId) ?? 0
-      try {
-        await options.log.append(nodeStream(nodeId), expected, [event])
-        sequences.set(nodeId, expected + 1)
-        return
-      } catch (error) {
-        if (!(error instanceof SequenceConflict)) throw error
-        // Events of earlier coordinators: go on after them.
-        sequences.set(nodeId, error.actual)
-      }
-    }
-  }
 
   return {
     record(nodeId: NodeId, made: NewNodeEvent): void {
@@ -50,7 +34,9 @@ export function createNodeJournal(options: NodeJournalOptions): NodeJournal {
       if (!options.writes()) return
       const before = queues.get(nodeId) ?? Promise.resolve()
       const next = before
-        .then(() => append(nodeId, { type: made.type, v: 1, time, data: made.data }))
+        .then(async () => {
+          await options.log.append(nodeStream(nodeId), 'end', [{ type: made.type, v: 1, time, data: made.data }])
+        })
         // Fenced: the new writer watches the nodes itself.
         .catch((error: unknown) => {
           if (!(error instanceof EventLogError)) throw error

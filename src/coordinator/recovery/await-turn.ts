@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LOOK_EVERY_MS, type Look, type Turn } from './turn.ts'
+import type { Look, Turn } from './turn.ts'
+import { LOOK_EVERY_MS } from './writer-pulse.ts'
 
 type Pause = (milliseconds: number) => Promise<unknown>
 

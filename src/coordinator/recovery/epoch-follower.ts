@@ -16,12 +16,23 @@ export interface WriterPlace {
   readonly address: string
   /** It handed its place over: the next one need not wait. */
   readonly ended: boolean
+  /** When the last writers were replaced by one at another address without having ended, wall clock in milliseconds. */
+  readonly takeOvers: readonly number[]
+}
+
+/** The newest event of the writer that was read. */
+export interface WriterNews {
+  readonly epoch: number
+  /** Wall clock of the writer, milliseconds. */
+  readonly at: number
 }
 
 /** Follows the log with a reader of its own, for the epochs in it. */
 export interface EpochFollower {
   /** The last one seen; undefined while nobody has ever claimed. */
   readonly place: WriterPlace | undefined
+  /** What the writer last wrote, as far as was read: a sign of life. */
+  readonly written: WriterNews | undefined
   /**
    * The epoch of the log, once all that is valid now was read; undefined before, and while the log does not say. Above
    * that of `place` when who claimed it has not told its address.
@@ -44,16 +55,22 @@ export interface EpochFollowerOptions {
 export function startEpochFollower(options: EpochFollowerOptions): EpochFollower {
   const { log, from, last, onStopped } = options
   let place = last
+  let written: WriterNews | undefined
   const listeners = new Set<() => void>()
   const subscription: Subscription = log.subscribe(from, async (batch) => {
     const before = place
     for (const event of batch) place = nextPlace(place, event)
+    const newest = batch.at(-1)
+    if (newest && newest.epoch === place?.epoch) written = { epoch: newest.epoch, at: Date.parse(newest.time) }
     if (place !== before) for (const listener of listeners) listener()
   })
   subscription.done.catch(onStopped)
   return {
     get place() {
       return place
+    },
+    get written() {
+      return written
     },
     async epochAtEnd() {
       const tip = await log.tip().catch(() => undefined)
@@ -70,7 +87,7 @@ export function startEpochFollower(options: EpochFollowerOptions): EpochFollower
 /** The place after an event of the log; the same object when the event says nothing about it. */
 export function nextPlace(
   place: WriterPlace | undefined,
-  event: Pick<Recorded, 'stream' | 'type' | 'data'>,
+  event: Pick<Recorded, 'stream' | 'type' | 'data' | 'time'>,
 ): WriterPlace | undefined {
   if (event.stream !== systemStream) return place
   if (event.type === 'EpochStarted') {
@@ -78,11 +95,20 @@ export function nextPlace(
     // What was read from elsewhere to begin with may be ahead of the log as far as it is read.
     if (!started.success || (place && started.data.epoch < place.epoch)) return place
     const { epoch, writer, address } = started.data
-    return { epoch, writer, address, ended: false }
+    return { epoch, writer, address, ended: false, takeOvers: takeOversOf(place, address, event.time) }
   }
   if (event.type === 'EpochEnded') {
     const ended = systemEventSchemas.EpochEnded.safeParse(event.data)
     return place && ended.success && ended.data.epoch === place.epoch ? { ...place, ended: true } : place
   }
   return place
+}
+
+/** More are not needed to be patient. */
+const MOST_TAKE_OVERS = 8
+
+/** A writer that starts again where it was takes nothing from anybody. */
+function takeOversOf(before: WriterPlace | undefined, address: string, time: string): readonly number[] {
+  if (!before || before.ended || before.address === address) return before?.takeOvers ?? []
+  return [...before.takeOvers, Date.parse(time)].slice(-MOST_TAKE_OVERS)
 }

@@ -36,6 +36,11 @@ export interface RecoveryDeps {
   readonly clock: Clock
   readonly epoch: number
   /**
+   * Is the coordinator before known to have died? One that was only replaced did no harm to a query, and a query that had
+   * no event meanwhile did none to it.
+   */
+  readonly writerDied: boolean
+  /**
    * Streams of many queries at once, folded, as far as that can be had: for the others the log is asked.
    * @default none
    */
@@ -66,7 +71,8 @@ const CHUNK = 25
 
 /**
  * Takes over every query that the coordinator before left open, in the order given. QueryRecovered is valid before a query is touched; one
- * that was recovered before and has no event of its own since is failed: no statement can kill the coordinator for ever.
+ * that was recovered before and has no event of its own since is failed, where the coordinator before died: no statement can
+ * kill coordinators for ever.
  * Each stands for itself: one that cannot go on is failed or given up, one whose stream the log does not tell now is put
  * off, and the others go on.
  * @throws Fenced and the like: this process may tell nothing more
@@ -137,7 +143,7 @@ async function recoverOne(deps: RecoveryDeps, queryId: QueryId, known: QueryStre
   const context = (): string | undefined => querySpanContext(live)
   const aggregate = createQueryAggregate(queryId, deps.log, deps.clock, context, { state, sequence })
   if (unreadable !== undefined) return failOrThrow(deps, aggregate, UNREADABLE, unreadable)
-  const refusal = reasonNotToTouch(live)
+  const refusal = reasonNotToTouch(live, deps.writerDied)
   const held = refusal
     ? undefined
     : deps.memory.holdRecovered(deps.ownerOf(personOf(live.created)), queryBytes(live), isDecided(live))
@@ -199,10 +205,10 @@ const NOT_RESUMED = failureOf(
   'The coordinator was restarted, and cannot go on with the query; submit it again',
 )
 
-function reasonNotToTouch(query: LiveQuery): Failure | undefined {
+function reasonNotToTouch(query: LiveQuery, writerDied: boolean): Failure | undefined {
   // It cannot fail any more, and what is left to do takes nothing of the statement.
   if (isDecided(query)) return undefined
-  if (query.recoveries > 0 && query.eventsSinceRecovery === 0)
+  if (writerDied && query.recoveries > 0 && query.eventsSinceRecovery === 0)
     return failureOf(
       restarted,
       'The coordinator was restarted again while it recovered the query; it is not tried once more',

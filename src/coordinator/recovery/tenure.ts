@@ -1,21 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { LogEnd, WriterClaim } from '../../events/event-log.ts'
+import { Fenced, type LogEnd, type LogWentBackwards, type WriterClaim } from '../../events/event-log.ts'
 
 export interface TenureDeps {
   readonly log: LogEnd & Pick<WriterClaim, 'fenced'>
   readonly epoch: number
   /** What runs here: left to the next coordinator as it is, open polls are answered with its state. */
   readonly queries: () => Iterable<{ suspend(): void }>
-  /** Accepts no more; resolves when the answers under way are out. */
-  readonly closeListener: () => Promise<void>
-  /** Open polls get so long when the log is lost, milliseconds. */
+  /** From now on requests go to the coordinator that writes. */
+  readonly standAside: () => void
+  /** Answers under way get so long when the log is lost, milliseconds. */
   readonly resignMs: number
   /** Another one writes: told at once. */
   readonly onLost: (reason: string) => void
   /** A worker refuses this coordinator for an epoch that the log has never had; told once for each. */
   readonly onDisbelieved: (nodeUrl: string) => void
-  /** The process is to end: nothing more is under way. */
-  readonly end: (reason: string) => void
+  /** The tenure is over, and no answer is under way. With `broken` the log is not what it was: the process must end. */
+  readonly end: (reason: string, broken: boolean) => void
 }
 
 /**
@@ -23,7 +23,7 @@ export interface TenureDeps {
  *
  * ```
  * OPEN ─ drain ─► DRAINING
- *   └─────────── another one writes ─► LOST ─► the process ends
+ *   └─────────── another one writes ─► LOST ─► the process follows
  * ```
  */
 export class Tenure {
@@ -33,7 +33,7 @@ export class Tenure {
 
   constructor(deps: TenureDeps) {
     this.#deps = deps
-    void deps.log.fenced.then((reason) => this.#lose(reason.message))
+    void deps.log.fenced.then((reason) => this.#lose(reason))
   }
 
   /** New statements are taken, and what fails here is a fault of this process. */
@@ -55,7 +55,7 @@ export class Tenure {
     const { log, epoch, onDisbelieved } = this.#deps
     const tip = await log.tip()
     if ((tip.at[0]?.state.epoch ?? 0) > epoch) {
-      void this.#lose('A worker has seen a higher epoch')
+      void this.#lose(new Fenced('A worker has seen a higher epoch'))
       return true
     }
     if (!this.#disbelieved.has(nodeUrl)) onDisbelieved(nodeUrl)
@@ -64,14 +64,16 @@ export class Tenure {
   }
 
   /** Another one writes: clients are told nothing but that they wait, until they come to it. */
-  async #lose(reason: string): Promise<void> {
+  async #lose(reason: Fenced | LogWentBackwards): Promise<void> {
     if (this.#state === 'LOST') return
+    const drains = this.#state === 'DRAINING'
     this.#state = 'LOST'
-    const { closeListener, resignMs, onLost, end } = this.#deps
-    onLost(reason)
+    const { standAside, resignMs, onLost, end } = this.#deps
+    onLost(reason.message)
     this.#suspend()
-    await Promise.race([closeListener(), sleep(resignMs)])
-    end(reason)
+    if (!drains) standAside()
+    await sleep(resignMs)
+    end(reason.message, !(reason instanceof Fenced))
   }
 
   #suspend(): void {

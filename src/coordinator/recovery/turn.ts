@@ -1,4 +1,5 @@
 import type { RequestOptions } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { TLSSocket } from 'node:tls'
 import { z } from 'zod'
 import type { Clock } from '../../shared/clock.ts'
@@ -7,9 +8,21 @@ import { isLoopback } from '../../shared/loopback.ts'
 import { requestOptionsOf } from '../../shared/request-options.ts'
 import type { EpochFollower, WriterPlace } from './epoch-follower.ts'
 import { hasCode } from '../../shared/node-error.ts'
+import {
+  gaveAnswer,
+  beginPulse,
+  begunAnew,
+  isSilent,
+  looked,
+  LOOK_EVERY_MS,
+  silenceLimit,
+  silenceOf,
+  wrote,
+  type SilenceLimits,
+} from './writer-pulse.ts'
 
 export interface TurnOptions {
-  readonly follower: Pick<EpochFollower, 'place' | 'epochAtEnd'>
+  readonly follower: Pick<EpochFollower, 'place' | 'epochAtEnd' | 'written'>
   /** Address of this process: whoever wrote from there is gone. */
   readonly ownAddress: string
   /** Writer whose process is known to have ended. */
@@ -17,8 +30,10 @@ export interface TurnOptions {
   readonly silentMs: number
   readonly jitterMs: number
   readonly clock: Clock
-  /** `askInfo`, over HTTP. */
-  readonly ask: (place: WriterPlace) => Promise<Answer>
+  /** How late the event loop ran at most since it was asked last, milliseconds. */
+  readonly lagMs: () => number
+  /** `askInfo`, over HTTP. It may take the given time. */
+  readonly ask: (place: WriterPlace, waitMs: number) => Promise<Answer>
 }
 
 /**
@@ -30,6 +45,12 @@ export type Answer = 'writes' | 'gone' | 'silent' | 'unverified'
 /** What a look says: see `Turn`. */
 export type Look = 'claim' | 'writes' | 'waiting' | 'behind'
 
+/**
+ * Why the log could be claimed. `first`: nobody ever wrote. `ended`: the writer handed it over. `exit`: the writer's process
+ * is known to have ended. `silence`: the writer said nothing for too long, and may live.
+ */
+export type FreedBy = 'first' | 'ended' | 'exit' | 'silence'
+
 /** Whether this process may claim the log. It is liveness only: the log fences whoever guesses wrong. */
 export interface Turn {
   /**
@@ -37,71 +58,110 @@ export interface Turn {
    * yet its time is not over. `behind`: this process has not read the log to its end.
    */
   look(): Promise<Look>
+  /** Why the last look said `claim`. */
+  freedBy(): FreedBy
   /** Milliseconds since the writer was last heard of, time in which this process itself stood still taken out. */
   silentMs(): number
+  /** It was heard of lately enough that an answer of it is worth waiting for. */
+  writerLives(): boolean
 }
 
-/** Between two looks, milliseconds. */
-export const LOOK_EVERY_MS = 200
-const ASK_TIMEOUT_MS = 1000
-/** A look takes no longer; what is beyond was this process's own pause. */
-const LONGEST_LOOK_MS = ASK_TIMEOUT_MS + LOOK_EVERY_MS + 500
+/** A writer that was heard of within this lives, on whatever machine. */
+const LIVES_MS = 1_000
+/** Changes of writer count for so long. */
+const CHANGES_COUNT_MS = 15 * 60_000
 
 export function createTurn(options: TurnOptions): Turn {
   const { follower, clock, deadWriter, ownAddress, ask } = options
   let epoch: number | undefined
-  let heardAt = clock.monotonicMs()
-  let lookedAt = heardAt
-  let limitMs = options.silentMs
+  let pulse = beginPulse(clock.monotonicMs())
+  let jitterMs = 0
+  let freedBy: FreedBy = 'first'
+  let written = follower.written
   let unannounced: { readonly epoch: number; readonly since: number } | undefined
+  let asking: { readonly epoch: number; readonly answer: Promise<Answer> } | undefined
 
-  function noticeTime(): void {
-    const now = clock.monotonicMs()
-    // While this process was stopped it could hear nobody: that silence is its own.
-    if (now - lookedAt > LONGEST_LOOK_MS) heardAt += now - lookedAt
-    lookedAt = now
-    const current = follower.place?.epoch ?? 0
-    if (epoch === current) return
-    epoch = current
-    heardAt = now
-    limitMs = options.silentMs + Math.random() * options.jitterMs
+  const limits = (): SilenceLimits => ({ silentMs: options.silentMs, jitterMs })
+
+  function takeOvers(): number {
+    const now = clock.now()
+    return (follower.place?.takeOvers ?? []).filter((at) => now - at < CHANGES_COUNT_MS).length
   }
 
-  async function free(place: WriterPlace | undefined): Promise<'free' | 'writes' | 'waiting'> {
-    if (!place || place.ended || place.writer === deadWriter || place.address === ownAddress) return 'free'
-    const answer = await ask(place)
-    if (answer === 'gone') return 'free'
+  function noticeTime(): void {
+    pulse = looked(pulse, clock.monotonicMs(), options.lagMs())
+    const current = follower.place?.epoch ?? 0
+    if (epoch !== current) {
+      epoch = current
+      pulse = begunAnew(pulse)
+      jitterMs = Math.random() * options.jitterMs
+    }
+    if (follower.written === written) return
+    written = follower.written
+    if (written?.epoch === current) pulse = wrote(pulse, clock.now() - written.at)
+  }
+
+  /** One question is under way at a time: a writer that is slow to answer is not asked anew for that. */
+  function startAsking(place: WriterPlace): Promise<Answer> {
+    if (asking?.epoch === place.epoch) return asking.answer
+    const askedAt = clock.monotonicMs()
+    const waitMs = silenceLimit(pulse, limits(), takeOvers())
+    const answer = ask(place, waitMs).then((said) => {
+      if (asking !== mine) return 'silent'
+      asking = undefined
+      if (said === 'writes') pulse = gaveAnswer(pulse, clock.monotonicMs() - askedAt)
+      return said
+    })
+    const mine = { epoch: place.epoch, answer }
+    asking = mine
+    return answer
+  }
+
+  async function free(place: WriterPlace | undefined): Promise<FreedBy | 'writes' | 'waiting'> {
+    if (!place) return 'first'
+    if (place.ended) return 'ended'
+    if (place.writer === deadWriter || place.address === ownAddress) return 'exit'
+    const late = new AbortController()
+    const noAnswer = sleep(LOOK_EVERY_MS, 'silent' as const, { signal: late.signal }).catch(() => 'silent' as const)
+    const answer = await Promise.race([startAsking(place), noAnswer])
+    late.abort()
+    // The question may have taken a while.
+    noticeTime()
+    if (answer === 'gone') return 'exit'
     // It may be the writer, whose certificate was changed or has ended: for that no other takes its place.
     if (answer === 'unverified') return 'waiting'
-    if (answer === 'writes') {
-      heardAt = clock.monotonicMs()
-      return 'writes'
-    }
-    return clock.monotonicMs() - heardAt > limitMs ? 'free' : 'waiting'
+    if (answer === 'writes') return 'writes'
+    return isSilent(pulse, limits(), takeOvers()) ? 'silence' : 'waiting'
   }
 
   return {
     async look() {
       noticeTime()
       const found = await free(follower.place)
-      if (found !== 'free') return found
+      if (found === 'writes' || found === 'waiting') return found
+      freedBy = found
       const known = follower.place?.epoch ?? 0
       const last = await follower.epochAtEnd()
       // Behind the log's end there may be another writer's epoch, which has not been silent at all.
       if (last === undefined || (follower.place?.epoch ?? 0) !== known) return 'behind'
       if (last <= known) return 'claim'
       // Claimed by somebody who has not told its address, and may have died before it could.
-      if (unannounced?.epoch !== last) unannounced = { epoch: last, since: clock.monotonicMs() }
-      return clock.monotonicMs() - unannounced.since > limitMs ? 'claim' : 'waiting'
+      if (unannounced?.epoch !== last) unannounced = { epoch: last, since: pulse.ownMs }
+      freedBy = 'silence'
+      return pulse.ownMs - unannounced.since > silenceLimit(pulse, limits(), takeOvers()) ? 'claim' : 'waiting'
     },
-    silentMs: () => clock.monotonicMs() - heardAt,
+    freedBy: () => freedBy,
+    silentMs: () => silenceOf(pulse),
+    writerLives: () => silenceOf(pulse) < Math.max(LIVES_MS, silenceLimit(pulse, limits(), takeOvers()) / 2),
   }
 }
 
 const infoSchema = z.looseObject({ writer: z.boolean(), epoch: z.number() })
 
+const ASK_TIMEOUT_MS = 1000
+
 /** Asks whoever listens at the writer's address whether it writes in that epoch. */
-export function askInfo(http: HttpClient, place: WriterPlace): Promise<Answer> {
+export function askInfo(http: HttpClient, place: WriterPlace, waitMs = ASK_TIMEOUT_MS): Promise<Answer> {
   return new Promise((resolve) => {
     let to: RequestOptions
     try {
@@ -116,7 +176,7 @@ export function askInfo(http: HttpClient, place: WriterPlace): Promise<Answer> {
       response.on('end', () => resolve(writesIn(place.epoch, Buffer.concat(parts).toString('utf8'))))
     })
     // A deadline for the whole answer: a stopped process accepts connections and says nothing.
-    const timer = setTimeout(() => asked.destroy(), ASK_TIMEOUT_MS)
+    const timer = setTimeout(() => asked.destroy(), waitMs)
     asked.on('close', () => {
       clearTimeout(timer)
       resolve('silent')

@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.ts'
-import { SequenceConflict, type Appended, type EventAppender } from '../../events/event-log.ts'
+import type { Appended, EventAppender } from '../../events/event-log.ts'
 import {
   systemEventSchemas,
   systemEventVersions,
@@ -25,23 +25,18 @@ export interface SystemJournal {
 
 /** One append after the other: the stream has one author in this process, but for the claim before it. */
 export function createSystemJournal(log: EventAppender, clock: Clock): SystemJournal {
-  let sequence = 0
   let last: Promise<unknown> = Promise.resolve()
 
-  async function append(type: SystemEventType, data: unknown, traceparent: string | undefined): Promise<Appended> {
+  function append(type: SystemEventType, data: unknown, traceparent: string | undefined): Promise<Appended> {
     const time = new Date(clock.now()).toISOString()
-    for (;;) {
-      try {
-        const v = systemEventVersions[type]
-        const event = { type, v, time, data, ...(traceparent === undefined ? {} : { traceparent }) }
-        const appended = await log.append(systemStream, sequence, [event])
-        sequence++
-        return appended
-      } catch (error) {
-        if (!(error instanceof SequenceConflict)) throw error
-        sequence = error.actual
-      }
+    const event = {
+      type,
+      v: systemEventVersions[type],
+      time,
+      data,
+      ...(traceparent === undefined ? {} : { traceparent }),
     }
+    return log.append(systemStream, 'end', [event])
   }
 
   return {

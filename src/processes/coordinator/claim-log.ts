@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { claimEpoch, type Claimed } from '../../coordinator/recovery/claim-epoch.ts'
 import { lookCaughtUp } from '../../coordinator/recovery/await-turn.ts'
-import { LOOK_EVERY_MS, type Turn } from '../../coordinator/recovery/turn.ts'
+import type { FreedBy, Turn } from '../../coordinator/recovery/turn.ts'
+import { LOOK_EVERY_MS } from '../../coordinator/recovery/writer-pulse.ts'
 import { migrate } from '../../events/postgres/migrate.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import { adoptOlderTables } from '../../readmodels/older-tables.ts'
@@ -21,6 +22,10 @@ export interface Won {
   readonly rebuilt: Rebuilt | undefined
   /** How long the claim took, milliseconds. */
   readonly claimMillis: number
+  /** Why the log could be claimed. */
+  readonly freedBy: FreedBy
+  /** The projection is started no more. */
+  readonly giveUpStarting: () => void
 }
 
 const DATABASE_AGAIN_MS = 500
@@ -34,12 +39,20 @@ const NOTICED_MS = 3000
  */
 export async function claimLog(base: CoordinatorBase, turn: Turn, stopping: AbortSignal): Promise<Won | undefined> {
   const projection = base.createProjection()
-  const { databaseThere, rebuilt } = await startOrLeave(base, projection, stopping)
+  const starting = new AbortController()
+  const giveUpStarting = (): void => starting.abort()
+  const until = AbortSignal.any([stopping, starting.signal])
+  const { databaseThere, rebuilt } = await startOrLeave(base, projection, until)
   const start = clock.monotonicMs()
   // To start the projection takes a while, in which another one may have claimed.
   const look = await lookCaughtUp(turn, stopping)
+  const freedBy = turn.freedBy()
   const claimed = look === 'claim' ? await claimEpoch(base.log, { address: base.address, version }) : undefined
-  if (claimed) return { claimed, projection, databaseThere, rebuilt, claimMillis: clock.monotonicMs() - start }
+  if (claimed) {
+    const claimMillis = clock.monotonicMs() - start
+    return { claimed, projection, databaseThere, rebuilt, claimMillis, freedBy, giveUpStarting }
+  }
+  giveUpStarting()
   await projection.stop()
   return undefined
 }

@@ -4,6 +4,7 @@ import type { Membership } from '../../coordinator/nodes/membership.ts'
 import { observeWorkers } from '../../coordinator/nodes/node-telemetry.ts'
 import { observeOpenQueries } from '../../coordinator/query/open-query-meter.ts'
 import type { QueryRegistry } from '../../coordinator/query/query-registry.ts'
+import type { FindingKind } from '../../events/audit/finding.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import { observeDuckDbMemory, observeEngines } from '../../execution/engine/engine-telemetry.ts'
 import { processMemoryLimit } from '../../execution/engine/sandbox.ts'
@@ -11,6 +12,7 @@ import { observeAudits } from '../../readmodels/audit/audit-meter.ts'
 import { observeProjection } from '../../readmodels/projection-meter.ts'
 import { observePool } from '../../readmodels/read-telemetry.ts'
 import type { Meters } from '../../telemetry/meters.ts'
+import type { GaugeName } from '../../telemetry/metric-names.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 
 /** What the gauges of one that writes are read from, once before each scrape. */
@@ -22,6 +24,14 @@ export interface WriterGauges {
   readonly registry: QueryRegistry
   readonly workers: Membership
   readonly groups: ResourceGroups
+  readonly counted: CountedBefore
+}
+
+/** What this process has counted of figures that others keep: it may write the log more than once. */
+export interface CountedBefore {
+  /** By process and reason. */
+  readonly restarts: Map<string, number>
+  readonly findings: Map<FindingKind, number>
 }
 
 /** What a coordinator tells that follows another one; figures of the cluster are the writer's to tell. */
@@ -60,7 +70,36 @@ export function observeWriter(gauges: WriterGauges, meters: Meters): void {
   observeGroups(gauges.groups, meters)
   observePool(base.pool, meters)
   observeDuckDbMemory(base.engine, meters)
-  observeAudits(base.ownRead, meters)
+  observeAudits(base.ownRead, meters, gauges.counted.findings)
   meters.onScrape(() => base.logTelemetry.observe(base.log, meters))
   observeProjection(projection, base.ownRead, meters)
+}
+
+/** Meters of a role that may end before its process does. */
+export interface MetersOfRole {
+  readonly meters: Meters
+  /** Nothing more is collected, and the gauges that were set are taken away. */
+  end(): void
+}
+
+export function metersOfRole(meters: Meters): MetersOfRole {
+  const gauges = new Set<GaugeName>()
+  const role: { collectors: (() => void | Promise<void>)[] } = { collectors: [] }
+  return {
+    meters: {
+      ...meters,
+      set(name, labels, value) {
+        gauges.add(name)
+        meters.set(name, labels, value)
+      },
+      onScrape(collect) {
+        const index = role.collectors.push(collect) - 1
+        meters.onScrape(() => role.collectors[index]?.())
+      },
+    },
+    end() {
+      role.collectors = []
+      for (const name of gauges) meters.unset(name)
+    },
+  }
 }

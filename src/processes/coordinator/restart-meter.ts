@@ -4,10 +4,14 @@ import type { ChildLife } from '../child-life.ts'
 /**
  * Counts what the supervisor counted: how often it started processes again. The supervisor's figures outlive this
  * process, so the counter begins where they are.
+ * @param told what this process has counted already
  * @returns to be called before each scrape
  */
-export function createRestartMeter(life: Pick<ChildLife, 'restarts'>, meters: Meters): () => void {
-  const told = new Map<string, number>()
+export function createRestartMeter(
+  life: Pick<ChildLife, 'restarts'>,
+  meters: Meters,
+  told: Map<string, number>,
+): () => void {
   return () => {
     for (const { process, reason, count } of life.restarts()) {
       if (process !== 'coordinator' && process !== 'worker') continue

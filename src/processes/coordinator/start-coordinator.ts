@@ -1,13 +1,9 @@
 import { resolve } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { awaitTurn, lookCaughtUp } from '../../coordinator/recovery/await-turn.ts'
 import { anotherWrites } from '../../coordinator/recovery/claim-epoch.ts'
-import {
-  nextPlace,
-  startEpochFollower,
-  type EpochFollower,
-  type WriterPlace,
-} from '../../coordinator/recovery/epoch-follower.ts'
-import { askInfo, createTurn, type Answer, type Turn } from '../../coordinator/recovery/turn.ts'
+import { nextPlace, startEpochFollower, type WriterPlace } from '../../coordinator/recovery/epoch-follower.ts'
+import { askInfo, createTurn, type Answer } from '../../coordinator/recovery/turn.ts'
 import { systemStream } from '../../coordinator/system/events.ts'
 import { beginning, LogUnavailable } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
@@ -22,21 +18,17 @@ import { exitCodes } from '../../shared/exit-codes.ts'
 import { certificateTelemetry } from '../certificate-telemetry.ts'
 import type { ChildLife } from '../child-life.ts'
 import { claimLog, type Won } from './claim-log.ts'
+import { startRoles, type Watching } from './coordinator-roles.ts'
 import { createStartNeeds, type Need } from './start-needs.ts'
 import { wireStarting, type StartingServer } from './starting-server.ts'
 import { untilUsable } from './until-usable.ts'
 import { wireAccess } from './wire-access.ts'
 import { wireBase, type CoordinatorBase } from './wire-base.ts'
-import type { FollowingCoordinator } from './wire-follower.ts'
-import { wireWriter, type CoordinatorPhase, type Door } from './wire-writer.ts'
+import type { CoordinatorPhase, Door } from './wire-writer.ts'
 
 /**
  * Starts a coordinator: it claims the log when nobody writes it, else follows until it may. Resolves when it serves.
- *
- * ```
- * base ─► whose turn is it? ─ nobody writes ─────────────────────────► claim ─► writer
- *                           └ another writes ─► follower ─ its turn ─► claim ─► writer
- * ```
+ * What it is from then on: `coordinator-roles.ts`.
  * @param info the answer of `/v1/info` until then
  * @throws ExitError 64 or 69 with one line when something it needs is wrong or missing, or another coordinator writes
  */
@@ -60,58 +52,17 @@ export async function startCoordinator(
   const watching = await watchWriter(life, base)
   const { epochs, turn } = watching
   const stopping = new AbortController()
-  const becomeWriter = (
-    { databaseThere, ...won }: Won,
-    following?: FollowingCoordinator,
-  ): Promise<CoordinatorPhase> => {
-    void epochs.stop()
-    return wireWriter({ life, base: { ...base, databaseThere }, ...won, heard: following?.heard() ?? [], door: served })
-  }
-
   const look = await waitFor('log', base, () => lookCaughtUp(turn))
   if (look !== 'claim' && !life.follow) {
     if (look === 'writes') throw anotherWrites(epochs.place?.address ?? 'another address')
     await awaitTurn(turn, stopping.signal)
   }
+  let won: Won | undefined
   if (look === 'claim' || !life.follow) {
-    const won = await claimLog(base, turn, stopping.signal)
-    if (won) return becomeWriter(won)
-    if (!life.follow) throw new ExitError(exitCodes.fenced, 'Another coordinator claimed the event log first')
+    won = await claimLog(base, turn, stopping.signal)
+    if (!won && !life.follow) throw new ExitError(exitCodes.fenced, 'Another coordinator claimed the event log first')
   }
-
-  // Not loaded by one that writes at once: with it come the libraries of all resources.
-  const { wireFollower } = await import('./wire-follower.ts')
-  const following = await wireFollower(life, { base, ...watching })
-  served.open(following.listener)
-  base.telemetry.logger.info(
-    'epoch.followed',
-    { writer: epochs.place?.address },
-    'Follows the coordinator that writes the event log',
-  )
-  let phase: CoordinatorPhase = following
-  const promoted = (async () => {
-    while (!stopping.signal.aborted) {
-      await awaitTurn(turn, stopping.signal)
-      if (stopping.signal.aborted) return
-      const won = await claimLog(base, turn, stopping.signal)
-      if (!won) continue
-      phase = await becomeWriter(won, following)
-      following.promoted(won.claimed.epoch)
-      return
-    }
-  })()
-  promoted.catch((error: unknown) => life.fail(error))
-  return {
-    drain: async () => {
-      stopping.abort()
-      await promoted
-      await phase.drain()
-    },
-    stop: async () => {
-      await epochs.stop()
-      await phase.stop()
-    },
-  }
+  return startRoles({ life, base, watching, door: served, stopping }, won)
 }
 
 /** A restart is a pause for clients: until the parts are there, a server that has none of them answers. */
@@ -127,10 +78,7 @@ function servedMeanwhile(starting: StartingServer, door: Door): Door {
 }
 
 /** Who writes the log, and when this process may. */
-async function watchWriter(
-  life: ChildLife,
-  base: CoordinatorBase,
-): Promise<{ readonly epochs: EpochFollower; readonly turn: Turn; readonly watch: ProjectionWatch }> {
+async function watchWriter(life: ChildLife, base: CoordinatorBase): Promise<Watching> {
   const { config, log, ownRead, databaseThere } = base
   const watch = createProjectionWatch(log, ownRead, READ_MODELS.name)
   const known = databaseThere ? await readLastPlace(base, watch) : undefined
@@ -142,7 +90,10 @@ async function watchWriter(
     last: known?.last,
     onStopped: (error) => life.fail(error),
   })
-  const http = createHttpClient(base.trust, { keepAlive: false })
+  // One connection stays: a handshake for each question would be most of the answer's time.
+  const http = createHttpClient(base.trust, { keepAlive: true })
+  const delay = monitorEventLoopDelay({ resolution: 20 })
+  delay.enable()
   let before: Answer | undefined
   const toldOf = (answer: Answer, { address: writer }: WriterPlace): void => {
     const text =
@@ -156,8 +107,13 @@ async function watchWriter(
     silentMs: config.timeouts.writerSilentMs,
     jitterMs: config.timeouts.writerSilentJitterMs,
     clock,
-    ask: async (place) => {
-      const answer = await askInfo(http, place)
+    lagMs() {
+      const lag = delay.max / 1e6
+      delay.reset()
+      return lag
+    },
+    ask: async (place, waitMs) => {
+      const answer = await askInfo(http, place, waitMs)
       if (answer !== before) toldOf(answer, place)
       before = answer
       return answer

@@ -9,6 +9,7 @@ import {
   type StreamsOfLog,
   type StreamsOfLogOptions,
 } from '../../coordinator/recovery/streams-of-log.ts'
+import type { FreedBy } from '../../coordinator/recovery/turn.ts'
 import type { WorkerClient } from '../../coordinator/scheduler/worker-client.ts'
 import {
   LogChanged,
@@ -29,6 +30,8 @@ export interface TakeOverParts {
   /** Streams of queries from wherever they are. */
   readonly log: EventAppender & EventHistory & LogBeginning & LogEnd
   readonly epoch: number
+  /** Why the log could be claimed. */
+  readonly freedBy: FreedBy
   readonly client: Pick<WorkerClient, 'taskNews'>
   readonly reservation: Reservation
   readonly memory: RecoveryDeps['memory']
@@ -47,9 +50,19 @@ export interface TakeOverParts {
   readonly onFailed: (query: KnownQuery) => void
 }
 
-/** Resolves when the read models hold all that is valid now. */
-export async function projected(log: LogEnd, projection: Pick<ProjectionRunner, 'barrier'>): Promise<void> {
-  while (!(await projection.barrier(10_000))) await log.tip()
+/**
+ * Resolves when the read models hold all that is valid now.
+ * @param ended when it has, nobody waits any more, and the promise stays pending
+ */
+export async function projected(
+  log: LogEnd,
+  projection: Pick<ProjectionRunner, 'barrier'>,
+  ended?: AbortSignal,
+): Promise<void> {
+  while (!(await projection.barrier(10_000))) {
+    if (ended?.aborted) return new Promise(() => {})
+    await log.tip()
+  }
 }
 
 /** New statements wait no longer until it is known how many come before them. */
@@ -74,6 +87,7 @@ export async function takeOver(parts: TakeOverParts): Promise<void> {
       log,
       clock,
       epoch,
+      writerDied: parts.freedBy === 'exit',
       memory: parts.memory,
       ownerOf: parts.ownerOf,
       ...(left.readMany ? { readMany: left.readMany } : {}),

@@ -1,6 +1,5 @@
 import type { RequestListener } from 'node:http'
 import { createStatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
-import type { Membership } from '../../coordinator/nodes/membership.ts'
 import type { EpochFollower } from '../../coordinator/recovery/epoch-follower.ts'
 import type { Turn } from '../../coordinator/recovery/turn.ts'
 import type { ProjectionWatch } from '../../events/projection-watch.ts'
@@ -28,14 +27,14 @@ import { pastCounters } from './restored-counters.ts'
 import { projected } from './take-over.ts'
 import type { AccessDoor } from './wire-access.ts'
 import type { CoordinatorBase } from './wire-base.ts'
-import { createMembers } from './wire-workers.ts'
+import { activeOf, createMembers } from './wire-workers.ts'
 import type { CoordinatorPhase } from './wire-writer.ts'
 
 export interface FollowerParts {
   readonly base: CoordinatorBase
   readonly epochs: EpochFollower
   readonly watch: ProjectionWatch
-  readonly turn: Pick<Turn, 'silentMs'>
+  readonly turn: Pick<Turn, 'silentMs' | 'writerLives'>
 }
 
 /** A coordinator that does not write the log: it reads for its clients itself, and passes on what changes something. */
@@ -45,6 +44,8 @@ export interface FollowingCoordinator extends CoordinatorPhase {
   heard(): readonly Announcement[]
   /** It writes now: what still waits here goes to its own address. */
   promoted(epoch: number): void
+  /** It writes no more. @param heard workers that announced themselves to the writer that it was */
+  demoted(heard: readonly Announcement[]): Promise<void>
 }
 
 export async function wireFollower(life: ChildLife, parts: FollowerParts): Promise<FollowingCoordinator> {
@@ -118,6 +119,11 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
       own = { address: life.url ?? base.address, epoch }
       void workers.stop()
     },
+    async demoted(heard) {
+      own = undefined
+      for (const announcement of heard) workers.announce(announcement)
+      await workers.start()
+    },
     drain: async () => {
       draining = true
       base.access.drain()
@@ -128,25 +134,8 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
       await refusals.stop()
       relay.close()
       await workers.stop()
-      await base.stop()
     },
   }
-}
-
-function activeOf(workers: Membership): readonly Announcement[] {
-  return workers
-    .nodes()
-    .filter((node) => node.state === 'active')
-    .map(({ nodeId, url, version, cores, memoryBytes, epochSeen, ageMillis, leaving }) => ({
-      ...(leaving && { state: 'shutting_down' as const }),
-      nodeId,
-      url,
-      version,
-      cores,
-      memoryBytes,
-      epochSeen,
-      uptimeMillis: ageMillis,
-    }))
 }
 
 /** @param own where this process itself writes, once it does */
@@ -159,7 +148,7 @@ function relayOf(
   return createWriterRelay({
     clock,
     writer: () => own() ?? epochs.place,
-    writerSilentMs: () => (own() === undefined ? turn.silentMs() : 0),
+    writerLives: () => own() !== undefined || turn.writerLives(),
     trust: base.trust,
     key: deriveKey(base.secret, 'relay'),
     uris: createStatementUris(deriveKey(base.secret, 'statement-token')),

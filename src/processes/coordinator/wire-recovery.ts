@@ -2,8 +2,10 @@ import type { Reservation } from '../../coordinator/dispatch/resource-groups.ts'
 import type { QueryRegistry } from '../../coordinator/query/query-registry.ts'
 import { releaseLeftTasks } from '../../coordinator/recovery/left-tasks.ts'
 import type { EndedStreams } from '../../coordinator/recovery/ended-streams.ts'
+import type { FreedBy } from '../../coordinator/recovery/turn.ts'
 import type { StreamsOfLog } from '../../coordinator/recovery/streams-of-log.ts'
 import type { Tenure } from '../../coordinator/recovery/tenure.ts'
+import { Fenced } from '../../events/event-log.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import type { QueryHistory } from './query-history.ts'
 import { startSweeping } from './sweeping.ts'
@@ -15,6 +17,8 @@ import type { WiredWorkers } from './wire-workers.ts'
 export interface RecoveryParts {
   readonly base: CoordinatorBase
   readonly epoch: number
+  /** Why the log could be claimed. */
+  readonly freedBy: FreedBy
   readonly tenure: Tenure
   /** Streams of queries, from wherever they are. */
   readonly history: QueryHistory
@@ -41,11 +45,13 @@ export function wireRecovery(parts: RecoveryParts): WiredRecovery {
   const { client, cleaner, workers: members } = workers
   const { answersKeptMs } = config.timeouts
   const { logger } = telemetry
+  let stopped = false
   const afterwards: (() => Promise<void> | void)[] = []
   const recovered = takeOver({
     base,
     log: history,
     epoch,
+    freedBy: parts.freedBy,
     client,
     reservation: parts.reservation,
     memory: queries.memory,
@@ -59,6 +65,7 @@ export function wireRecovery(parts: RecoveryParts): WiredRecovery {
   })
   recovered
     .then(() => {
+      if (stopped) return
       // What was decided before is under way: names may be checked again.
       queries.writeGuard.open()
       afterwards.push(startSweeping({ catalogs, clock, registry, logger, active: () => tenure.open }).stop)
@@ -73,9 +80,13 @@ export function wireRecovery(parts: RecoveryParts): WiredRecovery {
       })
       afterwards.push(stopLeftTasks)
     })
-    .catch((error: unknown) => (tenure.open ? parts.onFailed(error) : undefined))
+    .catch((error: unknown) => {
+      // The tenure ends by itself.
+      if (tenure.open && !(error instanceof Fenced)) parts.onFailed(error)
+    })
   return {
     async stop() {
+      stopped = true
       for (const end of afterwards) await end()
     },
   }

@@ -74,3 +74,20 @@ export async function wireWorkers({
     cleaner: createTaskCleaner(client, workers, clock),
   }
 }
+
+/** Workers that are active, as they announced themselves. */
+export function activeOf(workers: Membership): readonly Announcement[] {
+  return workers
+    .nodes()
+    .filter((node) => node.state === 'active')
+    .map(({ nodeId, url, version, cores, memoryBytes, epochSeen, ageMillis, leaving }) => ({
+      ...(leaving && { state: 'shutting_down' as const }),
+      nodeId,
+      url,
+      version,
+      cores,
+      memoryBytes,
+      epochSeen,
+      uptimeMillis: ageMillis,
+    }))
+}

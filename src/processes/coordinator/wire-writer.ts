@@ -6,6 +6,8 @@ import { sendLastSpans } from '../../coordinator/query/last-spans.ts'
 import { handOver, type Claimed } from '../../coordinator/recovery/claim-epoch.ts'
 import { emitClaim } from '../../coordinator/recovery/recovery-spans.ts'
 import { Tenure } from '../../coordinator/recovery/tenure.ts'
+import type { FreedBy } from '../../coordinator/recovery/turn.ts'
+import { logOfEpoch } from '../../events/log-of-epoch.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import type { Announcement } from '../../execution/api/task.ts'
 import { createLiveQueries } from '../../protocol/query/live-queries.ts'
@@ -15,6 +17,7 @@ import { deriveKey } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
+import type { Meters } from '../../telemetry/meters.ts'
 import type { ChildLife } from '../child-life.ts'
 import type { GatedServer } from '../gated-server.ts'
 import { diskSpaceOf } from '../../execution/worker/disk-space.ts'
@@ -25,10 +28,10 @@ import { startAuditing, type Auditing } from './auditing.ts'
 import { startUpgrading, type Upgrading } from './upgrading.ts'
 import { archivesOf } from '../event-log/archives-of.ts'
 import { logsBefore } from '../event-log/logs-before.ts'
-import { observeWriter, type WriterGauges } from './coordinator-metrics.ts'
+import { metersOfRole, observeWriter, type CountedBefore, type MetersOfRole } from './coordinator-metrics.ts'
 import { wireHistory } from './query-history.ts'
 import { createRestartMeter } from './restart-meter.ts'
-import { startPublishing, type Publishing } from './publishing.ts'
+import { startPublishing } from './publishing.ts'
 import { pastCounters } from './restored-counters.ts'
 import { projected } from './take-over.ts'
 import type { CoordinatorBase } from './wire-base.ts'
@@ -36,7 +39,7 @@ import { systemSourcesOf } from './wire-system.ts'
 import { wireQueries } from './wire-queries.ts'
 import { wireRecovery } from './wire-recovery.ts'
 import { wireResources } from './wire-resources.ts'
-import { wireWorkers } from './wire-workers.ts'
+import { activeOf, wireWorkers } from './wire-workers.ts'
 import { writerSettings } from './writer-settings.ts'
 
 /** What a coordinator is at a time, the writer of the log or a follower of it. */
@@ -52,6 +55,12 @@ export type Door = Pick<GatedServer, 'open' | 'close' | 'tellRefused' | 'tellCer
 
 export interface WriterParts {
   readonly life: ChildLife
+  /** Until the other coordinator's writing is followed, which is from now on. */
+  readonly standAside: () => void
+  /** Why the log could be claimed. */
+  readonly freedBy: FreedBy
+  /** The projection is started no more. */
+  readonly giveUpStarting: () => void
   readonly base: CoordinatorBase
   /** It runs, or will once its database is there. */
   readonly projection: ProjectionRunner
@@ -61,9 +70,18 @@ export interface WriterParts {
   readonly claimMillis: number
   /** Read models that were made anew before the claim. */
   readonly rebuilt: Rebuilt | undefined
+  readonly counted: CountedBefore
   /** Workers that announced themselves before. */
   readonly heard: readonly Announcement[]
   readonly door: Door
+}
+
+/** A coordinator that writes the log. */
+export interface WritingCoordinator extends CoordinatorPhase {
+  /** Resolves when another one writes the log, and no answer is under way here. */
+  readonly lost: Promise<void>
+  /** Workers that announced themselves here and are active. */
+  heard(): readonly Announcement[]
 }
 
 const DISBELIEVED =
@@ -76,8 +94,13 @@ const DISBELIEVED =
  * claim told ─► workers ─► queries ─► resources ─► the door opens ─► what the coordinator before left is taken over
  * ```
  */
-export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> {
+export async function wireWriter(given: WriterParts): Promise<WritingCoordinator> {
+  const { log: ofEpoch, end: endEpoch } = logOfEpoch(given.base.log)
+  const parts = { ...given, base: { ...given.base, log: ofEpoch } }
   const { life, base, projection, claimed, door } = parts
+  const over = new AbortController()
+  let lose = (): void => {}
+  const lost = new Promise<void>((resolve) => (lose = resolve))
   const { config, log, telemetry } = base
   const { epoch } = claimed
   const { logger } = telemetry
@@ -96,11 +119,11 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
     log,
     epoch,
     queries: registry.list,
-    closeListener: door.close,
+    standAside: parts.standAside,
     resignMs: settings.tenure.resignMs,
     onLost: (reason) => logger.warn('epoch.lost', { epoch }, reason),
     onDisbelieved: (nodeUrl) => logger.error('epoch.disbelieved', { worker: nodeUrl }, DISBELIEVED),
-    end: (reason) => life.fail(new ExitError(exitCodes.fenced, reason)),
+    end: (reason, broken) => (broken ? life.fail(new ExitError(exitCodes.fenced, reason)) : lose()),
   })
   const begin = await log.tip()
   const { logId } = begin
@@ -112,7 +135,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
   const workers = await wireWorkers({ base, settings, epoch, logId, heard: parts.heard, refusedBy })
   const live = createLiveQueries(registry, isProjected)
   base.useSystem(systemSourcesOf(base, { live, projection, membership: workers.workers, logId }))
-  const caughtUp = projected(log, projection)
+  const caughtUp = projected(log, projection, over.signal)
   const auditing = auditingOf(parts, caughtUp)
   const { refusals, journal } = auditing
   const recordedParts = (digest: string): Promise<number> => readTextParts(base.ownRead, digest)
@@ -153,9 +176,29 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
     onStreams: (streams) => keepStreams(streams, caughtUp),
     endedStreams,
     onFailed: life.fail,
+    freedBy: parts.freedBy,
   })
-  const gauges = { base, epoch, ready, projection, registry, workers: workers.workers, groups: queries.groups }
-  loadTelemetry(parts, gauges, publishing, caughtUp)
+  const gauges = {
+    base,
+    epoch,
+    ready,
+    projection,
+    registry,
+    workers: workers.workers,
+    groups: queries.groups,
+    counted: parts.counted,
+  }
+  let meters: MetersOfRole | undefined
+  const observe = (all: Meters): void => {
+    if (over.signal.aborted) return
+    meters = metersOfRole(all)
+    observeWriter(gauges, meters.meters)
+    meters.meters.onScrape(createRestartMeter(life, all, parts.counted.restarts))
+    publishing.observe(meters.meters)
+  }
+  const past = { base, caughtUp: () => caughtUp, before: epoch }
+  telemetry
+    .load(observe, base.databaseThere ? pastCounters(past) : undefined)
     .then(async () => {
       if (life.deadWriter === undefined) return
       // The queries that ended last are the last that are projected.
@@ -169,6 +212,8 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
     'Coordinator is ready',
   )
   return {
+    lost,
+    heard: () => activeOf(workers.workers),
     drain: async () => {
       const { handOverMs } = settings.tenure
       tenure.drain()
@@ -182,7 +227,13 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
       await app.close()
     },
     stop: async () => {
+      endEpoch()
+      over.abort()
+      parts.giveUpStarting()
+      meters?.end()
       upgrading.stop()
+      base.access.recordIn(undefined)
+      base.keepPagesSince(() => clock.now())
       archiving.stop()
       archivingQueries.stop()
       registry.stop()
@@ -196,7 +247,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
       workers.cleaner.stop()
       workers.client.close()
       await projection.stop()
-      await base.stop()
+      for (const query of registry.list()) query.dispose()
     },
   }
 }
@@ -259,21 +310,4 @@ function archivingQueriesOf({ base }: WriterParts, logId: string, caughtUp: Prom
     logger,
     meters,
   })
-}
-
-function loadTelemetry(
-  { life, base }: WriterParts,
-  gauges: WriterGauges,
-  publishing: Publishing,
-  caughtUp: Promise<void>,
-): Promise<void> {
-  const past = { base, caughtUp: () => caughtUp, before: gauges.epoch }
-  return base.telemetry.load(
-    (meters) => {
-      meters.onScrape(createRestartMeter(life, meters))
-      observeWriter(gauges, meters)
-      publishing.observe(meters)
-    },
-    base.databaseThere ? pastCounters(past) : undefined,
-  )
 }

@@ -30,8 +30,8 @@ export interface WriterRelayDeps {
   readonly clock: Clock
   /** The coordinator that writes the log; this one itself once it does. Undefined while nobody does. */
   readonly writer: () => RelayWriter | undefined
-  /** Milliseconds since the writer was last heard of. */
-  readonly writerSilentMs: () => number
+  /** The writer was heard of lately: its answer is worth waiting for. */
+  readonly writerLives: () => boolean
   /** Whom to believe that it is the writer. */
   readonly trust: ServerTrust
   /** Of the credentials of what is passed on. */
@@ -65,8 +65,6 @@ export interface WriterRelay {
 
 /** The writer answers a poll after the long poll's time, and may then read a page. */
 const POLL_GRACE_MS = 500
-/** A writer that was heard of within this lives: its answer is worth waiting for. */
-const LIVES_MS = 1_000
 /** No answer takes longer. */
 const LONGEST_MS = 15_000
 /** A cancel that no writer took in its time is passed on for so long, while the client has its answer. */
@@ -107,7 +105,7 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
     const start = clock.monotonicMs()
     const over = (): boolean => {
       const passed = clock.monotonicMs() - start
-      return gone.aborted || passed > longestMs || (passed > waitMs && deps.writerSilentMs() > LIVES_MS)
+      return gone.aborted || passed > longestMs || (passed > waitMs && !deps.writerLives())
     }
     while (!over()) {
       const writer = deps.writer()

@@ -3,9 +3,11 @@ import type { QueryRows } from '../../events/projection.ts'
 import { readAuditRuns } from './audit-runs.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 
-/** Before each scrape: what audits, which are programs of their own, have found since. */
-export function observeAudits(read: QueryRows, meters: Meters): void {
-  const told = new Map<FindingKind, number>()
+/**
+ * Before each scrape: what audits, which are programs of their own, have found since.
+ * @param told what this process has counted already
+ */
+export function observeAudits(read: QueryRows, meters: Meters, told: Map<FindingKind, number>): void {
   meters.onScrape(async () => {
     const { cleanAt, findings } = await readAuditRuns(read)
     if (cleanAt !== undefined) meters.set('auditVerifiedTimestamp', {}, cleanAt)

@@ -67,13 +67,17 @@ export async function readTextParts(query: QueryRows, digest: string): Promise<n
 }
 
 /** The last two beginnings and ends of epochs that the read models know, the older first. */
-export async function readLastEpochs(query: QueryRows): Promise<{ readonly type: string; readonly data: unknown }[]> {
+export async function readLastEpochs(
+  query: QueryRows,
+): Promise<{ readonly type: string; readonly time: string; readonly data: unknown }[]> {
   const rows = await query(
-    `select kind, details from audit_log where kind in ('EpochStarted', 'EpochEnded')
-     order by at desc, sequence desc limit 2`,
+    `select kind, at, details from audit_log where kind in ('EpochStarted', 'EpochEnded')
+     order by at desc, sequence desc limit 12`,
     [],
   )
-  return rows.map((row) => ({ type: String(row['kind']), data: row['details'] })).toReversed()
+  return rows
+    .map((row) => ({ type: String(row['kind']), time: (row['at'] as Date).toISOString(), data: row['details'] }))
+    .toReversed()
 }
 
 /** The sequence in the stream `system` before the last EpochStarted that the read models know; 0 without one. */

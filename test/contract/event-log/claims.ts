@@ -87,6 +87,23 @@ export const claimTests: readonly ContractTest[] = [
     },
   },
   {
+    number: 48,
+    title: 'lets a fenced writer claim again in its own process, and appends at the end of a stream',
+    async run(fixture) {
+      const [one, two] = [await fixture.open(), await fixture.open()]
+      await one.claim(me)
+      const acknowledged = [await one.append('shared', 'end', events(1))]
+      await two.claim(me)
+      acknowledged.push(await two.append('shared', 'end', events(2)))
+      await expect(within(patience.ms, one.append('shared', 1, events(1)))).rejects.toBeInstanceOf(Fenced)
+      await within(patience.ms, one.fenced)
+      expect(await one.claim(me)).toBe(3)
+      acknowledged.push(await one.append('shared', 'end', events(1)), await one.append('shared', 4, events(1)))
+      await expect(within(patience.ms, two.append('shared', 'end', events(1)))).rejects.toBeInstanceOf(Fenced)
+      expectKept(await audit(fixture), acknowledged)
+    },
+  },
+  {
     number: 35,
     title: 'announces each claim as the first event of its epoch',
     async run(fixture) {

@@ -163,13 +163,14 @@ it('a successor takes over as much as it may hold, the oldest first, and ends th
   const found = await recoverQueries(
     {
       log: {
-        append: (stream, expected, events) => log.append(stream, expected, events),
+        append: (stream, expected, events) => log.append(stream, Number(expected), events),
         async *readStream(stream) {
           yield await Promise.resolve(created(stream))
         },
       },
       clock: { now: () => Date.now(), monotonicMs: () => 0 },
       ownerOf: limitOwners(false),
+      writerDied: true,
       epoch: 2,
       memory,
       resume: (queryId) => void resumed.push(queryId),

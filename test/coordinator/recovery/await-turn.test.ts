@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { awaitTurn, lookCaughtUp } from '../../../src/coordinator/recovery/await-turn.ts'
-import { LOOK_EVERY_MS, type Look } from '../../../src/coordinator/recovery/turn.ts'
+import type { Look } from '../../../src/coordinator/recovery/turn.ts'
+import { LOOK_EVERY_MS } from '../../../src/coordinator/recovery/writer-pulse.ts'
 
 /** Looks that say one after the other what is given, and the pauses between them. */
 function bed(...looks: Look[]) {

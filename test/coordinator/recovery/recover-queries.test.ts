@@ -45,6 +45,7 @@ function bed(over: Partial<RecoveryDeps> = {}) {
         log: readable,
         clock,
         epoch: 2,
+        writerDied: true,
         memory,
         ownerOf: limitOwners(false),
         resume: (queryId) => void resumed.push(queryId),
@@ -137,6 +138,15 @@ describe('a query that cannot be taken over', () => {
     })
     expect(await recover()).toEqual({ resumed: 3, failed: 0, ended: 0, givenUp: 0 })
     expect(told.resumed).toEqual([FIRST, LAST, BAD])
+  })
+
+  it.each([
+    ['fails when the coordinator that recovered it before died', true, { resumed: 2, failed: 1 }],
+    ['goes on when the coordinator that recovered it before was only replaced', false, { resumed: 3, failed: 0 }],
+  ])('%s, without an event of the query in between', async (_what, writerDied, counts) => {
+    const { log, recover } = bed({ writerDied })
+    log.streams.set(BAD, [...stored('QueryCreated'), ...stored('QueryRecovered')])
+    expect(await recover()).toMatchObject(counts)
   })
 
   it('ends all where this process may tell nothing more', async () => {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { Tenure } from '../../../src/coordinator/recovery/tenure.ts'
-import { beginning, Fenced, LogUnavailable, type LogWentBackwards } from '../../../src/events/event-log.ts'
+import { beginning, Fenced, LogUnavailable, LogWentBackwards } from '../../../src/events/event-log.ts'
 
 const EPOCH = 3
 
 /** A tenure of epoch 3, and what it does to the world around it. */
-function bed(given: { answersEnd?: boolean } = {}) {
+function bed() {
   const told: string[] = []
   const world = { epochOfLog: EPOCH as number | undefined, suspended: 0 }
   let fence = (_reason: Fenced | LogWentBackwards): void => {}
@@ -22,15 +22,12 @@ function bed(given: { answersEnd?: boolean } = {}) {
     },
     epoch: EPOCH,
     queries: () => [{ suspend: () => void world.suspended++ }, { suspend: () => void world.suspended++ }],
-    closeListener: async () => {
-      told.push('closing')
-      await (given.answersEnd === false ? new Promise(() => {}) : undefined)
-    },
+    standAside: () => told.push('stands aside'),
     resignMs: 1,
     onLost: (reason) => told.push(`lost: ${reason}`),
     onDisbelieved: (url) => told.push(`disbelieved: ${url}`),
-    end: (reason) => {
-      told.push(`end: ${reason}`)
+    end: (reason, broken) => {
+      told.push(`${broken ? 'broken' : 'end'}: ${reason}`)
       ended()
     },
   })
@@ -49,15 +46,15 @@ describe('the tenure of a writer', () => {
     const { tenure, told, world, fence, end } = bed()
     fence(new Fenced('another claimed'))
     await end
-    expect(told).toEqual(['lost: another claimed', 'closing', 'end: another claimed'])
+    expect(told).toEqual(['lost: another claimed', 'stands aside', 'end: another claimed'])
     expect([tenure.open, world.suspended]).toEqual([false, 2])
   })
 
-  it('waits for open polls only so long', async () => {
-    const { told, fence, end } = bed({ answersEnd: false })
-    fence(new Fenced('another claimed'))
+  it('ends as broken when the log is not what it was', async () => {
+    const { told, fence, end } = bed()
+    fence(new LogWentBackwards('the log was recreated'))
     await end
-    expect(told.at(-1)).toBe('end: another claimed')
+    expect(told.at(-1)).toBe('broken: the log was recreated')
   })
 
   it('ends once, also when it drains already, however often it is told', async () => {
@@ -69,6 +66,8 @@ describe('the tenure of a writer', () => {
     await end
     expect(told.filter((one) => one.startsWith('lost'))).toEqual(['lost: A worker has seen a higher epoch'])
     expect(told.filter((one) => one.startsWith('end'))).toHaveLength(1)
+    // It drains: nobody is served here any more.
+    expect(told).not.toContain('stands aside')
   })
 
   it('does not believe a worker what the log does not say, and tells of each such worker once', async () => {

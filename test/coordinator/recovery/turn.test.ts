@@ -2,21 +2,24 @@ import { readFileSync } from 'node:fs'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { nextPlace, type WriterPlace } from '../../../src/coordinator/recovery/epoch-follower.ts'
+import { nextPlace, type WriterPlace, type WriterNews } from '../../../src/coordinator/recovery/epoch-follower.ts'
 import { askInfo, createTurn, type Answer } from '../../../src/coordinator/recovery/turn.ts'
 import { createHttpClient } from '../../../src/shared/http-client.ts'
 import { createServerTrust } from '../../../src/shared/server-trust.ts'
 import { createAuthority } from '../../support/certificates.ts'
 
-const writer: WriterPlace = { epoch: 3, writer: 'w3', address: 'http://a:1', ended: false }
+const writer: WriterPlace = { epoch: 3, writer: 'w3', address: 'http://a:1', ended: false, takeOvers: [] }
 
 function turnOf(given: { place?: WriterPlace | undefined; deadWriter?: string; own?: string } = {}) {
   const world = {
     now: 0,
     place: 'place' in given ? given.place : writer,
     end: 3 as number | undefined,
-    answer: 'writes' as Answer,
+    answer: 'writes' as Answer | undefined,
     asked: 0,
+    lagMs: 0,
+    wall: 0,
+    written: undefined as WriterNews | undefined,
   }
   const turn = createTurn({
     follower: {
@@ -24,15 +27,19 @@ function turnOf(given: { place?: WriterPlace | undefined; deadWriter?: string; o
         return world.place
       },
       epochAtEnd: async () => world.end,
+      get written() {
+        return world.written
+      },
     },
     ownAddress: given.own ?? 'http://b:1',
     deadWriter: given.deadWriter,
     silentMs: 2000,
     jitterMs: 0,
-    clock: { now: () => 0, monotonicMs: () => world.now },
-    ask: async () => {
+    clock: { now: () => world.wall, monotonicMs: () => world.now },
+    lagMs: () => world.lagMs,
+    ask: () => {
       world.asked++
-      return world.answer
+      return world.answer ? Promise.resolve(world.answer) : new Promise(() => {})
     },
   })
   return { turn, world }
@@ -75,9 +82,8 @@ describe('the turn of a coordinator', () => {
     world.answer = 'writes'
     expect(await turn.look()).toBe('writes')
     world.answer = 'silent'
-    world.now += 1500
-    expect(await turn.look()).toBe('waiting')
-    world.now += 600
+    for (const until = world.now + 2000; world.now < until; world.now += 500) expect(await turn.look()).toBe('waiting')
+    world.now += 100
     expect(await turn.look()).toBe('claim')
   })
 
@@ -87,7 +93,54 @@ describe('the turn of a coordinator', () => {
     world.answer = 'silent'
     world.now = 60_000
     expect(await turn.look()).toBe('waiting')
-    expect(turn.silentMs()).toBe(0)
+    expect(turn.silentMs()).toBeLessThan(1000)
+  })
+
+  it('is waited for longer after each change of writer in a quarter of an hour', async () => {
+    const { turn, world } = turnOf({ place: { ...writer, takeOvers: [1000, 2000] } })
+    world.wall = 60_000
+    expect(await turn.look()).toBe('writes')
+    world.answer = 'silent'
+    for (world.now = 500; world.now <= 8000; world.now += 500) expect(await turn.look()).toBe('waiting')
+    world.wall = 20 * 60_000
+    expect(await turn.look()).toBe('claim')
+    expect(turn.freedBy()).toBe('silence')
+  })
+
+  it('is waited for longer where this process runs late', async () => {
+    const { turn, world } = turnOf()
+    world.lagMs = 1000
+    expect(await turn.look()).toBe('writes')
+    world.answer = 'silent'
+    for (world.now = 500; world.now <= 7500; world.now += 500) expect(await turn.look()).toBe('waiting')
+  })
+
+  it('counts what the writer wrote as a sign of life, by its age', async () => {
+    const { turn, world } = turnOf()
+    expect(await turn.look()).toBe('writes')
+    world.answer = 'silent'
+    for (world.now = 500; world.now <= 6000; world.now += 500) {
+      world.wall = world.now
+      world.written = { epoch: 3, at: world.now }
+      expect(await turn.look()).toBe('waiting')
+    }
+    // Read now, and written long ago.
+    world.now = 8100
+    world.wall = 8100
+    for (world.now = 6500; world.now <= 8000; world.now += 500) expect(await turn.look()).toBe('waiting')
+    world.written = { epoch: 3, at: 1000 }
+    world.now = 8600
+    expect(await turn.look()).toBe('claim')
+  })
+
+  it('asks a writer that is slow to answer once, and claims when it never does', async () => {
+    const { turn, world } = turnOf()
+    expect(await turn.look()).toBe('writes')
+    world.answer = undefined
+    for (world.now = 500; world.now <= 2000; world.now += 500) expect(await turn.look()).toBe('waiting')
+    expect(world.asked).toBe(2)
+    world.now = 2600
+    expect(await turn.look()).toBe('claim')
   })
 
   it('never comes before the log is read to its end', async () => {
@@ -116,22 +169,21 @@ describe('the turn of a coordinator', () => {
   it('waits for who claimed and has not told its address, and not for ever', async () => {
     const { turn, world } = turnOf({ deadWriter: 'w3' })
     world.end = 4
-    expect(await turn.look()).toBe('waiting')
-    world.now = 1500
-    expect(await turn.look()).toBe('waiting')
-    world.now = 2100
+    for (world.now = 0; world.now <= 2000; world.now += 500) expect(await turn.look()).toBe('waiting')
     expect(await turn.look()).toBe('claim')
   })
 })
 
 describe('who writes', () => {
   const data = { epoch: 4, writer: 'w4', partitions: 1, logId: 'l', address: 'http://b:1', version: '1' }
-  const started = { stream: 'system', type: 'EpochStarted', data }
+  const started = { stream: 'system', type: 'EpochStarted', time: '2026-01-02T03:04:05.000Z', data }
 
   it('is whom the newest EpochStarted names', () => {
-    const next = { epoch: 4, writer: 'w4', address: 'http://b:1', ended: false }
+    const next = { epoch: 4, writer: 'w4', address: 'http://b:1', ended: false, takeOvers: [] }
     expect(nextPlace(undefined, started)).toEqual(next)
-    expect(nextPlace(writer, started)).toEqual(next)
+    expect(nextPlace({ ...writer, ended: true }, started)).toEqual(next)
+    expect(nextPlace({ ...writer, address: 'http://b:1' }, started)).toEqual(next)
+    expect(nextPlace(writer, started)).toEqual({ ...next, takeOvers: [Date.parse(started.time)] })
     expect(nextPlace({ ...next, epoch: 5 }, started)).toEqual({ ...next, epoch: 5 })
   })
 
@@ -139,6 +191,7 @@ describe('who writes', () => {
     const ended = (epoch: number) => ({
       stream: 'system',
       type: 'EpochEnded',
+      time: '2026-01-02T03:04:05.000Z',
       data: { epoch, writer: 'w', reason: 'drained' },
     })
     expect(nextPlace(writer, ended(3))).toEqual({ ...writer, ended: true })

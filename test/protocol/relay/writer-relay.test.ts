@@ -38,7 +38,7 @@ beforeEach(async () => {
     trust: createServerTrust({}),
     clock: { now: () => Date.now(), monotonicMs: () => performance.now() },
     writer: () => ({ address: `http://127.0.0.1:${portOf(writer)}`, epoch: 1 }),
-    writerSilentMs: () => 0,
+    writerLives: () => true,
     key: KEY,
     uris: createStatementUris(KEY),
     lastKnown: async () => undefined,

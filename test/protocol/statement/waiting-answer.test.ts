@@ -57,7 +57,7 @@ describe('a coordinator that follows while nobody writes', () => {
       trust: createServerTrust({}),
       clock: systemClock,
       writer,
-      writerSilentMs: () => 60_000,
+      writerLives: () => false,
       key: Buffer.alloc(32, 'k'),
       uris,
       lastKnown,

@@ -15,7 +15,7 @@ const found = (...kinds: Finding['kind'][]): Finding[] => kinds.map((kind) => ({
 
 async function scraped(): Promise<() => Promise<string>> {
   const meters = await createMeters({ on: 'coordinator', processMetrics: false })
-  observeAudits((text, values) => bed.query(text, [...values]), meters)
+  observeAudits((text, values) => bed.query(text, [...values]), meters, new Map())
   return async () => (await meters.text()).body
 }
 

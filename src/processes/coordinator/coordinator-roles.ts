@@ -1,0 +1,125 @@
+import type { RequestListener } from 'node:http'
+import { awaitTurn } from '../../coordinator/recovery/await-turn.ts'
+import type { EpochFollower } from '../../coordinator/recovery/epoch-follower.ts'
+import type { Turn } from '../../coordinator/recovery/turn.ts'
+import type { ProjectionWatch } from '../../events/projection-watch.ts'
+import type { Announcement } from '../../execution/api/task.ts'
+import type { ChildLife } from '../child-life.ts'
+import { claimLog, type Won } from './claim-log.ts'
+import type { CountedBefore } from './coordinator-metrics.ts'
+import type { CoordinatorBase } from './wire-base.ts'
+import type { FollowingCoordinator } from './wire-follower.ts'
+import { wireWriter, type CoordinatorPhase, type Door, type WritingCoordinator } from './wire-writer.ts'
+
+/** Who writes the log, and when this process may. */
+export interface Watching {
+  readonly epochs: EpochFollower
+  readonly turn: Turn
+  readonly watch: ProjectionWatch
+}
+
+export interface RolesParts {
+  readonly life: ChildLife
+  readonly base: CoordinatorBase
+  readonly watching: Watching
+  readonly door: Door
+  /** Nothing is claimed any more. */
+  readonly stopping: AbortController
+}
+
+/**
+ * What a coordinator process is, one after the other, until it stops.
+ *
+ * ```
+ * starting ─► following ─ the writer is gone ─► claiming ─► writing
+ *                 ▲                                │            │
+ *                 ├───── another claimed first ────┘            │
+ *                 └───── another one writes: fenced ────────────┘
+ * ```
+ *
+ * A writer that was fenced goes back to following in its own process, with its connections: on a busy machine a process
+ * that starts cold takes the processors that the new writer needs.
+ *
+ * @param won the log was claimed already
+ * @returns once it serves, in whichever role
+ */
+export async function startRoles(parts: RolesParts, won: Won | undefined): Promise<CoordinatorPhase> {
+  const { life, base, watching, door, stopping } = parts
+  const { epochs, turn } = watching
+  const { logger } = base.telemetry
+  const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener('abort', () => resolve()))
+  const counted: CountedBefore = { restarts: new Map(), findings: new Map() }
+  let following: Promise<FollowingCoordinator> | undefined
+  let writing: WritingCoordinator | undefined
+
+  // Not loaded by one that writes at once: with it come the libraries of all resources.
+  const follower = (): Promise<FollowingCoordinator> =>
+    (following ??= import('./wire-follower.ts').then(({ wireFollower }) => wireFollower(life, { base, ...watching })))
+
+  async function follow(heard: readonly Announcement[]): Promise<RequestListener> {
+    const role = await follower()
+    await role.demoted(heard)
+    logger.info(
+      'epoch.followed',
+      { writer: epochs.place?.address },
+      'Follows the coordinator that writes the event log',
+    )
+    return role.listener
+  }
+
+  /** Requests that come meanwhile wait until this process follows. */
+  function standAside(): void {
+    logger.bind({ epoch: undefined })
+    const listener = follow(writing?.heard() ?? [])
+    listener.catch(life.fail)
+    door.open((request, response) => void listener.then((serve) => response.destroyed || serve(request, response)))
+    void listener.then((serve) => (stopping.signal.aborted ? undefined : door.open(serve)))
+  }
+
+  async function write({ databaseThere, ...claim }: Won): Promise<void> {
+    const before = await following
+    writing = await wireWriter({
+      life,
+      base: { ...base, databaseThere },
+      ...claim,
+      heard: before?.heard() ?? [],
+      door,
+      counted,
+      standAside,
+    })
+    before?.promoted(claim.claimed.epoch)
+  }
+
+  async function live(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      if (writing) {
+        await Promise.race([writing.lost, stopped])
+        if (stopping.signal.aborted) return
+        await writing.stop()
+        writing = undefined
+      }
+      await awaitTurn(turn, stopping.signal)
+      if (stopping.signal.aborted) return
+      const claim = await claimLog(base, turn, stopping.signal)
+      if (claim) await write(claim)
+    }
+  }
+
+  if (won) await write(won)
+  else door.open(await follow([]))
+  const lives = live()
+  lives.catch((error: unknown) => life.fail(error))
+  return {
+    drain: async () => {
+      stopping.abort()
+      await lives
+      await (writing ?? (await following))?.drain()
+    },
+    stop: async () => {
+      await epochs.stop()
+      await writing?.stop()
+      await (await following)?.stop()
+      await base.stop()
+    },
+  }
+}
