@@ -1,4 +1,7 @@
 import type { FileQuestion } from '../../src/connectors/spi/table-source.ts'
+import { existsSync } from 'node:fs'
+import { fileFault } from '../../src/execution/engine/file-faults.ts'
+import { answerOfFile, isTextQuestion } from '../../src/execution/engine/text-files/answer-text.ts'
 import { questionText } from '../../src/execution/engine/scan-text.ts'
 import { translateError } from '../../src/sql/functions/runtime-errors.ts'
 import type { Rows } from './duckdb.ts'
@@ -6,7 +9,18 @@ import type { Rows } from './duckdb.ts'
 /** Answers connectors' questions as an engine does, by a DuckDB of the test's own process. */
 export function inspectedBy(duckdb: { query(sql: string): Promise<Rows> }): (question: FileQuestion) => Promise<Rows> {
   return (question) =>
-    duckdb.query(questionText(question)).catch((error: Error) => {
-      throw translateError(error.message)
-    })
+    (isTextQuestion(question) ? answerOfFile(question, ['/']) : duckdb.query(questionText(question))).catch(
+      (error: Error) => {
+        const paths = 'path' in question ? [question.path] : question.paths
+        throw fileFault(error.message, { paths, roots: [], exists: existsSync }) ?? translateError(error.message)
+      },
+    )
+}
+
+/** Runs a statement over a scan's files; an error about one of them is as an engine tells it. */
+export function queryFiles(duckdb: { query(sql: string): Promise<Rows> }, scan: string, sql: string): Promise<Rows> {
+  const paths = [...scan.matchAll(/read_(?:csv|json)\('([^']*)'/g)].map(([, path]) => path!)
+  return duckdb.query(sql).catch((error: Error) => {
+    throw fileFault(error.message, { paths, roots: [], exists: existsSync }) ?? error
+  })
 }

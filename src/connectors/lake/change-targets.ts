@@ -6,7 +6,7 @@ import { DATA_FOLDER } from './attempts.ts'
 import type { FileFactsCache } from './file-facts.ts'
 import type { LakeFolders, NamedObject } from './lake-folders.ts'
 import { ADOPTED_ID } from './manifest.ts'
-import { findFiles } from './plain-table.ts'
+import { factsOf } from './plain-table.ts'
 import { checkWritable } from './refusals.ts'
 import { MANIFEST_FOLDER, readNewest } from './version-chain.ts'
 
@@ -102,13 +102,13 @@ export class ChangeTargets {
   async checkObject(change: { readonly schema: string; readonly table: string }): Promise<void> {
     await this.checkPlace(change)
     const object = await this.#folders.find(change.schema, change.table)
-    if (object?.kind === 'PLAIN') await findFiles(this.#deps.location, object.folder, this.#deps.cache)
+    if (object?.kind === 'PLAIN') await factsOf(object.listed, this.#deps.cache)
   }
 
   async #columnsOf(object: NamedObject): Promise<StoredColumn[]> {
     if (object.kind === 'PLAIN') {
-      const found = await findFiles(this.#deps.location, object.folder, this.#deps.cache)
-      return (found?.columns ?? []).map(({ name: column, type }) => ({ name: column, type, nullable: true }))
+      const found = await factsOf(object.listed, this.#deps.cache)
+      return found.columns.map(({ name: column, type }) => ({ name: column, type, nullable: true }))
     }
     const { content } = object.manifest
     // What is said of them stays with the table: events of those who write it are for ever.

@@ -1,24 +1,30 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hashFooter, resolveInside } from './lake-files.ts'
-import type { LakeSplit } from './lake-split.ts'
+import type { FoundSplit, LakeSplit } from './lake-split.ts'
+import type { ConnectorContext } from '../spi/connector.ts'
+import type { FileQuestion } from '../spi/table-source.ts'
 import { changed } from './manifest-table.ts'
 import { hasCode } from '../../shared/node-error.ts'
 
-/** Whether the files of splits are still those that were listed. */
+/** Whether the files of splits are still those that were listed, and hold what was found out of their beginnings. */
 export interface FileCheck {
-  /** @throws EngineError TRANSACTION_CONFLICT when one is not */
+  /** @throws EngineError TRANSACTION_CONFLICT when one is not; HIVE_BAD_DATA for a value that is not of its column's type */
   verify(splits: readonly LakeSplit[]): Promise<void>
 }
 
 const MAX_KNOWN = 50_000
+const MAX_LOOKED = 1_000
 
 function isGone(error: Error): never {
   // Or a link to itself, or below what is no folder any more.
   throw hasCode(error, 'ENOENT', 'ENOTDIR', 'ELOOP') ? changed() : error
 }
 
-export function createFileCheck(location: string): FileCheck {
+export function createFileCheck(location: string, inspect: ConnectorContext['inspect']): FileCheck {
+  /** Text files that were looked at, each with what it has to be. */
+  const looked = new Map<string, Promise<unknown>>()
+
   /** Size and time are asked every time; the footer is read again only for a file seen with another size or time. */
   const footers = new Map<string, { readonly key: string; readonly footer: string }>()
 
@@ -39,6 +45,21 @@ export function createFileCheck(location: string): FileCheck {
       footers.set(named, known)
     }
     if (known.footer !== split.footer) throw changed()
+    if ('format' in split && split.text?.checked) await checkText(split, key)
+  }
+
+  /** Once for each state of a file. @param file names the state */
+  function checkText(split: FoundSplit, file: string): Promise<unknown> {
+    const question = textQuestion(join(location, split.file), split)
+    const key = `${file} ${JSON.stringify(question)}`
+    let answer = looked.get(key)
+    if (!answer) {
+      answer = inspect(question)
+      if (looked.size > MAX_LOOKED) looked.clear()
+      looked.set(key, answer)
+      answer.catch(() => looked.delete(key))
+    }
+    return answer
   }
 
   return {
@@ -48,4 +69,22 @@ export function createFileCheck(location: string): FileCheck {
       await Promise.all([...byFile.values()].map(checkFile))
     },
   }
+}
+
+function textQuestion(path: string, { text, columns }: FoundSplit): FileQuestion {
+  const needs = columns.map(({ source, duckdbType, declared, blanks }) => ({
+    name: source,
+    type: duckdbType,
+    declared: declared ?? false,
+    blanks: blanks ?? false,
+  }))
+  if (text?.kind !== 'csv') {
+    const { layout, isRecord } = text!
+    return { kind: 'jsonCheck', path, layout, isRecord, needs }
+  }
+  const byField = new Map(needs.map(({ name, ...need }) => [name, need]))
+  const fields = Array.from({ length: text.fields }, (_, field) => {
+    return byField.get(`c${field}`) ?? { type: 'VARCHAR', declared: false, blanks: false }
+  })
+  return { kind: 'csvCheck', path, dialect: text.dialect, needs: fields }
 }

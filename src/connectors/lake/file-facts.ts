@@ -2,12 +2,13 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { ConnectorContext } from '../spi/connector.ts'
-import { quoteName } from '../spi/duckdb-text.ts'
 import type { RowGroup } from '../spi/parquet-scan.ts'
 import { columnType, type ColumnType } from '../spi/column-type.ts'
 import { parseDuckDbType } from '../spi/duckdb-type-text.ts'
 import { columnsOfLeaves, columnsTooPrecise, schemaElementSchema } from './parquet-schema.ts'
 import { hashFooter, type FileFormat, type LakeFile } from './lake-files.ts'
+import { NOTHING_DECLARED, type TableSettings } from './table-settings.ts'
+import { namesOf, textColumns, textFacts, type TextFacts } from './text-facts.ts'
 
 export interface FileFacts {
   readonly footer: string
@@ -19,6 +20,8 @@ export interface FileFacts {
   readonly unread: readonly string[]
   /** Text of the file's own column names and types; tables whose files differ are read by name. */
   readonly shape: string
+  /** CSV and JSON only. */
+  readonly text?: TextFacts
 }
 
 export interface FoundFileColumn extends ColumnType {
@@ -32,17 +35,19 @@ export interface FoundFileColumn extends ColumnType {
 
 /** What DuckDB says of files, asked once for each (path, size, mtime). */
 export interface FileFactsCache {
-  facts(format: FileFormat, files: readonly LakeFile[]): Promise<readonly FileFacts[]>
+  facts(format: FileFormat, files: readonly LakeFile[], settings?: TableSettings): Promise<readonly FileFacts[]>
   /** @param facts of the files, in their order */
   columns(
     format: FileFormat,
     files: readonly LakeFile[],
     facts: readonly FileFacts[],
+    settings?: TableSettings,
   ): Promise<readonly FoundFileColumn[]>
 }
 
 const MAX_CACHED = 50_000
-const TEXTS_AT_ONCE = 2
+/** Each holds a window of the file in the engine while it is looked at. */
+const TEXTS_AT_ONCE = 4
 
 const rowGroupSchema = z.object({
   file_name: z.string(),
@@ -58,28 +63,30 @@ export function createFileFactsCache(location: string, ask: ConnectorContext['in
   const columnsByFiles = createBoundedMap<Promise<readonly FoundFileColumn[]>>(1000)
 
   return {
-    facts(format, files) {
-      const missing = files.filter((file) => factsByFile.get(keyOf(file)) === undefined)
+    facts(format, files, settings = NOTHING_DECLARED) {
+      const key = (file: LakeFile): string => keyOf(file) + (format === 'csv' ? settings.key : '')
+      const missing = files.filter((file) => factsByFile.get(key(file)) === undefined)
       if (missing.length > 0) {
-        const loading = format === 'parquet' ? parquetFacts(missing) : textFacts(format, missing)
+        const loading = format === 'parquet' ? parquetFacts(missing) : factsOfTexts(format, missing, settings)
         for (const [index, file] of missing.entries()) {
           const fact = loading.then((all) => all[index]!)
-          factsByFile.set(keyOf(file), fact)
+          factsByFile.set(key(file), fact)
           // A failure (file half written, engine lost) is not kept: the next query asks again.
-          fact.catch(() => factsByFile.delete(keyOf(file)))
+          fact.catch(() => factsByFile.delete(key(file)))
         }
       }
-      return Promise.all(files.map((file) => factsByFile.get(keyOf(file))!))
+      return Promise.all(files.map((file) => factsByFile.get(key(file))!))
     },
 
-    columns(format, files, facts) {
+    async columns(format, files, facts, settings = NOTHING_DECLARED) {
+      if (format !== 'parquet') return textColumns(facts.flatMap(({ text }) => text ?? []), settings.types) // prettier-ignore
       // One of each shape tells what all do; DuckDB holds 32 MB or more for each text file that it looks at.
       const firsts = new Map(facts.map(({ shape }, index) => [shape, index] as const).toReversed())
       const described = files.filter((_, index) => firsts.get(facts[index]!.shape) === index)
       const key = described.map(keyOf).join('\n')
       let columns = columnsByFiles.get(key)
       if (!columns) {
-        columns = describe(format, described).then((found) => readable(found, facts))
+        columns = describe(described).then((found) => readable(found, facts))
         columnsByFiles.set(key, columns)
         columns.catch(() => columnsByFiles.delete(key))
       }
@@ -117,31 +124,29 @@ export function createFileFactsCache(location: string, ask: ConnectorContext['in
     }))
   }
 
-  async function textFacts(format: FileFormat, files: readonly LakeFile[]): Promise<FileFacts[]> {
+  async function factsOfTexts(
+    format: 'csv' | 'json',
+    files: readonly LakeFile[],
+    settings: TableSettings,
+  ): Promise<FileFacts[]> {
     const facts: FileFacts[] = []
-    // Each holds 32 MB of the engine or more while it is looked at.
     for (let from = 0; from < files.length; from += TEXTS_AT_ONCE) {
-      facts.push(...(await Promise.all(files.slice(from, from + TEXTS_AT_ONCE).map((file) => textFact(format, file)))))
+      const some = files.slice(from, from + TEXTS_AT_ONCE)
+      facts.push(...(await Promise.all(some.map((file) => factsOfText(format, file, settings)))))
     }
     return facts
   }
 
-  async function textFact(format: FileFormat, file: LakeFile): Promise<FileFacts> {
-    const columns = await describe(format, [file])
-    const footer = await hashFooter(join(location, file.file), file.size)
-    return {
-      footer,
-      rowGroups: [],
-      names: new Set(columns.map(({ name }) => name)),
-      unread: [],
-      shape: columns.map(({ source, duckdbType }) => `${quoteName(source)} ${duckdbType}`).join(','),
-    }
+  async function factsOfText(format: 'csv' | 'json', file: LakeFile, { text }: TableSettings): Promise<FileFacts> {
+    const path = join(location, file.file)
+    const [facts, footer] = await Promise.all([textFacts(inspect, format, path, text), hashFooter(path, file.size)])
+    const names = namesOf(facts).map((name) => name.toLowerCase())
+    return { footer, rowGroups: [], names: new Set(names), unread: [], shape: JSON.stringify(names), text: facts }
   }
 
-  async function describe(format: FileFormat, files: readonly LakeFile[]): Promise<readonly FoundFileColumn[]> {
+  async function describe(files: readonly LakeFile[]): Promise<readonly FoundFileColumn[]> {
     const paths = files.map(({ file }) => join(location, file))
-    const largest = files.reduce((most, { size }) => Math.max(most, size), 0)
-    const rows = await inspect({ kind: 'columns', format, paths, largest, unionByName: files.length > 1 })
+    const rows = await inspect({ kind: 'columns', paths, unionByName: files.length > 1 })
     const columns: FoundFileColumn[] = []
     for (const row of rows) {
       const { column_name: source, column_type: duckdbType } = describeSchema.parse(row)

@@ -28,7 +28,7 @@ const readInto = promisify(read)
 /**
  * The manifest at a path; undefined when nothing is there.
  * @param wanted a text that it refuses is not parsed: 'refused'. A manifest that is parsed already is not asked about
- * @throws EngineError GENERIC_INTERNAL_ERROR when it cannot be read
+ * @throws EngineError HIVE_BAD_DATA when it cannot be read
  */
 export async function manifestAt(path: string): Promise<Manifest | undefined>
 export async function manifestAt(path: string, wanted?: TextTest): Promise<Manifest | 'refused' | undefined>

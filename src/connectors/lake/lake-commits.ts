@@ -2,10 +2,10 @@ import { EngineError } from '../../shared/engine-error.ts'
 import type { CommittedWrite, PreparedWrite } from '../spi/table-writer.ts'
 import { mayAdopt, type ChangeTargets, type ChangeTargetsDeps } from './change-targets.ts'
 import type { LakeFolders } from './lake-folders.ts'
-import { listDataFiles } from './lake-files.ts'
+import { listDataFiles, type ListedFiles } from './lake-files.ts'
 import { adoption, committedVersion, nextManifest, type Manifest } from './manifest.ts'
 import { adoptedContent } from './manifest-table.ts'
-import { findFiles } from './plain-table.ts'
+import { factsOf } from './plain-table.ts'
 import { createVersion, makeFolder, readNewest, type OnStep } from './version-chain.ts'
 
 export interface LakeCommitsDeps extends ChangeTargetsDeps {
@@ -46,14 +46,15 @@ export class LakeCommits {
   }
 
   /** A folder of plain files gets a manifest that names them before anything is changed. */
-  async #adopt(folder: string): Promise<void> {
-    const found = await findFiles(this.#deps.location, folder, this.#deps.cache)
-    if (found)
-      await createVersion(
-        folder,
-        adoption(adoptedContent(found, this.#deps.duckdbType), this.#now()),
-        this.#deps.onStep,
-      )
+  async #adopt(folder: string, listed: ListedFiles): Promise<void> {
+    const found = await factsOf(listed, this.#deps.cache)
+    await createVersion(folder, adoption(adoptedContent(found, this.#deps.duckdbType), this.#now()), this.#deps.onStep)
+  }
+
+  #plainFiles(folder: string, { change }: PreparedWrite): Promise<ListedFiles | undefined> {
+    return 'table' in change
+      ? this.#folders.dataFiles(change.schema, change.table, folder)
+      : listDataFiles(this.#deps.location, folder)
   }
 
   /** One object's next version, unless its newest has the query's change. */
@@ -64,14 +65,14 @@ export class LakeCommits {
       await this.#deps.onStep?.('read', newest?.version ?? 0)
       const version = newest && committedVersion(newest, prepared.queryId)
       if (version !== undefined) return { version, changed: version === created }
-      const plainData = !newest && (await listDataFiles(this.#deps.location, folder)) !== undefined
-      if (plainData && prepared.change.kind !== 'dropSchema' && mayAdopt(prepared.change)) {
-        await this.#adopt(folder)
+      const listed = newest ? undefined : await this.#plainFiles(folder, prepared)
+      if (listed && prepared.change.kind !== 'dropSchema' && mayAdopt(prepared.change)) {
+        await this.#adopt(folder, listed)
         continue
       }
       // Not done yet when this succeeds: who slept so long that later versions came and the next one was swept, has
       // created a version that nobody reads. What the newest version says counts.
-      const manifest = this.#next(newest, prepared, plainData)
+      const manifest = this.#next(newest, prepared, listed !== undefined)
       if (await createVersion(folder, manifest, this.#deps.onStep)) created = manifest.version
     }
   }

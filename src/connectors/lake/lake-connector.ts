@@ -13,8 +13,9 @@ import { lakeSplitSchema } from './lake-split.ts'
 import { createLakeWriter } from './lake-writer.ts'
 import type { Manifest, TableContent } from './manifest.ts'
 import { changed, manifestPaths, manifestSplits, manifestStatistics, storedColumns } from './manifest-table.ts'
-import { factsOf, findFiles, foundSplits, snapshotId, type FoundFiles } from './plain-table.ts'
+import { factsOf, foundSplits, snapshotId, type FoundFiles } from './plain-table.ts'
 import { tellRefusals } from './refusals.ts'
+import { tableSettingsSchema, type TableSettings } from './table-settings.ts'
 import { lakeTableSource } from './table-source.ts'
 import { readVersion } from './version-chain.ts'
 
@@ -22,6 +23,8 @@ const lakeSchema = z.strictObject({
   connector: z.literal('lake'),
   location: z.string().min(1),
   readOnly: z.boolean().default(false),
+  /** Formats, dialects and types of tables whose files do not say them, by `schema.table`. */
+  tables: tableSettingsSchema.optional(),
 })
 const memorySchema = z.strictObject({ connector: z.literal('memory'), location: z.string().min(1).optional() })
 /** Of a folder without manifest: `snapshot` names the state of its files. */
@@ -52,7 +55,10 @@ export const lakeConnector: ConnectorFactory = {
     if (!statSync(location, { throwIfNoEntry: false })?.isDirectory()) {
       throw new EngineError('CONFIGURATION_INVALID', `location '${location}' is not a folder`)
     }
-    return createLake(catalog, 'lake', realpathSync(location), context, { readOnly: parsed.data.readOnly })
+    return createLake(catalog, 'lake', realpathSync(location), context, {
+      readOnly: parsed.data.readOnly,
+      tables: parsed.data.tables,
+    })
   },
 }
 
@@ -73,16 +79,28 @@ export const memoryConnector: ConnectorFactory = {
   },
 }
 
+interface LakeOptions {
+  readonly readOnly: boolean
+  readonly tables?: ReadonlyMap<string, TableSettings> | undefined
+}
+
 function createLake(
   catalog: string,
   connectorName: string,
   location: string,
   context: ConnectorContext,
-  { readOnly }: { readonly readOnly: boolean },
+  { readOnly, tables = new Map() }: LakeOptions,
 ): Connector {
   const cache = createFileFactsCache(location, context.inspect)
-  const folders = createLakeFolders(location)
-  const check = createFileCheck(location)
+  const folders = createLakeFolders(location, tables)
+  const check = createFileCheck(location, context.inspect)
+  const settingsOf = ({
+    schema,
+    table,
+  }: {
+    readonly schema: string
+    readonly table: string
+  }): TableSettings | undefined => tables.get(`${schema}.${table}`)
   /** What a handle of this process was made of: its splits are of those files, and who reads them looks at each. */
   const foundFor = new WeakMap<object, FoundFiles>()
 
@@ -99,9 +117,9 @@ function createLake(
   /** Files of a folder without manifest, as long as they are those of the handle. */
   async function filesAt({ schema, table, snapshot }: z.infer<typeof plainHandleSchema>): Promise<FoundFiles> {
     const object = await folders.find(schema, table)
-    const found =
-      object &&
-      (object.kind === 'PLAIN' ? await factsOf(object.listed, cache) : await findFiles(location, object.folder, cache))
+    const listed =
+      object && (object.kind === 'PLAIN' ? object.listed : await folders.dataFiles(schema, table, object.folder))
+    const found = listed && (await factsOf(listed, cache))
     if (!found || snapshotId(found) !== snapshot) throw changed()
     return found
   }
@@ -119,6 +137,7 @@ function createLake(
       handle,
       snapshot,
       columns: found.columns.map(({ name, type }) => ({ name, type, nullable: true })),
+      ...(settingsOf(handle) && { properties: settingsOf(handle)!.properties }),
     }
   }
 
@@ -193,7 +212,7 @@ function createLake(
       const parsed = handleSchema.parse(handle)
       if ('version' in parsed) {
         const [folder, content] = await contentOf(parsed)
-        return manifestSplits({ catalog, location, folder, content }, cache, read)
+        return manifestSplits({ catalog, settings: settingsOf(parsed), location, folder, content }, cache, read)
       }
       return foundSplits(catalog, foundFor.get(handle) ?? (await filesAt(parsed)), read)
     },

@@ -4,6 +4,7 @@ import { join, sep } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 import { checkReadable } from '../spi/readable-path.ts'
 import { nameOfFolder, tableOfFolder } from './folder-names.ts'
+import type { TableSettings } from './table-settings.ts'
 import { hasCode } from '../../shared/node-error.ts'
 
 export const fileFormats = ['parquet', 'csv', 'json'] as const
@@ -27,6 +28,8 @@ export interface LakeFile {
 export interface ListedFiles {
   readonly format: FileFormat
   readonly files: readonly LakeFile[]
+  /** What the catalog file says of their table. */
+  readonly settings?: TableSettings | undefined
 }
 
 /** A folder's entries by SQL name (`folder-names.ts`). Names that differ only in case have several and cannot be used. */
@@ -72,10 +75,13 @@ export function pickName(names: FolderNames, name: string, what: string): string
 
 /**
  * A path below the location with its links followed.
- * @throws EngineError PERMISSION_DENIED when it leads out of the location
+ * @throws EngineError PERMISSION_DENIED when it leads out of the location, HIVE_BAD_DATA when it leads to itself
  */
 export async function resolveInside(location: string, path: string): Promise<string> {
-  const real = await realpath(path)
+  const real = await realpath(path).catch((error: unknown) => {
+    if (!hasCode(error, 'ELOOP')) throw error
+    throw new EngineError('HIVE_BAD_DATA', 'A link in the catalog leads to itself', { cause: error, retry: 'later' })
+  })
   if (real !== location && !real.startsWith(location.endsWith(sep) ? location : location + sep)) {
     throw new EngineError('PERMISSION_DENIED', 'A link in the catalog leads out of its location', { retry: 'later' })
   }
@@ -84,14 +90,19 @@ export async function resolveInside(location: string, path: string): Promise<str
 
 /**
  * The data files of a table's folder, sorted by name, links followed.
+ * @param settings of the table: with a format, all its files are of that one, whatever they are called
  * @throws EngineError NOT_SUPPORTED when they are of several formats, PERMISSION_DENIED for links out of the location
  */
-export async function listDataFiles(location: string, folder: string): Promise<ListedFiles | undefined> {
+export async function listDataFiles(
+  location: string,
+  folder: string,
+  settings?: TableSettings,
+): Promise<ListedFiles | undefined> {
   const formats = new Set<FileFormat>()
   const found: string[] = []
   for (const name of (await readdir(folder)).sort()) {
     if (name.startsWith('.') || name.startsWith('_')) continue
-    const format = EXTENSIONS.find(([pattern]) => pattern.test(name))?.[1]
+    const format = settings?.format ?? EXTENSIONS.find(([pattern]) => pattern.test(name))?.[1]
     if (!format) continue
     formats.add(format)
     found.push(name)
@@ -103,14 +114,27 @@ export async function listDataFiles(location: string, folder: string): Promise<L
   }
   const files = await Promise.all(
     found.map(async (name): Promise<LakeFile | undefined> => {
-      const path = await resolveInside(location, join(folder, name))
-      checkReadable(path, `File '${name}' of table '${tableOfFolder(folder)}'`)
+      const what = `File '${name}' of table '${tableOfFolder(folder)}'`
+      const path = await resolveInside(location, join(folder, name)).catch((error: unknown) => {
+        throw refused(error, what)
+      })
+      checkReadable(path, what)
       const stats = await stat(path, { bigint: true })
-      if (!stats.isFile()) return undefined
+      if (stats.isDirectory()) return undefined
+      if (!stats.isFile()) throw new EngineError('HIVE_BAD_DATA', `${what} is a pipe or a device`, { retry: 'later' })
       return { file: path.slice(location.length + 1), size: Number(stats.size), mtime: String(stats.mtimeNs) }
     }),
   )
-  return { format, files: files.filter((file) => file !== undefined) }
+  return { format, files: files.filter((file) => file !== undefined), settings }
+}
+
+/** An error about a file of a table, naming it where it named none. */
+function refused(error: unknown, what: string): unknown {
+  if (error instanceof EngineError && error.errorName === 'HIVE_BAD_DATA')
+    return new EngineError('HIVE_BAD_DATA', `${what} is a link that leads to itself`, { cause: error, retry: 'later' })
+  if (!hasCode(error, 'ENOENT', 'ENOTDIR')) return error
+  const message = `${what} does not exist any more, or is a link to nothing`
+  return new EngineError('HIVE_CANNOT_OPEN_SPLIT', message, { cause: error, retry: 'later' })
 }
 
 /** The most of a file's end that the hash takes in: Parquet footers are mostly smaller, and it is read once a split. */

@@ -4,6 +4,7 @@ import { folderOfName } from './folder-names.ts'
 import { listDataFiles, listFolders, pickName, resolveInside, type ListedFiles } from './lake-files.ts'
 import type { TextTest } from './column-search.ts'
 import type { Manifest } from './manifest.ts'
+import type { TableSettings } from './table-settings.ts'
 import { readNewest } from './version-chain.ts'
 
 /**
@@ -36,11 +37,20 @@ export interface LakeFolders {
    * @param wanted what has a manifest whose text it refuses is passed over, if it is not parsed already
    */
   each(schema: string, named: (name: string) => boolean, take: TakeObject, wanted?: TextTest): Promise<void>
+  /** The data files in the folder of a name that has no manifest; undefined where there are none. */
+  dataFiles(schema: string, name: string, folder: string): Promise<ListedFiles | undefined>
   /** @param named the folder of a name that it refuses is not looked into */
   list(schema: string, named?: (name: string) => boolean): Promise<SchemaTableName[]>
 }
 
-export function createLakeFolders(location: string): LakeFolders {
+/** @param settings what the catalog file says of tables, by `schema.table` */
+export function createLakeFolders(
+  location: string,
+  settings: ReadonlyMap<string, TableSettings> = new Map(),
+): LakeFolders {
+  const dataFiles = (schema: string, name: string, folder: string): Promise<ListedFiles | undefined> =>
+    listDataFiles(location, folder, settings.get(`${schema}.${name}`))
+
   const foldersIn = sharedInTurn((path: string) => listFolders(path))
   const inside = sharedInTurn((path: string) => resolveInside(location, path))
 
@@ -49,12 +59,17 @@ export function createLakeFolders(location: string): LakeFolders {
     return name === undefined ? undefined : inside(join(location, name))
   }
 
-  async function objectAt(folder: string, wanted?: TextTest): Promise<NamedObject | undefined> {
+  async function objectAt(
+    schema: string,
+    name: string,
+    folder: string,
+    wanted?: TextTest,
+  ): Promise<NamedObject | undefined> {
     const manifest = await readNewest(folder, wanted)
     if (manifest === 'refused') return undefined
     switch (manifest?.content.kind) {
       case undefined: {
-        const listed = await listDataFiles(location, folder)
+        const listed = await dataFiles(schema, name, folder)
         return listed && { kind: 'PLAIN', folder, listed }
       }
       case 'table':
@@ -69,6 +84,7 @@ export function createLakeFolders(location: string): LakeFolders {
 
   /** @param folder its links followed: a folder in it that is none itself is where it is */
   async function eachIn(
+    schema: string,
     folder: string,
     named: (name: string) => boolean,
     take: TakeObject,
@@ -80,11 +96,11 @@ export function createLakeFolders(location: string): LakeFolders {
     for (let from = 0; from < names.length; from += AT_ONCE) {
       const some = names.slice(from, from + AT_ONCE)
       const objects = await Promise.all(
-        some.map(([, [found]]) => {
+        some.map(([name, [found]]) => {
           const path = join(folder, found!)
           const object = links.has(found!)
-            ? resolveInside(location, path).then((real) => objectAt(real, wanted))
-            : objectAt(path, wanted)
+            ? resolveInside(location, path).then((real) => objectAt(schema, name, real, wanted))
+            : objectAt(schema, name, path, wanted)
           return object.catch(() => undefined)
         }),
       )
@@ -94,7 +110,7 @@ export function createLakeFolders(location: string): LakeFolders {
 
   async function hasObjects(folder: string): Promise<boolean> {
     let found = false
-    await eachIn(folder, () => true, () => void (found = true)) // prettier-ignore
+    await eachIn('', folder, () => true, () => void (found = true)) // prettier-ignore
     return found
   }
 
@@ -134,12 +150,14 @@ export function createLakeFolders(location: string): LakeFolders {
     async find(schema, name) {
       const parent = await schemaFolder(schema)
       const found = parent && pickName(await foldersIn(parent), name, 'Table')
-      return found ? objectAt(await inside(join(parent, found))) : undefined
+      return found ? objectAt(schema, name, await inside(join(parent, found))) : undefined
     },
+
+    dataFiles,
 
     async each(schema, named, take, wanted) {
       const folder = await schemaFolder(schema)
-      if (folder !== undefined) await eachIn(folder, named, take, wanted)
+      if (folder !== undefined) await eachIn(schema, folder, named, take, wanted)
     },
 
     async list(schema, named = () => true) {

@@ -1,5 +1,25 @@
 import { z } from 'zod'
+import { csvDialectSchema, jsonLayoutSchema } from '../spi/text-file.ts'
 import { fileFormats } from './lake-files.ts'
+
+/** How a text file is read. */
+const splitTextSchema = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('csv'),
+    dialect: csvDialectSchema,
+    /** How many fields each line has. */
+    fields: z.number(),
+    /** Every line is looked at: the types are those of its beginning. */
+    checked: z.boolean(),
+  }),
+  z.object({
+    kind: z.literal('json'),
+    layout: jsonLayoutSchema,
+    /** Each value is an object of the columns; else it is the only column. */
+    isRecord: z.boolean(),
+    checked: z.boolean(),
+  }),
+])
 
 /** Rows of a file that lay in the folder: which version of it, and how its columns become the table's. */
 const foundSplitSchema = z.object({
@@ -20,8 +40,14 @@ const foundSplitSchema = z.object({
       duckdbType: z.string(),
       /** False when this file has no such column. */
       present: z.boolean(),
+      /** Of a text file: its administrator has fixed the type. */
+      declared: z.boolean().optional(),
+      /** Of a text file: quoted fields without a character are NULL. */
+      blanks: z.boolean().optional(),
     }),
   ),
+  /** Absent for Parquet. */
+  text: splitTextSchema.optional(),
 })
 export type FoundSplit = z.infer<typeof foundSplitSchema>
 

@@ -8,6 +8,7 @@ import type { WrittenFile } from '../spi/table-writer.ts'
 import type { FileFactsCache } from './file-facts.ts'
 import type { EmptySplit, WrittenSplit } from './lake-split.ts'
 import { ADOPTED_ID, type TableContent } from './manifest.ts'
+import type { TableSettings } from './table-settings.ts'
 import { columnsRead, foundSplits, SPLIT_BYTES, type FoundFiles } from './plain-table.ts'
 
 /** A table's first manifest: the files that lay in its folder, as they were found. */
@@ -33,6 +34,8 @@ export function adoptedContent(
 /** One version of a table, and where its files lie. */
 interface TableVersion {
   readonly catalog: string
+  /** What the catalog file says of it. */
+  readonly settings: TableSettings | undefined
   readonly location: string
   readonly folder: string
   readonly content: TableContent
@@ -43,7 +46,7 @@ interface TableVersion {
  * @param read names of the columns that will be read; undefined: all
  */
 export async function manifestSplits(
-  { catalog, location, folder, content }: TableVersion,
+  { catalog, settings, location, folder, content }: TableVersion,
   cache: FileFactsCache,
   read?: readonly string[],
 ): Promise<readonly ConnectorSplit[]> {
@@ -61,12 +64,14 @@ export async function manifestSplits(
   }
   const { adopted } = content
   if (adopted && adopted.files.length > 0) {
-    const facts = await cache.facts(adopted.format, adopted.files)
+    const facts = await cache.facts(adopted.format, adopted.files, settings)
     splits.push(
       ...foundSplits(
         catalog,
         {
           ...adopted,
+          // What was found out then holds for good.
+          declared: new Set(adopted.columns.map(({ name }) => name)),
           files: adopted.files.map(({ file, size, mtime }) => ({ file, size, mtime })),
           facts: facts.map((fact, index) => ({ ...fact, footer: adopted.files[index]!.footer })),
         },
@@ -101,7 +106,7 @@ export function storedColumns({ columns, adopted }: TableContent): readonly File
   return columns.map(({ name, type }) => ({ name, type, source: sources.get(name) ?? name }))
 }
 
-interface WrittenTable extends Omit<TableVersion, 'content'> {
+interface WrittenTable extends Omit<TableVersion, 'content' | 'settings'> {
   /** Columns that a bloom filter, where there is one, misleads about. */
   readonly byRow: readonly string[]
 }

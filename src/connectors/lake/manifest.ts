@@ -1,3 +1,4 @@
+import { sep } from 'node:path'
 import { z } from 'zod'
 import { EngineError } from '../../shared/engine-error.ts'
 import { storedColumnSchema, viewDefinitionSchema, writtenFileSchema } from '../spi/table-writer.ts'
@@ -9,6 +10,11 @@ import type { QueryId } from '../../shared/ids.ts'
 /** A column with the type its values have in the table's Parquet files. */
 const manifestColumnSchema = storedColumnSchema.extend({ duckdbType: z.string() })
 
+/** A path that does not lead out of the folder that it starts in. */
+const innerPathSchema = z.string().refine((path) => {
+  return path !== '' && path.split('/').every((part) => !['', '.', '..'].includes(part)) && !path.includes('\0')
+}, 'must be a path below its folder')
+
 /** Files that lay in the folder before its first manifest: read as they are, by what was seen of them then. */
 const adoptedSchema = z.object({
   format: z.enum(fileFormats),
@@ -17,7 +23,7 @@ const adoptedSchema = z.object({
   files: z.array(
     z.object({
       /** Relative to the catalog's location. */
-      file: z.string(),
+      file: innerPathSchema,
       size: z.number(),
       mtime: z.string(),
       footer: z.string(),
@@ -33,7 +39,7 @@ const tableSchema = z.object({
   comment: z.string().optional(),
   columns: z.array(manifestColumnSchema),
   /** Parquet files that Quipu wrote. */
-  files: z.array(writtenFileSchema),
+  files: z.array(writtenFileSchema.extend({ path: innerPathSchema })),
   adopted: adoptedSchema.optional(),
 })
 
@@ -73,9 +79,13 @@ export function parseManifest(text: string, path: string): Manifest {
   }
 }
 
+/** Schema, table, folder and file. */
+const NAMED_PARTS = 4
+
 /** Another disk's copy, or a newer Quipu, may have it whole. */
 export function unreadable(path: string, cause?: unknown): EngineError {
-  return new EngineError('GENERIC_INTERNAL_ERROR', `Manifest ${path} cannot be read`, { cause, retry: 'later' })
+  const named = path.split(sep).slice(-NAMED_PARTS).join('/')
+  return new EngineError('HIVE_BAD_DATA', `Manifest ${named} cannot be read`, { cause, retry: 'later' })
 }
 
 /** The version that first had a query's change; undefined when it is not in, or forgotten. */

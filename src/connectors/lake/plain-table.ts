@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto'
 import type { ConnectorSplit } from '../spi/connector.ts'
 import { joinRowGroups } from '../spi/parquet-scan.ts'
 import type { FileFacts, FileFactsCache } from './file-facts.ts'
-import { listDataFiles, type FileFormat, type LakeFile, type ListedFiles } from './lake-files.ts'
-import type { FoundSplit } from './lake-split.ts'
+import type { FileFormat, LakeFile, ListedFiles } from './lake-files.ts'
+import type { EmptySplit, FoundSplit } from './lake-split.ts'
 import type { Adopted } from './manifest.ts'
+import { isCertain, isRecord, namesOf, type TextFacts } from './text-facts.ts'
 
 /** Splits of large Parquet files are cut at row groups into about so many compressed bytes. */
 export const SPLIT_BYTES = 16 * 1024 * 1024
@@ -22,23 +23,16 @@ export interface FoundFiles {
     readonly type: string
   }[]
   readonly shapesDiffer: boolean
-}
-
-/** What lies in a folder now; undefined without data files. */
-export async function findFiles(
-  location: string,
-  folder: string,
-  cache: FileFactsCache,
-): Promise<FoundFiles | undefined> {
-  const listed = await listDataFiles(location, folder)
-  return listed && factsOf(listed, cache)
+  /** Names of columns whose types the administrator has fixed. */
+  readonly declared: ReadonlySet<string>
 }
 
 /** What is known of files that were listed just now. */
-export async function factsOf({ format, files }: ListedFiles, cache: FileFactsCache): Promise<FoundFiles> {
-  const facts = await cache.facts(format, files)
+export async function factsOf({ format, files, settings }: ListedFiles, cache: FileFactsCache): Promise<FoundFiles> {
+  const facts = await cache.facts(format, files, settings)
   const shapesDiffer = facts.some(({ shape }) => shape !== facts[0]!.shape)
-  return { format, files, facts, columns: await cache.columns(format, files, facts), shapesDiffer }
+  const columns = await cache.columns(format, files, facts, settings)
+  return { format, files, facts, columns, shapesDiffer, declared: new Set(settings?.types.keys()) }
 }
 
 /** Names a folder's state: another one as soon as a file comes, goes or changes. */
@@ -59,20 +53,24 @@ export function columnsRead<C extends { readonly name: string }>(
   return wanted ? columns.filter(({ name }) => wanted.has(name)) : columns
 }
 
+/** Of files that were found, or of those that a manifest took over. */
+type ReadFiles = Omit<FoundFiles, 'columns'> & { readonly columns: readonly Adopted['columns'][number][] }
+
 /** @param read names of the columns that will be read: a split of a wide table need not tell of the others */
-export function foundSplits(
+export function foundSplits(catalog: string, found: ReadFiles, read?: readonly string[]): ConnectorSplit[] {
+  const splits = found.format === 'parquet' ? parquetSplits(catalog, found, read) : textSplits(catalog, found, read)
+  if (splits.length > 0) return splits
+  // Files that hold nothing at all.
+  const columns = columnsRead(found.columns, read).map(({ name, duckdbType }) => ({ name, duckdbType }))
+  return [{ catalog, data: { empty: true, columns } satisfies EmptySplit, rows: 0, bytes: 0 }]
+}
+
+function parquetSplits(
   catalog: string,
-  {
-    format,
-    files,
-    facts,
-    columns,
-    shapesDiffer,
-  }: Omit<FoundFiles, 'columns'> & { readonly columns: readonly Adopted['columns'][number][] },
-  read?: readonly string[],
+  { format, files, facts, columns, shapesDiffer }: ReadFiles,
+  read: readonly string[] | undefined,
 ): ConnectorSplit[] {
-  // Text is read by what is in each line: all columns that it has are told.
-  const told = format === 'parquet' ? columnsRead(columns, read) : columns
+  const told = columnsRead(columns, read)
   return files.flatMap((file, index): ConnectorSplit[] => {
     const { footer, names, rowGroups } = facts[index]!
     const own = told.map(({ name, source, duckdbType }) => {
@@ -81,7 +79,6 @@ export function foundSplits(
     })
     const data = { ...file, format, footer, unionByName: shapesDiffer, columns: own }
     const none = { firstRow: 0, rows: 0, fileRows: 0 }
-    if (format !== 'parquet') return [{ catalog, data: { ...data, ...none } satisfies FoundSplit, bytes: file.size }]
     // A table has at least one split: an empty one says of which types the no rows are.
     if (rowGroups.length === 0) return [{ catalog, data: { ...data, ...none }, rows: 0, bytes: 0 }]
     const fileRows = rowGroups.reduce((sum, { rows }) => sum + rows, 0)
@@ -93,4 +90,54 @@ export function foundSplits(
       columnBytes,
     }))
   })
+}
+
+/** One for each file that holds anything. */
+function textSplits(
+  catalog: string,
+  { format, files, facts, columns, declared }: ReadFiles,
+  read: readonly string[] | undefined,
+): ConnectorSplit[] {
+  return files.flatMap((file, index): ConnectorSplit[] => {
+    const { footer, text } = facts[index]!
+    if (!text || namesOf(text).length === 0) return []
+    const checked = !isCertain(text, columns)
+    // Who looks at every value has to know all types.
+    const told = checked ? columns : columnsRead(columns, read)
+    const data: FoundSplit = {
+      ...file,
+      format,
+      footer,
+      firstRow: 0,
+      rows: 0,
+      fileRows: 0,
+      unionByName: false,
+      columns: told.map((column) => textSplitColumn(text, column, declared.has(column.name))),
+      text: textOf(text, checked),
+    }
+    return [{ catalog, data, bytes: file.size }]
+  })
+}
+
+function textSplitColumn(
+  text: TextFacts,
+  { name, source, duckdbType }: Adopted['columns'][number],
+  declared: boolean,
+): FoundSplit['columns'][number] {
+  if (text.kind === 'csv') {
+    const field = text.shape.columns.findIndex((column) => column.name.toLowerCase() === name)
+    const blanks = text.shape.columns[field]?.blanks ?? false
+    return { name, source: `c${field}`, duckdbType, present: field !== -1, declared, blanks }
+  }
+  // What a large file has not in its beginning may come later.
+  const { complete } = text.file
+  const own = namesOf(text).find((one) => one.toLowerCase() === name)
+  return { name, source: own ?? source, duckdbType, present: !complete || own !== undefined, declared }
+}
+
+function textOf(text: TextFacts, checked: boolean): FoundSplit['text'] {
+  if (text.kind === 'csv')
+    return { kind: 'csv', dialect: text.shape.dialect, fields: text.shape.columns.length, checked }
+  const { layout, record } = text.file
+  return { kind: 'json', layout, isRecord: record !== undefined && isRecord(record), checked }
 }

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 import { bloomFilterMisleads } from '../spi/parquet-scan.ts'
 import type { FileColumn, TablePart, TableSource } from '../spi/table-source.ts'
+import { changed } from './manifest-table.ts'
 import type { EmptySplit, FoundSplit, LakeSplit, WrittenSplit } from './lake-split.ts'
 
 /** What reads the splits' files: Parquet by row ranges, CSV and JSON file by file with the table's types. */
@@ -47,16 +48,40 @@ function foundFiles(location: string, splits: readonly FoundSplit[], columns: re
     const [part] = parts as [FoundSplit]
     const own = fileColumns(part, columns)
     if (part.format === 'parquet') return { kind: 'parquet', ranges: rangesOf(location, parts), columns: own }
-    return {
-      kind: part.format,
-      path: join(location, part.file),
-      bytes: part.size,
-      types: part.columns
-        .filter(({ present }) => present)
-        .map(({ source, duckdbType }) => ({ source, type: duckdbType })),
-      columns: own,
-    }
+    return textFile(join(location, part.file), part, own)
   })
+}
+
+function textFile(path: string, { size, text, columns: all }: FoundSplit, columns: readonly FileColumn[]): TablePart {
+  // Listed by a Quipu that had no such splits.
+  if (!text) throw changed()
+  const read = new Set(columns.map(({ source }) => source))
+  const types = all.filter(({ present, source }) => present && read.has(source))
+  if (text.kind === 'csv') {
+    const { dialect, fields } = text
+    const typed = types.filter(({ duckdbType }) => duckdbType !== 'VARCHAR')
+    return {
+      kind: 'csv',
+      path,
+      bytes: size,
+      dialect,
+      fields,
+      types: typed.map(({ source, duckdbType, blanks }) => ({
+        field: Number(source.slice(1)),
+        type: duckdbType,
+        blanks: blanks ?? false,
+      })),
+      columns,
+    }
+  }
+  return {
+    kind: 'json',
+    path,
+    layout: text.layout,
+    isRecord: text.isRecord,
+    types: types.map(({ source, duckdbType }) => ({ source, type: duckdbType })),
+    columns,
+  }
 }
 
 function rangesOf(location: string, splits: readonly (WrittenSplit | FoundSplit)[]) {

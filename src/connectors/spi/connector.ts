@@ -139,6 +139,8 @@ export interface ConnectorTable extends SchemaTableName {
     readonly owner?: string
     readonly runAsInvoker?: boolean
   }
+  /** What its administrator has fixed of it, by name, as SHOW CREATE TABLE shows it. */
+  readonly properties?: Readonly<Record<string, string | number | boolean>>
   /** The manifest version the handle names, for connectors that have versions. */
   readonly version?: number
   /** Names the rows that the handle does: another text once they may be others. Absent: nobody knows. */

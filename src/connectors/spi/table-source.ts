@@ -1,4 +1,5 @@
 import type { ParquetRange } from './parquet-scan.ts'
+import type { CsvDialect, DeclaredText, JsonLayout } from './text-file.ts'
 
 /**
  * What a scan of a batch reads, as data: connectors say which files, rows and columns, and the engine's process alone makes
@@ -6,7 +7,7 @@ import type { ParquetRange } from './parquet-scan.ts'
  */
 export type TableSource = readonly [TablePart, ...TablePart[]]
 
-export type TablePart = ParquetPart | TextFilePart | RowsPart | EmptyPart
+export type TablePart = ParquetPart | CsvPart | JsonPart | RowsPart | EmptyPart
 
 export interface ParquetPart {
   readonly kind: 'parquet'
@@ -15,13 +16,29 @@ export interface ParquetPart {
   readonly columns: readonly FileColumn[]
 }
 
-export interface TextFilePart {
-  readonly kind: 'csv' | 'json'
+/** Fields are named by their places, `c0`, `c1` …: `FileColumn.source` is such a name. */
+export interface CsvPart {
+  readonly kind: 'csv'
   /** Absolute. */
   readonly path: string
   /** The file's size as it lies there. */
   readonly bytes: number
-  /** DuckDB's type of each of the file's own columns. */
+  readonly dialect: CsvDialect
+  /** How many fields each line has. */
+  readonly fields: number
+  /** DuckDB's types of fields that are no VARCHAR. */
+  readonly types: readonly { readonly field: number; readonly type: string; readonly blanks: boolean }[]
+  readonly columns: readonly FileColumn[]
+}
+
+export interface JsonPart {
+  readonly kind: 'json'
+  /** Absolute. */
+  readonly path: string
+  readonly layout: JsonLayout
+  /** Each value is an object of the columns; else the only column is the value itself. */
+  readonly isRecord: boolean
+  /** DuckDB's type of each of the file's own columns that is read. */
   readonly types: readonly { readonly source: string; readonly type: string }[]
   readonly columns: readonly FileColumn[]
 }
@@ -71,11 +88,36 @@ export type FileQuestion =
    */
   | { readonly kind: 'columnStatistics'; readonly paths: readonly string[] }
   /** A row for each column that the files have together: `column_name` and `column_type`, as DuckDB's DESCRIBE writes it. */
+  | { readonly kind: 'columns'; readonly paths: readonly string[]; readonly unionByName: boolean }
+  | TextQuestion
+
+/** About one text file; answered without DuckDB. Shapes are one row, as `csvShapeSchema` and `jsonFileSchema` have it. */
+export type TextQuestion =
+  | { readonly kind: 'csvShape'; readonly path: string; readonly declared: DeclaredText }
+  | { readonly kind: 'jsonShape'; readonly path: string }
+  /** No row; an error names the first line that is not as it has to be. */
   | {
-      readonly kind: 'columns'
-      readonly format: 'parquet' | 'csv' | 'json'
-      readonly paths: readonly string[]
-      /** Bytes of the largest file, as it lies there. */
-      readonly largest: number
-      readonly unionByName: boolean
+      readonly kind: 'csvCheck'
+      readonly path: string
+      readonly dialect: CsvDialect
+      /** Of each field of a line. */
+      readonly needs: readonly TextNeed[]
     }
+  | {
+      readonly kind: 'jsonCheck'
+      readonly path: string
+      readonly layout: JsonLayout
+      /** Each value is an object; else the only need is the value's own. */
+      readonly isRecord: boolean
+      readonly needs: readonly (TextNeed & { readonly name: string })[]
+    }
+
+/** What the values of a column have to be. */
+export interface TextNeed {
+  /** DuckDB's type. */
+  readonly type: string
+  /** The administrator said so: what can be read as the type without a change is, in whatever form it is written. */
+  readonly declared: boolean
+  /** Quoted fields without a character are NULL. */
+  readonly blanks: boolean
+}

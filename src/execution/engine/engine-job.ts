@@ -35,6 +35,8 @@ export interface EngineJobDeps {
 }
 
 const METADATA_TIMEOUT_MS = 30_000
+/** Of a question that reads all of a file. */
+const CHECK_TIMEOUT_MS = 3600_000
 /** Timers fire at once above it. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
@@ -67,7 +69,7 @@ class StatementJob implements EngineJob {
       this.#resolve = resolve
       this.#reject = reject
     })
-    const remaining = isQuestion ? METADATA_TIMEOUT_MS : statement.remainingMillis
+    const remaining = isQuestion ? timeoutOf(statement.question) : statement.remainingMillis
     // What is longer than any timer outlives every engine.
     if (remaining === undefined || remaining > LONGEST_TIMER_MS) return
     this.#deadline = setTimeout(
@@ -144,7 +146,14 @@ class StatementJob implements EngineJob {
     const { settings, memoryLimit } = this.#deps
     const { id: statement, asks } = this.#work
     const files = () => ({ paths: pathsOf(asks), roots: settings.allowedDirectories, exists: existsSync })
-    return { statement, user: child.user, memoryLimit: memoryLimit(this.#lane), files, settings }
+    return {
+      statement,
+      user: child.user,
+      memoryLimit: memoryLimit(this.#lane),
+      files,
+      isQuestion: asks.kind === 'files',
+      settings,
+    }
   }
 
   #follow({ error, again, killEngine, emptyEngine, event }: AttemptVerdict, engine: RunningEngine): void {
@@ -158,10 +167,14 @@ class StatementJob implements EngineJob {
   }
 }
 
+function timeoutOf({ kind }: FileQuestion): number {
+  return kind === 'csvCheck' || kind === 'jsonCheck' ? CHECK_TIMEOUT_MS : METADATA_TIMEOUT_MS
+}
+
 function workOf(statement: JobStatement, { prepareDeadlineMs }: EngineSettings): EngineWork {
   if ('question' in statement) {
     const { id, question } = statement
-    return { id, asks: { kind: 'files', question }, prepareDeadlineMs: METADATA_TIMEOUT_MS }
+    return { id, asks: { kind: 'files', question }, prepareDeadlineMs: timeoutOf(question) }
   }
   const { id, query, output, cachePrepared, profile, bounds, onUsage } = statement
   return {

@@ -8,6 +8,7 @@ import type { EngineMacros } from './engine-macros.ts'
 import type { EngineFigures, EngineReply, EngineRequest } from './messages.ts'
 import { RunningStatements, type RunningStatement } from './running-statements.ts'
 import { copyToFifo, copyToParquet } from './sandbox.ts'
+import { answerOfFile, isTextQuestion } from './text-files/answer-text.ts'
 import { questionText } from './scan-text.ts'
 import { checkQuery, statementText } from './statement-text.ts'
 import { RefusedStatement } from './statement-tokens.ts'
@@ -21,6 +22,8 @@ export interface Statements {
   run(request: RunRequest): Promise<void>
   inspect(request: InspectRequest): Promise<void>
   interrupt(id: number): void
+  /** Folders that files may be read in: absolute, with a trailing slash. */
+  allow(directories: readonly string[]): void
 }
 
 /** A text for DuckDB. */
@@ -75,6 +78,7 @@ class ConnectionStatements implements Statements {
   readonly #macros: EngineMacros
   readonly #send: Send
   readonly #running = new RunningStatements()
+  #allowed: readonly string[] = []
 
   constructor({ connections, vocabulary, macros, send }: StatementParts) {
     this.#connections = connections
@@ -116,12 +120,10 @@ class ConnectionStatements implements Statements {
   async inspect(request: InspectRequest): Promise<void> {
     const statement = this.#running.begin(request.id, false)
     try {
-      statement.connection = await this.#connections.take(request.connection)
-      const text = { sql: questionText(request.question), cache: false, check: () => OF_CONNECTORS }
-      const rows = await this.#prepared(statement, text, async (plan) => {
-        const reader = await plan.runAndReadAll()
-        return reader.getRowObjectsJson()
-      })
+      const { question } = request
+      const rows = isTextQuestion(question)
+        ? await answerOfFile(question, this.#allowed)
+        : await this.#answer(statement, request.connection, questionText(question))
       this.#running.end(statement)
       const figures = { overflow: false, startedAt: 0, wallNanos: 0, cpuNanos: 0, cpuExact: false }
       this.#send(
@@ -131,6 +133,18 @@ class ConnectionStatements implements Statements {
     } catch (error) {
       await this.#fail(statement, error)
     }
+  }
+
+  async #answer(statement: RunningStatement, connection: number, sql: string): Promise<readonly unknown[]> {
+    statement.connection = await this.#connections.take(connection)
+    return this.#prepared(statement, { sql, cache: false, check: () => OF_CONNECTORS }, async (plan) => {
+      const reader = await plan.runAndReadAll()
+      return reader.getRowObjectsJson()
+    })
+  }
+
+  allow(directories: readonly string[]): void {
+    this.#allowed = directories
   }
 
   interrupt(id: number): void {

@@ -41,6 +41,7 @@ try {
   const configure = async (limits: SandboxLimits): Promise<void> => {
     try {
       for (const setting of sandboxSettings(limits)) await setup.run(setting)
+      statements.allow(limits.allowedDirectories)
       send({ type: 'configured' })
     } catch (error) {
       fail(error)

@@ -2,7 +2,7 @@ import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { EngineLost, type EngineEvent, type EngineSettings } from './engine.ts'
 import { faultOf } from './engine-texts.ts'
-import { fileFault, type FilesRead } from './file-faults.ts'
+import { fileFault, unknownFault, type FilesRead } from './file-faults.ts'
 import type { Outcome } from './engine-work.ts'
 
 /** What becomes of a statement whose attempt gave no result. */
@@ -28,6 +28,8 @@ export interface Attempted {
   readonly memoryLimit: number
   /** Asked for where a text may be about a file. */
   readonly files: () => FilesRead
+  /** It was a question about files. */
+  readonly isQuestion: boolean
   readonly settings: Pick<EngineSettings, 'maxSpillBytes' | 'translateError'>
 }
 
@@ -48,7 +50,7 @@ export function verdictOfError(outcome: Extract<Outcome, { kind: 'error' }>, att
   const fault = faultOf(text) ?? (broken ? 'broken before' : undefined)
   switch (fault) {
     case undefined:
-      return ofFile(text, attempted) ?? { error: settings.translateError(text) }
+      return ofFile(text, attempted) ?? { error: translated(text, attempted) }
     case 'memory':
       // Neighbours may have taken the memory: only alone is it known whose it was.
       return { error: memoryExceeded(attempted), emptyEngine: true, ...(!alone && !delivered && { again: true }) }
@@ -80,6 +82,13 @@ export function verdictOfLoss(outcome: Extract<Outcome, { kind: 'lost' }>, attem
 
 export function timeLimit(message: string): EngineError {
   return new EngineError('EXCEEDED_TIME_LIMIT', message)
+}
+
+/** What has no words of its own is said of the files that were read, if it may be about them. */
+function translated(text: string, { settings, files, isQuestion }: Attempted): Error {
+  const error = settings.translateError(text)
+  if (!(error instanceof EngineError) || error.errorName !== 'GENERIC_INTERNAL_ERROR') return error
+  return unknownFault(text, files(), isQuestion) ?? error
 }
 
 function ofFile(text: string, attempted: Attempted): AttemptVerdict | undefined {

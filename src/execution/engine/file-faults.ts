@@ -2,6 +2,7 @@ import { basename, dirname } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { EngineWork } from './engine-work.ts'
+import { textFaultOf } from './text-files/text-fault.ts'
 
 /** What a statement reads, and how its files are named to users. */
 export interface FilesRead {
@@ -36,6 +37,10 @@ const NOT_OPENED: readonly (readonly [before: string, after: string])[] = [
 /** Names the file further down, in a line of its own. */
 const CSV = /^(?:Conversion|Invalid Input) Error: CSV Error on Line: (\d+)\n/
 
+const CSV_STATE = 'Invalid Input Error: The CSV Parser state machine reached an invalid state.'
+/** Behind the name of a file of JSON. */
+const JSON_PLACE = /^"(?:, at byte \d+)?,? in (line|record\/value) (\d+):/
+
 /** Of Thrift, which reads footers and headers of pages, of what inflates pages, and of values: they know of no file. */
 const NAMELESS: readonly (readonly [text: RegExp, wrong: string])[] = [
   [
@@ -55,9 +60,13 @@ export function fileFault(text: string, files: FilesRead): EngineError | undefin
   const { paths, roots, exists } = files
   const bad = (path: string, wrong: string): EngineError =>
     new EngineError('HIVE_BAD_DATA', `Malformed file. ${wrong} [${told(path, roots)}]`)
+  for (const path of paths) {
+    const wrong = textFaultOf(text, path)
+    if (wrong !== undefined) return bad(path, wrong)
+  }
   for (const [before, after, wrong] of BAD_DATA) {
     const path = namedIn(text, before, after, paths)
-    if (path !== undefined) return bad(path, wrong)
+    if (path !== undefined) return bad(path, placed(wrong, text.slice(before.length + path.length)))
   }
   for (const [before, after] of NOT_OPENED) {
     const path = namedIn(text, before, after, paths)
@@ -66,24 +75,39 @@ export function fileFault(text: string, files: FilesRead): EngineError | undefin
       return new EngineError('HIVE_CANNOT_OPEN_SPLIT', `Error opening split ${told(path, roots)}: It does not exist`)
   }
   const line = CSV.exec(text)?.[1]
-  if (line !== undefined) {
+  if (line !== undefined || text.startsWith(CSV_STATE)) {
     const path = paths.find((one) => text.includes(`\n  file = ${one}\n`))
-    if (path !== undefined) return bad(path, `Line ${line} cannot be read as a row of the table`)
+    const what = line === undefined ? 'A line of it' : `Line ${line}`
+    if (path !== undefined) return bad(path, `${what} cannot be read as a row of the table`)
   }
   const wrong = NAMELESS.find(([pattern]) => pattern.test(text))?.[1]
+  return wrong === undefined ? undefined : badData(wrong, paths, roots)
+}
+
+/** Begins what the readers of files say besides what they say of values. */
+const OF_READERS = /^(IO|Invalid) Error: /
+
+/**
+ * An error about files that nobody has words for.
+ * @param isQuestion nothing but the files was asked about
+ */
+export function unknownFault(text: string, { paths, roots }: FilesRead, isQuestion: boolean): EngineError | undefined {
+  const named = paths.filter((path) => text.includes(path))
+  const meant = named.length > 0 ? named : isQuestion || OF_READERS.test(text) ? paths : []
+  return badData('The engine cannot read it', meant, roots)
+}
+
+function badData(wrong: string, paths: readonly string[], roots: readonly string[]): EngineError | undefined {
   const [path, ...others] = new Set(paths)
-  if (wrong === undefined || path === undefined) return undefined
-  if (others.length === 0) return bad(path, wrong)
-  const count = others.length + 1
-  return new EngineError(
-    'HIVE_BAD_DATA',
-    `Malformed file. ${wrong} [one of ${count} files of ${told(`${dirname(path)}/`, roots)}]`,
-  )
+  if (path === undefined) return undefined
+  const where =
+    others.length === 0 ? told(path, roots) : `one of ${others.length + 1} files of ${told(`${dirname(path)}/`, roots)}`
+  return new EngineError('HIVE_BAD_DATA', `Malformed file. ${wrong} [${where}]`)
 }
 
 /** The files that a statement or a connector's question reads. */
 export function pathsOf(asks: EngineWork['asks']): readonly string[] {
-  if (asks.kind === 'files') return asks.question.paths
+  if (asks.kind === 'files') return 'path' in asks.question ? [asks.question.path] : asks.question.paths
   return asks.query.scans.flatMap((parts) =>
     parts.flatMap((part) => {
       switch (part.kind) {
@@ -100,6 +124,15 @@ export function pathsOf(asks: EngineWork['asks']): readonly string[] {
       }
     }),
   )
+}
+
+/** @param rest behind the file's name */
+function placed(wrong: string, rest: string): string {
+  const [, unit, number] = JSON_PLACE.exec(rest) ?? []
+  if (unit === undefined) return wrong
+  // Of text that is no JSON, DuckDB names the line behind it.
+  const at = rest.startsWith('", at byte') ? Number(number) - 1 : number
+  return `${unit === 'line' ? 'Line' : 'Value'} ${at}: ${wrong}`
 }
 
 function namedIn(text: string, before: string, after: string, paths: readonly string[]): string | undefined {

@@ -4,13 +4,16 @@ import { quoteName, quoteText } from '../../connectors/spi/duckdb-text.ts'
 import { parseDuckDbType } from '../../connectors/spi/duckdb-type-text.ts'
 import type { ParquetRange } from '../../connectors/spi/parquet-scan.ts'
 import type {
+  CsvPart,
   FileColumn,
   FileQuestion,
+  JsonPart,
   RowsPart,
   TablePart,
   TableSource,
-  TextFilePart,
+  TextQuestion,
 } from '../../connectors/spi/table-source.ts'
+import type { CsvDialect } from '../../connectors/spi/text-file.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { RefusedStatement } from './statement-tokens.ts'
 import { checkType } from './statement-wall.ts'
@@ -33,13 +36,13 @@ const CSV_LINE_BYTES = 2_000_000
 const LEAST_BUFFER_BYTES = 1000
 
 /** How much of a CSV file is read at a time. */
-function csvBufferBytes({ path, bytes }: TextFilePart, files: number): number {
+function csvBufferBytes({ path, bytes }: CsvPart, files: number): number {
   const share = Math.floor(Math.min(CSV_BUFFER_BYTES, Math.max(CSV_LINE_BYTES, CSV_BUFFERS_BYTES / files)))
   return isGzip(path) ? share : Math.min(share, Math.max(LEAST_BUFFER_BYTES, bytes))
 }
 
 /** @throws RefusedStatement */
-export function questionText(question: FileQuestion): string {
+export function questionText(question: Exclude<FileQuestion, TextQuestion>): string {
   const list = `[${question.paths.map(fileText).join(', ')}]`
   switch (question.kind) {
     case 'rowGroups':
@@ -56,21 +59,11 @@ export function questionText(question: FileQuestion): string {
       return statisticsText(list)
     case 'columns': {
       const options = question.unionByName ? ['union_by_name=true'] : []
-      if (question.format === 'json') options.push(...objectBytes(question))
-      return `SELECT column_name, column_type FROM (DESCRIBE FROM ${readerText(question.format, list, options)})`
+      return `SELECT column_name, column_type FROM (DESCRIBE FROM ${readerText('parquet', list, options)})`
     }
     default:
       return unreachable(question)
   }
-}
-
-/** DuckDB's own limit of an object of JSON: twice as much is held for each file that is looked at. */
-const JSON_OBJECT_BYTES = 16 * 1024 * 1024
-
-/** No object is larger than its file. */
-function objectBytes({ paths, largest }: Extract<FileQuestion, { kind: 'columns' }>): string[] {
-  if (largest >= JSON_OBJECT_BYTES || paths.some(isGzip)) return []
-  return [`maximum_object_size=${LEAST_BUFFER_BYTES + largest}`]
 }
 
 function isGzip(path: string): boolean {
@@ -130,12 +123,9 @@ function partText(part: TablePart, csvFiles: number): string {
         .map((source) => `SELECT ${columnList(part.columns)} FROM ${source}`)
         .join(' UNION ALL ')
     case 'csv':
-    case 'json': {
-      const types = part.types.map(({ source, type }) => `${quoteText(source)}: ${quoteText(type)}`).join(', ')
-      const options = types === '' ? [] : [`${part.kind === 'csv' ? 'types' : 'columns'}={${types}}`]
-      if (part.kind === 'csv') options.push(`buffer_size=${csvBufferBytes(part, csvFiles)}`)
-      return `SELECT ${columnList(part.columns)} FROM ${readerText(part.kind, fileText(part.path), options)}`
-    }
+      return csvText(part, csvFiles)
+    case 'json':
+      return jsonText(part)
     case 'rows':
       return rowsText(part)
     case 'empty':
@@ -145,6 +135,59 @@ function partText(part: TablePart, csvFiles: number): string {
   }
 }
 
+/** Nothing is left to DuckDB's guesses: what is not as the dialect says is an error. */
+function csvText(part: CsvPart, csvFiles: number): string {
+  const { dialect, fields, types, path, columns } = part
+  const typeOf = new Map(types.map(({ field, type, blanks }) => [field, { type, blanks }]))
+  const read = Array.from({ length: fields }, (_, field) => {
+    const { type = VARCHAR, blanks = false } = typeOf.get(field) ?? {}
+    return `c${field}: ${quoteText(blanks ? VARCHAR : type)}`
+  })
+  const options = [
+    'auto_detect=false',
+    ...LINE_ENDS[dialect.lineEnd],
+    `header=${String(dialect.header)}`,
+    `skip=${wholeNumber(dialect.skip)}`,
+    `delim=${quoteText(dialect.delimiter)}`,
+    `quote=${quoteText(dialect.quote)}`,
+    `escape=${quoteText(dialect.escape)}`,
+    `nullstr=[${[...new Set(['', dialect.nullString])].map(quoteText).join(', ')}]`,
+    'allow_quoted_nulls=false',
+    `buffer_size=${csvBufferBytes(part, csvFiles)}`,
+    `columns={${read.join(', ')}}`,
+  ]
+  const blank: ReadonlyMap<string, string> = new Map(
+    types.flatMap(({ field, type, blanks }) => (blanks ? [[`c${field}`, type] as const] : [])),
+  )
+  const list = columns.map((column) => {
+    const type = column.source === undefined ? undefined : blank.get(column.source)
+    const value = type === undefined ? undefined : castText(`nullif(${quoteName(column.source!)}, '')`, type)
+    return `${valueText(column, value)} AS ${quoteName(column.name)}`
+  })
+  return `SELECT ${list.join(', ') || ONE} FROM ${readerText('csv', fileText(path), options)}`
+}
+
+const VARCHAR = 'VARCHAR'
+
+/** Only what is not strict reads line ends that are mixed. */
+const LINE_ENDS: Readonly<Record<CsvDialect['lineEnd'], readonly string[]>> = {
+  lf: ['strict_mode=true', String.raw`new_line='\n'`],
+  // DuckDB finds no row where it is said: it sees for itself.
+  crlf: ['strict_mode=true'],
+  cr: ['strict_mode=true', String.raw`new_line='\r'`],
+  mixed: ['strict_mode=false'],
+}
+
+function jsonText({ path, layout, isRecord, types, columns }: JsonPart): string {
+  const read = types.map(({ source, type }) => `${quoteText(source)}: ${quoteText(type)}`)
+  const options = [
+    `format=${quoteText(layout)}`,
+    `records=${String(isRecord)}`,
+    `columns={${read.join(', ') || "json: 'JSON'"}}`,
+  ]
+  return `SELECT ${columnList(columns)} FROM ${readerText('json', fileText(path), options)}`
+}
+
 /** What is read where no column is wanted: rows are counted. */
 const ONE = '1 AS one'
 
@@ -152,8 +195,9 @@ function columnList(columns: readonly FileColumn[]): string {
   return columns.map((column) => `${valueText(column)} AS ${quoteName(column.name)}`).join(', ') || ONE
 }
 
-function valueText({ source, cast, fileType, checkedByRow }: FileColumn): string {
-  const read = source === undefined ? 'NULL' : quoteName(source)
+/** @param field the value of the file, where it is not just read */
+function valueText({ source, cast, fileType, checkedByRow }: FileColumn, field?: string): string {
+  const read = field !== undefined ? field : source === undefined ? 'NULL' : quoteName(source)
   if (source === undefined && cast === undefined) throw new RefusedStatement('a column of no type', 0)
   const value = cast === undefined ? read : castText(read, cast)
   const { convert } = (fileType !== undefined && columnType(parseDuckDbType(fileType))) || {}
@@ -190,7 +234,7 @@ function parquetSources(ranges: readonly ParquetRange[]): string[] {
   for (const { path, firstRow, rows, fileRows } of joinTouching(ranges)) {
     if (firstRow === 0 && rows === fileRows) whole.push(fileText(path))
     else {
-      const [first, end] = [rowNumber(firstRow), rowNumber(firstRow + rows)]
+      const [first, end] = [wholeNumber(firstRow), wholeNumber(firstRow + rows)]
       const source = readerText('parquet', fileText(path), ['file_row_number=true'])
       parts.push(`${source} WHERE file_row_number>=${first} AND file_row_number<${end}`)
     }
@@ -198,8 +242,8 @@ function parquetSources(ranges: readonly ParquetRange[]): string[] {
   return whole.length > 0 ? [readerText('parquet', `[${whole.join(', ')}]`), ...parts] : parts
 }
 
-function rowNumber(value: unknown): string {
-  if (!Number.isSafeInteger(value)) throw new RefusedStatement('a row number that is none', 0)
+function wholeNumber(value: unknown): string {
+  if (!Number.isSafeInteger(value)) throw new RefusedStatement('a whole number that is none', 0)
   return String(value)
 }
 

@@ -73,7 +73,14 @@ async function createTable(input: StatementInput, node: ShowCreate): Promise<str
   }
   const columns = table.columns.filter((column) => column.hidden !== true).map(columnText)
   const comment = table.comment === undefined ? '' : `\nCOMMENT ${printText(table.comment)}`
-  return `CREATE TABLE ${printed} (\n${columns.join(',\n')}\n)${comment}`
+  return `CREATE TABLE ${printed} (\n${columns.join(',\n')}\n)${comment}${withText(table.properties)}`
+}
+
+function withText(properties: ConnectorTable['properties'] = {}): string {
+  const lines = Object.entries(properties).map(([name, value]) => {
+    return `   ${printName(name)} = ${typeof value === 'string' ? printText(value) : String(value)}`
+  })
+  return lines.length === 0 ? '' : `\nWITH (\n${lines.join(',\n')}\n)`
 }
 
 function columnText(column: ConnectorTable['columns'][number]): string {

@@ -116,18 +116,9 @@ describe('questions about files', () => {
   it('are answered with objects', async () => {
     mkdirSync(engines.data, { recursive: true })
     writeFileSync(`${engines.data}some.csv`, 'id,name\n1,a\n')
-    const question = {
-      kind: 'columns',
-      format: 'csv',
-      paths: [`${engines.data}some.csv`],
-      largest: 9,
-      unionByName: false,
-    } as const
-    expect(await engines.pool.inspect(question)).toEqual([
-      { column_name: 'id', column_type: 'BIGINT' },
-      { column_name: 'name', column_type: 'VARCHAR' },
-    ])
-    const missing = { ...question, paths: [`${engines.data}none.csv`] }
+    const question = { kind: 'csvShape', path: `${engines.data}some.csv`, declared: {} } as const
+    expect(await engines.pool.inspect(question)).toMatchObject([{ columns: [{ name: 'id' }, { name: 'name' }] }])
+    const missing = { ...question, path: `${engines.data}none.csv` }
     await expect(engines.pool.inspect(missing)).rejects.toThrow('Error opening split none.csv: It does not exist')
   })
 })

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { fileFault, pathsOf } from '../../../src/execution/engine/file-faults.ts'
+import { csvPart } from '../../support/text-parts.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'quipu-faults-'))
 const roots = [`${folder}/`]
@@ -57,7 +58,7 @@ it.each([
     'cut.json',
     () => Buffer.from('{"k":1}\n{"k":'),
     `read_json($, columns={'k':'BIGINT'}, format='newline_delimited')`,
-    'It is not valid JSON',
+    'Line 2: It is not valid JSON',
   ],
   [
     'word.csv',
@@ -69,7 +70,7 @@ it.each([
     'type.json',
     () => Buffer.from('{"k":1}\n{"k":"word"}\n'),
     `read_json($, columns={'k':'BIGINT'}, format='newline_delimited')`,
-    'A value in it has not the type of its column',
+    'Line 2: A value in it has not the type of its column',
   ],
   [
     'plain.csv.gz',
@@ -170,10 +171,7 @@ it('files are those of scans and of questions', () => {
     row: { kind: 'text' },
     scans: [
       [{ kind: 'parquet', ranges: [range, { ...range, path: '/l/b' }], columns: [] }],
-      [
-        { kind: 'csv', path: '/l/c', bytes: 9, types: [], columns: [] },
-        { kind: 'empty', columns: [] },
-      ],
+      [csvPart('/l/c', []), { kind: 'empty', columns: [] }],
     ],
   } as const
   const output = { kind: 'inline', maxBytes: 1 } as const

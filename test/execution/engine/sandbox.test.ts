@@ -5,6 +5,7 @@ import type { TableSource } from '../../../src/connectors/spi/table-source.ts'
 import { reservedCodeBytes } from '../../../src/execution/engine/code-range.ts'
 import { processMemoryLimit } from '../../../src/execution/engine/sandbox.ts'
 import { openTestPool, type TestPool } from '../../support/engines.ts'
+import { csvPart, jsonPart } from '../../support/text-parts.ts'
 
 let engines: TestPool
 let outside: string
@@ -43,8 +44,8 @@ describe('files', () => {
   it('outside are refused to scans and questions of connectors as well', async () => {
     const columns = [{ name: 'x', source: 'secret' }]
     const scans: TableSource[] = [
-      [{ kind: 'csv', path: outside, bytes: 9, types: [], columns }],
-      [{ kind: 'json', path: `${engines.data}../outside.csv`, bytes: 9, types: [], columns }],
+      [csvPart(outside, columns)],
+      [jsonPart(`${engines.data}../outside.csv`, columns)],
       [{ kind: 'parquet', ranges: [{ path: outside, firstRow: 0, rows: 1, fileRows: 1 }], columns }],
     ]
     for (const scan of scans) {
@@ -52,10 +53,11 @@ describe('files', () => {
       await expect(engines.run('', { query }).done).rejects.toThrow(refusal)
     }
     const paths = [outside]
-    for (const format of ['csv', 'json', 'parquet'] as const)
-      await expect(
-        engines.pool.inspect({ kind: 'columns', format, paths, largest: 9, unionByName: false }),
-      ).rejects.toThrow(refusal)
+    await expect(engines.pool.inspect({ kind: 'columns', paths, unionByName: false })).rejects.toThrow(refusal)
+    for (const path of [outside, `${engines.data}../outside.csv`, `${engines.data}link.csv`]) {
+      await expect(engines.pool.inspect({ kind: 'csvShape', path, declared: {} })).rejects.toThrow(refusal)
+      await expect(engines.pool.inspect({ kind: 'jsonShape', path })).rejects.toThrow(refusal)
+    }
     await expect(engines.pool.inspect({ kind: 'rowGroups', paths })).rejects.toThrow(refusal)
   })
 

@@ -12,6 +12,7 @@ import {
   type EngineVocabulary,
 } from '../../../src/execution/engine/statement-wall.ts'
 import { openTestPool, type TestPool } from '../../support/engines.ts'
+import { csvPart, jsonPart } from '../../support/text-parts.ts'
 
 const vocabulary: EngineVocabulary = {
   functions: new Set(['count', 'sum', 'left', 'json_array', 'coalesce', 'unnest', 'mode', 'row_number', 'chr', 'trim']),
@@ -289,7 +290,7 @@ describe('an engine that is sent what no front end made', () => {
 
   it('runs none of it as a value, a name or a type beside the statement', async () => {
     const scan = (columns: { name: string; source?: string; cast?: string }[]): EngineQuery['scans'] => [
-      [{ kind: 'csv', path: secret, bytes: 9, types: [], columns }],
+      [csvPart(secret, columns)],
     ]
     const reads = `(SELECT content FROM read_text('${secret}'))`
     const queries: EngineQuery[] = [
@@ -322,10 +323,10 @@ describe('an engine that is sent what no front end made', () => {
     const odd = `x"; SELECT '--`
     const named: EngineQuery = {
       sql: `SELECT "${odd.replaceAll('"', '""')}" AS c0 FROM "$s0"`,
-      scans: scan([{ name: odd, source: 'hidden' }]),
+      scans: scan([{ name: odd, source: 'c0' }]),
       row: { kind: 'json', values: ['c0'] },
     }
-    expect(JSON.parse((await engines.run('', { query: named }).done).inline!.toString())).toEqual([42])
+    expect(JSON.parse((await engines.run('', { query: named }).done).inline!.toString())).toEqual(['42'])
   })
 
   it('says nothing of a statement’s literals when it refuses it', async () => {
@@ -351,13 +352,8 @@ it.each([`'; SELECT 2; --`, `"; SELECT 2; --`, `''";/*`, `\\'; SELECT 2`, `$$; S
       row: { kind: 'typed', columns: [{ name: odd, type: 'VARCHAR' }] },
       scans: [
         [
-          {
-            kind: 'csv',
-            path: `/${odd}.csv`,
-            bytes: 9,
-            types: [{ source: odd, type: 'VARCHAR' }],
-            columns: [{ name: odd, source: odd }],
-          },
+          { ...csvPart(`/${odd}.csv`, [{ name: odd, source: odd }]), types: [{ field: 0, type: odd, blanks: false }] },
+          jsonPart(`/${odd}.json`, [{ name: odd, source: odd }], [{ source: odd, type: odd }]),
         ],
         [{ kind: 'rows', rows: [{ [odd]: odd }], columns: [{ name: odd, shape: 'VARCHAR' }] }],
         [

@@ -1,0 +1,26 @@
+import { Signal } from '../../../shared/quipu-error.ts'
+/** Begins the text of a fault that was found while a text file was looked at; no text of DuckDB begins so. */
+const FAULT = 'Text Error in file '
+
+/** A value or a line of a file that cannot be read as what it should be. */
+export class TextFault extends Signal {
+  /**
+   * @param path absolute
+   * @param line counted from 1
+   * @param what is wrong there, a sentence without its full stop
+   */
+  constructor(path: string, line: number, what: string) {
+    super(`${FAULT}"${path}", line ${line}: ${what}`)
+  }
+}
+
+/** What a `TextFault` says of a file, if the text is one of this file. */
+export function textFaultOf(text: string, path: string): string | undefined {
+  const start = `${FAULT}"${path}", line `
+  return text.startsWith(start) ? `Line ${text.slice(start.length)}` : undefined
+}
+
+/** A value as a fault shows it. */
+export function shown(value: string): string {
+  return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
+}
