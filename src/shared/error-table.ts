@@ -184,6 +184,7 @@ export const errorTable = {
   EXCEEDED_SCAN_LIMIT: { code: 131081, type: 'INSUFFICIENT_RESOURCES' },
   EXCEEDED_TASK_DESCRIPTOR_STORAGE_CAPACITY: { code: 131082, type: 'INSUFFICIENT_RESOURCES' },
   UNSUPPORTED_TABLE_TYPE: { code: 133001, type: 'EXTERNAL' },
+  HIVE_CURSOR_ERROR: { code: 16777217, type: 'EXTERNAL' },
   HIVE_CANNOT_OPEN_SPLIT: { code: 16777219, type: 'EXTERNAL' },
   HIVE_BAD_DATA: { code: 16777223, type: 'EXTERNAL' },
 } as const satisfies Record<string, { code: number; type: ErrorType }>

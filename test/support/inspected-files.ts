@@ -1,20 +1,22 @@
 import type { FileQuestion } from '../../src/connectors/spi/table-source.ts'
 import { existsSync } from 'node:fs'
+import { answerToFiles } from '../../src/execution/engine/file-answers.ts'
 import { fileFault } from '../../src/execution/engine/file-faults.ts'
 import { answerOfFile, isTextQuestion } from '../../src/execution/engine/text-files/answer-text.ts'
-import { questionText } from '../../src/execution/engine/scan-text.ts'
 import { translateError } from '../../src/sql/functions/runtime-errors.ts'
 import type { Rows } from './duckdb.ts'
 
 /** Answers connectors' questions as an engine does, by a DuckDB of the test's own process. */
 export function inspectedBy(duckdb: { query(sql: string): Promise<Rows> }): (question: FileQuestion) => Promise<Rows> {
-  return (question) =>
-    (isTextQuestion(question) ? answerOfFile(question, ['/']) : duckdb.query(questionText(question))).catch(
-      (error: Error) => {
-        const paths = 'path' in question ? [question.path] : question.paths
-        throw fileFault(error.message, { paths, roots: [], exists: existsSync }) ?? translateError(error.message)
-      },
-    )
+  return async (question) => {
+    const answer = isTextQuestion(question)
+      ? answerOfFile(question, ['/'])
+      : (answerToFiles(question, (sql) => duckdb.query(sql)) as Promise<Rows>)
+    return answer.catch((error: Error) => {
+      const paths = 'path' in question ? [question.path] : question.paths
+      throw fileFault(error.message, { paths, roots: [], exists: existsSync }) ?? translateError(error.message)
+    })
+  }
 }
 
 /** Runs a statement over a scan's files; an error about one of them is as an engine tells it. */

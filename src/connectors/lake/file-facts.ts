@@ -1,11 +1,13 @@
+import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { ConnectorContext } from '../spi/connector.ts'
+import { parquetFooterSchema, type ParquetFooter } from '../spi/parquet-footer.ts'
 import type { RowGroup } from '../spi/parquet-scan.ts'
 import { columnType, type ColumnType } from '../spi/column-type.ts'
 import { parseDuckDbType } from '../spi/duckdb-type-text.ts'
-import { columnsOfLeaves, columnsTooPrecise, schemaElementSchema } from './parquet-schema.ts'
+import { checkedByRow, leavesOf, misreadColumns } from './parquet-schema.ts'
 import { hashFooter, type FileFormat, type LakeFile } from './lake-files.ts'
 import { NOTHING_DECLARED, type TableSettings } from './table-settings.ts'
 import { namesOf, textColumns, textFacts, type TextFacts } from './text-facts.ts'
@@ -16,9 +18,11 @@ export interface FileFacts {
   readonly rowGroups: readonly RowGroup[]
   /** The file's own columns, lower case. */
   readonly names: ReadonlySet<string>
-  /** Of those, the ones that cannot be read: no column of the table. */
-  readonly unread: readonly string[]
-  /** Text of the file's own column names and types; tables whose files differ are read by name. */
+  /** Of those, the ones that would be read as other values, with the reason: a statement that reads one fails. */
+  readonly misread: ReadonlyMap<string, string>
+  /** Of those, the ones that bounds or bloom filters of the file answer wrongly about (`FileColumn.checkedByRow`). */
+  readonly checkedByRow: ReadonlySet<string>
+  /** The same text for the same column names and types; tables whose files differ are read by name. */
   readonly shape: string
   /** CSV and JSON only. */
   readonly text?: TextFacts
@@ -49,12 +53,6 @@ const MAX_CACHED = 50_000
 /** Each holds a window of the file in the engine while it is looked at. */
 const TEXTS_AT_ONCE = 4
 
-const rowGroupSchema = z.object({
-  file_name: z.string(),
-  elements: z.array(schemaElementSchema),
-  rows: z.union([z.null(), z.coerce.number()]),
-  columns: z.array(z.object({ leaf: z.coerce.number(), bytes: z.coerce.number() })),
-})
 const describeSchema = z.object({ column_name: z.string(), column_type: z.string() })
 
 export function createFileFactsCache(location: string, ask: ConnectorContext['inspect']): FileFactsCache {
@@ -86,7 +84,10 @@ export function createFileFactsCache(location: string, ask: ConnectorContext['in
       const key = described.map(keyOf).join('\n')
       let columns = columnsByFiles.get(key)
       if (!columns) {
-        columns = describe(described).then((found) => readable(found, facts))
+        columns = describe(described).then((found) => {
+          checkNames(found, facts)
+          return found
+        })
         columnsByFiles.set(key, columns)
         columns.catch(() => columnsByFiles.delete(key))
       }
@@ -96,32 +97,15 @@ export function createFileFactsCache(location: string, ask: ConnectorContext['in
 
   async function parquetFacts(files: readonly LakeFile[]): Promise<FileFacts[]> {
     const paths = files.map(({ file }) => join(location, file))
-    const [rows, footers] = await Promise.all([
-      inspect({ kind: 'rowGroups', paths }),
+    const [answers, hashes] = await Promise.all([
+      inspect({ kind: 'footers', paths }),
       Promise.all(files.map(({ size }, index) => hashFooter(paths[index]!, size))),
     ])
-    const groups = new Map<
-      string,
-      Pick<FileFacts, 'shape' | 'unread'> & { names: readonly string[]; rowGroups: RowGroup[] }
-    >()
-    for (const row of rows) {
-      const { file_name, elements, rows: count, columns } = rowGroupSchema.parse(row)
-      const facts = groups.get(file_name) ?? {
-        shape: JSON.stringify(elements),
-        names: columnsOfLeaves(elements).map((name) => name.toLowerCase()),
-        unread: columnsTooPrecise(elements),
-        rowGroups: [],
-      }
-      if (count !== null) facts.rowGroups.push({ rows: count, columnBytes: bytesByColumn(facts.names, columns) })
-      groups.set(file_name, facts)
-    }
-    return paths.map((path, index) => ({
-      footer: footers[index]!,
-      rowGroups: groups.get(path)?.rowGroups ?? [],
-      shape: groups.get(path)?.shape ?? '',
-      names: new Set(groups.get(path)?.names),
-      unread: groups.get(path)?.unread ?? [],
-    }))
+    return z
+      .array(parquetFooterSchema)
+      .length(files.length)
+      .parse(answers)
+      .map((footer, index) => parquetFact(footer, hashes[index]!))
   }
 
   async function factsOfTexts(
@@ -141,7 +125,15 @@ export function createFileFactsCache(location: string, ask: ConnectorContext['in
     const path = join(location, file.file)
     const [facts, footer] = await Promise.all([textFacts(inspect, format, path, text), hashFooter(path, file.size)])
     const names = namesOf(facts).map((name) => name.toLowerCase())
-    return { footer, rowGroups: [], names: new Set(names), unread: [], shape: JSON.stringify(names), text: facts }
+    return {
+      footer,
+      rowGroups: [],
+      names: new Set(names),
+      misread: new Map(),
+      checkedByRow: new Set(),
+      shape: JSON.stringify(names),
+      text: facts,
+    }
   }
 
   async function describe(files: readonly LakeFile[]): Promise<readonly FoundFileColumn[]> {
@@ -157,22 +149,19 @@ export function createFileFactsCache(location: string, ask: ConnectorContext['in
         const message = `Column '${name}' is ambiguous: names in the files differ only in case`
         throw new EngineError('AMBIGUOUS_NAME', message, { retry: 'later' })
       }
-      const type = columnType(parseDuckDbType(duckdbType))
-      if (type) columns.push({ ...type, source, name, duckdbType })
+      columns.push({ ...columnType(parseDuckDbType(duckdbType)), source, name, duckdbType })
     }
     return columns
   }
 }
 
 /** @throws EngineError AMBIGUOUS_NAME for a column that no file has by itself: DuckDB gave it a name beside another one's */
-function readable(columns: readonly FoundFileColumn[], facts: readonly FileFacts[]): readonly FoundFileColumn[] {
-  const unread = new Set(facts.flatMap((fact) => fact.unread))
+function checkNames(columns: readonly FoundFileColumn[], facts: readonly FileFacts[]): void {
   const unknown = columns.find(({ name }) => !facts.some(({ names }) => names.has(name)))
   if (unknown && facts.some(({ shape }) => shape !== facts[0]!.shape)) {
     const message = `Column '${unknown.name}' is ambiguous: names in the files differ only in case, or are empty`
     throw new EngineError('AMBIGUOUS_NAME', message, { retry: 'later' })
   }
-  return columns.filter(({ name }) => !unread.has(name))
 }
 
 /** A file that is half written is whole later, and one that cannot be read may be mended. */
@@ -184,17 +173,27 @@ function askedAgain(ask: ConnectorContext['inspect']): ConnectorContext['inspect
     })
 }
 
-/** @param leaves the column that each leaf of the schema is part of */
-function bytesByColumn(
-  leaves: readonly string[],
-  columns: readonly { readonly leaf: number; readonly bytes: number }[],
-): Record<string, number> {
-  const sums = new Map<string, number>()
-  for (const { leaf, bytes } of columns) {
-    const name = leaves[leaf]
-    if (name !== undefined) sums.set(name, (sums.get(name) ?? 0) + bytes)
+function parquetFact(parsed: ParquetFooter, footer: string): FileFacts {
+  const leaves = leavesOf(parsed.elements)
+  const names = leaves.map(({ column }) => column.toLowerCase())
+  return {
+    footer,
+    rowGroups: parsed.rowGroups.map(({ rows, bytes }) => ({ rows, columnBytes: bytesByColumn(names, bytes) })),
+    names: new Set(names),
+    misread: misreadColumns(leaves, parsed),
+    checkedByRow: checkedByRow(leaves, parsed),
+    shape: createHash('sha256').update(JSON.stringify(parsed.elements)).digest('base64'),
   }
-  return Object.fromEntries(sums)
+}
+
+/** @param names the column that each leaf of the schema is part of */
+function bytesByColumn(names: readonly string[], bytes: readonly number[]): Record<string, number> {
+  const sums: Record<string, number> = Object.create(null) as Record<string, number>
+  for (const [leaf, size] of bytes.entries()) {
+    const name = names[leaf]
+    if (name !== undefined) sums[name] = (sums[name] ?? 0) + size
+  }
+  return sums
 }
 
 function keyOf({ file, size, mtime }: LakeFile): string {

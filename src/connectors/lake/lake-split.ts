@@ -44,6 +44,10 @@ const foundSplitSchema = z.object({
       declared: z.boolean().optional(),
       /** Of a text file: quoted fields without a character are NULL. */
       blanks: z.boolean().optional(),
+      /** Why its values would be read as others. */
+      misread: z.string().optional(),
+      /** See `FileColumn.checkedByRow`. */
+      byRow: z.boolean().optional(),
     }),
   ),
   /** Absent for Parquet. */

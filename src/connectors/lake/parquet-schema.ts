@@ -1,40 +1,18 @@
-import { z } from 'zod'
+import type { ParquetFooter, SchemaElement } from '../spi/parquet-footer.ts'
 
-/** An element of a Parquet file's schema: a tree, written depth first. */
-export const schemaElementSchema = z.object({
-  name: z.string(),
-  /** None for a leaf, which holds values. */
-  children: z.union([z.null(), z.coerce.number()]),
-  type: z.string(),
-  /** Digits of a decimal. */
-  precision: z.union([z.null(), z.coerce.number()]),
-})
-export type SchemaElement = z.infer<typeof schemaElementSchema>
+/** A leaf of a Parquet file's schema and the top-level column that it is part of. */
+export interface Leaf {
+  readonly element: SchemaElement
+  readonly column: string
+  /** The column itself, no part of it. */
+  readonly whole: boolean
+}
 
 /**
- * The top-level column that each leaf is part of, in the order of the leaves. Names hold whatever they hold: paths that are
- * joined by commas could not be taken apart.
+ * The leaves in their order. Names hold whatever they hold: paths that are joined by commas could not be taken apart.
  * @param elements the root first
  */
-export function columnsOfLeaves(elements: readonly SchemaElement[]): readonly string[] {
-  return leavesOf(elements).map(({ column }) => column)
-}
-
-/** Lower-case names of columns with decimals of more digits than DuckDB has: it reads them as other numbers. */
-export function columnsTooPrecise(elements: readonly SchemaElement[]): readonly string[] {
-  const leaves = leavesOf(elements).filter(({ leaf }) => leaf.precision !== null && leaf.precision > MAX_PRECISION)
-  return leaves.map(({ column }) => column.toLowerCase())
-}
-
-const MAX_PRECISION = 38
-
-interface Leaf {
-  readonly leaf: SchemaElement
-  /** The top-level column that it is part of. */
-  readonly column: string
-}
-
-function leavesOf(elements: readonly SchemaElement[]): readonly Leaf[] {
+export function leavesOf(elements: readonly SchemaElement[]): readonly Leaf[] {
   const leaves: Leaf[] = []
   /** How many children each open element still waits for; the root's own first. */
   const open: number[] = []
@@ -44,8 +22,62 @@ function leavesOf(elements: readonly SchemaElement[]): readonly Leaf[] {
     if (open.length === 1) column = name
     if (open.length > 0) open[open.length - 1]! -= 1
     if (children) open.push(children)
-    else leaves.push({ leaf: element, column })
+    else leaves.push({ element, column, whole: open.length === 1 })
     while (open.length > 1 && open.at(-1) === 0) open.pop()
   }
   return leaves
+}
+
+/** Physical types, converted types and logical types by `parquet.thrift`'s numbers. */
+const INT96 = 3
+const FLOATS = new Set([4, 5])
+const BYTES = new Set([6, 7])
+const UNSIGNED = new Set([11, 12, 13, 14])
+/** The beginning of a logical type that is a time of UTC in nanoseconds. */
+const UTC_NANOSECONDS = /^7c111c3c/
+/** DuckDB has no wider decimals: it reads them as doubles. */
+const MAX_PRECISION = 38
+/** In what Spark writes, whose timestamps have no nanoseconds. */
+const OF_SPARK = 'org.apache.spark.'
+
+/**
+ * Why DuckDB would read other values than the file has, by the lower-case name of the column.
+ * @param leaves of the file
+ */
+export function misreadColumns(leaves: readonly Leaf[], { keys }: ParquetFooter): ReadonlyMap<string, string> {
+  const ofSpark = keys.some((key) => key.startsWith(OF_SPARK))
+  const found = new Map<string, string>()
+  for (const { element, column } of leaves) {
+    const reason = misread(element, ofSpark)
+    if (reason !== undefined) found.set(column.toLowerCase(), reason)
+  }
+  return found
+}
+
+function misread({ physical, precision, logical }: SchemaElement, ofSpark: boolean): string | undefined {
+  if (precision !== undefined && precision > MAX_PRECISION)
+    return `its decimals have ${precision} digits, Trino's ${MAX_PRECISION} at most`
+  if (physical === INT96 && !ofSpark) return 'the engine would cut its INT96 timestamps to microseconds'
+  if (logical !== undefined && UTC_NANOSECONDS.test(logical)) return 'the engine would cut its times to microseconds'
+  return undefined
+}
+
+/**
+ * Lower-case names of columns whose bounds or bloom filters in the footer answer wrongly when DuckDB asks them: bounds that
+ * old programs wrote in the order of signed bytes, and filters of bytes and of floating-point numbers, which know -0.0 and
+ * 0.0 as two.
+ */
+export function checkedByRow(leaves: readonly Leaf[], { bloomFilters, oldBounds }: ParquetFooter): ReadonlySet<string> {
+  const isText = ({ converted, logical }: SchemaElement): boolean =>
+    converted === 0 || logical?.startsWith('1c') === true
+  const filtered = bloomFilters.filter((leaf) => {
+    const { element, whole } = leaves[leaf] ?? {}
+    if (!element || !whole) return false
+    return FLOATS.has(element.physical!) || (BYTES.has(element.physical!) && !isText(element))
+  })
+  const bounded = oldBounds.filter((leaf) => {
+    const element = leaves[leaf]?.element
+    return element && (BYTES.has(element.physical!) || element.physical === INT96 || UNSIGNED.has(element.converted!))
+  })
+  return new Set([...filtered, ...bounded].map((leaf) => leaves[leaf]!.column.toLowerCase()))
 }

@@ -72,10 +72,19 @@ function parquetSplits(
 ): ConnectorSplit[] {
   const told = columnsRead(columns, read)
   return files.flatMap((file, index): ConnectorSplit[] => {
-    const { footer, names, rowGroups } = facts[index]!
+    const { footer, names, rowGroups, misread, checkedByRow } = facts[index]!
     const own = told.map(({ name, source, duckdbType }) => {
       // Where all files have the same columns each has those: one without a name, or with another's, DuckDB calls otherwise.
-      return { name, source, duckdbType, present: !shapesDiffer || names.has(name) }
+      const present = !shapesDiffer || names.has(name)
+      const reason = misread.get(name)
+      return {
+        name,
+        source,
+        duckdbType,
+        present,
+        ...(reason !== undefined && { misread: reason }),
+        ...(checkedByRow.has(name) && { byRow: true }),
+      }
     })
     const data = { ...file, format, footer, unionByName: shapesDiffer, columns: own }
     const none = { firstRow: 0, rows: 0, fileRows: 0 }

@@ -1,7 +1,9 @@
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
-import { bloomFilterMisleads } from '../spi/parquet-scan.ts'
+import { columnType } from '../spi/column-type.ts'
+import { parseDuckDbType } from '../spi/duckdb-type-text.ts'
 import type { FileColumn, TablePart, TableSource } from '../spi/table-source.ts'
+import { tableOfFolder } from './folder-names.ts'
 import { changed } from './manifest-table.ts'
 import type { EmptySplit, FoundSplit, LakeSplit, WrittenSplit } from './lake-split.ts'
 
@@ -39,14 +41,14 @@ function noRows({ columns: own }: EmptySplit, columns: readonly string[]): Table
 function foundFiles(location: string, splits: readonly FoundSplit[], columns: readonly string[]): TablePart[] {
   const first = splits[0]!
   if (first.format === 'parquet' && !first.unionByName) {
-    return [{ kind: 'parquet', ranges: rangesOf(location, splits), columns: fileColumns(first, columns) }]
+    return [{ kind: 'parquet', ranges: rangesOf(location, splits), columns: fileColumns(splits, columns) }]
   }
   // Files that differ in their columns, and text files, are read one by one, each with what it has.
   const byFile = new Map<string, FoundSplit[]>()
   for (const split of splits) byFile.set(split.file, [...(byFile.get(split.file) ?? []), split])
   return [...byFile.values()].map((parts) => {
     const [part] = parts as [FoundSplit]
-    const own = fileColumns(part, columns)
+    const own = fileColumns(parts, columns)
     if (part.format === 'parquet') return { kind: 'parquet', ranges: rangesOf(location, parts), columns: own }
     return textFile(join(location, part.file), part, own)
   })
@@ -88,21 +90,50 @@ function rangesOf(location: string, splits: readonly (WrittenSplit | FoundSplit)
   return splits.map(({ file, firstRow, rows, fileRows }) => ({ path: join(location, file), firstRow, rows, fileRows }))
 }
 
-function fileColumns(split: FoundSplit, names: readonly string[]): FileColumn[] {
+/**
+ * @param splits of files that have the same columns
+ * @throws EngineError NOT_SUPPORTED for a column whose values cannot be read as they are
+ */
+function fileColumns(splits: readonly FoundSplit[], names: readonly string[]): FileColumn[] {
+  const [split] = splits as readonly [FoundSplit]
+  const wanted = new Set(names)
+  const byRowNames = new Set<string>()
+  for (const each of splits) {
+    for (const { name, misread, byRow } of each.columns) {
+      if (misread !== undefined && wanted.has(name)) throw unreadable(name, each, misread)
+      if (byRow) byRowNames.add(name)
+    }
+  }
+  const byName = new Map(split.columns.map((column) => [column.name, column]))
   return names.map((name) => {
-    const { present, source, duckdbType } = named(split.columns, name)
+    const column = byName.get(name)
+    if (!column) throw noColumn(name)
+    const { present, source, duckdbType } = column
+    const { unreadable: reason } = columnType(parseDuckDbType(duckdbType))
+    if (reason !== undefined) throw unreadable(name, split, reason)
+    // DuckDB asks a bloom filter for the printed text of a BLOB.
+    const byRow = split.format === 'parquet' && (duckdbType === 'BLOB' || byRowNames.has(name))
     return {
       name,
       fileType: duckdbType,
       ...(present && { source }),
-      ...(split.format === 'parquet' && bloomFilterMisleads(duckdbType) && { checkedByRow: true as const }),
+      ...(byRow && { checkedByRow: true }),
       ...((!present || split.unionByName) && { cast: duckdbType }),
     }
   })
 }
 
+function unreadable(column: string, { file }: FoundSplit, reason: string): EngineError {
+  const table = tableOfFolder(dirname(file))
+  return new EngineError('NOT_SUPPORTED', `Column '${column}' of table '${table}' cannot be read: ${reason} [${file}]`)
+}
+
 function named<C extends { readonly name: string }>(columns: readonly C[], name: string): C {
   const column = columns.find((candidate) => candidate.name === name)
-  if (!column) throw new EngineError('COLUMN_NOT_FOUND', `Column '${name}' does not exist`)
+  if (!column) throw noColumn(name)
   return column
+}
+
+function noColumn(name: string): EngineError {
+  return new EngineError('COLUMN_NOT_FOUND', `Column '${name}' does not exist`)
 }

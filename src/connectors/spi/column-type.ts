@@ -6,37 +6,36 @@ export interface ColumnType {
   readonly type: string
   /** A DuckDB expression of the value as that type is held in DuckDB; absent when it is held so already. */
   readonly convert?: (expression: string) => string
+  /** Why no value of it can be read: a statement that reads the column fails. */
+  readonly unreadable?: string
 }
 
-/**
- * The SQL type of a file's column. Undefined for what Trino has no type for (INTERVAL, UNION, BIT, TIME WITH TIME
- * ZONE, BIGNUM): such a column is not part of the table.
- */
-export function columnType(source: DuckDbType): ColumnType | undefined {
+/** The SQL type of a file's column: of what Trino has no type for, one that says so (`unreadable`). */
+export function columnType(source: DuckDbType): ColumnType {
   switch (source.kind) {
     case 'plain':
-      return plainTypes[source.name]
+      return plainTypes[source.name] ?? unreadable(source.name)
     case 'decimal':
       return { type: `decimal(${source.precision}, ${source.scale})` }
     case 'other':
-      return source.name === 'ENUM' ? castTo('varchar', 'VARCHAR') : undefined
+      return otherTypes[source.name] ?? unreadable(source.name)
     case 'list': {
       const element = columnType(source.element)
-      if (!element) return undefined
       const { convert } = element
       // No column has this parameter's name: DuckDB takes `e.x` for a field of a column `e`, if there is one.
       return {
         type: `array(${element.type})`,
+        ...unreadablePart(element),
         ...(convert && { convert: (x: string) => `list_transform(${x}, lambda "$e": ${convert('"$e"')})` }),
       }
     }
     case 'map': {
       const key = columnType(source.key)
       const value = columnType(source.value)
-      if (!key || !value) return undefined
       const convertible = key.convert ?? value.convert
       return {
         type: `map(${key.type}, ${value.type})`,
+        ...unreadablePart(key, value),
         ...(convertible && {
           convert: (x: string) =>
             `map_from_entries(list_transform(map_entries(${x}), lambda "$e": struct_pack(key := ${apply(key, '"$e".key')}, value := ${apply(value, '"$e".value')})))`,
@@ -44,15 +43,11 @@ export function columnType(source: DuckDbType): ColumnType | undefined {
       }
     }
     case 'struct': {
-      const fields: { name: string; type: ColumnType }[] = []
-      for (const field of source.fields) {
-        const type = columnType(field.type)
-        if (type) fields.push({ name: field.name, type })
-      }
-      if (fields.length === 0) return undefined
+      const fields = source.fields.map(({ name, type }) => ({ name, type: columnType(type) }))
       // Rows are held by position (f0, f1 …): DuckDB's own field names are case-insensitive and cast by name.
       return {
         type: `row(${fields.map(({ name, type }) => `${quoteName(name.toLowerCase())} ${type.type}`).join(', ')})`,
+        ...unreadablePart(...fields.map(({ type }) => type)),
         convert: (x) => {
           const packed = fields.map(({ name, type }, i) => `f${i} := ${apply(type, `(${x}).${quoteName(name)}`)}`)
           return `CASE WHEN ${x} IS NOT NULL THEN struct_pack(${packed.join(', ')}) END`
@@ -62,12 +57,32 @@ export function columnType(source: DuckDbType): ColumnType | undefined {
   }
 }
 
+/** Shown as text, which nothing is ever read as. */
+function unreadable(duckdbType: string): ColumnType {
+  return { type: 'varchar', unreadable: `Trino has no type for ${duckdbType}` }
+}
+
+function unreadablePart(...parts: readonly ColumnType[]): Pick<ColumnType, 'unreadable'> {
+  const reason = parts.find((part) => part.unreadable !== undefined)?.unreadable
+  return reason === undefined ? {} : { unreadable: reason }
+}
+
 function apply({ convert }: ColumnType, expression: string): string {
   return convert ? convert(expression) : expression
 }
 
 function castTo(type: string, duckdbType: string): ColumnType {
   return { type, convert: (x) => `CAST(${x} AS ${duckdbType})` }
+}
+
+const otherTypes: Readonly<Record<string, ColumnType | undefined>> = {
+  ENUM: castTo('varchar', 'VARCHAR'),
+  GEOMETRY: wellKnownBinary(),
+}
+
+/** Well-known binary, as Trino reads such columns. */
+function wellKnownBinary(): ColumnType {
+  return { type: 'varbinary', convert: (x) => `ST_AsWKB(${x})` }
 }
 
 const plainTypes: Readonly<Record<string, ColumnType | undefined>> = {
@@ -87,10 +102,16 @@ const plainTypes: Readonly<Record<string, ColumnType | undefined>> = {
   DOUBLE: { type: 'double' },
   VARCHAR: { type: 'varchar' },
   JSON: { type: 'json', convert: (x) => `CAST(json(${x}) AS VARCHAR)` },
+  VARIANT: { type: 'json', convert: (x) => `CAST(json(CAST(${x} AS JSON)) AS VARCHAR)` },
+  GEOMETRY: wellKnownBinary(),
   BLOB: { type: 'varbinary' },
   UUID: { type: 'uuid' },
   DATE: { type: 'date' },
   TIME: { type: 'time(6)' },
+  // Of Parquet, whose times are of UTC then: the offset is always none.
+  'TIME WITH TIME ZONE': castTo('time(6)', 'TIME'),
+  // Picoseconds of the day.
+  TIME_NS: { type: 'time(9)', convert: (x) => `epoch_ns(${x}) * 1000` },
   TIMESTAMP: { type: 'timestamp(6)' },
   TIMESTAMP_S: castTo('timestamp(0)', 'TIMESTAMP'),
   TIMESTAMP_MS: castTo('timestamp(3)', 'TIMESTAMP'),

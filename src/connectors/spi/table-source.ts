@@ -73,14 +73,15 @@ export interface FileColumn {
 /** How a value of `RowsPart` becomes DuckDB's: the structure that its `from_json` takes. */
 export type RowShape = string | readonly RowShape[] | { readonly [field: string]: RowShape }
 
+export interface FootersQuestion {
+  readonly kind: 'footers'
+  readonly paths: readonly string[]
+}
+
 /** What connectors ask of files, answered by an engine; its text is the engine's own as well. */
 export type FileQuestion =
-  /**
-   * A row for each row group of each file, ordered by file and row group: `file_name`; `elements`, the file's schema as a tree
-   * written depth first, `{name, children, type, precision}`, the root first; `rows`; `columns`, a list of `{leaf, bytes}` with compressed
-   * bytes of the schema's leaves, counted from 0. A file without row groups has one row, without rows and columns.
-   */
-  | { readonly kind: 'rowGroups'; readonly paths: readonly string[] }
+  /** What the footer of each Parquet file says, in their order: a `ParquetFooter` each. */
+  | FootersQuestion
   /**
    * A row for each leaf that the files' footers name: `name`, its path; `rows` of the row groups that have it; `single`, whether
    * none has two of the name; `nulls`, null where a row group does not tell; `bounded`, whether each tells its bounds; `low`,

@@ -146,14 +146,8 @@ class StatementJob implements EngineJob {
     const { settings, memoryLimit } = this.#deps
     const { id: statement, asks } = this.#work
     const files = () => ({ paths: pathsOf(asks), roots: settings.allowedDirectories, exists: existsSync })
-    return {
-      statement,
-      user: child.user,
-      memoryLimit: memoryLimit(this.#lane),
-      files,
-      isQuestion: asks.kind === 'files',
-      settings,
-    }
+    const isQuestion = asks.kind === 'files'
+    return { statement, user: child.user, memoryLimit: memoryLimit(this.#lane), files, isQuestion, settings }
   }
 
   #follow({ error, again, killEngine, emptyEngine, event }: AttemptVerdict, engine: RunningEngine): void {

@@ -4,12 +4,12 @@ import { inOnePiece } from '../../shared/body-parts.ts'
 import { StatementType } from '../../shared/duckdb.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { Connections, StatementConnection } from './engine-connections.ts'
+import { answerToFiles } from './file-answers.ts'
 import type { EngineMacros } from './engine-macros.ts'
 import type { EngineFigures, EngineReply, EngineRequest } from './messages.ts'
 import { RunningStatements, type RunningStatement } from './running-statements.ts'
 import { copyToFifo, copyToParquet } from './sandbox.ts'
 import { answerOfFile, isTextQuestion } from './text-files/answer-text.ts'
-import { questionText } from './scan-text.ts'
 import { checkQuery, statementText } from './statement-text.ts'
 import { RefusedStatement } from './statement-tokens.ts'
 import type { EngineVocabulary, ReadText } from './statement-wall.ts'
@@ -123,7 +123,7 @@ class ConnectionStatements implements Statements {
       const { question } = request
       const rows = isTextQuestion(question)
         ? await answerOfFile(question, this.#allowed)
-        : await this.#answer(statement, request.connection, questionText(question))
+        : await answerToFiles(question, (sql) => this.#answer(statement, request.connection, sql))
       this.#running.end(statement)
       const figures = { overflow: false, startedAt: 0, wallNanos: 0, cpuNanos: 0, cpuExact: false }
       this.#send(

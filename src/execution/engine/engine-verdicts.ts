@@ -2,7 +2,7 @@ import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { EngineLost, type EngineEvent, type EngineSettings } from './engine.ts'
 import { faultOf } from './engine-texts.ts'
-import { fileFault, unknownFault, type FilesRead } from './file-faults.ts'
+import { fileFault, unknownFileFault, type FilesRead } from './file-faults.ts'
 import type { Outcome } from './engine-work.ts'
 
 /** What becomes of a statement whose attempt gave no result. */
@@ -28,7 +28,7 @@ export interface Attempted {
   readonly memoryLimit: number
   /** Asked for where a text may be about a file. */
   readonly files: () => FilesRead
-  /** It was a question about files. */
+  /** Whether it is a connector's question about these files, no statement. */
   readonly isQuestion: boolean
   readonly settings: Pick<EngineSettings, 'maxSpillBytes' | 'translateError'>
 }
@@ -84,16 +84,16 @@ export function timeLimit(message: string): EngineError {
   return new EngineError('EXCEEDED_TIME_LIMIT', message)
 }
 
-/** What has no words of its own is said of the files that were read, if it may be about them. */
-function translated(text: string, { settings, files, isQuestion }: Attempted): Error {
-  const error = settings.translateError(text)
-  if (!(error instanceof EngineError) || error.errorName !== 'GENERIC_INTERNAL_ERROR') return error
-  return unknownFault(text, files(), isQuestion) ?? error
-}
-
 function ofFile(text: string, attempted: Attempted): AttemptVerdict | undefined {
   const error = fileFault(text, attempted.files())
   return error ? { error } : closedTo(text, attempted)
+}
+
+/** What nobody knows the text of is told of the files that were read, if it comes from reading them. */
+function translated(text: string, { settings, files, isQuestion }: Attempted): Error {
+  const error = settings.translateError(text)
+  const unknown = error instanceof EngineError && error.errorName === 'GENERIC_INTERNAL_ERROR' && error.cause
+  return (unknown ? unknownFileFault(text, files(), isQuestion) : undefined) ?? error
 }
 
 /** A file that its connector has seen, and that the engine's own user may not open. */

@@ -20,6 +20,7 @@ const BAD_DATA: readonly Named[] = [
   ["Invalid Input Error: No magic bytes found at end of file '", "'", 'It does not end as Parquet files do'],
   ["Invalid Input Error: File '", "' too small to be a Parquet file", 'It is too small'],
   ["Invalid Input Error: Footer length error in file '", "'", 'Its footer has no length that is possible'],
+  ["Invalid Input Error: Footer of file '", "' cannot be read", 'Its metadata cannot be read as that of Parquet'],
   ['IO Error: Could not read enough bytes from file "', '"', 'It ends before its data'],
   ['Invalid Input Error: Failed to read file "', '"', 'Its data cannot be decoded'],
   ['Invalid Input Error: Invalid string encoding found in Parquet file "', '"', 'A text in it is not valid UTF-8'],
@@ -52,6 +53,19 @@ const NAMELESS: readonly (readonly [text: RegExp, wrong: string])[] = [
   [/^Not implemented Error: Duplicate name "/, 'Names in an object of it differ only in case'],
 ]
 
+/** What Parquet allows and DuckDB's reader does not have. */
+const UNSUPPORTED: readonly (readonly [text: RegExp, what: string])[] = [
+  [
+    /^Invalid Error: BYTE_STREAM_SPLIT encoding is only supported for FLOAT or DOUBLE data/,
+    'a column is in the encoding BYTE_STREAM_SPLIT and neither real nor double',
+  ],
+  [/^(?:Not implemented|Invalid) Error: Unsupported compression codec/, 'its compression is unknown'],
+  [/^(?:IO|Invalid Input) Error: [^\n]*\b(?:encrypted|encryption)\b/i, 'it is encrypted'],
+]
+
+/** Errors that DuckDB's readers of files throw, and no function that a statement calls. */
+const OF_READERS = /^(?:Invalid|IO|Serialization|Not implemented) Error: /
+
 /**
  * A fault of a file that the statement reads, as Trino's Hive connector tells it. Texts are compared from their first
  * character on, and with names of files that are known: no value in a statement or a file can pass for one.
@@ -81,28 +95,43 @@ export function fileFault(text: string, files: FilesRead): EngineError | undefin
     if (path !== undefined) return bad(path, `${what} cannot be read as a row of the table`)
   }
   const wrong = NAMELESS.find(([pattern]) => pattern.test(text))?.[1]
-  return wrong === undefined ? undefined : badData(wrong, paths, roots)
+  if (paths.length === 0) return undefined
+  if (wrong !== undefined) return new EngineError('HIVE_BAD_DATA', `Malformed file. ${wrong} [${oneOf(files, text)}]`)
+  const unsupported = UNSUPPORTED.find(([pattern]) => pattern.test(text))?.[1]
+  if (unsupported !== undefined)
+    return new EngineError('NOT_SUPPORTED', `The engine cannot read this file: ${unsupported} [${oneOf(files, text)}]`)
+  return undefined
 }
-
-/** Begins what the readers of files say besides what they say of values. */
-const OF_READERS = /^(IO|Invalid) Error: /
 
 /**
- * An error about files that nobody has words for.
- * @param isQuestion nothing but the files was asked about
+ * What is said of a text that nobody knows, where it comes from reading a file: always of a question about files, and of a
+ * statement where DuckDB's readers alone, not its functions, give such errors.
+ * @param cause DuckDB's text, for the log
  */
-export function unknownFault(text: string, { paths, roots }: FilesRead, isQuestion: boolean): EngineError | undefined {
-  const named = paths.filter((path) => text.includes(path))
-  const meant = named.length > 0 ? named : isQuestion || OF_READERS.test(text) ? paths : []
-  return badData('The engine cannot read it', meant, roots)
+export function unknownFileFault(text: string, files: FilesRead, isQuestion: boolean): EngineError | undefined {
+  if (files.paths.length === 0 || !(isQuestion || OF_READERS.test(text) || namesOne(text, files.paths)))
+    return undefined
+  const name = text.startsWith('Not implemented Error: ') ? 'NOT_SUPPORTED' : 'HIVE_CURSOR_ERROR'
+  return new EngineError(name, `The engine cannot read this file [${oneOf(files, text)}]`, { cause: new Error(text) })
 }
 
-function badData(wrong: string, paths: readonly string[], roots: readonly string[]): EngineError | undefined {
-  const [path, ...others] = new Set(paths)
-  if (path === undefined) return undefined
-  const where =
-    others.length === 0 ? told(path, roots) : `one of ${others.length + 1} files of ${told(`${dirname(path)}/`, roots)}`
-  return new EngineError('HIVE_BAD_DATA', `Malformed file. ${wrong} [${where}]`)
+function namesOne(text: string, paths: readonly string[]): boolean {
+  const said = withoutStatement(text)
+  return paths.some((path) => said.includes(path))
+}
+
+/** DuckDB may append the line of its statement in which the error arose: all files are named there. */
+function withoutStatement(text: string): string {
+  return text.replace(/\n\nLINE \d+: [^]*$/, '')
+}
+
+/** The file that the text names, or the only one; otherwise the folder of one and how many there are. */
+function oneOf({ paths, roots }: FilesRead, text: string): string {
+  const all = [...new Set(paths)]
+  const said = withoutStatement(text)
+  const path = all.length === 1 ? all[0]! : all.find((one) => said.includes(one))
+  if (path !== undefined) return told(path, roots)
+  return `one of ${all.length} files of ${told(`${dirname(all[0]!)}/`, roots)}`
 }
 
 /** The files that a statement or a connector's question reads. */

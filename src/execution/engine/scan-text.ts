@@ -7,6 +7,7 @@ import type {
   CsvPart,
   FileColumn,
   FileQuestion,
+  FootersQuestion,
   JsonPart,
   RowsPart,
   TablePart,
@@ -41,20 +42,26 @@ function csvBufferBytes({ path, bytes }: CsvPart, files: number): number {
   return isGzip(path) ? share : Math.min(share, Math.max(LEAST_BUFFER_BYTES, bytes))
 }
 
+/**
+ * DuckDB opens each of these files, and so says which it may not open, without reading them.
+ * @throws RefusedStatement
+ */
+export function openedText(paths: readonly string[]): string {
+  return `SELECT count(size) FROM read_blob([${paths.map(fileText).join(', ')}])`
+}
+
+/**
+ * DuckDB reads the footer of each of these Parquet files.
+ * @throws RefusedStatement
+ */
+export function footersText(paths: readonly string[]): string {
+  return `SELECT count(*) FROM parquet_file_metadata([${paths.map(fileText).join(', ')}])`
+}
+
 /** @throws RefusedStatement */
-export function questionText(question: Exclude<FileQuestion, TextQuestion>): string {
+export function questionText(question: Exclude<FileQuestion, FootersQuestion | TextQuestion>): string {
   const list = `[${question.paths.map(fileText).join(', ')}]`
   switch (question.kind) {
-    case 'rowGroups':
-      // A file without rows has no row groups: it is known by its schema alone.
-      return `SELECT s.file_name, s.elements, m.row_group_num_rows AS rows,
-          coalesce(list({leaf: m.column_id, bytes: m.total_compressed_size}) FILTER (m.column_id IS NOT NULL), []) AS columns
-        FROM (SELECT file_name, list({name: name, children: num_children, type: concat_ws(' ', type, converted_type, logical_type), precision: precision}
-            ORDER BY column_id) AS elements
-          FROM parquet_schema(${list}) GROUP BY file_name) s
-        LEFT JOIN parquet_metadata(${list}) m USING (file_name)
-        GROUP BY s.file_name, s.elements, m.row_group_id, m.row_group_num_rows
-        ORDER BY s.file_name, m.row_group_id`
     case 'columnStatistics':
       return statisticsText(list)
     case 'columns': {

@@ -219,6 +219,7 @@ describe('lake', () => {
       'l array(integer)',
       's row("a b" integer, "c" array(row("x" smallint)))',
       'm map(varchar, bigint)',
+      'iv varchar',
       'e varchar',
     ])
     expect(await read('types', ['tz', 'ns', 's', 'm'])).toEqual([
@@ -478,15 +479,71 @@ describe('lake', () => {
     await expect(open().getTable('sales', 'spelt')).rejects.toMatchObject({ errorName: 'AMBIGUOUS_NAME' })
   })
 
-  it('has no column of decimals that DuckDB has no digits for', async () => {
+  it('fails a read of decimals that DuckDB has no digits for, by table and column', async () => {
     mkdirSync(join(location, 'Sales/wide'), { recursive: true })
     cpSync(
       join(import.meta.dirname, '../../fixtures/decimals-of-50-digits.parquet'),
       join(location, 'Sales/wide/1.parquet'),
     )
     const { columns } = (await open().getTable('sales', 'wide'))!
-    expect(columns.map(({ name }) => name)).toEqual(['n', 'd38'])
-    expect(await read('wide')).toEqual([{ n: 1, d38: 1.5 }])
+    expect(columns.map(({ name }) => name)).toEqual(['n', 'd38', 'd50', 's'])
+    expect(await read('wide', ['n', 'd38'])).toEqual([{ n: 1, d38: 1.5 }])
+    await expect(read('wide')).rejects.toMatchObject({
+      errorName: 'NOT_SUPPORTED',
+      message: `Column 'd50' of table 'sales.wide' cannot be read: its decimals have 50 digits, Trino's 38 at most [Sales/wide/1.parquet]`,
+    })
+  })
+
+  it('reads times of nanoseconds, geometries and variants, and names what it cannot', async () => {
+    await write(
+      `${location}/Sales/rare/t.parquet`,
+      `SELECT TIME_NS '01:02:03.000000001' AS t, 'POINT(1 2)'::GEOMETRY AS g, {'x': [1, NULL]}::VARIANT AS v,
+        [{'t': TIME_NS '00:00:00.000000002'}] AS l, TIMETZ '10:00:00+00' AS tz, INTERVAL 1 MONTH AS i, 1 AS n`,
+    )
+    const { columns } = (await open().getTable('sales', 'rare'))!
+    expect(columns.map(({ name, type }) => `${name} ${type}`)).toEqual([
+      't time(9)',
+      'g varbinary',
+      'v json',
+      'l array(row("t" time(9)))',
+      'tz time(6)',
+      'i varchar',
+      'n integer',
+    ])
+    const point = '\\x01\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\xF0?\\x00\\x00\\x00\\x00\\x00\\x00\\x00@'
+    expect(await read('rare', ['t', 'g', 'v', 'l', 'tz', 'n'])).toEqual([
+      { t: 3_723_000_000_001_000, g: point, v: '{"x":[1,null]}', l: [{ f0: 2000 }], tz: '10:00:00', n: 1 },
+    ])
+    await expect(read('rare', ['n', 'i'])).rejects.toMatchObject({
+      errorName: 'NOT_SUPPORTED',
+      message: `Column 'i' of table 'sales.rare' cannot be read: Trino has no type for INTERVAL [Sales/rare/t.parquet]`,
+    })
+  })
+
+  it('fails a read of INT96 with nanoseconds that DuckDB would cut, unless Spark wrote it', async () => {
+    const fixture = join(import.meta.dirname, '../../fixtures/int96.parquet')
+    mkdirSync(join(location, 'Sales/int96'), { recursive: true })
+    cpSync(fixture, join(location, 'Sales/int96/1.parquet'))
+    await expect(read('int96', ['t'])).rejects.toMatchObject({
+      errorName: 'NOT_SUPPORTED',
+      message: expect.stringContaining(`Column 't' of table 'sales.int96' cannot be read`) as string,
+    })
+    expect(await read('int96', ['n'])).toEqual([{ n: 1 }, { n: 2 }])
+    const spark = join(import.meta.dirname, '../../fixtures/int96-spark.parquet')
+    mkdirSync(join(location, 'Sales/int96_spark'), { recursive: true })
+    cpSync(spark, join(location, 'Sales/int96_spark/1.parquet'))
+    expect(await read('int96_spark', ['t'])).toEqual([{ t: '2023-11-14 22:13:20.123456' }, { t: null }])
+  })
+
+  it('asks no bounds that old programs wrote in the order of signed bytes', async () => {
+    const fixture = join(import.meta.dirname, '../../fixtures/old-bounds.parquet')
+    mkdirSync(join(location, 'Sales/old_bounds'), { recursive: true })
+    cpSync(fixture, join(location, 'Sales/old_bounds/1.parquet'))
+    const connector = open()
+    const { handle } = (await connector.getTable('sales', 'old_bounds'))!
+    const source = scanText(await connector.tableSource(await connector.listSplits(handle), ['s']))
+    expect(await duckdb.query(`FROM (${source}) WHERE s = 'é'`)).toEqual([{ s: 'é' }])
+    expect(await duckdb.query(`FROM (${source}) WHERE s < 'z' ORDER BY s`)).toEqual([{ s: 'a' }, { s: 'b' }])
   })
 
   it('refuses a pipe in place of an empty file of the same moment, and does not wait for it', async () => {

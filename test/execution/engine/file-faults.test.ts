@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { fileFault, pathsOf } from '../../../src/execution/engine/file-faults.ts'
+import { fileFault, pathsOf, unknownFileFault } from '../../../src/execution/engine/file-faults.ts'
 import { csvPart } from '../../support/text-parts.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'quipu-faults-'))
@@ -180,5 +180,34 @@ it('files are those of scans and of questions', () => {
     '/l/b',
     '/l/c',
   ])
-  expect(pathsOf({ kind: 'files', question: { kind: 'rowGroups', paths: ['/l/d'] } })).toEqual(['/l/d'])
+  expect(pathsOf({ kind: 'files', question: { kind: 'footers', paths: ['/l/d'] } })).toEqual(['/l/d'])
+})
+
+it.each(['bss_i32', 'bss_dec'])('an encoding that DuckDB cannot read is not supported (%s)', async (table) => {
+  const bytes = readFileSync(join(import.meta.dirname, `../../fixtures/files-people-have/bugs/${table}/a.parquet`))
+  const what = 'a column is in the encoding BYTE_STREAM_SPLIT and neither real nor double'
+  expect(await faultOf(`${table}.parquet`, bytes, '(SELECT sum(i) FROM read_parquet($))')).toMatchObject({
+    0: 'NOT_SUPPORTED',
+    3: `The engine cannot read this file: ${what} [${table}.parquet]`,
+  })
+})
+
+it('a text that nobody knows names the files that were read, unless a function may have raised it', () => {
+  const files = { paths: [at('s/t/a.parquet')], roots, exists: () => true }
+  const told = (text: string, isQuestion = false, read = files): unknown => {
+    const fault = unknownFileFault(text, read, isQuestion)
+    return fault && [fault.errorName, fault.message]
+  }
+  const message = 'The engine cannot read this file [s/t/a.parquet]'
+  expect(told('Invalid Error: some new words')).toEqual(['HIVE_CURSOR_ERROR', message])
+  expect(told('Not implemented Error: some new kind of page')).toEqual(['NOT_SUPPORTED', message])
+  expect(told(`Invalid Input Error: odd data in ${at('s/t/a.parquet')}`)).toEqual(['HIVE_CURSOR_ERROR', message])
+  expect(told('Binder Error: no function')).toBeUndefined()
+  expect(told('Binder Error: no function', true)).toEqual(['HIVE_CURSOR_ERROR', message])
+  expect(told('Invalid Error: some new words', false, { ...files, paths: [] })).toBeUndefined()
+  const two = { ...files, paths: [at('s/t/a.parquet'), at('s/t/b.parquet')] }
+  expect(told('Invalid Error: some new words', false, two)).toEqual([
+    'HIVE_CURSOR_ERROR',
+    'The engine cannot read this file [one of 2 files of s/t/]',
+  ])
 })

@@ -58,7 +58,7 @@ describe('files', () => {
       await expect(engines.pool.inspect({ kind: 'csvShape', path, declared: {} })).rejects.toThrow(refusal)
       await expect(engines.pool.inspect({ kind: 'jsonShape', path })).rejects.toThrow(refusal)
     }
-    await expect(engines.pool.inspect({ kind: 'rowGroups', paths })).rejects.toThrow(refusal)
+    await expect(engines.pool.inspect({ kind: 'footers', paths })).rejects.toThrow(refusal)
   })
 
   it('are not written outside the allowed folders', async () => {
