@@ -6,6 +6,7 @@ const LONG = [
   'chaos/',
   'e2e/',
   'files-people-have/',
+  'parquet-writers/',
   'integration/',
   'contract/',
   'events/postgres/event-log.int',
