@@ -11,8 +11,17 @@ export type DuckDbType =
   /** ENUM, UNION and whatever else has parentheses; `name` is the part before them. */
   | { readonly kind: 'other'; readonly name: string }
 
-/** @throws Error when the text is not a type: a new form that a later DuckDB writes */
+/** A type by its text; of a form that is not known here (structs whose fields have no names), one of that text. */
 export function parseDuckDbType(text: string): DuckDbType {
+  try {
+    return parsedType(text)
+  } catch {
+    return { kind: 'other', name: text }
+  }
+}
+
+/** @throws Error when the text is not a type that is known here */
+function parsedType(text: string): DuckDbType {
   let at = 0
 
   function fail(): never {

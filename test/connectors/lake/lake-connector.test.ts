@@ -498,7 +498,7 @@ describe('lake', () => {
     await write(
       `${location}/Sales/rare/t.parquet`,
       `SELECT TIME_NS '01:02:03.000000001' AS t, 'POINT(1 2)'::GEOMETRY AS g, {'x': [1, NULL]}::VARIANT AS v,
-        [{'t': TIME_NS '00:00:00.000000002'}] AS l, TIMETZ '10:00:00+00' AS tz, INTERVAL 1 MONTH AS i, 1 AS n`,
+        [{'t': TIME_NS '00:00:00.000000002'}] AS l, TIMETZ '10:00:00+00' AS tz, INTERVAL 1 MONTH AS i, 1 AS n, union_value(k := 1) AS un`,
     )
     const { columns } = (await open().getTable('sales', 'rare'))!
     expect(columns.map(({ name, type }) => `${name} ${type}`)).toEqual([
@@ -509,6 +509,7 @@ describe('lake', () => {
       'tz time(6)',
       'i varchar',
       'n integer',
+      'un varchar',
     ])
     const point = '\\x01\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\xF0?\\x00\\x00\\x00\\x00\\x00\\x00\\x00@'
     expect(await read('rare', ['t', 'g', 'v', 'l', 'tz', 'n'])).toEqual([
