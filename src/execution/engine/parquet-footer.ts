@@ -42,7 +42,7 @@ async function readAt(
 }
 
 /** @throws Error when it cannot be read as that of Parquet */
-export function parseParquetFooter(bytes: Buffer): ParquetFooter {
+function parseParquetFooter(bytes: Buffer): ParquetFooter {
   const reader = new CompactReader(bytes)
   const elements: SchemaElement[] = []
   const rowGroups: { rows: number; bytes: number[] }[] = []
