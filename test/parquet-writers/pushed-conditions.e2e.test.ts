@@ -59,7 +59,8 @@ const server = serverOfFile('error', async ({ folder }) => {
 })
 
 function writerNames(): readonly string[] {
-  return [...readFileSync(script, 'utf8').matchAll(/^    "([a-z0-9-]+)": /gm)].map(([, name]) => name!)
+  const [, writers = ''] = readFileSync(script, 'utf8').split('\nWRITERS = {')
+  return [...writers.matchAll(/^    "([a-z0-9-]+)": /gm)].map(([, name]) => name!)
 }
 
 async function ask(sql: string): Promise<readonly (readonly unknown[])[]> {
