@@ -135,6 +135,7 @@ const rights: Readonly<Record<string, Right>> = {
   'PUT /v1/replay/{replayId}': 'execute',
   'POST /v1/system/rebuilt': 'cluster',
   'POST /v1/system/sightings': 'coordinators',
+  'POST /v1/system/anchor-key': 'coordinators',
   'GET /v1/resourceGroupState': 'system',
   'GET /v1/resourceGroupState/{group}': 'system',
   'GET /v1/node': 'system',
