@@ -30,7 +30,8 @@ export function renderLiterals({ type: { element }, literals }: LiteralsExpr, na
 }
 
 function fromJson(element: SqlType, literals: LiteralsExpr['literals']): Sql {
-  return sql`json_transform(${jsonOf(element, literals)}, '["${duckdbType(element)}"]')`
+  // DuckDB calls these types as SQL does.
+  return sql`json_transform(${jsonOf(element, literals)}, ${literal(JSON.stringify([element.kind.toUpperCase()]))})`
 }
 
 function jsonOf(element: SqlType, literals: LiteralsExpr['literals']): Sql {
