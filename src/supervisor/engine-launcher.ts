@@ -53,10 +53,15 @@ let channel: Socket | undefined
 let watcher: ChildProcess | undefined
 let ending = false
 
-if (process.argv[3] === undefined) beLauncher()
-// It died while this watcher started.
-else if (!process.connected) void beNextLauncher()
-else process.once('disconnect', () => void beNextLauncher())
+if (process.argv[3] === undefined) {
+  startWatcher()
+  beLauncher()
+} else if (process.connected) {
+  process.once('disconnect', () => void beNextLauncher())
+} else {
+  // The launcher died while this watcher started.
+  void beNextLauncher()
+}
 
 function beLauncher(): void {
   channel = new Socket({ fd: 3, allowHalfOpen: true })
@@ -66,11 +71,12 @@ function beLauncher(): void {
   })
   channel.once('error', () => void end())
   channel.once('end', () => void end())
-  startWatcher()
 }
 
 async function beNextLauncher(): Promise<void> {
   life++
+  // First of all: this process can be killed while it ends the engines that are left.
+  startWatcher()
   await killLeftOf(plan.ids.first, plan.folders.length * plan.ids.slots)
   beLauncher()
   // The one before may have died in the middle of a line.
@@ -78,16 +84,22 @@ async function beNextLauncher(): Promise<void> {
   tell({ type: 'launcher', life })
 }
 
+/** While no watcher runs, the death of the launcher ends the server: another one is started as soon as one is killed. */
 function startWatcher(): void {
   if (ending) return
-  watcher = spawn(process.execPath, [process.argv[1]!, process.argv[2]!, String(life)], {
+  const started = spawn(process.execPath, [process.argv[1]!, process.argv[2]!, String(life)], {
     stdio: ['ignore', 'ignore', 'inherit', 3, 'ipc'],
     env: {},
     cwd: '/',
     detached: true,
   })
-  watcher.once('error', () => setTimeout(startWatcher, WATCHER_AGAIN_MS))
-  watcher.once('exit', () => setTimeout(startWatcher, WATCHER_AGAIN_MS))
+  watcher = started
+  const startLater = (): void => void setTimeout(startWatcher, WATCHER_AGAIN_MS)
+  started.once('error', () => {
+    if (started.pid === undefined) startLater()
+  })
+  // One that cannot run ends with a code.
+  started.once('exit', (_code, signal) => (signal === null ? startLater() : startWatcher()))
 }
 
 async function end(): Promise<void> {
