@@ -1,3 +1,4 @@
+import type { Dirent } from 'node:fs'
 import { open, readdir, realpath, stat } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
 import { join, sep } from 'node:path'
@@ -47,15 +48,18 @@ export async function listFolders(folder: string, linked: (name: string) => void
   })
   for (const entry of entries) {
     if (entry.name.startsWith('.') || entry.name.startsWith('_')) continue
-    const isFolder =
-      entry.isDirectory() ||
-      (entry.isSymbolicLink() && (await stat(join(folder, entry.name)).catch(() => undefined))?.isDirectory())
-    if (!isFolder) continue
+    if (!(await isFolder(folder, entry))) continue
     if (entry.isSymbolicLink()) linked(entry.name)
     const name = nameOfFolder(entry.name)
     names.set(name, [...(names.get(name) ?? []), entry.name])
   }
   return names
+}
+
+/** Whether an entry of `folder` is a folder, or a link to one. */
+async function isFolder(folder: string, entry: Dirent): Promise<boolean> {
+  if (!entry.isSymbolicLink()) return entry.isDirectory()
+  return (await stat(join(folder, entry.name)).catch(() => undefined))?.isDirectory() ?? false
 }
 
 /**
@@ -91,7 +95,7 @@ export async function resolveInside(location: string, path: string): Promise<str
 /**
  * The data files of a table's folder, sorted by name, links followed.
  * @param settings of the table: with a format, all its files are of that one, whatever they are called
- * @throws EngineError NOT_SUPPORTED when they are of several formats, PERMISSION_DENIED for links out of the location
+ * @throws EngineError NOT_SUPPORTED when they are of several formats or lie in folders of partitions, PERMISSION_DENIED for links out of the location
  */
 export async function listDataFiles(
   location: string,
@@ -100,8 +104,15 @@ export async function listDataFiles(
 ): Promise<ListedFiles | undefined> {
   const formats = new Set<FileFormat>()
   const found: string[] = []
-  for (const name of (await readdir(folder)).sort()) {
+  const entries = await readdir(folder, { withFileTypes: true })
+  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const { name } = entry
     if (name.startsWith('.') || name.startsWith('_')) continue
+    // Its files would be missing from the result without a word.
+    if (/^[^=]+=/.test(name) && (await isFolder(folder, entry))) {
+      const message = `Table '${tableOfFolder(folder)}' has folders of partitions ('${name}'), which cannot be read`
+      throw new EngineError('NOT_SUPPORTED', message, { retry: 'later' })
+    }
     const format = settings?.format ?? EXTENSIONS.find(([pattern]) => pattern.test(name))?.[1]
     if (!format) continue
     formats.add(format)
