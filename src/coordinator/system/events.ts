@@ -58,7 +58,7 @@ export const systemEventSchemas = {
       examples: z
         .array(z.string())
         .optional()
-        .describe('Of many names that nobody has here in one minute, told as one user: some of them'),
+        .describe('Ten of the names, where one event stands for many refused names that no user has'),
       method: z.string(),
       remoteAddress: z.string().optional(),
       count: z.number().int(),
