@@ -145,6 +145,9 @@ export async function createStageBed({ holdMs }: { readonly holdMs?: number } = 
     listeners,
     abort,
     aggregate,
+    /** Tokens that published pages have in the output of their task. */
+    publishedTokens: () =>
+      aggregate.intended.kind === 'NONE' ? [] : aggregate.intended.pages.map(({ taskToken }) => taskToken),
     /** Types of the query's events after the plan. */
     events: () => log.typesOf(QUERY_ID).slice(2),
   }

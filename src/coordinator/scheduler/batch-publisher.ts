@@ -22,6 +22,10 @@ export interface BatchPublisher {
   waitMs(): number | undefined
   /** Pages listed and not yet taken. */
   readonly pending: number
+  /** Token of the first page that is not known yet: all pages before it are known. */
+  readonly firstUnknown: number
+  /** Whether a page is known that comes behind one that is not. */
+  readonly hasGap: boolean
 }
 
 const HOLD_BYTES = 64 * 1024 * 1024
@@ -40,6 +44,8 @@ export function createBatchPublisher(
 ): BatchPublisher {
   let listed: ClosedPage[] = []
   let nextToken = 0
+  /** Pages behind one that is not known yet. The answer to a task's POST and the news of its worker may overtake each other. */
+  const ahead = new Map<number, ClosedPage>()
   const done = new Set<number>()
   /** Batches that began to publish: the rest of their pages follow at once. */
   const begun = new Set<number>(before.batches)
@@ -56,11 +62,14 @@ export function createBatchPublisher(
 
   return {
     list(pages, ranMs) {
-      for (const page of pages.toSorted((a, b) => a.token - b.token)) {
-        // A repeated answer tells of pages again.
-        if (page.token < nextToken) continue
-        nextToken = page.token + 1
-        if (before.tokens.has(page.token)) continue
+      // A repeated answer tells of pages again.
+      for (const page of pages) if (page.token >= nextToken) ahead.set(page.token, page)
+      for (;;) {
+        const page = ahead.get(nextToken)
+        const wasPublished = before.tokens.has(nextToken)
+        if (!page && !wasPublished) return
+        ahead.delete(nextToken++)
+        if (!page || wasPublished) continue
         listed.push(page)
         if (!until.has(page.batch)) until.set(page.batch, monotonicMs() + Math.min(ranMs, LONGEST_HOLD_MS))
       }
@@ -81,6 +90,12 @@ export function createBatchPublisher(
     },
     get pending() {
       return listed.length
+    },
+    get firstUnknown() {
+      return nextToken
+    },
+    get hasGap() {
+      return ahead.size > 0
     },
   }
 }

@@ -76,4 +76,17 @@ describe('pages become part of the result', () => {
     expect(tokens()).toEqual([1])
     expect(tokens()).toBeUndefined()
   })
+
+  it('in the order of their tokens: a page waits for those before it', () => {
+    const made = createBatchPublisher(true, () => 0, { tokens: new Set([1]), batches: new Set([0]) })
+    made.list([page(3)], 0)
+    expect({ ...made, next: made.next() }).toMatchObject({ next: undefined, hasGap: true, firstUnknown: 0 })
+    made.list([page(0)], 0)
+    // The second was published before.
+    expect(made.next()?.pages.map(({ token }) => token)).toEqual([0])
+    expect({ hasGap: made.hasGap, firstUnknown: made.firstUnknown }).toEqual({ hasGap: true, firstUnknown: 2 })
+    made.list([page(2), page(3)], 0)
+    expect(made.next()?.pages.map(({ token }) => token)).toEqual([2, 3])
+    expect(made.hasGap).toBe(false)
+  })
 })

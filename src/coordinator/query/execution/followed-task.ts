@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Split } from '../../../execution/api/fragment.ts'
-import type { TaskStatus, TaskUpdate } from '../../../execution/api/task.ts'
+import { isTaskTerminal, type TaskStatus, type TaskUpdate } from '../../../execution/api/task.ts'
 import type { StagePlan } from '../../../planner/stage-plan.ts'
 import { deferred } from '../../../shared/deferred.ts'
 import type { TaskId } from '../../../shared/ids.ts'
@@ -11,7 +12,7 @@ import type { WorkerNode } from '../../scheduler/workers.ts'
 import { Suspended } from '../suspended.ts'
 import type { RunContext } from './run-context.ts'
 import { secretsAreGone } from './secrets-are-gone.ts'
-import { badEnd, outcomeOf, type TaskOutcome } from './task-outcome.ts'
+import { badEnd, lost, outcomeOf, type TaskOutcome } from './task-outcome.ts'
 import { TaskPages, type TaskPagesDeps } from './task-pages.ts'
 
 export interface FollowDeps extends TaskPagesDeps {
@@ -31,6 +32,10 @@ export interface TaskAttempt {
   readonly attempt: number
 }
 
+const ASK_AGAIN_MS = 250
+/** A worker that answers so often without all pages that it has listed is not believed any more. */
+const MOST_ANSWERS = 20
+
 /**
  * A task until its whole output is published: one that is created now, or one that is there already.
  *
@@ -47,6 +52,9 @@ export class FollowedTask {
   readonly #outcome = deferred<TaskOutcome>()
   #publishing = false
   #settled = false
+  /** The answer to the task's POST came, or the task was adopted: its worker's news have every page from here on. */
+  #isKnown = false
+  #asking = false
   #timer: NodeJS.Timeout | undefined
 
   constructor(deps: FollowDeps, run: RunContext, task: TaskAttempt) {
@@ -66,7 +74,10 @@ export class FollowedTask {
     if (this.#begin()) {
       const update = this.#updateOf(this.#task.stage.splits)
       if (update) this.#offerCut(update)
+      this.#isKnown = true
       this.#onStatus(status)
+      // News that came before this coordinator listened reached nobody.
+      if (!isTaskTerminal(status.state)) void this.#askForAll()
     }
     return this.#outcome.promise
   }
@@ -83,7 +94,10 @@ export class FollowedTask {
     }
     this.#offerCut(update)
     client.createTask(node.url, taskId, update).then(
-      (status) => this.#onStatus(status),
+      (status) => {
+        this.#isKnown = true
+        this.#onStatus(status)
+      },
       (error: unknown) => {
         // Whether it got there is unknown: the attempt is given up, a task that runs all the same is deleted.
         if (error instanceof WorkerLost) this.#delete()
@@ -140,14 +154,50 @@ export class FollowedTask {
   }
 
   #onStatus(status: TaskStatus): void {
-    if (this.#settled || this.#pages.knowsNewer(status)) return
+    if (this.#settled) return
     const { stage, node, taskId } = this.#task
-    this.#run.onStats(taskId, status.stats)
+    const isNewest = !this.#pages.knowsNewer(status)
     this.#pages.take(status)
-    const bad = badEnd(taskId, status)
-    if (bad) return this.#end(bad)
-    if (!this.#writes) return void this.#publish()
-    if (status.state === 'FINISHED') this.#end({ kind: 'done', finished: { taskId, stage: stage.id, node, status } })
+    if (isNewest) {
+      this.#run.onStats(taskId, status.stats)
+      const bad = badEnd(taskId, status)
+      if (bad) return this.#end(bad)
+    }
+    if (!this.#writes) {
+      if (this.#isKnown && this.#pages.lacksPages()) void this.#askForAll()
+      return void this.#publish()
+    }
+    if (isNewest && status.state === 'FINISHED')
+      this.#end({ kind: 'done', finished: { taskId, stage: stage.id, node, status } })
+  }
+
+  /** Asks the worker for the task with all its pages, until none is missing here. */
+  async #askForAll(): Promise<void> {
+    if (this.#asking) return
+    this.#asking = true
+    for (let answers = 0; !this.#settled; await sleep(ASK_AGAIN_MS)) {
+      const status = await this.#askOnce()
+      if (!status) continue
+      this.#onStatus(status)
+      if (this.#writes || !this.#pages.lacksPages()) break
+      if (++answers === MOST_ANSWERS)
+        this.#end(lost(`The worker does not list all pages of task ${status.taskId}`, 'pages_lost'))
+    }
+    this.#asking = false
+  }
+
+  /** The task as its worker has it; undefined while the worker does not answer, or once this has ended the task. */
+  async #askOnce(): Promise<TaskStatus | undefined> {
+    const { node, taskId } = this.#task
+    try {
+      const status = await this.#deps.client.getTask(node.url, taskId)
+      if (!status) this.#end(lost(`Worker ${node.url} has no task ${taskId}`, 'worker_lost'))
+      return status
+    } catch (error) {
+      // The news of the worker end the task when it is silent for too long.
+      if (!(error instanceof WorkerLost)) this.#end(outcomeOf(error), error)
+      return undefined
+    }
   }
 
   /** Publishes what may be published, one append at a time: tokens go on without gaps. */

@@ -59,19 +59,28 @@ export class TaskPages {
     return this.#newest !== undefined && status.version < this.#newest.version
   }
 
-  /** What the task says of its pages. */
+  /** Takes what a status says of pages and batches. An older status, overtaken by a newer one, may have pages that the newer one has not. */
   take(status: TaskStatus): void {
-    this.#newest = status
+    if (!this.knowsNewer(status)) this.#newest = status
     for (const page of status.inlinePages ?? []) this.#inline.set(page.token, Buffer.from(page.data))
     if (status.pages.length > 0) this.#firstListedAt ??= this.#task.deps.clock.now()
     this.#publisher.list(status.pages, status.stats.elapsedNanos / 1e6)
-    for (const batch of status.batchesDone) this.#publisher.batchDone(batch)
+    // A batch whose pages are not all known must not count as done.
+    if (this.#newest && !this.lacksPages())
+      for (const batch of this.#newest.batchesDone) this.#publisher.batchDone(batch)
+  }
+
+  /** Whether the task has pages that this coordinator has not been sent. */
+  lacksPages(): boolean {
+    const { pagesSent = 0, bufferedPages = 0 } = this.#newest ?? {}
+    return this.#publisher.hasGap || this.#publisher.firstUnknown < pagesSent + bufferedPages
   }
 
   /** What may be published now; the last when the task has finished and nothing else is to come. */
   next(): { readonly group: PublishableGroup | undefined; readonly last: boolean } {
     const group = this.#publisher.next()
-    return { group, last: this.#newest?.state === 'FINISHED' && this.#publisher.pending === 0 }
+    const isLast = this.#newest?.state === 'FINISHED' && this.#publisher.pending === 0 && !this.lacksPages()
+    return { group, last: isLast }
   }
 
   /** Until something may be published that may not be yet, milliseconds. */

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { runWorkerStage } from '../../../../src/coordinator/query/execution/worker-stage.ts'
 import { Suspended } from '../../../../src/coordinator/query/suspended.ts'
 import { StaleEpoch, WorkerLost, WorkerRefused } from '../../../../src/coordinator/scheduler/worker-error.ts'
-import type { TaskFailure } from '../../../../src/execution/api/task.ts'
+import type { ClosedPage, TaskFailure, TaskStatus } from '../../../../src/execution/api/task.ts'
 import { EngineError, failureOf } from '../../../../src/shared/engine-error.ts'
 import { parseTaskId, parseNodeId } from '../../../../src/shared/ids.ts'
 import { createStageBed, taskStatus } from '../../../support/stage-bed.ts'
@@ -12,6 +12,70 @@ import { QUERY_ID } from '../../../support/query-events.ts'
 const TASK = parseTaskId(`${QUERY_ID}.1.0`)
 const wireFailure = ({ location: _, ...rest }: ReturnType<typeof failureOf>): TaskFailure => rest
 const lostEngine = { ...wireFailure(failureOf('REMOTE_TASK_ERROR', 'its engine')), retriable: true }
+
+/** A page that is too large to be fetched before it is published. */
+function pageOf(token: number, changed: Partial<ClosedPage> = {}): ClosedPage {
+  return { token, batch: 0, rows: 10, bytes: 100_000, sha256: 'ab', lastOfBatch: false, ...changed }
+}
+
+/** What is listed up to the last of `tokens`, of which this status has those alone. */
+function statusWith(tokens: readonly number[], changed: Partial<TaskStatus>): TaskStatus {
+  const bufferedPages = Math.max(...tokens) + 1
+  return taskStatus(TASK, { pages: tokens.map((token) => pageOf(token)), bufferedPages, ...changed })
+}
+
+const RUNNING: Partial<TaskStatus> = { state: 'RUNNING', batchesDone: [] }
+
+describe('pages of a task whose answers overtake each other', () => {
+  it('are published from the first on, when the answer of the POST comes behind news of later pages', async () => {
+    const bed = await createStageBed()
+    bed.client.createTask = async (_url, taskId) => {
+      const { onStatus } = bed.listeners.get(taskId)!
+      onStatus(statusWith([2, 3], { ...RUNNING, version: 7 }))
+      onStatus(statusWith([4], { version: 9 }))
+      await sleep(5)
+      return statusWith([0, 1, 2], { ...RUNNING, version: 5 })
+    }
+    await runWorkerStage(
+      bed.deps,
+      bed.run,
+      { ...bed.stage, fragment: { ...bed.stage.fragment!, streams: true } },
+      undefined,
+    )
+    expect(bed.publishedTokens()).toEqual([0, 1, 2, 3, 4])
+    expect(bed.asked).toEqual(['POST 1.0 at http://w1'])
+  })
+
+  it('are asked for where no answer had them, and only then the task has ended', async () => {
+    const bed = await createStageBed()
+    bed.client.createTask = async (_url, taskId) => {
+      setImmediate(() => bed.listeners.get(taskId)!.onStatus(statusWith([3], { version: 9 })))
+      return statusWith([0], { ...RUNNING, version: 5 })
+    }
+    let answers = 0
+    bed.client.getTask = async () => {
+      if (answers++ === 0) throw new WorkerLost('no answer')
+      return statusWith([0, 1, 2, 3], { version: 9 })
+    }
+    await runWorkerStage(bed.deps, bed.run, bed.stage, undefined)
+    expect(bed.publishedTokens()).toEqual([0, 1, 2, 3])
+    expect(bed.asked).toEqual(['POST 1.0 at http://w1', 'GET 1.0 at http://w1', 'GET 1.0 at http://w1'])
+  })
+
+  it('are asked for again by a coordinator that takes the task over: it listened too late for some news', async () => {
+    const bed = await createStageBed()
+    await bed.run.record([
+      {
+        type: 'CreateTask',
+        data: { taskId: TASK, stage: 1, nodeId: parseNodeId('w1'), nodeUrl: 'http://w1', splits: 0, attempt: 0 },
+      },
+    ])
+    const answers = [statusWith([0], { ...RUNNING, version: 5 }), statusWith([0, 1], { version: 9 })]
+    bed.client.getTask = async () => answers.shift()
+    await runWorkerStage(bed.deps, bed.run, bed.stage, undefined)
+    expect(bed.publishedTokens()).toEqual([0, 1])
+  })
+})
 
 describe('a stage on a worker', () => {
   it('ends with its task, and the relay with it', async () => {
