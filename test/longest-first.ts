@@ -3,6 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 /** Where the files lie that take long, those that take longest first; none of the rest takes more than some seconds. */
 const LONG = [
   'events/kafka/event-log.int',
+  'soak/',
   'chaos/',
   'e2e/',
   'files-people-have/',

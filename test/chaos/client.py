@@ -10,6 +10,15 @@ import trino
 
 host, port, seed, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
 STATEMENTS = json.loads(sys.argv[5])
+# Where the server speaks HTTPS and asks for passwords: who the client is, and the file of the authority.
+ACCESS = json.loads(sys.argv[6]) if len(sys.argv) > 6 else {'user': 'python'}
+CONNECTION = {'host': host, 'port': port, 'user': ACCESS['user'], 'catalog': 'tpch', 'schema': 'tiny'}
+if 'password' in ACCESS:
+    CONNECTION.update(
+        http_scheme='https',
+        auth=trino.auth.BasicAuthentication(ACCESS['user'], ACCESS['password']),
+        verify=ACCESS['ca'],
+    )
 rng = random.Random(seed)
 end = time.time() + seconds
 
@@ -24,7 +33,7 @@ def digest(rows):
 
 while time.time() < end:
     name = rng.choice(sorted(STATEMENTS))
-    conn = trino.dbapi.connect(host=host, port=port, user='python', catalog='tpch', schema='tiny')
+    conn = trino.dbapi.connect(**CONNECTION)
     cur = conn.cursor()
     out = {'name': name, 'from': time.time()}
     try:

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
-import { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { StatementJson } from '../support/statement-client.ts'
-import { ask, NoAnswer, type Answer, type Asked } from './http.ts'
+import { Connection, NoAnswer, type Access, type Answer, type Asked } from './http.ts'
 import { cleanErrors, type Behaviour, type Outcome } from './outcome.ts'
 import type { EventPoint } from './plan.ts'
 import type { Random } from './random.ts'
@@ -19,9 +18,12 @@ export interface ClientOptions {
   readonly passed: (point: EventPoint) => void
   /** No statement is begun after this. */
   readonly untilMs: number
+  /** How the server is reached where it is not open to everybody. */
+  readonly access?: Access
+  /** So long a client goes on asking; what has not ended then never will. @default 45 s */
+  readonly patienceMs?: number
 }
 
-/** So long a client goes on asking; what has not ended then never will. */
 const PATIENCE_MS = 45_000
 const PAUSE_MS = 50
 /** So many each, however slow the machine is. */
@@ -33,17 +35,17 @@ class Wrong extends Error {}
 /** Runs statements one after the other, each followed as the protocol has it, until the time is over. */
 export async function runClient(options: ClientOptions): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
-  const agent = new Agent({ keepAlive: true, maxSockets: 4 })
+  const connection = new Connection(options.name, options.access)
   const { random } = options
   try {
     while (options.now() < options.untilMs || outcomes.length < LEAST_STATEMENTS) {
       const name = random.pick(statementMix)
       const behaviour = pickBehaviour(random)
-      outcomes.push(await new Following(options, agent, name, behaviour).run())
+      outcomes.push(await new Following(options, connection, name, behaviour).run())
       if (random.chance(0.3)) await sleep(random.whole(0, 80))
     }
   } finally {
-    agent.destroy()
+    connection.close()
   }
   return outcomes
 }
@@ -62,7 +64,7 @@ function pickBehaviour(random: Random): Behaviour {
 /** One statement and its client. */
 class Following {
   readonly #options: ClientOptions
-  readonly #agent: Agent
+  readonly #connection: Connection
   readonly #name: StatementName
   readonly #behaviour: Behaviour
   readonly #fromMs: number
@@ -73,9 +75,9 @@ class Following {
   #id: string | undefined
   #answers = 0
 
-  constructor(options: ClientOptions, agent: Agent, name: StatementName, behaviour: Behaviour) {
+  constructor(options: ClientOptions, connection: Connection, name: StatementName, behaviour: Behaviour) {
     this.#options = options
-    this.#agent = agent
+    this.#connection = connection
     this.#name = name
     this.#behaviour = behaviour
     this.#fromMs = options.now()
@@ -117,7 +119,7 @@ class Following {
       if (behaviour === 'slow') await sleep(random.whole(20, 250))
       if (behaviour === 'cut' && random.chance(0.4)) {
         const cutAfterBytes = random.pick([0, 1, 1000, 40_000])
-        await ask(uri, { agent: this.#agent, cutAfterBytes }).catch(() => {})
+        await this.#connection.ask(uri, { cutAfterBytes }).catch(() => {})
       }
       if (behaviour === 'repeat' && random.chance(0.3)) {
         const [first, second] = await Promise.all([this.#get(uri), this.#get(uri)])
@@ -206,16 +208,14 @@ class Following {
   }
 
   #post(more: Pick<Asked, 'cutAfterBytes'>): Promise<Answer> {
-    const asked = ask(`${this.#options.base}/v1/statement`, {
+    const asked = this.#connection.ask(`${this.#options.base}/v1/statement`, {
       method: 'POST',
       body: statementOf(this.#name).sql,
       headers: {
-        'x-trino-user': this.#options.name,
         'x-trino-catalog': 'tpch',
         'x-trino-schema': 'tiny',
         'x-trino-client-capabilities': 'PATH,PARAMETRIC_DATETIME,SESSION_AUTHORIZATION',
       },
-      agent: this.#agent,
       ...more,
     })
     this.#options.passed('posted')
@@ -223,13 +223,13 @@ class Following {
   }
 
   async #get(uri: string): Promise<Answer> {
-    const answer = await this.#again('GET', () => ask(uri, { agent: this.#agent }), [200], [])
+    const answer = await this.#again('GET', () => this.#connection.ask(uri), [200], [])
     this.#answers++
     return answer
   }
 
   async #delete(uri: string): Promise<void> {
-    await this.#again('DELETE', () => ask(uri, { method: 'DELETE', agent: this.#agent }), [204], [503])
+    await this.#again('DELETE', () => this.#connection.ask(uri, { method: 'DELETE' }), [204], [503])
   }
 
   /** Asks until there is an answer, as published clients do; one with another status is wrong. */
@@ -239,8 +239,8 @@ class Following {
     good: readonly number[],
     later: readonly number[],
   ): Promise<Answer> {
-    const { now } = this.#options
-    const until = now() + PATIENCE_MS
+    const { now, patienceMs = PATIENCE_MS } = this.#options
+    const until = now() + patienceMs
     for (let why = ''; now() < until; await sleep(PAUSE_MS)) {
       try {
         const answer = await send()
@@ -253,16 +253,17 @@ class Following {
         if (!(error instanceof NoAnswer)) throw error
         why = error.message
       }
-      if (now() + PAUSE_MS >= until) throw new Wrong(`${what}: no answer in ${PATIENCE_MS} ms, last ${why}`)
+      if (now() + PAUSE_MS >= until) throw new Wrong(`${what}: no answer in ${patienceMs} ms, last ${why}`)
     }
-    throw new Wrong(`${what}: no answer in ${PATIENCE_MS} ms`)
+    throw new Wrong(`${what}: no answer in ${patienceMs} ms`)
   }
 
   /** Takes an answer's rows once, and holds it to what its address gave before. */
   #take(uri: string, answer: Answer): StatementJson {
     const json = parse(answer)
     this.#keepHeaders(answer)
-    if (this.#options.now() - this.#fromMs > 2 * PATIENCE_MS) throw new Wrong(`not ended: ${json.stats.state}`)
+    const { now, patienceMs = PATIENCE_MS } = this.#options
+    if (now() - this.#fromMs > 2 * patienceMs) throw new Wrong(`not ended: ${json.stats.state}`)
     if (json.id !== this.#id) throw new Wrong(`the answer is of query ${json.id}`)
     if (json.data === undefined || json.data.length === 0) return json
     const rows = json.data.map((row) => JSON.stringify(row))

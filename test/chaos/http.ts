@@ -1,4 +1,5 @@
-import { request as httpRequest, type Agent, type IncomingHttpHeaders } from 'node:http'
+import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:http'
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 
 export interface Answer {
   readonly status: number
@@ -10,7 +11,6 @@ export interface Asked {
   readonly method?: 'GET' | 'POST' | 'DELETE'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  readonly agent: Agent
   readonly timeoutMs?: number
   /** Destroys the connection after so many bytes of the answer's body; 0: as soon as the request is sent. */
   readonly cutAfterBytes?: number
@@ -19,23 +19,59 @@ export interface Asked {
 /** The connection did not bring a whole answer: nothing is known of what the server did. */
 export class NoAnswer extends Error {}
 
-/**
- * One request.
- * @throws NoAnswer
- */
-export function ask(url: string, asked: Asked): Promise<Answer> {
+/** What a server wants of its clients. */
+export interface Access {
+  /** The certificate (PEM) of the authority that vouches for the server. */
+  readonly ca: string
+  /** The password of every user. */
+  readonly password: string
+  /** Whether an answer is the proxy's own: it has reached no server. */
+  readonly isProxys: (answer: Answer) => boolean
+}
+
+/** The connections of one client. */
+export class Connection {
+  readonly #agent: Agent
+  readonly #headers: Readonly<Record<string, string>>
+  readonly #isProxys: Access['isProxys']
+
+  /** @param access where the server speaks HTTPS and asks for passwords */
+  constructor(user: string, access?: Access) {
+    const options = { keepAlive: true, maxSockets: 4 }
+    this.#agent = access ? new HttpsAgent({ ...options, ca: access.ca }) : new Agent(options)
+    const credential = Buffer.from(`${user}:${access?.password}`).toString('base64')
+    this.#headers = { 'x-trino-user': user, ...(access ? { authorization: `Basic ${credential}` } : {}) }
+    this.#isProxys = access?.isProxys ?? (() => false)
+  }
+
+  /**
+   * One request, with the user's name.
+   * @throws NoAnswer
+   */
+  async ask(url: string, asked: Asked = {}): Promise<Answer> {
+    const answer = await send(url, { ...asked, headers: { ...this.#headers, ...asked.headers } }, this.#agent)
+    if (this.#isProxys(answer)) throw new NoAnswer(`${answer.status} of the proxy`)
+    return answer
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+}
+
+function send(url: string, asked: Asked, agent: Agent): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const { hostname, port, pathname, search } = new URL(url)
+    const { protocol, hostname, port, pathname, search } = new URL(url)
     const { body, cutAfterBytes } = asked
     const fail = (why: string): void => reject(new NoAnswer(why))
     const cut = (): void => {
       fail('cut')
       request.destroy()
     }
-    const request = httpRequest({
+    const request = (protocol === 'https:' ? httpsRequest : httpRequest)({
       hostname,
       port,
-      agent: asked.agent,
+      agent,
       method: asked.method ?? 'GET',
       path: pathname + search,
       headers: {

@@ -26,17 +26,28 @@ export interface PythonClientOptions {
   readonly right: ReadonlyMap<StatementName, RightAnswer>
   /** When the clients began, in milliseconds since the epoch. */
   readonly beganAt: number
+  /** Where the server speaks HTTPS and asks for passwords; `ca` names the file of its authority. */
+  readonly logIn?: { readonly user: string; readonly password: string; readonly ca: string }
 }
 
 /** The published Python client of Trino, one statement after the other. */
 export async function runPythonClient(options: PythonClientOptions): Promise<Outcome[]> {
-  const { python, base, seed, forMs, right, beganAt } = options
+  const { python, base, seed, forMs, right, beganAt, logIn } = options
   const script = readFileSync(join(repository, 'test', 'chaos', 'client.py'), 'utf8')
   const names = (Object.keys(statements) as StatementName[]).filter((name) => statementOf(name).python)
   const mix = Object.fromEntries(names.map((name) => [name, statementOf(name).sql]))
   const { hostname, port } = new URL(base)
-  const args = [hostname, port, String(seed), String(forMs / 1000), JSON.stringify(mix)]
-  const { code, stdout, stderr } = await python(script, args)
+  const args = [
+    hostname,
+    port,
+    String(seed),
+    String(forMs / 1000),
+    JSON.stringify(mix),
+    ...(logIn ? [JSON.stringify(logIn)] : []),
+  ]
+  // It takes a variable of the environment before what it is told.
+  const trust: Readonly<Record<string, string>> = logIn ? { REQUESTS_CA_BUNDLE: logIn.ca } : {}
+  const { code, stdout, stderr } = await python(script, args, trust)
   if (code !== 0) throw new Error(`The Python client ended with ${code}: ${stderr}`)
   return stdout
     .split('\n')
@@ -46,7 +57,7 @@ export async function runPythonClient(options: PythonClientOptions): Promise<Out
       const name = names.find((one) => one === text)!
       const common = {
         name,
-        client: 'python',
+        client: logIn?.user ?? 'python',
         behaviour: 'follow',
         ...(id ? { id } : {}),
         fromMs: Math.round(from * 1000 - beganAt),

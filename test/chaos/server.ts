@@ -1,10 +1,8 @@
-import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../support/postgres.ts'
 import { spawnQuipu, type QuipuProcess } from '../support/quipu-process.ts'
 import { repository } from '../support/repository.ts'
-import { stopWithOwner } from '../support/stop-with-owner.ts'
+import { KeptProgram } from './kept-program.ts'
 import type { Plan } from './plan.ts'
 
 export interface ChaosServerOptions {
@@ -21,7 +19,6 @@ const SHORT_WAITS = {
   QUIPU_DRAIN_MS: '2s',
 }
 const CLOCK_HOOK = join(repository, 'test', 'chaos', 'shifted-clock.mjs')
-const STOP_MS = 30_000
 
 /** `quipu start` on a data folder, started again whenever it ends, as a service manager does. */
 export class ChaosServer {
@@ -30,17 +27,12 @@ export class ChaosServer {
   readonly clockFile: string
   readonly #args: readonly string[]
   readonly #env: Readonly<Record<string, string>>
-  readonly #logFile: string
-  #process: QuipuProcess | undefined
-  #stopping = false
-  #stopped: Promise<number | null | undefined> | undefined
-  #kept: Promise<void> | undefined
+  readonly #program: KeptProgram
 
   private constructor({ folder, plan, brokers }: ChaosServerOptions, port: number) {
     this.base = `http://127.0.0.1:${port}`
     this.dataDir = join(folder, 'data')
     this.clockFile = join(folder, 'clock')
-    this.#logFile = join(folder, 'quipu.log')
     const kafka = brokers
       ? ['--kafka-brokers', brokers.join(','), '--kafka-topic', `quipu.chaos-${plan.seed}-${port}`]
       : []
@@ -55,48 +47,30 @@ export class ChaosServer {
       NODE_OPTIONS: `--import ${CLOCK_HOOK}`,
       CHAOS_CLOCK_FILE: this.clockFile,
     }
+    const logFile = join(folder, 'quipu.log')
+    this.#program = new KeptProgram({ args: ['start', ...this.#args], env: this.#env, logFile })
   }
 
   /** Starts it and waits until it is up. */
   static async start(options: ChaosServerOptions): Promise<ChaosServer> {
     const server = new ChaosServer(options, await freePort())
-    const first = server.#spawn()
-    server.#kept = server.#keep(first)
     try {
-      await first.url
+      await server.#program.process.url
     } catch (error) {
-      server.#stopping = true
+      server.#program.letEnd()
       throw error
     }
     return server
   }
 
-  #spawn(): QuipuProcess {
-    this.#process = spawnQuipu(['start', ...this.#args], { env: this.#env, productWaits: true })
-    stopWithOwner(this.#process.pid)
-    return this.#process
-  }
-
-  async #keep(first: QuipuProcess): Promise<void> {
-    for (let process = first; ; process = this.#spawn()) {
-      const { code, stdout, stderr } = await process.exit
-      this.note(`${stdout}${stderr}\n— ended with ${code} —\n`)
-      if (this.#stopping) return
-      await sleep(100)
-      if (this.#stopping) return
-    }
-  }
-
   /** A line beside the server's own. */
   note(text: string): void {
-    appendFileSync(this.#logFile, text)
+    this.#program.note(text)
   }
 
   /** SIGTERM; the next start follows by itself. Resolves once the old server has ended, and answers no more. */
-  async restart(): Promise<void> {
-    const process = this.#process
-    process?.signal('SIGTERM')
-    await process?.exit
+  restart(): Promise<void> {
+    return this.#program.restart()
   }
 
   /** Runs another program of Quipu on the same data folder. */
@@ -107,21 +81,6 @@ export class ChaosServer {
 
   /** SIGTERM for good. @returns the exit code; undefined when it did not end by itself */
   stop(): Promise<number | null | undefined> {
-    return (this.#stopped ??= this.#stop())
-  }
-
-  async #stop(): Promise<number | null | undefined> {
-    this.#stopping = true
-    const process = this.#process!
-    try {
-      process.signal('SIGTERM')
-    } catch {
-      // It has ended.
-    }
-    const late = Symbol()
-    const ended = await Promise.race([process.exit, sleep(STOP_MS, late, { ref: false })])
-    if (typeof ended === 'symbol') return undefined
-    await this.#kept
-    return ended.code
+    return this.#program.stop()
   }
 }

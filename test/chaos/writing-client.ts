@@ -1,7 +1,6 @@
-import { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { StatementJson } from '../support/statement-client.ts'
-import { ask, NoAnswer, type Answer } from './http.ts'
+import { Connection, NoAnswer, type Access, type Answer } from './http.ts'
 import { cleanErrors } from './outcome.ts'
 import type { EventPoint } from './plan.ts'
 import type { Random } from './random.ts'
@@ -24,6 +23,9 @@ export interface WriteOutcome {
   /** Why it was not done, or what the server must never do. */
   readonly why?: string
   readonly wrong?: true
+  /** Milliseconds since the clients began. */
+  readonly fromMs: number
+  readonly toMs: number
 }
 
 /** A write of the mix; names are never used twice. */
@@ -59,12 +61,16 @@ export interface WritingClientOptions {
   readonly now: () => number
   readonly passed: (point: EventPoint) => void
   readonly untilMs: number
+  /** How the server is reached where it is not open to everybody. */
+  readonly access?: Access
+  /** So long a client goes on asking; what has not ended then never will. @default 45 s */
+  readonly patienceMs?: number
 }
 
 /** Writes one after the other until the time is over, and reads between them what all have written. */
 export async function runWritingClient(options: WritingClientOptions): Promise<WriteOutcome[]> {
   const { random, name } = options
-  const agent = new Agent({ keepAlive: true, maxSockets: 4 })
+  const connection = new Connection(options.name, options.access)
   const outcomes: WriteOutcome[] = []
   const done = (write: Write['kind'], also: (outcome: WriteOutcome) => boolean) =>
     outcomes.filter((one) => one.write.kind === write && one.end === 'done' && also(one))
@@ -75,10 +81,10 @@ export async function runWritingClient(options: WritingClientOptions): Promise<W
       const views = done('create view', ({ write }) => 'view' in write && !isTouched(outcomes, write.view))
       const write = nextWrite(random, label, tables.at(-1)?.write, views.at(-1)?.write)
       const behaviour = random.pick(BEHAVIOURS)
-      outcomes.push(await new Writing(options, agent, write, behaviour).run())
+      outcomes.push(await new Writing(options, connection, write, behaviour).run())
     }
   } finally {
-    agent.destroy()
+    connection.close()
   }
   return outcomes
 }
@@ -121,27 +127,29 @@ function textOf(write: Write): string {
 /** One statement and its client. */
 class Writing {
   readonly #options: WritingClientOptions
-  readonly #agent: Agent
+  readonly #connection: Connection
   readonly #write: Write
   readonly #behaviour: Behaviour
   #id: string | undefined
 
-  constructor(options: WritingClientOptions, agent: Agent, write: Write, behaviour: Behaviour) {
+  constructor(options: WritingClientOptions, connection: Connection, write: Write, behaviour: Behaviour) {
     this.#options = options
-    this.#agent = agent
+    this.#connection = connection
     this.#write = write
     this.#behaviour = behaviour
   }
 
   async run(): Promise<WriteOutcome> {
-    const base = { client: this.#options.name, behaviour: this.#behaviour, write: this.#write }
+    const { name: client, now } = this.#options
+    const fromMs = Math.round(now())
+    const base = () => ({ client, behaviour: this.#behaviour, write: this.#write, fromMs, toMs: Math.round(now()) })
     try {
       const [end, why] = await this.#run()
       this.#options.passed('ended')
-      return { ...base, ...this.#named(), end, ...(why === undefined ? {} : { why }) }
+      return { ...base(), ...this.#named(), end, ...(why === undefined ? {} : { why }) }
     } catch (error) {
       if (!(error instanceof Wrong)) throw error
-      return { ...base, ...this.#named(), end: 'unknown', why: error.message, wrong: true }
+      return { ...base(), ...this.#named(), end: 'unknown', why: error.message, wrong: true }
     }
   }
 
@@ -162,11 +170,11 @@ class Writing {
       const at = uri
       if (behaviour === 'leave' && gets > 0) return ['unknown']
       if (behaviour === 'cut' && random.chance(0.5)) {
-        await ask(at, { agent: this.#agent, cutAfterBytes: random.pick([0, 1, 500]) }).catch(() => {})
+        await this.#connection.ask(at, { cutAfterBytes: random.pick([0, 1, 500]) }).catch(() => {})
       }
       if (behaviour === 'cancel' && gets === random.whole(0, 1)) {
         this.#options.passed('canceling')
-        const send = () => ask(at, { method: 'DELETE', agent: this.#agent })
+        const send = () => this.#connection.ask(at, { method: 'DELETE' })
         const [answer] = await Promise.all([this.#get(at), this.#again('DELETE', send, [204], [503])])
         last = parse(answer)
         continue
@@ -202,11 +210,10 @@ class Writing {
   }
 
   #post(cutAfterBytes?: number): Promise<Answer> {
-    const asked = ask(`${this.#options.base}/v1/statement`, {
+    const asked = this.#connection.ask(`${this.#options.base}/v1/statement`, {
       method: 'POST',
       body: textOf(this.#write),
-      headers: { 'x-trino-user': this.#options.name, 'x-trino-client-capabilities': 'PATH,PARAMETRIC_DATETIME' },
-      agent: this.#agent,
+      headers: { 'x-trino-client-capabilities': 'PATH,PARAMETRIC_DATETIME' },
       ...(cutAfterBytes === undefined ? {} : { cutAfterBytes }),
     })
     this.#options.passed('posted')
@@ -214,14 +221,15 @@ class Writing {
   }
 
   #get(uri: string): Promise<Answer> {
-    return this.#again('GET', () => ask(uri, { agent: this.#agent }), [200], [])
+    return this.#again('GET', () => this.#connection.ask(uri), [200], [])
   }
 
   /** Asks until there is an answer, as published clients do. */
   async #again(what: string, send: () => Promise<Answer>, good: readonly number[], later: readonly number[]) {
-    const until = this.#options.now() + PATIENCE_MS
+    const { now, patienceMs = PATIENCE_MS } = this.#options
+    const until = now() + patienceMs
     for (let why = ''; ; await sleep(PAUSE_MS)) {
-      if (this.#options.now() > until) throw new Wrong(`${what}: no answer in ${PATIENCE_MS} ms, last ${why}`)
+      if (now() > until) throw new Wrong(`${what}: no answer in ${patienceMs} ms, last ${why}`)
       try {
         const answer = await send()
         if (good.includes(answer.status)) return answer

@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { parse } from 'yaml'
+import { composeServices, OURS, settingsOf } from '../support/compose-services.ts'
 import { kafkaIsAvailable, sharedKafka } from '../support/kafka.ts'
 import { createDatabase, freePort } from '../support/postgres.ts'
 import { findPrometheus, startPrometheusFrom } from '../support/prometheus.ts'
@@ -13,20 +13,6 @@ import { raw, run } from '../support/statement-client.ts'
 
 const REPLACED_AT_ONCE = /^quipu: Epoch 2 replaced epoch 1 of this process; starting it again in \d+ ms\n/
 const root = new URL('../../', import.meta.url)
-const compose = parse(readFileSync(new URL('docker-compose.yml', root), 'utf8'), { merge: true }) as {
-  readonly services: Readonly<
-    Record<
-      string,
-      {
-        readonly command: readonly string[]
-        readonly environment: Readonly<Record<string, string>>
-        readonly healthcheck: { readonly test: readonly string[] }
-      }
-    >
-  >
-}
-
-const OURS = ['coordinator', 'coordinator-2', 'worker-1', 'worker-2'] as const
 const available = await kafkaIsAvailable()
 
 /**
@@ -55,17 +41,12 @@ describe.runIf(available)('the services of docker-compose.yml', () => {
         .replace(/\$\{QUIPU_SHARED_SECRET[^}]*\}/, 'a secret of the whole cluster')
         .replace(/\$\{OTEL_EXPORTER_OTLP_ENDPOINT[^}]*\}/, '')
     for (const name of OURS) {
-      const { command, environment } = compose.services[name]!
-      const env = Object.fromEntries(Object.entries(environment).map(([key, value]) => [key, here(value)]))
       processes.set(
         name,
-        spawnQuipu(command, {
+        spawnQuipu(composeServices[name]!.command, {
           env: {
-            // Those of the image.
-            QUIPU_HOST: '0.0.0.0',
             QUIPU_DATA_DIR: join(folder.path, name),
-            QUIPU_CATALOG_DIR: new URL('etc/catalog', root).pathname,
-            ...env,
+            ...settingsOf(name, here),
             QUIPU_PORT: String(ports.get(name)),
             QUIPU_KAFKA_TOPIC: topic,
             QUIPU_TABLES_DIR: tables,
@@ -94,7 +75,7 @@ describe.runIf(available)('the services of docker-compose.yml', () => {
 
   it('become healthy by their own health checks', { timeout: 180_000 }, async () => {
     for (const name of OURS) {
-      const [kind, program, ...args] = compose.services[name]!.healthcheck.test
+      const [kind, program, ...args] = composeServices[name]!.healthcheck.test
       expect([kind, program]).toEqual(['CMD', 'node'])
       const check = args.map((arg) => arg.replace('127.0.0.1:8080', `127.0.0.1:${ports.get(name)}`))
       const healthy = () => promisify(execFile)(process.execPath, check).then(Boolean, () => false)

@@ -232,8 +232,8 @@ function environment(cluster: Cluster): NodeJS.ProcessEnv {
   return { PATH: process.env['PATH'] ?? '', LD_LIBRARY_PATH: join(cluster.binaries, 'lib'), LC_ALL: 'C', TZ: 'UTC' }
 }
 
-/** Postgres refuses to run as root. */
-async function unprivileged(): Promise<{ uid: number; gid: number } | undefined> {
+/** The user that programs of a test become where root starts them: Postgres refuses to run as root. */
+export async function unprivileged(): Promise<{ uid: number; gid: number } | undefined> {
   if (process.getuid?.() !== 0) return undefined
   const users = await readFile('/etc/passwd', 'utf8')
   for (const name of ['postgres', 'nobody']) {

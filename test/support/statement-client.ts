@@ -1,4 +1,5 @@
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
+import { request as httpsRequest } from 'node:https'
 
 export interface RawAnswer {
   readonly status: number
@@ -50,13 +51,21 @@ export function alwaysSend(headers: Readonly<Record<string, string>>): void {
   always = headers
 }
 
+let trusted: string | undefined
+
+/** From now on requests of this file over HTTPS trust servers that this authority's certificate (PEM) vouches for. */
+export function alwaysTrust(ca: string): void {
+  trusted = ca
+}
+
 /** One HTTP request on a connection of its own, answered or not. */
 export function raw(url: string, options: RawRequest = {}): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {
-    const { hostname, port, pathname, search } = new URL(url)
+    const { protocol, hostname, port, pathname, search } = new URL(url)
     const { body } = options
-    const request = httpRequest(
+    const request = (protocol === 'https:' ? httpsRequest : httpRequest)(
       {
+        ...(trusted === undefined ? {} : { ca: trusted }),
         hostname,
         port,
         agent: false,

@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest'
+import { kafkaIsAvailable } from '../support/kafka.ts'
+import { runSoak } from './soak.ts'
+import { failuresWithoutFault, verdictOf } from './verdict.ts'
+
+/** Alerts that no slow machine makes true. */
+const NEVER = ['QuipuAuditFinding', 'QuipuDeadLetters', 'QuipuProjectionStopped', 'QuipuEngineCrashing']
+
+const available = await kafkaIsAvailable()
+
+/** The short form of `npm run soak`: each kind of fault once, and outages that clients notice. */
+it.runIf(available)('the whole set answers right through every kind of fault', { timeout: 900_000 }, async () => {
+  const record = await runSoak({
+    seed: 1,
+    durations: { outageMs: 8_000, diskFullMs: 4_000, busyMs: 6_000, calmMs: 0 },
+    forMs: 0,
+    logLevel: 'warn',
+    tell: (line) => console.log(line),
+  })
+  const { table, wrong, falseAlerts } = verdictOf(record)
+  console.log(table)
+  expect(wrong).toEqual([])
+  expect(failuresWithoutFault(record)).toEqual([])
+  expect(falseAlerts.filter(({ name }) => NEVER.includes(name))).toEqual([])
+})

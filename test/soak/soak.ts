@@ -1,0 +1,143 @@
+import { cpSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { checkWrites } from '../chaos/check-writes.ts'
+import { createRandom } from '../chaos/random.ts'
+import { rightAnswers } from '../chaos/right-answers.ts'
+import { CREATE_LEDGER } from '../chaos/writing-client.ts'
+import { pythonClients } from '../support/real-clients.ts'
+import { run } from '../support/statement-client.ts'
+import { startClients, users, type SoakLoad } from './clients.ts'
+import { doFault, shuffled, type DoneSoakFault, type Durations, type FaultBed, type SoakFault } from './faults.ts'
+import { startSet, type SoakSet } from './set.ts'
+import type { FiredAlert, SoakRecord } from './verdict.ts'
+
+export interface SoakOptions {
+  readonly seed: number
+  readonly durations: Durations
+  /** Rounds go on until then; the first is always whole. Milliseconds. */
+  readonly forMs: number
+  /** These alone, in place of all. */
+  readonly only?: readonly SoakFault[]
+  readonly logLevel: string
+  /** Told of each fault when it is over. */
+  readonly tell: (line: string) => void
+  /** Logs are copied here. */
+  readonly keepIn?: string
+}
+
+const AGAIN_MS = 100
+const COUNT = 'SELECT count(*) FROM tpch.tiny.nation'
+const ALERT_LOOK_MS = 2_000
+
+/** Runs the set with its clients and the faults of a seed, and then all checks of what is left. */
+export async function runSoak(options: SoakOptions): Promise<SoakRecord> {
+  const { seed, tell } = options
+  const [right, python] = [await rightAnswers(), await pythonClients()]
+  const set = await startSet({ users, logLevel: options.logLevel })
+  try {
+    await rightAnswer(set.base)
+    await run(set.base, CREATE_LEDGER)
+    const start = performance.now()
+    const now = (): number => performance.now() - start
+    tell(`the set is up: ${set.base}, logs in ${set.folder}`)
+    const load = startClients({ set, seed, right, python, now })
+    const watched = watchAlerts(set, now)
+    const bed: FaultBed = {
+      set,
+      now,
+      random: createRandom(seed, 'targets'),
+      durations: options.durations,
+      rightAnswer: () => rightAnswer(set.base),
+    }
+    const faults = await rounds(bed, load, options)
+    const { outcomes, writes } = await load.end()
+    const alerts = await watched.end()
+    const found = [
+      ...(await failing('the writes', () => checkWrites(set.base, writes))),
+      ...(await failing('the audit', () => audit(set))),
+    ]
+    for (const [name, code] of await set.endPrograms())
+      if (code !== 0) found.push(`${name} ended with ${code ?? 'nothing'} on SIGTERM`)
+    return { outcomes, writes, faults, alerts, found }
+  } finally {
+    if (options.keepIn !== undefined) keepLogs(set, options.keepIn)
+    await set.stop()
+  }
+}
+
+async function rounds(bed: FaultBed, load: SoakLoad, options: SoakOptions): Promise<readonly DoneSoakFault[]> {
+  const { durations, seed, forMs, only, tell } = options
+  const done: DoneSoakFault[] = []
+  const random = createRandom(seed, 'order')
+  do {
+    for (const kind of only ?? shuffled(random)) {
+      await calm(load, durations.calmMs)
+      const fault = await doFault(kind, bed)
+      done.push(fault)
+      tell(`${kind} (${fault.target}): right again after ${(fault.recoveryMs / 1000).toFixed(1)} s`)
+    }
+  } while (bed.now() < forMs)
+  await calm(load, durations.calmMs)
+  return done
+}
+
+/** Waits for a while, and until statements that began after the last fault have ended right. */
+async function calm({ outcomes }: SoakLoad, ms: number): Promise<void> {
+  const before = outcomes.length
+  await sleep(ms)
+  while (outcomes.slice(before).filter(({ result }) => result === 'right').length < users.length) await sleep(AGAIN_MS)
+}
+
+async function rightAnswer(base: string): Promise<void> {
+  for (;;) {
+    const ran = await run(base, COUNT).catch(() => undefined)
+    if (ran?.error === undefined && ran?.rows[0]?.[0] === 25) return
+    await sleep(AGAIN_MS)
+  }
+}
+
+/** The documented command, beside the running set. */
+async function audit(set: SoakSet): Promise<string[]> {
+  const { code, stdout, stderr } = await set.command('audit', 'verify', '--read-models').exit
+  return code === 0
+    ? []
+    : [`quipu audit verify --read-models: exit code ${code}: ${`${stdout}${stderr}`.slice(0, 2000)}`]
+}
+
+/** Looks at the critical alerts of the shipped rules while the set runs. */
+function watchAlerts({ prometheus }: SoakSet, now: () => number): { end(): Promise<readonly FiredAlert[]> } {
+  const fired = new Map<string, FiredAlert>()
+  let over = false
+  const watching = (async () => {
+    while (prometheus && !over) {
+      const found = await prometheus.query('ALERTS{alertstate="firing",severity="critical"}').catch(() => [])
+      for (const { labels } of found) {
+        const { alertname = '', __name__: _, alertstate: _state, severity: _severity, ...rest } = labels
+        const text = JSON.stringify(rest)
+        const known = fired.get(alertname + text)
+        if (known) known.toMs = now()
+        else fired.set(alertname + text, { name: alertname, labels: text, fromMs: now(), toMs: now() })
+      }
+      await sleep(ALERT_LOOK_MS)
+    }
+  })()
+  return {
+    async end() {
+      over = true
+      await watching
+      return [...fired.values()]
+    },
+  }
+}
+
+async function failing(what: string, check: () => Promise<string[]>): Promise<string[]> {
+  try {
+    return await check()
+  } catch (error) {
+    return [`${what} could not be checked: ${String(error)}`]
+  }
+}
+
+function keepLogs(set: SoakSet, folder: string): void {
+  cpSync(set.folder, folder, { recursive: true, filter: (path) => !path.startsWith(`${set.folder}/disk`) })
+}
