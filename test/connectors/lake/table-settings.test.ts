@@ -108,6 +108,7 @@ describe('settings of a table in the catalog file', () => {
 })
 
 describe('text files', () => {
+  let refused = 0
   it.each([
     ['zip', 'zip,n\n00501,1\n10001,2\n', 'zip varchar, n bigint'],
     ['plus', 'phone\n+4930123456\n', 'phone varchar'],
@@ -125,6 +126,30 @@ describe('text files', () => {
   ])('of CSV have types that hold every value: %s', async (table, content, expected) => {
     write(`types_${table}/a.csv`, content)
     expect(await types(`types_${table}`)).toBe(expected)
+  })
+
+  it.each([
+    ['a header with a line break behind a byte order mark', '\ufeff"a\nx",b\n1,2\n', {}],
+    ['a header with an open quote behind a byte order mark', '\ufeff"a,"\n1\n2\n', {}],
+    ['a title with text behind its quotes', '"Report" of 2024\na,b\n1,2\n', { skip: 1 }],
+    ['a title with a quote that nothing closes', 'Report, "of 2024\na,b\n1,2\n', { skip: 1 }],
+    ['a title with a line break in its quotes', '"Report\nof 2024"\na,b\n1,2\n', { skip: 1 }],
+    ['a carriage return beside CRLF', 'a;b\r\n1;x\r\r\n2;y\r\n', {}],
+    ['a carriage return before a single column', '\ra\r\n', {}],
+  ])('of CSV are refused, since the engine would lose rows, for %s', async (_, content, settings) => {
+    const name = `refused_${++refused}`
+    write(`${name}/a.csv`, content)
+    await expect(read(name, { [`s.${name}`]: { format: 'csv', ...settings } })).rejects.toMatchObject({
+      errorName: 'HIVE_BAD_DATA',
+      message: expect.stringMatching(/Line \d/) as string,
+    })
+  })
+
+  it('of CSV are read behind a byte order mark and a title', async () => {
+    write('marked/a.csv', '\ufeff"a, in all","b"\n"1,5",2\n')
+    expect(await read('marked')).toEqual([{ 'a, in all': '1,5', b: 2 }])
+    write('titled/a.csv', 'Report "of" 2024\na,b\n1,2\n')
+    expect(await read('titled', { 's.titled': { format: 'csv', skip: 1 } })).toEqual([{ a: 1, b: 2 }])
   })
 
   it('of CSV tell NULL from the empty text', async () => {

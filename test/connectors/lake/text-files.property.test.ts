@@ -239,7 +239,7 @@ describe('files of CSV and JSON', () => {
           const found = await readTable([damaged], 'csv')
           if (!found) return
           const wanted = [delimiter, ',', ';', '\t', '|']
-            .map((one) => strictRows(damaged.toString(), one))
+            .flatMap((one) => [strictRows(damaged.toString(), one, '"'), strictRows(damaged.toString(), one, '\\')])
             .filter((rows) => rows !== undefined)
           const width = found.columns.length
           const types = found.columns.map(({ type }) => type)
@@ -333,17 +333,18 @@ describe('files of CSV and JSON', () => {
 })
 
 /** Records of a text by RFC 4180, NULL for fields without a character; undefined where it is none. Spaces before and behind quotes are no part of a value. */
-function strictRows(whole: string, delimiter: string): (string | null)[][] | undefined {
+function strictRows(whole: string, delimiter: string, escape: '"' | '\\'): (string | null)[][] | undefined {
+  const quotedField = escape === '"' ? /^ *"((?:[^"]|"")*)" */ : /^ *"((?:[^"\\]|\\["\\])*)" */
   const content = whole.replace(/^\ufeff/, '')
   const rows: (string | null)[][] = []
   let at = 0
   while (at < content.length) {
     const row: (string | null)[] = []
     for (;;) {
-      const quoted = /^ *"((?:[^"]|"")*)" */.exec(content.slice(at))
+      const quoted = quotedField.exec(content.slice(at))
       let value: string | null
       if (quoted) {
-        value = quoted[1]!.replaceAll('""', '"')
+        value = quoted[1]!.replaceAll(escape === '"' ? /"(")/g : /\\(.)/g, '$1')
         at += quoted[0].length
       } else {
         const end = content.slice(at).search(new RegExp(`[\\r\\n${delimiter === '|' ? '\\|' : delimiter}]`))

@@ -210,7 +210,8 @@ export function startOf(path: string, bytes: Buffer): number {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
 }
 
-function lineBehind(bytes: Buffer, from: number, atEnd: boolean): number {
+/** @returns where the next line begins; -1 when that is not known yet */
+export function lineBehind(bytes: Buffer, from: number, atEnd: boolean): number {
   const end = bytes.indexOf(LF, from)
   if (end >= 0) return end + 1
   return atEnd ? bytes.length : -1

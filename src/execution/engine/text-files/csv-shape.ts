@@ -8,7 +8,7 @@ import {
 import type { TextNeed } from '../../../connectors/spi/table-source.ts'
 import { acceptsText } from './accepts-text.ts'
 import { classifyText } from './classify-text.ts'
-import { CsvTokenizer, PLAIN, RecordFault, readRecords, startOf } from './csv-records.ts'
+import { CsvTokenizer, lineBehind, PLAIN, RecordFault, readRecords, startOf } from './csv-records.ts'
 import { readChunks } from './read-chunks.ts'
 import { shown, TextFault } from './text-fault.ts'
 
@@ -41,11 +41,13 @@ export async function csvShape(path: string, declared: DeclaredText): Promise<Cs
     return ++records < SAMPLE_RECORDS && bytes <= SAMPLE_BYTES
   }) // prettier-ignore
   const header = declared.header ?? columns.hasHeader()
+  const skip = (declared.skip ?? 0) + columns.blankBefore
+  refuseMisreadBeginning(path, head, whole, separators, declared.skip ?? 0, header && skip === 0)
   return {
     dialect: {
       ...separators,
       header,
-      skip: (declared.skip ?? 0) + columns.blankBefore,
+      skip,
       nullString: declared.nullString ?? '',
       lineEnd: lineEndOf(tokenizer),
     },
@@ -67,6 +69,7 @@ export async function checkCsv(path: string, dialect: CsvDialect, needs: readonl
   await readRecords(path, readChunks(path), tokenizer, dialect.skip, (bytes, line) => {
     if (isBlank(tokenizer) && needs.length > 1) return true
     checkCount(path, line, tokenizer.count, needs.length, 'the table')
+    checkLineEnds(path, line, tokenizer)
     if (dialect.lineEnd !== 'mixed' && lineEndOf(tokenizer, dialect.lineEnd) !== dialect.lineEnd)
       throw new TextFault(path, line, 'it does not end as the lines before it do')
     if (isFirst) {
@@ -113,6 +116,7 @@ class CsvColumns {
   take(bytes: Buffer, line: number): void {
     const tokenizer = this.#tokenizer
     const { count } = tokenizer
+    checkLineEnds(this.#path, line, tokenizer)
     if (!this.#first) {
       if (isBlank(tokenizer)) this.blankBefore++
       else this.#takeFirst(bytes, line)
@@ -120,9 +124,7 @@ class CsvColumns {
     }
     const fields = this.#masks.length
     if (isBlank(tokenizer) && fields > 1) return
-    // An empty line is a row there: nobody could tell it from a part of a line end.
-    if (fields === 1 && tokenizer.mixedLineEnds)
-      throw new TextFault(this.#path, line, 'lines of a single column end in different ways')
+    if (fields === 1) this.#checkSingle(line)
     checkCount(this.#path, line, count, fields, `line ${this.#first.line}`)
     for (let column = 0; column < fields; column++) {
       const mask = this.#masks[column]!
@@ -174,9 +176,16 @@ class CsvColumns {
     )
   }
 
+  /** An empty line is a row of a file with a single column, and could also be a part of a line end. */
+  #checkSingle(line: number): void {
+    if (this.#tokenizer.mixedLineEnds)
+      throw new TextFault(this.#path, line, 'lines of a single column end in different ways')
+  }
+
   /** @param declared names of the columns of a file without header */
   shapes(header: boolean, declared: readonly string[] | undefined): CsvShape['columns'] {
     const { texts, masks, line } = this.#first ?? { texts: [], masks: [], line: 0 }
+    if (texts.length === 1) this.#checkSingle(line)
     if (!header && declared && texts.length > 0)
       checkCount(this.#path, line, texts.length, declared.length, 'the table')
     const names =
@@ -207,6 +216,12 @@ function lineEndOf({ lineEnds }: CsvTokenizer, none: CsvDialect['lineEnd'] = 'lf
     default:
       return 'mixed'
   }
+}
+
+/** DuckDB reads LF and CRLF in one file. A CR beside others becomes a part of a value. */
+function checkLineEnds(path: string, line: number, { lineEnds, mixedLineEnds }: CsvTokenizer): void {
+  if ((lineEnds & 4) !== 0 && mixedLineEnds)
+    throw new TextFault(path, line, 'some lines end with CR, and others with LF or CRLF')
 }
 
 function isText(mask: number): boolean {
@@ -274,6 +289,43 @@ function chooseSeparators(
     one.alike > best.alike || (one.alike === best.alike && one.fields > best.fields) ? one : best,
   )
   return best.separators
+}
+
+/**
+ * DuckDB looks for quotes in lines that it skips, and takes a quote behind a byte order mark for a plain character while
+ * it skips a header. This function refuses files of which DuckDB would skip more or less than these lines.
+ * @param skip lines before the first record
+ * @param header whether the record behind the byte order mark is a header
+ * @throws TextFault
+ */
+function refuseMisreadBeginning(
+  path: string,
+  head: Buffer,
+  whole: boolean,
+  separators: Pick<CsvDialect, 'delimiter' | 'quote' | 'escape'>,
+  skip: number,
+  header: boolean,
+): void {
+  const start = startOf(path, head)
+  const recordEnd = (from: number): number => {
+    try {
+      return new CsvTokenizer(separators).next(head, from, head.length, whole)
+    } catch (error) {
+      if (!(error instanceof RecordFault)) throw error
+      return -1
+    }
+  }
+  let at = 0
+  for (let line = 1; line <= skip && at < head.length; line++) {
+    const end = recordEnd(at)
+    if (end === -1 || end !== lineBehind(head, at, whole))
+      throw new TextFault(path, line, 'a line with quotes cannot be skipped; remove its quotes')
+    at = end
+  }
+  if (!header || start === 0 || start === head.length) return
+  const end = recordEnd(start)
+  if (end === -1 || end !== recordEnd(0))
+    throw new TextFault(path, 1, 'a quoted header behind a byte order mark cannot be read; save it without the mark')
 }
 
 /** By these separators: fields of the first record, and the share of lines that are records of as many. */
