@@ -325,6 +325,11 @@ async function expectEnds({ followed, canceled }: Awaited<ReturnType<typeof open
   const last = await lastAnswer(followed)
   expect(last.json.error).toBeUndefined()
   expect(last.headers['x-trino-set-session']).toBe('query_max_run_time=1h')
+  // A GET would start the statement, and it could end before the coordinator comes to the cancel.
+  await waitUntil('the cancel is carried out', async () => {
+    const query = await raw(`${url}/v1/query/${queryOf(canceled)}`)
+    return query.status === 200 && (query.json as unknown as { state: string }).state === 'FAILED'
+  })
   expect((await lastAnswer(canceled)).json.error).toMatchObject({ errorName: 'USER_CANCELED' })
 }
 
@@ -332,6 +337,11 @@ async function expectEnds({ followed, canceled }: Awaited<ReturnType<typeof open
 async function expectEndsWithSuccessor(open: Awaited<ReturnType<typeof openStatements>>): Promise<void> {
   await expectEnds(open)
   expect((await run(url, GROUPED)).rows).toEqual(GROUPED_ROWS)
+}
+
+/** The query of a `nextUri`. */
+function queryOf(nextUri: string): string {
+  return /\d{8}_\d{6}_\d{5}_[a-z0-9]{5}/.exec(nextUri)![0]
 }
 
 async function lastAnswer(nextUri: string): Promise<RawAnswer> {
