@@ -146,8 +146,9 @@ export async function endRenewable(
   { renewals, ended, clock, tokens }: Pick<RenewDeps, 'renewals' | 'ended' | 'clock' | 'tokens'>,
   id: string,
 ): Promise<Renewal | undefined> {
-  const text = await renewals().drop(id)
+  // First, so that the session is over in this process whatever the database answers.
   // Tokens of it that have ended are known for as long as they might be renewed.
   await ended().end({ id, expiresAt: clock.now() + keptMs(tokens) })
+  const text = await renewals().drop(id)
   return text === undefined ? undefined : secretsSchema.safeParse(parseJson(text)).data?.renewal
 }

@@ -16,7 +16,10 @@ export interface EndedSession {
 export interface EndedSessions {
   /** Undefined until the first look: nobody can say yet. */
   has(id: string): boolean | undefined
-  /** At once here, within two seconds elsewhere. @throws when it cannot be kept */
+  /**
+   * Ends a session: at once in this process, within two seconds in the other coordinators.
+   * @throws when the database does not take it; this process then stores it as soon as the database is back
+   */
   end(session: EndedSession): Promise<void>
   stop(): Promise<void>
 }
@@ -25,9 +28,17 @@ export interface EndedSessions {
 const LOOK_EVERY_MS = 2000
 /** A statement that ends a session may be so slow: what is looked at overlaps. */
 const OVERLAP_MS = 60_000
+/** Log-outs that wait for the database. Beyond that this process still knows them, but does not store them later. */
+const MOST_UNSTORED = 10_000
 
-export function followEndedSessions(store: EndedSessionStore, now: () => number): EndedSessions {
+/** @param lookEveryMs between two questions to the database */
+export function followEndedSessions(
+  store: EndedSessionStore,
+  now: () => number,
+  lookEveryMs = LOOK_EVERY_MS,
+): EndedSessions {
   const ended = new Map<string, number>()
+  const unstored = new Map<string, EndedSession>()
   const stopping = new AbortController()
   let lookedAt: number | undefined
 
@@ -39,11 +50,24 @@ export function followEndedSessions(store: EndedSessionStore, now: () => number)
     for (const [id, expiresAt] of ended) if (expiresAt < at) ended.delete(id)
   }
 
+  async function keep(session: EndedSession): Promise<void> {
+    await store.endSession(session)
+    unstored.delete(session.id)
+  }
+
+  async function storeRest(): Promise<void> {
+    for (const session of unstored.values()) {
+      if (session.expiresAt < now()) unstored.delete(session.id)
+      else await keep(session)
+    }
+  }
+
   const looking = (async () => {
     while (!stopping.signal.aborted) {
+      await storeRest().catch(() => {})
       // What is known stays known while the database is away.
       await look().catch(() => {})
-      await sleep(LOOK_EVERY_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
+      await sleep(lookEveryMs, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
     }
   })()
 
@@ -51,11 +75,13 @@ export function followEndedSessions(store: EndedSessionStore, now: () => number)
     has: (id) => ended.has(id) || (lookedAt === undefined ? undefined : false),
     async end(session) {
       ended.set(session.id, session.expiresAt)
-      await store.endSession(session)
+      if (unstored.size < MOST_UNSTORED) unstored.set(session.id, session)
+      await keep(session)
     },
     async stop() {
       stopping.abort()
       await looking
+      await storeRest().catch(() => {})
     },
   }
 }
