@@ -25,8 +25,9 @@ export function planStages(
 ): readonly StagePlan[] {
   const fragment = toFragment(query, columns, input.splits)
   const onCoordinator = query.simple && !query.risky && (query.scans.length === 0 || input.coordinatorOnly)
-  if (onCoordinator) return [{ id: 0, fragment, distribution: 'coordinator', inputs: [], splits: input.splits }]
-  return onWorker(fragment, input.splits)
+  const splits = withoutFiguresOfRules(fragment, input.splits)
+  if (onCoordinator) return [{ id: 0, fragment, distribution: 'coordinator', inputs: [], splits }]
+  return onWorker(fragment, splits)
 }
 
 /** A query whose rows are written: always work for a worker. Stage 0 commits what stage 1 wrote. */
@@ -36,7 +37,17 @@ export function planWriteStages(
   input: QueryInput,
   write: NonNullable<Fragment['write']>,
 ): readonly StagePlan[] {
-  return onWorker({ ...toFragment(query, columns, input.splits), write }, input.splits)
+  const fragment = toFragment(query, columns, input.splits)
+  return onWorker({ ...fragment, write }, withoutFiguresOfRules(fragment, input.splits))
+}
+
+/** Rows and bytes of tables that only the access rules read are in no plan and in no figure of a task. */
+function withoutFiguresOfRules({ scans }: Fragment, splits: readonly Split[]): readonly Split[] {
+  return splits.map((split) => {
+    if (!scans[split.scan]?.ofRule) return split
+    const { scan, catalog, data } = split
+    return { scan, catalog, data }
+  })
 }
 
 function onWorker(fragment: Fragment, splits: readonly Split[]): readonly StagePlan[] {
@@ -57,12 +68,13 @@ function toFragment(query: RenderedQuery, columns: readonly ResultColumn[], spli
   }
   return {
     sql: query.sql,
-    scans: query.scans.map(({ catalog, schema, table, handle, columns: read }) => ({
+    scans: query.scans.map(({ catalog, schema, table, handle, columns: read, ofRule }) => ({
       catalog,
       schema,
       table,
       handle: { ...handle },
       columns: [...read],
+      ...(ofRule && { ofRule }),
     })),
     output: columns.map(({ name, type, typeSignature }, index) => ({
       name,

@@ -123,6 +123,8 @@ export interface RenderedQuery {
     readonly where?: ScanConditions
     /** What it is asked, where its connector answers; of groups `columns` are those of the answer. */
     readonly question?: ScanQuestion
+    /** Only a filter or a mask of the rules reads it: the client sees no figures of it. */
+    readonly ofRule?: boolean
   }[]
   /** DuckDB expression of each output column for use inside `json_array(…)`, over `c0` …; same order as `columns`. */
   readonly wire: readonly string[]

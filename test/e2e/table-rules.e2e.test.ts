@@ -35,6 +35,27 @@ const rules = {
         { name: 'name', mask: `CAST(substr(name, 1, 1) || '${SECRET}' AS varchar(25))` },
       ],
     },
+    {
+      user: 'bob',
+      catalog: 'memory',
+      table: 'guarded',
+      privileges: ['SELECT', 'INSERT'],
+      filter: 'id IN (SELECT y FROM memory.default.unseen)',
+      filter_environment: { user: 'root' },
+    },
+    {
+      user: 'eve',
+      catalog: 'memory',
+      table: 'guarded',
+      privileges: ['SELECT'],
+      columns: [
+        {
+          name: 'id',
+          mask: 'id + (SELECT min(y) FROM memory.default.unseen)',
+          mask_environment: { user: 'root' },
+        },
+      ],
+    },
     { user: 'bob', catalog: 'memory', table: 'numbers', privileges: ['SELECT'], filter: 'abs(pay) < 1000' },
     {
       user: 'eve',
@@ -219,6 +240,32 @@ describe('tables under a rules file', () => {
       return [text.match(/\w+\[\w+\]|\w+: [0-9]+ rows?/g), processedRows, physicalInputBytes]
     }
     expect(await figures(is)).toEqual(await figures(none))
+  })
+
+  it.each([
+    ['bob', 'SELECT id FROM guarded'],
+    ['bob', 'INSERT INTO guarded VALUES 3'],
+    ['eve', 'SELECT id FROM guarded'],
+  ])('no figure tells %s of %s how large a table is that only a rule reads', async (user, sql) => {
+    const memory = { 'x-trino-catalog': 'memory', 'x-trino-schema': 'default' }
+    await run('root', "CREATE TABLE IF NOT EXISTS guarded AS SELECT id FROM UNNEST(ARRAY[BIGINT '1', 3]) n(id)", memory)
+    await run(
+      'root',
+      'CREATE TABLE IF NOT EXISTS unseen AS SELECT 3 * y AS y FROM UNNEST(sequence(1, 7013)) n(y)',
+      memory,
+    )
+    const shown: string[] = []
+    for (const prefix of ['', 'EXPLAIN ', ...(sql.startsWith('SELECT') ? ['EXPLAIN ANALYZE VERBOSE '] : [])]) {
+      const ran = await follow(server.url, `${prefix}${sql}`, headersOf(user, memory))
+      expect(ran.error).toBeUndefined()
+      shown.push(...ran.answers.map((answer) => JSON.stringify(answer)))
+      for (const path of ['', '/events', '/trace']) {
+        const { text } = await raw(`${server.url}/v1/query/${ran.id}${path}`, { headers: headersOf(user) })
+        shown.push(text)
+      }
+    }
+    shown.push(JSON.stringify(await run(user, 'SELECT * FROM system.runtime.tasks')))
+    for (const text of shown) expect(text).not.toMatch(/\b70(13|14|15)\b/)
   })
 
   it('rules that change are in force for the next statement; broken ones leave what was', async () => {

@@ -397,7 +397,7 @@ export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
   QueryCreated: 2,
   QueryQueued: 1,
   QueryAdmitted: 1,
-  QueryPlanned: 5,
+  QueryPlanned: 6,
   TaskCreated: 1,
   TaskFailed: 2,
   TaskRetried: 1,

@@ -23,6 +23,8 @@ export function explainAnalyzeText(
     `    Output layout: [${(stage.fragment?.output ?? []).map((column) => `${column.name}:${column.type}`).join(', ')}]`,
     '    Output partitioning: SINGLE []',
   ]
+  // Operators of a rule's own query would show figures of tables that the user may not read.
+  if (!stats.profiled) lines.push('    Operators are not shown: the access rules of a table here read other tables')
   for (const pipeline of stats.pipelines.toReversed()) lines.push(...pipelineText(pipeline, verbose))
   return `${lines.join('\n')}\n`
 }

@@ -32,7 +32,8 @@ export function estimatePlan(outline: PlanNode, stages: readonly StagePlan[]): R
 function tableSizes(stages: readonly StagePlan[]): ReadonlyMap<string, PlanEstimate> {
   const sizes = new Map<string, PlanEstimate>()
   for (const { fragment, splits } of stages)
-    fragment?.scans.forEach(({ catalog, schema, table, columns }, index) => {
+    fragment?.scans.forEach(({ catalog, schema, table, columns, ofRule }, index) => {
+      if (ofRule) return
       const own = splits.filter(({ scan }) => scan === index)
       const rows = knownSum(own.map((split) => split.rows))
       const bytes = knownSum(own.flatMap((split) => columns.map((column) => bytesOfColumn(split, column))))

@@ -11,8 +11,8 @@ export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Upcast
   // Results had no digests.
   QueryFinished: { 1: (data) => data },
   // No statement changed anything then, later no fragment was withheld, what a statement set was not told, and then not by
-  // which files it was analysed; later fewer errors had names: nothing to add.
-  QueryPlanned: { 1: (data) => data, 2: (data) => data, 3: (data) => data, 4: (data) => data },
+  // which files it was analysed; later fewer errors had names, and no scan was marked as one that only the rules read: nothing to add.
+  QueryPlanned: { 1: (data) => data, 2: (data) => data, 3: (data) => data, 4: (data) => data, 5: (data) => data },
   WritePrepared: { 1: (data) => preparedOf(firstPrepared.parse(data)) },
   WriteCommitted: { 1: (data) => committedOf(firstCommitted.parse(data)) },
   // Files that cannot be read had no errors of their own.

@@ -13,6 +13,11 @@ export const scanSchema = z.object({
   handle: z.record(z.string(), z.unknown()),
   /** Columns the fragment reads, by their names in the table; the CTE has exactly these. */
   columns: z.array(z.string()),
+  /**
+   * True when only a filter or a mask of the access rules reads the table. The client may have no right to it, so its
+   * splits have no rows and bytes, and the task is not profiled.
+   */
+  ofRule: z.boolean().optional(),
 })
 
 export const outputColumnSchema = z.object({
@@ -56,6 +61,11 @@ export const fragmentSchema = z.object({
     .optional(),
 })
 export type Fragment = z.infer<typeof fragmentSchema>
+
+/** Whether operators of a fragment would show figures of tables that only the access rules read. */
+export function readsForRules({ scans }: Pick<Fragment, 'scans'>): boolean {
+  return scans.some(({ ofRule }) => ofRule)
+}
 
 export const splitSchema = z.object({
   /** Index of the scan this split belongs to. */

@@ -4,6 +4,7 @@ import { EngineError, toFailure } from '../../shared/engine-error.ts'
 import { splitTaskId, type TaskId } from '../../shared/ids.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { RowDigester } from '../../shared/row-digest.ts'
+import { readsForRules } from '../api/fragment.ts'
 import {
   isTaskTerminal,
   type ClosedPage,
@@ -272,17 +273,21 @@ class Task implements WorkerTask {
     )
   }
 
+  #profiles(): boolean {
+    return this.#first.profile && !readsForRules(this.#first.fragment)
+  }
+
   /** @param readyAt since when it could have run, wall clock milliseconds */
   #run(batch: Batch, readyAt: number): RunningBatch {
     const { clock } = this.#deps
-    const { fragment, profile, digests = false, remainingMillis: given, batchAttempts = Infinity } = this.#first
+    const { fragment, digests = false, remainingMillis: given, batchAttempts = Infinity } = this.#first
     const remainingMillis =
       given === undefined ? undefined : Math.max(0, given - (clock.monotonicMs() - this.#createdMonotonic))
     const input: Omit<BatchRunInput, 'firstToken'> = {
       taskId: this.taskId,
       fragment,
       batch,
-      profile,
+      profile: this.#profiles(),
       digests,
       remainingMillis,
       bounds: this.#engineBounds(),
@@ -448,7 +453,7 @@ class Task implements WorkerTask {
       unfinished: this.#unfinished,
       outputPositions: written?.rows ?? buffer.rows(),
       outputBytes: written?.files.reduce((sum, file) => sum + file.bytes, 0) ?? buffer.bytes(),
-      profile: this.#first.profile,
+      profile: this.#profiles(),
       pipelines: this.#pipelines,
     })
   }

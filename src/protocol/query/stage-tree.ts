@@ -140,13 +140,12 @@ export function taskInfoOf(
 function plannedPlan({ planned }: KnownQuery, stage: number): PlannedPlan | undefined {
   const work = planned?.stages.find(({ id }) => id === stage)
   if (!planned?.outline || !work?.fragment) return undefined
-  const scans = work.fragment.scans.map(({ catalog, schema, table, columns }, index) => {
+  const scans = work.fragment.scans.flatMap(({ catalog, schema, table, columns, ofRule }, index) => {
+    if (ofRule) return []
     const splits = work.splits.filter(({ scan }) => scan === index)
-    return {
-      table: `${catalog}:${schema}:${table}`,
-      rows: knownSum(splits.map(({ rows }) => rows)),
-      bytes: splits.reduce((sum, split) => sum + splitBytes(split, columns), 0),
-    }
+    const rows = knownSum(splits.map((split) => split.rows))
+    const bytes = splits.reduce((sum, split) => sum + splitBytes(split, columns), 0)
+    return [{ table: `${catalog}:${schema}:${table}`, rows, bytes }]
   })
   return { outline: planned.outline, scans }
 }

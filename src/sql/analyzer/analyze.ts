@@ -22,6 +22,8 @@ export interface QueryAnalysis extends AnalyzedQuery {
   readonly warnings: readonly Warning[]
   /** Types of the parameters as far as they were found out, for DESCRIBE INPUT. */
   readonly parameterTypes: ReadonlyMap<number, SqlType>
+  /** Columns that only queries within filters and masks of the rules make. */
+  readonly ofRules: ReadonlySet<ColumnId>
   /** The numbers of its columns end here: what is put around the query takes the next. */
   readonly ids: { next: number }
 }
@@ -57,6 +59,7 @@ export function analyzeUnchecked(input: AnalysisInput, query: Query, parameters:
         ...analyzed,
         warnings: context.warnings,
         parameterTypes: types,
+        ofRules: context.ofRules,
         ids: context.ids,
       }
     },
@@ -75,13 +78,14 @@ export function analyzeNewRows(
   node: { readonly span: Span },
   table: TableName,
 ): QueryAnalysis {
-  const context = { ...createContext(input, { kind: 'values', values: [] }), ids: rows.ids }
+  const made = createContext(input, { kind: 'values', values: [] })
+  const context = { ...made, ids: rows.ids, ofRules: new Set(rows.ofRules) }
   return input.budget.run(() => {
     const fields = rows.columns.map((column): Field => ({ ...column, relation: [table.table] }))
     const { node: passing } = withNewRowFilter(context, node, table, { node: rows.node, fields })
     checkReads(context, passing)
     verifyCorrelated(context)
-    return { ...rows, node: passing }
+    return { ...rows, node: passing, ofRules: context.ofRules }
   })
 }
 
@@ -120,6 +124,7 @@ function createContext(input: AnalysisInput, parameters: Parameters): AnalysisCo
     read: new Set(),
     correlated: [],
     policies: [],
+    ofRules: new Set(),
     print: printExpression,
   }
 }

@@ -36,6 +36,8 @@ export interface AnalysisContext extends StatementInput<ResolvedMetadata> {
   readonly correlated: CorrelatedQuery[]
   /** The rules whose expressions are being analysed, outermost first. */
   readonly policies: readonly string[]
+  /** Columns that only queries within filters and masks of the rules make: those of their scans among them. */
+  readonly ofRules: Set<ColumnId>
   /** What WITH FUNCTION declares, by lower-case name. */
   readonly functions?: ReadonlyMap<string, readonly InlineFunction[]>
   /** Inside MATCH_RECOGNIZE: what its own functions mean; undefined for all others. */

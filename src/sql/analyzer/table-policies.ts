@@ -13,7 +13,7 @@ import { analyzeExpression } from './expressions.ts'
 import { engineCall, textConstant } from './json-functions.ts'
 import type { Field, Scope } from './scope.ts'
 import type { ColumnId, ComputedColumn, Expr, RelationNode } from './tree.ts'
-import { visitStatementColumns } from './walk.ts'
+import { collectDefined, visitStatementColumns } from './walk.ts'
 
 /**
  * A table or view as whoever is reading it may see it: rows that the filter of the rules leaves, masks in the place of
@@ -149,6 +149,7 @@ function analyzeRule(context: AnalysisContext, rule: Rule, scope: Scope): Expr {
       throw errorAt(context, rule.node, errorName, `Invalid ${text}`)
     }
   })()
+  collectDefined(expr, context.ofRules)
   // What it reads, its table among it, is read as whom it says.
   context.named.push({ access: inner.access!, name, columns: namesOf(scope), read: inner.read })
   if (canCoerce(expr.type, type)) return castTo(expr, type)

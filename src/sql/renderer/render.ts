@@ -64,7 +64,10 @@ export function renderAnalysis(
   return {
     query: {
       sql,
-      scans: state.scans.map(({ scan, columns: read }) => scanOf(scan, read, conditions.get(scan))),
+      scans: state.scans.map(({ scan, columns: read }) => ({
+        ...scanOf(scan, read, conditions.get(scan)),
+        ...(scan.columns.some(({ id }) => analysis.ofRules.has(id)) && { ofRule: true }),
+      })),
       wire: columns.map(({ type }, i) => toText(wireEncoding(outputs[i]!.name, type, options))),
       ...shape,
       ordered: analysis.ordered,
