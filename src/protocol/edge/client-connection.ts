@@ -52,10 +52,15 @@ export function clientNetwork(request: IncomingMessage): string {
   return networkOf(remoteAddressOf(request))
 }
 
-/** Comes the request from this machine straight? Of what a proxy passes on nobody knows that. */
+/**
+ * Whether a program on this machine sent the request, as far as the request shows it: it comes from a loopback address to a
+ * loopback address or name, and no header shows a proxy. A proxy on this machine that adds no header and replaces Host
+ * looks the same.
+ */
 export function isLocal(request: IncomingMessage): boolean {
   const { remoteAddress: peer } = request.socket
-  return peer !== undefined && isLoopback(peer) && !known.has(request) && !saysForwarded(request.headers)
+  if (peer === undefined || !isLoopback(peer) || known.has(request) || saysForwarded(request.headers)) return false
+  return isLoopback(authorityOf(request).replace(/:\d+$/, ''))
 }
 
 export function clientConnection(request: IncomingMessage): ClientConnection {

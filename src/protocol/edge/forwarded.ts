@@ -25,8 +25,12 @@ const NAMES = ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-fo
 /** Headers by which proxies tell of clients; whoever is no proxy may have written them, too. */
 export const forwardedHeaders: readonly string[] = ['forwarded', ...NAMES]
 
+/** Other headers that proxies add. Nothing is read from them: they only show that there is a proxy. */
+const MARKS = ['via', 'x-real-ip', 'x-client-ip', 'true-client-ip', 'x-original-host', 'x-envoy-external-address']
+
+/** Whether a proxy has passed the request on, as far as its headers show it. */
 export function saysForwarded(headers: IncomingHttpHeaders): boolean {
-  return forwardedHeaders.some((name) => headers[name] !== undefined)
+  return [...forwardedHeaders, ...MARKS].some((name) => headers[name] !== undefined)
 }
 
 /**

@@ -7,11 +7,11 @@ import { clientConnection, isLocal } from '../../../src/protocol/edge/client-con
 import { exchange, requestText } from '../../support/raw-socket.ts'
 
 /** What is known of a client, in a line: where it is led to, from where it came, whether others may read along. */
-async function shown(gate: GatedServer, headers: readonly string[], path = '/'): Promise<string> {
+async function shown(gate: GatedServer, headers: readonly string[], path = '/', host = 'quipu.test'): Promise<string> {
   const url = `http://127.0.0.1:${(gate.server.address() as AddressInfo).port}`
   const { text, statuses } = await exchange(
     url,
-    requestText(`GET ${path} HTTP/1.1`, ['Host: quipu.test', 'Connection: close', ...headers]),
+    requestText(`GET ${path} HTTP/1.1`, [`Host: ${host}`, 'Connection: close', ...headers]),
   )
   return statuses[0] === 200 ? text.slice(text.indexOf('\r\n\r\n') + 4) : String(statuses[0])
 }
@@ -169,13 +169,45 @@ describe('of nobody else a word is believed', () => {
   })
 })
 
-it('is of this machine whom nobody stands before', async () => {
-  const [silent, hidden, own] = [[], ['X-Forwarded-For: unknown'], ['X-Forwarded-For: 127.0.0.1']]
-  for (const headers of [silent, hidden, own, ['X-Forwarded-Proto: https'], ['X-Forwarded-For: 203.0.113.7']])
-    expect(await shown(proxied, headers, '/local'), headers.join()).toBe('false')
-  expect(await shown(direct, own, '/local')).toBe('false')
-  expect(await shown(direct, [], '/local')).toBe('true')
-  expect(await shown(beside, [], '/local')).toBe('true')
+describe('a request is local', () => {
+  const local = (gate: GatedServer, headers: readonly string[], host = '127.0.0.1:8080'): Promise<string> =>
+    shown(gate, headers, '/local', host)
+
+  it.each(['127.0.0.1:8080', 'localhost:8080', 'LOCALHOST', '127.1.2.3', '[::1]:8080'])(
+    'when it comes from this machine to %s',
+    async (host) => {
+      expect([await local(direct, [], host), await local(beside, [], host)]).toEqual(['true', 'true'])
+    },
+  )
+
+  it.each(['quipu.test', 'localhost.evil.example', '203.0.113.7:8080', '[2001:db8::1]:8080', '127.0.0.1.nip.io'])(
+    'but not when it is for %s: a proxy on this machine kept the Host of its client',
+    async (host) => {
+      expect(await local(direct, [], host)).toBe('false')
+    },
+  )
+
+  it.each([
+    'X-Forwarded-For: 127.0.0.1',
+    'X-Forwarded-Proto: https',
+    'Forwarded: for=unknown',
+    'Via: 1.1 proxy',
+    'X-Real-IP: 203.0.113.7',
+    'True-Client-IP: 203.0.113.7',
+  ])('but not when a proxy adds "%s"', async (header) => {
+    expect(await local(direct, [header])).toBe('false')
+    expect(await shown(direct, [header])).toContain(' open')
+  })
+
+  it('but not when it comes from a trusted proxy, whatever its headers are', async () => {
+    for (const headers of [
+      [],
+      ['X-Forwarded-For: unknown'],
+      ['X-Forwarded-For: 127.0.0.1'],
+      ['X-Forwarded-Proto: https'],
+    ])
+      expect(await local(proxied, headers), headers.join()).toBe('false')
+  })
 })
 
 it('ranges that are none are refused by name', () => {
