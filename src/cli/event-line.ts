@@ -42,7 +42,10 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
   NodeLeft: ({ url }) => url,
   EpochStarted: ({ epoch, address, version }) => `epoch ${epoch}, ${address}, version ${version}`,
   EpochEnded: ({ epoch, reason }) => `epoch ${epoch}, ${reason}`,
-  ConfigurationLoaded: ({ version }) => `version ${version}`,
+  ConfigurationLoaded: ({ version, files = [] }) =>
+    `version ${version}${files.map(({ file, digest }) => `, ${file} ${digest.slice(0, 12)}`).join('')}`,
+  QueriesTakenOver: ({ epoch, queries }) =>
+    `epoch ${epoch}, ${queries.length === 1 ? 'one query' : `${queries.length} queries`}`,
   AuthenticationFailed: ({ user, method, count }) => `${user} by ${method}, ${count} in a minute`,
   LoggedIn: ({ user, principal, method, remoteAddress }) =>
     `${user}${principal === user ? '' : ` (${principal})`} by ${method}${remoteAddress === undefined ? '' : ` from ${remoteAddress}`}`,

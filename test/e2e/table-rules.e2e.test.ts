@@ -114,6 +114,12 @@ interface FileEvent {
     readonly occasion?: string
     readonly entries?: number
     readonly entriesBefore?: number
+    readonly files?: readonly {
+      readonly file: string
+      readonly digest: string
+      readonly entries?: number
+      readonly text: string
+    }[]
   }
 }
 
@@ -123,7 +129,7 @@ async function storedFileEvents(): Promise<readonly FileEvent[]> {
   await client.connect()
   try {
     const { rows } = await client.query<{ type: string; enc: string; data: string }>(
-      `select type, enc, data from ${READ_MODEL_SCHEMA}.query_events where type like 'File%' order by sequence`,
+      `select type, enc, data from ${READ_MODEL_SCHEMA}.query_events where type like 'File%' or type = 'ConfigurationLoaded' order by sequence`,
     )
     return rows.map(({ type, enc, data }) => {
       const text = enc === 'gzip' ? gunzipSync(Buffer.from(data, 'base64')).toString() : data
@@ -310,21 +316,25 @@ describe('tables under a rules file', () => {
     expect((await derived(id, 'nation')).privileges).toEqual(new Set())
 
     const entries = Object.values(rules).flat().length
-    const inForce = told.filter(({ type, data }) => type === 'FileTaken' && data.file === 'rules')
-    expect(inForce.map(({ data: { occasion, entries, entriesBefore } }) => [occasion, entries, entriesBefore])).toEqual(
-      [
-        ['start', entries, undefined],
-        ['reload', entries - rules.tables.length + 1, entries],
-      ],
-    )
-    expect(inForce[1]!.data.before).toBe(inForce[0]!.data.digest)
-    expect(told.find(({ data }) => data.file === 'passwords')!.data).toMatchObject({ text: 'secret' })
+    const atStart = told.find(({ type }) => type === 'ConfigurationLoaded')!.data.files!
+    const rulesAtStart = atStart.find(({ file }) => file === 'rules')!
+    expect(rulesAtStart).toMatchObject({ entries })
+    expect(atStart.find(({ file }) => file === 'passwords')).toMatchObject({ text: 'secret' })
+    expect(told.filter(({ type }) => type === 'FileTaken').map(({ data }) => data)).toMatchObject([
+      {
+        file: 'rules',
+        occasion: 'reload',
+        entries: entries - rules.tables.length + 1,
+        entriesBefore: entries,
+        before: rulesAtStart.digest,
+      },
+    ])
     expect(told.filter(({ type }) => type === 'FileRefused')).toMatchObject([
-      { data: { file: 'rules', reason: expect.stringMatching(/^line 1: /), inForce: inForce[0]!.data.digest } },
+      { data: { file: 'rules', reason: expect.stringMatching(/^line 1: /), inForce: rulesAtStart.digest } },
     ])
     // Whoever sees all events sees that, and no word of the rules.
     const feed = await openFeed(`${server.url}/v1/events?after=beginning&type=FileTaken,FileKept`, asRoot.headers)
-    await feed.received(told.filter(({ type }) => type !== 'FileRefused').length)
+    await feed.received(told.filter(({ type }) => type === 'FileTaken' || type === 'FileKept').length)
     feed.drop()
     expect(JSON.stringify(feed.cloudEvents())).toContain('quipu.file.kept.v1')
     expect(JSON.stringify(feed.cloudEvents())).not.toContain(String(SECRET))

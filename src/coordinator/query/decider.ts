@@ -2,7 +2,7 @@ import type { Failure } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { EndedBy, QueryEvent, QueryEventOf, QueryEventType } from './events.ts'
 import { isTaskTerminal } from '../../execution/api/task.ts'
-import { isCommitted, isDecided, isTerminal, type QueryCore, type QueryState } from './state.ts'
+import { isCommitted, isDecided, isTerminal, type QueryState } from './state.ts'
 import type { TaskId } from '../../shared/ids.ts'
 
 type Data<T extends QueryEventType> = QueryEventOf<T>['data']
@@ -57,9 +57,8 @@ export function decide(state: QueryState, command: QueryCommand, at: string): re
   const planned = state.kind !== 'QUEUED' && state.kind !== 'PLANNING'
   switch (command.type) {
     case 'QueueQuery':
-      // Again after a restart: it waits, and has done nothing that could end a coordinator. And in another group.
-      return state.kind === 'QUEUED' &&
-        (state.queued?.resourceGroup !== command.data.resourceGroup || isFreshlyRecovered(state))
+      // Again where another coordinator puts it into another group.
+      return state.kind === 'QUEUED' && state.queued?.resourceGroup !== command.data.resourceGroup
         ? [{ type: 'QueryQueued', time: at, data: command.data }]
         : []
     case 'AdmitQuery':
@@ -110,10 +109,6 @@ export function decide(state: QueryState, command: QueryCommand, at: string): re
     default:
       return unreachable(command)
   }
-}
-
-function isFreshlyRecovered(state: QueryCore): boolean {
-  return state.recoveries > 0 && state.eventsSinceRecovery === 0
 }
 
 function isOpenTask(state: QueryState, taskId: TaskId): boolean {

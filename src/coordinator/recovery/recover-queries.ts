@@ -48,7 +48,10 @@ export interface RecoveryDeps {
   /** Memory that open statements may take. */
   readonly memory: Pick<StatementMemory, 'holdRecovered'>
   readonly ownerOf: LimitOwnerOf
-  /** Goes on with a query; QueryRecovered is valid. Called in the order of the queries' creation, but for those put off. */
+  /**
+   * Goes on with a query; QueryRecovered is valid, unless the query is at rest. Called in the order of the queries' creation,
+   * but for those put off.
+   */
   readonly resume: (queryId: QueryId, resumption: Resumption) => void
   /** Of a query that was ended, not resumed. */
   readonly onFailed?: (query: KnownQuery) => void
@@ -69,10 +72,13 @@ export interface QueryStream {
 /** Read and appended together: few, so that who is new has turns in between. */
 const CHUNK = 25
 
+/** A coordinator that lived this long after it took a query over was not killed by the query. */
+const SUSPECT_MS = 120_000
+
 /**
- * Takes over every query that the coordinator before left open, in the order given. QueryRecovered is valid before a query is touched; one
- * that was recovered before and has no event of its own since is failed, where the coordinator before died: no statement can
- * kill coordinators for ever.
+ * Takes over every query that the coordinator before left open, in the order given. QueryRecovered is valid before a query is
+ * carried out. A query that was recovered a short while ago, and has no event since, is failed if the coordinator before died:
+ * no statement can kill coordinators for ever. A query at rest gets no event, and is never failed for that reason.
  * Each stands for itself: one that cannot go on is failed or given up, one whose stream the log does not tell now is put
  * off, and the others go on.
  * @throws Fenced and the like: this process may tell nothing more
@@ -143,11 +149,12 @@ async function recoverOne(deps: RecoveryDeps, queryId: QueryId, known: QueryStre
   const context = (): string | undefined => querySpanContext(live)
   const aggregate = createQueryAggregate(queryId, deps.log, deps.clock, context, { state, sequence })
   if (unreadable !== undefined) return failOrThrow(deps, aggregate, UNREADABLE, unreadable)
-  const refusal = reasonNotToTouch(live, deps.writerDied)
+  const refusal = reasonNotToTouch(live, deps)
   const held = refusal
     ? undefined
     : deps.memory.holdRecovered(deps.ownerOf(personOf(live.created)), queryBytes(live), isDecided(live))
   if (!held) return failOrThrow(deps, aggregate, refusal ?? TOO_MUCH, undefined)
+  if (isAtRest(live)) return { kind: 'resumed', queryId, aggregate, resumption: { state: live, sequence, held } }
   const data = { count: live.recoveries + 1, phase: live.kind, epoch: deps.epoch }
   try {
     const events = await aggregate.execute([{ type: 'RecoverQuery', data }])
@@ -205,10 +212,20 @@ const NOT_RESUMED = failureOf(
   'The coordinator was restarted, and cannot go on with the query; submit it again',
 )
 
-function reasonNotToTouch(query: LiveQuery, writerDied: boolean): Failure | undefined {
+/**
+ * Does a take-over carry out nothing of it? The result of such a query is complete and its client fetches the pages, or it
+ * waits for its place, and QueryAdmitted is valid before it begins.
+ */
+function isAtRest(query: LiveQuery): boolean {
+  return query.kind === 'FINISHING' || (query.kind === 'QUEUED' && query.queued !== undefined)
+}
+
+function reasonNotToTouch(query: LiveQuery, { writerDied, clock }: RecoveryDeps): Failure | undefined {
   // It cannot fail any more, and what is left to do takes nothing of the statement.
   if (isDecided(query)) return undefined
-  if (writerDied && query.recoveries > 0 && query.eventsSinceRecovery === 0)
+  const untouched = query.recoveries > 0 && query.eventsSinceRecovery === 0
+  const lately = clock.now() - Date.parse(query.updatedAt) < SUSPECT_MS
+  if (writerDied && untouched && lately && !isAtRest(query))
     return failureOf(
       restarted,
       'The coordinator was restarted again while it recovered the query; it is not tried once more',

@@ -5,6 +5,8 @@ import { systemEventSchemas, systemEventVersions, type SystemEventType } from '.
 
 /** By type, and by the version it takes. */
 export const systemEventUpcasters: Readonly<Partial<Record<SystemEventType, Upcasters>>> = {
+  // Each file in force had a FileTaken of its own.
+  ConfigurationLoaded: { 1: (data) => data },
   // Who was acted as stood in the text of the object, where names make it ambiguous: it is left there.
   AccessDenied: { 1: (data) => data },
   // Each of many names that nobody has was told by itself.

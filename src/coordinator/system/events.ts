@@ -24,6 +24,23 @@ const periodSchema = z.object({
   by: z.string().optional().describe('Absent where the settings ask for it'),
 })
 
+const fileVersionFields = {
+  file: z.string().describe('What it is for: `rules`, `groups`, `passwords` …'),
+  path: z.string(),
+  digest: z
+    .string()
+    .describe(
+      'SHA-256 of its text; where `text` is not `recorded` an HMAC-SHA256 of it, by a key of the cluster: nobody can try secrets against it',
+    ),
+  bytes: z.number().int(),
+  entries: z.number().int().optional().describe('How many rules'),
+  text: z
+    .enum(['recorded', 'redacted', 'secret', 'too_long'])
+    .describe('`recorded`, `redacted`: FileKept of this digest has it, of `redacted` without secrets'),
+}
+
+const fileVersionSchema = z.object(fileVersionFields)
+
 /** Facts of the stream `system`. */
 export const systemEventSchemas = {
   EpochStarted: z
@@ -50,8 +67,20 @@ export const systemEventSchemas = {
         .array(z.object({ name: z.string(), connector: z.string(), digest: z.string().optional() }))
         .optional()
         .describe('`digest`: HMAC-SHA256 of the file, by a key of the cluster'),
+      files: z
+        .array(fileVersionSchema)
+        .optional()
+        .describe('Files in force that say who may do what; earlier versions wrote a FileTaken for each'),
     })
     .describe('What a coordinator started with'),
+  QueriesTakenOver: z
+    .object({
+      epoch: z.number().int(),
+      queries: z.array(z.string()).describe('Their ids, in the order of their creation; at most 10,000 in one event'),
+    })
+    .describe(
+      'The coordinator of this epoch goes on with these queries of the coordinator before. A query that is carried out has a QueryRecovered besides; one that waits in its group, or whose client fetches a complete result, has none',
+    ),
   AuthenticationFailed: z
     .object({
       user: z.string(),
@@ -117,21 +146,12 @@ export const systemEventSchemas = {
     .describe('The read models were made anew'),
   FileTaken: z
     .object({
-      file: z.string().describe('What it is for: `rules`, `groups`, `passwords` …'),
-      path: z.string(),
-      digest: z
-        .string()
-        .describe(
-          'SHA-256 of its text; where `text` is not `recorded` an HMAC-SHA256 of it, by a key of the cluster: nobody can try secrets against it',
-        ),
+      ...fileVersionFields,
       before: z.string().optional().describe('Digest of what this coordinator had in force before'),
-      bytes: z.number().int(),
-      entries: z.number().int().optional().describe('How many rules'),
       entriesBefore: z.number().int().optional(),
-      text: z
-        .enum(['recorded', 'redacted', 'secret', 'too_long'])
-        .describe('`recorded`, `redacted`: FileKept of this digest has it, of `redacted` without secrets'),
-      occasion: z.enum(['start', 'reload']).describe('`start`: of the coordinator, or of its epoch'),
+      occasion: z
+        .enum(['start', 'reload'])
+        .describe('`start`: of earlier versions; ConfigurationLoaded has the files of a start'),
     })
     .describe('What a file says holds from now on, at the coordinator that writes'),
   FileKept: z
@@ -289,7 +309,8 @@ export type SystemEventType = keyof typeof systemEventSchemas
 export const systemEventVersions: Readonly<Record<SystemEventType, number>> = {
   EpochStarted: 1,
   EpochEnded: 1,
-  ConfigurationLoaded: 1,
+  ConfigurationLoaded: 2,
+  QueriesTakenOver: 1,
   AuthenticationFailed: 2,
   LoggedIn: 1,
   AccessDenied: 2,

@@ -18,8 +18,10 @@ export interface FileVersion {
 
 /** Tells the log of files: what is in force, and what could not be taken. Rejects as an append does. */
 export interface FileRecord {
-  /** Resolves when it is valid, and of a reload its text too: what is decided by it can be derived from the log. */
-  inForce(version: FileVersion, before: FileVersion | undefined): Promise<void>
+  /** Writes the text of a file that was in force when the coordinator claimed the log; ConfigurationLoaded names the file. */
+  keep(version: FileVersion): Promise<void>
+  /** Resolves when the change and its text are valid: what is decided by it can be derived from the log. */
+  changed(version: FileVersion, before: FileVersion): Promise<void>
   refused(version: FileVersion, reason: string): Promise<void>
 }
 
@@ -57,15 +59,15 @@ export function createFileRecord({ journal, recordedParts, caughtUp }: FileRecor
   }
 
   return {
-    async inForce(version, before) {
-      // What holds from the start is told at once; statements do not wait until the read models have caught up.
-      if (before === undefined) {
-        await journal.record('FileTaken', factOf(version, before))
-        await keep(version)
-        return
-      }
+    keep,
+    async changed(version, before) {
       await keep(version)
-      await journal.record('FileTaken', factOf(version, before))
+      await journal.record('FileTaken', {
+        ...recordedVersion(version),
+        occasion: 'reload',
+        before: before.digest,
+        ...(before.entries === undefined ? {} : { entriesBefore: before.entries }),
+      })
     },
     async refused({ file, path, digest }, reason) {
       await journal.record('FileRefused', { file, path, reason: reason.slice(0, MAX_REASON), inForce: digest })
@@ -73,22 +75,12 @@ export function createFileRecord({ journal, recordedParts, caughtUp }: FileRecor
   }
 }
 
-function factOf(version: FileVersion, before: FileVersion | undefined): FileTaken {
-  const { file, path, digest, bytes, entries, kept } = version
-  return {
-    file,
-    path,
-    digest,
-    bytes,
-    text: kept.as,
-    occasion: before === undefined ? 'start' : 'reload',
-    ...(entries === undefined ? {} : { entries }),
-    ...(before === undefined ? {} : { before: before.digest }),
-    ...(before?.entries === undefined ? {} : { entriesBefore: before.entries }),
-  }
+/** A file in force as events have it, without its text. */
+export function recordedVersion({ file, path, digest, bytes, entries, kept }: FileVersion): RecordedVersion {
+  return { file, path, digest, bytes, text: kept.as, ...(entries === undefined ? {} : { entries }) }
 }
 
-type FileTaken = Extract<SystemEvent, { type: 'FileTaken' }>['data']
+type RecordedVersion = NonNullable<Extract<SystemEvent, { type: 'ConfigurationLoaded' }>['data']['files']>[number]
 
 /** Halves of a pair stay together: each part is text by itself. */
 function partsOf(text: string): readonly string[] {

@@ -48,7 +48,9 @@ export interface AccessSources {
   follow<T>(name: SourceName, path: string, read: (text: string) => T, followed?: Followed<T>): WatchedFiles<T>
   /** Digests of what is in force now of the files whose text is recorded, by name. */
   readonly inForce: () => FileDigests
-  /** From now on the log is told, of what is in force and of what changes; of nothing where undefined. */
+  /** All files in force now. */
+  readonly versions: () => readonly FileVersion[]
+  /** From now on the log gets the texts of files in force, and what changes; nothing where undefined. */
   recordIn(record: FileRecord | undefined): void
   taken(name: SourceName, path: string): void
   broken(name: SourceName, path: string, error: Error): void
@@ -88,9 +90,9 @@ export function createAccessSources(
   }
 
   /** A log that is lost to this process is told by its next writer what holds there. */
-  async function tell(version: FileVersion, before?: FileVersion): Promise<void> {
-    const told = record?.inForce(version, before).catch(() => {})
-    await Promise.race([told, sleep(RECORD_WAIT_MS, undefined, { ref: false })])
+  async function tell(version: FileVersion, before: FileVersion): Promise<void> {
+    const recorded = record?.changed(version, before).catch(() => {})
+    await Promise.race([recorded, sleep(RECORD_WAIT_MS, undefined, { ref: false })])
   }
 
   return {
@@ -150,6 +152,7 @@ export function createAccessSources(
         stop: () => file.stop(),
       }
     },
+    versions: () => [...versions.values()],
     inForce() {
       const digests: Record<string, string> = {}
       for (const [name, { kept, digest }] of versions) if (kept.as !== 'secret') digests[name] = digest
@@ -157,7 +160,7 @@ export function createAccessSources(
     },
     recordIn(next) {
       record = next
-      for (const version of versions.values()) void tell(version)
+      for (const version of versions.values()) record?.keep(version).catch(() => {})
       for (const [name, { error }] of brokenNow) {
         const version = versions.get(name)
         if (version) record?.refused(version, error.message).catch(() => {})

@@ -1,6 +1,7 @@
 import type { Config } from '../../config/load-config.ts'
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import { startAnchorer, type Anchorer } from '../../coordinator/system/anchorer.ts'
+import type { FileVersion } from '../../coordinator/system/file-record.ts'
 import { createRefusalLog, type RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import { createSystemJournal, type SystemJournal } from '../../coordinator/system/system-journal.ts'
 import {
@@ -29,6 +30,8 @@ export interface AuditingParts {
   readonly clock: Clock
   readonly config: Config
   readonly catalogs: Catalogs
+  /** Files in force that say who may do what. */
+  readonly files: readonly FileVersion[]
   readonly digestKey: Buffer
   /** By which coordinators of one cluster prove their anchor keys to each other. */
   readonly anchorMacKey: Buffer
@@ -55,10 +58,10 @@ export interface Auditing {
 const STOP_WAIT_MS = 2000
 
 export function startAuditing(parts: AuditingParts): Auditing {
-  const { log, clock, config, logger, rebuilt } = parts
+  const { log, clock, logger, rebuilt } = parts
   const journal = createSystemJournal(log, clock)
   const refusals = createRefusalLog(journal, clock)
-  const told = journal.record('ConfigurationLoaded', configurationLoaded(config, parts.catalogs, parts.digestKey))
+  const told = journal.record('ConfigurationLoaded', configurationLoaded(parts, parts.digestKey))
   // Lost to another writer: that one tells what it runs with.
   told.catch(() => {})
   if (rebuilt) {

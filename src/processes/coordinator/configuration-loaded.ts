@@ -4,17 +4,25 @@ import { join } from 'node:path'
 import type { Config } from '../../config/load-config.ts'
 import { settingList } from '../../config/setting-list.ts'
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
+import { recordedVersion, type FileVersion } from '../../coordinator/system/file-record.ts'
 import type { SystemEvent } from '../../coordinator/system/events.ts'
 import { version } from '../../shared/version.ts'
 import { shownAddress } from './shown-address.ts'
 
 type ConfigurationLoaded = Extract<SystemEvent, { type: 'ConfigurationLoaded' }>['data']
 
+export interface LoadedParts {
+  readonly config: Config
+  readonly catalogs: Catalogs
+  /** Files in force that say who may do what. */
+  readonly files: readonly FileVersion[]
+}
+
 /**
  * What this coordinator runs with, without its secrets.
  * @param digestKey keys the digests: who reads the log cannot try passwords of catalog files against them
  */
-export function configurationLoaded(config: Config, catalogs: Catalogs, digestKey: Buffer): ConfigurationLoaded {
+export function configurationLoaded({ config, catalogs, files }: LoadedParts, digestKey: Buffer): ConfigurationLoaded {
   const settings: Record<string, unknown> = {}
   for (const { path, secret } of settingList) {
     const value = valueAt(config, path)
@@ -32,6 +40,7 @@ export function configurationLoaded(config: Config, catalogs: Catalogs, digestKe
         ...(file && { digest: createHmac('sha256', digestKey).update(file).digest('hex') }),
       }
     }),
+    ...(files.length > 0 && { files: files.map(recordedVersion) }),
   }
 }
 

@@ -10,6 +10,7 @@ import {
   type StreamsOfLogOptions,
 } from '../../coordinator/recovery/streams-of-log.ts'
 import type { FreedBy } from '../../coordinator/recovery/turn.ts'
+import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import type { WorkerClient } from '../../coordinator/scheduler/worker-client.ts'
 import {
   LogChanged,
@@ -30,6 +31,7 @@ export interface TakeOverParts {
   /** Streams of queries from wherever they are. */
   readonly log: EventAppender & EventHistory & LogBeginning & LogEnd
   readonly epoch: number
+  readonly journal: Pick<SystemJournal, 'record'>
   /** Why the log could be claimed. */
   readonly freedBy: FreedBy
   readonly client: Pick<WorkerClient, 'taskNews'>
@@ -81,6 +83,7 @@ export async function takeOver(parts: TakeOverParts): Promise<void> {
   const left = await leftOpen(parts)
   await presented
   const open = left.open.filter((queryId) => !parts.isOwn(queryId))
+  recordTakenOver(parts, open)
   const takenOver: (string | undefined)[] = []
   const recovered = await recoverQueries(
     {
@@ -123,6 +126,17 @@ export async function takeOver(parts: TakeOverParts): Promise<void> {
       { ...recovered, milliseconds: Math.round(milliseconds) },
       'Queries of the coordinator before were taken over',
     )
+}
+
+/** So many ids make an event of 300 kB. */
+const QUERIES_OF_ONE_EVENT = 10_000
+
+/** Nothing waits for these events: what each query needs is in its own stream. */
+function recordTakenOver({ journal, epoch }: Pick<TakeOverParts, 'journal' | 'epoch'>, open: readonly QueryId[]): void {
+  for (let from = 0; from < open.length; from += QUERIES_OF_ONE_EVENT) {
+    const queries = open.slice(from, from + QUERIES_OF_ONE_EVENT)
+    journal.record('QueriesTakenOver', { epoch, queries }).catch(() => {})
+  }
 }
 
 /** What the coordinator before left open, as the log says; a projection is never waited for. */

@@ -14,7 +14,7 @@ import {
 } from '../../coordinator/dispatch/groups/group-rules.ts'
 import { recordDenials } from '../../coordinator/system/recorded-rights.ts'
 import type { FileDigests } from '../../coordinator/query/planned-data.ts'
-import type { FileRecord } from '../../coordinator/system/file-record.ts'
+import type { FileRecord, FileVersion } from '../../coordinator/system/file-record.ts'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import { createActsAs, type ActsAs } from '../../protocol/access/acts-as.ts'
@@ -74,6 +74,8 @@ export interface Access {
   groupLabel(group: string): string
   /** Digests of the files that say who may do what, as they are in force now. */
   filesInForce(): FileDigests
+  /** All those files, also secret ones. */
+  fileVersions(): readonly FileVersion[]
   /** Where the log is told of those files, and of keys, while this process writes it. */
   recordIn(log: { readonly files: FileRecord; readonly journal: Pick<SystemJournal, 'record'> } | undefined): void
   /** By what this process is known over TLS. */
@@ -168,6 +170,7 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
     propertyRules: properties && (() => properties.value),
     groupLabel: (group) => (groups ? groupLabel(groupPath(group), groups.value.rootGroups) : group),
     filesInForce: sources.inForce,
+    fileVersions: sources.versions,
     recordIn(log) {
       sources.recordIn(log?.files)
       keys.recordIn(log?.journal)

@@ -4,6 +4,7 @@ import { releaseLeftTasks } from '../../coordinator/recovery/left-tasks.ts'
 import type { EndedStreams } from '../../coordinator/recovery/ended-streams.ts'
 import type { FreedBy } from '../../coordinator/recovery/turn.ts'
 import type { StreamsOfLog } from '../../coordinator/recovery/streams-of-log.ts'
+import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import type { Tenure } from '../../coordinator/recovery/tenure.ts'
 import { Fenced } from '../../events/event-log.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
@@ -30,6 +31,7 @@ export interface RecoveryParts {
   /** Streams read from the log itself; `history` gives them by then. */
   readonly onStreams: (streams: StreamsOfLog) => void
   readonly endedStreams: EndedStreams
+  readonly journal: Pick<SystemJournal, 'record'>
   /** Not when the log is lost meanwhile. */
   readonly onFailed: (error: unknown) => void
 }
@@ -51,6 +53,7 @@ export function wireRecovery(parts: RecoveryParts): WiredRecovery {
     base,
     log: history,
     epoch,
+    journal: parts.journal,
     freedBy: parts.freedBy,
     client,
     reservation: parts.reservation,

@@ -175,6 +175,7 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
     reservation,
     onStreams: (streams) => keepStreams(streams, caughtUp),
     endedStreams,
+    journal,
     onFailed: life.fail,
     freedBy: parts.freedBy,
   })
@@ -267,6 +268,7 @@ function tellClaim({ life, base, claimed, claimMillis }: WriterParts): string {
 function auditingOf({ base, rebuilt }: WriterParts, caughtUp: Promise<void>): Auditing {
   const { log, config, catalogs, secret, ownRead: read, telemetry } = base
   return startAuditing({
+    files: base.access.fileVersions(),
     log,
     caughtUp,
     clock,

@@ -149,9 +149,37 @@ describe('a query that cannot be taken over', () => {
     expect(await recover()).toMatchObject(counts)
   })
 
+  it('goes on when the coordinator that recovered it lived for minutes after that', async () => {
+    const { log, recover } = bed({ clock: { ...clock, now: () => Date.parse(event('QueryRecovered').time) + 600_000 } })
+    log.streams.set(BAD, [...stored('QueryCreated'), ...stored('QueryRecovered')])
+    expect(await recover()).toMatchObject({ resumed: 3, failed: 0 })
+  })
+
   it('ends all where this process may tell nothing more', async () => {
     const { log, recover } = bed()
     log.refuse = (stream) => (stream === BAD ? new Fenced('another') : undefined)
     await expect(recover()).rejects.toThrow(Fenced)
+  })
+})
+
+describe('a query of which a take-over carries out nothing', () => {
+  const atRest = {
+    'waits in its group': stored('QueryCreated', 'QueryQueued'),
+    'has a complete result': stored('QueryCreated', 'QueryPlanned', 'ResultPagesPublished'),
+  }
+
+  it.each(Object.entries(atRest))('gets no event when it %s', async (_what, events) => {
+    const { log, recover, resumed } = bed()
+    log.streams.set(BAD, events)
+    expect(await recover()).toMatchObject({ resumed: 3, failed: 0 })
+    expect(resumed).toEqual(IDS)
+    expect(log.typesOf(BAD)).toEqual(events.map(({ type }) => type))
+    expect(log.typesOf(LAST)).toEqual(['QueryCreated', 'QueryRecovered'])
+  })
+
+  it.each(Object.entries(atRest))('goes on after two dead coordinators when it %s', async (_what, events) => {
+    const { log, recover } = bed()
+    log.streams.set(BAD, [...events, ...stored('QueryRecovered')])
+    expect(await recover()).toMatchObject({ resumed: 3, failed: 0 })
   })
 })

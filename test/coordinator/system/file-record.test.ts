@@ -28,47 +28,46 @@ function version(digest: string, text = digest): FileVersion {
   return { file: 'rules', path: '/r', digest, bytes: text.length, entries: 1, kept: { as: 'recorded', text } }
 }
 
-it('what holds from the start is told at once, its text after it; of a change the text first', async () => {
+it('writes the text of what holds from the start, and of a change the text before its FileTaken', async () => {
   const { record, told, types } = bed()
-  await record.inForce(version('a'), undefined)
-  await record.inForce(version('b'), version('a'))
-  expect(types()).toEqual(['FileTaken', 'FileKept', 'FileKept', 'FileTaken'])
-  expect(told[0]!.data).toMatchObject({ occasion: 'start', digest: 'a', entries: 1 })
-  expect(told[3]!.data).toMatchObject({ occasion: 'reload', digest: 'b', before: 'a', entriesBefore: 1 })
+  await record.keep(version('a'))
+  await record.changed(version('b'), version('a'))
+  expect(types()).toEqual(['FileKept', 'FileKept', 'FileTaken'])
+  expect(told[2]!.data).toMatchObject({ occasion: 'reload', digest: 'b', before: 'a', entriesBefore: 1 })
 })
 
 it('a text is written once, whoever wrote it and however often it comes again', async () => {
   const { record, types } = bed(async (digest) => (digest === 'known' ? 1 : 0))
-  await record.inForce(version('known'), undefined)
+  await record.keep(version('known'))
   for (let times = 0; times < 5; times++) {
-    await record.inForce(version('a'), version('known'))
-    await record.inForce(version('known'), version('a'))
+    await record.changed(version('a'), version('known'))
+    await record.changed(version('known'), version('a'))
   }
   expect(types().filter((type) => type === 'FileKept')).toHaveLength(1)
-  expect(types().filter((type) => type === 'FileTaken')).toHaveLength(11)
+  expect(types().filter((type) => type === 'FileTaken')).toHaveLength(10)
 })
 
 it('one that was not written whole, or of which nobody can say whether it was, is written', async () => {
   const long = version('long', 'x'.repeat(150_000))
   const half = bed(async () => 2)
-  await half.record.inForce(long, undefined)
-  expect(half.types()).toHaveLength(4)
+  await half.record.keep(long)
+  expect(half.types()).toHaveLength(3)
   const blind = bed(() => Promise.reject(new Error('the database is away')))
-  await blind.record.inForce(long, undefined)
-  expect(blind.types()).toHaveLength(4)
+  await blind.record.keep(long)
+  expect(blind.types()).toHaveLength(3)
   const failing = bed()
   failing.setAway(true)
-  await expect(failing.record.inForce(version('a'), version('b'))).rejects.toThrow('fenced')
+  await expect(failing.record.changed(version('a'), version('b'))).rejects.toThrow('fenced')
   failing.setAway(false)
-  await failing.record.inForce(version('a'), version('b'))
+  await failing.record.changed(version('a'), version('b'))
   expect(failing.types()).toEqual(['FileKept', 'FileTaken'])
 })
 
 it('a megabyte is told in parts that are text, and give it back', async () => {
   const text = '{"a": "𝒜\u0000ß"}'.repeat(80_000)
   const { record, told } = bed()
-  await record.inForce(version('big', text), undefined)
-  const parts = told.slice(1).map(({ data }) => String(data['text']))
+  await record.keep(version('big', text))
+  const parts = told.map(({ data }) => String(data['text']))
   expect(parts.join('')).toBe(text)
   for (const part of parts) {
     expect(Buffer.byteLength(JSON.stringify(part))).toBeLessThan(512 * 1024)
@@ -78,9 +77,9 @@ it('a megabyte is told in parts that are text, and give it back', async () => {
 
 it('of what is secret, or too long, no text is told; why one was refused is bounded', async () => {
   const { record, told, types } = bed()
-  await record.inForce({ ...version('s'), kept: { as: 'secret' } }, undefined)
-  await record.inForce({ ...version('l'), kept: { as: 'too_long' } }, version('s'))
+  await record.keep({ ...version('s'), kept: { as: 'secret' } })
+  await record.changed({ ...version('l'), kept: { as: 'too_long' } }, version('s'))
   await record.refused(version('l'), 'y'.repeat(10_000))
-  expect(types()).toEqual(['FileTaken', 'FileTaken', 'FileRefused'])
-  expect(String(told[2]!.data['reason'])).toHaveLength(500)
+  expect(types()).toEqual(['FileTaken', 'FileRefused'])
+  expect(String(told[1]!.data['reason'])).toHaveLength(500)
 })

@@ -47,7 +47,8 @@ it('goes on with what the process before had in force while the file is broken, 
     ['file.broken', expect.objectContaining({ path }), expect.any(String)],
   ])
   sources.recordIn({
-    inForce: () => Promise.resolve(),
+    keep: () => Promise.resolve(),
+    changed: () => Promise.resolve(),
     refused: ({ file: name }, reason) => Promise.resolve(void refused.push(`${name}: ${reason}`)),
   })
   expect(refused).toEqual([expect.stringContaining('resource_groups: line 1')])
