@@ -268,6 +268,17 @@ async function traceOf(queryId: string, names: readonly string[] = []): Promise<
     if (query === undefined) return false
     const spans = collector.trace(query.traceId)
     return missingParents(spans).length === 0 && names.every((name) => spans.some((span) => span.name === name))
+  }).catch((error: unknown) => {
+    // Says what was missing.
+    const spans = collector.trace(find()?.traceId ?? '')
+    const ids = new Set(spans.map((span) => span.spanId))
+    const orphans = spans.filter(({ parentSpanId }) => parentSpanId !== undefined && !ids.has(parentSpanId))
+    throw new Error(
+      `Spans ${spans.map(({ name }) => name).join()}; without parent ${orphans.map(({ name }) => name).join()}`,
+      {
+        cause: error,
+      },
+    )
   })
   return collector.trace(find()!.traceId)
 }
