@@ -24,7 +24,7 @@ const programs = [
   'processes/worker/worker-process',
   'execution/engine/engine-process',
   'execution/engine/engine-thread',
-  'sql/engine-module',
+  'duckdb/engine-module',
 ]
 
 mkdirSync(folder, { recursive: true })

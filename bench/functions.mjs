@@ -3,11 +3,11 @@
 import { DuckDBInstance } from '@duckdb/node-api'
 import { languageSettings } from '../dist/execution/engine/sandbox.js'
 import { functionFamilies, nameOf } from '../dist/sql/functions/function-table.js'
-import registerAll from '../dist/sql/functions/javascript/register.js'
+import registerAll from '../dist/duckdb/scripts/register.js'
 import { resolveDefinition } from '../dist/sql/functions/resolve-function.js'
 import { translateError } from '../dist/sql/functions/runtime-errors.js'
 import { parseSignature } from '../dist/sql/functions/signature.js'
-import { codeOfModule, plainName, toText } from '../dist/sql/text/sql.js'
+import { codeOfModule, plainName, toText } from '../dist/duckdb/text/sql.js'
 import { duckdbTypeText } from '../dist/sql/types/duckdb-representation.js'
 import { parseTypeText } from '../dist/sql/types/type-names.js'
 

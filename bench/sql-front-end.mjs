@@ -5,7 +5,7 @@ import { performance } from 'node:perf_hooks'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { tpchTables, tpchDuckdbType } from '../dist/connectors/tpch/tables.js'
 import { createSqlFrontEnd } from '../dist/sql/create-front-end.js'
-import registerAll from '../dist/sql/functions/javascript/register.js'
+import registerAll from '../dist/duckdb/scripts/register.js'
 import { tpchQueries } from './tpch-queries.mjs'
 
 const metadata = {

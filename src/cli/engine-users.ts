@@ -14,7 +14,7 @@ import { engineIds, groupsOfParents, idOfSlot, type EngineIds } from '../supervi
 import { launchEngines, type EngineLaunch } from '../supervisor/engine-launch.ts'
 import { killLeftOf } from '../supervisor/engine-users.ts'
 import { withRightsOf, type PosixUser } from '../supervisor/posix-user.ts'
-import { ENGINE_MODULE } from '../sql/engine-module-url.ts'
+import { ENGINE_MODULE } from '../duckdb/engine-module-url.ts'
 import { lakesOf, memoryFolders } from './lakes-of.ts'
 
 /** Besides four for each of the machine's cores, of which DuckDB takes one: Node takes about 25 with its pools. */

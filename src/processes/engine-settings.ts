@@ -3,7 +3,7 @@ import { enginesFolder, spillFolder } from '../config/data-folders.ts'
 import type { Config } from '../config/load-config.ts'
 import type { EngineEvent, EngineSettings } from '../execution/engine/engine.ts'
 import type { EngineLauncher } from '../execution/engine/launched-program.ts'
-import { ENGINE_MODULE } from '../sql/engine-module-url.ts'
+import { ENGINE_MODULE } from '../duckdb/engine-module-url.ts'
 
 export interface EngineUse {
   /** Folder of the process: `<data>/coordinator`, `<data>/worker-<n>`. */

@@ -1,6 +1,6 @@
 import type { DataType } from '../sql/syntax/ast.ts'
 import { parseTypeSyntax } from '../sql/syntax/parser.ts'
-import { integer, joined, literal, sql, type Sql } from '../sql/text/sql.ts'
+import { integer, joined, literal, sql, type Sql } from '../duckdb/text/sql.ts'
 
 /**
  * A value as its text was sent, so that equal values have equal texts: the entries of maps, which have no order, in one.

@@ -1,4 +1,4 @@
-import { digits, integer, joined, sql, toText, type Sql } from '../sql/text/sql.ts'
+import { digits, integer, joined, sql, toText, type Sql } from '../duckdb/text/sql.ts'
 import { canonicalValue } from './canonical-value.ts'
 import { cellsOf, type ScratchResult, type ScratchResults } from './scratch-results.ts'
 import type { Difference } from './verdict.ts'

@@ -1,5 +1,5 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { integer, joined, literal, plainName, sql, toText, type Sql } from '../sql/text/sql.ts'
+import { integer, joined, literal, plainName, sql, toText, type Sql } from '../duckdb/text/sql.ts'
 
 export interface SentColumn {
   readonly name: string

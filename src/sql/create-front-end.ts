@@ -33,7 +33,7 @@ import { analyzeWrite, isConnectorStatement } from './statements/write-statement
 import { checkLimits, checkTextLength } from './syntax/limits.ts'
 import { parseWithParameters, type ParsedStatement } from './syntax/parser.ts'
 import { locate, textOrigin, type SourceText } from './syntax/span.ts'
-import { endOfModules } from './text/sql.ts'
+import { endOfModules } from '../duckdb/text/sql.ts'
 import { BOOLEAN, VARCHAR, type SqlType } from './types/sql-type.ts'
 
 /** What a statement may take of the event loop: all else waits meanwhile, and who is silent for long is taken for dead. */

@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest'
 import { parseAst } from 'vitest/node'
 import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
 import { functionFamilies } from '../../src/sql/functions/function-table.ts'
-import { codeOfModule, codeOfSource, literal, name, sql, type Sql } from '../../src/sql/text/sql.ts'
-import { template } from '../../src/sql/text/template.ts'
+import { codeOfModule, codeOfSource, literal, name, sql, type Sql } from '../../src/duckdb/text/sql.ts'
+import { template } from '../../src/duckdb/text/template.ts'
 
-// A statement for an engine is put together in one way: pieces of `src/sql/text`, which becomes text once. What the types
+// A statement for an engine is put together in one way: pieces of `src/duckdb/text`, which becomes text once. What the types
 // cannot hold is held here, on the syntax trees of what was built.
 
 const root = new URL('../../', import.meta.url).pathname
@@ -38,9 +38,11 @@ function* nodesOf(value: unknown, around: Node | undefined): Generator<readonly 
   }
 }
 
-const files = sources(join(root, 'src/sql')).map((file) => {
-  const path = relative(join(root, 'src/sql'), file)
-  const built = join(root, 'dist/sql', path.replace(/\.ts$/, '.js'))
+const paths = ['src/duckdb', 'src/sql'].flatMap((room) => sources(join(root, room)))
+
+const files = paths.map((file) => {
+  const path = relative(join(root, 'src'), file)
+  const built = join(root, 'dist', path.replace(/\.ts$/, '.js'))
   const nodes = (): readonly (readonly [Node, Node | undefined])[] => [
     ...nodesOf(parseAst(readFileSync(built, 'utf8')) as unknown, undefined),
   ]
@@ -54,7 +56,7 @@ const inside = ({ path }: File, ...folders: readonly string[]): boolean =>
 /** Files that use one of these names. */
 function using(...identifiers: readonly string[]): string[] {
   const word = new RegExp(String.raw`\b(?:${identifiers.join('|')})`)
-  return files.filter((file) => !inside(file, 'text') && word.test(file.text)).map(({ path }) => path)
+  return files.filter((file) => !inside(file, 'duckdb/text') && word.test(file.text)).map(({ path }) => path)
 }
 
 const textOf = (quasi: unknown): string => (quasi as { readonly value: { readonly cooked: string } }).value.cooked
@@ -80,13 +82,15 @@ const ENGINE_WORDS =
 
 describe('one way to SQL', () => {
   it('only the end of rendering makes text of it', () => {
-    expect(using('toText')).toEqual(['renderer/render.ts', 'types/duckdb-representation.ts'])
+    expect(using('toText')).toEqual(['sql/renderer/render.ts', 'sql/types/duckdb-representation.ts'])
   })
 
   it('code comes from the source alone', () => {
     expect(using('codeOfModule', 'codeOfSource')).toEqual([])
-    expect(using('endOfModules')).toEqual(['create-front-end.ts'])
-    expect(using(String.raw`template\(`).filter((path) => !path.startsWith('functions/'))).toEqual([])
+    expect(using('endOfModules')).toEqual(['sql/create-front-end.ts'])
+    expect(using(String.raw`template\(`).filter((path) => !/^(?:sql\/functions|duckdb\/macros)\//.test(path))).toEqual(
+      [],
+    )
   })
 
   it('once there is a front end no text becomes code', () => {
@@ -105,7 +109,7 @@ describe('one way to SQL', () => {
 
   it('tags are used as tags', () => {
     const called = files.flatMap((file) =>
-      inside(file, 'text')
+      inside(file, 'duckdb/text')
         ? []
         : file.nodes().flatMap(([node]) => {
             const callee = node.type === 'CallExpression' ? (node['callee'] as Node) : undefined
@@ -135,7 +139,9 @@ describe('one way to SQL', () => {
 
   it('no SQL is put together as a string', () => {
     // Templates of the function table and macros are strings while the program starts, and cannot be made later.
-    const own = files.filter((file) => !inside(file, 'text', 'syntax', 'functions/families', 'functions/macros'))
+    const own = files.filter(
+      (file) => !inside(file, 'duckdb/text', 'duckdb/macros', 'sql/syntax', 'sql/functions/families'),
+    )
     const found = own.flatMap((file) =>
       puttingTogether(file)
         .filter((text) => ENGINE_WORDS.test(text))
@@ -143,14 +149,14 @@ describe('one way to SQL', () => {
     )
     expect(found).toEqual([
       // Macros: made once, of the source.
-      'functions/engine-setup.ts: CREATE OR REPLACE MACRO ${} AS ${}',
+      'duckdb/engine-setup.ts: CREATE OR REPLACE MACRO ${} AS ${}',
     ])
   })
 
   it('what is parsed came from a client: what is shown is put together as a tree', () => {
     const parsers = ['parseStatement', 'parseWithParameters']
     const callers = files.flatMap((file) =>
-      inside(file, 'syntax')
+      inside(file, 'sql/syntax')
         ? []
         : file.nodes().flatMap(([node]) => {
             const callee = node.type === 'CallExpression' ? (node['callee'] as Node)['name'] : undefined
@@ -158,20 +164,20 @@ describe('one way to SQL', () => {
           }),
     )
     // The text of a view, which a client wrote; what the client sent, and of what kind that is.
-    expect(callers).toEqual(['analyzer/resolve.ts', 'create-front-end.ts', 'statements/query-type.ts'])
+    expect(callers).toEqual(['sql/analyzer/resolve.ts', 'sql/create-front-end.ts', 'sql/statements/query-type.ts'])
   })
 
   it('types are not talked round', () => {
     const cast = /\bas (?:any|never)\b|\bas unknown as\b/
     expect(files.filter(({ text }) => cast.test(text)).map(({ path }) => path)).toEqual([
       // A binding of DuckDB's and a walk over syntax.
-      'functions/javascript/register.ts',
-      'syntax/tree.ts',
+      'duckdb/scripts/register.ts',
+      'sql/syntax/tree.ts',
     ])
   })
 
   it('holds TRY in no place without a vector of its own for what it holds: `tried`', () => {
-    const bare = sources(join(root, 'src/sql')).flatMap((path) =>
+    const bare = paths.flatMap((path) =>
       readFileSync(path, 'utf8')
         .split('\n')
         .filter((line) => /\bTRY\((?!least\()/.test(line) && !/^\s*(\*|\/\/|\/\*\*)/.test(line))

@@ -1,8 +1,8 @@
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
-import registerAll from '../../src/sql/functions/javascript/register.ts'
+import registerAll from '../../src/duckdb/scripts/register.ts'
 import { languageSettings } from '../../src/execution/engine/sandbox.ts'
 import { checkStatement, type EngineVocabulary } from '../../src/execution/engine/statement-wall.ts'
-import { engineVocabulary } from '../../src/sql/engine-vocabulary.ts'
+import { engineVocabulary } from '../../src/duckdb/engine-vocabulary.ts'
 
 /**
  * A DuckDB in this process with the settings, functions and macros of an engine: for tests of rendered SQL.

@@ -73,7 +73,7 @@ export function buildWithAgents(folder: string): { readonly program: string; age
   for (const name of ['node_modules', 'etc', 'migrations']) symlinkSync(join(repository, name), join(home, name))
   cpSync(join(repository, 'package.json'), join(home, 'package.json'))
   // Engines load it from the bundle where there is one of this build.
-  for (const place of ['dist/sql', 'dist/bundle']) {
+  for (const place of ['dist/duckdb', 'dist/bundle']) {
     const module = join(home, place, 'engine-module.js')
     if (!existsSync(module)) continue
     renameSync(module, join(home, place, 'real-engine-module.js'))

@@ -1,6 +1,6 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { checkExpression, checkStatement } from '../../src/execution/engine/statement-wall.ts'
-import { engineVocabulary } from '../../src/sql/engine-vocabulary.ts'
+import { engineVocabulary } from '../../src/duckdb/engine-vocabulary.ts'
 import type { RenderedQuery } from '../../src/sql/front-end.ts'
 import { translateError } from '../../src/sql/functions/runtime-errors.ts'
 

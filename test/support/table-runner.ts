@@ -3,7 +3,7 @@ import type { ConnectorTable } from '../../src/connectors/spi/connector.ts'
 import { languageSettings } from '../../src/execution/engine/sandbox.ts'
 import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
 import type { MetadataPort, SessionContext, TableRead } from '../../src/sql/front-end.ts'
-import registerAll from '../../src/sql/functions/javascript/register.ts'
+import registerAll from '../../src/duckdb/scripts/register.ts'
 import { withScans, wireRows, type RenderedScan } from './rendered-rows.ts'
 import { recordedSession } from './sql/fixed-metadata.ts'
 

@@ -1,5 +1,5 @@
 import { EngineError } from '../../shared/engine-error.ts'
-import { trimmed } from '../functions/blanks.ts'
+import { trimmed } from '../../duckdb/blanks.ts'
 
 // Dates and times of literals, exactly: days and picoseconds as whole numbers.
 

@@ -1,6 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
-import { parseJsonPath, type JsonPath, PathNotSupported, PathSyntaxError } from '../functions/json-path/json-path.ts'
+import { parseJsonPath, type JsonPath, PathNotSupported, PathSyntaxError } from '../../duckdb/json-path/json-path.ts'
 import type { DataType, Expression, Node, StringLiteral } from '../syntax/ast.ts'
 import type {
   JsonArray,
@@ -30,7 +30,7 @@ import {
   type SqlType,
 } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { plainPlace, type PlainPlace } from '../functions/json-path/plain-place.ts'
+import { plainPlace, type PlainPlace } from '../../duckdb/json-path/plain-place.ts'
 import { castTo, constantOf, letIn } from './build.ts'
 import { typeOfPath } from './json-path-types.ts'
 import { errorAt, locatedAt, newId } from './context.ts'

@@ -1,5 +1,5 @@
 import { unreachable } from '../../shared/unreachable.ts'
-import type { JsonPath, PathNode, PathPredicate } from '../functions/json-path/json-path.ts'
+import type { JsonPath, PathNode, PathPredicate } from '../../duckdb/json-path/json-path.ts'
 import { BIGINT, DOUBLE, INTEGER, isNumeric, varchar, VARCHAR, BOOLEAN, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 

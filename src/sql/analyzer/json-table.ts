@@ -1,5 +1,5 @@
 import { unreachable } from '../../shared/unreachable.ts'
-import type { TableBelow, JsonTableValue, TablePath, TableProgram } from '../functions/javascript/json-table.ts'
+import type { TableBelow, JsonTableValue, TablePath, TableProgram } from '../../duckdb/scripts/json-table.ts'
 import type { Identifier, StringLiteral } from '../syntax/ast.ts'
 import type {
   JsonTable,

@@ -22,8 +22,8 @@ import {
   type SqlType,
 } from '../types/sql-type.ts'
 import { resolveTypeName } from '../types/type-names.ts'
-import { trimmed, trimmedNumber } from '../functions/blanks.ts'
-import { isAddress } from '../functions/javascript/network.ts'
+import { trimmed, trimmedNumber } from '../../duckdb/blanks.ts'
+import { isAddress } from '../../duckdb/scripts/network.ts'
 import { resolveFunction } from '../functions/resolve-function.ts'
 import { castTo, constantOf } from './build.ts'
 import { errorAt, type AnalysisContext } from './context.ts'

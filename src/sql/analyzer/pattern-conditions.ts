@@ -4,7 +4,7 @@ import {
   type ColumnKind,
   type ConditionCode,
   type MatchedRow,
-} from '../functions/javascript/pattern-conditions.ts'
+} from '../../duckdb/scripts/pattern-conditions.ts'
 import type { Expression, FunctionCall } from '../syntax/ast.ts'
 import type { PatternRecognitionRelation } from '../syntax/ast-patterns.ts'
 import { BIGINT, BOOLEAN, isInteger, VARCHAR, type SqlType } from '../types/sql-type.ts'

@@ -1,6 +1,6 @@
-import { EXCLUDED, VARIABLE_BASE } from '../functions/javascript/row-patterns.ts'
+import { EXCLUDED, VARIABLE_BASE } from '../../duckdb/scripts/row-patterns.ts'
 import type { ResolvedFunction } from '../functions/resolve-function.ts'
-import { sql } from '../text/sql.ts'
+import { sql } from '../../duckdb/text/sql.ts'
 import { BOOLEAN, VARCHAR } from '../types/sql-type.ts'
 import { constantOf } from './build.ts'
 import type { Labels } from './pattern-labels.ts'

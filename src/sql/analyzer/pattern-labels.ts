@@ -1,6 +1,6 @@
 import { tick } from '../../shared/cpu-budget.ts'
 import { unreachable } from '../../shared/unreachable.ts'
-import type { PatternCode, PatternProgram } from '../functions/javascript/row-patterns.ts'
+import type { PatternCode, PatternProgram } from '../../duckdb/scripts/row-patterns.ts'
 import type { Identifier, WindowFrame } from '../syntax/ast.ts'
 import type { PatternQuantifier, PatternRecognitionRelation, RowPattern } from '../syntax/ast-patterns.ts'
 import { childrenOf, type AnyNode } from '../syntax/tree.ts'

@@ -1,4 +1,4 @@
-import type { PatternProgram } from '../functions/javascript/row-patterns.ts'
+import type { PatternProgram } from '../../duckdb/scripts/row-patterns.ts'
 import type { PatternRecognitionRelation } from '../syntax/ast-patterns.ts'
 import { array, BIGINT, BOOLEAN, INTEGER, VARCHAR, type SqlType } from '../types/sql-type.ts'
 import { castTo, columnOf, constantOf } from './build.ts'

@@ -1,5 +1,5 @@
 import { resolveArithmetic } from '../functions/operators.ts'
-import { MASK_BASE } from '../functions/javascript/row-patterns.ts'
+import { MASK_BASE } from '../../duckdb/scripts/row-patterns.ts'
 import type { Expression, FunctionCall } from '../syntax/ast.ts'
 import type { PatternRecognitionRelation } from '../syntax/ast-patterns.ts'
 import { qualifiedNameOf } from '../syntax/tree.ts'

@@ -1,4 +1,4 @@
-import { EXCLUDED, type PatternProgram } from '../functions/javascript/row-patterns.ts'
+import { EXCLUDED, type PatternProgram } from '../../duckdb/scripts/row-patterns.ts'
 import type { PatternRecognitionRelation } from '../syntax/ast-patterns.ts'
 import { BIGINT, BOOLEAN, type SqlType } from '../types/sql-type.ts'
 import { columnOf, constantOf } from './build.ts'

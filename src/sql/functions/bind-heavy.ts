@@ -1,4 +1,4 @@
-import { formOf, joined, literal, plainName, sql, tokensOfSql, type Sql } from '../text/sql.ts'
+import { formOf, joined, literal, plainName, sql, tokensOfSql, type Sql } from '../../duckdb/text/sql.ts'
 import type { Names } from './rendering.ts'
 
 const MULTIPLYING = /\b[qt]_[a-z_0-9]+\(|\bCASE\b/g

@@ -1,4 +1,4 @@
-import { code, integer, literal, sql, type Sql } from '../text/sql.ts'
+import { code, integer, literal, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { isFine, structOf } from '../types/duckdb-representation.ts'
 import type { SqlType, TimestampType, TimeType } from '../types/sql-type.ts'
 import { notSupportedPrecision } from './precision-guard.ts'

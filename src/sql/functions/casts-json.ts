@@ -1,4 +1,4 @@
-import { code, integer, joined, literal, plainName, sql, type Sql } from '../text/sql.ts'
+import { code, integer, joined, literal, plainName, sql, type Sql } from '../../duckdb/text/sql.ts'
 import {
   decimalText,
   duckdbType,

@@ -1,5 +1,5 @@
 import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
-import { code, formOf, integer, literal, sql, type Sql } from '../text/sql.ts'
+import { code, formOf, integer, literal, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { canCast } from '../types/coercion.ts'
 import {
   decimalText,

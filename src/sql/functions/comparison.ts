@@ -1,4 +1,4 @@
-import { code, joined, sql, type Sql } from '../text/sql.ts'
+import { code, joined, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { isFine, rowFieldOf, rowOf, structOf } from '../types/duckdb-representation.ts'
 import { isFloating, typeContains, type MapType, type RowType, type SqlType } from '../types/sql-type.ts'
 import { bindName } from './fill-template.ts'

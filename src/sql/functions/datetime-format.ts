@@ -1,5 +1,5 @@
-import { EMPTY_FORMAT, mysqlFormat } from './datetime-shapes.ts'
-import { integer, joined, literal, sql, type Sql } from '../text/sql.ts'
+import { EMPTY_FORMAT, mysqlFormat } from '../../duckdb/datetime-shapes.ts'
+import { integer, joined, literal, sql, type Sql } from '../../duckdb/text/sql.ts'
 
 /** The two format languages: date_format's (MySQL) and format_datetime's (Joda). Names of functions without `u_`. */
 export const MYSQL_FORMAT = 'date_format'

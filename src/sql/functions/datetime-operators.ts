@@ -1,4 +1,4 @@
-import { code, sql, type Sql } from '../text/sql.ts'
+import { code, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { duckdbType, isFine, structOf } from '../types/duckdb-representation.ts'
 import { canCoerce } from '../types/coercion.ts'
 import { BIGINT, DATE, DOUBLE, INTERVAL_DAY, INTERVAL_YEAR, isInteger, type SqlType } from '../types/sql-type.ts'

@@ -1,5 +1,5 @@
 import { EngineError } from '../../shared/engine-error.ts'
-import { code, digits, integer, literal, sql, type Sql } from '../text/sql.ts'
+import { code, digits, integer, literal, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { decimalType } from '../types/duckdb-representation.ts'
 import { decimal, MAX_DECIMAL_PRECISION, type DecimalType } from '../types/sql-type.ts'
 import type { ArithmeticOperator, ResolvedOperator } from './operators.ts'

@@ -1,4 +1,4 @@
-import { sql, type Sql } from '../text/sql.ts'
+import { sql, type Sql } from '../../duckdb/text/sql.ts'
 import { rowFieldOf, rowOf } from '../types/duckdb-representation.ts'
 import { anonymousRow, array, BOOLEAN, isFloating, typeContains, type SqlType } from '../types/sql-type.ts'
 import { comparisonKey, lessThan, needsComparisonKey } from './comparison.ts'

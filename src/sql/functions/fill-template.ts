@@ -1,7 +1,7 @@
 import { duckdbType } from '../types/duckdb-representation.ts'
 import type { SqlType } from '../types/sql-type.ts'
-import { EMPTY, joined, sql, type Sql } from '../text/sql.ts'
-import { Template, templateParts, type Mark } from '../text/template.ts'
+import { EMPTY, joined, sql, type Sql } from '../../duckdb/text/sql.ts'
+import { Template, templateParts, type Mark } from '../../duckdb/text/template.ts'
 import { bindHeavy } from './bind-heavy.ts'
 import type { CallClauses, LambdaArgument, RenderCall, RenderContext, Rendering } from './rendering.ts'
 

@@ -1,4 +1,4 @@
-import { integer, joined, literal, sql, type Sql } from '../text/sql.ts'
+import { integer, joined, literal, sql, type Sql } from '../../duckdb/text/sql.ts'
 import type { SqlType } from '../types/sql-type.ts'
 
 /** A value that `format` is given, and the general way for it alone: by a specifier. */

@@ -1,7 +1,7 @@
-import { template, type Template } from '../text/template.ts'
+import { template, type Template } from '../../duckdb/text/template.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import type { RenderContext, Rendering } from './rendering.ts'
-import type { Sql } from '../text/sql.ts'
+import type { Sql } from '../../duckdb/text/sql.ts'
 
 /** What the variables of a signature were bound to; a length of a varchar without bound is undefined. */
 export interface Bindings {

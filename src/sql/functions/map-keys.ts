@@ -1,5 +1,5 @@
 import { structOf } from '../types/duckdb-representation.ts'
-import { sql, type Sql } from '../text/sql.ts'
+import { sql, type Sql } from '../../duckdb/text/sql.ts'
 import { isFloating, VARCHAR, type MapType, type SqlType } from '../types/sql-type.ts'
 import { canCast } from '../types/coercion.ts'
 import { textOf, type CastContext } from './casts.ts'

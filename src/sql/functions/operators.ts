@@ -1,6 +1,6 @@
 import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
 import { canCoerce, commonSuperType, decimalOfInteger } from '../types/coercion.ts'
-import { code, formOf, joined, sql, type Sql } from '../text/sql.ts'
+import { code, formOf, joined, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { duckdbType, isFine, isTypedNull, typedNull } from '../types/duckdb-representation.ts'
 import {
   BIGINT,

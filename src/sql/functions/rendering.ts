@@ -1,5 +1,5 @@
-import type { Sql } from '../text/sql.ts'
-import type { Template } from '../text/template.ts'
+import type { Sql } from '../../duckdb/text/sql.ts'
+import type { Template } from '../../duckdb/text/template.ts'
 import type { SqlType } from '../types/sql-type.ts'
 
 /** A value known while the statement is rendered: a literal, or NULL. Text for characters, numbers as written. */

@@ -1,5 +1,5 @@
 import { EngineError } from '../../shared/engine-error.ts'
-import type { Sql } from '../text/sql.ts'
+import type { Sql } from '../../duckdb/text/sql.ts'
 import { isTypedNull, typedNull } from '../types/duckdb-representation.ts'
 import { sameType, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'

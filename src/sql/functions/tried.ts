@@ -1,4 +1,4 @@
-import { sql, type Sql } from '../text/sql.ts'
+import { sql, type Sql } from '../../duckdb/text/sql.ts'
 
 /**
  * The value, or NULL where it fails.

@@ -1,5 +1,5 @@
 import type { ColumnId } from '../analyzer/tree.ts'
-import { EMPTY, isEmpty, joined, sameSql, sql, type Sql } from '../text/sql.ts'
+import { EMPTY, isEmpty, joined, sameSql, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { columnName, type Output, type RenderState } from './render-state.ts'
 
 /** A column in ORDER BY: by its name in the select list where it stands `alone`; in an expression such names are none. */

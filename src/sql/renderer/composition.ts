@@ -1,7 +1,7 @@
 import { bindName } from '../functions/fill-template.ts'
 import type { ColumnId, Expr } from '../analyzer/tree.ts'
 import { childrenOfExpr, isVolatile, someExpr, visitColumns } from '../analyzer/walk.ts'
-import { isLeaf, plainName, sql, type Sql } from '../text/sql.ts'
+import { isLeaf, plainName, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { structOf } from '../types/duckdb-representation.ts'
 import { costOfSql } from './macro-cost.ts'
 import type { RenderState } from './render-state.ts'

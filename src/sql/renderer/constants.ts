@@ -2,7 +2,7 @@ import type { Constant } from '../functions/rendering.ts'
 import { duckdbType, isFine, structOf, typedNull } from '../types/duckdb-representation.ts'
 import type { ConstantExpr } from '../analyzer/tree.ts'
 import type { SqlType } from '../types/sql-type.ts'
-import { digits, integer, literal, sql, type Sql } from '../text/sql.ts'
+import { digits, integer, literal, sql, type Sql } from '../../duckdb/text/sql.ts'
 
 const PICOS_PER_MICRO = 1_000_000n
 const MICROS_PER_DAY = 86_400_000_000n

@@ -1,6 +1,6 @@
 import type { AggregateExpr, AggregateNode, ColumnId } from '../analyzer/tree.ts'
 import { comparisonKey } from '../functions/comparison.ts'
-import { integer, joined, sql, type Sql } from '../text/sql.ts'
+import { integer, joined, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { neededOutputs, queryBlock, selectText, type Block } from './block.ts'
 import { needsMark } from './render-aggregate.ts'
 import { renderExpr } from './render-expression.ts'

@@ -1,6 +1,6 @@
 import type { Expr, BoundFrame } from '../analyzer/tree.ts'
 import { notSupportedPrecision } from '../functions/precision-guard.ts'
-import { integer, literal, sql, type Sql } from '../text/sql.ts'
+import { integer, literal, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { isFine } from '../types/duckdb-representation.ts'
 import type { SqlType } from '../types/sql-type.ts'
 

@@ -1,6 +1,6 @@
 import type { ColumnId, Expr, RelationNode } from '../analyzer/tree.ts'
 import { isVolatile, visitColumns } from '../analyzer/walk.ts'
-import { sql, type Sql } from '../text/sql.ts'
+import { sql, type Sql } from '../../duckdb/text/sql.ts'
 import { BOOLEAN } from '../types/sql-type.ts'
 import { hasSubquery } from './composition.ts'
 import { canRaise, mayRaiseOfRow } from '../analyzer/raising.ts'

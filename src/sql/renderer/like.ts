@@ -4,7 +4,7 @@ import { bindName } from '../functions/fill-template.ts'
 import { typedNull } from '../types/duckdb-representation.ts'
 import { BOOLEAN } from '../types/sql-type.ts'
 import type { Expr, LikeExpr } from '../analyzer/tree.ts'
-import { literal, sql, type Sql } from '../text/sql.ts'
+import { literal, sql, type Sql } from '../../duckdb/text/sql.ts'
 
 type Token = { readonly kind: 'text'; readonly text: string } | { readonly kind: 'one' | 'any' }
 

@@ -1,6 +1,6 @@
 import type { ConstantExpr, LiteralsExpr } from '../analyzer/tree.ts'
 import type { Names } from '../functions/rendering.ts'
-import { literal, sql, type Sql } from '../text/sql.ts'
+import { literal, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { duckdbType } from '../types/duckdb-representation.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import { literalText } from './constants.ts'

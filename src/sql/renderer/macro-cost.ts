@@ -1,5 +1,5 @@
-import { macros } from '../functions/engine-setup.ts'
-import { tokensOfSql, type Sql } from '../text/sql.ts'
+import { macros } from '../../duckdb/engine-setup.ts'
+import { tokensOfSql, type Sql } from '../../duckdb/text/sql.ts'
 
 // DuckDB expands macros while it binds, arguments and all: one used twice in a body is bound twice, and macros stand
 // on macros. So a short text can be a huge expression.

@@ -1,6 +1,6 @@
 import type { Factor } from '../analyzer/decimal-products.ts'
 import type { Expr } from '../analyzer/tree.ts'
-import { digits as number, joined, sql, type Sql } from '../text/sql.ts'
+import { digits as number, joined, sql, type Sql } from '../../duckdb/text/sql.ts'
 
 /** `render` writes a factor. */
 export function narrowProduct(

@@ -3,7 +3,7 @@ import { comparisonKey, needsComparisonKey, sortItems } from '../functions/compa
 import type { CallClauses, RenderArgument } from '../functions/rendering.ts'
 import { narrowFactors } from '../analyzer/decimal-products.ts'
 import type { AggregateExpr, BoundFrame, Expr, ExprSortKey, FrameEnd, WindowExpr } from '../analyzer/tree.ts'
-import { code, EMPTY, integer, isEmpty, joined, sql, type Sql } from '../text/sql.ts'
+import { code, EMPTY, integer, isEmpty, joined, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { duckdbType, isFine } from '../types/duckdb-representation.ts'
 import { isFloating } from '../types/sql-type.ts'
 import { clauses as joinedClauses } from './block.ts'

@@ -32,7 +32,7 @@ import { bindAll, composed, hasSubquery, isSubquery, outerColumnsOf, weightOf } 
 import { noteQueryOfRow } from './queries-of-rows.ts'
 import { guarded, guardedKeys, whereHold, type Sides } from './guards.ts'
 import { canRaise, mayRaiseOfRow } from '../analyzer/raising.ts'
-import { code, EMPTY, joined, plainName, sql, type Sql } from '../text/sql.ts'
+import { code, EMPTY, joined, plainName, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { balanced, columnName, type RenderState } from './render-state.ts'
 import { tried } from '../functions/tried.ts'
 

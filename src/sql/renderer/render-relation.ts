@@ -33,7 +33,7 @@ import {
   plainName,
   sql,
   type Sql,
-} from '../text/sql.ts'
+} from '../../duckdb/text/sql.ts'
 import { overMarked, withMarks } from './distinct-marks.ts'
 import {
   asFromItem,

@@ -9,7 +9,7 @@ import type {
   ScanNode,
   UnnestNode,
 } from '../analyzer/tree.ts'
-import { joined, plainName, sql, type Sql } from '../text/sql.ts'
+import { joined, plainName, sql, type Sql } from '../../duckdb/text/sql.ts'
 
 /** What the rendering of one statement shares. */
 export interface RenderState {

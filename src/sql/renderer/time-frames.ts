@@ -1,5 +1,5 @@
 import type { BoundFrame, FrameEnd } from '../analyzer/tree.ts'
-import { integer, sql, type Sql } from '../text/sql.ts'
+import { integer, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { isFine } from '../types/duckdb-representation.ts'
 import { FRAME_ENDS } from './frame-offset.ts'
 import type { SqlType } from '../types/sql-type.ts'

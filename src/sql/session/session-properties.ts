@@ -1,4 +1,4 @@
-import { trimmedNumber } from '../functions/blanks.ts'
+import { trimmedNumber } from '../../duckdb/blanks.ts'
 import type { SessionContext } from '../session.ts'
 import { dataSizeOf, durationOf } from '../../shared/quantities.ts'
 import { acceptedProperties, actingProperties, type SessionProperty } from './session-property-table.ts'

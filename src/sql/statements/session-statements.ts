@@ -2,7 +2,7 @@ import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { accessDenied, accessOf } from '../access-control.ts'
 import type { SessionChange } from '../front-end.ts'
-import { canonicalZone, zoneOfOffset } from '../functions/time-zones.ts'
+import { canonicalZone, zoneOfOffset } from '../../duckdb/time-zones.ts'
 import type { Expression, FunctionCall, Identifier } from '../syntax/ast.ts'
 import { childrenOf, type AnyNode } from '../syntax/tree.ts'
 import type {

@@ -1,5 +1,5 @@
 import { EngineError } from '../../shared/engine-error.ts'
-import { code, formOf, integer, joined, literal, plainName, sql, type Sql, toText } from '../text/sql.ts'
+import { code, formOf, integer, joined, literal, plainName, sql, type Sql, toText } from '../../duckdb/text/sql.ts'
 import { MAX_NATIVE_PRECISION, type DecimalType, type SqlType } from './sql-type.ts'
 import { typeName } from './type-text.ts'
 

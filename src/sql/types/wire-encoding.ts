@@ -1,5 +1,5 @@
 import { EngineError } from '../../shared/engine-error.ts'
-import { code, integer, joined, plainName, sql, type Sql } from '../text/sql.ts'
+import { code, integer, joined, plainName, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { decimalText, rowFieldOf, structOf } from './duckdb-representation.ts'
 import type { SqlType } from './sql-type.ts'
 import type { WireOptions } from './type-signature.ts'

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { TableSource } from '../../../src/connectors/spi/table-source.ts'
 import type { EngineQuery } from '../../../src/execution/engine/engine-query.ts'
 import { checkQuery, statementText } from '../../../src/execution/engine/statement-text.ts'
-import { engineVocabulary } from '../../../src/sql/engine-vocabulary.ts'
+import { engineVocabulary } from '../../../src/duckdb/engine-vocabulary.ts'
 import { openEngineConnection } from '../../support/duckdb-in-process.ts'
 
 let duckdb: Awaited<ReturnType<typeof openEngineConnection>>

@@ -254,7 +254,7 @@ it('the words that are reserved are those of this DuckDB', async () => {
 describe('an engine that is sent what no front end made', () => {
   let engines: TestPool
   let secret: string
-  const functionsModule = new URL('../../../dist/sql/engine-module.js', import.meta.url).href
+  const functionsModule = new URL('../../../dist/duckdb/engine-module.js', import.meta.url).href
   beforeAll(async () => {
     engines = await openTestPool({ functionsModule })
     mkdirSync(engines.data, { recursive: true })

@@ -1,14 +1,10 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import {
-  distinctEstimate,
-  highestEstimate,
-  shareOfPlace,
-} from '../../../src/sql/functions/javascript/distinct-estimate.ts'
-import { statisticsScripts } from '../../../src/sql/functions/javascript/statistics.ts'
+import { distinctEstimate, highestEstimate, shareOfPlace } from '../../../src/duckdb/scripts/distinct-estimate.ts'
+import { statisticsScripts } from '../../../src/duckdb/scripts/statistics.ts'
 import { overloadsOf } from '../../../src/sql/functions/function-table.ts'
 import { resolveDefinition } from '../../../src/sql/functions/resolve-function.ts'
-import { codeOfModule, plainName, toText } from '../../../src/sql/text/sql.ts'
+import { codeOfModule, plainName, toText } from '../../../src/duckdb/text/sql.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import { openEngineConnection, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 

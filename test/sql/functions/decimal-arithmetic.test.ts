@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { decimalOperator } from '../../../src/sql/functions/decimal-operators.ts'
-import { literal, plainName, sql, toText, type Sql } from '../../../src/sql/text/sql.ts'
+import { literal, plainName, sql, toText, type Sql } from '../../../src/duckdb/text/sql.ts'
 import { decimalType } from '../../../src/sql/types/duckdb-representation.ts'
 import { decimal, type DecimalType } from '../../../src/sql/types/sql-type.ts'
 import { openEngineConnection } from '../../support/duckdb-in-process.ts'

@@ -6,7 +6,7 @@ import { comparisonKey, isDistinct, sortItems } from '../../../src/sql/functions
 import { renderComparison, renderIn } from '../../../src/sql/functions/operators.ts'
 import { translateError } from '../../../src/sql/functions/runtime-errors.ts'
 import { canCast } from '../../../src/sql/types/coercion.ts'
-import { plainName, toText, type Sql } from '../../../src/sql/text/sql.ts'
+import { plainName, toText, type Sql } from '../../../src/duckdb/text/sql.ts'
 import { duckdbTypeText, typedNull } from '../../../src/sql/types/duckdb-representation.ts'
 import { isComparable, isOrderable } from '../../../src/sql/types/sql-type.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'

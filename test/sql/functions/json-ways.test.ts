@@ -1,18 +1,13 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { castFromJson, castToJson } from '../../../src/sql/functions/casts-json.ts'
-import { parseJsonPath } from '../../../src/sql/functions/json-path/json-path.ts'
-import { plainPlace } from '../../../src/sql/functions/json-path/plain-place.ts'
-import { javaDouble } from '../../../src/sql/functions/javascript/double-text.ts'
-import {
-  JsonReader,
-  JsonSyntaxError,
-  quoteJson,
-  writeJson,
-} from '../../../src/sql/functions/javascript/json-document.ts'
-import { tidied } from '../../../src/sql/functions/javascript/json-tidy.ts'
+import { parseJsonPath } from '../../../src/duckdb/json-path/json-path.ts'
+import { plainPlace } from '../../../src/duckdb/json-path/plain-place.ts'
+import { javaDouble } from '../../../src/duckdb/scripts/double-text.ts'
+import { JsonReader, JsonSyntaxError, quoteJson, writeJson } from '../../../src/duckdb/scripts/json-document.ts'
+import { tidied } from '../../../src/duckdb/scripts/json-tidy.ts'
 import { resolveFunction } from '../../../src/sql/functions/resolve-function.ts'
-import { literal, plainName, toText } from '../../../src/sql/text/sql.ts'
+import { literal, plainName, toText } from '../../../src/duckdb/text/sql.ts'
 import { duckdbType } from '../../../src/sql/types/duckdb-representation.ts'
 import type { SqlType } from '../../../src/sql/types/sql-type.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'

@@ -17,7 +17,7 @@ import {
 import type { CallClauses, Names, RenderArgument } from '../../../src/sql/functions/rendering.ts'
 import { resolveDefinition, type ResolvedFunction } from '../../../src/sql/functions/resolve-function.ts'
 import { parseSignature, type TypePattern } from '../../../src/sql/functions/signature.ts'
-import { joined, literal, plainName, sql, tokensOfSql, toText, type Sql } from '../../../src/sql/text/sql.ts'
+import { joined, literal, plainName, sql, tokensOfSql, toText, type Sql } from '../../../src/duckdb/text/sql.ts'
 import { canCast } from '../../../src/sql/types/coercion.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import type { SqlType } from '../../../src/sql/types/sql-type.ts'

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { renderCast } from '../../../src/sql/functions/casts.ts'
 import { resolveArithmetic, resolveSubscript } from '../../../src/sql/functions/operators.ts'
 import { resolveFunction } from '../../../src/sql/functions/resolve-function.ts'
-import { literal, plainName, sql as code, toText, type Sql } from '../../../src/sql/text/sql.ts'
+import { literal, plainName, sql as code, toText, type Sql } from '../../../src/duckdb/text/sql.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 

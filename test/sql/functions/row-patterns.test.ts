@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { ConditionCode } from '../../../src/sql/functions/javascript/pattern-conditions.ts'
-import { findMatches, type PatternCode } from '../../../src/sql/functions/javascript/row-patterns.ts'
+import type { ConditionCode } from '../../../src/duckdb/scripts/pattern-conditions.ts'
+import { findMatches, type PatternCode } from '../../../src/duckdb/scripts/row-patterns.ts'
 
 const [A, B] = [0, 1]
 /** Rows as the variables they may be: `a`, `b`, `x` for both, `.` for none. */

@@ -6,7 +6,7 @@ import { someExpr, visitColumns } from '../../../src/sql/analyzer/walk.ts'
 import { neededColumns } from '../../../src/sql/analyzer/needed-columns.ts'
 import { renderQuery, renderTop } from '../../../src/sql/renderer/render-relation.ts'
 import { newRenderState } from '../../../src/sql/renderer/render-state.ts'
-import { plainName, toText } from '../../../src/sql/text/sql.ts'
+import { plainName, toText } from '../../../src/duckdb/text/sql.ts'
 import { BIGINT } from '../../../src/sql/types/sql-type.ts'
 import {
   column,

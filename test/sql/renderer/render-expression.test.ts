@@ -6,7 +6,7 @@ import { sidesOf } from '../../../src/sql/renderer/guards.ts'
 import { renderConjuncts, renderExpr } from '../../../src/sql/renderer/render-expression.ts'
 import { renderQuery } from '../../../src/sql/renderer/render-relation.ts'
 import { newRenderState, type RenderState } from '../../../src/sql/renderer/render-state.ts'
-import { toText } from '../../../src/sql/text/sql.ts'
+import { toText } from '../../../src/duckdb/text/sql.ts'
 import { BIGINT, BOOLEAN, DOUBLE } from '../../../src/sql/types/sql-type.ts'
 import {
   between,

@@ -5,7 +5,7 @@ import type { ColumnId, ConstantExpr, Expr, JoinType, RelationNode, SortKey } fr
 import { neededColumns } from '../../../src/sql/analyzer/needed-columns.ts'
 import { renderQuery, renderTop } from '../../../src/sql/renderer/render-relation.ts'
 import { newRenderState } from '../../../src/sql/renderer/render-state.ts'
-import { plainName, toText } from '../../../src/sql/text/sql.ts'
+import { plainName, toText } from '../../../src/duckdb/text/sql.ts'
 import { resolveArithmetic } from '../../../src/sql/functions/operators.ts'
 import { BIGINT, BOOLEAN, INTEGER } from '../../../src/sql/types/sql-type.ts'
 import { openEngineConnection } from '../../support/duckdb-in-process.ts'

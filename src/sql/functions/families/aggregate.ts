@@ -1,5 +1,5 @@
 import { EngineError } from '../../../shared/engine-error.ts'
-import { code, digits, integer, literal, sql, type Sql } from '../../text/sql.ts'
+import { code, digits, integer, literal, sql, type Sql } from '../../../duckdb/text/sql.ts'
 import { decimalType, duckdbType, rowFieldOf, rowOf, structOf } from '../../types/duckdb-representation.ts'
 import { decimal, isFloating, type DecimalType, type MapType, type SqlType } from '../../types/sql-type.ts'
 import { typeName } from '../../types/type-text.ts'

@@ -1,5 +1,5 @@
-import { code, integer, joined, literal, sql, type Sql } from '../../text/sql.ts'
-import { template, type Template } from '../../text/template.ts'
+import { code, integer, joined, literal, sql, type Sql } from '../../../duckdb/text/sql.ts'
+import { template, type Template } from '../../../duckdb/text/template.ts'
 import { isFine, rowOf, structOf } from '../../types/duckdb-representation.ts'
 import { isFloating, VARCHAR, type ArrayType, type SqlType } from '../../types/sql-type.ts'
 import { requireCast, textOf } from '../casts.ts'

@@ -1,4 +1,4 @@
-import { digits, joined, literal, sql, type Sql } from '../../text/sql.ts'
+import { digits, joined, literal, sql, type Sql } from '../../../duckdb/text/sql.ts'
 import { isFine, structOf } from '../../types/duckdb-representation.ts'
 import type { SqlType } from '../../types/sql-type.ts'
 import { bindName } from '../fill-template.ts'

@@ -1,14 +1,14 @@
-import { code, integer, joined, literal, sql, type Sql } from '../../text/sql.ts'
+import { code, integer, joined, literal, sql, type Sql } from '../../../duckdb/text/sql.ts'
 import { isFine, isTypedNull, structOf, typedNull } from '../../types/duckdb-representation.ts'
 import { varchar, type SqlType } from '../../types/sql-type.ts'
 import { currentDate, dateTimeText, localText, offsetMillis } from '../casts-datetime.ts'
 import { compiledFormat, JODA_FORMAT, MYSQL_FORMAT, type FormatStyle } from '../datetime-format.ts'
-import { fixedFormat, plainTeradataAsJoda, type ParseStyle } from '../datetime-shapes.ts'
+import { fixedFormat, plainTeradataAsJoda, type ParseStyle } from '../../../duckdb/datetime-shapes.ts'
 import { bindName } from '../fill-template.ts'
 import { PARTIAL, TOTAL, named, scalar, type CallRisk, type FunctionDefinition } from '../function-definition.ts'
 import { notSupportedPrecision } from '../precision-guard.ts'
 import type { RenderContext } from '../rendering.ts'
-import { canonicalZone } from '../time-zones.ts'
+import { canonicalZone } from '../../../duckdb/time-zones.ts'
 import { momentFunctions } from './datetime-units.ts'
 
 /** A field of a date or time: `part` over a native DATE, TIMESTAMP or TIME. */

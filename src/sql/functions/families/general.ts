@@ -1,4 +1,4 @@
-import { code, integer, joined, literal, sql, type Sql } from '../../text/sql.ts'
+import { code, integer, joined, literal, sql, type Sql } from '../../../duckdb/text/sql.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { version } from '../../../shared/version.ts'
 import { isFine, isTypedNull, structOf, typedNull } from '../../types/duckdb-representation.ts'

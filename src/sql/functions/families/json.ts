@@ -1,6 +1,6 @@
-import { code, literal, type Sql } from '../../text/sql.ts'
+import { code, literal, type Sql } from '../../../duckdb/text/sql.ts'
 import { PARTIAL, scalar, type FunctionDefinition } from '../function-definition.ts'
-import { stepsOf } from '../javascript/json.ts'
+import { stepsOf } from '../../../duckdb/scripts/json.ts'
 import type { RenderContext } from '../rendering.ts'
 
 /** Member names that say the same in a path, in a pointer, and to objects and arrays alike. */

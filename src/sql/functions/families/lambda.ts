@@ -1,4 +1,4 @@
-import { sql, type Sql } from '../../text/sql.ts'
+import { sql, type Sql } from '../../../duckdb/text/sql.ts'
 import { duckdbType, duckdbTypeText, structOf } from '../../types/duckdb-representation.ts'
 import { INTEGER, type FunctionType, type MapType } from '../../types/sql-type.ts'
 import { hasKey, valueAt } from '../comparison.ts'

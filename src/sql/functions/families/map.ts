@@ -1,4 +1,4 @@
-import { joined, sql, type Sql } from '../../text/sql.ts'
+import { joined, sql, type Sql } from '../../../duckdb/text/sql.ts'
 import { rowOf, structOf, typedNull } from '../../types/duckdb-representation.ts'
 import type { MapType } from '../../types/sql-type.ts'
 import { PARTIAL, TOTAL, scalar, type FunctionDefinition } from '../function-definition.ts'

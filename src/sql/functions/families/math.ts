@@ -1,4 +1,4 @@
-import { code, integer, joined, literal, sql, type Sql } from '../../text/sql.ts'
+import { code, integer, joined, literal, sql, type Sql } from '../../../duckdb/text/sql.ts'
 import { decimalType } from '../../types/duckdb-representation.ts'
 import { decimal, type DecimalType } from '../../types/sql-type.ts'
 import { decimalOperator } from '../decimal-operators.ts'

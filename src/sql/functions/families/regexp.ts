@@ -1,9 +1,14 @@
-import { integer, literal, sql, type Sql } from '../../text/sql.ts'
-import { template, type Template } from '../../text/template.ts'
+import { integer, literal, sql, type Sql } from '../../../duckdb/text/sql.ts'
+import { template, type Template } from '../../../duckdb/text/template.ts'
 import { varchar } from '../../types/sql-type.ts'
 import { bindName } from '../fill-template.ts'
 import { GROWING, PARTIAL, scalar, type FunctionDefinition } from '../function-definition.ts'
-import { LAST_GROUP, nativePattern, nativeReplacement, type NativePattern } from '../regexp/native-pattern.ts'
+import {
+  LAST_GROUP,
+  nativePattern,
+  nativeReplacement,
+  type NativePattern,
+} from '../../../duckdb/regexp/native-pattern.ts'
 import type { RenderContext } from '../rendering.ts'
 
 /** What DuckDB's own functions must know of a pattern to answer as Joni does; undefined where they do not. */

@@ -1,5 +1,5 @@
-import { integer, sql, type Sql } from '../../text/sql.ts'
-import { template, type Template } from '../../text/template.ts'
+import { integer, sql, type Sql } from '../../../duckdb/text/sql.ts'
+import { template, type Template } from '../../../duckdb/text/template.ts'
 import { comparisonKey } from '../comparison.ts'
 import { PARTIAL, aggregate, named, scalar, type FunctionDefinition } from '../function-definition.ts'
 import type { RenderContext } from '../rendering.ts'

@@ -1,5 +1,5 @@
 import { EngineError } from '../../../shared/engine-error.ts'
-import { joined, literal, sql, type Sql } from '../../text/sql.ts'
+import { joined, literal, sql, type Sql } from '../../../duckdb/text/sql.ts'
 import { char, varchar } from '../../types/sql-type.ts'
 import { GROWING, PARTIAL, TOTAL, scalar, type Bindings, type FunctionDefinition } from '../function-definition.ts'
 import type { RenderContext } from '../rendering.ts'

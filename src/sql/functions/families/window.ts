@@ -1,5 +1,5 @@
 import { windowFunction, type FunctionDefinition, type WindowClauses } from '../function-definition.ts'
-import { code, type Sql } from '../../text/sql.ts'
+import { code, type Sql } from '../../../duckdb/text/sql.ts'
 import type { RenderContext } from '../rendering.ts'
 
 /** The ORDER BY, PARTITION BY and frame come with the call; what is NULL or out of range raises as in Trino. */

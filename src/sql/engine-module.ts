@@ -1,3 +1,0 @@
-/** What the front end brings into an engine's process (`EngineModule` of `execution/engine/messages.ts`). */
-export { registerScripts as register } from './functions/javascript/register.ts'
-export { engineVocabulary as vocabulary } from './engine-vocabulary.ts'
