@@ -7,6 +7,7 @@ import type {
   TableStatistics,
 } from '../connectors/spi/connector.ts'
 import type { ScanConditions } from '../connectors/spi/scan-conditions.ts'
+import type { ScanPredicate } from '../connectors/spi/scan-predicate.ts'
 import type { ScanQuestion } from '../connectors/spi/scan-question.ts'
 import type { TableChange } from '../connectors/spi/table-writer.ts'
 import type { ErrorName } from '../shared/error-table.ts'
@@ -121,6 +122,8 @@ export interface RenderedQuery {
     readonly columns: readonly string[]
     /** What every row that is used fulfils. */
     readonly where?: ScanConditions
+    /** The same of the columns that divide the table into partitions. */
+    readonly partitions?: ScanPredicate
     /** What it is asked, where its connector answers; of groups `columns` are those of the answer. */
     readonly question?: ScanQuestion
     /** Only a filter or a mask of the rules reads it: the client sees no figures of it. */

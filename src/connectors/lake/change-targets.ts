@@ -6,7 +6,7 @@ import { DATA_FOLDER } from './attempts.ts'
 import type { FileFactsCache } from './file-facts.ts'
 import type { LakeFolders, NamedObject } from './lake-folders.ts'
 import { ADOPTED_ID } from './manifest.ts'
-import { factsOf } from './plain-table.ts'
+import { factsOf, tableColumns } from './plain-table.ts'
 import { checkWritable } from './refusals.ts'
 import { MANIFEST_FOLDER, readNewest } from './version-chain.ts'
 
@@ -108,7 +108,7 @@ export class ChangeTargets {
   async #columnsOf(object: NamedObject): Promise<StoredColumn[]> {
     if (object.kind === 'PLAIN') {
       const found = await factsOf(object.listed, this.#deps.cache)
-      return found.columns.map(({ name: column, type }) => ({ name: column, type, nullable: true }))
+      return tableColumns(found).map((column) => ({ ...column, nullable: true }))
     }
     const { content } = object.manifest
     // What is said of them stays with the table: events of those who write it are for ever.

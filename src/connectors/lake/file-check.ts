@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { hashFooter, resolveInside } from './lake-files.ts'
+import { hashFooter } from './lake-files.ts'
+import { resolveInside } from './resolve-inside.ts'
 import type { FoundSplit, LakeSplit } from './lake-split.ts'
 import type { ConnectorContext } from '../spi/connector.ts'
 import type { FileQuestion } from '../spi/table-source.ts'

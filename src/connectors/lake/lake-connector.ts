@@ -3,7 +3,13 @@ import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { EngineError } from '../../shared/engine-error.ts'
 import { parquetStatistics } from '../spi/column-statistics.ts'
-import type { Connector, ConnectorContext, ConnectorFactory, ConnectorTable } from '../spi/connector.ts'
+import type {
+  Connector,
+  ConnectorColumn,
+  ConnectorContext,
+  ConnectorFactory,
+  ConnectorTable,
+} from '../spi/connector.ts'
 import { checkReadable } from '../spi/readable-path.ts'
 import { createFileCheck } from './file-check.ts'
 import { namesOneOf } from './column-search.ts'
@@ -13,7 +19,8 @@ import { lakeSplitSchema } from './lake-split.ts'
 import { createLakeWriter } from './lake-writer.ts'
 import type { Manifest, TableContent } from './manifest.ts'
 import { changed, manifestPaths, manifestSplits, manifestStatistics, storedColumns } from './manifest-table.ts'
-import { factsOf, foundSplits, snapshotId, type FoundFiles } from './plain-table.ts'
+import { partitionStatistics } from './partition-pruning.ts'
+import { factsOf, foundSplits, snapshotId, tableColumns, type FoundFiles } from './plain-table.ts'
 import { tellRefusals } from './refusals.ts'
 import { tableSettingsSchema, type TableSettings } from './table-settings.ts'
 import { lakeTableSource } from './table-source.ts'
@@ -136,8 +143,11 @@ function createLake(
       kind: 'TABLE',
       handle,
       snapshot,
-      columns: found.columns.map(({ name, type }) => ({ name, type, nullable: true })),
-      ...(settingsOf(handle) && { properties: settingsOf(handle)!.properties }),
+      ...withPartitionKeys(
+        tableColumns(found).map((column) => ({ ...column, nullable: true })),
+        found.partitioning.keys,
+        settingsOf(handle)?.properties,
+      ),
     }
   }
 
@@ -205,16 +215,20 @@ function createLake(
       }
       const found = await filesAt(parsed)
       const paths = found.files.map(({ file }) => join(location, file))
-      return parquetStatistics(context.inspect, paths, rows, found.columns)
+      const own = await parquetStatistics(context.inspect, paths, rows, found.columns)
+      const rowsOfFiles = found.facts.map(({ rowGroups }) => rowGroups.reduce((sum, group) => sum + group.rows, 0))
+      return { ...own, ...partitionStatistics(found.partitioning, rowsOfFiles) }
     },
 
-    async listSplits(handle, _where, _question, read) {
+    async listSplits(handle, _where, _question, columns, partitions) {
+      const read = { columns, partitions }
       const parsed = handleSchema.parse(handle)
       if ('version' in parsed) {
         const [folder, content] = await contentOf(parsed)
-        return manifestSplits({ catalog, settings: settingsOf(parsed), location, folder, content }, cache, read)
+        const version = { catalog, settings: settingsOf(parsed), location, folder, content }
+        return manifestSplits(version, cache, read, context.duckdbType)
       }
-      return foundSplits(catalog, foundFor.get(handle) ?? (await filesAt(parsed)), read)
+      return foundSplits(catalog, foundFor.get(handle) ?? (await filesAt(parsed)), read, context.duckdbType)
     },
 
     async tableSource(splits, columns) {
@@ -231,6 +245,20 @@ function createLake(
 
     allowedDirectories: () => [`${location}/`],
   })
+}
+
+/** Columns and properties of a table, with what is said of those whose values are folders'. */
+function withPartitionKeys(
+  columns: readonly ConnectorColumn[],
+  keys: readonly { readonly name: string }[],
+  properties: ConnectorTable['properties'],
+): Pick<ConnectorTable, 'columns' | 'properties'> {
+  if (keys.length === 0) return { columns, ...(properties && { properties }) }
+  const names = keys.map(({ name }) => name)
+  return {
+    columns: columns.map((column) => (names.includes(column.name) ? { ...column, partitionKey: true } : column)),
+    properties: { ...properties, partitioned_by: names },
+  }
 }
 
 /** Of files without manifest the columns are not known yet. */
@@ -258,8 +286,12 @@ function manifestTable(schema: string, table: string, { version, content }: Mani
         handle: { schema, table, version, id: content.id },
         version,
         snapshot: `${content.id} ${version}`,
-        columns: content.columns.map(({ name, type, nullable, comment }) =>
-          comment === undefined ? { name, type, nullable } : { name, type, nullable, comment },
+        ...withPartitionKeys(
+          content.columns.map(({ name, type, nullable, comment }) =>
+            comment === undefined ? { name, type, nullable } : { name, type, nullable, comment },
+          ),
+          content.adopted?.keys ?? [],
+          undefined,
         ),
         ...(content.comment !== undefined && { comment: content.comment }),
       }

@@ -1,10 +1,11 @@
-import type { Dirent } from 'node:fs'
-import { open, readdir, realpath, stat } from 'node:fs/promises'
+import { open, readdir, stat } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
-import { join, sep } from 'node:path'
+import { join } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 import { checkReadable } from '../spi/readable-path.ts'
 import { nameOfFolder, tableOfFolder } from './folder-names.ts'
+import { isFolder, listFolderFiles, type FolderFile, type Partition } from './partition-folders.ts'
+import { resolveInside } from './resolve-inside.ts'
 import type { TableSettings } from './table-settings.ts'
 import { hasCode } from '../../shared/node-error.ts'
 
@@ -23,10 +24,14 @@ export interface LakeFile {
   readonly size: number
   /** Nanoseconds since the epoch, decimal. */
   readonly mtime: string
+  /** The folders `key=value` that it lies in; absent: none. Files of one folder share the array. */
+  readonly partitions?: readonly Partition[]
 }
 
 /** Data files of one folder, all of one format. */
 export interface ListedFiles {
+  /** Schema and table, for errors. */
+  readonly table: string
   readonly format: FileFormat
   readonly files: readonly LakeFile[]
   /** What the catalog file says of their table. */
@@ -56,12 +61,6 @@ export async function listFolders(folder: string, linked: (name: string) => void
   return names
 }
 
-/** Whether an entry of `folder` is a folder, or a link to one. */
-async function isFolder(folder: string, entry: Dirent): Promise<boolean> {
-  if (!entry.isSymbolicLink()) return entry.isDirectory()
-  return (await stat(join(folder, entry.name)).catch(() => undefined))?.isDirectory() ?? false
-}
-
 /**
  * The one entry a SQL name stands for.
  * @throws EngineError AMBIGUOUS_NAME when entries differ only in case
@@ -78,65 +77,43 @@ export function pickName(names: FolderNames, name: string, what: string): string
 }
 
 /**
- * A path below the location with its links followed.
- * @throws EngineError PERMISSION_DENIED when it leads out of the location, HIVE_BAD_DATA when it leads to itself
- */
-export async function resolveInside(location: string, path: string): Promise<string> {
-  const real = await realpath(path).catch((error: unknown) => {
-    if (!hasCode(error, 'ELOOP')) throw error
-    throw new EngineError('HIVE_BAD_DATA', 'A link in the catalog leads to itself', { cause: error, retry: 'later' })
-  })
-  if (real !== location && !real.startsWith(location.endsWith(sep) ? location : location + sep)) {
-    throw new EngineError('PERMISSION_DENIED', 'A link in the catalog leads out of its location', { retry: 'later' })
-  }
-  return real
-}
-
-/**
- * The data files of a table's folder, sorted by name, links followed.
+ * The data files of a table's folder and of its folders of partitions, sorted by path, links followed.
  * @param settings of the table: with a format, all its files are of that one, whatever they are called
- * @throws EngineError NOT_SUPPORTED when they are of several formats or lie in folders of partitions, PERMISSION_DENIED for links out of the location
+ * @throws EngineError NOT_SUPPORTED when they are of several formats, PERMISSION_DENIED for links out of the location, and as
+ *   `listFolderFiles` does
  */
 export async function listDataFiles(
   location: string,
   folder: string,
   settings?: TableSettings,
 ): Promise<ListedFiles | undefined> {
-  const formats = new Set<FileFormat>()
-  const found: string[] = []
-  const entries = await readdir(folder, { withFileTypes: true })
-  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-    const { name } = entry
-    if (name.startsWith('.') || name.startsWith('_')) continue
-    // Its files would be missing from the result without a word.
-    if (/^[^=]+=/.test(name) && (await isFolder(folder, entry))) {
-      const message = `Table '${tableOfFolder(folder)}' has folders of partitions ('${name}'), which cannot be read`
-      throw new EngineError('NOT_SUPPORTED', message, { retry: 'later' })
-    }
-    const format = settings?.format ?? EXTENSIONS.find(([pattern]) => pattern.test(name))?.[1]
-    if (!format) continue
-    formats.add(format)
-    found.push(name)
-  }
+  const formatOf = (name: string): FileFormat | undefined =>
+    settings?.format ?? EXTENSIONS.find(([pattern]) => pattern.test(name))?.[1]
+  const table = tableOfFolder(folder)
+  const found = await listFolderFiles(folder, { location, table, isData: (name) => formatOf(name) !== undefined })
+  const formats = new Set(found.map(({ name }) => formatOf(name)!))
   const [format] = formats
   if (format === undefined) return undefined
   if (formats.size > 1) {
     throw new EngineError('NOT_SUPPORTED', `A table's files must be of one format, here are ${[...formats].join(', ')}`)
   }
-  const files = await Promise.all(
-    found.map(async (name): Promise<LakeFile | undefined> => {
-      const what = `File '${name}' of table '${tableOfFolder(folder)}'`
-      const path = await resolveInside(location, join(folder, name)).catch((error: unknown) => {
-        throw refused(error, what)
-      })
-      checkReadable(path, what)
-      const stats = await stat(path, { bigint: true })
-      if (stats.isDirectory()) return undefined
-      if (!stats.isFile()) throw new EngineError('HIVE_BAD_DATA', `${what} is a pipe or a device`, { retry: 'later' })
-      return { file: path.slice(location.length + 1), size: Number(stats.size), mtime: String(stats.mtimeNs) }
-    }),
-  )
-  return { format, files: files.filter((file) => file !== undefined), settings }
+  const files = await Promise.all(found.map((file) => lakeFile(location, table, file)))
+  return { table, format, files, settings }
+}
+
+async function lakeFile(location: string, table: string, found: FolderFile): Promise<LakeFile> {
+  const { folder, name, isLink, partitions } = found
+  const what = `File '${[...partitions.map((one) => one.folder), name].join('/')}' of table '${table}'`
+  const told = (error: unknown): never => {
+    throw refused(error, what)
+  }
+  const named = join(folder, name)
+  const path = isLink ? await resolveInside(location, named).catch(told) : named
+  checkReadable(path, what)
+  const stats = await stat(path, { bigint: true }).catch(told)
+  if (!stats.isFile()) throw new EngineError('HIVE_BAD_DATA', `${what} is a pipe or a device`, { retry: 'later' })
+  const known = { file: path.slice(location.length + 1), size: Number(stats.size), mtime: String(stats.mtimeNs) }
+  return partitions.length === 0 ? known : { ...known, partitions }
 }
 
 /** An error about a file of a table, naming it where it named none. */

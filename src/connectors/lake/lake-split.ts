@@ -52,6 +52,8 @@ const foundSplitSchema = z.object({
   ),
   /** Absent for Parquet. */
   text: splitTextSchema.optional(),
+  /** Columns that are read and have one value in all rows, that of the file's folder: a text that is cast, null for NULL. */
+  partition: z.array(z.object({ name: z.string(), duckdbType: z.string(), value: z.string().nullable() })).optional(),
 })
 export type FoundSplit = z.infer<typeof foundSplitSchema>
 

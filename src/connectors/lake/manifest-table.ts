@@ -1,33 +1,57 @@
 import { basename, join, relative } from 'node:path'
 import { stat } from 'node:fs/promises'
 import { EngineError } from '../../shared/engine-error.ts'
+import { columnType } from '../spi/column-type.ts'
+import { parseDuckDbType } from '../spi/duckdb-type-text.ts'
 import type { FiledColumn } from '../spi/column-statistics.ts'
 import type { ConnectorSplit, TableStatistics } from '../spi/connector.ts'
 import { bloomFilterMisleads, joinRowGroups, WITHOUT_BLOOM_FILTERS } from '../spi/parquet-scan.ts'
 import type { WrittenFile } from '../spi/table-writer.ts'
 import type { FileFactsCache } from './file-facts.ts'
 import type { EmptySplit, WrittenSplit } from './lake-split.ts'
-import { ADOPTED_ID, type TableContent } from './manifest.ts'
-import type { TableSettings } from './table-settings.ts'
-import { columnsRead, foundSplits, SPLIT_BYTES, type FoundFiles } from './plain-table.ts'
+import { ADOPTED_ID, type Adopted, type TableContent } from './manifest.ts'
+import type { Partitioning } from './partition-keys.ts'
+import { settingsWithout, type TableSettings } from './table-settings.ts'
+import { columnsRead, foundSplits, SPLIT_BYTES, tableColumns, type FoundFiles, type ReadPart } from './plain-table.ts'
 
 /** A table's first manifest: the files that lay in its folder, as they were found. */
-export function adoptedContent(
-  { format, files, facts, columns, shapesDiffer }: FoundFiles,
-  duckdbType: (type: string) => string,
-): TableContent {
+export function adoptedContent(found: FoundFiles, duckdbType: (type: string) => string): TableContent {
+  const { format, files, facts, columns, shapesDiffer, partitioning } = found
+  const isPartitioned = partitioning.keys.length > 0
   return {
     kind: 'table',
     id: ADOPTED_ID,
     // As Quipu holds them: the files themselves may have another type, which `adopted` tells.
-    columns: columns.map(({ name, type }) => ({ name, type, nullable: true, duckdbType: duckdbType(type) })),
+    columns: tableColumns(found).map(({ name, type }) => ({
+      name,
+      type,
+      nullable: true,
+      duckdbType: duckdbType(type),
+    })),
     files: [],
     adopted: {
       format,
       shapesDiffer,
       columns: columns.map(({ name, source, duckdbType: stored }) => ({ name, source, duckdbType: stored })),
-      files: files.map((file, index) => ({ ...file, footer: facts[index]!.footer })),
+      files: files.map(({ file, size, mtime }, index) => ({
+        file,
+        size,
+        mtime,
+        footer: facts[index]!.footer,
+        ...(isPartitioned && { values: [...partitioning.values[index]!] }),
+      })),
+      ...(isPartitioned && {
+        keys: partitioning.keys.map(({ name, duckdbType: stored }) => ({ name, duckdbType: stored })),
+      }),
     },
+  }
+}
+
+/** How the files are divided that a manifest took over. */
+function partitioningOfAdopted({ keys = [], files }: Adopted): Partitioning {
+  return {
+    keys: keys.map((key) => ({ ...key, type: columnType(parseDuckDbType(key.duckdbType)).type })),
+    values: files.map(({ values = [] }) => values),
   }
 }
 
@@ -43,14 +67,15 @@ interface TableVersion {
 
 /**
  * All splits of one version of a table.
- * @param read names of the columns that will be read; undefined: all
+ * @param held DuckDB's type that holds values of Trino's
  */
 export async function manifestSplits(
   { catalog, settings, location, folder, content }: TableVersion,
   cache: FileFactsCache,
-  read?: readonly string[],
+  read: ReadPart,
+  held: (type: string) => string,
 ): Promise<readonly ConnectorSplit[]> {
-  const byRow = columnsRead(content.columns, read)
+  const byRow = columnsRead(content.columns, read.columns)
     .filter(({ duckdbType }) => bloomFilterMisleads(duckdbType))
     .map(({ name }) => name)
   const version = { catalog, location, folder, byRow }
@@ -64,23 +89,26 @@ export async function manifestSplits(
   }
   const { adopted } = content
   if (adopted && adopted.files.length > 0) {
-    const facts = await cache.facts(adopted.format, adopted.files, settings)
+    const names = new Set(adopted.keys?.map(({ name }) => name))
+    const facts = await cache.facts(adopted.format, adopted.files, settings && settingsWithout(settings, names))
     splits.push(
       ...foundSplits(
         catalog,
         {
           ...adopted,
+          partitioning: partitioningOfAdopted(adopted),
           // What was found out then holds for good.
           declared: new Set(adopted.columns.map(({ name }) => name)),
           files: adopted.files.map(({ file, size, mtime }) => ({ file, size, mtime })),
           facts: facts.map((fact, index) => ({ ...fact, footer: adopted.files[index]!.footer })),
         },
         read,
+        held,
       ),
     )
   }
   if (splits.length > 0) return splits
-  const columns = columnsRead(content.columns, read).map(({ name, duckdbType }) => ({ name, duckdbType }))
+  const columns = columnsRead(content.columns, read.columns).map(({ name, duckdbType }) => ({ name, duckdbType }))
   return [{ catalog, data: { empty: true, columns } satisfies EmptySplit, rows: 0, bytes: 0 }]
 }
 
@@ -103,7 +131,11 @@ export function manifestPaths(location: string, folder: string, { files, adopted
 /** Its columns, as the files name them: those that Quipu wrote by their own names. */
 export function storedColumns({ columns, adopted }: TableContent): readonly FiledColumn[] {
   const sources = new Map(adopted?.columns.map(({ name, source }) => [name, source]))
-  return columns.map(({ name, type }) => ({ name, type, source: sources.get(name) ?? name }))
+  // The footers of files do not tell of a key, or of a column that it hides.
+  const keys = new Set(adopted?.keys?.map(({ name }) => name))
+  return columns
+    .filter(({ name }) => !keys.has(name))
+    .map(({ name, type }) => ({ name, type, source: sources.get(name) ?? name }))
 }
 
 interface WrittenTable extends Omit<TableVersion, 'content' | 'settings'> {

@@ -27,8 +27,12 @@ const adoptedSchema = z.object({
       size: z.number(),
       mtime: z.string(),
       footer: z.string(),
+      /** Of the partition keys, in their order: a text that is cast, null for NULL. */
+      values: z.array(z.string().nullable()).optional(),
     }),
   ),
+  /** Columns whose values are those of the files' folders. */
+  keys: z.array(z.object({ name: z.string(), duckdbType: z.string() })).optional(),
 })
 export type Adopted = z.infer<typeof adoptedSchema>
 

@@ -2,7 +2,8 @@ import { readdir, rm, rmdir, stat, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { SweepOptions, SweepReport } from '../spi/table-writer.ts'
 import { DATA_FOLDER } from './attempts.ts'
-import { listFolders, resolveInside } from './lake-files.ts'
+import { listFolders } from './lake-files.ts'
+import { resolveInside } from './resolve-inside.ts'
 import { REMEMBERED_MILLIS, type Manifest } from './manifest.ts'
 import { listVersions, MANIFEST_FOLDER, readVersion, versionPath } from './version-chain.ts'
 import { hasCode } from '../../shared/node-error.ts'
@@ -41,12 +42,27 @@ async function sweepObject(location: string, folder: string, options: SweepOptio
   const adopted = new Set(kept.flatMap((manifest) => adoptedFiles(location, manifest)))
   for (const path of swept.flatMap((manifest) => adoptedFiles(location, manifest))) {
     // What a link led to belongs to somebody else.
-    if (dirname(path) === folder && !adopted.has(path)) await remove(path, report)
+    if (adopted.has(path) || !isOwnFile(folder, path)) continue
+    await remove(path, report)
+    // Folders of partitions that nothing is left in.
+    for (let parent = dirname(path); parent !== folder; parent = dirname(parent)) {
+      if (!(await rmdir(parent).then(() => true, () => false))) break // prettier-ignore
+    }
   }
   await sweepManifests(folder, versions, options)
   // Nothing was ever committed: what attempts left is an empty folder.
   if (versions.length === 0 && hadAttempts && mtimeMs < options.now - UNNAMED_MILLIS)
     await rmdir(folder).catch(() => {})
+}
+
+/** Whether a file lies in a table's folder, or in folders of partitions below it. */
+function isOwnFile(folder: string, path: string): boolean {
+  if (!path.startsWith(`${folder}/`)) return false
+  const between = path
+    .slice(folder.length + 1)
+    .split('/')
+    .slice(0, -1)
+  return between.every((name) => name.includes('='))
 }
 
 async function sweepQuery(

@@ -84,6 +84,18 @@ export const tableSettingsSchema = z
     )
   })
 
+/** Settings for files that do not hold columns of these names (lower case): the folders that they lie in say them. */
+export function settingsWithout(settings: TableSettings, names: ReadonlySet<string>): TableSettings {
+  if (![...settings.types.keys()].some((name) => names.has(name))) return settings
+  const kept = settings.text.names?.filter((name) => !names.has(name.toLowerCase()))
+  return {
+    ...settings,
+    text: { ...settings.text, names: kept && kept.length > 0 ? kept : undefined },
+    types: new Map([...settings.types].filter(([name]) => !names.has(name))),
+    key: JSON.stringify([settings.key, ...names]),
+  }
+}
+
 /** Names as Trino's properties of tables have them. */
 function propertiesOf(settings: Readonly<Record<string, unknown>>): TableSettings['properties'] {
   return Object.fromEntries(

@@ -1,9 +1,10 @@
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 import { columnType } from '../spi/column-type.ts'
 import { parseDuckDbType } from '../spi/duckdb-type-text.ts'
 import type { FileColumn, TablePart, TableSource } from '../spi/table-source.ts'
 import { tableOfFolder } from './folder-names.ts'
+import { tableFolderOf } from './partition-folders.ts'
 import { changed } from './manifest-table.ts'
 import type { EmptySplit, FoundSplit, LakeSplit, WrittenSplit } from './lake-split.ts'
 
@@ -40,16 +41,19 @@ function noRows({ columns: own }: EmptySplit, columns: readonly string[]): Table
 
 function foundFiles(location: string, splits: readonly FoundSplit[], columns: readonly string[]): TablePart[] {
   const first = splits[0]!
-  if (first.format === 'parquet' && !first.unionByName) {
-    return [{ kind: 'parquet', ranges: rangesOf(location, splits), columns: fileColumns(splits, columns) }]
-  }
   // Files that differ in their columns, and text files, are read one by one, each with what it has.
-  const byFile = new Map<string, FoundSplit[]>()
-  for (const split of splits) byFile.set(split.file, [...(byFile.get(split.file) ?? []), split])
-  return [...byFile.values()].map((parts) => {
-    const [part] = parts as [FoundSplit]
-    const own = fileColumns(parts, columns)
-    if (part.format === 'parquet') return { kind: 'parquet', ranges: rangesOf(location, parts), columns: own }
+  const together = first.format === 'parquet' && !first.unionByName
+  const parts = new Map<string, FoundSplit[]>()
+  for (const split of splits) {
+    const key = JSON.stringify([together ? '' : split.file, ...(split.partition ?? []).map(({ value }) => value)])
+    const known = parts.get(key)
+    if (known) known.push(split)
+    else parts.set(key, [split])
+  }
+  return [...parts.values()].map((some) => {
+    const [part] = some as [FoundSplit]
+    const own = fileColumns(some, columns)
+    if (part.format === 'parquet') return { kind: 'parquet', ranges: rangesOf(location, some), columns: own }
     return textFile(join(location, part.file), part, own)
   })
 }
@@ -91,12 +95,13 @@ function rangesOf(location: string, splits: readonly (WrittenSplit | FoundSplit)
 }
 
 /**
- * @param splits of files that have the same columns
+ * @param splits of files that have the same columns and lie in the same folders of partitions
  * @throws EngineError NOT_SUPPORTED for a column whose values cannot be read as they are
  */
 function fileColumns(splits: readonly FoundSplit[], names: readonly string[]): FileColumn[] {
   const [split] = splits as readonly [FoundSplit]
-  const wanted = new Set(names)
+  const constants = new Map(split.partition?.map((one) => [one.name, one]))
+  const wanted = new Set(names.filter((name) => !constants.has(name)))
   const byRowNames = new Set<string>()
   for (const each of splits) {
     for (const { name, misread, byRow } of each.columns) {
@@ -106,6 +111,11 @@ function fileColumns(splits: readonly FoundSplit[], names: readonly string[]): F
   }
   const byName = new Map(split.columns.map((column) => [column.name, column]))
   return names.map((name) => {
+    const constant = constants.get(name)
+    if (constant) {
+      const { duckdbType, value } = constant
+      return { name, fileType: duckdbType, cast: duckdbType, ...(value !== null && { constant: value }) }
+    }
     const column = byName.get(name)
     if (!column) throw noColumn(name)
     const { present, source, duckdbType } = column
@@ -124,7 +134,7 @@ function fileColumns(splits: readonly FoundSplit[], names: readonly string[]): F
 }
 
 function unreadable(column: string, { file }: FoundSplit, reason: string): EngineError {
-  const table = tableOfFolder(dirname(file))
+  const table = tableOfFolder(tableFolderOf(file))
   return new EngineError('NOT_SUPPORTED', `Column '${column}' of table '${table}' cannot be read: ${reason} [${file}]`)
 }
 

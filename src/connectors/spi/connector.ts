@@ -1,6 +1,7 @@
 import type { TurnOwner } from '../../shared/fair-queue.ts'
 import type { StatisticsByColumn } from './column-statistics.ts'
 import type { ScanConditions } from './scan-conditions.ts'
+import type { ScanPredicate } from './scan-predicate.ts'
 import type { ScanQuestion } from './scan-question.ts'
 import type { FileQuestion, TableSource } from './table-source.ts'
 import type { ConnectorWriter } from './table-writer.ts'
@@ -50,12 +51,14 @@ export interface Connector {
    * @param where rows that do not fulfil it may be left out
    * @param question of a table that has `answers`: the rows are what it asks for
    * @param columns those that will be read: what a split says of others may be left out; absent: all
+   * @param partitions rows that do not fulfil it may be left out; about partition keys alone
    */
   listSplits(
     handle: TableHandle,
     where?: ScanConditions,
     question?: ScanQuestion,
     columns?: readonly string[],
+    partitions?: ScanPredicate,
   ): Promise<readonly ConnectorSplit[]>
   /**
    * The splits as an engine gets them: with rows that only the coordinator knows. Asked in the coordinator at each attempt
@@ -140,7 +143,7 @@ export interface ConnectorTable extends SchemaTableName {
     readonly runAsInvoker?: boolean
   }
   /** What its administrator has fixed of it, by name, as SHOW CREATE TABLE shows it. */
-  readonly properties?: Readonly<Record<string, string | number | boolean>>
+  readonly properties?: Readonly<Record<string, string | number | boolean | readonly string[]>>
   /** The manifest version the handle names, for connectors that have versions. */
   readonly version?: number
   /** Names the rows that the handle does: another text once they may be others. Absent: nobody knows. */
@@ -156,7 +159,12 @@ export interface ConnectorColumn {
   readonly nullable: boolean
   readonly comment?: string
   readonly hidden?: boolean
+  /** Its values divide the table into partitions: conditions on it spare whole files. */
+  readonly partitionKey?: true
 }
+
+/** What Trino's Hive connector says of such columns, in SHOW COLUMNS and `information_schema.columns`. */
+export const PARTITION_KEY = 'partition key'
 
 export interface TableStatistics {
   readonly rows?: number

@@ -60,8 +60,10 @@ export interface EmptyPart {
 /** A column of the scan, made of one of the file's. Without any column a row of the scan is still a row. */
 export interface FileColumn {
   readonly name: string
-  /** As the file names it; without it, every value is null. */
+  /** As the file names it; without it, every value is `constant`. */
   readonly source?: string
+  /** A text that `cast` reads as the value of all rows; absent: NULL. Not asked where there is a source. */
+  readonly constant?: string
   /** DuckDB's type that the value is cast to; a column without source has one. */
   readonly cast?: string
   /** DuckDB's type of the file's column, where the value has to be held in another way (`column-type.ts`). */

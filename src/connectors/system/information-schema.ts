@@ -1,3 +1,4 @@
+import { PARTITION_KEY } from '../spi/connector.ts'
 import type {
   Connector,
   ConnectorColumn,
@@ -53,9 +54,9 @@ export function withInformationSchema(connector: Connector): Connector {
     ...(connector.getColumnStatistics && {
       getColumnStatistics: async (handle) => (ours(handle) ? {} : connector.getColumnStatistics!(handle)),
     }),
-    async listSplits(handle, where, question, columns) {
+    async listSplits(handle, where, question, columns, partitions) {
       const table = ours(handle)
-      if (!table) return connector.listSplits(handle, where, question, columns)
+      if (!table) return connector.listSplits(handle, where, question, columns, partitions)
       return [{ catalog, data: { [MARK]: table, ...(where && { where }) } }]
     },
     async loadSplits(splits, wanted, asker) {
@@ -156,8 +157,9 @@ async function rowsOf(
                     ordinal_position: index + 1,
                     is_nullable: column.nullable ? 'YES' : 'NO',
                     data_type: displayType(column.type),
-                    // Trino tells a comment under both names; no connector has further information.
+                    // Trino tells a comment under both names.
                     comment: commentOf(column),
+                    extra_info: column.partitionKey === true ? PARTITION_KEY : null,
                     column_comment: commentOf(column),
                   },
                 ]

@@ -33,7 +33,8 @@ export async function listSplits(
     query.scans.map(async (scan, index) => {
       const connector = connectorOf(catalogs, scan.catalog)
       if (!isOfSystem(connector, scan)) coordinatorOnly = false
-      const splits = await connector.listSplits(scan.handle, scan.where, scan.question, scan.columns)
+      const { handle, where, question, columns, partitions } = scan
+      const splits = await connector.listSplits(handle, where, question, columns, partitions)
       return splits.map((split) => splitOf(index, split, scan.columns))
     }),
   )

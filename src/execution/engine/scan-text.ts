@@ -203,8 +203,9 @@ function columnList(columns: readonly FileColumn[]): string {
 }
 
 /** @param field the value of the file, where it is not just read */
-function valueText({ source, cast, fileType, checkedByRow }: FileColumn, field?: string): string {
-  const read = field !== undefined ? field : source === undefined ? 'NULL' : quoteName(source)
+function valueText({ source, constant, cast, fileType, checkedByRow }: FileColumn, field?: string): string {
+  const fixed = constant === undefined ? 'NULL' : quoteText(constant)
+  const read = field !== undefined ? field : source === undefined ? fixed : quoteName(source)
   if (source === undefined && cast === undefined) throw new RefusedStatement('a column of no type', 0)
   const value = cast === undefined ? read : castText(read, cast)
   const { convert } = (fileType !== undefined && columnType(parseDuckDbType(fileType))) || {}

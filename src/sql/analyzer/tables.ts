@@ -43,8 +43,18 @@ export function analyzeTable(context: AnalysisContext, table: Table, scope: Scop
   }))
   for (const { id, name: column } of columns)
     context.sources.set(id, [name.catalog, name.schema, name.table, column].join('.'))
+  const { handle, snapshot, answers } = found
+  const keys = found.columns.filter(({ partitionKey }) => partitionKey === true).map(({ name: column }) => column)
   return withPolicies(context, table, name, {
-    node: { kind: 'scan', ...name, handle: found.handle, snapshot: found.snapshot, answers: found.answers, columns },
+    node: {
+      kind: 'scan',
+      ...name,
+      handle,
+      snapshot,
+      answers,
+      ...(keys.length > 0 && { partitionedBy: keys }),
+      columns,
+    },
     fields: columns.map(({ id, name: column, type, hidden }) => ({ name: column, relation, type, column: id, hidden })),
   })
 }

@@ -57,6 +57,8 @@ export interface ScanNode {
   readonly snapshot?: string | undefined
   /** Columns that its connector can be asked questions of. */
   readonly answers?: readonly string[] | undefined
+  /** Columns that divide the table into partitions: conditions on them spare whole files. */
+  readonly partitionedBy?: readonly string[] | undefined
   /** What it is asked; of one with groups `columns` are those of the answer. */
   readonly question?: ScanQuestion
   readonly columns: readonly { readonly id: ColumnId; readonly name: string; readonly type: SqlType }[]

@@ -162,7 +162,16 @@ export function someNode(part: unknown, test: (node: TreeNode) => boolean | 'lea
 }
 
 /** Types, functions, handles and constants hold no part of a query. */
-export const WITHOUT_NODES = new Set(['type', 'function', 'operator', 'handle', 'question', 'answers', 'literals'])
+export const WITHOUT_NODES = new Set([
+  'type',
+  'function',
+  'operator',
+  'handle',
+  'question',
+  'answers',
+  'partitionedBy',
+  'literals',
+])
 
 /** Whether any expression of the tree below (without queries inside) satisfies the test. */
 export function someExpr(expr: Expr, test: (expr: Expr) => boolean): boolean {

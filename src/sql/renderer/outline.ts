@@ -1,32 +1,35 @@
 import type { PlanNode } from '../front-end.ts'
 import type { QueryColumn } from '../analyzer/context.ts'
-import type { ColumnId, RelationNode } from '../analyzer/tree.ts'
+import type { ScanPredicate } from '../../connectors/spi/scan-predicate.ts'
+import type { ColumnId, RelationNode, ScanNode } from '../analyzer/tree.ts'
+import { columnsOfPredicate } from './scan-predicates.ts'
 import { typeName } from '../types/type-text.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 
-/** The operators of a query under Trino's names, for EXPLAIN. @param asked columns that scans are shown with */
-export function outline(
-  node: RelationNode,
-  columns: readonly QueryColumn[],
-  sourceOf: (column: ColumnId) => string | undefined,
-  asked: ReadonlySet<ColumnId>,
-): PlanNode {
+/** What is known of the columns and scans of a query. */
+interface Known {
+  readonly sourceOf: (column: ColumnId) => string | undefined
+  /** Columns that scans are shown with. */
+  readonly asked: ReadonlySet<ColumnId>
+  /** What a scan's partitions have to fulfil. */
+  readonly constraintOf: (scan: ScanNode) => ScanPredicate | undefined
+}
+
+/** The operators of a query under Trino's names, for EXPLAIN. */
+export function outline(node: RelationNode, columns: readonly QueryColumn[], known: Known): PlanNode {
   const layout = columns.map(({ name, type }, i) => `${name ?? `_col${i}`}:${typeName(type)}`)
   return {
     name: 'Output',
     details: { columnNames: `[${columns.map(({ name }, i) => name ?? `_col${i}`).join(', ')}]` },
     layout,
-    children: [planOf(node, sourceOf, asked)],
+    children: [planOf(node, known)],
   }
 }
 
 /** One flat switch over all kinds of relation, a case each: it is as long as they are many. */
-function planOf(
-  node: RelationNode,
-  sourceOf: (column: ColumnId) => string | undefined,
-  asked: ReadonlySet<ColumnId>,
-): PlanNode {
-  const child = (input: RelationNode): PlanNode => planOf(input, sourceOf, asked)
+function planOf(node: RelationNode, known: Known): PlanNode {
+  const { sourceOf, asked, constraintOf } = known
+  const child = (input: RelationNode): PlanNode => planOf(input, known)
   const shown = (id: ColumnId): string => sourceOf(id)?.split('.').at(-1) ?? `expr_${id}`
   const plan = (
     name: string,
@@ -40,13 +43,22 @@ function planOf(
     children,
   })
   switch (node.kind) {
-    case 'scan':
+    case 'scan': {
+      const partitions = constraintOf(node)
+      const shownColumns = node.columns.filter(({ id }) => asked.has(id))
+      const about = partitions && columnsOfPredicate(partitions)
+      // What only rules look at is not shown.
+      const constrained = shownColumns.filter(({ name }) => about?.has(name)).map(({ name }) => name)
       return plan(
         'TableScan',
         [],
-        { table: `${node.catalog}:${node.schema}:${node.table}` },
-        node.columns.filter(({ id }) => asked.has(id)).map(({ name, type }) => `${name}:${typeName(type)}`),
+        {
+          table: `${node.catalog}:${node.schema}:${node.table}`,
+          ...(constrained.length > 0 && { constraint: `[${constrained.join(', ')}]` }),
+        },
+        shownColumns.map(({ name, type }) => `${name}:${typeName(type)}`),
       )
+    }
     case 'values':
     case 'arrays':
       return plan(

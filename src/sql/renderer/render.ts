@@ -1,4 +1,3 @@
-import type { ScanConditions } from '../../connectors/spi/scan-conditions.ts'
 import type { ScanQuestion } from '../../connectors/spi/scan-question.ts'
 import type { Lineage, RenderedQuery, ResultColumn, TableRead } from '../front-end.ts'
 import type { SessionContext } from '../session.ts'
@@ -15,7 +14,7 @@ import { askedColumns, neededColumns } from '../analyzer/needed-columns.ts'
 import { outline } from './outline.ts'
 import { renderQuery, renderTop } from './render-relation.ts'
 import { newRenderState, type RenderState } from './render-state.ts'
-import { scanConditions } from './scan-conditions.ts'
+import { scanConditions, type ScanHints } from './scan-conditions.ts'
 import { withQuestions } from './scan-questions.ts'
 import { queryShape } from './shape.ts'
 
@@ -57,21 +56,26 @@ export function renderAnalysis(
   const outputs = columns.map(({ column }, i) => ({ column, name: plainName(`c${i}`) }))
   const sql = toText(renderTop(state, node, outputs))
   const shape = queryShape(node, sql)
-  const conditions = scanConditions(
+  const hints = scanConditions(
     node,
     state.scans.map(({ scan }) => scan),
+    { zone, startTimeMillis: session.startTimeMillis },
   )
   return {
     query: {
       sql,
       scans: state.scans.map(({ scan, columns: read }) => ({
-        ...scanOf(scan, read, conditions.get(scan)),
+        ...scanOf(scan, read, hints.get(scan)),
         ...(scan.columns.some(({ id }) => analysis.ofRules.has(id)) && { ofRule: true }),
       })),
       wire: columns.map(({ type }, i) => toText(wireEncoding(outputs[i]!.name, type, options))),
       ...shape,
       ordered: analysis.ordered,
-      outline: outline(node, columns, (column) => analysis.sources.get(column), asked),
+      outline: outline(node, columns, {
+        sourceOf: (column) => analysis.sources.get(column),
+        asked,
+        constraintOf: (scan) => hints.get(scan)?.partitions,
+      }),
       literalRow: literalRow(node, columns),
     },
     columns: columns.map(({ name, type }, i) => ({
@@ -88,10 +92,10 @@ export function renderAnalysis(
 function scanOf(
   { catalog, schema, table, handle, question }: ScanNode,
   columns: readonly string[],
-  where: ScanConditions | undefined,
+  hints: ScanHints | undefined,
 ): RenderedQuery['scans'][number] {
   // Who answers questions is told what holds by them.
-  return { catalog, schema, table, handle, columns, ...(question ? { question } : where && { where }) }
+  return { catalog, schema, table, handle, columns, ...(question ? { question } : hints) }
 }
 
 function wireOptions(session: SessionContext): WireOptions {

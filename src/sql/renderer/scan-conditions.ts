@@ -1,18 +1,37 @@
 import type { ScanConditions, TextCondition } from '../../connectors/spi/scan-conditions.ts'
+import type { ScanPredicate } from '../../connectors/spi/scan-predicate.ts'
 import type { ColumnId, Expr, RelationNode, ScanNode } from '../analyzer/tree.ts'
-import { withoutWidening } from './scan-terms.ts'
+import { mapChildren } from '../analyzer/walk.ts'
+import { partitionPredicate } from './scan-predicates.ts'
+import { withoutWidening, type ConstantTimes } from './scan-terms.ts'
 
 /** More texts than this are not worth to travel. */
 const MOST_VALUES = 1_000
 
+/** What every row of a scan that is used fulfils. */
+export interface ScanHints {
+  /** Of the texts in its columns. */
+  readonly where?: ScanConditions
+  /** Of the columns that divide its table into partitions. */
+  readonly partitions?: ScanPredicate
+}
+
 /**
- * What is known of the texts in columns of each scan, of every row that is used: comparisons with constants, IN and LIKE in
- * filters and joins above it. A hint: the filters stay where they are.
+ * What is known of every row that is used of each scan: comparisons with constants, IN and LIKE in filters and joins above
+ * it. A hint: the filters stay where they are.
  * @param scans as they are read: of one that is read in several places no place knows what the others use
  */
-export function scanConditions(root: RelationNode, scans: readonly ScanNode[]): ReadonlyMap<ScanNode, ScanConditions> {
-  const found = new Map<ScanNode, ScanConditions>()
-  visit(root, [], found)
+export function scanConditions(
+  root: RelationNode,
+  scans: readonly ScanNode[],
+  times: ConstantTimes,
+): ReadonlyMap<ScanNode, ScanHints> {
+  const found = new Map<ScanNode, ScanHints>()
+  visit(root, [], (scan, terms) => {
+    const where = conditionsOf(scan, terms)
+    const partitions = partitionPredicate(scan, terms, times)
+    if (where ?? partitions) found.set(scan, { ...(where && { where }), ...(partitions && { partitions }) })
+  })
   const once = new Set<ScanNode>()
   for (const scan of scans) {
     if (once.has(scan)) found.delete(scan)
@@ -21,27 +40,31 @@ export function scanConditions(root: RelationNode, scans: readonly ScanNode[]): 
   return found
 }
 
-/** @param terms what holds for every row of the node that is used */
-function visit(node: RelationNode, terms: readonly Expr[], found: Map<ScanNode, ScanConditions>): void {
+/**
+ * @param terms what holds for every row of the node that is used
+ * @param take is given each scan, with the terms that hold for it
+ */
+function visit(
+  node: RelationNode,
+  terms: readonly Expr[],
+  take: (scan: ScanNode, terms: readonly Expr[]) => void,
+): void {
   switch (node.kind) {
-    case 'scan': {
-      const conditions = conditionsOf(node, terms)
-      if (conditions) found.set(node, conditions)
-      return
-    }
+    case 'scan':
+      return take(node, terms)
     case 'filter':
-      return visit(node.input, [...terms, ...termsOf(node.predicate)], found)
+      return visit(node.input, [...terms, ...termsOf(node.predicate)], take)
     case 'project': {
       const copies = new Map<ColumnId, Expr>()
       for (const { id, expression } of node.columns) if (expression.kind === 'column') copies.set(id, expression)
-      return visit(node.input, copies.size === 0 ? terms : terms.map((term) => overCopies(term, copies)), found)
+      return visit(node.input, copies.size === 0 ? terms : terms.map((term) => overCopies(term, copies)), take)
     }
     case 'sort':
     case 'distinct':
-      return visit(node.input, terms, found)
+      return visit(node.input, terms, take)
     // What is read of a table tells nothing of rows that are none for who asks.
     case 'barrier':
-      return visit(node.input, [], found)
+      return visit(node.input, [], take)
     case 'join': {
       const own = node.condition === undefined ? [] : termsOf(node.condition)
       const inner = node.type === 'inner' || node.type === 'cross'
@@ -49,26 +72,26 @@ function visit(node: RelationNode, terms: readonly Expr[], found: Map<ScanNode, 
       visit(
         node.left,
         [...(inner || node.type === 'left' ? terms : []), ...(inner || node.type === 'right' ? own : [])],
-        found,
+        take,
       )
       visit(
         node.right,
         [...(inner || node.type === 'right' ? terms : []), ...(inner || node.type === 'left' ? own : [])],
-        found,
+        take,
       )
       return
     }
     case 'with':
-      for (const { node: table } of node.tables) visit(table, [], found)
-      return visit(node.body, terms, found)
+      for (const { node: table } of node.tables) visit(table, [], take)
+      return visit(node.body, terms, take)
     case 'set':
-      for (const { node: input } of node.inputs) visit(input, [], found)
+      for (const { node: input } of node.inputs) visit(input, [], take)
       return
     case 'aggregate':
     case 'window':
     case 'limit':
     case 'sample':
-      return visit(node.input, [], found)
+      return visit(node.input, [], take)
     case 'values':
     case 'arrays':
     case 'unnest':
@@ -82,21 +105,10 @@ function termsOf(predicate: Expr): readonly Expr[] {
   return predicate.kind === 'and' ? predicate.terms.flatMap(termsOf) : [predicate]
 }
 
-/** The term over the columns that others are copies of, in the places where conditions are looked for. */
+/** The term over the columns that others are copies of. */
 function overCopies(term: Expr, copies: ReadonlyMap<ColumnId, Expr>): Expr {
-  switch (term.kind) {
-    case 'column':
-      return copies.get(term.id) ?? term
-    case 'cast':
-    case 'inList':
-    case 'inLiterals':
-    case 'like':
-      return { ...term, value: overCopies(term.value, copies) }
-    case 'compare':
-      return { ...term, left: overCopies(term.left, copies), right: overCopies(term.right, copies) }
-    default:
-      return term
-  }
+  if (term.kind === 'column') return copies.get(term.id) ?? term
+  return mapChildren(term, (child) => overCopies(child, copies))
 }
 
 function conditionsOf(scan: ScanNode, terms: readonly Expr[]): ScanConditions | undefined {

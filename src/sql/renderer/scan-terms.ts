@@ -1,6 +1,6 @@
 import type { ScanTerm, ScanValues } from '../../connectors/spi/scan-question.ts'
 import { isLikePattern } from '../../shared/like-pattern.ts'
-import { instantOf, PICOS_PER_DAY } from '../analyzer/datetime.ts'
+import { instantOf, PICOS_PER_DAY, zoneOffsetSeconds } from '../analyzer/datetime.ts'
 import { constantsOf } from '../analyzer/literal-arrays.ts'
 import type { CompareExpr, ConstantExpr, Expr, Subquery } from '../analyzer/tree.ts'
 
@@ -22,7 +22,7 @@ type Source = (expr: Expr) => string | undefined
 /** More values than this are not worth to travel. */
 const MOST_VALUES = 1_000
 /** It takes a pattern's length times a text's to compare them, and a source may hear of no end meanwhile: Postgres does not. */
-const LONGEST_PATTERN = 256
+export const LONGEST_PATTERN = 256
 
 interface Terms {
   readonly terms: readonly ScanTerm[]
@@ -225,8 +225,8 @@ function instantIn(expr: Expr, times: ConstantTimes): bigint | undefined {
   }
 }
 
-/** Picoseconds since 1970-01-01 of a date or a time without zone. */
-function localIn(expr: Expr): bigint | undefined {
+/** Picoseconds since 1970-01-01 of a date or a time without zone. @param times absent: what day it is does not matter */
+export function localIn(expr: Expr, times?: ConstantTimes): bigint | undefined {
   const { kind } = expr.type
   if (kind !== 'date' && kind !== 'timestamp') return undefined
   switch (expr.kind) {
@@ -234,12 +234,19 @@ function localIn(expr: Expr): bigint | undefined {
       if (typeof expr.value !== 'bigint') return undefined
       return kind === 'date' ? expr.value * PICOS_PER_DAY : expr.value
     case 'cast':
-      return expr.safe || cutsDigits(expr) || kind === 'date' ? undefined : localIn(expr.value)
+      return expr.safe || cutsDigits(expr) || kind === 'date' ? undefined : localIn(expr.value, times)
     case 'operator':
-      return shifted(expr, localIn(expr.left))
+      return shifted(expr, localIn(expr.left, times))
+    case 'call':
+      return expr.function.name === 'current_date' && times ? today(times) : undefined
     default:
       return undefined
   }
+}
+
+function today({ zone, startTimeMillis }: ConstantTimes): bigint {
+  const seconds = startTimeMillis / 1000 + zoneOffsetSeconds(zone, startTimeMillis)
+  return BigInt(Math.floor(seconds / 86_400)) * PICOS_PER_DAY
 }
 
 function shifted({ name, right }: Extract<Expr, { kind: 'operator' }>, from: bigint | undefined): bigint | undefined {

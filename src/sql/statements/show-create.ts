@@ -78,7 +78,13 @@ async function createTable(input: StatementInput, node: ShowCreate): Promise<str
 
 function withText(properties: ConnectorTable['properties'] = {}): string {
   const lines = Object.entries(properties).map(([name, value]) => {
-    return `   ${printName(name)} = ${typeof value === 'string' ? printText(value) : String(value)}`
+    const text =
+      typeof value === 'string'
+        ? printText(value)
+        : typeof value === 'object'
+          ? `ARRAY[${value.map(printText).join(', ')}]`
+          : String(value)
+    return `   ${printName(name)} = ${text}`
   })
   return lines.length === 0 ? '' : `\nWITH (\n${lines.join(',\n')}\n)`
 }

@@ -1,7 +1,7 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { accessOf } from '../access-control.ts'
-import type { ConnectorTable } from '../../connectors/spi/connector.ts'
+import { PARTITION_KEY, type ConnectorTable } from '../../connectors/spi/connector.ts'
 import { qualify, type TableName } from '../analyzer/resolve.ts'
 import { functionFamilies, nameOf } from '../functions/function-table.ts'
 import { parseSignature } from '../functions/signature.ts'
@@ -182,7 +182,9 @@ async function showColumns(input: StatementInput, node: ShowColumns): Promise<Ro
   const shown = visibleColumns(table).filter(
     (column) => isLikely(column.name) && access?.showsColumn(name, column.name) !== false,
   )
-  const rows = shown.map((column) => [column.name, typeName(parseTypeText(column.type)), '', column.comment ?? ''])
+  const rows = shown.map(({ name: column, type, partitionKey, comment }) => {
+    return [column, typeName(parseTypeText(type)), partitionKey === true ? PARTITION_KEY : '', comment ?? '']
+  })
   const columns = ['Column', 'Type', 'Extra', 'Comment'].map((column) => ({ name: column, type: VARCHAR }))
   return { columns, rows, like: likeOf(node) }
 }

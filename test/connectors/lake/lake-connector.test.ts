@@ -93,16 +93,6 @@ connectorContract('lake of CSV', async () => {
 })
 
 describe('lake', () => {
-  it('refuses a table with folders of partitions by name', async () => {
-    await write(`${location}/Sales/mixed_depth/1.parquet`, `SELECT 1 AS a`)
-    await write(`${location}/Sales/mixed_depth/year=2024/2.parquet`, `SELECT 2 AS a`)
-    await write(`${location}/Sales/only_parts/year=2024/1.csv`, `SELECT 2 AS a`, 'FORMAT csv')
-    for (const table of ['mixed_depth', 'only_parts']) {
-      const message = `Table 'sales.${table}' has folders of partitions ('year=2024'), which cannot be read`
-      await expect(open().getTable('sales', table)).rejects.toMatchObject({ errorName: 'NOT_SUPPORTED', message })
-    }
-  })
-
   it('knows rows and compressed bytes from the footers', async () => {
     const connector = open()
     const { handle } = (await connector.getTable('sales', 'many'))!

@@ -6,8 +6,8 @@ import {
   type DeclaredText,
 } from '../../../connectors/spi/text-file.ts'
 import type { TextNeed } from '../../../connectors/spi/table-source.ts'
-import { acceptsText } from './accepts-text.ts'
-import { classifyText } from './classify-text.ts'
+import { acceptsText } from '../../../connectors/spi/accepts-text.ts'
+import { classifyText } from '../../../connectors/spi/classify-text.ts'
 import { CsvTokenizer, lineBehind, PLAIN, RecordFault, readRecords, startOf } from './csv-records.ts'
 import { readChunks } from './read-chunks.ts'
 import { shown, TextFault } from './text-fault.ts'

@@ -1,7 +1,7 @@
 import { Signal } from '../../../shared/quipu-error.ts'
 import { fits } from '../../../connectors/spi/text-file.ts'
-import { acceptsText } from './accepts-text.ts'
-import { classifyNumber, classifyString } from './classify-text.ts'
+import { acceptsText } from '../../../connectors/spi/accepts-text.ts'
+import { classifyNumber, classifyString } from '../../../connectors/spi/classify-text.ts'
 import { shown } from './text-fault.ts'
 
 /** More levels than anybody means. */

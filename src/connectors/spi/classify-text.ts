@@ -1,4 +1,4 @@
-import { fits } from '../../../connectors/spi/text-file.ts'
+import { fits } from './text-file.ts'
 
 const ZERO = 0x30
 const MINUS = 0x2d

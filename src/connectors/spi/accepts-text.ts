@@ -1,6 +1,6 @@
-import { parseDuckDbType } from '../../../connectors/spi/duckdb-type-text.ts'
+import { parseDuckDbType } from './duckdb-type-text.ts'
 import { classifyText, isExact } from './classify-text.ts'
-import { scalarBit } from '../../../connectors/spi/text-file.ts'
+import { scalarBit } from './text-file.ts'
 
 const WHOLE = /^-?\d+$/
 const NUMBER = /^-?(\d+\.?\d*|\.\d+)$/
