@@ -2,7 +2,7 @@ import { EngineError } from '../../shared/engine-error.ts'
 import type { CommittedWrite, PreparedWrite } from '../spi/table-writer.ts'
 import { mayAdopt, type ChangeTargets, type ChangeTargetsDeps } from './change-targets.ts'
 import type { LakeFolders } from './lake-folders.ts'
-import { listDataFiles, type ListedFiles } from './lake-files.ts'
+import type { ListedFiles } from './lake-files.ts'
 import { adoption, committedVersion, nextManifest, type Manifest } from './manifest.ts'
 import { adoptedContent } from './manifest-table.ts'
 import { factsOf } from './plain-table.ts'
@@ -51,10 +51,9 @@ export class LakeCommits {
     await createVersion(folder, adoption(adoptedContent(found, this.#deps.duckdbType), this.#now()), this.#deps.onStep)
   }
 
-  #plainFiles(folder: string, { change }: PreparedWrite): Promise<ListedFiles | undefined> {
-    return 'table' in change
-      ? this.#folders.dataFiles(change.schema, change.table, folder)
-      : listDataFiles(this.#deps.location, folder)
+  /** What lies in a schema's folder is none of its tables. */
+  async #plainFiles(folder: string, { change }: PreparedWrite): Promise<ListedFiles | undefined> {
+    return 'table' in change ? this.#folders.dataFiles(change.schema, change.table, folder) : undefined
   }
 
   /** One object's next version, unless its newest has the query's change. */
