@@ -194,7 +194,8 @@ function start(asked: Extract<ToLauncher, { do: 'start' }>): void {
 
 function commandOf(id: number, { process: number, slot, beatMs }: Extract<ToLauncher, { do: 'start' }>): string[] {
   const argument = { beatMs, functionsModule: plan.functionsModule, channelFolder: `${plan.folders[number]!}/${slot}/` }
-  return [process.execPath, ENTRY, String(id), JSON.stringify([plan.ids.gate]), plan.program, JSON.stringify(argument)]
+  const groups = JSON.stringify([plan.ids.gate])
+  return [process.execPath, ENTRY, String(id), groups, String(process.pid), plan.program, JSON.stringify(argument)]
 }
 
 function read(message: unknown): ToLauncher | undefined {
