@@ -70,10 +70,13 @@ export async function doFault(kind: SoakFault, bed: FaultBed): Promise<DoneSoakF
   const { set, now } = bed
   const fromMs = now()
   for (const { program } of set.nodes) program.note(`— ${new Date().toISOString()} ${kind} —\n`)
-  const done = await carryOut(kind, bed)
+  const done = await carryOut(kind, bed).catch((error: unknown): Done => ({
+    target: 'nothing',
+    missed: error instanceof Error ? error.message : String(error),
+  }))
   const toMs = now()
   for (const { program } of set.nodes) program.note(`— ${new Date().toISOString()} ${kind} is over —\n`)
-  if (done.missed === undefined) await bed.rightAnswer()
+  await bed.rightAnswer()
   const recoveryMs = now() - toMs
   const [from, to, recovery] = [fromMs, toMs, recoveryMs].map(Math.round) as [number, number, number]
   return { kind, ...done, fromMs: from, toMs: to, recoveryMs: recovery }
@@ -120,9 +123,12 @@ async function carryOut(kind: SoakFault, { set, random, durations }: FaultBed): 
       return { target: 'Postgres' }
     case 'disk full':
       if (!disk) return { target: 'disk', missed: 'nothing can be mounted here' }
-      await disk.leave(FULL_BYTES)
-      await sleep(durations.diskFullMs)
-      await disk.makeRoom()
+      try {
+        await disk.leave(FULL_BYTES)
+        await sleep(durations.diskFullMs)
+      } finally {
+        await disk.makeRoom()
+      }
       return { target: 'disk' }
     case 'processors busy':
       await busy(durations.busyMs)

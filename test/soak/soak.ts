@@ -14,7 +14,7 @@ import type { FiredAlert, SoakRecord } from './verdict.ts'
 export interface SoakOptions {
   readonly seed: number
   readonly durations: Durations
-  /** Rounds go on until then; the first is always whole. Milliseconds. */
+  /** No fault is begun after so long, but the first round is always whole. Milliseconds. */
   readonly forMs: number
   /** These alone, in place of all. */
   readonly only?: readonly SoakFault[]
@@ -69,14 +69,15 @@ async function rounds(bed: FaultBed, load: SoakLoad, options: SoakOptions): Prom
   const { durations, seed, forMs, only, tell } = options
   const done: DoneSoakFault[] = []
   const random = createRandom(seed, 'order')
-  do {
+  for (let round = 1; round === 1 || bed.now() < forMs; round++) {
     for (const kind of only ?? shuffled(random)) {
       await calm(load, durations.calmMs)
+      if (round > 1 && bed.now() >= forMs) break
       const fault = await doFault(kind, bed)
       done.push(fault)
-      tell(`${kind} (${fault.target}): right again after ${(fault.recoveryMs / 1000).toFixed(1)} s`)
+      tell(`${kind} (${fault.missed ?? fault.target}): right again after ${(fault.recoveryMs / 1000).toFixed(1)} s`)
     }
-  } while (bed.now() < forMs)
+  }
   await calm(load, durations.calmMs)
   return done
 }
