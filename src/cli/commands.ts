@@ -41,7 +41,8 @@ ${AS_SETTINGS}`,
 
 One coordinator, for Postgres and workers that run elsewhere.
 
-  --standby  follows while another coordinator writes the event log, and takes over when that one is gone
+  --standby  follows while another coordinator writes the event log, and takes over when that one is gone; waits where
+             the event log or Postgres is not there yet
 
 ${AS_SETTINGS}`,
   worker: `usage: quipu worker [settings]

@@ -4,21 +4,25 @@ import type { Logger } from '../../telemetry/logger.ts'
 /** An outage of so many milliseconds does not heal by itself. */
 const HEALS_WITHIN_MS = 15_000
 
-/** Log lines of dependencies that do not answer: a warning at once, an error when somebody must act. */
+/**
+ * Log lines of dependencies that do not answer: a warning at once, an error when somebody must act. What is said again
+ * without a change makes no line.
+ */
 export function createOutageLines(
   logger: Pick<Logger, 'info' | 'warn' | 'error'>,
   clock: Pick<Clock, 'monotonicMs'>,
-): (dependency: string, is: 'up' | 'down') => void {
+): (dependency: string, is: 'up' | 'down', reason?: string) => void {
   const outages = new Map<string, { readonly since: number; readonly timer: NodeJS.Timeout }>()
-  return (dependency, is) => {
+  return (dependency, is, reason) => {
     const before = outages.get(dependency)
+    if ((before !== undefined) === (is === 'down')) return
     clearTimeout(before?.timer)
     outages.delete(dependency)
     if (is === 'up') {
       const downMillis = before && Math.round(clock.monotonicMs() - before.since)
       return logger.info('dependency.up', { dependency, downMillis }, 'It answers again')
     }
-    logger.warn('dependency.down', { dependency }, 'It does not answer; what needs it waits')
+    logger.warn('dependency.down', { dependency, reason }, 'It does not answer; what needs it waits')
     const timer = setTimeout(
       () =>
         logger.error(

@@ -41,7 +41,7 @@ export async function startCoordinator(
   const { config } = life
   const secret = loadClusterSecret(resolve(config.dataDir), config.sharedSecret)
   const access = wireAccess({ config, secret, files: life.files })
-  const served = life.successor ? servedMeanwhile(wireStarting(life, needs, access, info), door) : door
+  const served = life.successor || life.follow ? servedMeanwhile(wireStarting(life, needs, access, info), door) : door
   const base = await wireBase(life, needs, access)
   const tellCertificate = certificateTelemetry(base.telemetry.logger, base.telemetry.meters)
   door.tellCertificate((news) => {
@@ -65,7 +65,7 @@ export async function startCoordinator(
   return startRoles({ life, base, watching, door: served, stopping }, won)
 }
 
-/** A restart is a pause for clients: until the parts are there, a server that has none of them answers. */
+/** A start that may wait is a pause for clients: until the parts are there, a server that has none of them answers. */
 function servedMeanwhile(starting: StartingServer, door: Door): Door {
   door.open(starting.listener)
   return {

@@ -6,11 +6,13 @@ import { exitCodes } from '../../shared/exit-codes.ts'
 import type { Need, StartNeeds } from './start-needs.ts'
 
 export interface Patience {
-  /** What ran before waits for what it needs; a first start says what is missing. */
+  /** A successor and a stand-by wait for what they need; the first start of another one ends and says what is missing. */
   readonly waits: boolean
   readonly needs: Pick<StartNeeds, 'during' | 'failed'>
-  /** Told once of what is waited for. */
-  readonly onWait: (what: string, error: Error) => void
+  /** Called once for each need that the start waits for, with the first error. */
+  readonly onWait: (need: Need, error: Error) => void
+  /** Called once the need that the start waited for is there. */
+  readonly onThere?: (need: Need) => void
   /** @default of the clock */
   readonly pause?: (milliseconds: number) => Promise<unknown>
 }
@@ -28,24 +30,24 @@ const nameOf: Readonly<Record<Need, string>> = { log: 'the event log', database:
 export async function untilUsable(
   need: Need,
   open: () => Promise<unknown>,
-  { waits, needs, onWait, pause = sleep }: Patience,
+  { waits, needs, onWait, onThere, pause = sleep }: Patience,
   { without = false }: { readonly without?: boolean } = {},
 ): Promise<boolean> {
-  const what = nameOf[need]
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
     try {
       await needs.during(need, open)
+      if (pauseMs > FIRST_PAUSE_MS) onThere?.(need)
       return true
     } catch (error) {
       const wrong = error instanceof MigrationError || error instanceof MisconfiguredLog
       if (wrong || !waits)
         throw new ExitError(
           wrong ? exitCodes.configuration : exitCodes.dependency,
-          `Cannot use ${what}: ${error instanceof Error ? error.message : String(error)}`,
+          `Cannot use ${nameOf[need]}: ${error instanceof Error ? error.message : String(error)}`,
         )
       needs.failed(need)
-      if (pauseMs === FIRST_PAUSE_MS) onWait(what, error as Error)
       if (without) return false
+      if (pauseMs === FIRST_PAUSE_MS) onWait(need, error as Error)
       await pause(pauseMs)
     }
   }

@@ -45,11 +45,12 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
   const connection: pg.ClientConfig = { connectionString: await needs.during('database', life.database) }
   const pools = openPools(connection, config, telemetry)
   needs.read = pools.pollRead
+  const outageLines = createOutageLines(logger, clock)
   const patience: Patience = {
-    waits: life.successor,
+    waits: life.successor || life.follow,
     needs,
-    onWait: (what, error) =>
-      logger.error('dependency.down', { dependency: what, err: error }, 'The start waits for it'),
+    onWait: (need, error) => outageLines(need, 'down', error.message),
+    onThere: (need) => outageLines(need, 'up'),
   }
   const topic = topicOf(config)
   const migrating = clock.monotonicMs()
@@ -72,7 +73,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
   }
   await untilUsable('log', openLog, patience)
   let archive: OpenQueryArchive | undefined
-  const health = watchDependencies(log, connection, createOutageLines(logger, clock))
+  const health = watchDependencies(log, connection, (need, is) => outageLines(need, is))
   needs.follow(health)
   access.open(health.failFast(pools.logInRead))
 

@@ -9,6 +9,8 @@ it('an outage is a warning while it may heal, and an error when somebody must ac
   const line = (level: string) => (name: string, fields: object) => void lines.push([level, name, fields])
   const clock = { monotonicMs: () => Date.now() }
   const tell = createOutageLines({ info: line('info'), warn: line('warn'), error: line('error') }, clock)
+  tell('log', 'up')
+  tell('log', 'down')
   tell('log', 'down')
   vi.advanceTimersByTime(700)
   tell('log', 'up')

@@ -13,7 +13,8 @@ function bed(failures: readonly Error[], waits: boolean) {
   const patience: Patience = {
     waits,
     needs,
-    onWait: (what, error) => waited.push(`${what}: ${error.message}`),
+    onWait: (need, error) => waited.push(`${need}: ${error.message}`),
+    onThere: (need) => waited.push(`${need} is there`),
     pause: async (milliseconds) => void pauses.push(milliseconds),
   }
   return {
@@ -44,7 +45,7 @@ describe('a start', () => {
     const { open, patience, pauses, waited, needs } = bed([away, away, away, away, away, away, away], true)
     expect(await untilUsable('log', open, patience)).toBe(true)
     expect(pauses).toEqual([50, 100, 200, 400, 800, 1000, 1000])
-    expect(waited).toEqual(['the event log: nobody listens'])
+    expect(waited).toEqual(['log: nobody listens', 'log is there'])
     expect(needs.log).toBe('up')
   })
 
