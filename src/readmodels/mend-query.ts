@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { READ_MODEL_SCHEMA } from '../events/postgres/migrate.ts'
-import type { QueryId } from '../shared/ids.ts'
+import { isQueryId, type QueryId } from '../shared/ids.ts'
 import { readStreams } from './query-events/queries.ts'
 import { READ_MODELS } from './projection.ts'
 import { QueryFolds } from './queries/projection.ts'
@@ -17,7 +17,33 @@ export interface Mended {
  * projection finds its checkpoint moved and looks again at what is parked.
  * @throws what still keeps an event from being applied; then nothing is changed
  */
-export async function mendQuery(database: pg.ClientConfig, queryId: QueryId): Promise<Mended> {
+export function mendQuery(database: pg.ClientConfig, queryId: QueryId): Promise<Mended> {
+  return withClient(database, (client) => mendBy(client, queryId))
+}
+
+/** The database took these events; the program that projected them did not. */
+const SELECT_REFUSED = `select distinct stream from dead_letters
+  where projection = $1 and kind = 'failed' and sqlstate is null and resolved_at is null order by stream`
+
+/**
+ * Mends the queries with events that a program refused: most often an older version, while it wrote a log that a newer one had
+ * written before. A query that this program cannot read either stays as it is.
+ */
+export function mendRefused(database: pg.ClientConfig, stopping: AbortSignal): Promise<Mended> {
+  return withClient(database, async (client) => {
+    const mended = { events: 0, deadLetters: 0 }
+    const { rows } = await client.query<{ stream: string }>(SELECT_REFUSED, [READ_MODELS.name])
+    for (const queryId of rows.map(({ stream }) => stream).filter(isQueryId)) {
+      if (stopping.aborted) break
+      const one = await mendBy(client, queryId).catch(() => ({ events: 0, deadLetters: 0 }))
+      mended.events += one.events
+      mended.deadLetters += one.deadLetters
+    }
+    return mended
+  })
+}
+
+async function withClient<T>(database: pg.ClientConfig, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({
     ...database,
     application_name: 'quipu rebuild',
@@ -25,6 +51,14 @@ export async function mendQuery(database: pg.ClientConfig, queryId: QueryId): Pr
   })
   client.on('error', () => undefined)
   await client.connect()
+  try {
+    return await work(client)
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}
+
+async function mendBy(client: pg.Client, queryId: QueryId): Promise<Mended> {
   try {
     await client.query('begin')
     // Holds the running projection just before its commit.
@@ -45,7 +79,5 @@ export async function mendQuery(database: pg.ClientConfig, queryId: QueryId): Pr
   } catch (error) {
     await client.query('rollback').catch(() => undefined)
     throw error
-  } finally {
-    await client.end().catch(() => undefined)
   }
 }

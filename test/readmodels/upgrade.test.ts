@@ -124,3 +124,36 @@ it('tables that this version cannot read are made anew before they serve', async
     deadLetters: 0,
   })
 })
+
+it('mends queries with events that an older version, which wrote the log in between, could not read', async () => {
+  await append(0, 2)
+  const runner = await bed.startRunner()
+  expect(await runner.barrier(60_000)).toBe(true)
+  const whole = await bed.query('select * from queries order by query_id')
+  const [refused, damaged] = [testQueryId(0), testQueryId(1)]
+  await bed.query('update queries set ended_at = null, incomplete = true')
+  await bed.query(
+    `insert into dead_letters (projection, stream, sequence, kind, "position", "partition", type, v, "time", sqlstate, error_message, data)
+     select $1, stream, sequence, 'failed', 0, 0, type, v, now(), case stream when $2 then '23514' end, 'unknown here', ''
+     from query_events where type = 'QueryPlanned' and stream in ($2, $3)`,
+    [READ_MODELS.name, damaged, refused],
+  )
+  const upgrading = startUpgrading({
+    log: bed.log,
+    logsBefore: async () => [],
+    connection: bed.config,
+    journal: createSystemJournal(bed.log, systemClock),
+    caughtUp: Promise.resolve(),
+    clock: systemClock,
+    logger,
+  })
+  const open = (): Promise<readonly unknown[]> =>
+    bed.query(`select stream from dead_letters where kind = 'failed' and resolved_at is null order by 1`)
+  await waitUntil('one is mended', async () => (await open()).length < 2)
+  expect(await open()).toEqual([{ stream: damaged }])
+  expect(await bed.query('select * from queries where query_id = $1', [refused])).toEqual([whole[0]])
+  await append(2, 3)
+  expect(await runner.barrier(60_000)).toBe(true)
+  upgrading.stop()
+  await runner.stop()
+})

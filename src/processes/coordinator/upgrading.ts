@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import type { EventReader, LogEnd } from '../../events/event-log.ts'
+import { mendRefused } from '../../readmodels/mend-query.ts'
 import { hasOlderTables } from '../../readmodels/older-tables.ts'
 import { rebuildReadModels } from '../../readmodels/rebuild.ts'
 import type { Clock } from '../../shared/clock.ts'
@@ -37,7 +38,7 @@ export function startUpgrading(parts: UpgradingParts): Upgrading {
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
       try {
-        if (!(await hasOlderTables(connection))) return
+        if (!(await hasOlderTables(connection))) return await mendLetters()
         logger.info('projection.rebuilding', {}, 'Read models of this version are made; those of the earlier one serve')
         const rebuilt = await rebuildReadModels({
           log: resting(parts.log, stopping.signal),
@@ -60,6 +61,17 @@ export function startUpgrading(parts: UpgradingParts): Upgrading {
         await sleep(AGAIN_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
       }
     }
+  }
+
+  async function mendLetters(): Promise<void> {
+    const mended = await mendRefused(connection, stopping.signal)
+    if (mended.deadLetters === 0) return
+    logger.info(
+      'projection.rebuilt',
+      { ...mended },
+      'Queries with events that an older version could not read are whole',
+    )
+    await journal.record('ProjectionRebuilt', { events: mended.events, milliseconds: 0, deadLetters: 0 })
   }
 
   // Whoever never caught up has lost the log.
