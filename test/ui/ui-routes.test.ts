@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
-import express from 'express'
-import { afterEach, describe, expect, it } from 'vitest'
+import express, { type Router } from 'express'
+import { chromium, type Page } from 'playwright-core'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createUiRoutes } from '../../src/ui/ui-routes.ts'
 import { serve, type HttpApp } from '../support/http-app.ts'
 
@@ -47,11 +48,8 @@ describe('the page', () => {
   })
 })
 
-const chromium = await promisify(execFile)('chromium', ['--version']).then(
-  () => true,
-  () => false,
-)
-const browser = chromium && process.env['CI'] !== 'true'
+const CHROMIUM = '/usr/bin/chromium'
+const browser = existsSync(CHROMIUM) && process.env['CI'] !== 'true'
 if (!browser)
   process.stderr.write('The page was NOT looked at in a browser: that is done where chromium is installed, but in CI\n')
 
@@ -64,8 +62,91 @@ it.runIf(browser)('draws a hostile statement in chromium as text', { timeout: 12
   })
   app = await serve(createUiRoutes(folder), api)
   const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--virtual-time-budget=3000', '--dump-dom']
-  const { stdout } = await promisify(execFile)('chromium', [...flags, `${app.base}/ui`])
+  const { stdout } = await promisify(execFile)(CHROMIUM, [...flags, `${app.base}/ui`])
   expect(stdout).toContain('<title>Queries · Quipu</title>')
   expect(stdout).toContain('&lt;script&gt;document.title=')
   expect(stdout).not.toContain('<img')
+})
+
+/** Selects the text of the statement as somebody does who copies it; run in the page. */
+const SELECT_STATEMENT = `(() => {
+  const all = [...document.querySelectorAll('#main *')]
+  const shown = all.find((one) => one.children.length === 0 && one.textContent.startsWith('SELECT '))
+  getSelection().selectAllChildren(shown)
+  return shown.textContent
+})()`
+
+describe.runIf(browser)('the page of a query in chromium', () => {
+  const path = '/ui/query/q'
+  const waiting = { timeout: 60_000, interval: 50 }
+
+  /** @param events how many the query has */
+  function apiOf(events: number): { readonly api: Router; readonly asked: () => number } {
+    const api = express.Router()
+    let asked = 0
+    api.get('/v1/query/q', (_request, response) => {
+      asked++
+      const stage = { stageId: 'q.0', stageStats: {}, tasks: [], subStages: [] }
+      response.json({
+        queryId: 'q',
+        state: 'RUNNING',
+        session: { user: 'ana' },
+        queryStats: {},
+        query: `SELECT ${asked}`,
+        outputStage: { ...stage, state: 'RUNNING' },
+      })
+    })
+    api.get('/v1/query/q/events', (request, response) => {
+      const { after, limit } = request.query
+      const from = Number(after ?? 0)
+      const length = Math.max(0, Math.min(Number(limit), events - from))
+      response.json(
+        Array.from({ length }, (_, index) => ({
+          sequence: from + index + 1,
+          type: from + index + 1 === events ? 'quipu.query.failed.v4' : 'quipu.query.progressed.v1',
+          time: '2026-11-21T21:44:46.088Z',
+          data: {},
+        })),
+      )
+    })
+    return { api, asked: () => asked }
+  }
+
+  async function inBrowser(work: (page: Page) => Promise<void>): Promise<void> {
+    const opened = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+    try {
+      const page = await opened.newPage()
+      page.setDefaultTimeout(60_000)
+      await page.goto(`${app.base}${path}`)
+      await page.waitForSelector('h1')
+      await work(page)
+    } finally {
+      await opened.close()
+    }
+  }
+
+  it('keeps text that is selected while the query runs, and goes on after it', { timeout: 120_000 }, async () => {
+    const { api, asked } = apiOf(3)
+    app = await serve(createUiRoutes(folder), api)
+    await inBrowser(async (page) => {
+      const statement = await page.evaluate<string>(SELECT_STATEMENT)
+      expect(statement).toMatch(/^SELECT \d+$/)
+      const before = asked()
+      await vi.waitFor(() => expect(asked()).toBeGreaterThan(before + 1), waiting)
+      expect(await page.evaluate('String(getSelection())')).toBe(statement)
+      await page.evaluate('getSelection().removeAllRanges()')
+      await vi.waitFor(async () => expect(await page.textContent('#main')).not.toContain(statement), waiting)
+    })
+  })
+
+  it('shows all events of a long query, and leads to its JSON', { timeout: 120_000 }, async () => {
+    const { api } = apiOf(1_500)
+    app = await serve(createUiRoutes(folder), api)
+    await inBrowser(async (page) => {
+      await page.waitForSelector('#asof')
+      expect(await page.getAttribute('#asof', 'max')).toBe('1500')
+      expect(await page.textContent('#main')).toContain('query failed')
+      expect(await page.getAttribute('a:text-is("JSON")', 'href')).toBe('/v1/query/q?format=json')
+    })
+  })
 })
