@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { kafkaIsAvailable } from '../support/kafka.ts'
-import { auditCases, startAuditBed, type AuditBed } from './audit-cases.ts'
+import { auditCases, largeAudit, smallAudit, startAuditBed, type AuditBed } from './audit-cases.ts'
 import { startBed, type AttackBed } from './bed.ts'
 import { familyOf, families, runCampaign, shownBytes, type CampaignResult } from './campaign.ts'
 import { auditLog } from './checks.ts'
@@ -49,7 +49,7 @@ describe.each([
 describe('attacks that once succeeded', () => {
   let bed: AuditBed
   beforeAll(async () => {
-    bed = await startAuditBed()
+    bed = await startAuditBed(process.env['QUIPU_FULL_TESTS'] === '1' ? largeAudit : smallAudit)
   }, 240_000)
   afterAll(() => bed?.stop(), 120_000)
 

@@ -2,18 +2,63 @@ import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { request, type IncomingHttpHeaders } from 'node:http'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { SignJWT } from 'jose'
+import pg from 'pg'
+import { READ_MODEL_SCHEMA } from '../../src/events/postgres/migrate.ts'
+import { embeddedConnection } from '../support/embedded-connection.ts'
 import { startLenientDirectory } from '../support/lenient-directory.ts'
 import { spawnQuipu, temporaryFolder } from '../support/quipu-process.ts'
 import { Fault } from './attack-case.ts'
 
+/** How much the cases ask of the servers. The limits of the servers follow it, so that each size passes the same limits. */
+export interface AuditSize {
+  /** Limits of the servers (`feeds`, `feedsPerAddress`). */
+  readonly feeds: number
+  readonly feedsPerAddress: number
+  /** Users behind one address: more than `feedsPerAddress`. */
+  readonly people: number
+  /** Statements at once over `system.runtime`: more than the servers run. */
+  readonly readers: number
+  /**
+   * What makes those statements slow: texts that they read, or a lock on the table of tasks, which keeps each reader in
+   * the database however fast the machine is.
+   */
+  readonly slowBy: { readonly texts: number; readonly textLength: number } | 'lock'
+}
+
+/** The size of the attacks that once succeeded, with the servers' own limits: for `npm run attack`. */
+export const largeAudit: AuditSize = {
+  feeds: 100,
+  feedsPerAddress: 32,
+  people: 60,
+  readers: 20,
+  slowBy: { texts: 10, textLength: 900_000 },
+}
+
+/** The size for the test suite. */
+export const smallAudit: AuditSize = {
+  feeds: 24,
+  feedsPerAddress: 8,
+  people: 16,
+  readers: 20,
+  slowBy: 'lock',
+}
+
 /** Two servers that audits attacked: one that knows nobody, and one of a directory and tokens. */
 export interface AuditBed {
-  readonly open: string
-  readonly guarded: string
+  readonly open: AuditServer
+  readonly guarded: AuditServer
+  readonly size: AuditSize
   /** A token that names this user. */
   tokenOf(name: string): Promise<string>
   stop(): Promise<void>
+}
+
+export interface AuditServer {
+  readonly url: string
+  /** A connection to its Postgres. */
+  connect(): Promise<pg.Client>
 }
 
 /** An attack that once succeeded. It throws a `Fault` where it still does. */
@@ -25,7 +70,7 @@ export interface AuditCase {
 const PEOPLE = 'ou=people,dc=example,dc=com'
 const PASSWORD = 'a password that alice has'
 
-export async function startAuditBed(): Promise<AuditBed> {
+export async function startAuditBed(size: AuditSize): Promise<AuditBed> {
   const folder = temporaryFolder()
   const directory = await startLenientDirectory({ [`uid=alice,${PEOPLE}`]: PASSWORD, [`uid=bob,${PEOPLE}`]: PASSWORD })
   const secret = randomBytes(32)
@@ -33,7 +78,14 @@ export async function startAuditBed(): Promise<AuditBed> {
   const asRoot = process.getuid?.() === 0 ? ['--run-as', 'root'] : []
   const start = (name: string, env: Readonly<Record<string, string>>) =>
     spawnQuipu(['start', '--port', '0', '--workers', '0', '--data-dir', join(folder.path, name), ...asRoot], {
-      env: { QUIPU_LOG_LEVEL: 'warn', ...env },
+      env: {
+        QUIPU_LOG_LEVEL: 'warn',
+        QUIPU_FEEDS: String(size.feeds),
+        QUIPU_FEEDS_PER_ADDRESS: String(size.feedsPerAddress),
+        // The lock holds the projection up as well: readers shall not wait for it.
+        ...(size.slowBy === 'lock' && { QUIPU_OWN_WRITES_WAIT_MS: '100ms' }),
+        ...env,
+      },
     })
   const servers = [
     start('open', {}),
@@ -52,9 +104,18 @@ export async function startAuditBed(): Promise<AuditBed> {
   }
   try {
     const [open, guarded] = await Promise.all(servers.map((server) => server.url))
+    const server = (name: string, url: string): AuditServer => ({
+      url,
+      async connect() {
+        const client = new pg.Client(embeddedConnection(join(folder.path, name)))
+        await client.connect()
+        return client
+      },
+    })
     return {
-      open: open!,
-      guarded: guarded!,
+      open: server('open', open!),
+      guarded: server('guarded', guarded!),
+      size,
       tokenOf: (name) =>
         new SignJWT({ sub: name }).setProtectedHeader({ alg: 'HS256' }).setExpirationTime('1h').sign(secret),
       stop,
@@ -135,8 +196,8 @@ const spellings = ['ALICE', 'al\u00adice', '\uff41lice', 'alice\u200b', 'alice\u
 const oneAccountIsOneUser: AuditCase = {
   name: 'an account of a directory under other spellings',
   async run({ guarded }) {
-    const found: string[] = [await ask(guarded, WHO, basic('alice'))]
-    for (const name of spellings) found.push(await ask(guarded, WHO, basic(name)))
+    const found: string[] = [await ask(guarded.url, WHO, basic('alice'))]
+    for (const name of spellings) found.push(await ask(guarded.url, WHO, basic(name)))
     expectAll(
       'One account is another user',
       found.filter((user) => user !== 'alice' && user !== 'HTTP 401'),
@@ -151,30 +212,32 @@ const nobodyBecomesAlice: AuditCase = {
     const names = ['\u00a0alice', '\ufeffalice', 'alice\u2003', 'alice\u3000', ' alice', 'al\u00adice', '\uff41lice']
     const found: string[] = []
     for (const name of names) {
-      const user = await ask(guarded, WHO, { authorization: `Bearer ${await tokenOf(name)}` })
+      const user = await ask(guarded.url, WHO, { authorization: `Bearer ${await tokenOf(name)}` })
       if (user !== 'HTTP 401') found.push(`${JSON.stringify(name)} is ${user}`)
     }
     expectAll('Another name is let in', found)
-    const alice = await ask(guarded, WHO, { authorization: `Bearer ${await tokenOf('alice')}` })
+    const alice = await ask(guarded.url, WHO, { authorization: `Bearer ${await tokenOf('alice')}` })
     if (alice !== 'alice') throw new Fault(`alice is ${alice}`)
   },
 }
 
 const peopleBehindOneAddress: AuditCase = {
-  name: '60 people behind one address, each with a feed and a statement',
-  async run({ guarded, tokenOf }) {
+  name: 'many people behind one address, each with a feed and a statement',
+  async run({ guarded, size, tokenOf }) {
     const drops: (() => void)[] = []
     try {
       const people = await Promise.all(
-        Array.from({ length: 60 }, async (_, index) => ({ authorization: `Bearer ${await tokenOf(`user${index}`)}` })),
+        Array.from({ length: size.people }, async (_, index) => ({
+          authorization: `Bearer ${await tokenOf(`user${index}`)}`,
+        })),
       )
       const statuses: number[] = []
       for (const headers of people) {
-        const { status } = await send(`${guarded}/v1/events`, { headers, headAlone: (drop) => drops.push(drop) })
+        const { status } = await send(`${guarded.url}/v1/events`, { headers, headAlone: (drop) => drops.push(drop) })
         statuses.push(status)
       }
       expectAll('A feed is refused', statuses.filter((status) => status !== 200).map(String))
-      const answers = await Promise.all(people.map((headers) => ask(guarded, 'SELECT 1', headers)))
+      const answers = await Promise.all(people.map((headers) => ask(guarded.url, 'SELECT 1', headers)))
       expectAll(
         'A statement is refused',
         answers.filter((answer) => answer !== '1'),
@@ -197,28 +260,29 @@ const replayEvents: AuditCase = {
       asRecorded: false,
       filter,
     })
-    let taken = 0
-    for (let number = 0; number < 80; number++) {
+    const post = async (number: number): Promise<number> => {
       const headers = { 'x-trino-user': `nobody${number}`, 'content-type': 'application/json' }
-      if ((await send(`${open}/v1/replay`, { method: 'POST', headers, body })).status === 200) taken++
+      return (await send(`${open.url}/v1/replay`, { method: 'POST', headers, body })).status
     }
+    const statuses = await Promise.all(Array.from({ length: 80 }, (_, number) => post(number)))
+    const taken = statuses.filter((status) => status === 200).length
     // A minute may have ended meanwhile.
     if (taken > 60) throw new Fault(`${taken} replays of one address were recorded`)
     const headers = { 'x-trino-user': 'somebody', 'content-type': 'application/json' }
-    const { status } = await send(`${open}/v1/replay`, { method: 'POST', headers, body, from: '127.0.7.1' })
+    const { status } = await send(`${open.url}/v1/replay`, { method: 'POST', headers, body, from: '127.0.7.1' })
     if (status !== 200) throw new Fault(`A replay from elsewhere is answered ${status}`)
   },
 }
 
 const feedReaders: AuditCase = {
   name: 'four addresses that take all readers of the feed',
-  async run({ open }) {
+  async run({ open, size }) {
     const drops: (() => void)[] = []
     const feed = (from: string): Promise<Answer> =>
-      send(`${open}/v1/events`, { from, headers: { 'x-trino-user': 'a' }, headAlone: (drop) => drops.push(drop) })
+      send(`${open.url}/v1/events`, { from, headers: { 'x-trino-user': 'a' }, headAlone: (drop) => drops.push(drop) })
     try {
       for (const from of ['127.0.5.1', '127.0.5.2', '127.0.5.3', '127.0.5.4'])
-        for (let number = 0; number < 32; number++) await feed(from)
+        await Promise.all(Array.from({ length: size.feedsPerAddress }, () => feed(from)))
       const statuses: number[] = []
       for (let number = 1; number <= 10; number++) statuses.push((await feed(`127.0.99.${number}`)).status)
       expectAll('A newcomer is refused', statuses.filter((status) => status !== 200).map(String))
@@ -228,23 +292,33 @@ const feedReaders: AuditCase = {
   },
 }
 
-/** Statements of one user over `system.runtime`, until `meanwhile` is done. */
+/** Runs statements of one user over `system.runtime` until `meanwhile` is done. */
 async function underFlood(
-  base: string,
+  server: AuditServer,
+  { readers, slowBy }: AuditSize,
   headers: Readonly<Record<string, string>>,
   meanwhile: () => Promise<void>,
 ): Promise<void> {
-  const padding = 'x'.repeat(900_000)
-  for (let number = 0; number < 10; number++) await ask(base, `SELECT ${number} /* ${padding} */`, headers)
+  const sql =
+    slowBy === 'lock'
+      ? 'SELECT count(*) FROM system.runtime.tasks'
+      : 'SELECT max(length(query)) FROM system.runtime.queries'
+  const texts = slowBy === 'lock' ? { texts: 1, textLength: 10 } : slowBy
+  const padding = 'x'.repeat(texts.textLength)
+  for (let number = 0; number < texts.texts; number++)
+    await ask(server.url, `SELECT ${number} /* ${padding} */`, headers)
+  const lock = slowBy === 'lock' ? await lockTasks(server) : undefined
   let over = false
   const ends: string[] = []
-  const flood = Array.from({ length: 20 }, async () => {
-    while (!over) ends.push(await ask(base, 'SELECT max(length(query)) FROM system.runtime.queries', headers))
+  const flood = Array.from({ length: readers }, async () => {
+    while (!over) ends.push(await ask(server.url, sql, headers))
   })
   try {
+    await lock?.readersWait()
     await meanwhile()
   } finally {
     over = true
+    await lock?.release()
     await Promise.all(flood)
   }
   expectAll(
@@ -253,22 +327,54 @@ async function underFlood(
   )
 }
 
+/** Keeps everybody from reading the table of tasks. */
+async function lockTasks(
+  server: AuditServer,
+): Promise<{ readonly readersWait: () => Promise<void>; readonly release: () => Promise<void> }> {
+  const [holder, watcher] = [await server.connect(), await server.connect()]
+  await holder.query(`begin; lock table ${READ_MODEL_SCHEMA}.tasks in access exclusive mode`)
+  const waiting = async (): Promise<number> => {
+    const { rows } = await watcher.query<{ waiting: number }>(
+      `select count(*)::int as waiting from pg_locks where not granted and relation = '${READ_MODEL_SCHEMA}.tasks'::regclass`,
+    )
+    return rows[0]!.waiting
+  }
+  return {
+    /** Until as many wait as the server lets wait. */
+    async readersWait() {
+      for (let [before, same] = [0, 0]; same < 10;) {
+        await sleep(50)
+        const now = await waiting()
+        // The projection is one of them.
+        same = now > 1 && now === before ? same + 1 : 0
+        before = now
+      }
+    },
+    async release() {
+      await holder.end()
+      await watcher.end()
+    },
+  }
+}
+
 const logOutUnderFlood: AuditCase = {
   name: 'log-outs while another user reads system.runtime',
-  async run({ guarded }) {
-    const form = { origin: guarded, 'content-type': 'application/x-www-form-urlencoded' }
+  async run({ guarded, size }) {
+    const form = { origin: guarded.url, 'content-type': 'application/x-www-form-urlencoded' }
     const cookies: string[] = []
     for (let number = 0; number < 4; number++) {
       const body = new URLSearchParams({ user: 'alice', password: PASSWORD, to: '/ui' }).toString()
-      const { status, headers } = await send(`${guarded}/ui/log-in`, { method: 'POST', headers: form, body })
+      const { status, headers } = await send(`${guarded.url}/ui/log-in`, { method: 'POST', headers: form, body })
       const cookie = headers['set-cookie']?.[0]?.split(';')[0]
       if (status !== 200 || cookie === undefined) throw new Fault(`A log-in is answered ${status}`)
       cookies.push(cookie)
     }
-    await underFlood(guarded, basic('bob'), async () => {
+    await underFlood(guarded, size, basic('bob'), async () => {
       const statuses: number[] = []
       for (const cookie of cookies)
-        statuses.push((await send(`${guarded}/ui/log-out`, { method: 'POST', headers: { ...form, cookie } })).status)
+        statuses.push(
+          (await send(`${guarded.url}/ui/log-out`, { method: 'POST', headers: { ...form, cookie } })).status,
+        )
       expectAll('A log-out is refused', statuses.filter((status) => status !== 200).map(String))
     })
   },
@@ -276,11 +382,11 @@ const logOutUnderFlood: AuditCase = {
 
 const readsUnderFlood: AuditCase = {
   name: 'reads of others while one address reads system.runtime',
-  async run({ open }) {
-    await underFlood(open, { 'x-trino-user': 'flood' }, async () => {
+  async run({ open, size }) {
+    await underFlood(open, size, { 'x-trino-user': 'flood' }, async () => {
       const victim = { headers: { 'x-trino-user': 'victim' }, from: '127.0.0.9' }
       for (let number = 0; number < 4; number++) {
-        const { status } = await send(`${open}/v1/query?limit=5&user=victim`, victim)
+        const { status } = await send(`${open.url}/v1/query?limit=5&user=victim`, victim)
         if (status !== 200) throw new Fault(`The list of queries is answered ${status}`)
       }
     })

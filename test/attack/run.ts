@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { FoundFault } from './attack-case.ts'
-import { auditCases, startAuditBed } from './audit-cases.ts'
+import { auditCases, largeAudit, startAuditBed } from './audit-cases.ts'
 import { startBed } from './bed.ts'
 import { families, runCampaign, shownBytes } from './campaign.ts'
 import { auditLog } from './checks.ts'
@@ -71,7 +71,7 @@ function kindOf({ family, message }: FoundFault): string {
 
 /** @returns a line for each attack of an audit that succeeds */
 async function runAuditCases(): Promise<readonly string[]> {
-  const auditBed = await startAuditBed()
+  const auditBed = await startAuditBed(largeAudit)
   const wrong: string[] = []
   try {
     for (const one of auditCases) {
