@@ -181,9 +181,15 @@ const situations: Readonly<Record<string, readonly Situation[]>> = {
       fires: [{ labels: { reason: 'unavailable' } }],
     },
     {
+      what: 'two authors wrote one stream',
+      series: { 'quipu_event_append_failures_total{reason="conflict"}': '0x3 1x20' },
+      at: '9m',
+      fires: [{ labels: { reason: 'conflict' } }],
+    },
+    {
       what: 'a coordinator was fenced, as it should be',
-      series: { 'quipu_event_append_failures_total{reason="fenced"}': '0x3 1x20' },
-      at: '6m',
+      series: { 'quipu_event_append_failures_total{reason="fenced"}': '0x3 1+1x20' },
+      at: '9m',
       fires: silent,
     },
   ],
@@ -201,12 +207,12 @@ const situations: Readonly<Record<string, readonly Situation[]>> = {
       fires: silent,
     },
     {
-      what: 'an append was sent twice',
+      what: 'appends are sent twice again and again',
       series: {
-        'quipu_events_ignored_total{reason="duplicate"}': '0x5 3x20',
+        'quipu_events_ignored_total{reason="duplicate"}': '0x5 3+1x20',
         'quipu_events_ignored_total{reason="stale"}': '0x25',
       },
-      at: '8m',
+      at: '14m',
       fires: silent,
     },
   ],

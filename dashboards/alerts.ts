@@ -136,8 +136,11 @@ export const alerts: readonly Alert[] = [
   },
   {
     alert: 'QuipuAppendFailing',
-    expr: `${five.increase('eventAppendFailures', '5m', ['reason'], 'reason!~"fenced|unknown"')} > 0`,
-    for: '2m',
+    // Appends wait while the log is away, and an outage that heals wakes nobody: only its last two minutes count.
+    expr:
+      `${five.increase('eventAppendFailures', '10m', ['reason'], 'reason!~"fenced|unknown|unavailable"')} > 0 or ` +
+      `${five.increase('eventAppendFailures', '2m', ['reason'], 'reason="unavailable"')} > 0`,
+    for: '4m',
     severity: 'critical',
     summary: 'The event log refuses appends: {{ $labels.reason }}',
   },

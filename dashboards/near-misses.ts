@@ -35,6 +35,11 @@ export const nearMisses: Readonly<Record<string, readonly NearMiss[]>> = {
       series: { 'quipu_event_append_failures_total{reason="unavailable"}': '7x20' },
       at: '10m',
     },
+    {
+      what: 'the log was away for two minutes',
+      series: { 'quipu_event_append_failures_total{reason="unavailable"}': '0x3 20 40 40x20' },
+      at: '9m',
+    },
   ],
   QuipuEpochFlapping: [
     { what: 'claims that were lost', series: { 'quipu_epoch_claims_total{result="lost"}': '0+1x20' }, at: '10m' },

@@ -42,7 +42,6 @@ const explains: Readonly<Record<string, Explained>> = {
     leastMs: 30_000,
   },
   QuipuEventLogDown: { by: ['Kafka down'], forMs: 120_000 },
-  QuipuAppendFailing: { by: ['Kafka down'], forMs: 420_000 },
   QuipuProjectionStuck: { by: ['Postgres down'], forMs: 420_000 },
   // These count what the soak does itself.
   QuipuEpochFlapping: { by: ['kill writer', 'kill supervisor'], forMs: 1_000_000 },

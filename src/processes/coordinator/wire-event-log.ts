@@ -8,6 +8,7 @@ import { steadyWall, systemClock as clock } from '../../shared/clock.ts'
 import { epochOf } from '../../shared/ids.ts'
 import { eventLogOf } from '../event-log/event-log-of.ts'
 import type { ProcessTelemetry } from '../telemetry/process-telemetry.ts'
+import { createTroubleLines } from './trouble-lines.ts'
 
 export interface EventLogParts {
   readonly config: Config
@@ -33,7 +34,7 @@ export async function wireEventLog(parts: EventLogParts): Promise<WiredEventLog>
     meters: telemetry.meters,
     spans: telemetry.spans,
     topic: topicOf(config),
-    onTrouble: (error) => logger.warn('log.trouble', { err: error }, 'The event log is in trouble; it goes on trying'),
+    onTrouble: createTroubleLines(logger, clock),
     onEvent: countFact,
   })
   const wall = steadyWall(clock)

@@ -1,0 +1,30 @@
+import type { Clock } from '../../shared/clock.ts'
+import type { Logger } from '../../telemetry/logger.ts'
+
+/** The same trouble has a line in each such time, in milliseconds. */
+const AGAIN_MS = 60_000
+/** More different ones are not remembered. */
+const MOST_KNOWN = 100
+
+/**
+ * Log lines of an event log in trouble. An outage makes several failures a second, and all say the same: the first has a
+ * line, and then one a minute, with the number of those between.
+ */
+export function createTroubleLines(
+  logger: Pick<Logger, 'warn'>,
+  clock: Pick<Clock, 'monotonicMs'>,
+): (error: Error) => void {
+  const known = new Map<string, { at: number; unsaid: number }>()
+  return (error) => {
+    const now = clock.monotonicMs()
+    const before = known.get(error.message)
+    if (before && now - before.at < AGAIN_MS) {
+      before.unsaid++
+      return
+    }
+    if (known.size >= MOST_KNOWN) known.clear()
+    known.set(error.message, { at: now, unsaid: 0 })
+    const more = before?.unsaid ? { failuresBetween: before.unsaid } : {}
+    logger.warn('log.trouble', { err: error, ...more }, 'The event log is in trouble; it goes on trying')
+  }
+}
