@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { ConnectorSplit } from '../spi/connector.ts'
 import { columnType } from '../spi/column-type.ts'
 import { parseDuckDbType } from '../spi/duckdb-type-text.ts'
-import { joinRowGroups } from '../spi/parquet-scan.ts'
+import { FILE_INDEX, joinRowGroups } from '../spi/parquet-scan.ts'
 import type { ScanPredicate } from '../spi/scan-predicate.ts'
 import type { FileFacts, FileFactsCache } from './file-facts.ts'
 import type { FileFormat, LakeFile, ListedFiles } from './lake-files.ts'
@@ -129,6 +129,8 @@ type SplitsOf = (
 function parquetSplits({ format, facts, columns, partitioning, shapesDiffer }: ReadFiles, read: ReadPart): SplitsOf {
   const hidden = namesOfKeys(partitioning.keys)
   const told = columnsRead(columns, read.columns).filter(({ name }) => !hidden.has(name))
+  // DuckDB numbers the files of partitions in a column of this name: where a file has its own they are read one by one.
+  const apart = shapesDiffer || (hidden.size > 0 && columns.some(({ name }) => name === FILE_INDEX))
   return (file, index) => {
     const { footer, names, rowGroups, misread, checkedByRow } = facts[index]!
     const own = told.map(({ name, source, duckdbType }) => {
@@ -144,7 +146,7 @@ function parquetSplits({ format, facts, columns, partitioning, shapesDiffer }: R
         ...(checkedByRow.has(name) && { byRow: true }),
       }
     })
-    const data = { ...file, format, footer, unionByName: shapesDiffer, columns: own }
+    const data = { ...file, format, footer, unionByName: apart, columns: own }
     const none = { firstRow: 0, rows: 0, fileRows: 0 }
     // A table has at least one split: an empty one says of which types the no rows are.
     if (rowGroups.length === 0) return [{ data: { ...data, ...none }, rows: 0, bytes: 0 }]

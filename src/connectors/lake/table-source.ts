@@ -41,11 +41,14 @@ function noRows({ columns: own }: EmptySplit, columns: readonly string[]): Table
 
 function foundFiles(location: string, splits: readonly FoundSplit[], columns: readonly string[]): TablePart[] {
   const first = splits[0]!
+  if (first.format === 'parquet' && !first.unionByName) {
+    return [{ kind: 'parquet', ranges: rangesOf(location, splits), columns: fileColumns(splits, columns) }]
+  }
   // Files that differ in their columns, and text files, are read one by one, each with what it has.
-  const together = first.format === 'parquet' && !first.unionByName
   const parts = new Map<string, FoundSplit[]>()
   for (const split of splits) {
-    const key = JSON.stringify([together ? '' : split.file, ...(split.partition ?? []).map(({ value }) => value)])
+    // A file may lie in several folders of partitions by links.
+    const key = JSON.stringify([split.file, split.partition])
     const known = parts.get(key)
     if (known) known.push(split)
     else parts.set(key, [split])
@@ -95,12 +98,12 @@ function rangesOf(location: string, splits: readonly (WrittenSplit | FoundSplit)
 }
 
 /**
- * @param splits of files that have the same columns and lie in the same folders of partitions
+ * @param splits of files that have the same columns
  * @throws EngineError NOT_SUPPORTED for a column whose values cannot be read as they are
  */
 function fileColumns(splits: readonly FoundSplit[], names: readonly string[]): FileColumn[] {
   const [split] = splits as readonly [FoundSplit]
-  const constants = new Map(split.partition?.map((one) => [one.name, one]))
+  const constants = new Map(split.partition?.map(({ name, duckdbType }, index) => [name, { index, duckdbType }]))
   const wanted = new Set(names.filter((name) => !constants.has(name)))
   const byRowNames = new Set<string>()
   for (const each of splits) {
@@ -112,10 +115,7 @@ function fileColumns(splits: readonly FoundSplit[], names: readonly string[]): F
   const byName = new Map(split.columns.map((column) => [column.name, column]))
   return names.map((name) => {
     const constant = constants.get(name)
-    if (constant) {
-      const { duckdbType, value } = constant
-      return { name, fileType: duckdbType, cast: duckdbType, ...(value !== null && { constant: value }) }
-    }
+    if (constant) return constantColumn(name, constant.duckdbType, splits.map(({ partition }) => partition![constant.index]!.value)) // prettier-ignore
     const column = byName.get(name)
     if (!column) throw noColumn(name)
     const { present, source, duckdbType } = column
@@ -131,6 +131,14 @@ function fileColumns(splits: readonly FoundSplit[], names: readonly string[]): F
       ...((!present || split.unionByName) && { cast: duckdbType }),
     }
   })
+}
+
+/** @param values of each split */
+function constantColumn(name: string, duckdbType: string, values: readonly (string | null)[]): FileColumn {
+  const [first = null] = values
+  const typed = { name, fileType: duckdbType, cast: duckdbType }
+  if (values.some((value) => value !== first)) return { ...typed, constants: values }
+  return first === null ? typed : { ...typed, constant: first }
 }
 
 function unreadable(column: string, { file }: FoundSplit, reason: string): EngineError {

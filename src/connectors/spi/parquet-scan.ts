@@ -51,6 +51,9 @@ function isRowNumber(name: string): boolean {
   return name.toLowerCase() === 'file_row_number'
 }
 
+/** DuckDB numbers the files of a list in a column of this name, from 0 on. */
+export const FILE_INDEX = 'file_index'
+
 /** Files whose names begin so were written without bloom filters; those that Quipu wrote before may have some. */
 export const WITHOUT_BLOOM_FILTERS = 'nb-'
 

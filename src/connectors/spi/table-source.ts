@@ -64,6 +64,8 @@ export interface FileColumn {
   readonly source?: string
   /** A text that `cast` reads as the value of all rows; absent: NULL. Not asked where there is a source. */
   readonly constant?: string
+  /** In the place of `constant`, of Parquet: a text for each of the part's ranges, in their order; null for NULL. */
+  readonly constants?: readonly (string | null)[]
   /** DuckDB's type that the value is cast to; a column without source has one. */
   readonly cast?: string
   /** DuckDB's type of the file's column, where the value has to be held in another way (`column-type.ts`). */

@@ -2,13 +2,14 @@
 import { columnType } from '../../connectors/spi/column-type.ts'
 import { quoteName, quoteText } from '../../connectors/spi/duckdb-text.ts'
 import { parseDuckDbType } from '../../connectors/spi/duckdb-type-text.ts'
-import type { ParquetRange } from '../../connectors/spi/parquet-scan.ts'
+import { FILE_INDEX, type ParquetRange } from '../../connectors/spi/parquet-scan.ts'
 import type {
   CsvPart,
   FileColumn,
   FileQuestion,
   FootersQuestion,
   JsonPart,
+  ParquetPart,
   RowsPart,
   TablePart,
   TableSource,
@@ -126,9 +127,7 @@ function fileText(path: string): string {
 function partText(part: TablePart, csvFiles: number): string {
   switch (part.kind) {
     case 'parquet':
-      return parquetSources(part.ranges)
-        .map((source) => `SELECT ${columnList(part.columns)} FROM ${source}`)
-        .join(' UNION ALL ')
+      return parquetText(part).join(' UNION ALL ')
     case 'csv':
       return csvText(part, csvFiles)
     case 'json':
@@ -141,6 +140,62 @@ function partText(part: TablePart, csvFiles: number): string {
       return unreachable(part)
   }
 }
+
+/** Files of more partitions are read by one reader, which joins their values: each reader keeps a file open. */
+const MOST_READERS = 32
+
+/** SELECTs that give exactly the rows of the part. */
+function parquetText({ ranges, columns }: ParquetPart): readonly string[] {
+  const varying = columns.flatMap(({ constants }) => (constants ? [constants] : []))
+  const partitions = new Map<string, { readonly first: number; readonly ranges: ParquetRange[] }>()
+  for (const [index, range] of ranges.entries()) {
+    const key = JSON.stringify(varying.map((constants) => constants[index]))
+    const known = partitions.get(key)
+    if (known) known.ranges.push(range)
+    else partitions.set(key, { first: index, ranges: [range] })
+  }
+  const joined: JoinedFile[] = []
+  const selects = [...partitions.values()].flatMap(({ first, ranges: own }) => {
+    const { whole, parts } = parquetFiles(own)
+    const together = partitions.size > MOST_READERS
+    if (together) joined.push(...whole.map((file) => ({ file, range: first })))
+    const list = columnList(columns.map((column) => atRange(column, first)))
+    return [...(together ? [] : listSource(whole)), ...parts].map((source) => `SELECT ${list} FROM ${source}`)
+  })
+  return joined.length > 0 ? [joinedText(joined, columns), ...selects] : selects
+}
+
+/** A column as it is in one of the part's ranges. */
+function atRange({ constants, ...column }: FileColumn, range: number): FileColumn {
+  const constant = constants?.[range]
+  return constant === undefined || constant === null ? column : { ...column, constant }
+}
+
+/** A whole file, and which of the ranges has its constants. */
+interface JoinedFile {
+  readonly file: string
+  readonly range: number
+}
+
+/** One reader of many files, whose number in the list finds the constants of each. */
+function joinedText(files: readonly JoinedFile[], columns: readonly FileColumn[]): string {
+  const varying = columns.filter(({ constants }) => constants !== undefined)
+  const rows = files.map(({ range }, index) => ({
+    [JOINED]: index,
+    ...Object.fromEntries(varying.map(({ constants }, i) => [`${JOINED}${i}`, constants![range]!])),
+  }))
+  const shapes = varying.map((_, i) => ({ name: `${JOINED}${i}`, shape: 'VARCHAR' }))
+  const values = rowsText({ kind: 'rows', rows, columns: [{ name: JOINED, shape: 'BIGINT' }, ...shapes] })
+  const list = columns.map((column) => {
+    const value = column.constants && quoteName(`${JOINED}${varying.indexOf(column)}`)
+    return `${valueText(column, value)} AS ${quoteName(column.name)}`
+  })
+  const [source] = listSource(files.map(({ file }) => file))
+  return `SELECT ${list.join(', ')} FROM ${source} AS f JOIN (${values}) AS v ON v.${quoteName(JOINED)} = f.${quoteName(FILE_INDEX)}`
+}
+
+/** Begins the names of columns that are joined to those of files. */
+const JOINED = '$partition'
 
 /** Nothing is left to DuckDB's guesses: what is not as the dialect says is an error. */
 function csvText(part: CsvPart, csvFiles: number): string {
@@ -233,10 +288,14 @@ function rowsText({ rows, columns }: RowsPart): string {
 }
 
 /**
- * DuckDB sources (`read_parquet(…) WHERE …`, to follow FROM) that give exactly the rows of the ranges. Whole files go
- * into one list; ranges that touch are joined first, since reading by row number costs more than reading the file.
+ * Whole files, as `fileText` names them, and DuckDB sources (`read_parquet(…) WHERE …`, to follow FROM) of parts of files.
+ * Ranges that touch are joined first, since reading by row number costs more than reading the file.
  */
-function parquetSources(ranges: readonly ParquetRange[]): string[] {
+function parquetFiles(ranges: readonly ParquetRange[]): {
+  readonly whole: readonly string[]
+  readonly parts: readonly string[]
+} {
+  // prettier-ignore
   const whole: string[] = []
   const parts: string[] = []
   for (const { path, firstRow, rows, fileRows } of joinTouching(ranges)) {
@@ -247,7 +306,12 @@ function parquetSources(ranges: readonly ParquetRange[]): string[] {
       parts.push(`${source} WHERE file_row_number>=${first} AND file_row_number<${end}`)
     }
   }
-  return whole.length > 0 ? [readerText('parquet', `[${whole.join(', ')}]`), ...parts] : parts
+  return { whole, parts }
+}
+
+/** A DuckDB source of all these files; none of none. */
+function listSource(files: readonly string[]): readonly string[] {
+  return files.length > 0 ? [readerText('parquet', `[${files.join(', ')}]`)] : []
 }
 
 function wholeNumber(value: unknown): string {

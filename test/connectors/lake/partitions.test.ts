@@ -282,6 +282,22 @@ describe('a table in folders key=value', () => {
     ])
   })
 
+  it('is read by one reader where it has many partitions, each row with the values of its own', async () => {
+    for (let i = 0; i < 40; i++) {
+      const folder = `k=${i === 7 ? '__HIVE_DEFAULT_PARTITION__' : i}/t=${i % 3}'`
+      await parquet(`crowd/${folder}/a.parquet`, `SELECT ${i} AS a, '\$partition' AS "\$p"`)
+      await parquet(`numbered/${folder}/a.parquet`, `SELECT ${i} AS a, 5 AS "FILE_index"`)
+    }
+    const expected = Array.from({ length: 40 }, (_, i) => ({ a: i, k: i === 7 ? null : i, t: `${i % 3}'` }))
+    expect(await read('crowd', { columns: ['a', 'k', 't'] })).toEqual(expected)
+    expect(await read('numbered', { columns: ['a', 'k', 't'] })).toEqual(expected)
+    expect(await read('crowd', { columns: ['k'] })).toHaveLength(40)
+    const connector = open()
+    const { handle } = (await connector.getTable('s', 'crowd'))!
+    const source = scanText(await connector.tableSource(await connector.listSplits(handle), ['a', 'k']))
+    expect(source.split('read_parquet').length - 1).toBe(1)
+  })
+
   it('has no rows of its types when no partition is wanted', async () => {
     await parquet('none/k=1/a.parquet', `SELECT TIMESTAMP_NS '2024-01-01 00:00:00' AS t, {'x': 1} AS r`)
     expect(await read('none', { partitions: { column: 'k', compare: '>', value: '1' } })).toEqual([])
