@@ -1,10 +1,13 @@
 import { loadConfig, type Config } from '../config/load-config.ts'
 import { ArchiveDamaged } from '../events/archive/archived-records.ts'
-import { restoreLog, type RestoreTarget } from '../events/archive/restore-log.ts'
+import { copyLog, restoreLog, type RestoreTarget } from '../events/archive/restore-log.ts'
+import type { KeyRing } from '../events/data-keys/key-ring.ts'
+import { keyNameInText, tombstoneText } from '../events/envelope.ts'
+import type { StoredRecord } from '../events/record-store.ts'
 import { EventLogError } from '../events/event-log.ts'
 import { MigrationError } from '../events/postgres/migrate.ts'
 import { withPostgresTarget } from '../events/postgres/restore-target.ts'
-import { recordStoreOf } from '../processes/event-log/event-log-of.ts'
+import { keysOfTopics, recordStoreOf } from '../processes/event-log/event-log-of.ts'
 import { archivedLogs, archivesOf } from '../processes/event-log/archives-of.ts'
 import { kafkaSecurityOf } from '../processes/event-log/kafka-security.ts'
 import { keysOfArchive } from '../readmodels/audit/recorded-anchors.ts'
@@ -22,6 +25,7 @@ The log that the archive is of is neither needed nor touched.
   --into <where>       postgres://…, a database without a log; or topic: that of the settings, empty, or begun by a call before
   --period <n>         that period alone: the database's log begins with it, and reads what was before from the archive
   --until <n>          the first n periods (default: all)
+  --from topic         not the archive alone, but the whole log of the settings, which is in Kafka; no coordinator runs
   --log <id>           of which log, where the archive's folder has several
   --public-key <file>  a key that is trusted; may be given several times (default: that beside the anchor key of the settings)
 
@@ -32,6 +36,7 @@ const OPTIONS = {
   into: { type: 'string' },
   period: { type: 'string' },
   until: { type: 'string' },
+  from: { type: 'string' },
   log: { type: 'string' },
   'public-key': { type: 'string', multiple: true },
 } as const
@@ -54,8 +59,15 @@ export async function restoreCommand(
   const [period, until] = [numberOf('period', flags.period), numberOf('until', flags.until)]
   if (period !== undefined && until !== undefined) throw wrong('--period and --until: which of them?')
   if (typeof flags.into !== 'string') throw wrong('--into: where? postgres://… or topic')
+  if (flags.from !== undefined && (flags.from !== 'topic' || flags.into === 'topic' || (period ?? until) !== undefined))
+    throw wrong('--from: topic, whole, into postgres://…')
   const trusted = believedKeys(config, flags['public-key'])
   try {
+    if (flags.from !== undefined) {
+      const records = await copyTopic(config, flags.into)
+      process.stdout.write(`${records} records of topic ${config.kafkaTopic} are a log in Postgres\n`)
+      return 0
+    }
     const archive = archivesOf(config)(await logOf(config, flags.log))
     const keys = trusted && (await keysOfArchive(archive, trusted))
     const last = period ?? until ?? (await archive.reread()).length
@@ -74,7 +86,7 @@ export async function restoreCommand(
 }
 
 async function withTarget<T>(config: Config, into: string, work: (target: RestoreTarget) => Promise<T>): Promise<T> {
-  if (/^postgres(ql)?:/.test(into)) return withPostgresTarget({ connectionString: into }, work)
+  if (isPostgres(into)) return intoPostgres(config, into, work)
   if (into !== 'topic') throw wrong('--into: postgres://… or topic')
   if (config.kafkaBrokers.length === 0) throw wrong('--into topic: the settings name no brokers (kafkaBrokers)')
   const { withTopicTarget } = await import('../events/kafka/restore-target.ts')
@@ -83,6 +95,56 @@ async function withTarget<T>(config: Config, into: string, work: (target: Restor
     await store.open()
     const { kafkaBrokers: brokers, kafkaTopic: topic } = config
     return await withTopicTarget({ brokers, topic, ...kafkaSecurityOf(config) }, store, work)
+  } finally {
+    await store.close()
+  }
+}
+
+function isPostgres(into: string): boolean {
+  return /^postgres(ql)?:/.test(into)
+}
+
+/** A log in Kafka brings the keys of its queries with it; data whose key was forgotten stays forgotten. */
+async function intoPostgres<T>(config: Config, into: string, work: (target: RestoreTarget) => Promise<T>): Promise<T> {
+  const { ring, copyInto, close } = await keysOfTopics(config)
+  try {
+    return await withPostgresTarget({ connectionString: into }, async (target) => {
+      await copyInto(into)
+      return work({
+        ...target,
+        put: (partition, records) =>
+          target.put(
+            partition,
+            records.map((record) => withoutForgotten(record, ring)),
+          ),
+      })
+    })
+  } finally {
+    await close()
+  }
+}
+
+/** @throws ArchiveDamaged when nobody could read the record */
+function withoutForgotten(record: StoredRecord, keys: KeyRing): StoredRecord {
+  const name = keyNameInText(record.text)
+  const state = name === undefined ? 'held' : keys.stateOf(name)
+  if (state === 'missing')
+    throw new ArchiveDamaged(
+      `Data key ${name} is neither in the database of the settings nor in data-keys.jsonl of its data folder`,
+    )
+  return state === 'forgotten' ? { ...record, text: tombstoneText(record.text) } : record
+}
+
+async function copyTopic(config: Config, into: string): Promise<bigint> {
+  if (config.kafkaBrokers.length === 0) throw wrong('--from topic: the settings name no brokers (kafkaBrokers)')
+  if (!isPostgres(into)) throw wrong('--from topic: --into postgres://…')
+  const store = await recordStoreOf(config, config.databaseUrl ?? '')
+  try {
+    const { partitions } = await store.open()
+    if (partitions !== 1) throw wrong('--from topic: the topic has several partitions, and Postgres takes one')
+    if ((await store.epochBefore?.()) !== undefined)
+      throw wrong('--from topic: the log goes on from another one, which this command does not bring back')
+    return await intoPostgres(config, into, (target) => copyLog(store, target))
   } finally {
     await store.close()
   }

@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { KeyObject } from 'node:crypto'
 import { believes } from '../audit/anchor.ts'
-import { sameState } from '../fold.ts'
-import type { LogPlace, StoredRecord, StreamHead } from '../record-store.ts'
+import { LogUnavailable } from '../event-log.ts'
+import { sameState, zeroState } from '../fold.ts'
+import type { LogPlace, RecordStore, StoredRecord, StreamHead } from '../record-store.ts'
 import type { Archive } from './archive.ts'
 import { ArchiveDamaged } from './archived-records.ts'
 import { checkArchived } from './archiver.ts'
@@ -60,6 +61,28 @@ export async function restoreLog(options: RestoreOptions): Promise<readonly Peri
     await putPeriod(archive, await checkArchived(archive, period, { ends, isBelieved }), target)
   await target.finish()
   return periods
+}
+
+/**
+ * Puts a whole log elsewhere as it stands: what its archive has of it, then what the store has, each record checked.
+ * @param store nobody writes it meanwhile
+ * @returns how many records
+ * @throws ArchiveDamaged | LogUnavailable
+ */
+export async function copyLog(store: Pick<RecordStore, 'end' | 'fetch'>, target: RestoreTarget): Promise<bigint> {
+  const end = await store.end(0)
+  const beginning: LogPlace = { offset: 0n, state: zeroState }
+  await target.begin('', [beginning], new Map<string, StreamHead>())
+  const fold = new CheckedFold(beginning)
+  while (fold.place.offset < end) {
+    const records = await store.fetch(0, fold.place.offset, RECORDS_AT_ONCE)
+    for (const record of records) fold.take(record)
+    if (records.length === 0) throw new LogUnavailable(`The log gives nothing at offset ${fold.place.offset}`)
+    await target.put(0, records)
+    await nextTurn()
+  }
+  await target.finish()
+  return fold.place.offset
 }
 
 async function putPeriod(archive: Archive, period: PeriodManifest, target: RestoreTarget): Promise<void> {

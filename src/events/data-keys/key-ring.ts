@@ -13,8 +13,8 @@ export interface KeyRingOptions {
   readonly file: string
   /** Whether this process keeps the copy, as a coordinator does; others read it, and take out of it what they forget. */
   readonly keepsFile: boolean
-  /** The topic. */
-  readonly log: string
+  /** The topic; undefined: the keys of all topics, which open what was encrypted before. */
+  readonly log: string | undefined
   /** Whose data is encrypted; of other streams it lies in the clear. */
   readonly encrypts: (stream: string) => boolean
   readonly onTrouble?: ((error: Error) => void) | undefined
@@ -59,8 +59,8 @@ export class KeyRing implements StreamCipher {
   /** @throws MisconfiguredLog when the file is none */
   async open(): Promise<void> {
     if (this.#timer) return
-    const { log, lookMs = LOOK_MS, openWaitMs = OPEN_WAIT_MS } = this.#options
-    for (const block of this.#inFile()) if (block.log === log) this.#blocks.set(block.id, block)
+    const { lookMs = LOOK_MS, openWaitMs = OPEN_WAIT_MS } = this.#options
+    for (const block of this.#inFile()) if (this.#isOwn(block)) this.#blocks.set(block.id, block)
     this.#timer = setInterval(() => void this.#look().catch(() => {}), lookMs).unref()
     const looked = this.#look().catch(() => {})
     const timer = new AbortController()
@@ -114,6 +114,11 @@ export class KeyRing implements StreamCipher {
         `Data key ${name} is neither in Postgres nor in ${this.#options.file}: bring back the table quipu_log.data_keys, or that file of any coordinator`,
       )
     return block.tree.key(parsed.index)
+  }
+
+  /** All that this process knows. */
+  get blocks(): readonly KeyBlock[] {
+    return [...this.#blocks.values()]
   }
 
   /** What has become of a key. */
@@ -243,7 +248,7 @@ export class KeyRing implements StreamCipher {
   /** What should have been made ahead. */
   #missing(): KeyBlock[] {
     const { log, depth = BLOCK_DEPTH } = this.#options
-    if (this.#epoch === undefined) return []
+    if (this.#epoch === undefined || log === undefined) return []
     const there = new Set([...this.#blocks.values()].map(({ epoch }) => epoch))
     const ahead = Array.from({ length: EPOCHS_AHEAD }, (_, index) => this.#epoch! + 1 + index)
     const epochs = ahead.filter((epoch) => !there.has(epoch))
@@ -255,16 +260,20 @@ export class KeyRing implements StreamCipher {
 
   /** What other logs, or other processes of this data folder, put there stays. */
   #write(): void {
-    const { file, log } = this.#options
+    const { file } = this.#options
     const blocks = new Map<string, KeyBlock>()
     for (const block of this.#inFile()) {
-      const own = block.log === log ? this.#blocks.get(block.id) : undefined
+      const own = this.#isOwn(block) ? this.#blocks.get(block.id) : undefined
       if (own) for (const index of block.tree.forgotten) own.tree.forget(index)
       else blocks.set(block.id, block)
     }
     for (const [id, block] of this.#blocks) blocks.set(id, block)
     writeKeyFile(file, blocks.values())
     this.#filed = true
+  }
+
+  #isOwn({ log }: KeyBlock): boolean {
+    return this.#options.log === undefined || this.#options.log === log
   }
 
   #inFile(): KeyBlock[] {

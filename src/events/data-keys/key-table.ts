@@ -2,12 +2,13 @@ import type pg from 'pg'
 import type { KeyBlock } from './key-block.ts'
 import { KeyTree } from './key-tree.ts'
 
-/** The blocks of one log in Postgres: where keys live. */
+/** The blocks of one log in Postgres, or of all: where keys live. */
 export class KeyTable {
   readonly #pool: pg.Pool
-  readonly #log: string
+  readonly #log: string | undefined
 
-  constructor(pool: pg.Pool, log: string) {
+  /** @param log undefined: blocks of all logs */
+  constructor(pool: pg.Pool, log: string | undefined) {
     this.#pool = pool
     this.#log = log
   }
@@ -24,24 +25,25 @@ export class KeyTable {
   async read(): Promise<KeyBlock[]> {
     const { rows } = await this.#pool.query<{
       id: string
+      log: string
       epoch: string
       depth: number
       path: string
       secret: Buffer | null
     }>(
-      `select b.id, b.epoch, b.depth, k.path, k.secret from quipu_log.key_blocks b
-       join quipu_log.data_keys k on k.block = b.id where b.log = $1 order by b.epoch, b.id`,
-      [this.#log],
+      `select b.id, b.log, b.epoch, b.depth, k.path, k.secret from quipu_log.key_blocks b
+       join quipu_log.data_keys k on k.block = b.id where $1::text is null or b.log = $1 order by b.epoch, b.id`,
+      [this.#log ?? null],
     )
-    const blocks = new Map<string, { epoch: number; depth: number; secrets: Map<string, Buffer | null> }>()
-    for (const { id, epoch, depth, path, secret } of rows) {
+    const blocks = new Map<string, { log: string; epoch: number; depth: number; secrets: Map<string, Buffer | null> }>()
+    for (const { id, log, epoch, depth, path, secret } of rows) {
       const known = blocks.get(id)
       if (known) known.secrets.set(path, secret)
-      else blocks.set(id, { epoch: Number(epoch), depth, secrets: new Map([[path, secret]]) })
+      else blocks.set(id, { log, epoch: Number(epoch), depth, secrets: new Map([[path, secret]]) })
     }
-    return [...blocks].map(([id, { epoch, depth, secrets }]) => ({
+    return [...blocks].map(([id, { log, epoch, depth, secrets }]) => ({
       id,
-      log: this.#log,
+      log,
       epoch,
       tree: new KeyTree(depth, secrets),
     }))

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { parseEnvelope, tombstoneText, toRecorded } from '../envelope.ts'
+import { keyNameInText, parseEnvelope, tombstoneText, toRecorded } from '../envelope.ts'
 import {
   Fenced,
   LogChanged,
@@ -50,6 +50,7 @@ import {
 } from './statements.ts'
 import { ArchiveLock } from './archive-lock.ts'
 import { PostgresResultPages } from './postgres-result-pages.ts'
+import { openTopicKeys, type TopicKeys } from './topic-keys.ts'
 import { WriterConnection } from './writer-connection.ts'
 
 const LIMITS: StoreLimits = { partitions: 1, maxEventBytes: 8 << 20, maxAppendBytes: 15 << 20 }
@@ -69,6 +70,8 @@ export class PostgresRecordStore implements RecordStore {
   protected readonly writer: WriterConnection
   protected readonly pool: pg.Pool
   readonly pages: PostgresResultPages
+  /** Of a log that came out of a topic. */
+  cipher: TopicKeys | undefined
   readonly #config: pg.ClientConfig
   readonly #onTrouble: (error: Error) => void
   readonly #options: EventLogOptions
@@ -117,6 +120,7 @@ export class PostgresRecordStore implements RecordStore {
     if (rows[0]!.version < 170_000)
       throw new MisconfiguredLog('The event log needs Postgres 17 or newer (transaction_timeout)')
     if (!rows[0]!.made) throw new MisconfiguredLog('The database has no event log: run the migrations first')
+    this.cipher ??= await openTopicKeys(this.pool)
     return LIMITS
   }
 
@@ -279,7 +283,12 @@ export class PostgresRecordStore implements RecordStore {
         }
       for (const row of rows) {
         if (row.sequence <= from) continue
-        const event = toRecorded(stream, parseEnvelope(row.data), { partition: 0, offset: BigInt(row.position) })
+        const event = toRecorded(
+          stream,
+          parseEnvelope(row.data),
+          { partition: 0, offset: BigInt(row.position) },
+          this.cipher,
+        )
         if (event.sequence !== from + 1 || (last && event.prevhash !== last.hash))
           throw new LogChanged(`Stream ${stream} breaks after sequence ${from}`)
         from = event.sequence
@@ -296,7 +305,7 @@ export class PostgresRecordStore implements RecordStore {
     if (!start) return
     const archived = this.#archived(start).readStream(stream, after, [start.at[0]!.offset])
     yield* readArchived(archived, { stream, after, before }, ({ envelope, position }) =>
-      toRecorded(stream, envelope, position),
+      toRecorded(stream, envelope, position, this.cipher),
     )
   }
 
@@ -310,6 +319,7 @@ export class PostgresRecordStore implements RecordStore {
     const positions = rows.map((row) => row.position)
     const texts = rows.map((row) => tombstoneText(row.data))
     await this.#read({ name: 'forget', text: UPDATE_DATA, values: [positions, texts] })
+    await this.cipher?.forget(rows.map(({ data }) => keyNameInText(data)).filter((name) => name !== undefined))
     await this.#read({ name: 'forget-pages', text: DELETE_PAGES, values: [stream] })
     // Last: what was copied before the rows above were changed is in the archive by now, or will be compared with them.
     const start = (await this.start()) ?? (await this.#wholeLog())
@@ -384,6 +394,7 @@ export class PostgresRecordStore implements RecordStore {
   async close(): Promise<void> {
     this.#closed = true
     this.#housekeeping?.stop()
+    this.cipher?.close()
     for (const wake of this.#waiting) wake()
     await this.#listening?.catch(() => {})
     const listener = this.#listener

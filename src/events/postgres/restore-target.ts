@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { ArchiveDamaged } from '../archive/archived-records.ts'
 import type { RestoreTarget } from '../archive/restore-log.ts'
-import { keyNameInText, readEnvelope } from '../envelope.ts'
+import { readEnvelope } from '../envelope.ts'
 import { LogUnavailable, MisconfiguredLog } from '../event-log.ts'
 import { formatSeen } from '../fold.ts'
 import type { LogPlace, StoredRecord } from '../record-store.ts'
@@ -75,13 +75,14 @@ type Row = readonly [string, string, number, string, number, string, number, str
 
 /** @throws ArchiveDamaged for what no table of this log ever held */
 function rowOf({ offset, header, stream, sequence, text }: StoredRecord): Row {
-  if (sequence === undefined || keyNameInText(text) !== undefined)
-    throw new ArchiveDamaged('The archive is of a log in Kafka: a topic takes it (--into topic)')
-  const time = readEnvelope(text)?.time ?? (parseJson(text) as { time?: unknown } | undefined)?.time
+  const envelope = readEnvelope(text)
+  const time = envelope?.time ?? (parseJson(text) as { time?: unknown } | undefined)?.time
   if (!header || typeof time !== 'string')
     throw new ArchiveDamaged(`The record at offset ${offset} is none that a writer put there`)
   const { kind, epoch, writer, number, seen } = header
-  return [String(offset), kind, epoch, writer, number, stream, sequence, time, formatSeen(seen), text]
+  // A topic has the sequence in the envelope alone; claims have none.
+  const at = sequence ?? envelope?.sequence ?? 0
+  return [String(offset), kind, epoch, writer, number, stream, at, time, formatSeen(seen), text]
 }
 
 function columnsOf(rows: readonly Row[]): unknown[][] {

@@ -75,6 +75,46 @@ export async function dataKeysOf(
   }
 }
 
+export interface KeysOfTopics {
+  readonly ring: KeyRing
+  /** Into another database, which is migrated. */
+  copyInto(database: string): Promise<void>
+  close(): Promise<void>
+}
+
+/** The keys of all topics that the database of the settings and the data folder have. */
+export async function keysOfTopics(config: Config): Promise<KeysOfTopics> {
+  const [{ KeyRing }, { KeyTable }] = await Promise.all([
+    import('../../events/data-keys/key-ring.ts'),
+    import('../../events/data-keys/key-table.ts'),
+  ])
+  const pools: pg.Pool[] = []
+  const tableIn = (database: string): InstanceType<typeof KeyTable> => {
+    const pool = new pg.Pool({ connectionString: database, max: 1 })
+    pool.on('error', () => {})
+    pools.push(pool)
+    return new KeyTable(pool, undefined)
+  }
+  const nowhere = { stamp: async () => '', read: async () => [], add: async () => {}, forget: async () => {} }
+  const ring = new KeyRing({
+    table: config.databaseUrl === undefined ? nowhere : tableIn(config.databaseUrl),
+    file: dataKeyOptions(config, false).file,
+    keepsFile: false,
+    log: undefined,
+    encrypts: isQueryId,
+    openWaitMs: 30_000,
+  })
+  await ring.open()
+  return {
+    ring,
+    copyInto: (database) => tableIn(database).add(ring.blocks),
+    async close() {
+      ring.close()
+      for (const pool of pools) await pool.end()
+    },
+  }
+}
+
 /**
  * The records below that event log, as an audit reads them, or with what it takes to open and forget them. Not opened.
  */

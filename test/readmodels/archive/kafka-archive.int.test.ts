@@ -12,7 +12,16 @@ import { ArchiveDamaged } from '../../../src/events/archive/archived-records.ts'
 import { archivePeriod, dropArchived, type DropperParts } from '../../../src/events/archive/archiver.ts'
 import { restoreLog } from '../../../src/events/archive/restore-log.ts'
 import type { ExportedAnchor } from '../../../src/events/audit/anchor.ts'
-import { Fenced, LogUnavailable, SequenceConflict, type EventLog } from '../../../src/events/event-log.ts'
+import {
+  Fenced,
+  LogUnavailable,
+  SequenceConflict,
+  type EventLog,
+  type Recorded,
+} from '../../../src/events/event-log.ts'
+import { createPostgresEventLog } from '../../../src/events/postgres/postgres-event-log.ts'
+import { restoreCommand } from '../../../src/cli/restore-command.ts'
+import { createMigratedDatabase } from '../../support/event-log/migrated-database.ts'
 import { createKafkaEventLog, KafkaStoreBesidePostgres } from '../../../src/events/kafka-beside-postgres.ts'
 import { withTopicTarget } from '../../../src/events/kafka/restore-target.ts'
 import type { ProjectionRunner } from '../../../src/events/projection-runner.ts'
@@ -270,6 +279,59 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
       withTopicTarget({ ...options, topic: bed.topic }, store, (into) => into.put(0, [{ ...kept[3]!, text: 'other' }])),
     ).rejects.toThrow('has another record at offset 3')
     await target.close()
+  })
+
+  it('moves into Postgres, whole or a period of it, with the keys of its queries', { timeout: 180_000 }, async () => {
+    await fill(0, 3)
+    const forgotten = testQueryId(1)
+    expect(await forgetQuery({ log, journal }, forgotten, { by: 'officer' })).toMatchObject({ kind: 'forgotten' })
+    await archivePeriod(parts(), exported.at(-1)!)
+    await fill(3, 1)
+    await anchorer.stop()
+    const kept = await readAll(log)
+    await log.close()
+
+    const settings = {
+      'database-url': bed.connection.connectionString,
+      'kafka-brokers': bed.optionsOf('none').brokers.join(','),
+      'kafka-topic': bed.topic,
+      'data-dir': join(bed.folder, 'data'),
+      'archive-folder': root.path,
+    }
+    const flags = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])
+    const whole = await createMigratedDatabase()
+    const part = await createMigratedDatabase()
+    expect(await restoreCommand(['--from', 'topic', '--into', whole.url, ...flags], {})).toBe(0)
+    expect(await restoreCommand(['--into', part.url, '--period', '1', ...flags], {})).toBe(0)
+
+    const inPostgres = createPostgresEventLog({ connectionString: whole.url }, archives)
+    await inPostgres.open()
+    const told = (events: readonly Recorded[]) =>
+      events.map(({ stream, sequence, hash, data, forgotten }) => ({ stream, sequence, hash, data, forgotten }))
+    expect(told(await readAll(inPostgres))).toEqual(told(kept))
+    const eventsOf = (stream: string): Promise<Recorded[]> => collect(inPostgres.readStream(stream))
+    const [query0, query1] = [await eventsOf(testQueryId(0)), await eventsOf(forgotten)]
+    expect(query0.map(({ data }) => data)).not.toContain(null)
+    expect(query1.every((event) => event.forgotten)).toBe(true)
+    // It goes on there, in the clear, and forgets there.
+    await inPostgres.claim(me)
+    await appendLives(inPostgres, [{ queryId: testQueryId(9), events: queryLife(testQueryId(9)) }])
+    await inPostgres.forget(
+      testQueryId(0),
+      query0.map(({ sequence }) => sequence),
+    )
+    expect((await eventsOf(testQueryId(0))).every((event) => event.forgotten)).toBe(true)
+    await inPostgres.close()
+
+    const ofPeriod = createPostgresEventLog({ connectionString: part.url }, archives)
+    await ofPeriod.open()
+    expect((await readAll(ofPeriod)).some(({ stream }) => stream === testQueryId(2))).toBe(true)
+    await ofPeriod.close()
+    // A second time it would lie beside itself.
+    await expect(restoreCommand(['--from', 'topic', '--into', whole.url, ...flags], {})).rejects.toThrow(
+      'has an event log already',
+    )
+    await Promise.all([whole.drop(), part.drop()])
   })
 
   it('is taken where a broker has forgotten some of the deletion, and not where more is gone', async () => {
