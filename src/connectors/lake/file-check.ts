@@ -23,7 +23,7 @@ function isGone(error: Error): never {
 }
 
 export function createFileCheck(location: string, inspect: ConnectorContext['inspect']): FileCheck {
-  /** Text files that were looked at, each with what it has to be. */
+  /** Files whose values were looked at, each with what it has to be. */
   const looked = new Map<string, Promise<unknown>>()
 
   /** Size and time are asked every time; the footer is read again only for a file seen with another size or time. */
@@ -46,12 +46,14 @@ export function createFileCheck(location: string, inspect: ConnectorContext['ins
       footers.set(named, known)
     }
     if (known.footer !== split.footer) throw changed()
-    if ('format' in split && split.text?.checked) await checkText(split, key)
+    if (!('format' in split)) return
+    if (split.text?.checked) await look(textQuestion(named, split), key)
+    for (const { source, present, finer } of split.columns)
+      if (present && finer) await look({ kind: 'timesCheck', path: named, columns: [source] }, key)
   }
 
   /** Once for each state of a file. @param file names the state */
-  function checkText(split: FoundSplit, file: string): Promise<unknown> {
-    const question = textQuestion(join(location, split.file), split)
+  function look(question: FileQuestion, file: string): Promise<unknown> {
     const key = `${file} ${JSON.stringify(question)}`
     let answer = looked.get(key)
     if (!answer) {
@@ -66,7 +68,12 @@ export function createFileCheck(location: string, inspect: ConnectorContext['ins
   return {
     async verify(splits) {
       const byFile = new Map<string, Exclude<LakeSplit, { empty: true }>>()
-      for (const split of splits) if (!('empty' in split)) byFile.set(split.file, split)
+      for (const split of splits) {
+        if ('empty' in split) continue
+        // Scans of one file may read different columns of it.
+        const finer = 'format' in split ? split.columns.filter((column) => column.finer).map(({ name }) => name) : []
+        byFile.set(JSON.stringify([split.file, ...finer]), split)
+      }
       await Promise.all([...byFile.values()].map(checkFile))
     },
   }

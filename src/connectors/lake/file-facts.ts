@@ -7,7 +7,7 @@ import { parquetFooterSchema, type ParquetFooter } from '../spi/parquet-footer.t
 import type { RowGroup } from '../spi/parquet-scan.ts'
 import { columnType, type ColumnType } from '../spi/column-type.ts'
 import { parseDuckDbType } from '../spi/duckdb-type-text.ts'
-import { checkedByRow, leavesOf, misreadColumns } from './parquet-schema.ts'
+import { checkedByRow, finerColumns, leavesOf, misreadColumns } from './parquet-schema.ts'
 import { hashFooter, type FileFormat, type LakeFile } from './lake-files.ts'
 import { NOTHING_DECLARED, type TableSettings } from './table-settings.ts'
 import { namesOf, textColumns, textFacts, type TextFacts } from './text-facts.ts'
@@ -20,6 +20,8 @@ export interface FileFacts {
   readonly names: ReadonlySet<string>
   /** Of those, the ones that would be read as other values, with the reason: a statement that reads one fails. */
   readonly misread: ReadonlyMap<string, string>
+  /** Of those, the ones whose values may be finer than they are read (`finerColumns`). */
+  readonly finer: ReadonlySet<string>
   /** Of those, the ones that bounds or bloom filters of the file answer wrongly about (`FileColumn.checkedByRow`). */
   readonly checkedByRow: ReadonlySet<string>
   /** The same text for the same column names and types; tables whose files differ are read by name. */
@@ -130,6 +132,7 @@ export function createFileFactsCache(location: string, ask: ConnectorContext['in
       rowGroups: [],
       names: new Set(names),
       misread: new Map(),
+      finer: new Set(),
       checkedByRow: new Set(),
       shape: JSON.stringify(names),
       text: facts,
@@ -180,7 +183,8 @@ function parquetFact(parsed: ParquetFooter, footer: string): FileFacts {
     footer,
     rowGroups: parsed.rowGroups.map(({ rows, bytes }) => ({ rows, columnBytes: bytesByColumn(names, bytes) })),
     names: new Set(names),
-    misread: misreadColumns(leaves, parsed),
+    misread: misreadColumns(leaves),
+    finer: finerColumns(leaves, parsed),
     checkedByRow: checkedByRow(leaves, parsed),
     shape: createHash('sha256').update(JSON.stringify(parsed.elements)).digest('base64'),
   }

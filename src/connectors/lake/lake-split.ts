@@ -46,6 +46,8 @@ const foundSplitSchema = z.object({
       blanks: z.boolean().optional(),
       /** Why its values would be read as others. */
       misread: z.string().optional(),
+      /** Its timestamps may be finer than microseconds, as which they are read: each is looked at. */
+      finer: z.boolean().optional(),
       /** See `FileColumn.checkedByRow`. */
       byRow: z.boolean().optional(),
     }),

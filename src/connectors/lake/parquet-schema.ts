@@ -33,8 +33,9 @@ const INT96 = 3
 const FLOATS = new Set([4, 5])
 const BYTES = new Set([6, 7])
 const UNSIGNED = new Set([11, 12, 13, 14])
-/** The beginning of a logical type that is a time of UTC in nanoseconds. */
-const UTC_NANOSECONDS = /^7c111c3c/
+/** The beginnings of logical types that are times and timestamps of UTC in nanoseconds. */
+const UTC_TIME_NANOSECONDS = /^7c111c3c/
+const UTC_TIMESTAMP_NANOSECONDS = /^8c111c3c/
 /** DuckDB has no wider decimals: it reads them as doubles. */
 const MAX_PRECISION = 38
 /** In what Spark writes, whose timestamps have no nanoseconds. */
@@ -44,22 +45,33 @@ const OF_SPARK = 'org.apache.spark.'
  * Why DuckDB would read other values than the file has, by the lower-case name of the column.
  * @param leaves of the file
  */
-export function misreadColumns(leaves: readonly Leaf[], { keys }: ParquetFooter): ReadonlyMap<string, string> {
-  const ofSpark = keys.some((key) => key.startsWith(OF_SPARK))
+export function misreadColumns(leaves: readonly Leaf[]): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
   for (const { element, column } of leaves) {
-    const reason = misread(element, ofSpark)
+    const reason = misread(element)
     if (reason !== undefined) found.set(column.toLowerCase(), reason)
   }
   return found
 }
 
-function misread({ physical, precision, logical }: SchemaElement, ofSpark: boolean): string | undefined {
+function misread({ precision, logical }: SchemaElement): string | undefined {
   if (precision !== undefined && precision > MAX_PRECISION)
     return `its decimals have ${precision} digits, Trino's ${MAX_PRECISION} at most`
-  if (physical === INT96 && !ofSpark) return 'the engine would cut its INT96 timestamps to microseconds'
-  if (logical !== undefined && UTC_NANOSECONDS.test(logical)) return 'the engine would cut its times to microseconds'
+  if (logical !== undefined && UTC_TIME_NANOSECONDS.test(logical))
+    return 'the engine would cut its times to microseconds'
   return undefined
+}
+
+/**
+ * Lower-case names of columns with timestamps that DuckDB cuts to microseconds, though the file may have nanoseconds: INT96,
+ * but for what Spark writes, and those of UTC in nanoseconds.
+ */
+export function finerColumns(leaves: readonly Leaf[], { keys }: ParquetFooter): ReadonlySet<string> {
+  const ofSpark = keys.some((key) => key.startsWith(OF_SPARK))
+  const finer = leaves.filter(({ element: { physical, logical } }) => {
+    return (physical === INT96 && !ofSpark) || (logical !== undefined && UTC_TIMESTAMP_NANOSECONDS.test(logical))
+  })
+  return new Set(finer.map(({ column }) => column.toLowerCase()))
 }
 
 /**

@@ -132,7 +132,7 @@ function parquetSplits({ format, facts, columns, partitioning, shapesDiffer }: R
   // DuckDB numbers the files of partitions in a column of this name: where a file has its own they are read one by one.
   const apart = shapesDiffer || (hidden.size > 0 && columns.some(({ name }) => name === FILE_INDEX))
   return (file, index) => {
-    const { footer, names, rowGroups, misread, checkedByRow } = facts[index]!
+    const { footer, names, rowGroups, misread, finer, checkedByRow } = facts[index]!
     const own = told.map(({ name, source, duckdbType }) => {
       // Where all files have the same columns each has those: one without a name, or with another's, DuckDB calls otherwise.
       const present = !shapesDiffer || names.has(name)
@@ -143,6 +143,7 @@ function parquetSplits({ format, facts, columns, partitioning, shapesDiffer }: R
         duckdbType,
         present,
         ...(reason !== undefined && { misread: reason }),
+        ...(finer.has(name) && { finer: true }),
         ...(checkedByRow.has(name) && { byRow: true }),
       }
     })

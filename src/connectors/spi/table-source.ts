@@ -96,7 +96,7 @@ export type FileQuestion =
   | { readonly kind: 'columns'; readonly paths: readonly string[]; readonly unionByName: boolean }
   | TextQuestion
 
-/** About one text file; answered without DuckDB. Shapes are one row, as `csvShapeSchema` and `jsonFileSchema` have it. */
+/** About one file; answered without DuckDB. Shapes are one row, as `csvShapeSchema` and `jsonFileSchema` have it. */
 export type TextQuestion =
   | { readonly kind: 'csvShape'; readonly path: string; readonly declared: DeclaredText }
   | { readonly kind: 'jsonShape'; readonly path: string }
@@ -116,6 +116,8 @@ export type TextQuestion =
       readonly isRecord: boolean
       readonly needs: readonly (TextNeed & { readonly name: string })[]
     }
+  /** No row; an error names a column of a Parquet file, as the file calls it, with a timestamp finer than microseconds. */
+  | { readonly kind: 'timesCheck'; readonly path: string; readonly columns: readonly string[] }
 
 /** What the values of a column have to be. */
 export interface TextNeed {

@@ -521,19 +521,49 @@ describe('lake', () => {
     })
   })
 
-  it('fails a read of INT96 with nanoseconds that DuckDB would cut, unless Spark wrote it', async () => {
-    const fixture = join(import.meta.dirname, '../../fixtures/int96.parquet')
-    mkdirSync(join(location, 'Sales/int96'), { recursive: true })
-    cpSync(fixture, join(location, 'Sales/int96/1.parquet'))
-    await expect(read('int96', ['t'])).rejects.toMatchObject({
-      errorName: 'NOT_SUPPORTED',
-      message: expect.stringContaining(`Column 't' of table 'sales.int96' cannot be read`) as string,
+  describe('timestamps of nanoseconds that DuckDB reads as microseconds', () => {
+    const rowsOf = async (fixture: string, columns: readonly string[]): Promise<unknown> => {
+      mkdirSync(join(location, 'Sales', fixture), { recursive: true })
+      cpSync(
+        join(import.meta.dirname, `../../fixtures/${fixture}.parquet`),
+        join(location, 'Sales', fixture, '1.parquet'),
+      )
+      const connector = open()
+      const { handle } = (await connector.getTable('sales', fixture))!
+      const splits = await connector.listSplits(handle, undefined, undefined, columns)
+      await connector.verifySplits(splits)
+      return duckdb.query(scanText(await connector.tableSource(splits, columns)))
+    }
+    const micros = [
+      '2023-11-14 22:13:20.123456',
+      null,
+      '1969-12-31 23:59:59.999999',
+      '1970-01-01 00:00:00',
+      '1970-01-01 00:00:00.000001',
+      '0001-01-01 00:00:00',
+      '9999-12-31 23:59:59.999999',
+    ]
+
+    it('are read where they are exact, whoever wrote them: INT96 and UTC in nanoseconds', async () => {
+      expect(await rowsOf('int96-micros', ['t'])).toEqual(micros.map((t) => ({ t })))
+      expect(await rowsOf('int96-micros', ['l'])).toEqual(micros.map((t) => ({ l: [t] })))
+      expect(await rowsOf('int96-spark', ['t'])).toEqual([{ t: '2023-11-14 22:13:20.123456' }, { t: null }])
+      expect(await rowsOf('utc-nanos-micros', ['t'])).toEqual(
+        [...micros.slice(0, 5), null, null].map((t) => ({ t: t === null ? null : { t, z: 'UTC' } })),
+      )
     })
-    expect(await read('int96', ['n'])).toEqual([{ n: 1 }, { n: 2 }])
-    const spark = join(import.meta.dirname, '../../fixtures/int96-spark.parquet')
-    mkdirSync(join(location, 'Sales/int96_spark'), { recursive: true })
-    cpSync(spark, join(location, 'Sales/int96_spark/1.parquet'))
-    expect(await read('int96_spark', ['t'])).toEqual([{ t: '2023-11-14 22:13:20.123456' }, { t: null }])
+
+    it('fail a statement that reads a finer one with HIVE_BAD_DATA that names file and column', async () => {
+      for (const fixture of ['int96', 'utc-nanos']) {
+        await expect(rowsOf(fixture, ['n', 't'])).rejects.toMatchObject({
+          errorName: 'HIVE_BAD_DATA',
+          message: expect.stringMatching(
+            /Column "t" has a timestamp finer than microseconds, which would be cut \[.*1\.parquet\]/,
+          ) as string,
+        })
+        expect(await rowsOf(fixture, ['n'])).toEqual([{ n: 1 }, { n: 2 }])
+      }
+    })
   })
 
   it('asks no bounds that old programs wrote in the order of signed bytes', async () => {

@@ -1,6 +1,7 @@
 import { realpath } from 'node:fs/promises'
 import type { FileQuestion, TextQuestion } from '../../../connectors/spi/table-source.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
+import { checkTimes } from '../parquet-times.ts'
 import { checkCsv, csvShape } from './csv-shape.ts'
 import { checkJson, jsonShape } from './json-shape.ts'
 
@@ -11,7 +12,7 @@ export function isTextQuestion(question: FileQuestion): question is TextQuestion
 }
 
 /**
- * Answers a connector's question about a text file, without DuckDB.
+ * Answers a connector's question about one file, without DuckDB.
  * @param allowed folders that files may lie in, as DuckDB knows them: absolute, with a trailing slash
  * @throws TextFault for what cannot be read; Error for a file outside of the folders
  */
@@ -27,6 +28,9 @@ export async function answerOfFile(question: TextQuestion, allowed: readonly str
       return []
     case 'jsonCheck':
       await checkJson(question.path, question.layout, question.isRecord, question.needs)
+      return []
+    case 'timesCheck':
+      await checkTimes(question.path, question.columns)
       return []
     default:
       return unreachable(question)

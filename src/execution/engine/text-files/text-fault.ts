@@ -14,10 +14,23 @@ export class TextFault extends Signal {
   }
 }
 
-/** What a `TextFault` says of a file, if the text is one of this file. */
+/** Values of a column that cannot be read as what they are. */
+export class ColumnFault extends Signal {
+  /**
+   * @param path absolute
+   * @param what is wrong there, the end of a sentence without its full stop
+   */
+  constructor(path: string, column: string, what: string) {
+    super(`${FAULT}"${path}", column ${shown(column)} ${what}`)
+  }
+}
+
+/** What a fault says of a file, if the text is one of this file. */
 export function textFaultOf(text: string, path: string): string | undefined {
-  const start = `${FAULT}"${path}", line `
-  return text.startsWith(start) ? `Line ${text.slice(start.length)}` : undefined
+  const start = `${FAULT}"${path}", `
+  if (!text.startsWith(start)) return undefined
+  const what = text.slice(start.length)
+  return what.charAt(0).toUpperCase() + what.slice(1)
 }
 
 /** A value as a fault shows it. */

@@ -1,11 +1,13 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { describe, expect, it } from 'vitest'
 import { serverOfFile } from '../support/server-of-file.ts'
 import { run, trinoHeaders } from '../support/statement-client.ts'
 
-/* What clients see of tables whose files lie in folders `key=value`. */
+/* What clients see of files that other programs wrote. */
+
+const fixtures = new URL('../fixtures/', import.meta.url).pathname
 
 const headers = { ...trinoHeaders, 'x-trino-catalog': 'lake', 'x-trino-schema': 's' }
 
@@ -33,6 +35,10 @@ const server = serverOfFile('error', async ({ folder }) => {
     const path = join(lake, 's', 'events', `zip=${zip}`, 'x.csv')
     mkdirSync(dirname(path), { recursive: true })
     writeFileSync(path, 'id,name\n1,a\n2,b\n')
+  }
+  for (const name of ['int96', 'int96-micros', 'utc-nanos']) {
+    mkdirSync(join(lake, 'times', name), { recursive: true })
+    cpSync(join(fixtures, `${name}.parquet`), join(lake, 'times', name, 'a.parquet'))
   }
   // Root starts the server, which runs as another user then.
   for (const path of ['', 's', 's/sales', 's/events']) chmodSync(join(lake, path), 0o777)
@@ -111,5 +117,20 @@ describe('a table in Hive layout', () => {
     expect(await rows('SHOW TABLES')).toEqual([['events']])
     expect(await rows('DROP TABLE events')).toEqual([])
     expect(await rows('SHOW TABLES')).toEqual([])
+  })
+})
+
+describe('timestamps of nanoseconds that the engine reads as microseconds', () => {
+  it('are read where they are exact, and fail the statement where they are not', async () => {
+    expect(await rows('SELECT t FROM lake.times."int96-micros" WHERE n IN (0, 4) ORDER BY n')).toEqual([
+      ['2023-11-14 22:13:20.123456'],
+      ['1970-01-01 00:00:00.000001'],
+    ])
+    for (const table of ['int96', 'utc-nanos']) {
+      await expect(rows(`SELECT t FROM lake.times."${table}"`)).rejects.toThrow(
+        `HIVE_BAD_DATA: Malformed file. Column "t" has a timestamp finer than microseconds, which would be cut [times/${table}/a.parquet]`,
+      )
+      expect(await rows(`SELECT sum(n) FROM lake.times."${table}"`)).toEqual([[3]])
+    }
   })
 })

@@ -1,0 +1,48 @@
+import { open } from 'node:fs/promises'
+import { parquetMetadataAsync, parquetRead } from 'hyparquet'
+import { compressors } from 'hyparquet-compressors'
+import { ColumnFault } from './text-files/text-fault.ts'
+
+/** Rows that are decoded at a time: others of the process have their turn between. */
+const ROWS_AT_ONCE = 500_000
+const NANOS_PER_MICRO = 1000n
+
+/**
+ * Looks at every timestamp in columns of a Parquet file that DuckDB reads as microseconds though the file has nanoseconds.
+ * @param path absolute
+ * @param columns as the file names them
+ * @throws ColumnFault for a value that is finer than microseconds; Error for a file that cannot be decoded
+ */
+export async function checkTimes(path: string, columns: readonly string[]): Promise<void> {
+  const file = await open(path)
+  try {
+    const { size } = await file.stat()
+    const buffer = {
+      byteLength: size,
+      async slice(start: number, end = size): Promise<ArrayBuffer> {
+        const bytes = new Uint8Array(Math.max(0, end - start))
+        for (let read = 0; read < bytes.length;) {
+          const { bytesRead } = await file.read(bytes, read, bytes.length - read, start + read)
+          if (bytesRead === 0) throw new Error('a file that ends before its data')
+          read += bytesRead
+        }
+        return bytes.buffer
+      },
+    }
+    const metadata = await parquetMetadataAsync(buffer)
+    for (const column of columns) {
+      const timestampFromNanoseconds = (nanos: unknown): null => {
+        if (typeof nanos === 'bigint' && nanos % NANOS_PER_MICRO !== 0n)
+          throw new ColumnFault(path, column, 'has a timestamp finer than microseconds, which would be cut')
+        return null
+      }
+      const rows = Number(metadata.num_rows)
+      for (let rowStart = 0; rowStart < rows; rowStart += ROWS_AT_ONCE) {
+        const rowEnd = Math.min(rows, rowStart + ROWS_AT_ONCE)
+        await parquetRead({ file: buffer, metadata, columns: [column], rowStart, rowEnd, compressors, parsers: { timestampFromNanoseconds } }) // prettier-ignore
+      }
+    }
+  } finally {
+    await file.close()
+  }
+}
