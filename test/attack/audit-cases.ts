@@ -10,6 +10,7 @@ import { embeddedConnection } from '../support/embedded-connection.ts'
 import { startLenientDirectory } from '../support/lenient-directory.ts'
 import { spawnQuipu, temporaryFolder } from '../support/quipu-process.ts'
 import { Fault } from './attack-case.ts'
+import { planningBombs } from './planning-bombs.ts'
 
 /** How much the cases ask of the servers. The limits of the servers follow it, so that each size passes the same limits. */
 export interface AuditSize {
@@ -25,6 +26,8 @@ export interface AuditSize {
    * the database however fast the machine is.
    */
   readonly slowBy: { readonly texts: number; readonly textLength: number } | 'lock'
+  /** Whether statements run that take seconds, or gigabytes of an engine. */
+  readonly heavyBombs: boolean
 }
 
 /** The size of the attacks that once succeeded, with the servers' own limits: for `npm run attack`. */
@@ -34,6 +37,7 @@ export const largeAudit: AuditSize = {
   people: 60,
   readers: 20,
   slowBy: { texts: 10, textLength: 900_000 },
+  heavyBombs: true,
 }
 
 /** The size for the test suite. */
@@ -43,6 +47,7 @@ export const smallAudit: AuditSize = {
   people: 16,
   readers: 20,
   slowBy: 'lock',
+  heavyBombs: false,
 }
 
 /** Two servers that audits attacked: one that knows nobody, and one of a directory and tokens. */
@@ -76,20 +81,23 @@ export async function startAuditBed(size: AuditSize): Promise<AuditBed> {
   const secret = randomBytes(32)
   writeFileSync(join(folder.path, 'token-key'), secret.toString('base64'))
   const asRoot = process.getuid?.() === 0 ? ['--run-as', 'root'] : []
-  const start = (name: string, env: Readonly<Record<string, string>>) =>
-    spawnQuipu(['start', '--port', '0', '--workers', '0', '--data-dir', join(folder.path, name), ...asRoot], {
-      env: {
-        QUIPU_LOG_LEVEL: 'warn',
-        QUIPU_FEEDS: String(size.feeds),
-        QUIPU_FEEDS_PER_ADDRESS: String(size.feedsPerAddress),
-        // The lock holds the projection up as well: readers shall not wait for it.
-        ...(size.slowBy === 'lock' && { QUIPU_OWN_WRITES_WAIT_MS: '100ms' }),
-        ...env,
+  const start = (name: string, workers: number, env: Readonly<Record<string, string>>) =>
+    spawnQuipu(
+      ['start', '--port', '0', '--workers', String(workers), '--data-dir', join(folder.path, name), ...asRoot],
+      {
+        env: {
+          QUIPU_LOG_LEVEL: 'warn',
+          QUIPU_FEEDS: String(size.feeds),
+          QUIPU_FEEDS_PER_ADDRESS: String(size.feedsPerAddress),
+          // The lock holds the projection up as well: readers shall not wait for it.
+          ...(size.slowBy === 'lock' && { QUIPU_OWN_WRITES_WAIT_MS: '100ms' }),
+          ...env,
+        },
       },
-    })
+    )
   const servers = [
-    start('open', {}),
-    start('guarded', {
+    start('open', 1, {}),
+    start('guarded', 0, {
       QUIPU_AUTHENTICATION: 'password,jwt',
       QUIPU_LDAP_URL: directory.url,
       QUIPU_LDAP_USER_BIND_PATTERN: `uid=\${USER},${PEOPLE}`,
@@ -393,6 +401,45 @@ const readsUnderFlood: AuditCase = {
   },
 }
 
+const planningBombsHurtNobody: AuditCase = {
+  name: 'short statements that ask for very much, while others go on',
+  async run({ open, size }) {
+    const bomber = { 'x-trino-user': 'bomber' }
+    const wrong: string[] = []
+    const epoch = await epochOf(open)
+    let over = false
+    const victim = (async () => {
+      while (!over) {
+        const answer = await ask(open.url, 'SELECT 1', { 'x-trino-user': 'victim' })
+        if (answer !== '1') wrong.push(`SELECT 1 of another user is answered ${answer}`)
+      }
+    })()
+    try {
+      for (const { name, sql, setup = [], heavy = false } of planningBombs) {
+        if (heavy && !size.heavyBombs) continue
+        for (const statement of setup) await ask(open.url, statement, bomber)
+        const answer = await ask(open.url, sql, bomber)
+        if (/^HTTP|GENERIC_INTERNAL_ERROR|REMOTE_/.test(answer)) wrong.push(`${name}: ${answer}`)
+      }
+    } finally {
+      over = true
+      await victim
+    }
+    if ((await epochOf(open)) !== epoch) wrong.push('The coordinator was started again')
+    expectAll('A statement hurts', wrong)
+  },
+}
+
+/** Another one for each coordinator that takes over: query ids have it. */
+async function epochOf({ url }: AuditServer): Promise<string | undefined> {
+  const { text } = await send(`${url}/v1/statement`, {
+    method: 'POST',
+    headers: { 'x-trino-user': 'a' },
+    body: 'SELECT 1',
+  })
+  return /_([0-9]+)"/.exec(text)?.[1]
+}
+
 export const auditCases: readonly AuditCase[] = [
   oneAccountIsOneUser,
   nobodyBecomesAlice,
@@ -401,4 +448,5 @@ export const auditCases: readonly AuditCase[] = [
   feedReaders,
   readsUnderFlood,
   logOutUnderFlood,
+  planningBombsHurtNobody,
 ]

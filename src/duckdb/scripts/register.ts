@@ -126,7 +126,10 @@ class Raised extends Signal {}
 
 function errorText(error: unknown): string {
   if (error instanceof SqlFailure || error instanceof Raised) return MARK + error.message
-  return `${MARK}GENERIC_INTERNAL_ERROR: ${error instanceof RangeError ? 'The value is too large to be computed' : 'A function failed'}`
+  // What JavaScript throws for a text or an array beyond what it can hold.
+  if (error instanceof RangeError)
+    return `${MARK}EXCEEDED_FUNCTION_MEMORY_LIMIT: The value of a function is too large to be computed`
+  return `${MARK}GENERIC_INTERNAL_ERROR: A function failed`
 }
 
 /**

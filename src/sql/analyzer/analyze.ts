@@ -117,6 +117,7 @@ function createContext(input: AnalysisInput, parameters: Parameters): AnalysisCo
     parameters,
     sources: new Map(),
     views: [],
+    viewsRead: { count: 0 },
     origins: new WeakMap(),
     warnings: [],
     access: accessOf(session),

@@ -23,6 +23,8 @@ export interface AnalysisContext extends StatementInput<ResolvedMetadata> {
   readonly sources: Map<ColumnId, string>
   /** The views being analysed, outermost first. */
   readonly views: readonly string[]
+  /** How many views were analysed so far, each as often as it is read. */
+  readonly viewsRead: { count: number }
   /** What in the text some expressions come from: columns, and the parts of windows. */
   readonly origins: WeakMap<Expr, Expression>
   readonly warnings: Warning[]

@@ -18,6 +18,8 @@ import { withPolicies } from './table-policies.ts'
 import type { CteScanNode } from './tree.ts'
 
 const MAX_VIEW_NESTING = 50
+/** A view that reads another one twice doubles what is planned: thirty such views would be a thousand million scans. */
+const MAX_VIEWS_READ = 1000
 
 /** A table, a view, or a query of a WITH clause around. */
 export function analyzeTable(context: AnalysisContext, table: Table, scope: Scope): AnalyzedRelation {
@@ -94,12 +96,23 @@ function scanCommonTable(context: AnalysisContext, name: Identifier, named: Name
   }
 }
 
+/** Says nothing of the view in which it was found. */
+class TooManyViews extends EngineError {
+  constructor() {
+    super(
+      'QUERY_EXCEEDED_COMPILER_LIMIT',
+      `Query reads more than ${MAX_VIEWS_READ} views, those that its views read among them`,
+    )
+  }
+}
+
 /** A view is analysed as its own text in the session it was made in, then given the types it was declared with. */
 function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable, name: TableName): AnalyzedRelation {
   const label = `${name.catalog}.${name.schema}.${name.table}`
   if (context.views.includes(label) || context.views.length >= MAX_VIEW_NESTING) {
     throw errorAt(context, node, 'VIEW_IS_RECURSIVE', 'View is recursive')
   }
+  if (++context.viewsRead.count > MAX_VIEWS_READ) throw new TooManyViews()
   if (table.query === undefined) {
     throw errorAt(context, node, 'INVALID_VIEW', `Invalid view '${label}': its text cannot be parsed`)
   }
@@ -119,6 +132,7 @@ function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable
     // That the time is over says nothing of the view.
     if (error instanceof Signal) throw error
     if (error instanceof EngineError && error.errorName === 'EXCEEDED_TIME_LIMIT') throw error
+    if (error instanceof TooManyViews) throw error
     const reason = error instanceof Error ? error.message : String(error)
     throw errorAt(context, node, 'INVALID_VIEW', `Failed analyzing stored view '${label}': ${reason}`)
   }

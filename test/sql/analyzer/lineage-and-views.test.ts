@@ -57,6 +57,12 @@ describe('views', () => {
   })
 })
 
+it('refuses a statement that reads more than 1,000 views', async () => {
+  const reads = (count: number): string =>
+    `SELECT ${Array.from({ length: count }, () => '(SELECT max(id) FROM big_orders)').join(', ')}`
+  await expect(analyze(reads(1001))).rejects.toMatchObject({ errorName: 'QUERY_EXCEEDED_COMPILER_LIMIT' })
+})
+
 describe('resolution', () => {
   it('asks for each table once, for those of views too, and for no name of a WITH clause', async () => {
     const asked: string[] = []

@@ -50,6 +50,9 @@ const answers: readonly (readonly [sql: string, answer: unknown])[] = [
     `(SELECT cardinality(merge(s)) BETWEEN 90000 AND 110000 FROM (SELECT approx_set(x) AS s FROM UNNEST(${numbers}) t(x) GROUP BY x % 2))`,
     true,
   ],
+  [`length(format('%2000000000d', 1))`, 'EXCEEDED_FUNCTION_MEMORY_LIMIT'],
+  [`length(format('%.2000000000f', 1e0))`, 'EXCEEDED_FUNCTION_MEMORY_LIMIT'],
+  [`length(format('%2000000000s', 'a'))`, 'EXCEEDED_FUNCTION_MEMORY_LIMIT'],
   [`(SELECT value_at_quantile(qdigest_agg(x, 1000000000000), 0.5e0) FROM UNNEST(sequence(1, 3)) t(x))`, 2],
 ]
 
