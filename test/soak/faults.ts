@@ -140,7 +140,7 @@ async function carryOut(kind: SoakFault, { set, random, durations }: FaultBed): 
 
 async function writerOf(set: SoakSet): Promise<SoakNode> {
   let found: SoakNode | undefined
-  await waitUntil('one coordinator writes', async () => (found = await set.writer()) !== undefined, 300_000)
+  await waitUntil('one coordinator writes', async () => (found = (await set.writer())?.node) !== undefined, 300_000)
   return found!
 }
 

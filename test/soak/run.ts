@@ -11,7 +11,7 @@ const USAGE = `usage: npm run soak -- [options]
 
   --minutes N      rounds of all faults go on for so long (15); a round of outages of 60 s takes about ten minutes
   --seed N         order and targets of the faults, statements of the clients (1)
-  --outage S       seconds that Kafka and Postgres are away (60)
+  --outage S       seconds that Kafka and Postgres are away, and the processors are busy (60)
   --only FAULT     this fault alone, again and again; may be given several times: ${soakFaults.join(', ')}
   --keep FOLDER    logs of the programs and what was seen (below the temporary folder)
 
@@ -56,6 +56,7 @@ writeFileSync(join(keepIn, 'record.json'), JSON.stringify(record, undefined, 1))
 const verdict = verdictOf(record)
 const violations = violationsOf(verdict)
 console.log(`\n${verdict.table}\n`)
+console.log(`the writer changed ${record.epochs.length} times, ${verdict.tradedEpochs.length} times without a kill`)
 for (const line of violations) console.log(`VIOLATION ${line}`)
 console.log(`${violations.length} violations; logs and record in ${keepIn}`)
 process.exit(violations.length > 0 ? 1 : 0)

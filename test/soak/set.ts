@@ -47,8 +47,8 @@ export interface SoakSet {
   /** Holds all that Quipu writes; absent where nothing can be mounted. */
   readonly disk: OwnDisk | undefined
   readonly prometheus: RunningPrometheus | undefined
-  /** The coordinator that says that it writes the log. */
-  writer(): Promise<SoakNode | undefined>
+  /** The coordinator that says that it writes the log, and its epoch. */
+  writer(): Promise<{ readonly node: SoakNode; readonly epoch: number } | undefined>
   /** Runs a command of Quipu with the settings of a coordinator. */
   command(...args: string[]): QuipuProcess
   /** SIGTERM to each program. @returns exit codes by name; undefined for one that did not end by itself */
@@ -111,7 +111,9 @@ export async function startSet({ users, logLevel }: SoakSetOptions): Promise<Soa
     const writer = async () => {
       for (const node of coordinators) {
         const answer = await probe.ask(`${node.url}/v1/info`, { timeoutMs: 3_000 }).catch(() => undefined)
-        if (answer?.status === 200 && (JSON.parse(answer.text) as { writer?: boolean }).writer === true) return node
+        if (answer?.status !== 200) continue
+        const { writer: writes, epoch } = JSON.parse(answer.text) as { writer?: boolean; epoch: number }
+        if (writes === true) return { node, epoch }
       }
       return undefined
     }

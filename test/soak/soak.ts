@@ -9,7 +9,7 @@ import { run } from '../support/statement-client.ts'
 import { startClients, users, type SoakLoad } from './clients.ts'
 import { doFault, shuffled, type DoneSoakFault, type Durations, type FaultBed, type SoakFault } from './faults.ts'
 import { startSet, type SoakSet } from './set.ts'
-import type { FiredAlert, SoakRecord } from './verdict.ts'
+import type { EpochChange, FiredAlert, SoakRecord } from './verdict.ts'
 
 export interface SoakOptions {
   readonly seed: number
@@ -27,13 +27,16 @@ export interface SoakOptions {
 
 const AGAIN_MS = 100
 const COUNT = 'SELECT count(*) FROM tpch.tiny.nation'
-const ALERT_LOOK_MS = 2_000
+const LOOK_MS = 2_000
 
 /** Runs the set with its clients and the faults of a seed, and then all checks of what is left. */
 export async function runSoak(options: SoakOptions): Promise<SoakRecord> {
   const { seed, tell } = options
   const [right, python] = [await rightAnswers(), await pythonClients()]
   const set = await startSet({ users, logLevel: options.logLevel })
+  // A run that is interrupted leaves no process and no mount behind.
+  const interrupted = (): void => void set.stop().finally(() => process.exit(130))
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, interrupted)
   try {
     await rightAnswer(set.base)
     await run(set.base, CREATE_LEDGER)
@@ -41,7 +44,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakRecord> {
     const now = (): number => performance.now() - start
     tell(`the set is up: ${set.base}, logs in ${set.folder}`)
     const load = startClients({ set, seed, right, python, now })
-    const watched = watchAlerts(set, now)
+    const watched = watchSet(set, now)
     const bed: FaultBed = {
       set,
       now,
@@ -51,15 +54,16 @@ export async function runSoak(options: SoakOptions): Promise<SoakRecord> {
     }
     const faults = await rounds(bed, load, options)
     const { outcomes, writes } = await load.end()
-    const alerts = await watched.end()
+    const { alerts, epochs } = await watched.end()
     const found = [
       ...(await failing('the writes', () => checkWrites(set.base, writes))),
       ...(await failing('the audit', () => audit(set))),
     ]
     for (const [name, code] of await set.endPrograms())
       if (code !== 0) found.push(`${name} ended with ${code ?? 'nothing'} on SIGTERM`)
-    return { outcomes, writes, faults, alerts, found }
+    return { outcomes, writes, faults, alerts, epochs, found }
   } finally {
+    for (const name of ['SIGINT', 'SIGTERM'] as const) process.off(name, interrupted)
     if (options.keepIn !== undefined) keepLogs(set, options.keepIn)
     await set.stop()
   }
@@ -105,13 +109,25 @@ async function audit(set: SoakSet): Promise<string[]> {
     : [`quipu audit verify --read-models: exit code ${code}: ${`${stdout}${stderr}`.slice(0, 2000)}`]
 }
 
-/** Looks at the critical alerts of the shipped rules while the set runs. */
-function watchAlerts({ prometheus }: SoakSet, now: () => number): { end(): Promise<readonly FiredAlert[]> } {
+interface Watched {
+  readonly alerts: readonly FiredAlert[]
+  readonly epochs: readonly EpochChange[]
+}
+
+/** Looks at the critical alerts of the shipped rules, and at who writes the log, while the set runs. */
+function watchSet({ prometheus, writer }: SoakSet, now: () => number): { end(): Promise<Watched> } {
   const fired = new Map<string, FiredAlert>()
+  const epochs: EpochChange[] = []
+  let newest: number | undefined
   let over = false
   const watching = (async () => {
-    while (prometheus && !over) {
-      const found = await prometheus.query('ALERTS{alertstate="firing",severity="critical"}').catch(() => [])
+    while (!over) {
+      const epoch = (await writer())?.epoch
+      if (epoch !== undefined && epoch > (newest ?? epoch)) epochs.push({ epoch, atMs: now() })
+      newest = Math.max(epoch ?? 0, newest ?? 0) || undefined
+      const found = !prometheus
+        ? []
+        : await prometheus.query('ALERTS{alertstate="firing",severity="critical"}').catch(() => [])
       for (const { labels } of found) {
         const { alertname = '', __name__: _, alertstate: _state, severity: _severity, ...rest } = labels
         const text = JSON.stringify(rest)
@@ -119,14 +135,14 @@ function watchAlerts({ prometheus }: SoakSet, now: () => number): { end(): Promi
         if (known) known.toMs = now()
         else fired.set(alertname + text, { name: alertname, labels: text, fromMs: now(), toMs: now() })
       }
-      await sleep(ALERT_LOOK_MS)
+      await sleep(LOOK_MS)
     }
   })()
   return {
     async end() {
       over = true
       await watching
-      return [...fired.values()]
+      return { alerts: [...fired.values()], epochs }
     },
   }
 }

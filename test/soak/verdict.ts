@@ -11,6 +11,13 @@ export interface FiredAlert {
   toMs: number
 }
 
+/** A change of the coordinator that writes, as it was first seen. */
+export interface EpochChange {
+  readonly epoch: number
+  /** Milliseconds since the clients began. */
+  readonly atMs: number
+}
+
 /** What a statement came to for its client. */
 interface Ended {
   /** `clean`: with an error of the documented ones; `cut`: the client gave up a request that failed. */
@@ -52,12 +59,15 @@ const explains: Readonly<Record<string, Explained>> = {
 const MOST_FAILED = 0.02
 /** A statement counts for a fault that it began in the wake of. */
 const WAKE_MS = 2_000
+/** A busy machine looks at the epoch so late. */
+const SEEN_MS = 15_000
 
 export interface SoakRecord {
   readonly outcomes: readonly Outcome[]
   readonly writes: readonly WriteOutcome[]
   readonly faults: readonly DoneSoakFault[]
   readonly alerts: readonly FiredAlert[]
+  readonly epochs: readonly EpochChange[]
   /** What other checks found wrong, a line each. */
   readonly found: readonly string[]
 }
@@ -68,12 +78,14 @@ export interface Verdict {
   readonly wrong: readonly string[]
   /** Critical alerts that no outage of the run makes true. */
   readonly falseAlerts: readonly FiredAlert[]
+  /** Changes of the writer that no kill of a coordinator explains. */
+  readonly tradedEpochs: readonly EpochChange[]
   /** Statements that ended while all dependencies were there, and how many of them failed. */
   readonly fair: { readonly ended: number; readonly failed: number }
 }
 
 /** Judges what clients, alerts and checks saw. */
-export function verdictOf({ outcomes, writes, faults, alerts, found }: SoakRecord): Verdict {
+export function verdictOf({ outcomes, writes, faults, alerts, epochs, found }: SoakRecord): Verdict {
   const ended = [...outcomes.map(ofOutcome), ...writes.map(ofWrite)]
   const wrong = ended.filter(({ result }) => result === 'wrong').map(({ why, fromMs }) => `at ${at(fromMs)}: ${why}`)
   const dead = faults.filter(({ kind, missed }) => outages.has(kind) && missed === undefined)
@@ -84,18 +96,20 @@ export function verdictOf({ outcomes, writes, faults, alerts, found }: SoakRecor
     table: tableOf(ended, faults, fair, alerts),
     wrong,
     falseAlerts: alerts.filter((alert) => !isExplained(alert, faults)),
+    tradedEpochs: epochs.filter(({ atMs }) => !faults.some((fault) => killsWriter(fault, atMs))),
     fair: { ended: fair.length, failed: fair.filter(isFailure).length },
   }
 }
 
 /** What must not be, a line each; empty when the set held. */
-export function violationsOf({ wrong, falseAlerts, fair }: Verdict): readonly string[] {
+export function violationsOf({ wrong, falseAlerts, tradedEpochs, fair }: Verdict): readonly string[] {
   const most = fair.ended * MOST_FAILED
   return [
     ...wrong,
     ...falseAlerts.map(
       ({ name, labels, fromMs }) => `critical alert ${name} ${labels} fired at ${at(fromMs)} without an outage`,
     ),
+    ...tradedEpochs.map(({ epoch, atMs }) => `epoch ${epoch} began at ${at(atMs)} though nobody killed the writer`),
     ...(fair.failed > most
       ? [`${fair.failed} of ${fair.ended} statements failed while all dependencies were there`]
       : []),
@@ -138,6 +152,11 @@ function isExplained({ name, fromMs }: FiredAlert, faults: readonly DoneSoakFaul
       missed === undefined && by.includes(kind) && until - from >= leastMs && from <= fromMs && fromMs <= until + forMs
     )
   })
+}
+
+function killsWriter({ kind, target, fromMs, toMs, recoveryMs }: DoneSoakFault, atMs: number): boolean {
+  const kills = kind === 'kill writer' || (kind === 'kill supervisor' && target.startsWith('coordinator'))
+  return kills && fromMs <= atMs && atMs <= toMs + recoveryMs + SEEN_MS
 }
 
 function tableOf(
