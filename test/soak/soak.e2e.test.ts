@@ -9,7 +9,7 @@ const NEVER = ['QuipuAuditFinding', 'QuipuDeadLetters', 'QuipuProjectionStopped'
 const available = await kafkaIsAvailable()
 
 /** The short form of `npm run soak`: each kind of fault once, and outages that clients notice. */
-it.runIf(available)('the whole set answers right through every kind of fault', { timeout: 900_000 }, async () => {
+it.runIf(available)('the whole set answers right through every kind of fault', { timeout: 1_500_000 }, async () => {
   const record = await runSoak({
     seed: 1,
     durations: { outageMs: 8_000, diskFullMs: 4_000, busyMs: 6_000, calmMs: 0 },
