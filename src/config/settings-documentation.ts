@@ -1,6 +1,6 @@
 import { settingList, type Setting } from './setting-list.ts'
 
-/** All settings as a Markdown table, for the README. */
+/** All settings as a Markdown table, for `docs/configuration.md`. */
 export function settingsMarkdown(): string {
   const rows = settingList.map((setting) =>
     [

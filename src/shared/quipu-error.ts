@@ -30,12 +30,12 @@ export abstract class QuipuError extends Error {
   }
 }
 
-/** Leaves what runs for one who catches it a few calls up: seen anywhere else it is a bug. */
+/** Leaves a computation for a caller a few frames up, which catches it. A signal that reaches any other caller is a bug. */
 export abstract class Signal extends QuipuError {
   readonly retry = 'never'
 }
 
-/** What may be done about anything thrown; what is not of the family is a bug, and repeated for ever. */
+/** Says whether a caller may retry after this error. An error outside of the family is a bug: a caller never retries it. */
 export function howToRetry(error: unknown): Retry {
   return error instanceof QuipuError ? error.retry : 'never'
 }

@@ -7,9 +7,6 @@ import { cloudEventType } from '../../src/events/envelope.ts'
 import { fragmentSchema, outputColumnSchema, scanSchema, splitSchema } from '../../src/execution/api/fragment.ts'
 import * as task from '../../src/execution/api/task.ts'
 
-/** Types that the log accepts and readers understand, but that no program makes so far. */
-const notMadeYet: ReadonlySet<string> = new Set(['WritePrepared', 'WriteCommitted'])
-
 /** Parts that more than one event has, or that are too long for a row. */
 const shapes = {
   Session: query.querySessionSchema,
@@ -121,7 +118,7 @@ function cloudType(name: string): string {
 function when(name: string, schemas: Readonly<Record<string, JsonSchema>>): string {
   const description = schemas[name]!.description
   if (description === undefined) throw new Error(`${name} has no description`)
-  return notMadeYet.has(name) ? `${description}. *Not made yet*` : description
+  return description
 }
 
 function fields(schema: JsonSchema): string {

@@ -427,7 +427,7 @@ export type QueryEvent = {
 
 export type QueryEventOf<T extends QueryEventType> = Extract<QueryEvent, { type: T }>
 
-/** The stream of a query: its id. */
+/** Whether the name is the type of an event in the stream of a query. */
 export function isQueryEventType(type: string): type is QueryEventType {
   return Object.hasOwn(queryEventSchemas, type)
 }

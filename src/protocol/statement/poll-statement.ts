@@ -28,7 +28,7 @@ export interface PollStatementDeps {
   /** Of queries of which the log says nothing now. */
   readonly lastKnown: LastKnown
   readonly checkResults: CheckResults
-  /** Is `X-Forwarded-*` to be believed? */
+  /** Called for each page that the coordinator sends to the client, with the number of its rows. */
   readonly onDelivered?: (query: KnownQuery, rows: number) => void
   /** How a client's look at its result ended. */
   readonly onPolled?: (result: 'data' | 'empty' | 'last' | 'gone' | 'not_found') => void
