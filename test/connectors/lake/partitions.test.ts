@@ -285,7 +285,7 @@ describe('a table in folders key=value', () => {
   it('is read by one reader where it has many partitions, each row with the values of its own', async () => {
     for (let i = 0; i < 40; i++) {
       const folder = `k=${i === 7 ? '__HIVE_DEFAULT_PARTITION__' : i}/t=${i % 3}'`
-      await parquet(`crowd/${folder}/a.parquet`, `SELECT ${i} AS a, '\$partition' AS "\$p"`)
+      await parquet(`crowd/${folder}/a.parquet`, `SELECT ${i} AS a, '$partition' AS "$p"`)
       await parquet(`numbered/${folder}/a.parquet`, `SELECT ${i} AS a, 5 AS "FILE_index"`)
     }
     const expected = Array.from({ length: 40 }, (_, i) => ({ a: i, k: i === 7 ? null : i, t: `${i % 3}'` }))
