@@ -89,7 +89,7 @@ it('a statement goes on as who posted it, and is decided by the rules of then', 
   })
   server.kill()
   await waitUntil('it was taken over', async () =>
-    (await eventsOf(asAda.id, 'ada')).includes('quipu.query.recovered.v1'),
+    (await eventsOf(first.id, 'ada')).includes('quipu.query.recovered.v1'),
   )
   server.signalWorker('SIGCONT')
   // What has the place, whose worker stood still under two coordinators, is not this test's.
