@@ -259,6 +259,11 @@ function recordedOf(
   return recorded
 }
 
+/** The JSON of an event's data that is not encrypted, compressed or not. */
+export function storedJson({ enc, data }: Pick<StoredEnvelope, 'enc' | 'data'>): string {
+  return jsonOf({ enc: plainEncoding(enc), stored: data })
+}
+
 function jsonOf({ enc, stored }: OpenedData): string {
   return enc === 'gzip' ? gunzipSync(Buffer.from(stored, 'base64')).toString() : stored
 }

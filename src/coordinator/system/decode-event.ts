@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { StoredEnvelope } from '../../events/envelope.ts'
+import { storedJson, type StoredEnvelope } from '../../events/envelope.ts'
 import { upcast, type Upcasters } from '../../events/upcast.ts'
 import { systemEventSchemas, systemEventVersions, type SystemEventType } from './events.ts'
 
@@ -36,14 +36,13 @@ export function systemEventData<T extends SystemEventType>(type: T, version: num
 
 /**
  * The same of an event as the log has it, for an audit; undefined where it does not fit, which is told as altered data.
- * Events of the system are stored small, so never compressed.
  */
 export function systemDataStored<T extends SystemEventType>(
   type: T,
-  { v, data }: Pick<StoredEnvelope, 'v' | 'data'>,
+  { v, data, enc }: Pick<StoredEnvelope, 'v' | 'data' | 'enc'>,
 ): DataOf<T> | undefined {
   try {
-    return systemEventData(type, v, JSON.parse(data))
+    return systemEventData(type, v, JSON.parse(storedJson({ enc, data })))
   } catch {
     return undefined
   }

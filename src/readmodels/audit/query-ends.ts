@@ -9,6 +9,7 @@ import type { StoredEnvelope } from '../../events/envelope.ts'
 /** What an audit must still see of a query. */
 interface OpenQuery {
   sequence: number
+  /** The newest that wrote of it. */
   epoch: number
   place: string
 }
@@ -41,6 +42,7 @@ export class QueryEnds {
     if (stream === systemStream) {
       if (type === 'EpochStarted' && !envelope.forgotten) this.#claimed(envelope)
       if (type === 'DataForgotten' && !envelope.forgotten) this.#forgotten(envelope)
+      if (type === 'QueriesTakenOver' && !envelope.forgotten) this.#takenOver(envelope)
       return
     }
     if (stream.startsWith(nodeStreamPrefix)) return
@@ -81,6 +83,14 @@ export class QueryEnds {
 
   #claimed(envelope: StoredEnvelope): void {
     if (systemDataStored('EpochStarted', envelope)?.address === VISITOR_ADDRESS) this.#visits.add(envelope.epoch)
+  }
+
+  /** A query at rest has no event of its own from the coordinator that goes on with it. */
+  #takenOver(envelope: StoredEnvelope): void {
+    for (const queryId of systemDataStored('QueriesTakenOver', envelope)?.queries ?? []) {
+      const open = this.#open.get(queryId)
+      if (open) open.epoch = Math.max(open.epoch, envelope.epoch)
+    }
   }
 
   #forgotten(envelope: StoredEnvelope): void {

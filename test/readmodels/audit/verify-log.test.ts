@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Finding } from '../../../src/events/audit/finding.ts'
 import { PostgresRecordStore } from '../../../src/events/postgres/postgres-record-store.ts'
 import { createPostgresEventLog } from '../../../src/events/postgres/postgres-event-log.ts'
+import { createSystemJournal } from '../../../src/coordinator/system/system-journal.ts'
 import { verifyLog, type AuditSummary } from '../../../src/readmodels/audit/verify-log.ts'
 import { rebuildReadModels } from '../../../src/readmodels/rebuild.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
@@ -222,6 +223,22 @@ describe('an audit finds', () => {
     expect((await audit()).findings).toEqual([
       expect.objectContaining({ kind: 'query-without-end', stream: queryId, sequence: 4 }),
     ])
+  })
+
+  it('no query that a later epoch took over without an event of its own, as one whose client fetches pages', async () => {
+    const [kept, lost] = [testQueryId(20), testQueryId(21)]
+    for (const queryId of [kept, lost])
+      await bed.log.append(queryId, 0, toLogEvents(queryLife(queryId, { end: 'open' })))
+    const next = createPostgresEventLog(bed.config)
+    await next.open()
+    const epoch = await next.claim({ address: 'http://127.0.0.1:8081', version: 'test' })
+    // So many that the log has the event compressed.
+    const queries = [...Array.from({ length: 500 }, (_, number) => testQueryId(100 + number)), kept]
+    await createSystemJournal(next, systemClock).record('QueriesTakenOver', { epoch, queries })
+    await next.close()
+    const { findings, summary } = await audit()
+    expect(findings).toEqual([expect.objectContaining({ kind: 'query-without-end', stream: lost, sequence: 4 })])
+    expect(summary).toMatchObject({ open: 1 })
   })
 
   it('a query with two ends', async () => {
