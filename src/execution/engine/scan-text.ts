@@ -180,22 +180,23 @@ interface JoinedFile {
 /** One reader of many files, whose number in the list finds the constants of each. */
 function joinedText(files: readonly JoinedFile[], columns: readonly FileColumn[]): string {
   const varying = columns.filter(({ constants }) => constants !== undefined)
+  const names = columns.map(({ source = '' }) => source.toLowerCase())
+  let prefix = 'partition'
+  while (names.some((name) => name.startsWith(prefix))) prefix += '_'
   const rows = files.map(({ range }, index) => ({
-    [JOINED]: index,
-    ...Object.fromEntries(varying.map(({ constants }, i) => [`${JOINED}${i}`, constants![range]!])),
+    [prefix]: index,
+    ...Object.fromEntries(varying.map(({ constants }, i) => [`${prefix}${i}`, constants![range]!])),
   }))
-  const shapes = varying.map((_, i) => ({ name: `${JOINED}${i}`, shape: 'VARCHAR' }))
-  const values = rowsText({ kind: 'rows', rows, columns: [{ name: JOINED, shape: 'BIGINT' }, ...shapes] })
+  const shapes = varying.map((_, i) => ({ name: `${prefix}${i}`, shape: 'VARCHAR' }))
+  const values = rowsText({ kind: 'rows', rows, columns: [{ name: prefix, shape: 'BIGINT' }, ...shapes] })
+  // Columns of the files that are not read may have any name.
   const list = columns.map((column) => {
-    const value = column.constants && quoteName(`${JOINED}${varying.indexOf(column)}`)
+    const value = column.constants && `v.${quoteName(`${prefix}${varying.indexOf(column)}`)}`
     return `${valueText(column, value)} AS ${quoteName(column.name)}`
   })
   const [source] = listSource(files.map(({ file }) => file))
-  return `SELECT ${list.join(', ')} FROM ${source} AS f JOIN (${values}) AS v ON v.${quoteName(JOINED)} = f.${quoteName(FILE_INDEX)}`
+  return `SELECT ${list.join(', ')} FROM ${source} AS f JOIN (${values}) AS v ON v.${quoteName(prefix)} = f.${quoteName(FILE_INDEX)}`
 }
-
-/** Begins the names of columns that are joined to those of files. */
-const JOINED = '$partition'
 
 /** Nothing is left to DuckDB's guesses: what is not as the dialect says is an error. */
 function csvText(part: CsvPart, csvFiles: number): string {

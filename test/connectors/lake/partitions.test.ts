@@ -285,13 +285,14 @@ describe('a table in folders key=value', () => {
   it('is read by one reader where it has many partitions, each row with the values of its own', async () => {
     for (let i = 0; i < 40; i++) {
       const folder = `k=${i === 7 ? '__HIVE_DEFAULT_PARTITION__' : i}/t=${i % 3}'`
-      await parquet(`crowd/${folder}/a.parquet`, `SELECT ${i} AS a, '$partition' AS "$p"`)
+      await parquet(`crowd/${folder}/a.parquet`, `SELECT ${i} AS a, 'x' AS partition0, 'y' AS "v", 'z' AS f`)
       await parquet(`numbered/${folder}/a.parquet`, `SELECT ${i} AS a, 5 AS "FILE_index"`)
     }
     const expected = Array.from({ length: 40 }, (_, i) => ({ a: i, k: i === 7 ? null : i, t: `${i % 3}'` }))
     expect(await read('crowd', { columns: ['a', 'k', 't'] })).toEqual(expected)
     expect(await read('numbered', { columns: ['a', 'k', 't'] })).toEqual(expected)
     expect(await read('crowd', { columns: ['k'] })).toHaveLength(40)
+    expect((await read('crowd', { columns: ['partition0', 'v', 'f', 't'] }))[0]).toEqual({ partition0: 'x', v: 'y', f: 'z', t: "0'" }) // prettier-ignore
     const connector = open()
     const { handle } = (await connector.getTable('s', 'crowd'))!
     const source = scanText(await connector.tableSource(await connector.listSplits(handle), ['a', 'k']))
