@@ -75,7 +75,8 @@ export function runBatch(deps: BatchRunDeps, input: BatchRunInput): BatchRun {
     const options = { batch: batch.batch, firstToken: input.firstToken, digests, ...deps.limits }
     const output: EngineOutput =
       kind === 'inline' ? { kind, maxBytes: deps.limits.inlineBytes } : { kind, onRows: (lines) => writer.add(lines) }
-    const verify = (): Promise<void> => verifyBatch(fragment, batch, deps.catalogs)
+    // Large files of text take long, and others may wait for the same look.
+    const verify = (): Promise<void> => attempts.unlessCanceled(verifyBatch(fragment, batch, deps.catalogs))
     // The engine reads while the files are looked at.
     const running = attempts.run(batchStatement(input, query, output))
     const unchanged = verify()

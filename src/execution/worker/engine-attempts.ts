@@ -1,3 +1,4 @@
+import { deferred } from '../../shared/deferred.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { howToRetry } from '../../shared/quipu-error.ts'
 import type { EnginePool, EngineResult, EngineRun, EngineStatement } from '../engine/engine.ts'
@@ -8,10 +9,17 @@ export class EngineAttempts {
   readonly #most: number
   #current: EngineRun | undefined
   #canceled = false
+  /** Never fulfilled: rejects with USER_CANCELED. */
+  readonly #cancellation = deferred<never>()
 
   constructor(engines: Pick<EnginePool, 'run'>, most: number) {
     this.#engines = engines
     this.#most = most
+  }
+
+  /** The same, but that a cancel does not wait for it: it goes on, and nobody hears of it. @throws EngineError USER_CANCELED */
+  unlessCanceled<T>(work: Promise<T>): Promise<T> {
+    return Promise.race([work, this.#cancellation.promise])
   }
 
   /** @param once one attempt; they are numbered from 1 */
@@ -61,6 +69,7 @@ export class EngineAttempts {
 
   cancel(): void {
     this.#canceled = true
+    this.#cancellation.reject(new EngineError('USER_CANCELED', 'Query was canceled'))
     this.stop()
   }
 }

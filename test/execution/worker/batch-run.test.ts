@@ -171,4 +171,22 @@ describe('a batch', () => {
     await expect(done).rejects.toBe(changed)
     expect(listed).toEqual([])
   })
+
+  it('ends a cancelled batch without waiting for the look at its files', async () => {
+    const batchRun = run()
+    await turns()
+    batchRun.cancel()
+    await expect(batchRun.done).rejects.toMatchObject({ errorName: 'USER_CANCELED' })
+    expect(checks).toHaveLength(1)
+  })
+
+  it('ends a cancelled batch whose engine is done already, though its files are still looked at', async () => {
+    const batchRun = run()
+    await turns()
+    engine.resolve({ rows: 1, overflow: false } as EngineResult)
+    await turns()
+    batchRun.cancel()
+    await expect(batchRun.done).rejects.toMatchObject({ errorName: 'USER_CANCELED' })
+    expect(listed).toEqual([])
+  })
 })
