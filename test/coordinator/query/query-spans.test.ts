@@ -308,6 +308,19 @@ describe('the spans of a query', () => {
     ])
   })
 
+  it('have the task of a worker that reported no figures, since the spans of the worker name it as their parent', () => {
+    const spans = spansOf([
+      created,
+      event('QueryPlanned', 1),
+      event('TaskCreated', 2),
+      event('QueryFailed', 6, { stages: [{ id: 1, state: 'FAILED' }] }),
+    ])
+    expect(named(spans, 'task')).toMatchObject({
+      attributes: { [names.taskId]: WORKER_TASK, [names.worker]: 'w1' },
+      startMs: Date.parse(at(2)),
+    })
+  })
+
   it('end with what became of a write', () => {
     const spans = spansOf([
       created,

@@ -31,8 +31,30 @@ export function taskSpans(
   return [
     ...(remote ? [remoteTaskSpan(traced, task, stageSpanId)] : []),
     ...(remote && withRequest ? [taskUpdateSpan(task)] : []),
-    ...(task.stats ? spansWhereItRan(traced, task, task.stats, stageSpanId) : []),
+    ...(task.stats
+      ? spansWhereItRan(traced, task, task.stats, stageSpanId)
+      : remote
+        ? [unreportedTaskSpan(traced, task, stageSpanId)]
+        : []),
   ]
+}
+
+/**
+ * The task of a worker whose figures the coordinator never received: the coordinator was killed, or the query ended
+ * before. The worker's own spans name it as their parent.
+ */
+function unreportedTaskSpan({ query }: TracedQuery, task: TaskRecord, stageSpanId: string): SpanDraft {
+  const endMs = Date.parse(task.endedAt ?? query.updatedAt)
+  return {
+    name: 'task',
+    kind: 'INTERNAL',
+    spanId: entitySpanId('task', task.taskId),
+    parentSpanId: stageSpanId,
+    startMs: Date.parse(task.createdAt),
+    endMs,
+    attributes: identityOf(task),
+    ...spanEnding(task.failure && isTaskTerminal(task.state) ? task.failure : undefined, endMs, 'UNSET'),
+  }
 }
 
 function spansWhereItRan(
