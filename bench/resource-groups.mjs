@@ -1,9 +1,9 @@
 // Resource groups: `node bench/resource-groups.mjs` after `npx tsc -p .`. Decisions a second with 1,000 groups: a decision is
 // one statement let in (with its signal), put in a queue, or started from it. Then how long it takes to read and use a changed file, and
 // what rules of session properties add to a statement.
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextLoopPass } from 'node:timers/promises'
 import { readPropertyRules, ruledSession } from '../dist/coordinator/dispatch/property-rules.js'
-import { readGroupRules, readGroupRulesInTurns } from '../dist/coordinator/dispatch/groups/group-rules.js'
+import { readGroupRules, readGroupRulesInSlices } from '../dist/coordinator/dispatch/groups/group-rules.js'
 import { ConfiguredGroups } from '../dist/coordinator/dispatch/groups/configured-groups.js'
 
 const GROUPS = 1_000
@@ -88,7 +88,7 @@ for (const users of ['template', 'names'])
   groups.look()
   let deciding = performance.now() - used
   for (let last = performance.now(); groups.isDeciding; last = performance.now()) {
-    await nextTurn()
+    await nextLoopPass()
     deciding = Math.max(deciding, performance.now() - last)
   }
   const done = performance.now()
@@ -98,7 +98,7 @@ for (const users of ['template', 'names'])
     `read at once in ${(used - read).toFixed(1)} ms; 10,000 statements decided again in ${(done - used).toFixed(1)} ms,`,
     `longest turn ${deciding.toFixed(1)} ms`,
   )
-  const turns = await longestTurn(async (turn) => void (await readGroupRulesInTurns(text, turn)))
+  const turns = await longestTurn(async (turn) => void (await readGroupRulesInSlices(text, turn)))
   console.log(`the same read in turns`.padEnd(60), `longest turn ${turns.toFixed(1)} ms`)
 }
 
@@ -108,7 +108,7 @@ async function longestTurn(work) {
   let last = performance.now()
   await work(async () => {
     longest = Math.max(longest, performance.now() - last)
-    await nextTurn()
+    await nextLoopPass()
     last = performance.now()
   })
   return Math.max(longest, performance.now() - last)

@@ -38,9 +38,9 @@ describe('the pages for who works on it', () => {
   })
 
   it('tell of every folder of src', () => {
-    const told = textOf('where-is-what.md')
+    const reported = textOf('where-is-what.md')
     const untold = foldersBelow('src').filter(
-      (folder) => !told.includes(`\`${folder}\``) && !INSIDE.some((room) => folder.startsWith(`${room}/`)),
+      (folder) => !reported.includes(`\`${folder}\``) && !INSIDE.some((room) => folder.startsWith(`${room}/`)),
     )
     expect(untold).toEqual([])
   })

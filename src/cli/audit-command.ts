@@ -74,7 +74,7 @@ async function verify([verb, ...rest]: readonly string[]): Promise<number> {
     const { store, partitions } = await parts.records()
     const log = flags['read-models'] === true ? await parts.log() : undefined
     const dataKeys = await parts.dataKeys()
-    const told = await verifyLog({
+    const report = await verifyLog({
       store,
       partitions,
       database: parts.database,
@@ -89,7 +89,7 @@ async function verify([verb, ...rest]: readonly string[]): Promise<number> {
     await recordAuditRun(parts.database, findings).catch((error: unknown) =>
       process.stderr.write(`quipu: metrics will not tell of this audit: ${String(error)}\n`),
     )
-    return told
+    return report
   })
   process.stdout.write(json ? `${JSON.stringify({ summary })}\n` : `${textOf(summary)}\n`)
   return summary.findings > 0 ? FOUND : 0

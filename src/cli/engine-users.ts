@@ -37,7 +37,7 @@ export async function launchApart(
   config: Config,
   folders: readonly string[],
   user: PosixUser,
-  tell: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<ApartEngines | undefined> {
   const asked = config.engineUsers === 'own'
   if (config.engineUsers === 'same' || isHeld(config.dataDir, config.standby ? 'standby' : 'owner')) return undefined
@@ -56,10 +56,10 @@ export async function launchApart(
   const unread = ids && obstacle === undefined ? unreadLakes(ids, config) : []
   const why = obstacle ?? unread[0]
   if (ids === undefined || (why !== undefined && !asked)) {
-    tell(`Engines run as user ${user.name} too, since ${why}; --engine-users says otherwise, or that it may be so`)
+    print(`Engines run as user ${user.name} too, since ${why}; --engine-users says otherwise, or that it may be so`)
     return undefined
   }
-  for (const each of unread) tell(`Statements that read there fail with PERMISSION_DENIED: ${each}`)
+  for (const each of unread) print(`Statements that read there fail with PERMISSION_DENIED: ${each}`)
   await killLeftOf(ids.first, folders.length * ids.slots)
   const launch = launchEngines({
     ids,
@@ -76,7 +76,7 @@ export function openFoldersTo(
   { launch }: ApartEngines,
   config: Config,
   folders: readonly string[],
-  tell: (line: string) => void,
+  print: (line: string) => void,
 ): void {
   const tables = tablesFolder(config)
   const memory = memoryFolders(config, tables)
@@ -93,7 +93,7 @@ export function openFoldersTo(
     ids.gate,
   )
   for (const folder of foreign)
-    tell(`${folder} is another user's: engines read there what others may, and nothing that is made there for few`)
+    print(`${folder} is another user's: engines read there what others may, and nothing that is made there for few`)
 }
 
 /** As the connector of `memory` would: a schema `default` that is dropped later does not come back. */

@@ -23,7 +23,7 @@ export async function* parseEventStream(
   const decoder = new TextDecoder()
   let rest = ''
   let id = lastId
-  let told = false
+  let warned = false
   let event = ''
   let data: string[] = []
   for await (const part of bytes) {
@@ -32,8 +32,8 @@ export async function* parseEventStream(
     for (const withReturn of lines) {
       const line = withReturn.endsWith('\r') ? withReturn.slice(0, -1) : withReturn
       if (line === '') {
-        if (data.length > 0 || told) yield { id, event: event || 'message', data: data.join('\n') }
-        told = false
+        if (data.length > 0 || warned) yield { id, event: event || 'message', data: data.join('\n') }
+        warned = false
         event = ''
         data = []
         continue
@@ -45,7 +45,7 @@ export async function* parseEventStream(
       else if (field === 'event') event = value
       else if (field === 'id') {
         id = value
-        told = true
+        warned = true
       }
     }
   }

@@ -31,7 +31,7 @@ import { linkPostgresLibraries } from '../supervisor/postgres-binaries.ts'
 import { lakesOf, memoryCatalogs } from './lakes-of.ts'
 import { hasCode, nodeCode } from '../shared/node-error.ts'
 
-type Tell = (line: string) => void
+type Print = (line: string) => void
 /** Settings whose value is a file that is read. */
 const NAMES_FILE = /File$|^(anchorKey|tlsCert|tlsKey)$/
 const ROOT = /^(root|0)(:|$)/
@@ -46,19 +46,19 @@ const ROOT = /^(root|0)(:|$)/
  */
 export async function leaveRoot(
   config: Config,
-  tell: Tell,
+  print: Print,
   before: (user: PosixUser) => Promise<readonly number[]> = async () => [],
 ): Promise<PosixUser | undefined> {
   if (!isRoot()) return void refuseOthers(config)
   if (config.runAs !== undefined && ROOT.test(config.runAs)) {
-    tell('Runs as root, as --run-as says: whatever breaks into it has the whole machine')
+    print('Runs as root, as --run-as says: whatever breaks into it has the whole machine')
     return undefined
   }
   const user = config.runAs === undefined ? defaultUser(config) : namedUser(config.runAs)
   const obstacle = user === undefined ? 'this system has no user for it' : obstacleFor(user, config)
   if (user === undefined || obstacle !== undefined) {
     if (config.runAs !== undefined) throw refusal(config.runAs, obstacle!)
-    tell(`Runs as root, since ${obstacle}: --run-as names another user, or root`)
+    print(`Runs as root, since ${obstacle}: --run-as names another user, or root`)
     return undefined
   }
   try {
@@ -74,12 +74,12 @@ export async function leaveRoot(
 }
 
 /** One line for each catalog that a user who is no longer root cannot write. */
-export function tellUnwritable(config: Config, user: PosixUser, tell: Tell): void {
+export function printUnwritable(config: Config, user: PosixUser, print: Print): void {
   for (const { catalog, folder, readOnly } of lakesOf(config)) {
     if (readOnly) continue
     const closed = [folder, ...subfolders(folder)].find((path) => !mayWrite(path))
     if (closed === undefined) continue
-    tell(
+    print(
       `User ${user.name} cannot write ${closed} (catalog ${catalog}): it is read, writes fail with PERMISSION_DENIED; ` +
         `chown it, or name its owner with --run-as`,
     )

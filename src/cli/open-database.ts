@@ -9,12 +9,12 @@ import { leaveRoot } from './leave-root.ts'
 /** The database in use. An embedded one that does not run is started for the while, with the data folder held. */
 export async function openDatabase(config: Config): Promise<{ url: string; close(): Promise<void> }> {
   // What is written below a data folder is its user's.
-  if (config.databaseUrl === undefined || existsSync(config.dataDir)) await leaveRoot(config, tellOperator)
+  if (config.databaseUrl === undefined || existsSync(config.dataDir)) await leaveRoot(config, printToOperator)
   if (config.databaseUrl !== undefined) return { url: config.databaseUrl, close: async () => {} }
   // Refused: a server runs, and with it its Postgres, which is taken over below and left alone afterwards.
   const lock = await lockDataFolder(config.dataDir).catch(() => undefined)
   try {
-    const postgres = await startEmbeddedPostgres({ dataDir: config.dataDir, tell: tellOperator })
+    const postgres = await startEmbeddedPostgres({ dataDir: config.dataDir, print: printToOperator })
     return {
       url: postgres.connectionString,
       close: async () => {
@@ -28,6 +28,6 @@ export async function openDatabase(config: Config): Promise<{ url: string; close
   }
 }
 
-function tellOperator(line: string): void {
+function printToOperator(line: string): void {
   process.stderr.write(`quipu: ${line}\n`)
 }

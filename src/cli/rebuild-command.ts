@@ -54,30 +54,30 @@ async function rebuild(parts: CommandParts): Promise<void> {
   const seconds = rebuilt.milliseconds / 1000
   const rate = Math.round(rebuilt.events / Math.max(seconds, 0.001))
   process.stdout.write(`Rebuilt from ${rebuilt.events} events in ${seconds.toFixed(2)} s (${rate} a second)\n`)
-  await tell(parts, rebuilt)
+  await recordRebuild(parts, rebuilt)
   if (rebuilt.deadLetters > 0) process.stdout.write(`${rebuilt.deadLetters} events could not be projected\n`)
 }
 
 /** Of all, or of one query. */
-type Told = Pick<Rebuilt, 'events' | 'milliseconds' | 'deadLetters'>
+type RebuildReport = Pick<Rebuilt, 'events' | 'milliseconds' | 'deadLetters'>
 
 /** ProjectionRebuilt; the tables serve whether it is told or not. */
-async function tell(
+async function recordRebuild(
   { config, databaseUrl, log: openLog }: CommandParts,
-  { events, milliseconds, deadLetters }: Told,
+  { events, milliseconds, deadLetters }: RebuildReport,
   stream?: QueryId,
 ): Promise<void> {
-  const told = { events, milliseconds, deadLetters, by: userName(), ...(stream !== undefined && { stream }) }
+  const report = { events, milliseconds, deadLetters, by: userName(), ...(stream !== undefined && { stream }) }
   try {
     const log = await openLog()
     await withWriter(
       { log, config, databaseUrl },
       {
         ask: async (post) => {
-          const answer = await post('/v1/system/rebuilt', told)
+          const answer = await post('/v1/system/rebuilt', report)
           if (answer.status >= 300) throw new Error(`the coordinator answered ${answer.status}`)
         },
-        write: async (journal) => void (await journal.record('ProjectionRebuilt', told)),
+        write: async (journal) => void (await journal.record('ProjectionRebuilt', report)),
       },
     )
   } catch (error) {
@@ -99,7 +99,7 @@ async function mend(queryId: QueryId, parts: CommandParts): Promise<void> {
   if (events === 0) throw new ExitError(exitCodes.configuration, `There are no events of query ${queryId}`)
   process.stdout.write(`Rebuilt ${queryId} from ${events} events; ${deadLetters} dead letters are dealt with\n`)
   const milliseconds = Math.round(systemClock.monotonicMs() - began)
-  await tell(parts, { events, milliseconds, deadLetters: 0 }, queryId)
+  await recordRebuild(parts, { events, milliseconds, deadLetters: 0 }, queryId)
 }
 
 function showProgress(done: number, total: number): void {

@@ -19,26 +19,31 @@ const LONGEST_MS = 10_000
 
 /** Has the replay recorded before anything of it runs. @throws Error with one line when the server does not record it */
 export async function beginRecord(server: CalledServer, beginning: ReplayBeginning): Promise<ReplayRecord> {
-  const { replayId } = beginningSchema.parse(JSON.parse(await tell(server, 'POST', '/v1/replay', beginning)))
-  let toldAt = performance.now()
-  let telling: Promise<unknown> = Promise.resolve()
-  const report = (body: ReplayReport) => tell(server, 'PUT', `/v1/replay/${replayId}`, body)
+  const { replayId } = beginningSchema.parse(JSON.parse(await sendReport(server, 'POST', '/v1/replay', beginning)))
+  let reportedAt = performance.now()
+  let sending: Promise<unknown> = Promise.resolve()
+  const report = (body: ReplayReport) => sendReport(server, 'PUT', `/v1/replay/${replayId}`, body)
   return {
     progress(verdicts) {
       const now = performance.now()
-      if (now - toldAt < BETWEEN_MS) return
-      toldAt = now
+      if (now - reportedAt < BETWEEN_MS) return
+      reportedAt = now
       // What is told later, and the end, have all of it.
-      telling = report({ verdicts: { ...verdicts } }).catch(() => {})
+      sending = report({ verdicts: { ...verdicts } }).catch(() => {})
     },
     async end(verdicts, outcome) {
-      await telling
+      await sending
       await report({ verdicts, outcome })
     },
   }
 }
 
-async function tell(server: CalledServer, method: 'POST' | 'PUT', target: string, body: unknown): Promise<string> {
+async function sendReport(
+  server: CalledServer,
+  method: 'POST' | 'PUT',
+  target: string,
+  body: unknown,
+): Promise<string> {
   const { status, text } = await askCalled(server, REPLAY_SOURCE, target, {
     method,
     body: JSON.stringify(body),

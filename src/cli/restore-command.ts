@@ -73,7 +73,7 @@ export async function restoreCommand(
     const last = period ?? until ?? (await archive.reread()).length
     const first = period ?? 1
     const periods = await withTarget(config, flags.into, (target) =>
-      restoreLog({ archive, first, last, ends: isQueryId, keys, target }),
+      restoreLog({ archive, first, last, canEnd: isQueryId, keys, target }),
     )
     const records = periods.reduce((sum, one) => sum + one.records, 0)
     process.stdout.write(`${records} records of ${periods.length} periods are a log again\n`)

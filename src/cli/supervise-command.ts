@@ -13,7 +13,7 @@ import { isRoot, type PosixUser } from '../supervisor/posix-user.ts'
 import { Supervisor, type Running } from '../supervisor/supervisor.ts'
 import { coordinatorFolder } from '../config/data-folders.ts'
 import { launchApart, openFoldersTo, type ApartEngines } from './engine-users.ts'
-import { leaveRoot, tellUnwritable } from './leave-root.ts'
+import { leaveRoot, printUnwritable } from './leave-root.ts'
 import { isRunByNpm, watchParent } from './npm-parent.ts'
 
 export type SupervisedProgram = 'start' | 'coordinator' | 'worker'
@@ -38,21 +38,21 @@ const WORKER_V8 = ['--heap-growing-percent=300']
 export async function superviseCommand(program: SupervisedProgram, argv: readonly string[]): Promise<number> {
   // A reader of the log lines that went away is no reason to end.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
-  const tell = (line: string): void => void process.stderr.write(`quipu: ${line}\n`)
+  const print = (line: string): void => void process.stderr.write(`quipu: ${line}\n`)
   const given = loadConfig(argv, process.env)
   checkNeeds(given, program)
   const bound = program === 'worker' ? undefined : await bindAsRoot(given)
   const folders = engineParents(program, given)
   let engines: ApartEngines | undefined
-  const user = await leaveRoot(given, tell, async (whose) => {
-    engines = await launchApart(given, folders, whose, tell)
+  const user = await leaveRoot(given, print, async (owner) => {
+    engines = await launchApart(given, folders, owner, print)
     return engines?.groups ?? []
   })
   if (given.engineUsers === 'own' && user === undefined)
     throw new ExitError(exitCodes.configuration, '--engine-users own: only a start by root that does not stay root can')
-  if (user) tellUnwritable(given, user, tell)
+  if (user) printUnwritable(given, user, print)
   makeDataFolder(given.dataDir)
-  if (engines) openFoldersTo(engines, given, folders, tell)
+  if (engines) openFoldersTo(engines, given, folders, print)
   const config = { ...given, sharedSecret: loadClusterSecret(given.dataDir, given.sharedSecret) }
   const supervisor = new Supervisor({
     dataDir: config.dataDir,
@@ -69,7 +69,7 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
       backoffMaxMs: config.timeouts.restartBackoffMaxMs,
       drainMs: config.timeouts.drainMs + AFTER_DRAIN_MS,
     },
-    tell,
+    print,
   })
 
   const stopAsked = new Promise<'asked'>((resolve) => {
@@ -104,7 +104,7 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
     process.stdout.write(banner(program, config, outcome.running, user))
     // Each of the two brings the other back; only root can start them both.
     lost = (await Promise.race([stopAsked, supervisor.retired, launcherLost])) === 'lost'
-    if (lost) tell('The processes that start engines are gone, both at once: ending, to be started again')
+    if (lost) print('The processes that start engines are gone, both at once: ending, to be started again')
   }
   await supervisor.stop()
   return lost ? exitCodes.dependency : exitCodes.drained

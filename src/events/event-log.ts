@@ -1,8 +1,8 @@
 import type { State } from './fold.ts'
-import type { KeptPages, PagePlace, ResultPage } from './result-page-store.ts'
+import type { KeptPages, PageOffset, ResultPage } from './result-page-store.ts'
 import { QuipuError } from '../shared/quipu-error.ts'
 
-export type { KeptPages, PagePlace, ResultPage } from './result-page-store.ts'
+export type { KeptPages, PageOffset, ResultPage } from './result-page-store.ts'
 
 /**
  * A fact as its author hands it over. The log gives it sequence, epoch and hashes.
@@ -75,7 +75,7 @@ export interface ReadFrom {
 }
 
 /** An append that became valid, as telemetry wants to know it. */
-export interface AppendTold {
+export interface AppendReport {
   readonly stream: string
   /** Of its last event. */
   readonly sequence: number
@@ -91,7 +91,7 @@ export interface AppendTold {
 }
 
 /** Appends that were committed together, once they are valid. */
-export interface CommitTold {
+export interface CommitReport {
   readonly partition: number
   /** Of the last record. */
   readonly offset: bigint
@@ -202,7 +202,7 @@ export interface ResultPages {
    */
   keepPages(stream: string, pages: readonly ResultPage[]): Promise<KeptPages>
   /** undefined once dropped. Ask only for a page a valid event names, with the place it names, and check its hash. */
-  readPage(stream: string, token: number, place?: PagePlace): Promise<Uint8Array | undefined>
+  readPage(stream: string, token: number, place?: PageOffset): Promise<Uint8Array | undefined>
 }
 
 /** Takes data out of what was recorded. */

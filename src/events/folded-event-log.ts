@@ -9,15 +9,15 @@ import {
   MisconfiguredLog,
   Unforgettable,
   type Appended,
-  type AppendTold,
-  type CommitTold,
+  type AppendReport,
+  type CommitReport,
   type Checkpoint,
   type Event,
   type Expected,
   type EventLog,
   type KeptPages,
   type OpenedLog,
-  type PagePlace,
+  type PageOffset,
   type ReadFrom,
   type ReadUntil,
   type Recorded,
@@ -30,7 +30,7 @@ import { fold as trueFold, type Fold, type IgnoredVerdict } from './fold.ts'
 import { LogReader, type ClaimData } from './log-reader.ts'
 import { PartitionWriter, type PartitionWriterParts } from './partition-writer.ts'
 import { RecentEvents } from './recent-events.ts'
-import type { LogPlace, RecordStore, StoreLimits } from './record-store.ts'
+import type { LogPosition, RecordStore, StoreLimits } from './record-store.ts'
 import { startSubscription } from './subscription.ts'
 
 /** Stream of facts about the whole system; a claim's event goes there. */
@@ -65,9 +65,9 @@ export interface EventLogOptions {
    */
   readonly maxQueuedBytes?: number
   /** Told of each append once it is valid. */
-  readonly onAppended?: (told: AppendTold) => void
+  readonly onAppended?: (report: AppendReport) => void
   /** Told of each group of appends that was committed together, after each of them was told of. */
-  readonly onCommitted?: (told: CommitTold) => void
+  readonly onCommitted?: (report: CommitReport) => void
   /** Told of records that do not count: a fenced writer's, copies. */
   readonly onIgnored?: (verdict: IgnoredVerdict) => void
   /** Told why an append was not taken. */
@@ -144,8 +144,8 @@ export class FoldedEventLog implements EventLog {
             isContinued: () => this.#isContinued,
             onLost: (error) => this.#lose(error),
             onTrouble: (error) => this.#options.onTrouble?.(error),
-            onAppended: (told) => this.#options.onAppended?.(told),
-            onCommitted: (told) => this.#options.onCommitted?.(told),
+            onAppended: (report) => this.#options.onAppended?.(report),
+            onCommitted: (report) => this.#options.onCommitted?.(report),
             onIgnored: (verdict) => this.#options.onIgnored?.(verdict),
           },
           partition,
@@ -227,19 +227,19 @@ export class FoldedEventLog implements EventLog {
   async read(from: ReadFrom, limit: number, until?: ReadUntil): Promise<{ events: Recorded[]; next: Checkpoint }> {
     this.#opened()
     const begun = await this.#reader.begin(from)
-    const at: LogPlace[] = [...begun.at]
+    const at: LogPosition[] = [...begun.at]
     const events: Recorded[] = []
     let bytes = 0
     for (let partition = 0; partition < at.length; partition++) {
       while (events.length < limit && bytes < MAX_READ_BYTES) {
-        const place = at[partition]!
+        const position = at[partition]!
         const room = limit - events.length
-        const left = until ? (until.at[partition]?.offset ?? 0n) - place.offset : undefined
+        const left = until ? (until.at[partition]?.offset ?? 0n) - position.offset : undefined
         if (left !== undefined && left <= 0n) break
-        const news = await this.#newsAfter(partition, place, room, left)
-        if (news.place.offset === place.offset) break
-        at[partition] = news.place
-        this.#noticePlace(partition, news.place)
+        const news = await this.#newsAfter(partition, position, room, left)
+        if (news.position.offset === position.offset) break
+        at[partition] = news.position
+        this.#noticePlace(partition, news.position)
         bytes += news.events.reduce((sum, event) => sum + memoryOf(event), 0)
         events.push(...news.events)
       }
@@ -251,14 +251,14 @@ export class FoldedEventLog implements EventLog {
   /** @param left so many records are told at most: a record may hold no event, and each event is one */
   async #newsAfter(
     partition: number,
-    place: LogPlace,
+    position: LogPosition,
     room: number,
     left: bigint | undefined,
-  ): Promise<{ readonly events: readonly Recorded[]; readonly place: LogPlace }> {
-    const recent = this.#recent[partition]?.after(place, room)
-    if (recent && (left === undefined || recent.place.offset - place.offset <= left)) return recent
+  ): Promise<{ readonly events: readonly Recorded[]; readonly position: LogPosition }> {
+    const recent = this.#recent[partition]?.after(position, room)
+    if (recent && (left === undefined || recent.position.offset - position.offset <= left)) return recent
     const most = Math.min(room, 2000)
-    return this.#reader.step(partition, place, left === undefined || left > BigInt(most) ? most : Number(left))
+    return this.#reader.step(partition, position, left === undefined || left > BigInt(most) ? most : Number(left))
   }
 
   async *readStream(stream: string, after = 0, until?: ReadUntil): AsyncIterable<Recorded> {
@@ -274,8 +274,8 @@ export class FoldedEventLog implements EventLog {
     return this.#store.pages.keep(stream, pages)
   }
 
-  readPage(stream: string, token: number, place?: PagePlace): Promise<Uint8Array | undefined> {
-    return this.#store.pages.read(stream, token, place)
+  readPage(stream: string, token: number, position?: PageOffset): Promise<Uint8Array | undefined> {
+    return this.#store.pages.read(stream, token, position)
   }
 
   async forgettable(stream: string): Promise<readonly Recorded[]> {
@@ -335,7 +335,7 @@ export class FoldedEventLog implements EventLog {
         reader: this.#reader,
         recent: this.#recent,
         isWriter: () => this.#epoch !== undefined,
-        onPlace: (partition, place) => this.#noticePlace(partition, place),
+        onPlace: (partition, position) => this.#noticePlace(partition, position),
         onTrouble: (error) => this.#options.onTrouble?.(error),
         mostEvents,
       },
@@ -353,14 +353,14 @@ export class FoldedEventLog implements EventLog {
   async tip(): Promise<Checkpoint> {
     const { partitions } = this.#opened()
     const at = await Promise.all(
-      Array.from({ length: partitions }, async (_, partition): Promise<LogPlace> => {
+      Array.from({ length: partitions }, async (_, partition): Promise<LogPosition> => {
         const offset = await this.#store.end(partition)
         const folded = this.#writers[partition]!.folded
         // What this process folded as the writer needs no second reading.
         if (folded.offset === offset) return folded
-        const place = { offset, state: await this.#reader.stateAt(partition, offset) }
-        this.#noticePlace(partition, place)
-        return place
+        const position = { offset, state: await this.#reader.stateAt(partition, offset) }
+        this.#noticePlace(partition, position)
+        return position
       }),
     )
     return this.#reader.trust({ logId: await this.#reader.logId(), at })
@@ -381,9 +381,9 @@ export class FoldedEventLog implements EventLog {
     return this.#limits
   }
 
-  #noticePlace(partition: number, place: LogPlace): void {
-    if (this.#epoch !== undefined && place.state.epoch > this.#epoch)
-      this.#writers[partition]!.noticeEpoch(place.state.epoch)
+  #noticePlace(partition: number, position: LogPosition): void {
+    if (this.#epoch !== undefined && position.state.epoch > this.#epoch)
+      this.#writers[partition]!.noticeEpoch(position.state.epoch)
   }
 
   #lose(error: Fenced | LogWentBackwards): void {

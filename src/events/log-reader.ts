@@ -1,7 +1,7 @@
 import { memoryOf, readEnvelope, toRecorded } from './envelope.ts'
 import { LogChanged, type Checkpoint, type ReadFrom, type Recorded } from './event-log.ts'
 import { fold as trueFold, sameState, zeroState, type Fold, type State, type Verdict } from './fold.ts'
-import type { LogPlace, RecordStore, StoredRecord } from './record-store.ts'
+import type { LogPosition, RecordStore, StoredRecord } from './record-store.ts'
 
 /** What a claim record says, besides its header. */
 export interface ClaimData {
@@ -21,7 +21,7 @@ interface FirstClaim extends Pick<ClaimData, 'logId' | 'partitions'> {
 
 export interface FoldedRecords {
   readonly events: Recorded[]
-  readonly place: LogPlace
+  readonly position: LogPosition
   /** Latest time of records that count; '' when there was none. */
   readonly lastTime: string
 }
@@ -96,23 +96,23 @@ export class LogReader {
 
   /** The state at an offset, from what the record there (or the last of ours before it) says its writer saw. */
   async stateAt(partition: number, offset: bigint): Promise<State> {
-    return (await this.coldPlace(partition, offset)).place.state
+    return (await this.coldPosition(partition, offset)).position.state
   }
 
-  async coldPlace(partition: number, offset: bigint): Promise<FoldedRecords> {
+  async coldPosition(partition: number, offset: bigint): Promise<FoldedRecords> {
     const start = await this.#seenAtOrBefore(partition, offset)
-    let folded: FoldedRecords = { events: [], place: start, lastTime: '' }
-    while (folded.place.offset < offset) {
-      const records = await this.#store.fetch(partition, folded.place.offset, 1000)
+    let folded: FoldedRecords = { events: [], position: start, lastTime: '' }
+    while (folded.position.offset < offset) {
+      const records = await this.#store.fetch(partition, folded.position.offset, 1000)
       const below = records.filter((record) => record.offset < offset)
-      if (below.length === 0) throw new LogChanged(`Offset ${folded.place.offset} of the log is missing`)
-      const next = this.foldRecords(partition, folded.place, below)
+      if (below.length === 0) throw new LogChanged(`Offset ${folded.position.offset} of the log is missing`)
+      const next = this.foldRecords(partition, folded.position, below)
       folded = { ...next, lastTime: next.lastTime > folded.lastTime ? next.lastTime : folded.lastTime }
     }
     return folded
   }
 
-  async #seenAtOrBefore(partition: number, offset: bigint): Promise<LogPlace> {
+  async #seenAtOrBefore(partition: number, offset: bigint): Promise<LogPosition> {
     for (let at = offset; at >= 0n; at--) {
       const [record] = await this.#store.fetch(partition, at, 1)
       // The record at the offset itself serves only when what its writer saw does not lie beyond.
@@ -126,13 +126,13 @@ export class LogReader {
   }
 
   /** A batch may have been cut where the log begins: what its writer saw is archived, and need not be read. */
-  async #notBelowStart(partition: number, seen: LogPlace, offset: bigint): Promise<LogPlace> {
+  async #notBelowStart(partition: number, seen: LogPosition, offset: bigint): Promise<LogPosition> {
     const start = (await this.#store.start?.())?.at[partition]
     return start && start.offset > seen.offset && start.offset <= offset ? start : seen
   }
 
   /** One step from a place: no more than `limit` records, fewer where they are large. The place stays where it is at the end of the log. */
-  async step(partition: number, from: LogPlace, limit: number): Promise<FoldedRecords> {
+  async step(partition: number, from: LogPosition, limit: number): Promise<FoldedRecords> {
     return this.foldRecords(partition, from, await this.#store.fetch(partition, from.offset, limit))
   }
 
@@ -141,7 +141,7 @@ export class LogReader {
    * stored byte changed. Ends before the last of them where their events take much memory: the place says how far it came.
    * @throws LogChanged
    */
-  foldRecords(partition: number, from: LogPlace, records: readonly StoredRecord[], on?: OnVerdict): FoldedRecords {
+  foldRecords(partition: number, from: LogPosition, records: readonly StoredRecord[], on?: OnVerdict): FoldedRecords {
     const states: State[] = [from.state]
     const events: Recorded[] = []
     let state = from.state
@@ -177,7 +177,7 @@ export class LogReader {
       states.push(state)
       on?.(folded.verdict, record, event)
     }
-    return { events, place: { offset, state }, lastTime }
+    return { events, position: { offset, state }, lastTime }
   }
 }
 

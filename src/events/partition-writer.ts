@@ -7,8 +7,8 @@ import {
   LogWentBackwards,
   SequenceConflict,
   type Appended,
-  type AppendTold,
-  type CommitTold,
+  type AppendReport,
+  type CommitReport,
   type Checkpoint,
   type Event,
   type Expected,
@@ -23,7 +23,7 @@ import type { RecentEvents } from './recent-events.ts'
 import type {
   RecordBatch,
   OutRecord,
-  LogPlace,
+  LogPosition,
   PutOutcome,
   RecordStore,
   StoreLimits,
@@ -50,8 +50,8 @@ export interface PartitionWriterParts {
   readonly onLost: (error: Fenced | LogWentBackwards) => void
   /** The log does not take records just now; the writer goes on trying. */
   readonly onTrouble: (error: Error) => void
-  readonly onAppended?: (told: AppendTold) => void
-  readonly onCommitted?: (told: CommitTold) => void
+  readonly onAppended?: (report: AppendReport) => void
+  readonly onCommitted?: (report: CommitReport) => void
   /** A record that does not count was read. */
   readonly onIgnored?: (verdict: IgnoredVerdict) => void
 }
@@ -79,7 +79,7 @@ export class PartitionWriter {
   readonly partition: number
   protected readonly parts: PartitionWriterParts
   /** All offsets below are folded here. */
-  protected place: LogPlace = { offset: 0n, state: { epoch: 0, writer: '', number: 0, count: 0, hash: '' } }
+  protected logPosition: LogPosition = { offset: 0n, state: { epoch: 0, writer: '', number: 0, count: 0, hash: '' } }
   readonly #fold: Fold
   readonly #heads = new StreamHeads()
   #epoch = 0
@@ -105,12 +105,12 @@ export class PartitionWriter {
     this.#fold = parts.fold ?? trueFold
   }
 
-  get state(): LogPlace['state'] {
-    return this.place.state
+  get state(): LogPosition['state'] {
+    return this.logPosition.state
   }
 
-  get folded(): LogPlace {
-    return this.place
+  get folded(): LogPosition {
+    return this.logPosition
   }
 
   /** Begins to fold: at the place from which heads can be looked up, or at the end. */
@@ -122,8 +122,8 @@ export class PartitionWriter {
     const from = start?.at[this.partition]
     this.#start = start
     this.#heads.knownFrom = from?.offset ?? 0n
-    const cold = await reader.coldPlace(this.partition, from?.offset ?? (await store.end(this.partition)))
-    this.place = from ?? cold.place
+    const cold = await reader.coldPosition(this.partition, from?.offset ?? (await store.end(this.partition)))
+    this.logPosition = from ?? cold.position
     if (cold.lastTime > this.#lastTime) this.#lastTime = cold.lastTime
     await this.#readOn()
   }
@@ -137,9 +137,9 @@ export class PartitionWriter {
     this.#writer = writer
     this.validThrough = 0
     for (let delay = 0; !this.isMine();) {
-      const { epoch: current } = this.place.state
+      const { epoch: current } = this.logPosition.state
       if (current >= epoch) throw new Fenced(`Epoch ${current} was claimed by another writer`)
-      const before = this.place.offset
+      const before = this.logPosition.offset
       const time = this.#nextTime(new Date(this.parts.now()).toISOString())
       const record: OutRecord = { number: 0, stream: '', sequence: 0, time, text: textOf(time), hash: '' }
       await this.#attempt('epoch', [record], [], [])
@@ -196,7 +196,8 @@ export class PartitionWriter {
 
   /** Of a stream without a head here: whether it is certain, without asking the store, that nobody wrote to it. */
   #isNew(stream: string): boolean {
-    const foldedWhole = this.#start?.at.every((place) => place.offset === 0n) && this.#heads.knownFrom === 0n
+    const foldedWhole =
+      this.#start?.at.every((logPosition) => logPosition.offset === 0n) && this.#heads.knownFrom === 0n
     return (foldedWhole === true && this.parts.isContinued?.() !== true) || this.parts.bornIn?.(stream) === this.#epoch
   }
 
@@ -224,12 +225,12 @@ export class PartitionWriter {
 
   /** Checked before every send, not only after errors. */
   protected isMine(): boolean {
-    const { state } = this.place
+    const { state } = this.logPosition
     return state.epoch === this.#epoch && state.writer === this.#writer
   }
 
   protected firstNumberOfBatch(): number {
-    return this.place.state.number + 1
+    return this.logPosition.state.number + 1
   }
 
   /** The same at every attempt: a number belongs to its event for ever. */
@@ -253,21 +254,21 @@ export class PartitionWriter {
 
   /** The store acknowledged our records at `at`: dense offsets say what that proves. */
   protected async onLanded(at: bigint, batch: RecordBatch): Promise<void> {
-    if (at === this.place.offset) this.foldOwn(batch)
-    else if (at > this.place.offset) await this.#readOn(at + BigInt(batch.records.length))
+    if (at === this.logPosition.offset) this.foldOwn(batch)
+    else if (at > this.logPosition.offset) await this.#readOn(at + BigInt(batch.records.length))
     else
       throw new LogWentBackwards(
-        `Records landed at offset ${at} of log partition ${this.partition}, below ${this.place.offset} which was read: the log was recreated or restored`,
+        `Records landed at offset ${at} of log partition ${this.partition}, below ${this.logPosition.offset} which was read: the log was recreated or restored`,
       )
   }
 
   protected foldOwn(batch: RecordBatch): void {
     const records = batch.records.map((record, index) => ({
-      offset: this.place.offset + BigInt(index),
+      offset: this.logPosition.offset + BigInt(index),
       header: { kind: batch.kind, epoch: batch.epoch, writer: batch.writer, number: record.number, seen: batch.seen },
       record,
     }))
-    const from = this.place
+    const from = this.logPosition
     let { state } = from
     const events: Recorded[] = []
     for (const { offset, header, record } of records) {
@@ -295,21 +296,21 @@ export class PartitionWriter {
   }
 
   /** What waits for a stream's head, in the order it came: appends to it must not overtake one another. */
-  readonly #learning = new Map<string, { readonly learned: () => void; readonly failed: (error: Error) => void }[]>()
+  readonly #learning = new Map<string, { readonly onHead: () => void; readonly failed: (error: Error) => void }[]>()
 
-  #learnHead(stream: string, learned: () => void, failed: (error: Error) => void): void {
+  #learnHead(stream: string, onHead: () => void, failed: (error: Error) => void): void {
     const others = this.#learning.get(stream)
     if (others) {
-      others.push({ learned, failed })
+      others.push({ onHead, failed })
       return
     }
-    const waiting = [{ learned, failed }]
+    const waiting = [{ onHead, failed }]
     this.#learning.set(stream, waiting)
     this.#headInStore(stream).then(
       (head) => {
-        this.#heads.learn(stream, head)
+        this.#heads.remember(stream, head)
         this.#learning.delete(stream)
-        for (const each of waiting) each.learned()
+        for (const each of waiting) each.onHead()
       },
       (error: Error) => {
         this.#learning.delete(stream)
@@ -321,7 +322,7 @@ export class PartitionWriter {
   #headInStore(stream: string): Promise<StreamHead> {
     const at = Array.from({ length: this.parts.limits.partitions }, (_, partition) => ({
       offset: partition === this.partition ? this.#heads.knownFrom : 0n,
-      state: this.place.state,
+      state: this.logPosition.state,
     }))
     return this.parts.store.head(stream, { logId: this.#start?.logId ?? '', at })
   }
@@ -374,12 +375,12 @@ export class PartitionWriter {
       for (let delay = 0; pending.length > 0;) {
         if (this.#lost) throw this.#lost
         if (!this.isMine()) throw this.#fencedNow()
-        const before = this.place.offset
+        const before = this.logPosition.offset
         const sent = pending.slice(0, most)
         const outcome = await this.#send(sent)
         pending = this.#settle(pending)
         if (pending.length === 0) break
-        if (before !== this.place.offset) most *= 2
+        if (before !== this.logPosition.offset) most *= 2
         else if (outcome.kind === 'refused') pending = await this.#refuseTaken(pending)
         else if (outcome.kind === 'impossible' && sent.length === 1)
           pending = this.#refuseUnstorable(pending, outcome.error)
@@ -423,7 +424,7 @@ export class PartitionWriter {
       kind,
       epoch: this.#epoch,
       writer: this.#writer,
-      seen: this.place,
+      seen: this.logPosition,
       records,
       pages,
       newStreams,
@@ -447,15 +448,15 @@ export class PartitionWriter {
       const events = append.sealed.map((_, index) => this.#landed.get(append.firstNumber + index)!)
       this.#heads.settled(append.stream)
       append.resolve({ ...events.at(-1)!.position, events })
-      this.#tell(append, events)
+      this.#report(append, events)
       settled.push(events.at(-1)!)
       return false
     })
-    if (settled.length > 0) this.#tellCommit(pending, settled)
+    if (settled.length > 0) this.#reportCommit(pending, settled)
     return left
   }
 
-  #tellCommit(sent: readonly PendingAppend[], settled: readonly Recorded[]): void {
+  #reportCommit(sent: readonly PendingAppend[], settled: readonly Recorded[]): void {
     const now = performance.now()
     this.parts.onCommitted?.({
       partition: this.partition,
@@ -467,7 +468,7 @@ export class PartitionWriter {
     })
   }
 
-  #tell(append: PendingAppend, events: readonly Recorded[]): void {
+  #report(append: PendingAppend, events: readonly Recorded[]): void {
     const last = events.at(-1)!
     this.parts.onAppended?.({
       stream: append.stream,
@@ -533,14 +534,14 @@ export class PartitionWriter {
     for (let delay = 20; ; delay = Math.min(delay * 2, 500)) {
       try {
         const end = target ?? (await store.end(this.partition))
-        if (end < this.place.offset) {
+        if (end < this.logPosition.offset) {
           if (store.endMayLag) return
           throw new LogWentBackwards(
-            `The log ends at offset ${end}, below ${this.place.offset} which was read: it was recreated or restored`,
+            `The log ends at offset ${end}, below ${this.logPosition.offset} which was read: it was recreated or restored`,
           )
         }
-        while (this.place.offset < end) {
-          const from = this.place
+        while (this.logPosition.offset < end) {
+          const from = this.logPosition
           const records = await store.fetch(this.partition, from.offset, 1000)
           if (records.length === 0) break
           const folded = reader.foldRecords(this.partition, from, records, (verdict, record, event) => {
@@ -552,9 +553,9 @@ export class PartitionWriter {
             if (header?.epoch === this.#epoch && header.writer === this.#writer) this.#noteValid(header.number, event)
           })
           if (folded.lastTime > this.#lastTime) this.#lastTime = folded.lastTime
-          this.#advance(from, folded.place, folded.events)
+          this.#advance(from, folded.position, folded.events)
         }
-        if (this.place.offset >= end) return
+        if (this.logPosition.offset >= end) return
       } catch (error) {
         if (!(error instanceof LogUnavailable)) throw error
         this.parts.onTrouble(error)
@@ -569,20 +570,20 @@ export class PartitionWriter {
     this.#landed.set(number, event)
   }
 
-  #advance(from: LogPlace, to: LogPlace, events: readonly Recorded[]): void {
-    this.place = to
+  #advance(from: LogPosition, to: LogPosition, events: readonly Recorded[]): void {
+    this.logPosition = to
     this.parts.recent.add(from, to, events)
     if (this.#lost === undefined) this.parts.store.prepareFor(to.offset)
   }
 
   /** Waits only when the last attempt changed nothing. */
   async #pause(before: bigint, delay: number): Promise<number> {
-    if (this.place.offset !== before) return 0
+    if (this.logPosition.offset !== before) return 0
     await sleep(Math.max(delay, 20))
     return Math.min(Math.max(delay, 20) * 2, 500)
   }
 
   #fencedNow(): Fenced {
-    return new Fenced(`Epoch ${this.place.state.epoch} replaced epoch ${this.#epoch} of this process`)
+    return new Fenced(`Epoch ${this.logPosition.state.epoch} replaced epoch ${this.#epoch} of this process`)
   }
 }

@@ -1,6 +1,6 @@
 import { isBelow, type Checkpoint, type EventLog, type Recorded, type EventReader } from './event-log.ts'
 import { eventKey, type DeadLetter, type Folded, type Projection } from './projection.ts'
-import { eventsBelow, type ProjectionStore, type StatementTold } from './projection-store.ts'
+import { eventsBelow, type ProjectionStore, type StatementReport } from './projection-store.ts'
 import { isNeverTaken } from './postgres/database-error.ts'
 
 export interface ApplierOptions {
@@ -16,7 +16,7 @@ export interface ApplierOptions {
     committed: Checkpoint,
     events: readonly Recorded[],
     milliseconds: number,
-    statements: readonly StatementTold[],
+    statements: readonly StatementReport[],
   ) => void
 }
 
@@ -145,6 +145,6 @@ export class ProjectionApplier {
       this.#deadLetters += folded.dead.filter((letter) => letter.kind === 'failed').length
       for (const letter of folded.dead) onDeadLetter?.(letter)
     }
-    onCommitted?.(next, events, performance.now() - this.#foldedAt, store.told)
+    onCommitted?.(next, events, performance.now() - this.#foldedAt, store.reported)
   }
 }

@@ -18,7 +18,7 @@ import {
 import { memoryOf } from './envelope.ts'
 import type { DeadLetter, Projection, ProjectionCondition, ProjectionLag } from './projection.ts'
 import { ProjectionApplier } from './projection-applier.ts'
-import { CheckpointMoved, ProjectionStore, eventsBelow, type StatementTold } from './projection-store.ts'
+import { CheckpointMoved, ProjectionStore, eventsBelow, type StatementReport } from './projection-store.ts'
 import { sqlStateOf } from './postgres/database-error.ts'
 import { WaitHeap } from './wait-heap.ts'
 
@@ -53,7 +53,7 @@ export interface ProjectedBatch {
   readonly milliseconds: number
   /** From the arrival of its first events: they waited for company. */
   readonly waitedMillis: number
-  readonly statements: readonly StatementTold[]
+  readonly statements: readonly StatementReport[]
 }
 
 type ProjectionTrouble =

@@ -15,7 +15,7 @@ export interface StoredProgress {
 }
 
 /** A statement that wrote rows; monotonic milliseconds. */
-export interface StatementTold {
+export interface StatementReport {
   readonly text: string
   readonly startMs: number
   readonly endMs: number
@@ -40,7 +40,7 @@ export class ProjectionStore {
   readonly #version: number
   readonly #client: pg.Client
   #broken: Error | undefined
-  #told: StatementTold[] = []
+  #reported: StatementReport[] = []
 
   private constructor(name: string, version: number, client: pg.Client) {
     this.#name = name
@@ -107,8 +107,8 @@ export class ProjectionStore {
   }
 
   /** Statements of the last commit that wrote rows. */
-  get told(): readonly StatementTold[] {
-    return this.#told
+  get reported(): readonly StatementReport[] {
+    return this.#reported
   }
 
   /**
@@ -131,11 +131,11 @@ export class ProjectionStore {
         values: [this.#name, this.#version, checkpointToJson(batch.next), eventsBelow(batch.next), String(revision)],
       })
       if (moved.rowCount !== 1) throw new CheckpointMoved(`Checkpoint ${this.#name} is not at revision ${revision}`)
-      this.#told = []
+      this.#reported = []
       for (const write of batch.writes) {
         const start = performance.now()
         await client.query({ ...write, values: [...write.values] })
-        this.#told.push({ text: write.text, startMs: start, endMs: performance.now() })
+        this.#reported.push({ text: write.text, startMs: start, endMs: performance.now() })
       }
       if (batch.dead.length > 0) await this.#writeDeadLetters(batch.dead)
       await client.query('commit')

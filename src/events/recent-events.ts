@@ -1,11 +1,11 @@
 import { memoryOf } from './envelope.ts'
 import { tombstoneOf, type Recorded } from './event-log.ts'
 import { sameState } from './fold.ts'
-import type { LogPlace } from './record-store.ts'
+import type { LogPosition } from './record-store.ts'
 
 interface Chunk {
-  readonly from: LogPlace
-  readonly to: LogPlace
+  readonly from: LogPosition
+  readonly to: LogPosition
   readonly events: readonly Recorded[]
   readonly bytes: number
 }
@@ -26,7 +26,7 @@ export class RecentEvents {
     this.#maxBytes = maxBytes
   }
 
-  add(from: LogPlace, to: LogPlace, events: readonly Recorded[]): void {
+  add(from: LogPosition, to: LogPosition, events: readonly Recorded[]): void {
     const bytes = events.reduce((sum, event) => sum + memoryOf(event), 0)
     this.#chunks.set(from.offset, { from, to, events, bytes })
     this.#bytes += bytes
@@ -40,19 +40,19 @@ export class RecentEvents {
   }
 
   /** Whole chunks from a place on, few where they are large, or undefined where only the log can tell. */
-  after(place: LogPlace, limit: number): { events: Recorded[]; place: LogPlace } | undefined {
+  after(position: LogPosition, limit: number): { events: Recorded[]; position: LogPosition } | undefined {
     const events: Recorded[] = []
-    let at = place
+    let at = position
     let bytes = 0
     for (;;) {
       const chunk = this.#chunks.get(at.offset)
       if (!chunk || !sameState(chunk.from.state, at.state) || events.length + chunk.events.length > limit) break
-      if (at !== place && bytes + chunk.bytes > STEP_BYTES) break
+      if (at !== position && bytes + chunk.bytes > STEP_BYTES) break
       bytes += chunk.bytes
       events.push(...chunk.events)
       at = chunk.to
     }
-    return at === place ? undefined : { events, place: at }
+    return at === position ? undefined : { events, position: at }
   }
 
   /** Data of these events is not handed out any more. */
@@ -67,8 +67,8 @@ export class RecentEvents {
   }
 
   /** Whether the writer has folded nothing beyond a place. */
-  endsAt(place: LogPlace): boolean {
-    return this.#end === place.offset
+  endsAt(position: LogPosition): boolean {
+    return this.#end === position.offset
   }
 
   /** Calls back once with each addition until released. */

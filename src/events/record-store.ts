@@ -3,7 +3,7 @@ import type { RecordHeader, State } from './fold.ts'
 import type { ResultPageStore } from './result-page-store.ts'
 
 /** A place in a log partition and what all records below it add up to. */
-export interface LogPlace {
+export interface LogPosition {
   readonly offset: bigint
   readonly state: State
 }
@@ -45,7 +45,7 @@ export interface RecordBatch {
   readonly kind: 'epoch' | 'event'
   readonly epoch: number
   readonly writer: string
-  readonly seen: LogPlace
+  readonly seen: LogPosition
   readonly records: readonly OutRecord[]
   readonly pages: readonly OutPage[]
   /** Streams the writer believes to be new but did not look up; a store with `checksNewStreams` refuses the batch if one is not. */
@@ -110,14 +110,14 @@ export interface StreamCipher extends KeySource {
 export interface LogStart {
   readonly logId: string
   /** By log partition: the first offset that is still there. */
-  readonly at: readonly LogPlace[]
+  readonly at: readonly LogPosition[]
 }
 
 /** Records that may leave the log: they lie in its archive, byte for byte. */
 export interface Drop {
   readonly partition: number
   /** All below it goes; what went before goes on to be gone. */
-  readonly to: LogPlace
+  readonly to: LogPosition
   readonly logId: string
   /** Of the writer: another one that claimed since drops by itself. */
   readonly epoch: number

@@ -5,7 +5,7 @@ export interface ResultPage {
 }
 
 /** Where a page lies in a store that finds it by nothing else; the event that publishes it carries this. */
-export interface PagePlace {
+export interface PageOffset {
   /** Of the pages' topic. */
   readonly partition: number
   readonly offset: number
@@ -14,7 +14,7 @@ export interface PagePlace {
 /** Pages ready for the append of the event that names them. */
 export interface KeptPages {
   /** One a page, in order; undefined where stream and token find it. */
-  readonly places: readonly (PagePlace | undefined)[]
+  readonly places: readonly (PageOffset | undefined)[]
   /** What goes with the append itself. */
   readonly beside: readonly ResultPage[]
 }
@@ -31,5 +31,5 @@ export interface ResultPageStore {
    * @returns undefined once dropped; check the hash that the event has
    * @throws LogUnavailable when that cannot be known now
    */
-  read(stream: string, token: number, place: PagePlace | undefined): Promise<Uint8Array | undefined>
+  read(stream: string, token: number, place: PageOffset | undefined): Promise<Uint8Array | undefined>
 }

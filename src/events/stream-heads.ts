@@ -26,7 +26,7 @@ export class StreamHeads {
   }
 
   /** A head found in the store, unless the stream moved meanwhile. */
-  learn(stream: string, head: StreamHead): void {
+  remember(stream: string, head: StreamHead): void {
     if (!this.#entries.has(stream)) this.#entries.set(stream, { ...head, offset: -1n, pending: 0 })
   }
 

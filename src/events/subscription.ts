@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { LogUnavailable, type Checkpoint, type ReadFrom, type Recorded, type Subscription } from './event-log.ts'
 import type { LogReader } from './log-reader.ts'
 import type { RecentEvents } from './recent-events.ts'
-import type { LogPlace, RecordStore } from './record-store.ts'
+import type { LogPosition, RecordStore } from './record-store.ts'
 
 export interface SubscriptionParts {
   readonly store: RecordStore
@@ -11,7 +11,7 @@ export interface SubscriptionParts {
   readonly recent: readonly RecentEvents[]
   /** Whether this process writes the log: then news come from its memory. */
   readonly isWriter: () => boolean
-  readonly onPlace: (partition: number, place: LogPlace) => void
+  readonly onPlace: (partition: number, position: LogPosition) => void
   readonly onTrouble: (error: Error) => void
   /** Handed over at once. */
   readonly mostEvents: number | undefined
@@ -85,30 +85,34 @@ class Follower {
   async #round(): Promise<boolean> {
     let moved = false
     for (let partition = 0; partition < this.checkpoint!.at.length && !this.#signal.aborted; partition++) {
-      const place = this.checkpoint!.at[partition]!
-      const news = this.#parts.recent[partition]!.after(place, this.#most) ?? (await this.#look(partition, place))
-      if (!news || news.place.offset === place.offset) continue
+      const position = this.checkpoint!.at[partition]!
+      const news =
+        this.#parts.recent[partition]!.after(position, this.#most) ?? (await this.#check(partition, position))
+      if (!news || news.position.offset === position.offset) continue
       moved = true
       await this.#deliver(partition, news)
     }
     return moved
   }
 
-  async #look(partition: number, place: LogPlace): Promise<{ events: Recorded[]; place: LogPlace } | undefined> {
+  async #check(
+    partition: number,
+    position: LogPosition,
+  ): Promise<{ events: Recorded[]; position: LogPosition } | undefined> {
     const { isWriter, recent, reader, onPlace } = this.#parts
     const now = performance.now()
-    if (isWriter() && recent[partition]!.endsAt(place) && now - this.#lastLook < LOOK_AGAIN_MS) return undefined
-    const folded = await reader.step(partition, place, this.#most)
+    if (isWriter() && recent[partition]!.endsAt(position) && now - this.#lastLook < LOOK_AGAIN_MS) return undefined
+    const folded = await reader.step(partition, position, this.#most)
     this.#lastLook = now
-    onPlace(partition, folded.place)
+    onPlace(partition, folded.position)
     return folded
   }
 
-  async #deliver(partition: number, news: { events: Recorded[]; place: LogPlace }): Promise<void> {
+  async #deliver(partition: number, news: { events: Recorded[]; position: LogPosition }): Promise<void> {
     const { at, logId } = this.checkpoint!
     const next = this.#parts.reader.trust({
       logId: logId || (await this.#parts.reader.logId()),
-      at: at.map((each, index) => (index === partition ? news.place : each)),
+      at: at.map((each, index) => (index === partition ? news.position : each)),
     })
     if (news.events.length > 0) await this.#on(news.events, next)
     this.checkpoint = next
@@ -127,7 +131,7 @@ class Follower {
         this.#wake = resolve
         for (const each of recent) releases.push(each.onAdd(resolve))
         if (elsewhere) {
-          const offsets = this.checkpoint!.at.map((place) => place.offset)
+          const offsets = this.checkpoint!.at.map((position) => position.offset)
           store.awaitMore(offsets, elsewhere.signal).then(resolve, reject)
         } else again = setTimeout(resolve, LOOK_AGAIN_MS)
       })

@@ -1,10 +1,10 @@
 import type { EngineLauncher, LaunchedStart } from '../execution/engine/launched-program.ts'
-import type { AskEngine, ChildEngines, EngineTold } from '../supervisor/messages.ts'
+import type { AskEngine, ChildEngines, EngineMessage } from '../supervisor/messages.ts'
 
 /** A child's end of the launcher of engines, by way of its supervisor. */
 export interface ChildLauncher extends EngineLauncher {
   /** For what the supervisor passes on. */
-  onTold(told: EngineTold): void
+  onMessage(message: EngineMessage): void
 }
 
 const RUNS = 2 ** 48
@@ -28,14 +28,14 @@ export function createChildLauncher(
       ask({ do: 'start', slot, run, dataKilobytes: start.dataKilobytes, beatMs: start.beatMs })
       return { kill: () => ask({ do: 'kill', slot, run }) }
     },
-    onTold(told) {
-      const start = started.get(told.run)
-      switch (told.type) {
+    onMessage(message) {
+      const start = started.get(message.run)
+      switch (message.type) {
         case 'started':
-          return start?.onStarted(told.pid)
+          return start?.onStarted(message.pid)
         case 'ended':
-          started.delete(told.run)
-          return start?.onEnded(told.words)
+          started.delete(message.run)
+          return start?.onEnded(message.words)
       }
     },
   }

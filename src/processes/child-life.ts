@@ -1,4 +1,4 @@
-import { toldErrorText } from '../telemetry/told-error.ts'
+import { reportedErrorText } from '../telemetry/reported-error.ts'
 import type { Config } from '../config/load-config.ts'
 import { LogChanged, LogUnavailable } from '../events/event-log.ts'
 import { deepFreeze } from '../shared/deep-freeze.ts'
@@ -114,14 +114,14 @@ export function runChild(program: ChildProgram): void {
         restarts = message.restarts
         return
       case 'engine':
-        return engines?.onTold(message.told)
+        return engines?.onMessage(message.engineMessage)
     }
   })
 
   let ending = false
   const fail = (error: unknown): void => {
     const exit = exitOf(error)
-    if (!exit) process.stderr.write(`${toldErrorText(error)}\n`)
+    if (!exit) process.stderr.write(`${reportedErrorText(error)}\n`)
     if (ending) return
     ending = true
     const code = exit?.exitCode ?? exitCodes.internal
@@ -136,10 +136,10 @@ export function runChild(program: ChildProgram): void {
   let service: Pick<Service, 'stop'> | undefined
   const running = start.then(async (given) => {
     const config = deepFreeze(given.config as Config)
-    const beat = () => tell({ type: 'beat' })
+    const beat = () => sendToParent({ type: 'beat' })
     beat()
     setInterval(beat, config.timeouts.coordinatorBeatMs)
-    engines = given.engines && createChildLauncher(given.engines, (ask) => tell({ type: 'engine', ask }))
+    engines = given.engines && createChildLauncher(given.engines, (ask) => sendToParent({ type: 'engine', ask }))
     service = await program({
       config,
       url: given.url,
@@ -147,14 +147,14 @@ export function runChild(program: ChildProgram): void {
       follow: given.follow,
       successor: given.successor,
       sockets,
-      identity: { last: given.identity, keep: (served) => tell({ type: 'identity', served }) },
-      files: { last: given.files ?? {}, keep: (file, text) => tell({ type: 'file', file, text }) },
+      identity: { last: given.identity, keep: (served) => sendToParent({ type: 'identity', served }) },
+      files: { last: given.files ?? {}, keep: (file, text) => sendToParent({ type: 'file', file, text }) },
       engines,
       restarts: () => restarts,
       database: () => (config.databaseUrl === undefined ? database : Promise.resolve(config.databaseUrl)),
-      ready: () => tell({ type: 'ready' }),
-      claimed: (writer) => tell({ type: 'writer', writer }),
-      last: () => new Promise((resolve) => tell({ type: 'last' }, resolve)),
+      ready: () => sendToParent({ type: 'ready' }),
+      claimed: (writer) => sendToParent({ type: 'writer', writer }),
+      last: () => new Promise((resolve) => sendToParent({ type: 'last' }, resolve)),
       end: () => drain(),
       fail,
     })
@@ -170,7 +170,7 @@ export function runChild(program: ChildProgram): void {
     service.stop().then(
       () => process.exit(exitCodes.drained),
       (error: unknown) => {
-        process.stderr.write(`${toldErrorText(error)}\n`)
+        process.stderr.write(`${reportedErrorText(error)}\n`)
         process.exit(exitCodes.internal)
       },
     )
@@ -180,8 +180,8 @@ export function runChild(program: ChildProgram): void {
   process.on('SIGINT', () => {})
 }
 
-function tell(message: FromChild, told = () => {}): void {
+function sendToParent(message: FromChild, onSent = () => {}): void {
   // A channel that closed meanwhile is told by its own event.
-  if (process.send) process.send(message, undefined, {}, told)
-  else told()
+  if (process.send) process.send(message, undefined, {}, onSent)
+  else onSent()
 }

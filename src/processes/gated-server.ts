@@ -4,7 +4,7 @@ import { createServer as createTcpServer, type Server as TcpServer, type Socket 
 import type { Config } from '../config/load-config.ts'
 import { addressRanges, type AddressRanges } from '../shared/address-ranges.ts'
 import { knownOwner, unknownOwner } from '../shared/limit-owner.ts'
-import { LoopTurns } from '../shared/loop-turns.ts'
+import { EventLoopSlices } from '../shared/event-loop-slices.ts'
 import { admitRequest, guardHead } from '../protocol/edge/admit-request.ts'
 import { clientNetwork } from '../protocol/edge/client-connection.ts'
 import { whenKnown } from '../protocol/edge/known-connection.ts'
@@ -27,9 +27,9 @@ export interface GatedServer {
   /** From now on `listener` answers, those who waited first. */
   open(listener: RequestListener): void
   /** From now on told of each connection that was closed at once, and of those before. */
-  tellRefused(told: (reason: RefusedConnection) => void): void
+  onRefusedConnection(report: (reason: RefusedConnection) => void): void
   /** From now on told of the certificate of this server, and when its files changed; of the last one before. */
-  tellCertificate(told: (news: CertificateNews) => void): void
+  onCertificate(report: (news: CertificateNews) => void): void
   /** Accepts no more, ends idle connections, resolves when the answers under way are out. */
   close(): Promise<void>
 }
@@ -52,7 +52,7 @@ const SWEEP_MS = 20
 /** For requests of one turn of the event loop; those beyond wait, and their addresses take turns. */
 const REQUESTS_MS = 8
 /** Refused connections that are remembered before there is anybody to tell. */
-const MOST_UNTOLD = 10_000
+const MOST_UNREPORTED = 10_000
 
 /**
  * The one door to coordinator and worker: who may connect, how long he may take, and what a request must be at all.
@@ -70,19 +70,19 @@ export function createGatedServer(
   let closing = false
   const isProxy = addressRanges(config.trustedProxies)
   const ahead = createRequestsAhead()
-  const turns = new LoopTurns(REQUESTS_MS)
+  const slices = new EventLoopSlices(REQUESTS_MS)
 
   const onRequest: RequestListener = (request, response) => {
     guardHead(response)
-    if (!ahead.came(request.socket, response)) return
+    if (!ahead.arrived(request.socket, response)) return
     let refusal: unknown
     try {
       admitRequest(request, limits, isProxy)
     } catch (error) {
       refusal = error
     }
-    const begins = turns.isFree() ? undefined : ahead.waits(request.socket)
-    turns.take({ address: clientNetwork(request), user: '' }, () => {
+    const begins = slices.isFree() ? undefined : ahead.waits(request.socket)
+    slices.take({ address: clientNetwork(request), user: '' }, () => {
       begins?.()
       // Whoever sent it is gone.
       if (request.socket.destroyed) return
@@ -121,10 +121,10 @@ export function createGatedServer(
   server.maxHeadersCount = 0
   server.timeout = STALLED_MS
   const refused: RefusedConnection[] = []
-  let tell = (reason: RefusedConnection): void => void (refused.length < MOST_UNTOLD && refused.push(reason))
-  boundConnections(server, { ...limits, isProxy }, (reason) => tell(reason))
-  const onFull = (): void => tell('connections')
-  const handshakes = identity && watchHandshakes(server, () => tell('handshake'))
+  let noteRefused = (reason: RefusedConnection): void => void (refused.length < MOST_UNREPORTED && refused.push(reason))
+  boundConnections(server, { ...limits, isProxy }, (reason) => noteRefused(reason))
+  const onFull = (): void => noteRefused('connections')
+  const handshakes = identity && watchHandshakes(server, () => noteRefused('handshake'))
   identity?.serve(server)
   const acceptors: TcpServer[] = [server]
 
@@ -147,11 +147,11 @@ export function createGatedServer(
       listener = given
       for (const [request, response] of waiting.splice(0)) if (!response.destroyed) given(request, response)
     },
-    tellRefused(told) {
-      tell = told
-      for (const reason of refused.splice(0)) told(reason)
+    onRefusedConnection(report) {
+      noteRefused = report
+      for (const reason of refused.splice(0)) report(reason)
     },
-    tellCertificate: (told) => identity?.tell(told),
+    onCertificate: (report) => identity?.onNews(report),
     async close() {
       closing = true
       identity?.close()

@@ -19,7 +19,7 @@ interface Ahead {
  */
 export interface RequestsAhead {
   /** @returns false where its answer would have to wait for too many before it: the connection has ended */
-  came(socket: Socket, response: ServerResponse): boolean
+  arrived(socket: Socket, response: ServerResponse): boolean
   /** It has to wait for its turn. @returns to be called when that has come */
   waits(socket: Socket): () => void
 }
@@ -52,7 +52,7 @@ export function createRequestsAhead(): RequestsAhead {
   }
 
   return {
-    came(socket, response) {
+    arrived(socket, response) {
       if (socket.destroyed) return false
       const ahead = of(socket)
       if (ahead.underWay >= MOST) {

@@ -28,7 +28,7 @@ export interface TlsIdentity {
   /** From now on that server has the certificate of the files, whenever they change. */
   serve(server: Server): void
   /** Told of what is served, of the last refusal where that came after it, and of all that comes. */
-  tell(told: (news: CertificateNews) => void): void
+  onNews(report: (news: CertificateNews) => void): void
   close(): void
 }
 
@@ -54,12 +54,12 @@ export function openTlsIdentity(config: IdentityConfig, kept: KeptIdentity = NOT
   if (tlsCert === undefined || tlsKey === undefined) return undefined
   const clientCaFile = authentication.includes('certificate') ? (config.tlsClientCaFile ?? config.tlsCaFile) : undefined
   let served: Server | undefined
-  let tell = (_news: CertificateNews): void => {}
+  let onNews = (_news: CertificateNews): void => {}
   let last: CertificateNews
 
   function news(what: CertificateNews): void {
     last = what
-    tell(what)
+    onNews(what)
   }
 
   const paths = [tlsCert, tlsKey, ...(clientCaFile === undefined ? [] : [clientCaFile])]
@@ -87,10 +87,10 @@ export function openTlsIdentity(config: IdentityConfig, kept: KeptIdentity = NOT
   return {
     options: options(),
     serve: (server) => void (served = server),
-    tell(told) {
-      tell = told
-      told(files.value.news)
-      if (last.kind === 'refused') told(last)
+    onNews(report) {
+      onNews = report
+      report(files.value.news)
+      if (last.kind === 'refused') report(last)
     },
     close: files.stop,
   }

@@ -39,7 +39,7 @@ const TOLD: ReadonlySet<QueryEvent['type']> = new Set(['QueryCreated', 'QueryFin
 export function openLineage(options: OpenLineageOptions): Publication {
   return {
     types: TOLD,
-    async tell(recorded, facts) {
+    async messageOf(recorded, facts) {
       const event = decodeQueryEvent(recorded)
       if (event === undefined) return undefined
       const run = runEventOf(event, recorded, await facts(), options)
@@ -156,6 +156,6 @@ function errorFacet(
   { errorName, message }: QueryEventOf<'QueryFailed'>['data']['failure'],
   { statements }: OpenLineageOptions,
 ): object {
-  const told = statements ? `${errorName}: ${message}` : errorName
-  return facet('ErrorMessageRunFacet', { message: told, programmingLanguage: 'SQL' })
+  const failureText = statements ? `${errorName}: ${message}` : errorName
+  return facet('ErrorMessageRunFacet', { message: failureText, programmingLanguage: 'SQL' })
 }

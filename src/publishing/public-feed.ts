@@ -24,35 +24,35 @@ const TOLD: ReadonlySet<string> = new Set([
 ])
 
 /** One public event, of one of the types. */
-type Told = { [N in PublicEventName]: { readonly name: N; readonly data: PublicData<N> } }[PublicEventName]
+type PublicMessage = { [N in PublicEventName]: { readonly name: N; readonly data: PublicData<N> } }[PublicEventName]
 
 /** CloudEvents 1.0 in structured mode: a message is whole wherever it is copied to, and one schema checks all of it. */
 export function publicFeed({ logId, texts }: PublicFeedOptions): Publication {
   return {
     types: TOLD,
-    async tell(recorded, facts) {
-      const told = recorded.type === 'DataForgotten' ? forgotten(recorded) : await ofQuery(recorded, facts, texts)
-      if (told === undefined) return undefined
-      const { queryId } = told.data
+    async messageOf(recorded, facts) {
+      const published = recorded.type === 'DataForgotten' ? forgotten(recorded) : await ofQuery(recorded, facts, texts)
+      if (published === undefined) return undefined
+      const { queryId } = published.data
       const { stream, sequence, time } = recorded
       const message = {
         specversion: '1.0',
         id: `${stream}/${sequence}`,
         source: `/quipu/${logId}`,
-        type: publicType(told.name),
+        type: publicType(published.name),
         subject: queryId,
         time,
         datacontenttype: 'application/json',
-        dataschema: publicSchemaId(told.name),
+        dataschema: publicSchemaId(published.name),
         sequence,
-        data: told.data,
+        data: published.data,
       }
       return { key: queryId, text: storableJson(message) }
     },
   }
 }
 
-function forgotten({ type, v, data }: Recorded): Told | undefined {
+function forgotten({ type, v, data }: Recorded): PublicMessage | undefined {
   if (!isSystemEventType(type)) return undefined
   const { stream } = systemEventData('DataForgotten', v, data)
   return isQueryId(stream) ? { name: 'query.forgotten.v1', data: { queryId: stream } } : undefined
@@ -62,7 +62,7 @@ async function ofQuery(
   recorded: Recorded,
   facts: () => Promise<QueryFacts>,
   texts: boolean,
-): Promise<Told | undefined> {
+): Promise<PublicMessage | undefined> {
   const event = decodeQueryEvent(recorded)
   const queryId = recorded.stream
   switch (event?.type) {
@@ -114,7 +114,11 @@ function planned({ queryType, updateType, tables }: Data<'QueryPlanned'>) {
   }
 }
 
-function committed(queryId: string, { version, outcome }: Data<'WriteCommitted'>, facts: QueryFacts): Told | undefined {
+function committed(
+  queryId: string,
+  { version, outcome }: Data<'WriteCommitted'>,
+  facts: QueryFacts,
+): PublicMessage | undefined {
   const { prepared } = facts
   if (prepared === undefined || outcome === 'impossible') return undefined
   const { catalog, schema, table, operation, rows, bytes } = prepared

@@ -18,7 +18,7 @@ export interface Publication {
    * @param facts of the query as of the event, asked for when they are needed
    * @returns undefined when there is nothing to tell, also of forgotten data
    */
-  tell(event: Recorded, facts: () => Promise<QueryFacts>): Promise<Message | undefined>
+  messageOf(event: Recorded, facts: () => Promise<QueryFacts>): Promise<Message | undefined>
 }
 
 /** What became of messages. */

@@ -64,7 +64,7 @@ class RunningPublisher {
   readonly #stopping = new AbortController()
   #subscription: Subscription | undefined
   #saved: Checkpoint | undefined
-  #told: Checkpoint | undefined
+  #reported: Checkpoint | undefined
   #timer: NodeJS.Timeout | undefined
   /** Of the oldest event in hand. */
   #oldest: number | undefined
@@ -78,7 +78,7 @@ class RunningPublisher {
     const { log, begin, checkpoints, name } = this.#parts
     const from = await this.#persist(() => checkpoints.load(name, begin))
     if (from === undefined) return
-    this.#saved = this.#told = from
+    this.#saved = this.#reported = from
     this.#subscription = log.subscribe(from, (batch, next) => this.#take(batch, next), MOST_EVENTS)
     if (this.#stopping.signal.aborted) await this.#subscription.stop()
     try {
@@ -105,10 +105,10 @@ class RunningPublisher {
   async #take(batch: readonly Recorded[], next: Checkpoint): Promise<void> {
     let messages: Message[] = []
     let characters = 0
-    let turn = performance.now()
+    let begun = performance.now()
     for (const event of batch) {
       if (messages.length === 0) this.#oldest = Date.parse(event.time)
-      const message = await this.#tell(event, this.#parts.publication)
+      const message = await this.#publishMessage(event, this.#parts.publication)
       if (message !== undefined) {
         messages.push(message)
         characters += message.text.length
@@ -118,22 +118,22 @@ class RunningPublisher {
         messages = []
         characters = 0
       }
-      if (performance.now() - turn < TURN_MS) continue
+      if (performance.now() - begun < TURN_MS) continue
       await new Promise((resolve) => setImmediate(resolve))
-      turn = performance.now()
+      begun = performance.now()
     }
     if (!(await this.#deliver(messages))) return
     this.#oldest = undefined
-    this.#told = next
+    this.#reported = next
     this.#timer ??= this.#saveSoon()
   }
 
   /** One that cannot be told is left out, and said to be: it must not keep all others back. */
-  async #tell(event: Recorded, publication: Publication): Promise<Message | undefined> {
+  async #publishMessage(event: Recorded, publication: Publication): Promise<Message | undefined> {
     try {
       const facts = this.#facts.take(event)
       if (!publication.types.has(event.type)) return undefined
-      return await this.#persist(() => publication.tell(event, facts))
+      return await this.#persist(() => publication.messageOf(event, facts))
     } catch (error) {
       this.#leaveOut(error)
       return undefined
@@ -186,7 +186,7 @@ class RunningPublisher {
 
   async #trySave(): Promise<void> {
     await this.#save().catch((error: unknown) => this.#parts.onTrouble('again', error))
-    const isBehind = this.#told !== this.#saved && !this.#stopping.signal.aborted
+    const isBehind = this.#reported !== this.#saved && !this.#stopping.signal.aborted
     this.#timer = isBehind ? this.#saveSoon() : undefined
   }
 
@@ -195,9 +195,9 @@ class RunningPublisher {
   }
 
   async #save(): Promise<void> {
-    const told = this.#told
-    if (told === undefined || told === this.#saved) return
-    await this.#parts.checkpoints.save(this.#parts.name, told)
-    this.#saved = told
+    const reported = this.#reported
+    if (reported === undefined || reported === this.#saved) return
+    await this.#parts.checkpoints.save(this.#parts.name, reported)
+    this.#saved = reported
   }
 }

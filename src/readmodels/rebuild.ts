@@ -176,10 +176,12 @@ async function swap(admin: pg.Client, applier: ProjectionApplier): Promise<void>
 
 /** Counts and hashes prove that both folded the same events, wherever they hold as many. */
 function mustAgree(live: Checkpoint, rebuilt: Checkpoint): void {
-  const same = live.at.every((place, partition) => {
+  const same = live.at.every((position, partition) => {
     const other = rebuilt.at[partition]?.state
-    if (!other) return place.state.count === 0
-    return other.count === place.state.count ? other.hash === place.state.hash : other.count > place.state.count
+    if (!other) return position.state.count === 0
+    return other.count === position.state.count
+      ? other.hash === position.state.hash
+      : other.count > position.state.count
   })
   if (!same || (live.logId !== '' && live.logId !== rebuilt.logId))
     throw new LogChanged('The read models that serve were made from another log than this one; nothing was replaced')

@@ -9,18 +9,18 @@ import type { CatalogMap } from './replayed-text.ts'
 import type { ReplayVerdict } from './verdict.ts'
 
 /** A node of EXPLAIN's JSON, as far as it is compared: estimates are the data's. */
-interface ToldNode {
+interface PlanReportNode {
   readonly name: string
   readonly descriptor: Readonly<Record<string, unknown>>
   readonly outputs: readonly { readonly symbol: string; readonly type: string }[]
-  readonly children: readonly ToldNode[]
+  readonly children: readonly PlanReportNode[]
 }
-const toldNodeSchema: z.ZodType<ToldNode> = z.lazy(() =>
+const planReportNodeSchema: z.ZodType<PlanReportNode> = z.lazy(() =>
   z.object({
     name: z.string(),
     descriptor: z.record(z.string(), z.unknown()),
     outputs: z.array(z.object({ symbol: z.string(), type: z.string() })),
-    children: z.array(toldNodeSchema),
+    children: z.array(planReportNodeSchema),
   }),
 )
 const answerSchema = z.object({ data: z.tuple([z.tuple([z.string()])]) })
@@ -46,9 +46,9 @@ async function verdictOf(statement: RecordedStatement, { there, catalogs, signal
     if (answer.error) return { verdict: 'FAILED_THERE', there: answer.error }
     if (answer.hasRows) text = answer.text
   }
-  const told = planIn(text)
-  if (!told) return { verdict: 'SKIPPED', reason: 'noPlan' }
-  const [here, other] = [linesOf(calledThere(outline, catalogs)), linesOf(outlineOf(told))]
+  const plan = planIn(text)
+  if (!plan) return { verdict: 'SKIPPED', reason: 'noPlan' }
+  const [here, other] = [linesOf(calledThere(outline, catalogs)), linesOf(outlineOf(plan))]
   if (here.join('\n') === other.join('\n')) return { verdict: 'SAME' }
   return { verdict: 'DIFFERENT', difference: { kind: 'plan', here, there: other } }
 }
@@ -63,16 +63,16 @@ function explained(sql: string): string | undefined {
 }
 
 /** Undefined for a plan of another form, as of a Trino. */
-function planIn(answer: string | undefined): ToldNode | undefined {
+function planIn(answer: string | undefined): PlanReportNode | undefined {
   try {
     const { data } = answerSchema.parse(JSON.parse(answer ?? ''))
-    return toldNodeSchema.parse(JSON.parse(data[0][0]))
+    return planReportNodeSchema.parse(JSON.parse(data[0][0]))
   } catch {
     return undefined
   }
 }
 
-function outlineOf({ name, descriptor, outputs, children }: ToldNode): PlanOutline {
+function outlineOf({ name, descriptor, outputs, children }: PlanReportNode): PlanOutline {
   return {
     name,
     details: Object.fromEntries(Object.entries(descriptor).map(([key, value]) => [key, String(value)])),

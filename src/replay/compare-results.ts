@@ -64,7 +64,7 @@ export async function compareResults(
   }
   const beyond = floating.filter((_, i) => otherSums[i]! > 0)
   if (beyond.length > 0) return different(named('floating', beyond), await examples())
-  const [misplaced = 0] = exact.length === 0 ? [] : await ask(placesThatDiffer(here, there, exact))
+  const [misplaced = 0] = exact.length === 0 ? [] : await ask(positionsThatDiffer(here, there, exact))
   return { kind: 'same', order: misplaced === 0 }
 }
 
@@ -123,7 +123,7 @@ function valuesThatDiffer(both: Sql, { index }: ComparedColumn): Sql {
   return sql`SELECT count(*) FROM (SELECT ${key} FROM ${both} GROUP BY ${key} HAVING sum(side) <> 0)`
 }
 
-function placesThatDiffer(here: ScratchResult, there: ScratchResult, exact: readonly ComparedColumn[]): Sql {
+function positionsThatDiffer(here: ScratchResult, there: ScratchResult, exact: readonly ComparedColumn[]): Sql {
   const fields = joined(
     exact.map(({ index, value }) => sql`, ${value} AS ${cellsOf(index)}`),
     '',

@@ -1,4 +1,4 @@
-import type { ToldDigest } from '../coordinator/query/events.ts'
+import type { RecordedDigest } from '../coordinator/query/events.ts'
 import type { RecordedStatement } from './recorded-statement.ts'
 import type { Replayed, ReplayServer } from './replay-statement.ts'
 
@@ -10,11 +10,11 @@ const MOST_MISSES = 3
  * Nobody here has the key: two servers that have the same one tell digests of the same name, and equal ones are equal results.
  */
 export class DigestComparison {
-  readonly #recorded: (queryId: string) => Promise<ToldDigest | undefined>
+  readonly #recorded: (queryId: string) => Promise<RecordedDigest | undefined>
   #misses = 0
 
   /** @param recorded what the server tells whose record it is; undefined: nothing, or not to who replays */
-  constructor(recorded: (queryId: string) => Promise<ToldDigest | undefined>) {
+  constructor(recorded: (queryId: string) => Promise<RecordedDigest | undefined>) {
     this.#recorded = recorded
   }
 
@@ -35,20 +35,20 @@ export class DigestComparison {
       ;({ queryId } = answer)
     }
     const thereMs = performance.now() - startedAt
-    const told = await there.digest(queryId)
-    if (told?.version !== recorded.version || told.key !== recorded.key) {
+    const digest = await there.digest(queryId)
+    if (digest?.version !== recorded.version || digest.key !== recorded.key) {
       this.#misses++
       return undefined
     }
     this.#misses = 0
     if (shapeOf(columns) !== shapeOf(statement.columns)) return undefined
-    if (told.sum !== recorded.sum || told.rows !== recorded.rows) return undefined
-    if (statement.ordered && (told.chain === undefined || recorded.chain === undefined)) return undefined
-    const inOrder = !statement.ordered || told.chain === recorded.chain
+    if (digest.sum !== recorded.sum || digest.rows !== recorded.rows) return undefined
+    if (statement.ordered && (digest.chain === undefined || recorded.chain === undefined)) return undefined
+    const inOrder = !statement.ordered || digest.chain === recorded.chain
     return {
       verdict: { verdict: inOrder ? 'SAME' : 'SAME_OTHER_ORDER' },
       thereMs,
-      rows: told.rows,
+      rows: digest.rows,
       examples: [],
       byDigest: true,
     }

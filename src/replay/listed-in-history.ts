@@ -36,7 +36,7 @@ export function parseCondition(text: string): Expression {
 export async function* listWhere(ask: AskInSql, where: string, filter: ReplayFilter): AsyncGenerator<ListedQuery> {
   const condition = parseCondition(where)
   let until = filter.until
-  let told = new Set<string>()
+  let seen = new Set<string>()
   for (let most = PAGE; ;) {
     const rows: ListedQuery[] = []
     const fresh: ListedQuery[] = []
@@ -44,7 +44,7 @@ export async function* listWhere(ask: AskInSql, where: string, filter: ReplayFil
       const [queryId, createdAt, source, user] = rowSchema.parse(row)
       const listed = { queryId, createdAt }
       rows.push(listed)
-      if (told.has(queryId)) continue
+      if (seen.has(queryId)) continue
       fresh.push(listed)
       if (filter.user !== undefined && user !== filter.user) continue
       if (isMeant(listed, source ?? undefined, filter)) yield listed
@@ -54,7 +54,7 @@ export async function* listWhere(ask: AskInSql, where: string, filter: ReplayFil
     const last = rows.at(-1)!.createdAt
     if (fresh.length === 0) most *= 2
     until = last
-    told = new Set(rows.filter(({ createdAt }) => createdAt === last).map(({ queryId }) => queryId))
+    seen = new Set(rows.filter(({ createdAt }) => createdAt === last).map(({ queryId }) => queryId))
   }
 }
 

@@ -28,8 +28,8 @@ export type ReadStatement =
   | { readonly kind: 'skipped'; readonly queryId: string; readonly createdAt: string; readonly reason: SkipReason }
 
 /** An event as `GET /v1/query/{id}/events` tells it, as far as it is read. */
-export const toldEventSchema = z.object({ type: z.string(), time: z.string(), data: z.unknown() })
-export type ToldEvent = z.infer<typeof toldEventSchema>
+export const listedEventSchema = z.object({ type: z.string(), time: z.string(), data: z.unknown() })
+export type ListedEvent = z.infer<typeof listedEventSchema>
 
 const created = queryEventSchemas.QueryCreated.pick({ sql: true, redacted: true, session: true })
 const planned = queryEventSchemas.QueryPlanned.pick({
@@ -46,7 +46,7 @@ const planned = queryEventSchemas.QueryPlanned.pick({
  * The statement of a query, or why it is not to be run again: only what was recorded to read is.
  * @param events the first of the query, in their order
  */
-export function recordedStatement(queryId: string, events: readonly ToldEvent[]): ReadStatement {
+export function recordedStatement(queryId: string, events: readonly ListedEvent[]): ReadStatement {
   const first = events[0]
   const createdAt = first?.time ?? ''
   const skipped = (reason: SkipReason): ReadStatement => ({ kind: 'skipped', queryId, createdAt, reason })
@@ -63,7 +63,7 @@ export function recordedStatement(queryId: string, events: readonly ToldEvent[])
 }
 
 /** What named the rows of the tables that a query read, by `catalog.schema.table`; of those that nobody knows of nothing. */
-export function snapshotsIn(events: readonly ToldEvent[]): ReadonlyMap<string, string> {
+export function snapshotsIn(events: readonly ListedEvent[]): ReadonlyMap<string, string> {
   const plan = planned.safeParse(dataOf(events, 'QueryPlanned'))
   const tables = plan.success ? plan.data.tables : []
   return new Map(
@@ -74,7 +74,7 @@ export function snapshotsIn(events: readonly ToldEvent[]): ReadonlyMap<string, s
 }
 
 /** The data of the first event of a type, in the version of today. */
-function dataOf(events: readonly ToldEvent[], name: QueryEventType): unknown {
+function dataOf(events: readonly ListedEvent[], name: QueryEventType): unknown {
   const unversioned = cloudEventType(name, 0).slice(0, -1)
   const event = events.find(({ type }) => type.startsWith(unversioned))
   return event && upcastQueryEvent(name, Number(event.type.slice(unversioned.length)), event.data)

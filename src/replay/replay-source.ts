@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { toldDigestSchema, type ToldDigest } from '../coordinator/query/events.ts'
+import { recordedDigestSchema, type RecordedDigest } from '../coordinator/query/events.ts'
 import {
   recordedStatement,
   snapshotsIn,
-  toldEventSchema,
+  listedEventSchema,
   type ReadStatement,
-  type ToldEvent,
+  type ListedEvent,
 } from './recorded-statement.ts'
 
 /** A query of the record, as lists tell it. */
@@ -98,16 +98,16 @@ export async function readSnapshots(get: Get, queryId: string): Promise<Readonly
 }
 
 /** The digest of a query's result; undefined where the server has none, or does not tell it to who replays. */
-export async function readDigest(get: Get, queryId: string): Promise<ToldDigest | undefined> {
+export async function readDigest(get: Get, queryId: string): Promise<RecordedDigest | undefined> {
   try {
     const { text } = await get(`/v1/query/${encodeURIComponent(queryId)}/digest`)
-    return toldDigestSchema.parse(JSON.parse(text))
+    return recordedDigestSchema.parse(JSON.parse(text))
   } catch {
     return undefined
   }
 }
 
-async function firstEvents(get: Get, queryId: string): Promise<readonly ToldEvent[]> {
+async function firstEvents(get: Get, queryId: string): Promise<readonly ListedEvent[]> {
   const { text } = await get(`/v1/query/${encodeURIComponent(queryId)}/events?limit=${FIRST_EVENTS}`)
-  return z.array(toldEventSchema).parse(JSON.parse(text))
+  return z.array(listedEventSchema).parse(JSON.parse(text))
 }

@@ -3,7 +3,7 @@ import { compareResults, type Comparison, type Example } from './compare-results
 import type { RecordedStatement } from './recorded-statement.ts'
 import { queryIn, type CatalogMap } from './replayed-text.ts'
 import type { DigestComparison } from './digest-comparison.ts'
-import type { ToldDigest } from '../coordinator/query/events.ts'
+import type { RecordedDigest } from '../coordinator/query/events.ts'
 import { speedOf, type Speed } from './timing.ts'
 import type { SentColumn, ScratchResult, ScratchResults } from './scratch-results.ts'
 import type { Chance, Difference, ReplayError, ReplayVerdict } from './verdict.ts'
@@ -28,7 +28,7 @@ export interface ReplayServer {
   /** What named the rows that a query of it read, by table, as far as it tells. */
   snapshots(queryId: string): Promise<ReadonlyMap<string, string>>
   /** Of a query's result; undefined where it has none, or does not tell it. */
-  digest(queryId: string): Promise<ToldDigest | undefined>
+  digest(queryId: string): Promise<RecordedDigest | undefined>
 }
 
 export interface ReplaySides {

@@ -88,12 +88,12 @@ function sectionOf(title: string, verdict: VerdictName, tally: Tally): PageEleme
 }
 
 function entryOf(line: ReplayLine): PageElement {
-  const who = line.user === undefined ? '' : `, ${line.user}`
+  const byUser = line.user === undefined ? '' : `, ${line.user}`
   const took = line.hereMs === undefined || line.thereMs === undefined ? [] : [timesOf(line.hereMs, line.thereMs)]
   return element(
     'details',
     line.verdict === 'DIFFERENT' ? { open: '' } : {},
-    element('summary', {}, element('code', {}, line.queryId), ` ${line.createdAt}${who}: ${whatOf(line)}`),
+    element('summary', {}, element('code', {}, line.queryId), ` ${line.createdAt}${byUser}: ${whatOf(line)}`),
     ...(line.sql === undefined ? [] : [element('pre', {}, line.sql)]),
     ...took,
     ...examplesOf(line),

@@ -57,7 +57,7 @@ export function watchFiles<const P extends readonly string[], T>(
   let looking = false
   const allowance = createAllowance(AT_ONCE, THEN_EACH_MS)
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     const mark = await marksAt(paths)
     if (mark === seen || mark !== fresh) {
       fresh = mark
@@ -74,7 +74,7 @@ export function watchFiles<const P extends readonly string[], T>(
   const timer = setInterval(() => {
     if (looking) return
     looking = true
-    look()
+    check()
       .catch((error: unknown) => news.onBroken(error as Error))
       .finally(() => (looking = false))
   }, LOOK_MS)

@@ -1,5 +1,5 @@
 /** Whose turn something is. Anybody may go by many names: where they come from counts first. See `limitOwners`. */
-export interface TurnOwner {
+export interface SlotOwner {
   /** Network of somebody who is not known; of a user who was verified something that is no address. */
   readonly address: string
   readonly user: string
@@ -19,7 +19,7 @@ export interface MayTake {
  * and whoever had his turn longest ago is next.
  */
 export class FairQueue<T> {
-  readonly #addresses = new Turns<Turns<Set<{ readonly item: T }>>>()
+  readonly #addresses = new Rotation<Rotation<Set<{ readonly item: T }>>>()
   #length = 0
 
   get length(): number {
@@ -27,13 +27,13 @@ export class FairQueue<T> {
   }
 
   /** How many of a user wait. */
-  lengthOf({ address, user }: TurnOwner): number {
+  lengthOf({ address, user }: SlotOwner): number {
     return this.#addresses.get(address)?.get(user)?.size ?? 0
   }
 
   /** @returns takes it out again; does nothing when its turn has come */
-  push({ address, user }: TurnOwner, item: T): () => void {
-    const users = this.#addresses.join(address, () => new Turns<Set<{ readonly item: T }>>())
+  push({ address, user }: SlotOwner, item: T): () => void {
+    const users = this.#addresses.join(address, () => new Rotation<Set<{ readonly item: T }>>())
     const own = users.join(user, () => new Set<{ readonly item: T }>())
     const entry = { item }
     own.add(entry)
@@ -47,7 +47,7 @@ export class FairQueue<T> {
   }
 
   /** Something of his was done that did not have to wait: a turn as any other. */
-  passed({ address, user }: TurnOwner): void {
+  passed({ address, user }: SlotOwner): void {
     this.#addresses.passed(address)
     this.#addresses.get(address)?.passed(user)
   }
@@ -82,7 +82,7 @@ const MOST_IDLE = 256
  * Names in turn, each with what is its: first who had none, else who had his longest ago, also where nobody waited since. Who
  * comes by ever new names takes four turns of five at most.
  */
-class Turns<V> {
+class Rotation<V> {
   /** Maps keep the order of their keys. */
   readonly #fresh = new Map<string, V>()
   /** By when they had their turn; undefined of those that have nothing now. */

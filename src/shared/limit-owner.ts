@@ -1,4 +1,4 @@
-import type { TurnOwner } from './fair-queue.ts'
+import type { SlotOwner } from './fair-queue.ts'
 import { networkOf } from './network-of.ts'
 
 /** Somebody who does something, as far as limits look at them. */
@@ -9,7 +9,7 @@ export interface LimitedPerson {
 }
 
 /** Whom limits count something to. */
-export type LimitOwnerOf = (who: LimitedPerson) => TurnOwner
+export type LimitOwnerOf = (person: LimitedPerson) => SlotOwner
 
 /**
  * The one rule of all limits by person. With authentication a user is one owner wherever they come from, so that 500 people behind
@@ -21,11 +21,11 @@ export function limitOwners(authenticated: boolean): LimitOwnerOf {
 }
 
 /** A user who was verified. No address is written so. */
-export function knownOwner(user: string): TurnOwner {
+export function knownOwner(user: string): SlotOwner {
   return { address: `user ${user}`, user, known: true }
 }
 
 /** @param user as claimed, by which those of one address take turns */
-export function unknownOwner(remoteAddress: string | undefined, user = ''): TurnOwner {
+export function unknownOwner(remoteAddress: string | undefined, user = ''): SlotOwner {
   return { address: networkOf(remoteAddress), user }
 }

@@ -1,4 +1,4 @@
-import type { MayTake, TurnOwner } from './fair-queue.ts'
+import type { MayTake, SlotOwner } from './fair-queue.ts'
 
 /** A place; given back once, later calls do nothing. */
 type Leave = () => void
@@ -26,12 +26,12 @@ export class Shares {
     }
   }
 
-  may({ address, user }: TurnOwner, free: number): boolean {
+  may({ address, user }: SlotOwner, free: number): boolean {
     const may = this.among(free)
     return may.address(address) && may.user(user)
   }
 
-  take({ address, user }: TurnOwner): Leave {
+  take({ address, user }: SlotOwner): Leave {
     add(this.#addresses, address, 1)
     add(this.#users, user, 1)
     let held = true

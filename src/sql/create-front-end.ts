@@ -52,9 +52,12 @@ export function createSqlFrontEnd({ planningCpuMs = PLANNING_CPU_MS, ...loop }: 
   // Its modules are loaded: no text becomes code from here on.
   endOfModules()
   return {
-    analyzeStatement(sql, session, metadata, told) {
+    analyzeStatement(sql, session, metadata, onTimes) {
       const text: SourceText = { sql, origin: textOrigin }
-      return analyzeStatement({ text, session, metadata, budget: planningBudget(planningCpuMs, session, loop) }, told)
+      return analyzeStatement(
+        { text, session, metadata, budget: planningBudget(planningCpuMs, session, loop) },
+        onTimes,
+      )
     },
   }
 }
@@ -82,7 +85,7 @@ function planningTime(session: SessionContext): Quantity {
 
 async function analyzeStatement(
   { session, ...given }: StatementInput,
-  told?: (times: FrontEndTimes) => void,
+  onTimes?: (times: FrontEndTimes) => void,
 ): Promise<AnalyzedStatement> {
   const { text, budget } = given
   // SET TIME ZONE reaches the next statement as a session property: it goes before the client's own zone.
@@ -91,11 +94,11 @@ async function analyzeStatement(
     const start = performance.now()
     const { statement, parameterCount } = read(text, budget)
     const parseMs = performance.now() - start
-    told?.({ parseMs, resolveMs: 0, renderMs: 0 })
+    onTimes?.({ parseMs, resolveMs: 0, renderMs: 0 })
     checkProperties(session)
     const input: StatementInput = { session: { ...session, timeZone }, ...given }
     const analyzed = await analyzeParsed(input, statement, { count: parameterCount, using: [], around: text })
-    told?.({ parseMs, ...timesOf(analyzed) })
+    onTimes?.({ parseMs, ...timesOf(analyzed) })
     return withWarnings(analyzed, [
       ...warningsOfSetting(sentBy(session), session),
       ...withoutPower(Object.keys(session.propertyRules?.overridden ?? {}), session),

@@ -248,11 +248,11 @@ export type AnalyzedStatement =
  * 3. `analyze(statement, session, resolved)`          src/sql/analyzer/analyze.ts
  */
 export interface SqlFrontEnd {
-  /** @param told how long the steps took, also of a statement that is refused later */
+  /** @param onTimes how long the steps took, also of a statement that is refused later */
   analyzeStatement(
     sql: string,
     session: SessionContext,
     metadata: MetadataPort,
-    told?: (times: FrontEndTimes) => void,
+    onTimes?: (times: FrontEndTimes) => void,
   ): Promise<AnalyzedStatement>
 }

@@ -9,7 +9,7 @@ import {
   type AskEngine,
   type ChildEngines,
   type ChildStart,
-  type EngineTold,
+  type EngineMessage,
   type FromChild,
   type ServedIdentity,
   type RestartCount,
@@ -51,7 +51,7 @@ export interface KeeperHost {
   /** Where engines have users of their own. */
   readonly engines?: {
     readonly child: ChildEngines
-    ask(asked: AskEngine, told: (message: EngineTold) => void): void
+    ask(asked: AskEngine, onMessage: (message: EngineMessage) => void): void
     /** The child is gone: resolves when its engines are, too. */
     end(): Promise<void>
   }
@@ -60,7 +60,7 @@ export interface KeeperHost {
   /** A child began, ended or became the writer. */
   changed(): void
   restarted(process: string, reason: RestartCount['reason']): void
-  tell(line: string): void
+  print(line: string): void
 }
 
 /** Tries of a child that never got ready before its supervisor gives up. */
@@ -195,7 +195,7 @@ export class ChildKeeper {
       if (this.#isLast) {
         this.#retired = true
         const how = code === EXIT_DRAINED ? '' : `, but ${describe(code, reason)}`
-        this.#host.tell(`${this.#spec.name} has ended, as it was asked to${how}`)
+        this.#host.print(`${this.#spec.name} has ended, as it was asked to${how}`)
         return this.#host.retired()
       }
       const said = line ?? `${this.#spec.name} ended ${describe(code, reason)}`
@@ -206,7 +206,7 @@ export class ChildKeeper {
       this.#host.restarted(this.#spec.process, reason)
       // One that ran well for a while is back at once; one that keeps dying costs less and less.
       if (readyForMs > Math.min(10 * pauseMs, RAN_WELL_MS)) pauseMs = this.#times.backoffMinMs
-      this.#host.tell(`${said}; starting it again in ${pauseMs} ms`)
+      this.#host.print(`${said}; starting it again in ${pauseMs} ms`)
       await sleep(pauseMs, undefined, { signal: this.#stopping.signal }).catch(() => {})
       pauseMs = Math.min(pauseMs * 2, this.#times.backoffMaxMs)
     }
@@ -249,7 +249,9 @@ export class ChildKeeper {
           this.#isLast = true
           return
         case 'engine':
-          return this.#host.engines?.ask(message.ask, (told) => this.#send({ type: 'engine', told }))
+          return this.#host.engines?.ask(message.ask, (onMessage) =>
+            this.#send({ type: 'engine', engineMessage: onMessage }),
+          )
         case 'exit':
           line = message.line
       }
@@ -257,7 +259,7 @@ export class ChildKeeper {
     const watch = setInterval(() => {
       if (silence.tick(TICK_MS) < this.#times.deadMs || hung) return
       hung = true
-      this.#host.tell(`${this.#spec.name} has been silent for ${this.#times.deadMs} ms: killing it`)
+      this.#host.print(`${this.#spec.name} has been silent for ${this.#times.deadMs} ms: killing it`)
       child.kill('SIGKILL')
     }, TICK_MS)
     const exit = new Promise<number | string>((resolve) => {

@@ -38,7 +38,7 @@ export interface EmbeddedPostgresOptions {
   /** Server settings on top of the defaults below, as `-c name=value`; an adopted server keeps those it has. */
   readonly settings?: Readonly<Record<string, string>>
   /** Gets lines an operator should see (where data lies when it is not below the data folder). */
-  readonly tell?: (line: string) => void
+  readonly print?: (line: string) => void
 }
 
 export interface EmbeddedPostgres {
@@ -91,10 +91,10 @@ const DEFAULTS: Readonly<Record<string, string>> = {
  * @throws Error with one line for the operator
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
-  const tell = options.tell ?? (() => {})
+  const print = options.print ?? (() => {})
   const user = postgresUser(join(options.dataDir, 'postgres'))
-  const folders = preparePostgresFolders(options.dataDir, user, tell)
-  const binaries = usableBinaries(findPostgresBinaries(), user, folders.copies, tell)
+  const folders = preparePostgresFolders(options.dataDir, user, print)
+  const binaries = usableBinaries(findPostgresBinaries(), user, folders.copies, print)
   const server = {
     cluster: folders.cluster,
     socket: folders.socket,

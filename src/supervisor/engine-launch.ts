@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import type { AskEngine, EngineTold, FromLauncher, LauncherPlan, LauncherRequest, ToLauncher } from './messages.ts'
+import type { AskEngine, EngineMessage, FromLauncher, LauncherPlan, LauncherRequest, ToLauncher } from './messages.ts'
 import { onLines } from './lines.ts'
 
 /** The supervisor's end of the launcher: what its children ask is passed on, and its answers to them. */
@@ -10,7 +10,7 @@ export interface EngineLaunch {
   /** Resolves when no launcher is left: no engine can be started any more. */
   readonly gone: Promise<void>
   /** Passes a child's question on; what the launcher tells of its engines goes to `told`. */
-  ask(process: number, asked: AskEngine, told: (message: EngineTold) => void): void
+  ask(process: number, asked: AskEngine, onMessage: (message: EngineMessage) => void): void
   /** The child is gone: resolves when its engines are too. */
   childEnded(process: number): Promise<void>
   /** From now on this process waits for it. */
@@ -47,7 +47,7 @@ export function launchEngines(plan: LauncherPlan): EngineLaunch {
   // It ends with this process, and keeps it from no end of its own before the supervisor has it.
   launcher.unref()
   channel.unref()
-  const listeners = new Map<number, (message: EngineTold) => void>()
+  const listeners = new Map<number, (message: EngineMessage) => void>()
   const runs = new Map<string, Run>()
   const ending = new Map<number, () => void>()
   let life = 1
@@ -88,8 +88,8 @@ export function launchEngines(plan: LauncherPlan): EngineLaunch {
   return {
     plan,
     gone,
-    ask(process, asked, told) {
-      listeners.set(process, told)
+    ask(process, asked, onMessage) {
+      listeners.set(process, onMessage)
       if (asked.do === 'start') {
         const run = { process, slot: asked.slot, run: asked.run }
         runs.set(keyOf(run), run)

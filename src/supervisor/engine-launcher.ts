@@ -81,7 +81,7 @@ async function beNextLauncher(): Promise<void> {
   beLauncher()
   // The one before may have died in the middle of a line.
   channel?.write('\n')
-  tell({ type: 'launcher', life })
+  sendToSupervisor({ type: 'launcher', life })
 }
 
 /** While no watcher runs, the death of the launcher ends the server: another one is started as soon as one is killed. */
@@ -121,7 +121,7 @@ function take(asked: ToLauncher): void {
     }
     case 'end':
       return void endAll((id) => Math.floor((id - plan.ids.first) / plan.ids.slots) === asked.process).then(() =>
-        tell({ type: 'all ended', process: asked.process }),
+        sendToSupervisor({ type: 'all ended', process: asked.process }),
       )
   }
 }
@@ -158,7 +158,7 @@ function start(asked: Extract<ToLauncher, { do: 'start' }>): void {
     await killAllOf(id)
     if (slots.get(id) === slot) slots.delete(id)
     resolveGone()
-    tell({ type: 'ended', ...about, words })
+    sendToSupervisor({ type: 'ended', ...about, words })
   }
   // What a start before this one may have left.
   void (before?.gone ?? killAllOf(id)).then(() => {
@@ -187,7 +187,7 @@ function start(asked: Extract<ToLauncher, { do: 'start' }>): void {
       if (child.pid === undefined) onOver()
     })
     child.once('exit', onOver)
-    if (child.pid !== undefined) tell({ type: 'started', ...about, pid: child.pid })
+    if (child.pid !== undefined) sendToSupervisor({ type: 'started', ...about, pid: child.pid })
     return undefined
   })
 }
@@ -221,6 +221,6 @@ function read(message: unknown): ToLauncher | undefined {
   return { do: 'start', process: number, slot, run, dataKilobytes, beatMs }
 }
 
-function tell(message: FromLauncher): void {
+function sendToSupervisor(message: FromLauncher): void {
   if (channel?.writable) channel.write(`${JSON.stringify(message)}\n`)
 }

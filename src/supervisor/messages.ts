@@ -14,7 +14,7 @@ export type ToChild =
   /** The counts changed. */
   | { readonly type: 'restarts'; readonly restarts: readonly RestartCount[] }
   /** Of an engine that the launcher runs for this child. */
-  | { readonly type: 'engine'; readonly told: EngineTold }
+  | { readonly type: 'engine'; readonly engineMessage: EngineMessage }
 
 export type FromChild =
   /** Sent from the event loop about every second: silence means that nothing else runs either. */
@@ -54,13 +54,13 @@ export type ToLauncher =
 /** What goes to the launcher, a line of JSON each. `life`: which launcher it is for; another one leaves it alone. */
 export type LauncherRequest = ToLauncher & { readonly life: number }
 
-export type EngineTold =
+export type EngineMessage =
   | { readonly type: 'started'; readonly slot: number; readonly run: number; readonly pid: number }
   /** It is gone, with all that ran as its user. `words`: the last that it wrote on its standard error. */
   | { readonly type: 'ended'; readonly slot: number; readonly run: number; readonly words: string }
 
 export type FromLauncher =
-  | ((EngineTold | { readonly type: 'all ended' }) & { readonly process: number })
+  | ((EngineMessage | { readonly type: 'all ended' }) & { readonly process: number })
   /** The launcher before it died: none of its engines runs any more, and this one takes requests of its own life alone. */
   | { readonly type: 'launcher'; readonly life: number }
 

@@ -60,13 +60,13 @@ export function usableBinaries(
   found: PostgresBinaries,
   user: PosixUser | undefined,
   copiesIn: string,
-  tell: (line: string) => void,
+  print: (line: string) => void,
 ): PostgresBinaries {
   const reachable = user === undefined || canEnter(found.root, user)
   if (reachable && makeLibraryLinks(found.root)) return found
   const root = join(copiesIn, `postgres-${found.version}`)
   if (!isOurs(root)) {
-    tell(
+    print(
       `Copying the Postgres binaries to ${root} (${reachable ? 'their folder is read-only' : `user ${user?.name} cannot enter ${found.root}`})`,
     )
     // Copied beside and renamed, so that a copy cut short is never taken for a whole one.

@@ -39,7 +39,7 @@ const SYSTEM_FOLDER = '/var/lib/quipu'
 export function preparePostgresFolders(
   dataDir: string,
   user: PosixUser | undefined,
-  tell: (line: string) => void,
+  print: (line: string) => void,
 ): PostgresFolders {
   makeDataFolder(dataDir)
   const data = realpathSync(dataDir)
@@ -50,7 +50,7 @@ export function preparePostgresFolders(
     return { cluster, socket: socketFolder(join(data, 'run'), cluster, user), copies: data }
   }
   const home = join(SYSTEM_FOLDER, randomBytes(8).toString('hex'))
-  tell(`User ${user.name} cannot enter ${data}: the database lies in ${home}`)
+  print(`User ${user.name} cannot enter ${data}: the database lies in ${home}`)
   symlinkSync(join(home, 'postgres'), cluster)
   return elsewhere(join(home, 'postgres'), user)
 }

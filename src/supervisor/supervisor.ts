@@ -27,7 +27,7 @@ export interface SupervisorOptions {
   /** Starts the children's engines, in the order of the children, as users of their own. Ends with this supervisor. */
   readonly engines?: EngineLaunch
   /** For lines that an operator should see while things run. */
-  readonly tell: (line: string) => void
+  readonly print: (line: string) => void
 }
 
 /** What is up, once all of it is. */
@@ -138,7 +138,7 @@ export class Supervisor {
         if (this.#keepers.every(({ retired }) => retired)) this.#resolveRetired()
       },
       restarted: (process, reason) => this.#countRestart(process, reason),
-      tell: this.#options.tell,
+      print: this.#options.print,
     }
   }
 
@@ -149,7 +149,7 @@ export class Supervisor {
     return {
       engines: {
         child: { firstUser: idOfSlot(ids, index, 0), slots: ids.slots },
-        ask: (asked, told) => engines.ask(index, asked, told),
+        ask: (asked, engineMessage) => engines.ask(index, asked, engineMessage),
         end: () => engines.childEnded(index),
       },
     }
@@ -170,20 +170,20 @@ export class Supervisor {
       })
     } catch (error) {
       // A full disk must not end the processes; the next start only knows less about this one.
-      this.#options.tell(`Cannot note the running processes: ${(error as Error).message}`)
+      this.#options.print(`Cannot note the running processes: ${(error as Error).message}`)
     }
   }
 
   async #startPostgres(): Promise<void> {
-    const { dataDir, tell } = this.#options
-    this.#postgres = await startEmbeddedPostgres({ dataDir, tell })
-    this.#tellDatabase()
+    const { dataDir, print } = this.#options
+    this.#postgres = await startEmbeddedPostgres({ dataDir, print })
+    this.#reportDatabase()
     this.#postgresKept ??= this.#keepPostgres()
   }
 
   /** Starts Postgres again whenever it is gone. Children notice by their connections and come back by themselves. */
   async #keepPostgres(): Promise<void> {
-    const { dataDir, tell, times } = this.#options
+    const { dataDir, print, times } = this.#options
     let pauseMs = times.backoffMinMs
     while (this.#postgres) {
       const since = performance.now()
@@ -195,20 +195,20 @@ export class Supervisor {
       if (performance.now() - since > 10 * pauseMs) pauseMs = times.backoffMinMs
       this.#countRestart('postgres', 'exit')
       for (;;) {
-        tell(`postgres ended; starting it again in ${pauseMs} ms`)
+        print(`postgres ended; starting it again in ${pauseMs} ms`)
         await sleep(pauseMs, undefined, { signal: this.#stopping.signal }).catch(() => {})
         if (this.#stopping.signal.aborted) return
         pauseMs = Math.min(pauseMs * 2, times.backoffMaxMs)
         try {
-          this.#postgres = await startEmbeddedPostgres({ dataDir, tell })
+          this.#postgres = await startEmbeddedPostgres({ dataDir, print })
           break
         } catch (error) {
-          tell((error as Error).message)
+          print((error as Error).message)
         }
       }
       // Stopped while it was starting: stop() has seen the old one only.
       if (this.#stopping.signal.aborted) return this.#postgresIsShared ? undefined : this.#postgres.stop()
-      this.#tellDatabase()
+      this.#reportDatabase()
     }
   }
 
@@ -220,7 +220,7 @@ export class Supervisor {
     return isHeld(this.#options.dataDir, this.#role === 'owner' ? 'standby' : 'owner')
   }
 
-  #tellDatabase(): void {
+  #reportDatabase(): void {
     const url = this.#postgres?.connectionString
     if (url !== undefined) for (const keeper of this.#keepers) keeper.send({ type: 'database', url })
   }

@@ -1,5 +1,5 @@
 import { pino } from 'pino'
-import { toldError } from './told-error.ts'
+import { reportedError } from './reported-error.ts'
 
 /** What the log tells of; a closed list, so that it can be searched for. */
 type LogEvent =
@@ -91,7 +91,7 @@ export function createLogger(options: LoggerOptions): Logger {
       timestamp: pino.stdTimeFunctions.isoTime,
       messageKey: 'message',
       formatters: { level: (label) => ({ level: label }) },
-      serializers: { err: (error: unknown) => toldError(error) },
+      serializers: { err: (error: unknown) => reportedError(error) },
       redact: { paths: SECRETS, censor: '[redacted]' },
     },
     pino.destination({ fd: options.fd ?? 1, sync: true }),

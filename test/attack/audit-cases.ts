@@ -154,22 +154,22 @@ function send(url: string, { method = 'GET', headers = {}, body, from, headAlone
   return new Promise((resolve, reject) => {
     const local = from === undefined ? {} : { localAddress: from }
     const sent = request(url, { method, headers, agent: false, ...local }, (response) => {
-      const { statusCode: status = 0, headers: told } = response
+      const { statusCode: status = 0, headers: reported } = response
       if (headAlone) {
         headAlone(() => sent.destroy())
         response.on('error', () => {}).resume()
-        return resolve({ status, headers: told, text: '' })
+        return resolve({ status, headers: reported, text: '' })
       }
       let text = ''
       response.setEncoding('utf8').on('data', (part: string) => (text += part))
-      response.on('error', reject).on('end', () => resolve({ status, headers: told, text }))
+      response.on('error', reject).on('end', () => resolve({ status, headers: reported, text }))
     })
     sent.on('error', reject)
     sent.end(body)
   })
 }
 
-interface Told {
+interface Reported {
   readonly nextUri?: string
   readonly data?: readonly (readonly unknown[])[]
   readonly error?: { readonly errorName: string }
@@ -181,11 +181,11 @@ async function ask(base: string, sql: string, headers: Readonly<Record<string, s
   let answer = await send(`${base}/v1/statement`, { method: 'POST', headers, body: sql })
   for (;;) {
     if (answer.status !== 200) return `HTTP ${answer.status}`
-    const told = JSON.parse(answer.text) as Told
-    value ??= told.data?.[0]?.[0]
-    if (told.error) return told.error.errorName
-    if (told.nextUri === undefined) return String(value)
-    answer = await send(told.nextUri, { headers })
+    const reported = JSON.parse(answer.text) as Reported
+    value ??= reported.data?.[0]?.[0]
+    if (reported.error) return reported.error.errorName
+    if (reported.nextUri === undefined) return String(value)
+    answer = await send(reported.nextUri, { headers })
   }
 }
 

@@ -38,14 +38,14 @@ export async function endpointsOf({ bed, wire }: CaseContext): Promise<readonly 
     (async () => {
       const { text } = await wire.ask(`${bed.coordinators[0].url}/openapi.json`)
       const { paths } = documentSchema.parse(JSON.parse(text))
-      const told = Object.entries(paths).flatMap(([path, methods]) =>
+      const reported = Object.entries(paths).flatMap(([path, methods]) =>
         Object.entries(methods).map(([method, { parameters = [] }]) => ({
           method: method.toUpperCase(),
           path,
           query: parameters.filter((one) => one.in === 'query').map((one) => one.name),
         })),
       )
-      return [...told, ...internal]
+      return [...reported, ...internal]
     })()
   documents.set(bed, known)
   return known

@@ -48,12 +48,12 @@ const only = values.only?.split(',').map((name) => name.trim())
 const began = performance.now()
 /** Faults of one kind are told so often; all are counted. */
 const TOLD = 3
-const told = new Map<string, number>()
+const reported = new Map<string, number>()
 
-function tell(fault: FoundFault): void {
+function report(fault: FoundFault): void {
   const kind = kindOf(fault)
-  const count = (told.get(kind) ?? 0) + 1
-  told.set(kind, count)
+  const count = (reported.get(kind) ?? 0) + 1
+  reported.set(kind, count)
   if (count > TOLD) return
   const file = join(values.keep, `seed-${seed}-case-${fault.index}.bytes`)
   mkdirSync(values.keep, { recursive: true })
@@ -103,7 +103,7 @@ try {
     lanes: Number(values.lanes),
     ...(only ? { only } : {}),
     stopping: () => stopping,
-    onFault: tell,
+    onFault: report,
     onProgress: (done, { memory }) => {
       const sizes = [...memory].map(([name, bytes]) => `${name} ${Math.round(bytes / 2 ** 20)} MB`).join(', ')
       console.log(`${done} cases in ${((performance.now() - began) / 1000).toFixed(0)} s; ${sizes}`)
@@ -122,7 +122,7 @@ try {
     console.log(`Logs of the servers: ${join(values.keep, `seed-${seed}-logs.txt`)}`)
   }
 }
-for (const [kind, count] of [...told].toSorted((a, b) => b[1] - a[1])) console.log(`${count} × ${kind}`)
+for (const [kind, count] of [...reported].toSorted((a, b) => b[1] - a[1])) console.log(`${count} × ${kind}`)
 for (const line of sick) console.log(`SICK ${line}`)
 console.log(`${cases.length} cases, ${faults.length} faults, ${sick.length} things wrong with the servers`)
 process.exitCode = faults.length > 0 || sick.length > 0 ? 1 : 0

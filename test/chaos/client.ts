@@ -175,11 +175,11 @@ class Following {
   async #cancelBeside(uri: string): Promise<[Outcome['result'], string]> {
     this.#options.passed('canceling')
     const [answer] = await Promise.all([this.#get(uri), this.#delete(uri)])
-    const told = this.#take(uri, answer)
-    if (told.nextUri === undefined) {
-      return told.error?.errorName === 'USER_CANCELED' ? ['right', ''] : this.#verdict(told)
+    const reported = this.#take(uri, answer)
+    if (reported.nextUri === undefined) {
+      return reported.error?.errorName === 'USER_CANCELED' ? ['right', ''] : this.#verdict(reported)
     }
-    return this.#afterCancel(told.nextUri)
+    return this.#afterCancel(reported.nextUri)
   }
 
   /** A cancel that was answered is valid: whoever asks learns of an end, at once. */

@@ -54,7 +54,7 @@ if (values.help || !log || !faults) {
 
 if (values.report !== undefined) {
   const lines = readFileSync(values.report, 'utf8').split('\n').filter(Boolean)
-  tell(lines.map((line) => JSON.parse(line) as SeedResult))
+  report(lines.map((line) => JSON.parse(line) as SeedResult))
   process.exit()
 }
 
@@ -104,7 +104,7 @@ function again(seed: number): string {
   return `npm run chaos -- --seed ${seed} --runs 1 --log ${had} --faults ${faults} ${load}`
 }
 
-function tell(all: readonly SeedResult[]): void {
+function report(all: readonly SeedResult[]): void {
   console.log(`\n${reportTable(all)}\n`)
   const wrong = all.filter(({ verdict }) => verdict === 'wrong').map(({ plan }) => plan.seed)
   console.log(`${all.length} runs, ${wrong.length} wrong${wrong.length > 0 ? `: ${wrong.join(', ')}` : ''}`)
@@ -113,4 +113,4 @@ function tell(all: readonly SeedResult[]): void {
 
 await Promise.all(Array.from({ length: Number(values.parallel) }, (_, index) => lane(index)))
 await harness.close()
-tell(results)
+report(results)

@@ -180,8 +180,8 @@ class Writing {
         continue
       }
       const answers = behaviour === 'repeat' ? [this.#get(at), this.#get(at)] : [this.#get(at)]
-      const told = (await Promise.all(answers)).map(parse)
-      last = told.at(-1)!
+      const reported = (await Promise.all(answers)).map(parse)
+      last = reported.at(-1)!
       if (behaviour === 'repeat' && last.nextUri === undefined) this.#sameEnd(last, parse(await this.#get(at)))
     }
     if (last.error) {

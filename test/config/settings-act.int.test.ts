@@ -323,7 +323,7 @@ const MANY_ROWS = 'SELECT * FROM tpch.tiny.orders'
 /** Needs a worker. */
 const SCAN = 'SELECT name FROM tpch.tiny.nation'
 
-const told = (process: QuipuProcess, text: string): Promise<void> =>
+const reported = (process: QuipuProcess, text: string): Promise<void> =>
   waitUntil(`it tells "${text}"`, () => (process.stdout() + process.stderr()).includes(text))
 
 /** Periods that are archived in a folder, of whichever log. */
@@ -578,8 +578,10 @@ async function published(texts: SettingTexts): Promise<Published> {
   const events = recordedOf([event('QueryCreated'), event('QueryFailed', 1)])
   const created = { sql: 'SELECT 1', resourceGroup: 'global', user: 'alice' }
   const facts = { queryId: QUERY_ID, createdAt: events[0]!.time, created }
-  const told = await Promise.all(events.map((one) => target!.publication.tell(one, () => Promise.resolve(facts))))
-  return { messages: told.flatMap((one) => one ?? []), destination: await destinationOf(target!.settings) }
+  const reported = await Promise.all(
+    events.map((one) => target!.publication.messageOf(one, () => Promise.resolve(facts))),
+  )
+  return { messages: reported.flatMap((one) => one ?? []), destination: await destinationOf(target!.settings) }
 }
 
 const LINEAGE: SettingTexts = { openLineageFile: 'lineage.jsonl' }
@@ -730,7 +732,7 @@ const unfollowed = once(async () => {
 })
 
 /** The last address of a query is asked for until nobody knows it, well before five minutes are over. */
-const letGo = once(async () => {
+const released = once(async () => {
   const { url } = await small.opened()
   const { answers } = await run(url, 'SELECT 1')
   const asked = answers.map(({ nextUri }) => nextUri).findLast((uri) => uri !== undefined)!
@@ -975,10 +977,10 @@ const acts: Record<SettingName, Act> = {
     value: 'true',
     also: READERS,
     see: async () => {
-      const told = async (texts: SettingTexts) =>
+      const reported = async (texts: SettingTexts) =>
         (await published({ ...READERS, ...texts })).messages.map(({ text }) => text).join()
-      expect(await told({ publicKafkaTexts: 'true' })).toMatch(/SELECT 1.*Division by zero/)
-      expect(await told({})).not.toMatch(/SELECT 1|Division by zero/)
+      expect(await reported({ publicKafkaTexts: 'true' })).toMatch(/SELECT 1.*Division by zero/)
+      expect(await reported({})).not.toMatch(/SELECT 1|Division by zero/)
     },
   },
   publicKafkaTls: {
@@ -1088,11 +1090,11 @@ const acts: Record<SettingName, Act> = {
           const pids = childrenOf(dataDir).filter(isAlive)
           return pids.length > 0 && pids.every((pid) => !usersOf(pid).uids.includes(0))
         })
-      : told(process, 'run-as'),
+      : reported(process, 'run-as'),
   ),
   // With `runAs` above they would be apart, and the process that starts them there before all others.
   engineUsers: unheard.act(isRoot ? 'same' : 'own', async ({ process, dataDir }) => {
-    if (!isRoot) return told(process, 'engine-users')
+    if (!isRoot) return reported(process, 'engine-users')
     await waitUntil(
       'a worker has started',
       () => existsSync(join(dataDir, 'supervisor.json')) && childrenOf(dataDir).length > 0,
@@ -1396,13 +1398,13 @@ const acts: Record<SettingName, Act> = {
     see: () => {
       const issued = logInsOf({ sessionMs: '3m' }).deps.tokens
       const principal = { name: 'ada', user: 'ada', groups: [], method: 'oauth2' } as const
-      const { expiresAt } = issued.look(issued.issue(principal, 'program')!)!
+      const { expiresAt } = issued.peek(issued.issue(principal, 'program')!)!
       expect(Math.abs(expiresAt - Date.now() - 180_000)).toBeLessThan(60_000)
     },
   },
-  answersKeptMs: small.act('20s', () => letGo()),
+  answersKeptMs: small.act('20s', () => released()),
   // Asked for again and again it would stay in memory.
-  endedInMemoryMs: small.act('200ms', () => letGo()),
+  endedInMemoryMs: small.act('200ms', () => released()),
   firstAppendHoldMs: patient.act('1500ms', async ({ url }) => {
     // It does not end by then.
     await atLeast(1_400, () => posted(url))
@@ -1493,10 +1495,10 @@ const acts: Record<SettingName, Act> = {
       expect((await run(url, SCAN)).error).toMatchObject({ errorName: 'NO_NODES_AVAILABLE' })
     })
   }),
-  coordinatorBeatMs: unheard.act('1h', ({ process }) => told(process, 'has been silent for')),
-  coordinatorDeadMs: unheard.act('2s', ({ process }) => told(process, 'has been silent for 2000 ms: killing it')),
-  restartBackoffMinMs: unheard.act('600ms', ({ process }) => told(process, 'starting it again in 600 ms')),
-  restartBackoffMaxMs: unheard.act('900ms', ({ process }) => told(process, 'starting it again in 900 ms'), {}),
+  coordinatorBeatMs: unheard.act('1h', ({ process }) => reported(process, 'has been silent for')),
+  coordinatorDeadMs: unheard.act('2s', ({ process }) => reported(process, 'has been silent for 2000 ms: killing it')),
+  restartBackoffMinMs: unheard.act('600ms', ({ process }) => reported(process, 'starting it again in 600 ms')),
+  restartBackoffMaxMs: unheard.act('900ms', ({ process }) => reported(process, 'starting it again in 900 ms'), {}),
   drainMs: alone.act('13s', async ({ process: worker, dataDir }) => {
     await Promise.all([seen('workerBeatMs'), seen('advertisedUrl'), seen('sharedSecret'), seen('coordinators')])
     const [pid] = childrenOf(dataDir)
@@ -1508,11 +1510,11 @@ const acts: Record<SettingName, Act> = {
     value: '0',
     see: async () => {
       const logIns = async (...flags: string[]) => {
-        const told: string[] = []
-        const access = accessBy([...passwordFlags, ...flags], (user) => told.push(user))
+        const reported: string[] = []
+        const access = accessBy([...passwordFlags, ...flags], (user) => reported.push(user))
         await access(basic('alice', 'right'))
         await access(basic('alice', 'right'))
-        return told.length
+        return reported.length
       }
       expect([await logIns(), await logIns('--verified-password-ms', '0')]).toEqual([1, 2])
     },
@@ -1552,7 +1554,7 @@ const acts: Record<SettingName, Act> = {
     await unfollowed()
     const [pid] = childrenOf(dataDir)
     process.kill(pid!, 'SIGSTOP')
-    await told(quipu, 'No coordinator was heard').finally(() => process.kill(pid!, 'SIGCONT'))
+    await reported(quipu, 'No coordinator was heard').finally(() => process.kill(pid!, 'SIGCONT'))
   }),
   engineBeatMs: engineAct('engineBeatMs', 'beatMs'),
   engineDeadMs: engineAct('engineDeadMs', 'deadAfterMs'),
@@ -1748,12 +1750,12 @@ function directoryFlags(url: string, pattern = 'uid=${USER}'): string[] {
 }
 
 /** A directory that lets everybody in, and tells as whom. */
-function letsIn(told: string[]): (socket: Socket) => void {
+function letsIn(reported: string[]): (socket: Socket) => void {
   return (socket) =>
     socket
       .on('error', () => {})
       .on('data', (bind: Buffer) => {
-        told.push(bind.toString('latin1'))
+        reported.push(bind.toString('latin1'))
         const done = [0x30, 0x0c, 0x02, 0x01, bind[4]!, 0x61, 0x07, 0x0a, 0x01, 0x00, 0x04, 0x00, 0x04, 0x00]
         socket.write(Buffer.from(done))
       })

@@ -103,9 +103,9 @@ export function connectorContract(name: string, open: () => Promise<ConnectorFix
     it('gives the columns asked for, in that order', async () => {
       const asked = [...names()].reverse().slice(0, 2)
       const all = await load(await fixture.connector.listSplits(table.handle), asked)
-      const told = await load(await fixture.connector.listSplits(table.handle, undefined, undefined, asked), asked)
+      const reported = await load(await fixture.connector.listSplits(table.handle, undefined, undefined, asked), asked)
       const [whole, part] = await Promise.all(
-        [all, told].map(async (splits) => scanText(await fixture.connector.tableSource(splits, asked))),
+        [all, reported].map(async (splits) => scanText(await fixture.connector.tableSource(splits, asked))),
       )
       const described = await read(`FROM (DESCRIBE ${part})`)
       expect(described.map((column) => column.column_name)).toEqual(asked)

@@ -43,7 +43,7 @@ afterAll(async () => {
 const command = (...args: string[]) => spawnQuipu([...args, '--data-dir', data], { env }).exit
 
 /** What the stream `system` told, of one type. */
-async function told(type: string): Promise<Record<string, unknown>[]> {
+async function reported(type: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client(embeddedConnection(data))
   await client.connect()
   try {
@@ -58,9 +58,9 @@ async function told(type: string): Promise<Record<string, unknown>[]> {
 }
 
 /** The read models follow the log in a moment. */
-async function firstTold(type: string): Promise<Record<string, unknown>> {
-  await waitUntil(`${type} is told`, async () => (await told(type)).length > 0)
-  return (await told(type))[0]!
+async function firstReported(type: string): Promise<Record<string, unknown>> {
+  await waitUntil(`${type} is told`, async () => (await reported(type)).length > 0)
+  return (await reported(type))[0]!
 }
 
 it('tells in the log what it runs with, who ended a query, and whom it refused', { timeout: 240_000 }, async () => {
@@ -79,19 +79,23 @@ it('tells in the log what it runs with, who ended a query, and whom it refused',
     expect((await fetch(`${url}/v1/announcement`, { method: 'PUT', body: '{}' })).status).toBe(401)
     expect((await fetch(`${url}/v1/query`, { headers: { origin: 'http://evil.example' } })).status).toBe(403)
   }
-  expect(await firstTold('QueryKilled')).toEqual({
+  expect(await firstReported('QueryKilled')).toEqual({
     queryId: id,
     by: 'bob',
     how: 'canceled',
     remoteAddress: '127.0.0.1',
   })
-  expect(await firstTold('AuthenticationFailed')).toMatchObject({ user: 'internal', method: 'shared_secret', count: 1 })
-  expect(await firstTold('AccessDenied')).toMatchObject({
+  expect(await firstReported('AuthenticationFailed')).toMatchObject({
+    user: 'internal',
+    method: 'shared_secret',
+    count: 1,
+  })
+  expect(await firstReported('AccessDenied')).toMatchObject({
     action: 'call from a browser',
     object: expect.stringContaining('origin http://evil.example'),
     count: 1,
   })
-  const loaded = await firstTold('ConfigurationLoaded')
+  const loaded = await firstReported('ConfigurationLoaded')
   expect(loaded).toMatchObject({
     settings: { dataDir: data, 'timeouts.anchorMs': 300, anchorWebhook: '(set)' },
     catalogs: expect.arrayContaining([
@@ -118,7 +122,7 @@ it('signs the log, and what is forgotten leaves it without a trace but its hashe
   ).toEqual([[0]])
   expect((await fetch(`${url}/v1/query/${id}/forget`, { method: 'POST', body: '{"by":"me"}' })).status).toBe(401)
   expect((await command('rebuild')).code).toBe(0)
-  expect(await firstTold('ProjectionRebuilt')).toMatchObject({ events: expect.any(Number) })
+  expect(await firstReported('ProjectionRebuilt')).toMatchObject({ events: expect.any(Number) })
   const verified = await command('audit', 'verify', '--read-models', '--json')
   expect(verified.stderr).toBe('')
   expect(JSON.parse(verified.stdout)).toMatchObject({ summary: { findings: 0, open: 0, tables: 9 } })
@@ -130,8 +134,8 @@ it('signs the log, and what is forgotten leaves it without a trace but its hashe
   expect(numbers).toEqual(numbers.map((_, index) => index + 1))
   expect(refusals).toBeGreaterThan(posted.length)
   // One whose answer came too late is sent again.
-  const told = posted.map((anchor) => anchor.number).filter((number, index, all) => number !== all[index - 1])
-  expect(told).toEqual(told.map((_, index) => index + 1))
+  const reported = posted.map((anchor) => anchor.number).filter((number, index, all) => number !== all[index - 1])
+  expect(reported).toEqual(reported.map((_, index) => index + 1))
   expect(posted.length).toBeGreaterThan(0)
 
   // Without a server the command writes the log itself.

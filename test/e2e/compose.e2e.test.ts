@@ -69,8 +69,8 @@ describe.runIf(available)('the services of docker-compose.yml', () => {
     const ends = await Promise.all([...processes.values()].map((quipu) => quipu.exit))
     await folder.remove()
     // Of two coordinators that start at once both may claim the log: the first is told so, and begins anew.
-    const told = ends.map(({ code, stderr }) => ({ code, stderr: stderr.replace(REPLACED_AT_ONCE, '') }))
-    expect(told).toEqual(OURS.map(() => ({ code: 0, stderr: '' })))
+    const reported = ends.map(({ code, stderr }) => ({ code, stderr: stderr.replace(REPLACED_AT_ONCE, '') }))
+    expect(reported).toEqual(OURS.map(() => ({ code: 0, stderr: '' })))
   }, 240_000)
 
   it('become healthy by their own health checks', { timeout: 180_000 }, async () => {

@@ -480,10 +480,10 @@ describe('names that are no ASCII', () => {
       expect((await run(url, `CREATE SCHEMA IF NOT EXISTS ${quoted}`)).error).toBeUndefined()
       const used = await run(url, `USE ${quoted}`)
       expect([schema, used.error]).toEqual([schema, undefined])
-      const told = String(used.last.headers['x-trino-set-schema'])
-      expect(Buffer.from(told, 'latin1').toString()).toBe(schema)
+      const reported = String(used.last.headers['x-trino-set-schema'])
+      expect(Buffer.from(reported, 'latin1').toString()).toBe(schema)
       // As a client does that takes headers for bytes.
-      const headers = { ...trinoHeaders, 'x-trino-catalog': 'memory', 'x-trino-schema': told }
+      const headers = { ...trinoHeaders, 'x-trino-catalog': 'memory', 'x-trino-schema': reported }
       // Bytes: with a text as body Node would write the headers before it in UTF-8 once more.
       const body = Buffer.from('SELECT current_schema')
       const asked = await follow(await raw(`${url}/v1/statement`, { method: 'POST', body, headers }))

@@ -33,14 +33,14 @@ describe.runIf(await kafkaIsAvailable())('quipu forget with the event log in Kaf
   const statusOf = async (id: string, path = '') => (await fetch(`${url}/v1/query/${id}${path}`)).status
 
   /** Types of what others were told of a query, in order; what came twice once. */
-  async function toldOthers(id: string): Promise<readonly string[]> {
+  async function publishedToOthers(id: string): Promise<readonly string[]> {
     const { QUIPU_PUBLIC_KAFKA_BROKERS: brokers, QUIPU_PUBLIC_KAFKA_TOPIC: topic } = env
     const found = await readTopic(brokers!.split(','), topic!, (messages) =>
       messages.some(({ key, text }) => key === id && text.includes('query.forgotten')),
     )
     expect(found.filter(({ text }) => /Rosalinde|Eisenstein|Orlofsky/.test(text))).toEqual([])
-    const told = found.map(({ text }) => JSON.parse(text) as { subject: string; type: string })
-    return [...new Set(told.filter(({ subject }) => subject === id).map(({ type }) => type))]
+    const reported = found.map(({ text }) => JSON.parse(text) as { subject: string; type: string })
+    return [...new Set(reported.filter(({ subject }) => subject === id).map(({ type }) => type))]
   }
 
   it(
@@ -67,7 +67,7 @@ describe.runIf(await kafkaIsAvailable())('quipu forget with the event log in Kaf
       await start()
       expect(await statusOf(id)).toBe(410)
       expect(await (await fetch(`${url}/v1/query/${kept}`)).text()).toContain('Eisenstein')
-      expect(await toldOthers(id)).toEqual(
+      expect(await publishedToOthers(id)).toEqual(
         ['created', 'planned', 'finished', 'forgotten'].map((what) => `quipu.public.query.${what}.v1`),
       )
       expect((await command('rebuild')).code).toBe(0)

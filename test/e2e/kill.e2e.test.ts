@@ -233,11 +233,11 @@ it.runIf(browser)(
       })
       await root.click('button:text("Kill")')
       const said = 'ADMINISTRATIVELY_KILLEDQuery killed. Message: seen <b>here</b>'
-      for (const [page, told] of [
+      for (const [page, reported] of [
         [root, `${said}by root from 127.0.0.1`],
         [alice, said],
       ] as const)
-        expect(await page.locator('.error').textContent({ timeout: 60_000 })).toBe(told)
+        expect(await page.locator('.error').textContent({ timeout: 60_000 })).toBe(reported)
       expect(asked).toEqual([`Kill query ${query.id}? Its error tells its user why:`])
       expect(await root.locator('button:text("Kill")').count()).toBe(0)
     } finally {

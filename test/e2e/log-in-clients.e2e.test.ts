@@ -120,19 +120,19 @@ function overTls(
 async function runWithLogIn(command: string, args: readonly string[], login: string): Promise<string> {
   // Python's client takes a variable of the environment before what it is told.
   const child = spawn(command, [...args], { env: { ...process.env, REQUESTS_CA_BUNDLE: authority.ca } })
-  let told = ''
+  let reported = ''
   let stdout = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text: Buffer) => (told += text.toString()))
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text: Buffer) => (reported += text.toString()))
   let ended: number | null | undefined
   child.once('exit', (code) => (ended = code))
-  const found = (): string | undefined => /https:\/\/\S+\/oauth2\/token\/initiate\/[\w-]+/.exec(told)?.[0]
+  const found = (): string | undefined => /https:\/\/\S+\/oauth2\/token\/initiate\/[\w-]+/.exec(reported)?.[0]
   await waitUntil('it tells where to log in, or ends', () => found() !== undefined || ended !== undefined)
   const address = found()
-  if (address === undefined) throw new Error(told)
+  if (address === undefined) throw new Error(reported)
   await confirms(address, login)
   await waitUntil('it ends', () => ended !== undefined)
-  expect(ended, told).toBe(0)
+  expect(ended, reported).toBe(0)
   return stdout
 }
 

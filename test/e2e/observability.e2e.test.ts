@@ -123,10 +123,10 @@ describe('the log', () => {
   })
 
   it('tells of slow queries with plan and operators', async () => {
-    const told = (): Line | undefined =>
+    const reported = (): Line | undefined =>
       lines().find((line) => line.event === 'query.slow' && JSON.stringify(line['operators']).includes('JOIN'))
-    await waitUntil('it is told', () => told() !== undefined)
-    const slow = told()
+    await waitUntil('it is told', () => reported() !== undefined)
+    const slow = reported()
     expect(JSON.stringify(slow?.['plan'])).toContain('Join')
     expect(slow?.['sql']).toBeUndefined()
     expect(JSON.stringify(slow?.['operators'])).toContain('JOIN')

@@ -7,7 +7,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { internalBearer } from '../../src/security/cluster-secret.ts'
 import { createDatabase, type TestDatabase } from '../support/postgres.ts'
 import { spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
-import { recordedProtocol, servePeer, startRecordedWorker, toldOf, type Peer } from '../support/recorded-protocol.ts'
+import {
+  recordedProtocol,
+  servePeer,
+  startRecordedWorker,
+  statusesOf,
+  type Peer,
+} from '../support/recorded-protocol.ts'
 import { run } from '../support/statement-client.ts'
 
 const { secret, statements, exchanges } = recordedProtocol
@@ -79,7 +85,7 @@ it('a worker works with a coordinator of the version before', { timeout: 240_000
     if (method === 'POST') {
       expectSameShape(answer, await given.json(), 'answer of POST')
       const taskId = path.split('/').at(-1)!
-      const last = toldOf(taskId).at(-1)!
+      const last = statusesOf(taskId).at(-1)!
       let now: { taskId: string; state: string } | undefined
       await waitUntil(
         `${taskId} is ${last.state}`,

@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => server.close(), 120_000)
 
 /** Runs for as long as the worker stands still, and with it has the one place. */
-async function takePlace(): Promise<RawAnswer> {
+async function takeSlot(): Promise<RawAnswer> {
   server.signalWorker('SIGSTOP')
   const taken = await post(server.url, 'SELECT count(*) FROM nation')
   await waitUntil('it has its place', async () => (await countOf(taken, 'task.created')) === 1)
@@ -46,7 +46,7 @@ async function plannedAt(of: RawAnswer): Promise<string> {
 }
 
 it('lets those who waited go on in their old order, before who is new', { timeout: 240_000 }, async () => {
-  const taken = await takePlace()
+  const taken = await takeSlot()
   const waited = [await postWaiting('SHOW CATALOGS'), await postWaiting('SELECT count(*) FROM region')]
   server.kill()
   // Whoever only waits has done nothing that could have ended a coordinator, and is taken over as often as needed.
@@ -66,7 +66,7 @@ it('lets those who waited go on in their old order, before who is new', { timeou
 })
 
 it('ends a statement that ends coordinators, the second time', { timeout: 240_000 }, async () => {
-  const taken = await takePlace()
+  const taken = await takeSlot()
   const deadly = await postWaiting('SELECT count(*) FROM nation')
   await server.appends.block('QueryPlanned')
   server.signalWorker('SIGCONT')

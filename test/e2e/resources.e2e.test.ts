@@ -126,8 +126,8 @@ it('every finished task of a statement has operators with true rows', async () =
           outputPositions: stats.outputPositions,
         })
         if (task !== tasks.at(-1)) continue
-        const told = operators.map((one) => [one.operatorType, one.inputPositions, one.outputPositions])
-        expect(told, sql).toEqual(expect.arrayContaining([...expected]))
+        const reported = operators.map((one) => [one.operatorType, one.inputPositions, one.outputPositions])
+        expect(reported, sql).toEqual(expect.arrayContaining([...expected]))
         if (stages.length > 1) expect([sql, stats.profiled]).toEqual([sql, true])
       }
     }

@@ -484,9 +484,9 @@ describe('who is refused', () => {
       { user: 'alice-2', originalUser: 'robot', action: 'results', object: `query of ${OWNER}`, queryId: id },
     ]
     await waitUntil('all of it is told', async () => (await denied()).length >= wanted.length)
-    const told = await denied()
+    const reported = await denied()
     for (const one of wanted)
-      expect(told).toContainEqual({
+      expect(reported).toContainEqual({
         ...one,
         type: 'quipu.access.denied.v2',
         remoteAddress: expect.stringMatching(/^10\./),
@@ -530,8 +530,8 @@ describe('who may do what', () => {
       fc.asyncProperty(fc.constantFrom(...described), drawn, async (operation, one) => {
         const asked: Asked = { operation, ...(one as Omit<Asked, 'operation'>) }
         const answer = await ask(asked)
-        const told = `${answer.status} ${answer.text.slice(0, 300)}`
-        expect([isRight(asked, answer.status), told]).toEqual([true, told])
+        const reported = `${answer.status} ${answer.text.slice(0, 300)}`
+        expect([isRight(asked, answer.status), reported]).toEqual([true, reported])
         if (!mayRead(asked)) expect(leaksIn(asked, answer)).toEqual([])
       }),
       { numRuns, seed },

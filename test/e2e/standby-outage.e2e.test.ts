@@ -35,14 +35,14 @@ async function goesOn(cluster: StandbyCluster, goAway: () => Promise<Away>): Pro
   const canceled = (await post(other.url, SESSION)).json.nextUri!
   const { back } = await goAway()
   let away = true
-  const told: number[] = []
+  const reported: number[] = []
   // Each asks as a client does: again, when it has its answer.
   const pollers = open.map(async ({ json }) => {
     let next: string | undefined = json.nextUri
     let answer
     while (next !== undefined) {
       answer = await raw(next)
-      told.push(answer.status)
+      reported.push(answer.status)
       if (away) expect(answer.json.nextUri).toBe(next)
       next = answer.json.nextUri
     }
@@ -58,7 +58,7 @@ async function goesOn(cluster: StandbyCluster, goAway: () => Promise<Away>): Pro
     expect(end?.json.error).toBeUndefined()
     expect(end?.headers['x-trino-set-session']).toBe('query_max_run_time=1h')
   }
-  expect(new Set(told)).toEqual(new Set([200]))
+  expect(new Set(reported)).toEqual(new Set([200]))
   for (const { url } of [writer, other]) expect((await run(url, GROUPED)).rows).toEqual(GROUPED_ROWS)
   let last = await raw(canceled)
   while (last.json.nextUri !== undefined) last = await raw(last.json.nextUri)

@@ -157,14 +157,14 @@ describe.each(accessModes)('$name', ({ use }) => {
       const asksMore = raw(unknownToIt, { timeoutMs: 60_000 }).catch(() => 'cut' as const)
       process.kill(writer.coordinator(), 'SIGCONT')
 
-      const told = [...(await Promise.all(waiting)), await asksMore]
-      for (const answer of told) {
+      const reported = [...(await Promise.all(waiting)), await asksMore]
+      for (const answer of reported) {
         if (answer === 'cut') continue
         expect(answer.status).toBe(200)
         expect(answer.json.error).toBeUndefined()
       }
       // A page that it gives is the page that the other one gives.
-      const [first] = told
+      const [first] = reported
       if (first !== 'cut' && first?.json.data && served[0]!.json.data)
         expect(first.json.data).toEqual(served[0]!.json.data)
       const streamOf = await runToEnd(page.json.nextUri!.replace(writer.url, other.url))

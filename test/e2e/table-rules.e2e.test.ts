@@ -211,17 +211,17 @@ describe('tables under a rules file', () => {
 
   it('shows no word of a filter or mask to whom it is for', async () => {
     const ran = await follow(server.url, 'EXPLAIN ANALYZE VERBOSE SELECT nationkey, name FROM nation', headersOf('bob'))
-    const told = ran.answers.map((answer) => JSON.stringify(answer))
+    const reported = ran.answers.map((answer) => JSON.stringify(answer))
     const { paths } = JSON.parse((await raw(`${server.url}/openapi.json`)).text) as { paths: Record<string, object> }
     for (const path of Object.keys(paths).filter((each) => each.includes('{queryId}') && 'get' in paths[each]!)) {
       if (/\{(?!queryId)/.test(path)) continue
       const answer = await raw(`${server.url}${path.replace('{queryId}', ran.id)}`, { headers: headersOf('bob') })
-      if (answer.status === 200) told.push(answer.text)
+      if (answer.status === 200) reported.push(answer.text)
     }
-    expect(told.length).toBeGreaterThan(3)
-    told.push(JSON.stringify(await run('bob', 'SELECT * FROM system.runtime.tasks')))
-    told.push(JSON.stringify(await run('bob', 'SELECT nationkey / 0 FROM nation')))
-    for (const text of told) expect(text).not.toContain(String(SECRET))
+    expect(reported.length).toBeGreaterThan(3)
+    reported.push(JSON.stringify(await run('bob', 'SELECT * FROM system.runtime.tasks')))
+    reported.push(JSON.stringify(await run('bob', 'SELECT nationkey / 0 FROM nation')))
+    for (const text of reported) expect(text).not.toContain(String(SECRET))
   })
 
   it.each([
@@ -293,14 +293,14 @@ describe('tables under a rules file', () => {
         type: string
         data: { files?: Record<string, string>; session?: { user: string; groups: string[] } }
       }[]
-    let told = await storedFileEvents()
+    let reported = await storedFileEvents()
     await waitUntil('the new rules are told', async () => {
-      told = await storedFileEvents()
-      const reloaded = told.find(({ type, data }) => type === 'FileTaken' && data.occasion === 'reload')
-      return told.some(({ type, data }) => type === 'FileKept' && data.digest === reloaded?.data.digest)
+      reported = await storedFileEvents()
+      const reloaded = reported.find(({ type, data }) => type === 'FileTaken' && data.occasion === 'reload')
+      return reported.some(({ type, data }) => type === 'FileKept' && data.digest === reloaded?.data.digest)
     })
     const textOf = (digest: string): string =>
-      told.flatMap(({ type, data }) => (type === 'FileKept' && data.digest === digest ? [data.text] : [])).join('')
+      reported.flatMap(({ type, data }) => (type === 'FileKept' && data.digest === digest ? [data.text] : [])).join('')
     /** Of the rules that a query's record names, and the rights that its session has by them. */
     async function derived(id: string, table: string) {
       const events = await eventsOf(id)
@@ -316,11 +316,11 @@ describe('tables under a rules file', () => {
     expect((await derived(id, 'nation')).privileges).toEqual(new Set())
 
     const entries = Object.values(rules).flat().length
-    const atStart = told.find(({ type }) => type === 'ConfigurationLoaded')!.data.files!
+    const atStart = reported.find(({ type }) => type === 'ConfigurationLoaded')!.data.files!
     const rulesAtStart = atStart.find(({ file }) => file === 'rules')!
     expect(rulesAtStart).toMatchObject({ entries })
     expect(atStart.find(({ file }) => file === 'passwords')).toMatchObject({ text: 'secret' })
-    expect(told.filter(({ type }) => type === 'FileTaken').map(({ data }) => data)).toMatchObject([
+    expect(reported.filter(({ type }) => type === 'FileTaken').map(({ data }) => data)).toMatchObject([
       {
         file: 'rules',
         occasion: 'reload',
@@ -329,12 +329,12 @@ describe('tables under a rules file', () => {
         before: rulesAtStart.digest,
       },
     ])
-    expect(told.filter(({ type }) => type === 'FileRefused')).toMatchObject([
+    expect(reported.filter(({ type }) => type === 'FileRefused')).toMatchObject([
       { data: { file: 'rules', reason: expect.stringMatching(/^line 1: /), inForce: rulesAtStart.digest } },
     ])
     // Whoever sees all events sees that, and no word of the rules.
     const feed = await openFeed(`${server.url}/v1/events?after=beginning&type=FileTaken,FileKept`, asRoot.headers)
-    await feed.received(told.filter(({ type }) => type === 'FileTaken' || type === 'FileKept').length)
+    await feed.received(reported.filter(({ type }) => type === 'FileTaken' || type === 'FileKept').length)
     feed.drop()
     expect(JSON.stringify(feed.cloudEvents())).toContain('quipu.file.kept.v1')
     expect(JSON.stringify(feed.cloudEvents())).not.toContain(String(SECRET))

@@ -61,7 +61,7 @@ function ask(url: string, options: RequestOptions = {}, body?: string): Promise<
 
 const HEADERS = { 'x-trino-user': 'ada', 'x-trino-catalog': 'tpch', 'x-trino-schema': 'tiny' }
 
-interface Told {
+interface Reported {
   readonly nextUri?: string
   readonly data?: readonly (readonly unknown[])[]
   readonly error?: { readonly message: string }
@@ -74,12 +74,12 @@ async function run(url: string, sql: string, headers: Readonly<Record<string, st
   const post = await ask(`${url}/v1/statement`, { method: 'POST', headers }, sql)
   for (let answer = post; ;) {
     expect(answer.status, answer.text).toBe(200)
-    const told = JSON.parse(answer.text) as Told
-    expect(told.error).toBeUndefined()
-    rows.push(...(told.data ?? []))
-    if (told.nextUri === undefined) return { rows, uris }
-    uris.push(told.nextUri)
-    answer = await ask(told.nextUri.replace(/^https:\/\/shop\.example/, url), { headers })
+    const reported = JSON.parse(answer.text) as Reported
+    expect(reported.error).toBeUndefined()
+    rows.push(...(reported.data ?? []))
+    if (reported.nextUri === undefined) return { rows, uris }
+    uris.push(reported.nextUri)
+    answer = await ask(reported.nextUri.replace(/^https:\/\/shop\.example/, url), { headers })
   }
 }
 
@@ -247,14 +247,14 @@ describe('two coordinators and a worker, each with a certificate', () => {
     const infos = await Promise.all([first, second].map(async (url) => (await ask(`${url}/v1/info`)).text))
     expect(infos.map((text) => (JSON.parse(text) as { writer: boolean }).writer)).toEqual([true, false])
     // A proxy before the follower: what it says goes through to the writer, and what others say does not.
-    const told = {
+    const reported = {
       ...HEADERS,
       'x-forwarded-for': '203.0.113.7',
       'x-forwarded-proto': 'https',
       'x-forwarded-host': 'shop.example',
     }
     const post = async (localAddress: string): Promise<{ id: string; nextUri: string }> => {
-      const { text } = await ask(`${second}/v1/statement`, { method: 'POST', headers: told, localAddress }, SCAN)
+      const { text } = await ask(`${second}/v1/statement`, { method: 'POST', headers: reported, localAddress }, SCAN)
       return JSON.parse(text) as { id: string; nextUri: string }
     }
     const proxied = await post('127.0.0.9')

@@ -86,8 +86,8 @@ it(
        AND q.created = (SELECT max(created) FROM system.runtime.queries WHERE query = 'SELECT count(*) FROM tpch.tiny.orders')`,
     )
     expect(after).toEqual([[second!.nodeId]])
-    const told = await fetch(`${url}/v1/events?after=beginning&type=NodeDrainAsked`)
-    const reader = told.body!.getReader()
+    const reported = await fetch(`${url}/v1/events?after=beginning&type=NodeDrainAsked`)
+    const reader = reported.body!.getReader()
     let text = ''
     while (!text.includes('"by":"ana"')) text += new TextDecoder().decode((await reader.read()).value)
     await reader.cancel()

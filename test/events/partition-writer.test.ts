@@ -104,15 +104,15 @@ describe('in office', () => {
 
   it('says what became of every append, in numbers that belong to it', async () => {
     const log = new MemoryRecords()
-    const told: string[] = []
+    const reported: string[] = []
     const commits: number[] = []
     const { writer } = await inOffice(log, {
-      onAppended: ({ stream, sequence, events: of }) => void told.push(`${stream}${sequence}: ${of.length}`),
+      onAppended: ({ stream, sequence, events: of }) => void reported.push(`${stream}${sequence}: ${of.length}`),
       onCommitted: ({ records }) => void commits.push(records),
     })
     const appended = await Promise.all([writer.append('a', 0, events(2), []), writer.append('b', 0, events(1), [])])
     expect(appended.map(({ offset }) => offset)).toEqual([2n, 3n])
-    expect(told).toEqual(['a2: 2', 'b1: 1'])
+    expect(reported).toEqual(['a2: 2', 'b1: 1'])
     expect(commits).toEqual([3])
   })
 })

@@ -3,11 +3,11 @@ import { describe, expect, it } from 'vitest'
 import { memoryOf } from '../../src/events/envelope.ts'
 import { beginning, type Recorded } from '../../src/events/event-log.ts'
 import { RecentEvents } from '../../src/events/recent-events.ts'
-import type { LogPlace } from '../../src/events/record-store.ts'
+import type { LogPosition } from '../../src/events/record-store.ts'
 
 const MB = 1 << 20
-const [{ state }] = beginning().at as [LogPlace]
-const placeAt = (offset: number): LogPlace => ({ offset: BigInt(offset), state: { ...state, count: offset } })
+const [{ state }] = beginning().at as [LogPosition]
+const placeAt = (offset: number): LogPosition => ({ offset: BigInt(offset), state: { ...state, count: offset } })
 
 /** An event whose data packs well. */
 function packed(bytes: number): Pick<Recorded, 'enc' | 'stored'> {
@@ -44,7 +44,7 @@ it('few large events are handed out at once, and all of them in order', () => {
     const step = recent.after(place, 1000)
     if (!step) break
     steps.push(step.events.length)
-    place = step.place
+    place = step.position
   }
   expect(Math.max(...steps)).toBeLessThanOrEqual(4)
   expect(steps.reduce((sum, count) => sum + count, 0)).toBe(10)

@@ -181,7 +181,7 @@ it('closes connections beyond those that one address may have, and takes others 
   expect(held.filter((one) => one === undefined)).toEqual([])
   expect(await connected(port)).toBeUndefined()
   const refused: RefusedConnection[] = []
-  gate.tellRefused((reason) => void refused.push(reason))
+  gate.onRefusedConnection((reason) => void refused.push(reason))
   // Who was refused before there was anybody to tell counts too.
   expect(refused).toEqual(['address_connections'])
   expect(await connected(port)).toBeUndefined()
@@ -203,7 +203,7 @@ it('closes connections beyond those it may have in all', async () => {
   const held = await Promise.all(Array.from({ length: 16 }, () => connected(port)))
   expect(held.filter((one) => one === undefined)).toEqual([])
   const refused: RefusedConnection[] = []
-  gate.tellRefused((reason) => void refused.push(reason))
+  gate.onRefusedConnection((reason) => void refused.push(reason))
   expect(await connected(port)).toBeUndefined()
   await waitUntil('it is told', () => refused.length > 0)
   expect(new Set(refused)).toEqual(new Set(['connections']))
@@ -224,7 +224,7 @@ describe('a server over several handles', () => {
     const { gate, ports } = await overHandles(4, { QUIPU_CONNECTIONS: '16' })
     gate.open((_request, response) => void response.write('held'))
     const refused: RefusedConnection[] = []
-    gate.tellRefused((reason) => void refused.push(reason))
+    gate.onRefusedConnection((reason) => void refused.push(reason))
     const held = await Promise.all([...ports, ...ports, ...ports, ...ports].map(connected))
     expect(held).not.toContain(undefined)
     for (const port of ports) expect(await connected(port)).toBeUndefined()
@@ -237,7 +237,7 @@ describe('a server over several handles', () => {
     const { gate, ports } = await overHandles(1)
     gate.open((_request, response) => response.end('there'))
     const refused: RefusedConnection[] = []
-    gate.tellRefused((reason) => void refused.push(reason))
+    gate.onRefusedConnection((reason) => void refused.push(reason))
     gate.server.emit('error', new Error('accept EMFILE'))
     expect(refused).toEqual(['connections'])
     expect(await get(ports[0]!, '/')).toBe('there')

@@ -49,28 +49,28 @@ async function served(settings: Record<string, string> = {}): Promise<Served> {
   const env = { QUIPU_TLS_CERT: pairs.a.cert, QUIPU_TLS_KEY: pairs.a.key, ...settings }
   const gate = createGatedServer(loadConfig([], env), () => false)
   open.push(gate)
-  gate.open((asked, response) => void response.end(JSON.stringify(told(asked))))
+  gate.open((asked, response) => void response.end(JSON.stringify(reported(asked))))
   const news: CertificateNews[] = []
   const refused: RefusedConnection[] = []
-  gate.tellCertificate((one) => void news.push(one))
-  gate.tellRefused((one) => void refused.push(one))
+  gate.onCertificate((one) => void news.push(one))
+  gate.onRefusedConnection((one) => void refused.push(one))
   await new Promise<void>((resolve) => gate.server.listen(0, '127.0.0.1', resolve))
   return { gate, port: (gate.server.address() as AddressInfo).port, news, refused }
 }
 
-const told = (asked: IncomingMessage) => ({
+const reported = (asked: IncomingMessage) => ({
   base: baseUri(asked),
   confidential: clientConnection(asked).confidential,
   certificate: clientCertificate(asked),
 })
 
-async function get(port: number, options: ConnectionOptions = {}): Promise<ReturnType<typeof told>> {
+async function get(port: number, options: ConnectionOptions = {}): Promise<ReturnType<typeof reported>> {
   const sent = request({ host: '127.0.0.1', port, ca, agent: false, ...options })
   sent.end()
   const [answer] = (await once(sent, 'response')) as [IncomingMessage]
   let text = ''
   for await (const part of answer.setEncoding('utf8')) text += String(part)
-  return JSON.parse(text) as ReturnType<typeof told>
+  return JSON.parse(text) as ReturnType<typeof reported>
 }
 
 async function handshake(port: number, options: ConnectionOptions = {}): Promise<TLSSocket> {
@@ -181,9 +181,9 @@ describe('a server with a certificate', () => {
     const env = { QUIPU_TLS_CERT: pairs.a.cert, QUIPU_TLS_KEY: pairs.a.key, QUIPU_CONNECTIONS: '16' }
     const gate = createGatedServer(loadConfig([], env), () => false)
     open.push(gate)
-    gate.open((asked, response) => void response.end(JSON.stringify(told(asked))))
+    gate.open((asked, response) => void response.end(JSON.stringify(reported(asked))))
     const refused: RefusedConnection[] = []
-    gate.tellRefused((one) => void refused.push(one))
+    gate.onRefusedConnection((one) => void refused.push(one))
     const sockets = await Promise.all([1, 2, 3, 4].map(() => bindSocket('https', '127.0.0.1', 0)))
     await gate.listen(sockets.map(({ handle }) => handle))
     const ports = sockets.map(({ url }) => Number(new URL(url).port))

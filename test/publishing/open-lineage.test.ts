@@ -38,14 +38,14 @@ it('the schemas refuse what is none', () => {
 const KEY = Buffer.alloc(32, 7)
 
 /** What is told of the events of one query. */
-async function told(events: readonly QueryEvent[], statements = false): Promise<readonly RunEvent[]> {
+async function reported(events: readonly QueryEvent[], statements = false): Promise<readonly RunEvent[]> {
   const recorded = recordedOf(events)
   const keeper = new FactKeeper(streamsOf(recorded))
   const publication = openLineage({ namespace: 'quipu://tests', statements, key: KEY })
   const runs: RunEvent[] = []
   for (const one of recorded) {
     const facts = keeper.take(one)
-    const message = publication.types.has(one.type) ? await publication.tell(one, facts) : undefined
+    const message = publication.types.has(one.type) ? await publication.messageOf(one, facts) : undefined
     if (message === undefined) continue
     expect(message.key).toBe(QUERY_ID)
     expect(message.text).not.toContain('\n')
@@ -107,7 +107,7 @@ const writing: readonly QueryEvent[] = [
 
 describe('runs of statements', () => {
   it('tell of a write from which columns its own are made, and how', async () => {
-    const [start, complete] = await told(writing)
+    const [start, complete] = await reported(writing)
     expect(start).toMatchObject({ eventType: 'START', inputs: [], outputs: [] })
     expect(complete).toMatchObject({
       eventType: 'COMPLETE',
@@ -158,11 +158,11 @@ describe('runs of statements', () => {
   })
 
   it('of one statement have one id, and one name of the job whenever it is asked again', async () => {
-    const [start, complete] = await told(writing)
+    const [start, complete] = await reported(writing)
     expect(complete!.run.runId).toBe(start!.run.runId)
     expect(complete!.job.name).toBe(start!.job.name)
     expect(start!.job.name).toMatch(/^statement\.[0-9a-f]{16}$/)
-    const [other] = await told([event('QueryCreated', 0, { sql: 'SELECT 2' })])
+    const [other] = await reported([event('QueryCreated', 0, { sql: 'SELECT 2' })])
     expect(other!.job.name).not.toBe(start!.job.name)
     expect(runIdOf('a', '2026-01-02T03:04:05.000Z')).not.toBe(runIdOf('b', '2026-01-02T03:04:05.000Z'))
   })
@@ -172,12 +172,12 @@ describe('runs of statements', () => {
       event('QueryCreated', 0, { sql: "SELECT CAST('hidden' AS bigint)" }),
       event('QueryFailed', 1, { failure: failureOf('INVALID_CAST_ARGUMENT', "Cannot cast 'hidden' to bigint") }),
     ]
-    expect(JSON.stringify(await told(failing))).not.toContain('hidden')
+    expect(JSON.stringify(await reported(failing))).not.toContain('hidden')
     const failure = failureOf('INVALID_CAST_ARGUMENT', 'Value cannot be cast to date: hidden')
-    const [, ended] = await told([failing[0]!, event('QueryFailed', 1, { failure })])
+    const [, ended] = await reported([failing[0]!, event('QueryFailed', 1, { failure })])
     expect(ended!.run.facets['errorMessage']).toMatchObject({ message: 'INVALID_CAST_ARGUMENT' })
-    expect(JSON.stringify(await told(writing))).not.toContain('hidden')
-    const [start, fail] = await told(failing, true)
+    expect(JSON.stringify(await reported(writing))).not.toContain('hidden')
+    const [start, fail] = await reported(failing, true)
     expect(start!.job.facets['sql']).toMatchObject({ query: "SELECT CAST('hidden' AS bigint)" })
     expect(fail).toMatchObject({
       eventType: 'FAIL',
@@ -188,7 +188,7 @@ describe('runs of statements', () => {
   it('tell nothing that a database of texts refuses: nobody keeps others back by what he asks', async () => {
     const created = event('QueryCreated', 0, { sql: 'SELECT \u0000 \ud800' }) as QueryEventOf<'QueryCreated'>
     const session = { ...created.data.session, source: `${'x'.repeat(99)}\u{1f600}`, user: 'a\u0000b' }
-    const [start] = await told([{ ...created, data: { ...created.data, session } }], true)
+    const [start] = await reported([{ ...created, data: { ...created.data, session } }], true)
     expect(JSON.stringify(start)).not.toMatch(/\\u0000|\\ud[89a-f]/)
     expect(start!.job.facets['sql']).toMatchObject({ query: 'SELECT \ufffd \ufffd' })
   })
@@ -202,14 +202,14 @@ describe('runs of statements', () => {
     ['EXCEEDED_TIME_LIMIT', 'FAIL'],
   ] as const)('that end with %s end with %s, and have read what they were planned to', async (name, eventType) => {
     const ended = [...writing.slice(0, 2), event('QueryFailed', 4, { failure: failureOf(name, 'so') })]
-    const [, end] = await told(ended)
+    const [, end] = await reported(ended)
     expect(end).toMatchObject({ eventType, outputs: [] })
     expect(end!.inputs.map(({ name: dataset }) => dataset)).toEqual(['lake.s.o', 'lake.s.dotted.t'])
   })
 
   it('have no output where nothing was changed', async () => {
     const settled = [writing[0]!, writing[1]!, writing.at(-1)!]
-    expect((await told(settled)).at(-1)).toMatchObject({ eventType: 'COMPLETE', outputs: [] })
+    expect((await reported(settled)).at(-1)).toMatchObject({ eventType: 'COMPLETE', outputs: [] })
   })
 
   it('tell that a table is gone, and of what a view is made', async () => {
@@ -220,7 +220,7 @@ describe('runs of statements', () => {
           ? ({ kind: operation, schema: 's', table: 't' } as const)
           : ({ kind: operation, schema: 's', table: 't', definition: view, replace: false } as const)
       return (
-        await told([
+        await reported([
           event('QueryCreated'),
           event('QueryPlanned', 1, { queryType: 'DATA_DEFINITION', ...plan }),
           event('WritePrepared', 2, {
@@ -246,7 +246,7 @@ describe('runs of statements', () => {
     const forgotten = recordedOf(writing).map((one) => ({ ...one, data: null, forgotten: true as const }))
     const keeper = new FactKeeper(streamsOf(forgotten))
     const publication = openLineage({ namespace: 'n', statements: true, key: KEY })
-    for (const one of forgotten) expect(await publication.tell(one, keeper.take(one))).toBeUndefined()
+    for (const one of forgotten) expect(await publication.messageOf(one, keeper.take(one))).toBeUndefined()
   })
 })
 

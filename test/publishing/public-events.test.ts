@@ -104,14 +104,17 @@ describe('schemas of public events', () => {
   ])('are compared: %s', (_, before, after, expected) => expect(breaks(before, after)).toEqual(expected))
 })
 
-async function told(events: readonly QueryEvent[], texts = false): Promise<readonly { type: string; data: Schema }[]> {
+async function reported(
+  events: readonly QueryEvent[],
+  texts = false,
+): Promise<readonly { type: string; data: Schema }[]> {
   const all = recordedOf(events)
   const keeper = new FactKeeper(streamsOf(all))
   const feed = publicFeed({ logId: 'l', texts })
   const messages: { type: string; data: Schema }[] = []
   for (const one of all) {
     const facts = keeper.take(one)
-    const message = feed.types.has(one.type) ? await feed.tell(one, facts) : undefined
+    const message = feed.types.has(one.type) ? await feed.messageOf(one, facts) : undefined
     if (message === undefined) continue
     expect(message.key).toBe(QUERY_ID)
     const body = JSON.parse(message.text) as { type: string; data: Schema; dataschema: string }
@@ -143,7 +146,7 @@ describe('public events', () => {
               })
             : event(type, seconds),
     )
-    const messages = await told(every)
+    const messages = await reported(every)
     expect(messages.map(({ type }) => type)).toEqual([
       'quipu.public.query.created.v1',
       'quipu.public.query.planned.v1',
@@ -161,7 +164,7 @@ describe('public events', () => {
       rows: 0,
       bytes: 0,
     })
-    const withTexts = await told(every, true)
+    const withTexts = await reported(every, true)
     expect(withTexts[0]!.data['statement']).toBe(`SELECT '${HIDDEN}'`)
     expect(withTexts[4]!.data['message']).toBe(failure.message)
   })
@@ -171,10 +174,10 @@ describe('public events', () => {
     const [sample] = recordedOf([event('QueryCreated')])
     const facts = () => Promise.reject(new Error('nobody asks'))
     const system = { ...sample!, stream: 'system', type: 'DataForgotten', v: systemEventVersions.DataForgotten }
-    const message = await feed.tell({ ...system, data: { stream: QUERY_ID, sequences: [1], by: 'ada' } }, facts)
+    const message = await feed.messageOf({ ...system, data: { stream: QUERY_ID, sequences: [1], by: 'ada' } }, facts)
     expect(message?.key).toBe(QUERY_ID)
     expect(message?.text).not.toContain('ada')
     expect(faults(JSON.parse(message!.text) as { type: string })).toBeUndefined()
-    expect(await feed.tell({ ...sample!, data: null, forgotten: true }, facts)).toBeUndefined()
+    expect(await feed.messageOf({ ...sample!, data: null, forgotten: true }, facts)).toBeUndefined()
   })
 })

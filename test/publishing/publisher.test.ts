@@ -89,7 +89,7 @@ afterAll(() => bed.close())
 let server: LineageServer
 let begin: Checkpoint
 let publishers: Publisher[]
-const told = { sent: 0, refused: 0, retried: 0 }
+const reported = { sent: 0, refused: 0, retried: 0 }
 let ended: unknown
 
 beforeEach(async () => {
@@ -98,7 +98,7 @@ beforeEach(async () => {
   begin = await bed.log.tip()
   publishers = []
   ended = undefined
-  Object.assign(told, { sent: 0, refused: 0, retried: 0 })
+  Object.assign(reported, { sent: 0, refused: 0, retried: 0 })
 })
 afterEach(async () => {
   await Promise.all(publishers.map((one) => one.stop()))
@@ -120,7 +120,7 @@ function publish(changed: Changed = {}): Publisher {
     checkpoints: publishedCheckpoints((text, values) => bed.query(text, [...values])),
     publication: openLineage({ namespace: 'n', statements: false, key: Buffer.alloc(32) }),
     destination: openLineageServer({ url: server.url }),
-    onOutcome: (outcome, count) => (told[outcome] += count),
+    onOutcome: (outcome, count) => (reported[outcome] += count),
     onTrouble: () => {},
     onEnd: (error) => (ended = error),
     ...changed,
@@ -137,10 +137,10 @@ const saved = async (): Promise<number> =>
 it('tells of each query once and in the order of the log, and goes on where the last one stopped', async () => {
   const first = publish()
   await appendLives(bed.log, lives(0, 8), 1)
-  await waitUntil('all are told, and it knows', () => told.sent === 16)
+  await waitUntil('all are told, and it knows', () => reported.sent === 16)
   await first.stop()
   expect(server.taken).toEqual(wanted(0, 8))
-  expect(told).toEqual({ sent: 16, refused: 0, retried: 0 })
+  expect(reported).toEqual({ sent: 16, refused: 0, retried: 0 })
   expect(await saved()).toBe((await bed.log.tip()).at[0]!.state.count)
 
   // Some are open when the next one comes, and what they said before is behind its checkpoint.
@@ -148,7 +148,7 @@ it('tells of each query once and in the order of the log, and goes on where the 
   await appendLives(bed.log, open, 1)
   const second = publish()
   // One stopped before it has the answers tells again.
-  await waitUntil('the beginnings are told, and it knows', () => told.sent === 18)
+  await waitUntil('the beginnings are told, and it knows', () => reported.sent === 18)
   await second.stop()
   await bed.log.append(open[0]!.queryId, open[0]!.events.length, [
     { ...lives(8, 1)[0]!.events.at(-1)!, v: 1, time: '2026-03-01T10:00:01.000Z' },
@@ -170,8 +170,8 @@ it('begins where it is told to when it never told anything, not with the years b
 
 it('waits for a server that is away, in bounded memory, and loses nothing', async () => {
   server.answer = (event, response) => {
-    if (event === 'START 2' && told.retried < 2) return void response.writeHead(503).end()
-    if (event === 'START 4' && told.retried < 3) return void response.destroy()
+    if (event === 'START 2' && reported.retried < 2) return void response.writeHead(503).end()
+    if (event === 'START 4' && reported.retried < 3) return void response.destroy()
     take(event, response)
   }
   const publisher = publish()
@@ -179,7 +179,7 @@ it('waits for a server that is away, in bounded memory, and loses nothing', asyn
   await waitUntil('it is behind', () => publisher.lagMillis() > 0)
   await waitUntil('all are told', () => server.taken.length === 12)
   expect(server.taken).toEqual(wanted(0, 6))
-  expect(told.retried).toBeGreaterThanOrEqual(3)
+  expect(reported.retried).toBeGreaterThanOrEqual(3)
   await waitUntil('it is behind no more', () => publisher.lagMillis() === 0)
 })
 
@@ -201,7 +201,7 @@ it('hands over a part after the other of what is long', async () => {
   await appendLives(bed.log, long, 1)
   const publication = openLineage({ namespace: 'n', statements: true, key: Buffer.alloc(32) })
   publish({ destination, publication })
-  await waitUntil('all are told', () => told.sent === 12)
+  await waitUntil('all are told', () => reported.sent === 12)
   expect(Math.max(...handed)).toBeLessThan(4_000_000)
 })
 
@@ -217,7 +217,7 @@ it('waits neither for its place to be stored nor, when it is to stop, for an ans
   await appendLives(bed.log, lives(2, 1), 1)
   await waitUntil('it is asked', () => held > 0)
   await publisher.stop()
-  expect(told.sent).toBe(4)
+  expect(reported.sent).toBe(4)
 })
 
 it('asks again when no answer comes, however much memory is tidied up meanwhile', async () => {
@@ -230,7 +230,7 @@ it('asks again when no answer comes, however much memory is tidied up meanwhile'
   await waitUntil('it is asked', () => held > 0)
   collect()
   await waitUntil('all are told', () => server.taken.length >= 2)
-  expect(told.retried).toBeGreaterThan(0)
+  expect(reported.retried).toBeGreaterThan(0)
 })
 
 it('goes by the status of an answer, however long the answer is, and whether or not it ends', async () => {
@@ -243,9 +243,9 @@ it('goes by the status of an answer, however long the answer is, and whether or 
   }
   publish({ destination: openLineageServer({ url: server.url }) })
   await appendLives(bed.log, lives(0, 2), 1)
-  await waitUntil('all are told', () => told.sent === 4)
+  await waitUntil('all are told', () => reported.sent === 4)
   expect(asked).toEqual(wanted(0, 2))
-  expect(told.retried).toBe(0)
+  expect(reported.retried).toBe(0)
 })
 
 it('leaves out what the server will never take, and says so', async () => {
@@ -253,9 +253,9 @@ it('leaves out what the server will never take, and says so', async () => {
     event === 'START 1' ? void response.writeHead(422).end() : take(event, response)
   publish()
   await appendLives(bed.log, lives(0, 3), 1)
-  await waitUntil('the others are told', () => told.sent === 5)
+  await waitUntil('the others are told', () => reported.sent === 5)
   expect(server.taken).toEqual(wanted(0, 3).filter((event) => event !== 'START 1'))
-  expect(told).toMatchObject({ sent: 5, refused: 1 })
+  expect(reported).toMatchObject({ sent: 5, refused: 1 })
 })
 
 it('tells again what was not stored, by whoever takes over', async () => {

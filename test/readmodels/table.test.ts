@@ -38,12 +38,12 @@ describe('tables of read models', () => {
         `select attname as name, format_type(atttypid, null) as type, not attnotnull as nullable
          from pg_attribute where attrelid = 'm.${name}'::regclass and attnum > 0 and not attisdropped`,
       )
-      const told = Object.entries(columns).map(([column, declared]): MadeColumn => {
+      const reported = Object.entries(columns).map(([column, declared]): MadeColumn => {
         const { type, nullable } = splitColumn(declared)
         return { name: column, type: type === 'timestamptz' ? 'timestamp with time zone' : type, nullable }
       })
       const byName = (a: MadeColumn, b: MadeColumn): number => (a.name < b.name ? -1 : 1)
-      expect(told.toSorted(byName)).toEqual(made.toSorted(byName))
+      expect(reported.toSorted(byName)).toEqual(made.toSorted(byName))
       const keyed = await bed.query<{ name: string }>(
         `select attname as name from pg_index
          join pg_attribute on attrelid = indrelid and attnum = any(indkey)

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextLoopPass } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { createSystemJournal } from '../../src/coordinator/system/system-journal.ts'
 import type { Finding } from '../../src/events/audit/finding.ts'
@@ -97,7 +97,7 @@ it(
       const count = await countOf('true')
       expect(count).toBeGreaterThanOrEqual(Math.max(seen, appended))
       seen = count
-      await nextTurn()
+      await nextLoopPass()
     }
     expect(await countOf(`source = 'not known then'`)).toBe(0)
     await append(appended, ++appended)

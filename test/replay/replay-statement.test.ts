@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { RecordedStatement } from '../../src/replay/recorded-statement.ts'
 import { comparePlans } from '../../src/replay/compare-plans.ts'
 import { DigestComparison } from '../../src/replay/digest-comparison.ts'
-import type { ToldDigest } from '../../src/coordinator/query/events.ts'
+import type { RecordedDigest } from '../../src/coordinator/query/events.ts'
 import { replayStatement, type ReplayAnswer, type ReplayServer } from '../../src/replay/replay-statement.ts'
 import { openScratch, type ScratchResults } from '../../src/replay/scratch-results.ts'
 import { sampleData } from '../support/query-events.ts'
@@ -38,7 +38,7 @@ interface Said {
   readonly digest?: string
 }
 
-function told(digest: string | undefined, key = 'k'): ToldDigest | undefined {
+function reported(digest: string | undefined, key = 'k'): RecordedDigest | undefined {
   const [sum = '', chain] = digest?.split('-') ?? []
   return digest === undefined ? undefined : { version: 'sip24-1', key, sum, rows: 1, ...(chain && { chain }) }
 }
@@ -67,7 +67,7 @@ function serverOf(...answers: readonly Said[]): ReplayServer & { readonly asked:
       const { snapshot } = said.get(queryId)!
       return Promise.resolve(new Map(snapshot === undefined ? [] : [['c.s.t', snapshot]]))
     },
-    digest: (queryId) => Promise.resolve(told(said.get(queryId)!.digest)),
+    digest: (queryId) => Promise.resolve(reported(said.get(queryId)!.digest)),
   }
 }
 
@@ -157,7 +157,7 @@ describe('digests', () => {
     recorded: string | undefined,
     there: ReplayServer,
     more: Partial<RecordedStatement> = {},
-    comparison = new DigestComparison(() => Promise.resolve(told(recorded))),
+    comparison = new DigestComparison(() => Promise.resolve(reported(recorded))),
   ) => {
     const here = serverOf({ rows: '[[1]]' })
     const { verdict, byDigest } = await replayStatement(
@@ -196,7 +196,7 @@ describe('digests', () => {
 
   it('by another key are given up after a few', async () => {
     const there = serverOf({ rows: '[[1]]', digest: '1' })
-    const comparison = new DigestComparison(() => Promise.resolve(told('1', 'other')))
+    const comparison = new DigestComparison(() => Promise.resolve(reported('1', 'other')))
     for (let i = 0; i < 5; i++) expect(await replayed('1', there, {}, comparison)).toMatchObject({ here: 1 })
     expect(there.asked).toHaveLength(5 + 3)
   })

@@ -7,11 +7,11 @@ import { temporaryFolder } from '../support/quipu-process.ts'
 let folder: ReturnType<typeof temporaryFolder>
 let path: string
 let file: WatchedFiles<number> | undefined
-let told: string[]
+let reported: string[]
 beforeEach(() => {
   folder = temporaryFolder()
   path = join(folder.path, 'file')
-  told = []
+  reported = []
 })
 afterEach(async () => {
   file?.stop()
@@ -25,11 +25,11 @@ const watched = (): WatchedFiles<number> =>
       if (!/^\d+\n$/.test(text)) throw new Error('no number')
       return Number(text)
     },
-    { onReloaded: () => told.push('reloaded'), onBroken: (error) => told.push(error.message) },
+    { onReloaded: () => reported.push('reloaded'), onBroken: (error) => reported.push(error.message) },
   ))
 const becomes = (value: number): Promise<void> => expect.poll(() => file!.value, { timeout: 20_000 }).toBe(value)
-const isTold = (what: string | RegExp): Promise<void> =>
-  expect.poll(() => told.join(), { timeout: 20_000 }).toMatch(what)
+const isReported = (what: string | RegExp): Promise<void> =>
+  expect.poll(() => reported.join(), { timeout: 20_000 }).toMatch(what)
 
 it('a file is read again when it is written anew, replaced, or led elsewhere by its link', async () => {
   writeFileSync(path, '1\n')
@@ -52,15 +52,15 @@ it('one that cannot be taken leaves what was there in force, is told once, and i
   writeFileSync(path, '1\n')
   watched()
   writeFileSync(path, 'broken')
-  await isTold('no number')
+  await isReported('no number')
   expect(file!.value).toBe(1)
   rmSync(path)
-  await isTold(/ENOENT/)
+  await isReported(/ENOENT/)
   expect(file!.value).toBe(1)
   writeFileSync(path, '2\n')
   await becomes(2)
-  expect(told.filter((what) => what === 'no number').length).toBe(1)
-  expect(told.at(-1)).toBe('reloaded')
+  expect(reported.filter((what) => what === 'no number').length).toBe(1)
+  expect(reported.at(-1)).toBe('reloaded')
 })
 
 it('one that is still being written is waited for', async () => {

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { FairQueue, type TurnOwner } from '../../src/shared/fair-queue.ts'
+import { FairQueue, type SlotOwner } from '../../src/shared/fair-queue.ts'
 
 const owner = fc.record({ address: fc.constantFrom('a', 'b', 'c'), user: fc.constantFrom('u', 'v') })
 type Step =
-  | { readonly kind: 'push'; readonly owner: TurnOwner }
+  | { readonly kind: 'push'; readonly owner: SlotOwner }
   | { readonly kind: 'shift' }
   | { readonly kind: 'out'; readonly which: number }
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -15,7 +15,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 interface Waiting {
   readonly number: number
-  readonly owner: TurnOwner
+  readonly owner: SlotOwner
   readonly out: () => void
   /** What was taken since it came, by address. */
   readonly taken: Map<string, number>
@@ -56,9 +56,9 @@ describe('a fair queue', () => {
             }
           }
           expect(queue.length).toBe(waiting.length)
-          for (const { owner: whose } of waiting)
-            expect(queue.lengthOf(whose)).toBe(
-              waiting.filter((other) => other.owner.address === whose.address && other.owner.user === whose.user)
+          for (const { owner } of waiting)
+            expect(queue.lengthOf(owner)).toBe(
+              waiting.filter((other) => other.owner.address === owner.address && other.owner.user === owner.user)
                 .length,
             )
         }
@@ -100,7 +100,7 @@ describe('a fair queue', () => {
 
   it('remembers whose turn was when, also when nobody waited in between', () => {
     const queue = new FairQueue<string>()
-    const owner = (address: string): TurnOwner => ({ address, user: 'u' })
+    const owner = (address: string): SlotOwner => ({ address, user: 'u' })
     const order = (addresses: readonly string[]): (string | undefined)[] => {
       for (const address of addresses) queue.push(owner(address), address)
       return addresses.map(() => queue.shift())
@@ -117,7 +117,7 @@ describe('a fair queue', () => {
 
   it('forgets names that had a turn and took back all else, the oldest first', () => {
     const queue = new FairQueue<string>()
-    const of = (user: string): TurnOwner => ({ address: 'a', user })
+    const of = (user: string): SlotOwner => ({ address: 'a', user })
     for (const user of ['steady', 'other steady']) {
       for (let item = 0; item < 3; item++) queue.push(of(user), user)
       expect(queue.shift({ address: () => true, user: (one) => one === user })).toBe(user)

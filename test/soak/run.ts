@@ -49,7 +49,7 @@ const record = await runSoak({
   forMs: minutes * 60_000,
   ...(only.length > 0 ? { only } : {}),
   logLevel: 'info',
-  tell: (line) => console.log(`${new Date().toISOString()} ${line}`),
+  report: (line) => console.log(`${new Date().toISOString()} ${line}`),
   keepIn,
 })
 writeFileSync(join(keepIn, 'record.json'), JSON.stringify(record, undefined, 1))

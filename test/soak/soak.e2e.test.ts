@@ -15,7 +15,7 @@ it.runIf(available)('the whole set answers right through every kind of fault', {
     durations: { outageMs: 8_000, diskFullMs: 4_000, busyMs: 6_000, calmMs: 0 },
     forMs: 0,
     logLevel: 'warn',
-    tell: (line) => console.log(line),
+    report: (line) => console.log(line),
   })
   const { table, wrong, falseAlerts } = verdictOf(record)
   console.log(table)

@@ -20,7 +20,7 @@ export interface SoakOptions {
   readonly only?: readonly SoakFault[]
   readonly logLevel: string
   /** Told of each fault when it is over. */
-  readonly tell: (line: string) => void
+  readonly report: (line: string) => void
   /** Logs are copied here. */
   readonly keepIn?: string
 }
@@ -31,7 +31,7 @@ const LOOK_MS = 2_000
 
 /** Runs the set with its clients and the faults of a seed, and then all checks of what is left. */
 export async function runSoak(options: SoakOptions): Promise<SoakRecord> {
-  const { seed, tell } = options
+  const { seed, report } = options
   const [right, python] = [await rightAnswers(), await pythonClients()]
   const set = await startSet({ users, logLevel: options.logLevel })
   // A run that is interrupted leaves no process and no mount behind.
@@ -42,7 +42,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakRecord> {
     await run(set.base, CREATE_LEDGER)
     const start = performance.now()
     const now = (): number => performance.now() - start
-    tell(`the set is up: ${set.base}, logs in ${set.folder}`)
+    report(`the set is up: ${set.base}, logs in ${set.folder}`)
     const load = startClients({ set, seed, right, python, now })
     const watched = watchSet(set, now)
     const bed: FaultBed = {
@@ -70,7 +70,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakRecord> {
 }
 
 async function rounds(bed: FaultBed, load: SoakLoad, options: SoakOptions): Promise<readonly DoneSoakFault[]> {
-  const { durations, seed, forMs, only, tell } = options
+  const { durations, seed, forMs, only, report } = options
   const done: DoneSoakFault[] = []
   const random = createRandom(seed, 'order')
   for (let round = 1; round === 1 || bed.now() < forMs; round++) {
@@ -79,7 +79,7 @@ async function rounds(bed: FaultBed, load: SoakLoad, options: SoakOptions): Prom
       if (round > 1 && bed.now() >= forMs) break
       const fault = await doFault(kind, bed)
       done.push(fault)
-      tell(`${kind} (${fault.missed ?? fault.target}): right again after ${(fault.recoveryMs / 1000).toFixed(1)} s`)
+      report(`${kind} (${fault.missed ?? fault.target}): right again after ${(fault.recoveryMs / 1000).toFixed(1)} s`)
     }
   }
   await calm(load, durations.calmMs)

@@ -119,10 +119,10 @@ describe('the embedded Postgres', () => {
       mkdirSync(closed)
       chmodSync(closed, 0o700)
       const dataDir = join(closed, 'data')
-      const told: string[] = []
-      const first = await startEmbeddedPostgres({ dataDir, tell: (line) => told.push(line) })
-      expect(told).toHaveLength(1)
-      expect(told[0]).toContain(dirname(first.clusterDir))
+      const reported: string[] = []
+      const first = await startEmbeddedPostgres({ dataDir, print: (line) => reported.push(line) })
+      expect(reported).toHaveLength(1)
+      expect(reported[0]).toContain(dirname(first.clusterDir))
       expect(first.clusterDir).toMatch(/^\/var\/lib\/quipu\/[0-9a-f]+\/postgres$/)
       expect(readlinkSync(join(dataDir, 'postgres'))).toBe(first.clusterDir)
       await first.stop()

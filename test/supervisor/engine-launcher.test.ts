@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { engineIds, groupsOfParents, idOfSlot, isEngineGroup } from '../../src/supervisor/engine-ids.ts'
 import { launchEngines, type EngineLaunch } from '../../src/supervisor/engine-launch.ts'
-import type { AskEngine, EngineTold } from '../../src/supervisor/messages.ts'
+import type { AskEngine, EngineMessage } from '../../src/supervisor/messages.ts'
 import { commandOf, usersOf } from '../support/process-users.ts'
 import { isAlive, waitUntil } from '../support/quipu-process.ts'
 
@@ -26,14 +26,14 @@ function processesOf(user: number): number[] {
 
 let home: string
 let launch: EngineLaunch | undefined
-let told: EngineTold[]
+let reported: EngineMessage[]
 const idsOf = (dataDir: string, standby = false) =>
   engineIds({ dataDir, tablesDir: join(dataDir, 'tables'), standby, processes: 2, slots: 3 })!
 
 beforeEach(() => {
   home = mkdtempSync(join(tmpdir(), 'quipu-launcher-'))
   chmodSync(home, 0o755)
-  told = []
+  reported = []
 })
 afterEach(async () => {
   launch?.stop()
@@ -109,18 +109,18 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
     beatMs: 250,
   })
   const started = async (run: number): Promise<number> => {
-    const find = () => told.find((one) => one.type === 'started' && one.run === run)
+    const find = () => reported.find((one) => one.type === 'started' && one.run === run)
     await waitUntil(`run ${run} has started`, () => find() !== undefined)
     const found = find()!
     return found.type === 'started' ? found.pid : 0
   }
   const ended = (run: number) =>
-    waitUntil(`run ${run} has ended`, () => told.some((one) => one.type === 'ended' && one.run === run))
+    waitUntil(`run ${run} has ended`, () => reported.some((one) => one.type === 'ended' && one.run === run))
 
   it('starts a slot as its user, ends it when asked, and what was there before', async () => {
     const { ask, plan } = launcher()
-    const tell = (message: EngineTold) => void told.push(message)
-    ask(1, start(2, 7), tell)
+    const report = (message: EngineMessage) => void reported.push(message)
+    ask(1, start(2, 7), report)
     const first = await started(7)
     const user = idOfSlot(plan.ids, 1, 2)
     await waitUntil('it is its user', () => usersOf(first).uids[0] === user)
@@ -128,19 +128,19 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
       uids: [user, user, user, user],
       gids: [user, plan.ids.gate].toSorted((a, b) => a - b),
     })
-    ask(1, { do: 'kill', slot: 2, run: 6 }, tell)
-    ask(1, start(2, 8), tell)
+    ask(1, { do: 'kill', slot: 2, run: 6 }, report)
+    ask(1, start(2, 8), report)
     await ended(7)
     const second = await started(8)
     expect([isAlive(first), isAlive(second)]).toEqual([false, true])
-    ask(1, { do: 'kill', slot: 2, run: 8 }, tell)
+    ask(1, { do: 'kill', slot: 2, run: 8 }, report)
     await ended(8)
     expect(isAlive(second)).toBe(false)
   })
 
   it('takes nothing but whole numbers within its bounds', async () => {
     const { ask } = launcher()
-    const tell = (message: EngineTold) => void told.push(message)
+    const report = (message: EngineMessage) => void reported.push(message)
     const good = start(0, 1)
     const bad: unknown[] = [
       { ...good, slot: 3 },
@@ -157,24 +157,24 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
       { do: 'kill' },
       {},
     ]
-    for (const one of bad) for (const number of [0, 1]) ask(number, one as AskEngine, tell)
-    for (const number of [2, -1, 0.5]) ask(number, good, tell)
+    for (const one of bad) for (const number of [0, 1]) ask(number, one as AskEngine, report)
+    for (const number of [2, -1, 0.5]) ask(number, good, report)
     // Asked last, answered alone.
     ask(
       0,
       { ...good, run: 2, program: '/bin/true', folder: '/etc', env: { A: 'b' }, uid: 0 } as unknown as AskEngine,
-      tell,
+      report,
     )
     await started(2)
-    expect(told).toHaveLength(1)
+    expect(reported).toHaveLength(1)
   })
 
   it('ends the engines of one process when that is gone, and all of them with itself', async () => {
     const { ask, childEnded, stop, gone } = launcher()
-    const tell = (message: EngineTold) => void told.push(message)
-    ask(0, start(0, 1), tell)
-    ask(0, start(1, 2), tell)
-    ask(1, start(0, 3), tell)
+    const report = (message: EngineMessage) => void reported.push(message)
+    ask(0, start(0, 1), report)
+    ask(0, start(1, 2), report)
+    ask(1, start(0, 3), report)
     const [a, b, c] = [await started(1), await started(2), await started(3)]
     await childEnded(0)
     expect([a, b, c].map(isAlive)).toEqual([false, false, true])
@@ -205,8 +205,8 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
 
   it('is brought back when it is killed, its engines ended, and so is its watcher', async () => {
     const { ask, childEnded } = launcher()
-    const tell = (message: EngineTold) => void told.push(message)
-    ask(0, start(0, 1), tell)
+    const report = (message: EngineMessage) => void reported.push(message)
+    ask(0, start(0, 1), report)
     const first = await started(1)
     await waitUntil('the watcher is there', () => launchers('watcher').length === 1)
     const filesOf = (pid: number): string[] =>
@@ -222,15 +222,15 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
     process.kill(launchers('launcher')[0]!, 'SIGKILL')
     await ended(1)
     expect(isAlive(first)).toBe(false)
-    ask(0, start(0, 2), tell)
+    ask(0, start(0, 2), report)
     const second = await started(2)
-    ask(1, start(0, 3), tell)
+    ask(1, start(0, 3), report)
     await started(3)
     await childEnded(1)
-    ask(0, { do: 'kill', slot: 0, run: 2 }, tell)
+    ask(0, { do: 'kill', slot: 0, run: 2 }, report)
     await ended(2)
     expect(isAlive(second)).toBe(false)
-    expect(told.filter(({ type }) => type === 'ended')).toHaveLength(2)
+    expect(reported.filter(({ type }) => type === 'ended')).toHaveLength(2)
   })
 
   it('gives what runs as a slot’s user no more than so many processes', async () => {
@@ -242,10 +242,10 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
        }
        setTimeout(() => { process.stderr.write(failed + ' failed'); process.exit() }, 1)`,
     )
-    const tell = (message: EngineTold) => void told.push(message)
-    ask(0, start(0, 1), tell)
+    const report = (message: EngineMessage) => void reported.push(message)
+    ask(0, start(0, 1), report)
     await ended(1)
-    const words = told.map((one) => (one.type === 'ended' ? one.words : '')).join('')
+    const words = reported.map((one) => (one.type === 'ended' ? one.words : '')).join('')
     expect(Number(/(\d+) failed/.exec(words)?.[1])).toBeGreaterThanOrEqual(100 - plan.tasks)
     expect(processesOf(idOfSlot(plan.ids, 0, 0))).toEqual([])
   })
@@ -256,13 +256,13 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
        spawn('/bin/sh', ['-c', 'while :; do kill -${name} -1; done'], { detached: true, stdio: 'ignore' })
        spawn('/bin/sleep', ['600'], { detached: true, stdio: 'ignore' })`,
     )
-    const tell = (message: EngineTold) => void told.push(message)
+    const report = (message: EngineMessage) => void reported.push(message)
     const user = idOfSlot(plan.ids, 0, 0)
     const defends = () => processesOf(user).some((pid) => commandOf(pid).includes('while'))
-    ask(0, start(0, 1), tell)
+    ask(0, start(0, 1), report)
     // The engine itself may be its first victim.
-    await waitUntil('it defends itself', () => defends() || told.some(({ type }) => type === 'ended'))
-    ask(0, { do: 'kill', slot: 0, run: 1 }, tell)
+    await waitUntil('it defends itself', () => defends() || reported.some(({ type }) => type === 'ended'))
+    ask(0, { do: 'kill', slot: 0, run: 1 }, report)
     await ended(1)
     expect(processesOf(user)).toEqual([])
   })

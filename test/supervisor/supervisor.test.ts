@@ -40,19 +40,19 @@ function supervise(
        ${program}
      })`,
   )
-  const told: string[] = []
+  const reported: string[] = []
   const supervisor = new Supervisor({
     dataDir: home,
     listen: { scheme: 'http', host: '127.0.0.1', port: 0 },
     embeddedPostgres: false,
     children: () => [{ name: 'coordinator', process: 'coordinator', program: file, v8Options, config: { answer: 42 } }],
     times: { deadMs, backoffMinMs: 20, backoffMaxMs: 80, drainMs: 1_000 },
-    tell: (line) => told.push(line),
+    print: (line) => reported.push(line),
   })
   return {
     home,
     supervisor,
-    told,
+    reported,
     starts: (): ChildStart[] =>
       readFileSync(starts, 'utf8')
         .trim()
@@ -113,7 +113,7 @@ describe('the listening socket', () => {
       const { existsSync, writeFileSync } = await import('node:fs')
       const { createServer } = await import('node:net')
       const turns = [0]
-      const nextTurn = () => { turns.push(0); setImmediate(nextTurn) }
+      const nextLoopPass = () => { turns.push(0); setImmediate(nextLoopPass) }
       const accepted = () => {
         turns[turns.length - 1]++
         if (turns.reduce((sum, count) => sum + count) === 64) writeFileSync('${counts}', JSON.stringify(turns))
@@ -122,7 +122,7 @@ describe('the listening socket', () => {
       await Promise.all(handles.map((handle) => new Promise((resolve) => createServer(accepted).listen(handle, resolve))))
       await ready()
       while (!existsSync('${goOn}')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
-      nextTurn()`)
+      nextLoopPass()`)
     const { url } = await supervisor.start()
     // The kernel takes them, whatever the child does.
     const sockets = Array.from({ length: 64 }, () => connect(Number(new URL(url!).port), '127.0.0.1'))
@@ -162,11 +162,11 @@ function openSockets(): number {
 describe('a child that was ready', () => {
   it.each([64, 69, 70])('is started again, with pauses that grow, when it exits with %i', async (code) => {
     // Those that were not ready cannot have run well for a while, however slow they end.
-    const { supervisor, told } = supervise(`if (life > 0 && life < 4) { ${EXIT(code)} }
+    const { supervisor, reported } = supervise(`if (life > 0 && life < 4) { ${EXIT(code)} }
       await ready(); if (life === 0) setTimeout(() => process.exit(${code}), 50)`)
     await supervisor.start()
-    await waitUntil('four restarts', () => told.length === 4)
-    expect(told.map((line) => line.replace(/^.*in /, ''))).toEqual(['20 ms', '40 ms', '80 ms', '80 ms'])
+    await waitUntil('four restarts', () => reported.length === 4)
+    expect(reported.map((line) => line.replace(/^.*in /, ''))).toEqual(['20 ms', '40 ms', '80 ms', '80 ms'])
     await supervisor.stop()
   })
 
@@ -192,21 +192,21 @@ describe('a child that was ready', () => {
   })
 
   it('is not started again once it was asked to end, however it does', async () => {
-    const { supervisor, told, starts } = supervise(
+    const { supervisor, reported, starts } = supervise(
       `await ready(); await send({ type: 'last' }); process.kill(process.pid, 'SIGKILL')`,
     )
     await supervisor.start()
     await supervisor.retired
-    expect(told).toEqual(['coordinator has ended, as it was asked to, but by SIGKILL'])
+    expect(reported).toEqual(['coordinator has ended, as it was asked to, but by SIGKILL'])
     expect(starts()).toHaveLength(1)
     await supervisor.stop()
   })
 
   it('is killed when its event loop is silent', async () => {
-    const { supervisor, told, starts } = supervise('await ready(); if (life === 0) for (;;);', undefined, 3_000)
+    const { supervisor, reported, starts } = supervise('await ready(); if (life === 0) for (;;);', undefined, 3_000)
     await supervisor.start()
     await waitUntil('the successor starts', () => starts().length === 2)
-    expect(told[0]).toBe('coordinator has been silent for 3000 ms: killing it')
+    expect(reported[0]).toBe('coordinator has been silent for 3000 ms: killing it')
     expect(starts()[1]!.restarts).toEqual([{ process: 'coordinator', reason: 'hang', count: 1 }])
     await supervisor.stop()
   })

@@ -45,15 +45,15 @@ async function start(jar: string, { folder, ldif, tls, port }: DirectoryOptions)
   const child = spawn('java', [...shortLived, '-cp', jar, tool, '--baseDN', 'dc=example,dc=com', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  let told = ''
+  let reported = ''
   for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => (told += text))
+    stream.setEncoding('utf8').on('data', (text: string) => (reported += text))
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   let over = false
   void ended.then(() => (over = true))
-  const listening = (): string | undefined => /[Ll]istening for.* on port (\d+)\./.exec(told)?.[1]
+  const listening = (): string | undefined => /[Ll]istening for.* on port (\d+)\./.exec(reported)?.[1]
   await waitUntil('the directory listens', () => over || listening() !== undefined)
-  if (over) throw new Error(told)
+  if (over) throw new Error(reported)
   return {
     port: Number(listening()),
     async stop() {

@@ -20,7 +20,7 @@ const MECHANISMS = ['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512']
 
 /** Says which requests it knows, takes whoever comes, and answers nothing else. */
 export async function startFakeBroker(tls?: TlsOptions): Promise<FakeBroker> {
-  let told = ''
+  let reported = ''
   const clients: string[] = []
   const sockets = new Set<Socket>()
   const serve = (socket: Socket): void => {
@@ -28,7 +28,7 @@ export async function startFakeBroker(tls?: TlsOptions): Promise<FakeBroker> {
     let rest = Buffer.alloc(0)
     socket.on('error', () => {})
     socket.on('data', (part: Buffer) => {
-      told += part.toString('latin1')
+      reported += part.toString('latin1')
       rest = Buffer.concat([rest, part])
       while (rest.length >= 4 && rest.length >= 4 + rest.readInt32BE(0)) {
         const end = 4 + rest.readInt32BE(0)
@@ -54,7 +54,7 @@ export async function startFakeBroker(tls?: TlsOptions): Promise<FakeBroker> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
-    text: () => told,
+    text: () => reported,
     clients,
     close: () =>
       new Promise((resolve) => {

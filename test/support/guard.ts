@@ -125,7 +125,7 @@ export function askThroughProxy(
     const asked = httpRequest({ hostname, port, agent: false, method, path: target, headers: sent }, (answer) => {
       const parts: Buffer[] = []
       let length = 0
-      const tell = (): void => {
+      const report = (): void => {
         const text = Buffer.concat(parts).toString('utf8')
         resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text })
         asked.destroy()
@@ -133,10 +133,10 @@ export function askThroughProxy(
       answer.on('data', (part: Buffer) => {
         parts.push(part)
         length += part.length
-        if (length > MOST_BYTES) tell()
+        if (length > MOST_BYTES) report()
       })
-      if (answer.headers['content-type']?.startsWith('text/event-stream')) setTimeout(tell, FEED_MS)
-      answer.on('error', reject).on('end', tell)
+      if (answer.headers['content-type']?.startsWith('text/event-stream')) setTimeout(report, FEED_MS)
+      answer.on('error', reject).on('end', report)
     })
     asked.setTimeout(60_000, () => asked.destroy(new Error(`${method} ${target} is not answered`)))
     asked.on('error', reject)

@@ -60,12 +60,12 @@ interface Status {
 }
 
 /** Statuses that the recorded worker told of a task, in order, up to its end: later ones tell of what was acknowledged. */
-export function toldOf(taskId: string): readonly Status[] {
-  const told = recordedProtocol.exchanges
+export function statusesOf(taskId: string): readonly Status[] {
+  const reported = recordedProtocol.exchanges
     .filter(({ path, answer }) => path.startsWith('/v1/task?since=') && Array.isArray(answer))
     .flatMap(({ answer }) => answer as Status[])
     .filter((status) => status.taskId === taskId)
-  return told.slice(0, told.findIndex(({ state }) => state === 'FINISHED' || state === 'FAILED') + 1)
+  return reported.slice(0, reported.findIndex(({ state }) => state === 'FINISHED' || state === 'FAILED') + 1)
 }
 
 /**
@@ -96,7 +96,7 @@ export async function startRecordedWorker(coordinator: string, bearer: string): 
     if (request.headers.authorization !== `Bearer ${bearer}`) return void response.writeHead(401).end()
     if (url.pathname === '/v1/task' && request.method === 'GET') {
       const since = Number(url.searchParams.get('since') || 0)
-      const tell = (): void => {
+      const report = (): void => {
         const known = exchanges.find(({ path }) => path === '/v1/task?since=')!
         const headers = { ...known.answerHeaders, 'x-engine-task-version': String(version) }
         reply(
@@ -105,13 +105,13 @@ export async function startRecordedWorker(coordinator: string, bearer: string): 
           news.filter((status) => status.version > since),
         )
       }
-      if (version > since) return tell()
-      const timer = setTimeout(tell, 500)
+      if (version > since) return report()
+      const timer = setTimeout(report, 500)
       const before = wake
       wake = () => {
         before()
         clearTimeout(timer)
-        if (!response.writableEnded) tell()
+        if (!response.writableEnded) report()
       }
       return
     }
@@ -125,7 +125,7 @@ export async function startRecordedWorker(coordinator: string, bearer: string): 
       }
       const was = same.path.split('/').at(-1)!
       running.set(id, was)
-      for (const status of toldOf(was)) news.push({ ...(renamed(status, was, id) as Status), version: ++version })
+      for (const status of statusesOf(was)) news.push({ ...(renamed(status, was, id) as Status), version: ++version })
       news = news.slice(-20)
       reply(response, same, renamed(same.answer, was, id))
       return wake()

@@ -117,9 +117,10 @@ export async function survivors(
       cwd: folder,
       maxBuffer: 1 << 27,
     }).catch((failed: { stdout: string; stderr: string }) => failed)
-    const told = `${stdout}\n${stderr}`.split('Unit Testing:').slice(1)
-    if (told.length !== files.length) throw new Error(`promtool told of ${told.length} of ${files.length} mutants`)
-    for (const one of told) {
+    const reported = `${stdout}\n${stderr}`.split('Unit Testing:').slice(1)
+    if (reported.length !== files.length)
+      throw new Error(`promtool told of ${reported.length} of ${files.length} mutants`)
+    for (const one of reported) {
       const file = one.trim().split(/\s/)[0]!
       if (one.includes('SUCCESS')) alive.push(names.get(file) ?? file)
     }

@@ -1,6 +1,6 @@
 import type { QueryCommand } from '../../src/coordinator/query/decider.ts'
 import { createQueryAggregate } from '../../src/coordinator/query/query-aggregate.ts'
-import { createRecorder } from '../../src/coordinator/query/execution/first-append.ts'
+import { createRecorder } from '../../src/coordinator/query/execution/recorder.ts'
 import type { RunContext } from '../../src/coordinator/query/execution/run-context.ts'
 import type { WorkerStageDeps } from '../../src/coordinator/query/execution/worker-stage.ts'
 import type { TaskHub, TaskListener } from '../../src/coordinator/scheduler/task-hub.ts'

@@ -32,7 +32,7 @@ export interface TableRunner {
   /** DuckDB's text of the statement. */
   rendered(sql: string, as?: Partial<SessionContext>): Promise<string>
   /** What is told of what the statement reads: its tables, and its plan. */
-  told(
+  reported(
     sql: string,
     as?: Partial<SessionContext>,
   ): Promise<{ readonly reads: readonly TableRead[]; readonly plan: string }>
@@ -98,7 +98,7 @@ export async function openTableRunner(settings: readonly string[] = languageSett
         if (analyzed.kind !== 'write' || !analyzed.source) throw new Error(`${sql} is ${analyzed.kind}`)
         return wireRows(connection, analyzed.source.query, storedAs)
       }),
-    async told(sql, as) {
+    async reported(sql, as) {
       const { reads, query } = await analyze(sql, as)
       return { reads, plan: JSON.stringify(query.outline) }
     },

@@ -59,9 +59,9 @@ describe('meters', () => {
   it('sort what they observe into its buckets, with a trace, without, and what was before', async () => {
     const scale = buckets.query
     const value = fc.oneof(fc.constantFrom(...scale), fc.double({ min: 0, max: 100, noNaN: true }))
-    const told = fc.record({ value, trace: fc.boolean() })
+    const reported = fc.record({ value, trace: fc.boolean() })
     await fc.assert(
-      fc.asyncProperty(fc.array(told, { maxLength: 20 }), fc.nat(9), async (all, before) => {
+      fc.asyncProperty(fc.array(reported, { maxLength: 20 }), fc.nat(9), async (all, before) => {
         const one = await meters()
         const labels = { state: 'FINISHED', route: 'local' } as const
         one.restore('queryDuration', labels, { counts: [...scale, Infinity].map(() => before), sum: before })

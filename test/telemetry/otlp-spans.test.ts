@@ -11,7 +11,7 @@ afterEach(async () => {
 async function bed(answer: 'at once' | 'never' | 'with 503' = 'at once') {
   const receiver = await startOtlpReceiver(answer)
   receivers.push(receiver)
-  const told = { exported: 0, dropped: 0 }
+  const reported = { exported: 0, dropped: 0 }
   const spans = await startSpanExport({
     collector: {
       url: `${receiver.url}/v1/traces`,
@@ -22,9 +22,9 @@ async function bed(answer: 'at once' | 'never' | 'with 503' = 'at once') {
     instance: 'i',
     version: '1.2.3',
     environment: 'test',
-    onSpans: (result, count) => void (told[result] += count),
+    onSpans: (result, count) => void (reported[result] += count),
   })
-  return { receiver, told, spans }
+  return { receiver, reported, spans }
 }
 
 function span(number: number, more: Partial<SpanRecord> = {}): SpanRecord {
@@ -47,10 +47,10 @@ function span(number: number, more: Partial<SpanRecord> = {}): SpanRecord {
 
 describe('spans by OTLP', () => {
   it('leave whole, with all that they say, in batches', async () => {
-    const { receiver, told, spans } = await bed()
+    const { receiver, reported, spans } = await bed()
     spans.emit(Array.from({ length: 1000 }, (_, number) => span(number + 1)))
     await spans.stop()
-    expect(told).toEqual({ exported: 1000, dropped: 0 })
+    expect(reported).toEqual({ exported: 1000, dropped: 0 })
     expect(receiver.spans.length).toBe(1000)
     expect(receiver.exports.length).toBe(2)
     expect(receiver.exports[0]!.headers).toMatchObject({ 'x-tenant': 'a', 'content-type': 'application/json' })
@@ -71,29 +71,29 @@ describe('spans by OTLP', () => {
   })
 
   it('leave by themselves when no more come', async () => {
-    const { receiver, told, spans } = await bed()
+    const { receiver, reported, spans } = await bed()
     spans.emit([span(1)])
     await expect.poll(() => receiver.spans.length, { timeout: 30_000 }).toBe(1)
     spans.emit([span(2)])
-    await expect.poll(() => told.exported, { timeout: 30_000 }).toBe(2)
+    await expect.poll(() => reported.exported, { timeout: 30_000 }).toBe(2)
     await spans.stop()
   })
 
   it('are dropped and counted where a collector takes none, and beyond the queue', async () => {
-    const { told, spans } = await bed('with 503')
+    const { reported, spans } = await bed('with 503')
     spans.emit(Array.from({ length: 512 }, (_, number) => span(number)))
-    await expect.poll(() => told, { timeout: 30_000 }).toEqual({ exported: 0, dropped: 512 })
-    const { told: slow, spans: held } = await bed('never')
+    await expect.poll(() => reported, { timeout: 30_000 }).toEqual({ exported: 0, dropped: 512 })
+    const { reported: slow, spans: held } = await bed('never')
     held.emit(Array.from({ length: 20_000 }, (_, number) => span(number)))
     expect(slow.dropped).toBe(20_000 - 16_384)
   })
 
   it('that cannot be written cost no more than their batch', async () => {
-    const { receiver, told, spans } = await bed()
+    const { receiver, reported, spans } = await bed()
     spans.emit([span(1, { startMs: Number.NaN }), ...Array.from({ length: 511 }, (_, number) => span(number + 2))])
     spans.emit([span(1000)])
     await spans.stop()
-    expect(told).toEqual({ exported: 1, dropped: 512 })
+    expect(reported).toEqual({ exported: 1, dropped: 512 })
     expect(receiver.spans.map(({ spanId }) => Number.parseInt(spanId, 16))).toEqual([1000])
   })
 })

@@ -32,7 +32,7 @@ export class LakeCommits {
 
   /** @throws EngineError TRANSACTION_CONFLICT when it cannot be made any more */
   commit(prepared: PreparedWrite): Promise<CommittedWrite> {
-    return this.#inTurn(this.#deps.targets.nameOf(prepared.change), () => this.#commitNow(prepared))
+    return this.#queued(this.#deps.targets.nameOf(prepared.change), () => this.#commitNow(prepared))
   }
 
   /** The change, if it is there already. */
@@ -116,7 +116,7 @@ export class LakeCommits {
     await this.#commitVersion(folder, { ...target, change: { kind, schema, table } })
   }
 
-  #inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
+  #queued<T>(key: string, work: () => Promise<T>): Promise<T> {
     const done = (this.#queues.get(key) ?? Promise.resolve()).then(work, work)
     const settled = done
       .catch(() => {})

@@ -21,7 +21,7 @@ import type { Manifest, TableContent } from './manifest.ts'
 import { changed, manifestPaths, manifestSplits, manifestStatistics, storedColumns } from './manifest-table.ts'
 import { partitionStatistics } from './partition-pruning.ts'
 import { factsOf, foundSplits, snapshotId, tableColumns, type FoundFiles } from './plain-table.ts'
-import { tellRefusals } from './refusals.ts'
+import { withNamedRefusals } from './refusals.ts'
 import { tableSettingsSchema, type TableSettings } from './table-settings.ts'
 import { lakeTableSource } from './table-source.ts'
 import { readVersion } from './version-chain.ts'
@@ -151,7 +151,7 @@ function createLake(
     }
   }
 
-  return tellRefusals({
+  return withNamedRefusals({
     catalog,
     connectorName,
     abilities: {

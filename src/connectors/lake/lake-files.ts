@@ -104,13 +104,13 @@ export async function listDataFiles(
 async function lakeFile(location: string, table: string, found: FolderFile): Promise<LakeFile> {
   const { folder, name, isLink, partitions } = found
   const what = `File '${[...partitions.map((one) => one.folder), name].join('/')}' of table '${table}'`
-  const told = (error: unknown): never => {
+  const refuse = (error: unknown): never => {
     throw refused(error, what)
   }
   const named = join(folder, name)
-  const path = isLink ? await resolveInside(location, named).catch(told) : named
+  const path = isLink ? await resolveInside(location, named).catch(refuse) : named
   checkReadable(path, what)
-  const stats = await stat(path, { bigint: true }).catch(told)
+  const stats = await stat(path, { bigint: true }).catch(refuse)
   if (!stats.isFile()) throw new EngineError('HIVE_BAD_DATA', `${what} is a pipe or a device`, { retry: 'later' })
   const known = { file: path.slice(location.length + 1), size: Number(stats.size), mtime: String(stats.mtimeNs) }
   return partitions.length === 0 ? known : { ...known, partitions }

@@ -52,8 +52,8 @@ export function createLakeFolders(
   const dataFiles = (schema: string, name: string, folder: string): Promise<ListedFiles | undefined> =>
     listDataFiles(location, folder, settings.get(`${schema}.${name}`))
 
-  const foldersIn = sharedInTurn((path: string) => listFolders(path))
-  const inside = sharedInTurn((path: string) => resolveInside(location, path))
+  const foldersIn = sharedAsk((path: string) => listFolders(path))
+  const inside = sharedAsk((path: string) => resolveInside(location, path))
 
   async function schemaFolder(schema: string): Promise<string | undefined> {
     const name = pickName(await foldersIn(location), schema, 'Schema')
@@ -175,7 +175,7 @@ export function createLakeFolders(
  * Asks once for all who ask in one turn of the event loop, as the scans of a query do. What was told to this process before
  * they asked is in the answer: who asks in a later turn is not given an earlier one.
  */
-function sharedInTurn<T>(ask: (path: string) => Promise<T>): (path: string) => Promise<T> {
+function sharedAsk<T>(ask: (path: string) => Promise<T>): (path: string) => Promise<T> {
   const asked = new Map<string, Promise<T>>()
   return (path) => {
     const known = asked.get(path)

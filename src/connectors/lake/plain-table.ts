@@ -128,12 +128,12 @@ type SplitsOf = (
 
 function parquetSplits({ format, facts, columns, partitioning, shapesDiffer }: ReadFiles, read: ReadPart): SplitsOf {
   const hidden = namesOfKeys(partitioning.keys)
-  const told = columnsRead(columns, read.columns).filter(({ name }) => !hidden.has(name))
+  const shown = columnsRead(columns, read.columns).filter(({ name }) => !hidden.has(name))
   // DuckDB numbers the files of partitions in a column of this name: where a file has its own they are read one by one.
   const apart = shapesDiffer || (hidden.size > 0 && columns.some(({ name }) => name === FILE_INDEX))
   return (file, index) => {
     const { footer, names, rowGroups, misread, finer, checkedByRow } = facts[index]!
-    const own = told.map(({ name, source, duckdbType }) => {
+    const own = shown.map(({ name, source, duckdbType }) => {
       // Where all files have the same columns each has those: one without a name, or with another's, DuckDB calls otherwise.
       const present = !shapesDiffer || names.has(name)
       const reason = misread.get(name)
@@ -168,7 +168,7 @@ function textSplits({ format, facts, columns, declared }: ReadFiles, read: ReadP
     if (!text || namesOf(text).length === 0) return []
     const checked = !isCertain(text, columns)
     // Who looks at every value has to know all types.
-    const told = checked ? columns : columnsRead(columns, read.columns)
+    const shown = checked ? columns : columnsRead(columns, read.columns)
     const data: FoundSplit = {
       ...file,
       format,
@@ -177,7 +177,7 @@ function textSplits({ format, facts, columns, declared }: ReadFiles, read: ReadP
       rows: 0,
       fileRows: 0,
       unionByName: false,
-      columns: told.map((column) => textSplitColumn(text, column, declared.has(column.name))),
+      columns: shown.map((column) => textSplitColumn(text, column, declared.has(column.name))),
       text: textOf(text, checked),
     }
     return [{ data, bytes: file.size }]

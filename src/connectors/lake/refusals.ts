@@ -12,11 +12,11 @@ import { hasCode } from '../../shared/node-error.ts'
 const REFUSED = ['EACCES', 'EPERM', 'EROFS']
 
 /** The connector, with errors of the file system about permissions told as PERMISSION_DENIED. */
-export function tellRefusals(connector: Connector): Connector {
+export function withNamedRefusals(connector: Connector): Connector {
   const { catalog, writer } = connector
   return {
-    ...told(connector, catalog, 'read'),
-    ...(writer && { writer: told(writer, catalog, 'write') }),
+    ...withRefusals(connector, catalog, 'read'),
+    ...(writer && { writer: withRefusals(writer, catalog, 'write') }),
   }
 }
 
@@ -37,18 +37,18 @@ export async function checkWritable(catalog: string, folder: string): Promise<vo
 }
 
 /** An object whose methods, all asynchronous but for getters of settings, tell refusals. */
-function told<T extends object>(object: T, catalog: string, what: 'read' | 'write'): T {
+function withRefusals<T extends object>(object: T, catalog: string, what: 'read' | 'write'): T {
   const methods = Object.entries(object).map(([name, value]: [string, unknown]) => {
     if (typeof value !== 'function') return [name, value]
     const method = value as (...parameters: unknown[]) => unknown
-    const telling = (...parameters: unknown[]): unknown => {
+    const refusing = (...parameters: unknown[]): unknown => {
       const result = method.apply(object, parameters)
       if (!(result instanceof Promise)) return result
       return result.catch((error: unknown) => {
         throw refusal(error, catalog, what)
       })
     }
-    return [name, telling]
+    return [name, refusing]
   })
   return Object.fromEntries(methods) as T
 }

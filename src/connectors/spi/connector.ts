@@ -1,4 +1,4 @@
-import type { TurnOwner } from '../../shared/fair-queue.ts'
+import type { SlotOwner } from '../../shared/fair-queue.ts'
 import type { StatisticsByColumn } from './column-statistics.ts'
 import type { ScanConditions } from './scan-conditions.ts'
 import type { ScanPredicate } from './scan-predicate.ts'
@@ -95,7 +95,7 @@ export interface Asker {
   readonly originalUser?: string
   readonly groups: readonly string[]
   /** Whose turn it is where reads wait for each other. */
-  readonly owner: TurnOwner
+  readonly owner: SlotOwner
   /** What of the catalogs he may know; absent: all of it. */
   readonly sight?: CatalogSight
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { inTurns } from '../../security/rules/read-in-turns.ts'
+import { inSlices } from '../../security/rules/read-in-slices.ts'
 import { readStrictJson } from '../../security/rules/read-rules.ts'
 import { pattern, wrong } from '../../security/rules/rule-patterns.ts'
 import { faultOfValue, sessionProperty } from '../../sql/session/session-properties.ts'
@@ -50,12 +50,12 @@ export function readPropertyRules(text: string): PropertyRules {
   return propertyRulesOf(readStrictJson(text, z.array(rule)))
 }
 
-/** The same of a text that `readPropertyRules` has taken, elsewhere, a little at a time. @param turn resolves when others had the event loop */
-export async function readPropertyRulesInTurns(text: string, turn: () => Promise<void>): Promise<PropertyRules> {
-  await turn()
+/** The same of a text that `readPropertyRules` has taken, elsewhere, a little at a time. @param nextSlice resolves when others had the event loop */
+export async function readPropertyRulesInSlices(text: string, nextSlice: () => Promise<void>): Promise<PropertyRules> {
+  await nextSlice()
   const raw = JSON.parse(text) as readonly unknown[]
-  const rules = await inTurns(raw, turn, (some) => z.array(rule).parse(some))
-  await turn()
+  const rules = await inSlices(raw, nextSlice, (some) => z.array(rule).parse(some))
+  await nextSlice()
   return propertyRulesOf(rules)
 }
 

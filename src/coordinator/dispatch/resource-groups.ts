@@ -1,6 +1,6 @@
 import { deferred } from '../../shared/deferred.ts'
 import { EngineError } from '../../shared/engine-error.ts'
-import { FairQueue, type TurnOwner } from '../../shared/fair-queue.ts'
+import { FairQueue, type SlotOwner } from '../../shared/fair-queue.ts'
 import { Shares } from '../../shared/shares.ts'
 import { groupText, type GroupPath } from './groups/group-path.ts'
 import type { GroupedStatement } from './groups/group-selector.ts'
@@ -11,7 +11,7 @@ import type { QueryUsage } from './groups/group-tree.ts'
  * A place in a resource group; given back once, later calls do nothing. It belongs to the query whose signal it was asked
  * for with: aborted, it is given back by itself, whether anybody has taken it in hand yet or not.
  */
-export interface GroupPlace {
+export interface GroupSlot {
   /** Where it is. */
   readonly group: string
   release(): void
@@ -22,7 +22,7 @@ export interface Entrant {
   /** Its group as it is recorded. */
   readonly group: string
   /** Whose turn it is. */
-  readonly owner: TurnOwner
+  readonly owner: SlotOwner
   /** What its group is chosen by. */
   readonly statement: GroupedStatement
   /** Of its session, above 0. */
@@ -68,7 +68,7 @@ export interface Reservation {
   /** So many come; places are kept for them. */
   expect(queries: number): void
   /** One has come, or ended. */
-  came(): void
+  queryRecovered(): void
   /** Nothing is kept any more. */
   end(): void
 }
@@ -85,14 +85,14 @@ export interface ResourceGroups {
   /** The group of a query, as text; empty where no group takes it, which it is told when it enters. */
   groupOf(statement: GroupedStatement): string
   /** A place whatever the limit says: admitted queries keep theirs over a restart. */
-  occupy(entrant: Entrant): GroupPlace
+  occupy(entrant: Entrant): GroupSlot
   /** A place at once, or undefined when the group is full, or no more the one that is recorded. */
-  tryEnter(entrant: Entrant): GroupPlace | undefined
+  tryEnter(entrant: Entrant): GroupSlot | undefined
   /**
    * Waits for a place; undefined once the signal is aborted.
    * @throws EngineError QUERY_QUEUE_FULL, QUERY_REJECTED where no group takes it; the latter also in the promise
    */
-  enter(entrant: Entrant): { readonly queued: Queued; readonly place: Promise<GroupPlace | undefined> }
+  enter(entrant: Entrant): { readonly queued: Queued; readonly slot: Promise<GroupSlot | undefined> }
   figures(): readonly GroupFigures[]
   /** Those at the top. */
   roots(): readonly GroupState[]
@@ -104,12 +104,12 @@ export interface ResourceGroups {
 export const GLOBAL_GROUP = 'global'
 
 /** Of a query that has ended. */
-const NO_PLACE: GroupPlace = { group: GLOBAL_GROUP, release() {} }
+const NO_PLACE: GroupSlot = { group: GLOBAL_GROUP, release() {} }
 
 interface Waiting {
-  wake(place: GroupPlace): void
+  wake(slot: GroupSlot): void
   readonly signal: AbortSignal
-  readonly owner: TurnOwner
+  readonly owner: SlotOwner
 }
 
 interface Group {
@@ -134,7 +134,7 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
   let expected = 0
   let reservation: Reservation | undefined
   /** @param fresh whose it is, of one that came to this coordinator */
-  function take(signal: AbortSignal, fresh?: TurnOwner): GroupPlace {
+  function take(signal: AbortSignal, fresh?: SlotOwner): GroupSlot {
     if (signal.aborted) return NO_PLACE
     const leave = fresh && group.shares.take(fresh)
     group.running++
@@ -183,7 +183,7 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
           expectOnly(queries)
           counted.resolve()
         },
-        came: () => expectOnly(expected - 1),
+        queryRecovered: () => expectOnly(expected - 1),
         end() {
           reservation = undefined
           expectOnly(0)
@@ -208,17 +208,17 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
       if (!recovered && before >= limits.queued)
         throw new EngineError('QUERY_QUEUE_FULL', `Too many queued queries for "${GLOBAL_GROUP}"`)
       const position = (recovered ? group.recovered.length : before) + 1
-      const place = placeIn(
-        (entry) => (recovered ? atEndOf(group.recovered, entry) : group.waiting.push(owner, entry)),
-        { signal, owner },
-      )
+      const slot = slotIn((entry) => (recovered ? atEndOf(group.recovered, entry) : group.waiting.push(owner, entry)), {
+        signal,
+        owner,
+      })
       const why =
         group.running >= limits.running
           ? `resource group "${GLOBAL_GROUP}" is full`
           : `the other places of resource group "${GLOBAL_GROUP}" are for other users and addresses`
       const reason = `${why}; position ${position}`
       admit()
-      return { queued: { group: GLOBAL_GROUP, position, reason: () => reason }, place }
+      return { queued: { group: GLOBAL_GROUP, position, reason: () => reason }, slot }
     },
     figures: () => [{ group: GLOBAL_GROUP, running: group.running, queued: queued(), limits }],
     roots: () => [stateOfOne(group.running, queued(), limits)],
@@ -262,10 +262,10 @@ function atEndOf(queue: Waiting[], entry: Waiting): () => void {
  * Waits in a queue; undefined when the query is canceled before it has its place.
  * @param push puts it into the queue, and returns what takes it out again
  */
-function placeIn(
+function slotIn(
   push: (entry: Waiting) => () => void,
   { signal, owner }: Pick<Waiting, 'signal' | 'owner'>,
-): Promise<GroupPlace | undefined> {
+): Promise<GroupSlot | undefined> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve(undefined)
     const leave = (): void => {

@@ -1,11 +1,11 @@
 import { formatSize } from '../../shared/durations.ts'
 import { EngineError } from '../../shared/engine-error.ts'
-import type { TurnOwner } from '../../shared/fair-queue.ts'
+import type { SlotOwner } from '../../shared/fair-queue.ts'
 
 /** What one statement holds of this process's memory. */
 export interface HeldMemory {
   /** To whom it counts. */
-  readonly owner: TurnOwner
+  readonly owner: SlotOwner
   /** Bytes held now. */
   readonly bytes: number
   /**
@@ -29,13 +29,13 @@ export interface StatementMemoryLimits {
 /** The memory that open statements may take: bounded in all, for each user, and for each address of users who are not known. */
 export interface StatementMemory {
   /** @throws EngineError TOO_MANY_REQUESTS_FAILED when one of the limits is reached */
-  hold(owner: TurnOwner, bytes: number): HeldMemory
+  hold(owner: SlotOwner, bytes: number): HeldMemory
   /**
    * For a query that the coordinator before accepted: only what it left open counts against the limit of all.
    * @param needed it cannot be ended instead
    * @returns undefined when it was too much
    */
-  holdRecovered(owner: TurnOwner, bytes: number, needed: boolean): HeldMemory | undefined
+  holdRecovered(owner: SlotOwner, bytes: number, needed: boolean): HeldMemory | undefined
   readonly heldBytes: number
 }
 
@@ -48,14 +48,14 @@ export function createStatementMemory(limits: StatementMemoryLimits): StatementM
   const users = createTally()
   const addresses = createTally()
 
-  function take({ user, address, known }: TurnOwner, bytes: number): void {
+  function take({ user, address, known }: SlotOwner, bytes: number): void {
     total += bytes
     users.add(user, bytes)
     if (!known) addresses.add(address, bytes)
   }
 
   /** What is in the way of so many bytes more. */
-  function obstacle({ user, address, known }: TurnOwner, bytes: number): string | undefined {
+  function obstacle({ user, address, known }: SlotOwner, bytes: number): string | undefined {
     if (total + bytes > limits.totalBytes) return `All open statements take ${of(total, limits.totalBytes)}`
     if (users.of(user) + bytes > limits.userBytes)
       return `The open statements of this user take ${of(users.of(user), limits.userBytes)}`
@@ -64,7 +64,7 @@ export function createStatementMemory(limits: StatementMemoryLimits): StatementM
     return undefined
   }
 
-  function held(owner: TurnOwner, first: number, onRelease: () => void): HeldMemory {
+  function held(owner: SlotOwner, first: number, onRelease: () => void): HeldMemory {
     let bytes = 0
     let open = true
     const change = (by: number): void => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads'
 import { EngineError } from '../../shared/engine-error.ts'
-import { FairQueue, type TurnOwner } from '../../shared/fair-queue.ts'
+import { FairQueue, type SlotOwner } from '../../shared/fair-queue.ts'
 import { hasCode } from '../../shared/node-error.ts'
 import { programUrl } from '../../shared/programs.ts'
 import type { FrontEndTimes } from '../../sql/front-end.ts'
@@ -27,7 +27,7 @@ export interface ThreadHost {
 
 /** Whose task it is, and what ends it before its time. */
 export interface ThreadCaller {
-  readonly owner: TurnOwner
+  readonly owner: SlotOwner
   readonly signal?: AbortSignal | undefined
 }
 
@@ -98,7 +98,7 @@ export class FrontEndThreads {
     return thread
   }
 
-  async #place(owner: TurnOwner, signal: AbortSignal | undefined): Promise<void> {
+  async #place(owner: SlotOwner, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted()
     if (this.#busy < this.#options.most) {
       this.#waiting.passed(owner)

@@ -110,9 +110,9 @@ export function createMembership(options: MembershipOptions): Membership {
   function put(node: Node, health: NodeHealth): void {
     const { nodeId } = node.announcement
     const verdict = assess(health, limits, clock.monotonicMs())
-    const tells = verdict.state !== node.recorded && !(verdict.state === 'suspect' && node.unheard)
-    nodes.set(nodeId, { ...node, health, state: verdict.state, recorded: tells ? verdict.state : node.recorded })
-    if (tells) journal.record(nodeId, stateEvent(node.announcement, verdict, health))
+    const isNews = verdict.state !== node.recorded && !(verdict.state === 'suspect' && node.unheard)
+    nodes.set(nodeId, { ...node, health, state: verdict.state, recorded: isNews ? verdict.state : node.recorded })
+    if (isNews) journal.record(nodeId, stateEvent(node.announcement, verdict, health))
     if (verdict.state !== node.state) changed()
   }
 

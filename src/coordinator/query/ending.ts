@@ -3,7 +3,7 @@ import { failureOf, type Failure } from '../../shared/engine-error.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { holdsSecret, withoutUserInfo } from '../../sql/syntax/secret-names.ts'
-import { TAKEN_OUT } from '../../sql/syntax/secret-values.ts'
+import { REDACTED } from '../../sql/syntax/secret-values.ts'
 import type { EndedBy } from './events.ts'
 
 /** By which door somebody ends a query. */
@@ -48,7 +48,7 @@ export function endingBy(
 
 /** It becomes part of the log. */
 function withoutSecrets(message: string): string {
-  return holdsSecret(message) ? TAKEN_OUT : withoutUserInfo(message, [])
+  return holdsSecret(message) ? REDACTED : withoutUserInfo(message, [])
 }
 
 /** In the words of Trino, and with its codes. */

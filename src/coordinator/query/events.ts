@@ -164,8 +164,8 @@ const resultDigestSchema = pageDigestSchema.extend({
 export type ResultDigest = Readonly<z.infer<typeof resultDigestSchema>>
 
 /** What who may have the rows is told of them. */
-export const toldDigestSchema = resultDigestSchema.extend({ rows: count })
-export type ToldDigest = Readonly<z.infer<typeof toldDigestSchema>>
+export const recordedDigestSchema = resultDigestSchema.extend({ rows: count })
+export type RecordedDigest = Readonly<z.infer<typeof recordedDigestSchema>>
 
 export const sessionChangeSchema = z.object({ header: z.string(), value: z.string() })
 

@@ -14,10 +14,10 @@ export function createPageMemories(maxBytes: number): { ofQuery(): PageMemory; r
   let total = 0
 
   function forget(bytes: Buffer): void {
-    const place = kept.get(bytes)
-    if (!place) return
+    const held = kept.get(bytes)
+    if (!held) return
     kept.delete(bytes)
-    place.pages.delete(place.token)
+    held.pages.delete(held.token)
     total -= bytes.length
   }
 

@@ -87,13 +87,13 @@ export function resultLineage(lineage: Lineage, columns: readonly Pick<ResultCol
 function recordedLineage(
   { columns: of, rows }: Lineage,
   columns: readonly Pick<ResultColumn, 'name'>[],
-  isTold: (sources: readonly LineageSource[]) => boolean,
+  isNamed: (sources: readonly LineageSource[]) => boolean,
 ): Planned['lineage'] {
   if (of.reduce((sum, sources) => sum + sources.length, rows.length) > MOST_SOURCES) return undefined
-  const told = of.flatMap((sources, position) =>
-    isTold(sources) ? [{ position, name: columns[position]!.name, sources: sources.map(recordedSource) }] : [],
+  const named = of.flatMap((sources, position) =>
+    isNamed(sources) ? [{ position, name: columns[position]!.name, sources: sources.map(recordedSource) }] : [],
   )
-  return told.length + rows.length === 0 ? undefined : { columns: told, rows: rows.map(recordedSource) }
+  return named.length + rows.length === 0 ? undefined : { columns: named, rows: rows.map(recordedSource) }
 }
 
 function recordedSource({ source, direct, indirect, masked }: LineageSource) {

@@ -1,7 +1,7 @@
 import { HoldsLoop } from '../../shared/cpu-budget.ts'
-import type { TurnOwner } from '../../shared/fair-queue.ts'
+import type { SlotOwner } from '../../shared/fair-queue.ts'
 import type { LimitOwnerOf } from '../../shared/limit-owner.ts'
-import { loopTurn } from '../../shared/loop-turn.ts'
+import { eventLoopSlice } from '../../shared/event-loop-slice.ts'
 import type { MetadataPort } from '../../sql/front-end.ts'
 import type { FrontEndThreads } from '../front-end-threads/front-end-threads.ts'
 import { charactersOf, LONG_TEXT, LONGEST_HOLD_MS } from '../front-end-threads/threaded-front-end.ts'
@@ -38,15 +38,15 @@ export interface PostedTextsDeps {
 }
 
 export function createPostedTexts({ threads, metadata, typeIsAsked, ownerOf }: PostedTextsDeps): PostedTexts {
-  async function findHere(sql: string, session: QuerySession, owner: TurnOwner): Promise<FoundSecrets> {
-    const turn = loopTurn(sql.length, owner)
-    if (turn) await turn
+  async function findHere(sql: string, session: QuerySession, owner: SlotOwner): Promise<FoundSecrets> {
+    const slice = eventLoopSlice(sql.length, owner)
+    if (slice) await slice
     const looked = insertsSecrets(metadata, sql, session, LONGEST_HOLD_MS)
     const intoSecrets = looked ? await looked : false
     return findSecrets(sql, session, { intoSecrets, holdMs: LONGEST_HOLD_MS })
   }
 
-  async function findApart(sql: string, session: QuerySession, owner: TurnOwner): Promise<FoundSecrets> {
+  async function findApart(sql: string, session: QuerySession, owner: SlotOwner): Promise<FoundSecrets> {
     const task = { kind: 'findSecrets', sql, session, withType: typeIsAsked() } as const
     const { type, ...found } = await threads.run(
       task,
@@ -62,7 +62,7 @@ export function createPostedTexts({ threads, metadata, typeIsAsked, ownerOf }: P
     return found
   }
 
-  async function find(sql: string, session: QuerySession, owner: TurnOwner): Promise<FoundSecrets> {
+  async function find(sql: string, session: QuerySession, owner: SlotOwner): Promise<FoundSecrets> {
     if (charactersOf(sql, session) >= LONG_TEXT) return findApart(sql, session, owner)
     try {
       return await findHere(sql, session, owner)

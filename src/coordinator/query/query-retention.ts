@@ -2,7 +2,7 @@ import { isBelow, type Checkpoint, type Position } from '../../events/event-log.
 import type { QueryExecution } from './query-handle.ts'
 
 /** Where the places of ended queries in the log are kept, while the read models do not have them. */
-export interface PlacesInLog {
+export interface LogPositions {
   add(stream: string, span: { readonly first: Position; readonly last: Position }): void
   projected(isBelow: (position: Position) => boolean): void
 }
@@ -20,23 +20,23 @@ export interface QueryRetention {
 export interface RetentionParts {
   /** How far the read models are. */
   readonly committed: () => Checkpoint
-  readonly places: PlacesInLog
+  readonly positions: LogPositions
   /** The log finds a stream by itself. */
   readonly logHasIndex: boolean
 }
 
-export function createQueryRetention({ committed, places, logHasIndex }: RetentionParts): QueryRetention {
+export function createQueryRetention({ committed, positions, logHasIndex }: RetentionParts): QueryRetention {
   const isProjected = (position: Position): boolean => isBelow(position, committed())
   return {
     isProjected,
     mayForget({ aggregate: { position } }) {
-      places.projected(isProjected)
+      positions.projected(isProjected)
       return position !== undefined && isProjected(position)
     },
     leave({ queryId, aggregate: { firstPosition: first, position: last } }) {
       if (logHasIndex) return true
       if (!first || !last || first.partition !== last.partition) return false
-      places.add(queryId, { first, last })
+      positions.add(queryId, { first, last })
       return true
     },
   }

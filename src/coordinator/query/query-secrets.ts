@@ -1,8 +1,8 @@
 import type { WriteTarget } from '../../connectors/spi/table-writer.ts'
 import type { Failure } from '../../shared/engine-error.ts'
-import { takeSecrets, type TakeSecretsOptions } from '../../sql/syntax/redact-secrets.ts'
+import { redactStatement, type RedactionOptions } from '../../sql/syntax/redact-secrets.ts'
 import { holdsSecret, isSecretName, withoutUserInfo } from '../../sql/syntax/secret-names.ts'
-import { createSecretValues, TAKEN_OUT } from '../../sql/syntax/secret-values.ts'
+import { createSecretValues, REDACTED } from '../../sql/syntax/secret-values.ts'
 import type { PlanOutline, QueryEvent, QueryEventOf, QuerySession } from './events.ts'
 import type { PostedStatement } from './query-handle.ts'
 
@@ -37,9 +37,9 @@ export interface FoundSecrets {
 export function findSecrets(
   sql: string,
   session: QuerySession,
-  options: Pick<TakeSecretsOptions, 'intoSecrets' | 'holdMs'> = {},
+  options: Pick<RedactionOptions, 'intoSecrets' | 'holdMs'> = {},
 ): FoundSecrets {
-  const statement = takeSecrets(sql, session.preparedStatements, options)
+  const statement = redactStatement(sql, session.preparedStatements, options)
   const values = [...statement.values]
   const shown = sealedSession(session, values, options)
   const runsPrepared = /execute|describe/i.test(sql)
@@ -77,10 +77,10 @@ export function recordedSubmission(created: Created): PostedStatement {
 
 /** Is this what was kept of a change whose text had secrets? Then nobody can make it any more. */
 export function isTakenOut(created: Created, change: WriteTarget['change']): boolean {
-  return created.redacted && JSON.stringify(change).includes(TAKEN_OUT)
+  return created.redacted && JSON.stringify(change).includes(REDACTED)
 }
 
-function sealedSession(session: QuerySession, values: string[], options: TakeSecretsOptions): QuerySession {
+function sealedSession(session: QuerySession, values: string[], options: RedactionOptions): QuerySession {
   const { preparedStatements } = session
   const texts = sealedTexts(session, values)
   const sealed = { ...session, ...texts }
@@ -88,10 +88,10 @@ function sealedSession(session: QuerySession, values: string[], options: TakeSec
     sealed[field] = mapValues(session[field], (value, name) => {
       if (!isSecretName(name)) return sealedText(value, values)
       values.push(value)
-      return TAKEN_OUT
+      return REDACTED
     })
   sealed.preparedStatements = mapValues(preparedStatements, (text) => {
-    const taken = takeSecrets(text, preparedStatements, options)
+    const taken = redactStatement(text, preparedStatements, options)
     for (const value of [...taken.values, ...taken.names]) values.push(value)
     return taken.sql
   })
@@ -112,7 +112,7 @@ function sealedTexts(session: QuerySession, values: string[]): Partial<QuerySess
 function sealedText(text: string, values: string[]): string {
   if (!holdsSecret(text)) return withoutUserInfo(text, values)
   values.push(text)
-  return TAKEN_OUT
+  return REDACTED
 }
 
 /** The same object where nothing changes. */
@@ -137,11 +137,11 @@ function secretsOf(withheld: boolean, found: readonly string[], foundNames: read
   const clean = (text: string): string => values.takenOutOf(text)
   const cleanAll = (texts: readonly string[]): string[] => texts.map(clean)
 
-  function failure<T extends Pick<Failure, 'errorName' | 'message'>>(told: T): T {
-    const message = clean(told.message)
+  function failure<T extends Pick<Failure, 'errorName' | 'message'>>(failed: T): T {
+    const message = clean(failed.message)
     // What the engine says of a value it says in quotes, and it may have made it of the secret.
-    const ofValues = withheld && !aboutNames.test(told.errorName)
-    return { ...told, message: ofValues ? message.replace(/'[^']*'|"[^"]*"/g, `'${TAKEN_OUT}'`) : message }
+    const ofValues = withheld && !aboutNames.test(failed.errorName)
+    return { ...failed, message: ofValues ? message.replace(/'[^']*'|"[^"]*"/g, `'${REDACTED}'`) : message }
   }
 
   function outline(node: PlanOutline): PlanOutline {
@@ -162,7 +162,7 @@ function secretsOf(withheld: boolean, found: readonly string[], foundNames: read
     }
   }
 
-  const named = (name: string): string => (names.has(name.toLowerCase()) ? TAKEN_OUT : name)
+  const named = (name: string): string => (names.has(name.toLowerCase()) ? REDACTED : name)
 
   function plan(data: Planned): Planned {
     return {
@@ -175,8 +175,8 @@ function secretsOf(withheld: boolean, found: readonly string[], foundNames: read
     }
   }
 
-  const warnings = (told: Planned['warnings']): Planned['warnings'] =>
-    told.map((one) => ({ ...one, message: clean(one.message) }))
+  const warnings = (raised: Planned['warnings']): Planned['warnings'] =>
+    raised.map((one) => ({ ...one, message: clean(one.message) }))
 
   return {
     seal(event): QueryEvent {
@@ -243,7 +243,7 @@ function sealedChange({ change, columns: stored }: Changed, clean: (text: string
     const { sql, comment, columns } = change.definition
     const definition = {
       ...change.definition,
-      sql: sql.length > LONGEST_VIEW ? TAKEN_OUT : clean(takeSecrets(sql).sql),
+      sql: sql.length > LONGEST_VIEW ? REDACTED : clean(redactStatement(sql).sql),
       columns: columns.map((column) => commented(column, clean)),
       ...(comment !== undefined && { comment: clean(comment) }),
     }

@@ -74,7 +74,7 @@ export function createResultPageSource(deps: ResultPageSourceDeps): ResultPageSo
       if (!page) throw new Error(`page ${token} of ${query.queryId} is not published`)
       if (inMemory) return [inMemory]
       if (page.kept === 'log') {
-        return checked(page, inPlace(await log.readPage(query.queryId, token, page.place))) ?? 'lost'
+        return checked(page, atOffset(await log.readPage(query.queryId, token, page.place))) ?? 'lost'
       }
       const bytes = (await ahead.take(query.queryId, token)) ?? checked(page, await fromWorker(query, token))
       if (!bytes) return 'lost'
@@ -103,6 +103,6 @@ function firstUnpassed(query: KnownQuery, token: number, asked: number): number 
   return first
 }
 
-function inPlace(bytes: Uint8Array | undefined): BodyParts | undefined {
+function atOffset(bytes: Uint8Array | undefined): BodyParts | undefined {
   return bytes && [Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)]
 }

@@ -2,7 +2,7 @@ import type { QueryId, TaskId, NodeId } from '../../shared/ids.ts'
 import type { Failure } from '../../shared/engine-error.ts'
 import type { TaskState, TaskStats } from '../../execution/api/task.ts'
 import type { PageDigest } from '../../shared/row-digest.ts'
-import type { PagePlace } from '../../events/result-page-store.ts'
+import type { PageOffset } from '../../events/result-page-store.ts'
 import type { QueryEventOf, QueryEventType } from './events.ts'
 
 /**
@@ -90,7 +90,7 @@ export interface ResultPageRecord {
   readonly bytes: number
   readonly sha256: string
   readonly kept: 'log' | 'worker'
-  readonly place?: PagePlace | undefined
+  readonly place?: PageOffset | undefined
   readonly taskToken: number
   readonly digest?: PageDigest | undefined
 }

@@ -29,14 +29,14 @@ export async function claimEpoch(
 
 /** The writer stops on purpose: who follows need not wait for its silence. Nothing that counts is appended after it. */
 export async function handOver(journal: SystemJournal, claimed: Claimed, waitMs: number): Promise<void> {
-  const told = journal.record('EpochEnded', { ...claimed, reason: 'drained' }).then(
+  const recorded = journal.record('EpochEnded', { ...claimed, reason: 'drained' }).then(
     () => {},
     // Fenced, or the log is away: then the next one finds out by the silence.
     () => {},
   )
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, waitMs)))
-  await Promise.race([told, late])
+  await Promise.race([recorded, late])
   clearTimeout(timer)
 }
 

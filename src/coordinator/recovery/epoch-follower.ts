@@ -9,7 +9,7 @@ import {
 import { systemEventSchemas, systemStream } from '../system/events.ts'
 
 /** Who writes the log, as the log itself says. */
-export interface WriterPlace {
+export interface WriterAddress {
   readonly epoch: number
   readonly writer: string
   /** Base address under which it is reached. */
@@ -30,7 +30,7 @@ export interface WriterNews {
 /** Follows the log with a reader of its own, for the epochs in it. */
 export interface EpochFollower {
   /** The last one seen; undefined while nobody has ever claimed. */
-  readonly place: WriterPlace | undefined
+  readonly writerAddress: WriterAddress | undefined
   /** What the writer last wrote, as far as was read: a sign of life. */
   readonly written: WriterNews | undefined
   /**
@@ -47,7 +47,7 @@ export interface EpochFollowerOptions {
   readonly log: LogFeed & LogEnd
   /** Where to begin to read; what lies before it is told by `last`. */
   readonly from: Checkpoint
-  readonly last: WriterPlace | undefined
+  readonly last: WriterAddress | undefined
   /** The log is not what the checkpoint says: nothing more is followed. */
   readonly onStopped: (error: unknown) => void
 }
@@ -59,14 +59,14 @@ export function startEpochFollower(options: EpochFollowerOptions): EpochFollower
   const listeners = new Set<() => void>()
   const subscription: Subscription = log.subscribe(from, async (batch) => {
     const before = place
-    for (const event of batch) place = nextPlace(place, event)
+    for (const event of batch) place = nextAddress(place, event)
     const newest = batch.at(-1)
     if (newest && newest.epoch === place?.epoch) written = { epoch: newest.epoch, at: Date.parse(newest.time) }
     if (place !== before) for (const listener of listeners) listener()
   })
   subscription.done.catch(onStopped)
   return {
-    get place() {
+    get writerAddress() {
       return place
     },
     get written() {
@@ -85,10 +85,10 @@ export function startEpochFollower(options: EpochFollowerOptions): EpochFollower
 }
 
 /** The place after an event of the log; the same object when the event says nothing about it. */
-export function nextPlace(
-  place: WriterPlace | undefined,
+export function nextAddress(
+  place: WriterAddress | undefined,
   event: Pick<Recorded, 'stream' | 'type' | 'data' | 'time'>,
-): WriterPlace | undefined {
+): WriterAddress | undefined {
   if (event.stream !== systemStream) return place
   if (event.type === 'EpochStarted') {
     const started = systemEventSchemas.EpochStarted.safeParse(event.data)
@@ -108,7 +108,7 @@ export function nextPlace(
 const MOST_TAKE_OVERS = 8
 
 /** A writer that starts again where it was takes nothing from anybody. */
-function takeOversOf(before: WriterPlace | undefined, address: string, time: string): readonly number[] {
+function takeOversOf(before: WriterAddress | undefined, address: string, time: string): readonly number[] {
   if (!before || before.ended || before.address === address) return before?.takeOvers ?? []
   return [...before.takeOvers, Date.parse(time)].slice(-MOST_TAKE_OVERS)
 }

@@ -1,8 +1,8 @@
 import type { StreamReader } from '../../events/event-log.ts'
 import { systemStream } from '../system/events.ts'
 import type { HttpClient } from '../../shared/http-client.ts'
-import { nextPlace, type WriterPlace } from './epoch-follower.ts'
-import { askInfo, type Answer } from './turn.ts'
+import { nextAddress, type WriterAddress } from './epoch-follower.ts'
+import { askInfo, type Answer } from './writer-liveness.ts'
 
 /**
  * Who wrote the log last, and whether that one answers; undefined for a log nobody has claimed.
@@ -13,7 +13,7 @@ export async function findWriter(
   systemAfter: number,
   http: HttpClient,
 ): Promise<{ readonly address: string; readonly answers: Answer } | undefined> {
-  let place: WriterPlace | undefined
-  for await (const event of log.readStream(systemStream, systemAfter)) place = nextPlace(place, event)
-  return place && { address: place.address, answers: place.ended ? 'gone' : await askInfo(http, place) }
+  let address: WriterAddress | undefined
+  for await (const event of log.readStream(systemStream, systemAfter)) address = nextAddress(address, event)
+  return address && { address: address.address, answers: address.ended ? 'gone' : await askInfo(http, address) }
 }

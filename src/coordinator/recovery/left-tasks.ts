@@ -35,7 +35,7 @@ export function releaseLeftTasks(deps: LeftTasksDeps): () => void {
   const timers = new Set<NodeJS.Timeout>()
   let stopped = false
 
-  function look(): void {
+  function check(): void {
     for (const node of deps.workers.active()) {
       // A worker that was started again has another address, and still its pages.
       const key = `${node.nodeId} ${node.url}`
@@ -73,8 +73,8 @@ export function releaseLeftTasks(deps: LeftTasksDeps): () => void {
     }
   }
 
-  deps.workers.onChange(look)
-  look()
+  deps.workers.onChange(check)
+  check()
   return () => {
     stopped = true
     for (const timer of timers) clearTimeout(timer)

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextLoopPass, setTimeout as sleep } from 'node:timers/promises'
 import {
   Fenced,
   LogChanged,
@@ -111,7 +111,7 @@ async function recoverRound(
       if (outcome.kind === 'putOff') putOff.push(outcome.queryId)
       else counts[outcome.kind === 'resumed' ? await resume(deps, outcome) : outcome.kind]++
     }
-    await nextTurn()
+    await nextLoopPass()
   }
   return putOff
 }

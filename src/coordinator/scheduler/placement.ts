@@ -39,7 +39,7 @@ function engineless({ freeEngines }: Candidate): number {
 }
 
 /** A place for a task on a worker, taken until it is left. */
-export interface TaskPlace {
+export interface WorkerSlot {
   readonly node: WorkerNode
   /** The task runs there no longer. Safe to call twice. */
   leave(): void
@@ -69,7 +69,7 @@ export class Placement {
    * @param avoid a worker that just lost the task: it is taken only when there is no other
    * @throws EngineError NO_NODES_AVAILABLE when there is none for too long
    */
-  async place(signal: AbortSignal, avoid?: string): Promise<TaskPlace> {
+  async place(signal: AbortSignal, avoid?: string): Promise<WorkerSlot> {
     const { clock, workerWaitMs } = this.#options
     const deadline = clock.monotonicMs() + workerWaitMs
     for (;;) {
@@ -84,7 +84,7 @@ export class Placement {
   }
 
   /** A place on this worker: a task runs there already. */
-  take({ nodeId, url }: WorkerNode): TaskPlace {
+  take({ nodeId, url }: WorkerNode): WorkerSlot {
     let left = false
     this.#running.set(nodeId, this.runningOn(nodeId) + 1)
     this.#placed.set(nodeId, ++this.#placements)

@@ -16,11 +16,11 @@ export interface TaskCall {
   readonly milliseconds: number
 }
 
-type Told = ((call: TaskCall) => void) | undefined
+type TaskCallListener = ((call: TaskCall) => void) | undefined
 
 /** Makes a request with headers that name its span, and tells of it; of a query without a trace, just makes it. */
 export async function withinTaskCall(
-  onTaskCall: Told,
+  onTaskCall: TaskCallListener,
   { name, taskId, nodeUrl }: Pick<TaskCall, 'name' | 'taskId' | 'nodeUrl'>,
   traceparent: string | undefined,
   call: (headers: Readonly<Record<string, string>>) => Promise<WorkerAnswer>,

@@ -155,16 +155,16 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
 
     async fetchPage(nodeUrl, page, acknowledgeBefore) {
       const start = performance.now()
-      const told = (result: PageFetch['result'], bytes = 0): void =>
+      const report = (result: PageFetch['result'], bytes = 0): void =>
         options.onPageFetched?.({ result, bytes, milliseconds: performance.now() - start })
       try {
         const answer = await requests.send(pageRequest(nodeUrl, page, options.pageMaxBytes, acknowledgeBefore))
         const gone = answer.status === 404 || answer.status === 410
         const bytes = gone ? undefined : expectOk(answer, `page ${page.token} of ${page.taskId}`).body
-        told(bytes ? 'ok' : 'failed', bytes && bytesIn(bytes))
+        report(bytes ? 'ok' : 'failed', bytes && bytesIn(bytes))
         return bytes
       } catch (error) {
-        told(error instanceof WorkerRefused ? 'failed' : 'retry')
+        report(error instanceof WorkerRefused ? 'failed' : 'retry')
         throw error
       }
     },

@@ -38,7 +38,7 @@ export function startAnchorer(options: AnchorerOptions): Anchorer {
   const { log, journal, key, everyMs, everyEvents, onAnchored, onEnd } = options
   const start = options.previous ? anchorCheckpoint(options.previous) : beginning(options.partitions)
   let previous = options.previous
-  let place: Checkpoint = start
+  let checkpoint: Checkpoint = start
   let heads = new Map<string, Head>()
   /** Events since the last anchor, anchors apart. */
   let changes = 0
@@ -50,7 +50,7 @@ export function startAnchorer(options: AnchorerOptions): Anchorer {
   async function make(): Promise<void> {
     if (changes === 0 || ended) return
     const taken = { heads, changes }
-    const made = makeAnchor(place, heads, previous, key)
+    const made = makeAnchor(checkpoint, heads, previous, key)
     heads = new Map()
     changes = 0
     try {
@@ -77,7 +77,7 @@ export function startAnchorer(options: AnchorerOptions): Anchorer {
       heads.set(stream, { sequence, hash })
       if (type !== 'LogAnchored') changes++
     }
-    place = next
+    checkpoint = next
     if (changes >= everyEvents) await anchor()
   }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { anchorSchema, placeSchema } from '../../events/audit/anchor.ts'
+import { anchorSchema, positionSchema } from '../../events/audit/anchor.ts'
 import { anchorKeySchema } from '../../events/audit/anchor-keys.ts'
 import { nodeIdSchema } from '../../shared/id-schemas.ts'
 import { endedBySchema } from '../query/events.ts'
@@ -20,7 +20,7 @@ const replayFilterSchema = z.object({
 const periodSchema = z.object({
   number: z.number().int().min(1).describe('1, 2, 3 … in this log'),
   from: z.array(z.string()).describe('By log partition: its first offset'),
-  to: z.array(placeSchema).describe('By log partition: the offset behind its last, and what all below it fold to'),
+  to: z.array(positionSchema).describe('By log partition: the offset behind its last, and what all below it fold to'),
   by: z.string().optional().describe('Absent where the settings ask for it'),
 })
 

@@ -29,13 +29,13 @@ const ENDS: ReadonlySet<string> = new Set(['QueryFinished', 'QueryFailed'])
 export async function forgetQuery(
   { log, journal }: ForgetDeps,
   queryId: QueryId,
-  who: Administrator,
+  administrator: Administrator,
 ): Promise<ForgetOutcome> {
   const events = await log.forgettable(queryId)
   if (events.length === 0) return { kind: 'unknown' }
   if (!events.some(({ type }) => ENDS.has(type))) return { kind: 'open' }
   const sequences = events.filter(({ forgotten }) => !forgotten).map(({ sequence }) => sequence)
-  if (sequences.length > 0) await journal.record('DataForgotten', { stream: queryId, sequences, ...who })
+  if (sequences.length > 0) await journal.record('DataForgotten', { stream: queryId, sequences, ...administrator })
   // Those of before too: it may have been cut off before all of its copies were reached.
   await log.forget(
     queryId,

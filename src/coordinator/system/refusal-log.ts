@@ -95,33 +95,33 @@ export function createRefusalLog(journal: SightingJournal, clock: Clock): Refusa
     if (minuteOf(clock.now()) !== minute) flush()
     const { type } = sighting
     const ofType = counted[type]
-    let told = sighting
-    let key = sightingKey(told)
+    let sent = sighting
+    let key = sightingKey(sent)
     if (
       !ofType.names.has(key) &&
-      told.type === 'AccessDenied' &&
-      ofType.objectsOf(told.data) >= mostObjectsOf(told.data)
+      sent.type === 'AccessDenied' &&
+      ofType.objectsOf(sent.data) >= mostObjectsOf(sent.data)
     ) {
-      told = { type: 'AccessDenied', data: ofOtherObjects(told.data) }
-      key = sightingKey(told)
+      sent = { type: 'AccessDenied', data: ofOtherObjects(sent.data) }
+      key = sightingKey(sent)
     }
     const isOneOfMany =
-      isStranger(told) && ofType.hasStranger && (told.data.user === STRANGERS || !ofType.names.has(key))
+      isStranger(sent) && ofType.hasStranger && (sent.data.user === STRANGERS || !ofType.names.has(key))
     if (isOneOfMany) {
-      told = asStrangers(told)
-      key = sightingKey(told)
+      sent = asStrangers(sent)
+      key = sightingKey(sent)
     }
-    if (!ofType.names.has(key) && ofType.isFullFor(told)) {
-      told = ofOthers(told)
+    if (!ofType.names.has(key) && ofType.isFullFor(sent)) {
+      sent = ofOthers(sent)
       key = `${type} others`
     }
-    const known = ofType.names.get(key) ?? ofType.add(key, told)
+    const known = ofType.names.get(key) ?? ofType.add(key, sent)
     if (isOneOfMany) {
       known.more += count
       if (known.examples.size < MAX_EXAMPLES && sighting.data.user !== STRANGERS) known.examples.add(sighting.data.user)
     } else if (known.isNew) {
       known.isNew = false
-      write(told, count)
+      write(sent, count)
     } else known.more += count
   }
 
@@ -205,8 +205,8 @@ function mostObjectsOf({ user }: RefusedAction): number {
 
 /** Who logged in stays told. */
 function ofOtherObjects({ user, originalUser, action, remoteAddress }: RefusedAction): RefusedAction {
-  const who = originalUser === undefined ? { user } : { user: OTHERS, originalUser }
-  return { ...who, action, object: OTHERS, remoteAddress }
+  const userFields = originalUser === undefined ? { user } : { user: OTHERS, originalUser }
+  return { ...userFields, action, object: OTHERS, remoteAddress }
 }
 
 /** One of too many names. */

@@ -73,7 +73,7 @@ interface Choice {
  * Where matching was, of patterns whose conditions look at no rows matched before: what is to be done from a row on then comes
  * to the same whichever way led there, and is not tried twice.
  */
-class Places {
+class StateNumbers {
   readonly #codes = new Map<PatternCode, number>()
   readonly #numbers = new Map<string, number>()
   readonly #numberOf = new WeakMap<Todo, number>()
@@ -150,7 +150,7 @@ export function findMatches(masks: readonly number[], program: PatternProgram, r
   let begun = 0
   let steps = 0
   const mostSteps = MAX_STEPS + STEPS_PER_ROW * masks.length
-  const places = Object.keys(conditions).length === 0 ? new Places() : undefined
+  const stateNumbers = Object.keys(conditions).length === 0 ? new StateNumbers() : undefined
   const fits = (variable: number, at: number, excluded: number): boolean => {
     if (at >= masks.length || (masks[at]! & (1 << variable)) === 0) return false
     variables.push(variable + excluded)
@@ -170,14 +170,14 @@ export function findMatches(masks: readonly number[], program: PatternProgram, r
     ]
     for (let choice = choices.pop(); choice !== undefined; choice = choices.pop()) {
       variables.length = choice.length
-      places?.back(choice.way)
+      stateNumbers?.back(choice.way)
       let { todo, at }: { todo: Todo | undefined; at: number } = choice
       const later = (other: Todo | undefined): void => {
-        choices.push({ todo: other, at, length: variables.length, way: places?.way ?? 0 })
+        choices.push({ todo: other, at, length: variables.length, way: stateNumbers?.way ?? 0 })
       }
       for (;;) {
         if (todo === undefined) {
-          places?.matched()
+          stateNumbers?.matched()
           return at
         }
         if (todo.what === 'round') {
@@ -189,7 +189,7 @@ export function findMatches(masks: readonly number[], program: PatternProgram, r
           throw new SqlFailure('EXCEEDED_FUNCTION_MEMORY_LIMIT', 'Row pattern needs too many attempts')
         }
         if (todo.what === 'repeat') {
-          if (places?.enter(todo, at) === false) break
+          if (stateNumbers?.enter(todo, at) === false) break
           const { code, count, then } = todo
           const round: Round = { ...todo, what: 'round', from: at }
           const again: Todo = {
@@ -227,7 +227,7 @@ export function findMatches(masks: readonly number[], program: PatternProgram, r
         } else if ('all' in code) {
           todo = code.all.reduceRight<Todo | undefined>((rest, each) => before(each, rest), then)
         } else if ('any' in code) {
-          if (places?.enter(todo, at) === false) break
+          if (stateNumbers?.enter(todo, at) === false) break
           for (const each of code.any.slice(1).toReversed()) later(before(each, then))
           const [first] = code.any
           if (first === undefined) break
@@ -242,7 +242,7 @@ export function findMatches(masks: readonly number[], program: PatternProgram, r
         } else todo = { what: 'repeat', code, count: 0, from: at, excluded, then, round: roundOf(then) }
       }
     }
-    places?.back(0)
+    stateNumbers?.back(0)
     return undefined
   }
 

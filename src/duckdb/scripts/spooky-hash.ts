@@ -11,22 +11,22 @@ const endBits = [15, 52, 26, 51, 28, 9, 47, 54, 32, 25, 63]
 type State = readonly [a: Word64, b: Word64, c: Word64, d: Word64]
 
 /** The words that the steps turn, one after the other, from the third on. */
-function turned(state: State, step: number): Word64 {
+function rotated(state: State, step: number): Word64 {
   return state[(step + 2) & 3]!
 }
 
 function mix(state: State): void {
   for (let step = 0; step < mixBits.length; step++) {
-    const word = turned(state, step)
+    const word = rotated(state, step)
       .rotate(mixBits[step]!)
-      .add(turned(state, step + 1))
-    turned(state, step + 2).xor(word)
+      .add(rotated(state, step + 1))
+    rotated(state, step + 2).xor(word)
   }
 }
 
 function end(state: State): void {
   for (let step = 0; step < endBits.length; step++) {
-    const [word, next] = [turned(state, step), turned(state, step + 1)]
+    const [word, next] = [rotated(state, step), rotated(state, step + 1)]
     next.xor(word)
     next.add(word.rotate(endBits[step]!))
   }

@@ -3,21 +3,21 @@ import { join } from 'node:path'
 import { exportedKey, isSignedBy } from '../audit/anchor.ts'
 import { parseEnvelope, readEnvelope, tombstoneText, type StoredEnvelope } from '../envelope.ts'
 import { LogUnavailable } from '../event-log.ts'
-import type { LogPlace, StoredRecord, StreamHead } from '../record-store.ts'
+import type { LogPosition, StoredRecord, StreamHead } from '../record-store.ts'
 import { hasCode } from '../../shared/node-error.ts'
 import { QuipuError } from '../../shared/quipu-error.ts'
 import { ArchiveDamaged, type ArchivedEvent, type ArchivedRecords } from './archived-records.ts'
 import { renameDurably, syncNames, writeDurably } from './durable-files.ts'
 import { manifestSchema, placeOf, type PeriodManifest, type Segment } from './manifest.ts'
 import { packRecords, sha256Of, unpackLines, unpackRecords } from './segment.ts'
-import { headsOf, mayHave, placesOf, type StreamPlaces } from './stream-index.ts'
+import { headsOf, mayHave, positionsOf, type StreamPositions } from './stream-index.ts'
 
 export interface ArchiveOptions {
   /** Where the archives of all logs lie; this one's folder is named by the log. */
   readonly root: string
   readonly logId: string
   /** Whether a stream ends some day: that of a query. */
-  readonly ends: (stream: string) => boolean
+  readonly canEnd: (stream: string) => boolean
   /** Bytes that a disk must have left for another period. @default 512 MiB */
   readonly roomBytes?: number
 }
@@ -39,7 +39,7 @@ interface Forgotten {
 /** The periods of a log that were archived, each in a folder of its own; files are replaced whole or not at all. */
 export class Archive implements ArchivedRecords {
   readonly folder: string
-  readonly #ends: (stream: string) => boolean
+  readonly #canEnd: (stream: string) => boolean
   readonly #roomBytes: number
   #periods: Promise<readonly PeriodManifest[]> | undefined
   readonly #opened = new Map<string, readonly StoredRecord[]>()
@@ -48,10 +48,10 @@ export class Archive implements ArchivedRecords {
   /** Files are rewritten one after the other. */
   #rewriting: Promise<unknown> = Promise.resolve()
 
-  constructor({ root, logId, ends, roomBytes = ROOM_BYTES }: ArchiveOptions) {
+  constructor({ root, logId, canEnd, roomBytes = ROOM_BYTES }: ArchiveOptions) {
     this.#roomBytes = roomBytes
     this.folder = join(root, logId)
-    this.#ends = ends
+    this.#canEnd = canEnd
   }
 
   /** In order, one where the other ends. @throws ArchiveDamaged | LogUnavailable */
@@ -78,7 +78,7 @@ export class Archive implements ArchivedRecords {
    * writes the log archives it alone: copies of others are left from before.
    */
   beginCopy(): Promise<string> {
-    return this.#inTurn(async () => {
+    return this.#queued(async () => {
       await mkdir(this.folder, { recursive: true, mode: 0o700 })
       this.#copy = undefined
       await this.#removeLeft()
@@ -106,7 +106,7 @@ export class Archive implements ArchivedRecords {
 
   /** Puts a period that was written into its place. @returns it without what was forgotten since it was copied */
   publish(copy: string, manifest: PeriodManifest): Promise<PeriodManifest> {
-    return this.#inTurn(async () => {
+    return this.#queued(async () => {
       let written = manifest
       for (const forgotten of this.#copy?.folder === copy ? this.#copy.forgotten : []) {
         const replaced = await this.#bury(copy, written, forgotten)
@@ -144,11 +144,11 @@ export class Archive implements ArchivedRecords {
   async *readStream(stream: string, after: number, below: readonly bigint[]): AsyncIterable<ArchivedEvent> {
     const known = await this.periods()
     for (const period of reaches(known, below) ? known : await this.#rereadTo(below)) {
-      if (!mayHave(period, stream, this.#ends)) continue
-      const places = await this.#placesIn(period, stream)
-      for (const offset of places?.offsets ?? []) {
-        if (offset >= below[places!.partition]!) return
-        const { partition } = places!
+      if (!mayHave(period, stream, this.#canEnd)) continue
+      const positions = await this.#placesIn(period, stream)
+      for (const offset of positions?.offsets ?? []) {
+        if (offset >= below[positions!.partition]!) return
+        const { partition } = positions!
         const envelope = await this.#envelopeAt(partition, offset)
         if (envelope.sequence > after) yield { envelope, position: { partition, offset } }
       }
@@ -158,17 +158,17 @@ export class Archive implements ArchivedRecords {
   async head(stream: string): Promise<StreamHead | undefined> {
     const periods = await this.periods()
     const last = periods.at(-1)
-    if (!this.#ends(stream)) return last && (await this.heads(last)).get(stream)
+    if (!this.#canEnd(stream)) return last && (await this.heads(last)).get(stream)
     for (const period of periods.toReversed()) {
-      if (!mayHave(period, stream, this.#ends)) continue
-      const places = await this.#placesIn(period, stream)
-      const offset = places?.offsets.at(-1)
-      if (offset !== undefined) return this.#envelopeAt(places!.partition, offset)
+      if (!mayHave(period, stream, this.#canEnd)) continue
+      const positions = await this.#placesIn(period, stream)
+      const offset = positions?.offsets.at(-1)
+      if (offset !== undefined) return this.#envelopeAt(positions!.partition, offset)
     }
     return undefined
   }
 
-  async endFrom(partition: number, offset: bigint): Promise<LogPlace | undefined> {
+  async endFrom(partition: number, offset: bigint): Promise<LogPosition | undefined> {
     const find = (periods: readonly PeriodManifest[]): PeriodManifest | undefined =>
       periods.find(({ anchor }) => BigInt(anchor.at[partition]?.offset ?? -1) >= offset)
     const anchor = (find(await this.periods()) ?? find(await this.reread()))?.anchor
@@ -185,12 +185,12 @@ export class Archive implements ArchivedRecords {
 
   forget(stream: string, sequences: readonly number[], below: readonly bigint[]): Promise<ReadonlySet<number>> {
     const forgotten = { stream, sequences: new Set(sequences) }
-    return this.#inTurn(async () => {
+    return this.#queued(async () => {
       await this.#removeLeft()
       this.#copy?.forgotten.push(forgotten)
       const found = new Set<number>()
       for (const period of await this.#rereadTo(below)) {
-        if (!mayHave(period, stream, this.#ends)) continue
+        if (!mayHave(period, stream, this.#canEnd)) continue
         const replaced = await this.#bury(this.folderOf(period), period, forgotten, found)
         if (replaced.size > 0) await this.#replace(period, replaced)
         await this.#removeReplaced(period)
@@ -199,8 +199,12 @@ export class Archive implements ArchivedRecords {
     })
   }
 
-  #placesIn(period: PeriodManifest, stream: string, folder = this.folderOf(period)): Promise<StreamPlaces | undefined> {
-    return this.#reading(() => placesOf(join(folder, period.streams.name), period, stream))
+  #placesIn(
+    period: PeriodManifest,
+    stream: string,
+    folder = this.folderOf(period),
+  ): Promise<StreamPositions | undefined> {
+    return this.#reading(() => positionsOf(join(folder, period.streams.name), period, stream))
   }
 
   async #envelopeAt(partition: number, offset: bigint): Promise<StoredEnvelope> {
@@ -208,7 +212,7 @@ export class Archive implements ArchivedRecords {
     return parseEnvelope(record!.text)
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+  #queued<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#rewriting.then(work)
     this.#rewriting = done.catch(() => {})
     return done
@@ -244,9 +248,11 @@ export class Archive implements ArchivedRecords {
     found = new Set<number>(),
   ): Promise<ReadonlyMap<Segment, Segment>> {
     const replaced = new Map<Segment, Segment>()
-    const places = await this.#placesIn(period, stream, folder)
-    for (const segment of places ? period.segments : []) {
-      const own = places!.offsets.filter((offset) => segment.partition === places!.partition && isIn(segment, offset))
+    const positions = await this.#placesIn(period, stream, folder)
+    for (const segment of positions ? period.segments : []) {
+      const own = positions!.offsets.filter(
+        (offset) => segment.partition === positions!.partition && isIn(segment, offset),
+      )
       if (own.length === 0) continue
       const records = await this.#reading(() => this.#open(folder, segment))
       const buried = new Set(

@@ -1,6 +1,6 @@
 import { type Checkpoint, type EventReader, type LogEnd, type ReadFrom, type Recorded } from '../event-log.ts'
 import { LogReader } from '../log-reader.ts'
-import type { LogPlace, RecordStore } from '../record-store.ts'
+import type { LogPosition, RecordStore } from '../record-store.ts'
 import type { Archive } from './archive.ts'
 import { placeOf, type PeriodManifest } from './manifest.ts'
 
@@ -36,14 +36,14 @@ export class ArchivedHistory implements EventReader, LogEnd {
 
   async read(from: ReadFrom, limit: number): Promise<{ events: Recorded[]; next: Checkpoint }> {
     const { at: begun } = await this.#reader.begin(from)
-    const at: LogPlace[] = [...begun]
+    const at: LogPosition[] = [...begun]
     const events: Recorded[] = []
     for (let partition = 0; partition < at.length && events.length < limit;) {
       const place = at[partition]!
       const news = await this.#reader.step(partition, place, limit - events.length)
-      at[partition] = news.place
+      at[partition] = news.position
       events.push(...news.events)
-      if (news.place.offset === place.offset) partition++
+      if (news.position.offset === place.offset) partition++
     }
     return { events, next: this.#reader.trust({ logId: this.#tip.logId, at }) }
   }

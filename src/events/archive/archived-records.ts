@@ -1,7 +1,7 @@
 import type { StoredEnvelope } from '../envelope.ts'
 import type { Position } from '../event-log.ts'
 import { QuipuError } from '../../shared/quipu-error.ts'
-import type { LogPlace, StoredRecord, StreamHead } from '../record-store.ts'
+import type { LogPosition, StoredRecord, StreamHead } from '../record-store.ts'
 
 /** A valid event as its archive has it: encrypted where it was. */
 export interface ArchivedEvent {
@@ -29,7 +29,7 @@ export interface ArchivedRecords {
    * @returns undefined where there is none, or no anchor signed it
    * @throws LogUnavailable | ArchiveDamaged
    */
-  endFrom(partition: number, offset: bigint): Promise<LogPlace | undefined>
+  endFrom(partition: number, offset: bigint): Promise<LogPosition | undefined>
   /**
    * Replaces the data of events by tombstones.
    * @returns those that are there, by sequence

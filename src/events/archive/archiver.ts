@@ -12,7 +12,7 @@ export interface ArchiverParts {
   readonly store: Pick<RecordStore, 'fetch' | 'start' | 'forget' | 'cipher'>
   readonly archive: Archive
   /** Whether a stream ends some day: that of a query. */
-  readonly ends: (stream: string) => boolean
+  readonly canEnd: (stream: string) => boolean
 }
 
 export interface DropperParts extends ArchiverParts {
@@ -20,7 +20,7 @@ export interface DropperParts extends ArchiverParts {
   /** Of this process, which writes the log. */
   readonly epoch: number
   /** Tells the log of a period what has not been told of it; resolves when that is valid. */
-  readonly tell: (type: 'LogArchived' | 'LogDropped', period: PeriodManifest) => Promise<void>
+  readonly announce: (type: 'LogArchived' | 'LogDropped', period: PeriodManifest) => Promise<void>
 }
 
 /**
@@ -29,11 +29,11 @@ export interface DropperParts extends ArchiverParts {
  * @throws ArchiveDamaged | LogUnavailable
  */
 export async function archivePeriod(parts: ArchiverParts, anchor: ExportedAnchor): Promise<PeriodManifest> {
-  const { archive, ends } = parts
+  const { archive, canEnd } = parts
   const { folder, manifest } = await writePeriod({ ...parts, anchor })
   try {
     const before = await periodBefore(archive, manifest.number)
-    await checkPeriod({ folder, manifest, before, ends, isBelieved })
+    await checkPeriod({ folder, manifest, before, canEnd, isBelieved })
     return await archive.publish(folder, manifest)
   } catch (error) {
     await archive.discard(folder)
@@ -49,16 +49,16 @@ export async function archivePeriod(parts: ArchiverParts, anchor: ExportedAnchor
  * @throws Fenced | LogUnavailable
  */
 export async function dropArchived(parts: DropperParts): Promise<readonly PeriodManifest[]> {
-  const { store, archive, ends, tell } = parts
+  const { store, archive, canEnd, announce } = parts
   const dropped: PeriodManifest[] = []
   const isDue = await dueIn(store)
   if (!(await archive.periods()).some(isDue)) return []
   // What is on the disk counts, and not what this process remembers of it.
   for (const period of (await archive.reread()).filter(isDue)) {
-    const manifest = await checkArchived(archive, period, { ends, isBelieved })
+    const manifest = await checkArchived(archive, period, { canEnd, isBelieved })
     await comparePeriod(parts, manifest)
-    await tell('LogArchived', manifest)
-    await tell('LogDropped', manifest)
+    await announce('LogArchived', manifest)
+    await announce('LogDropped', manifest)
     await dropPeriod(parts, manifest)
     dropped.push(manifest)
   }
@@ -84,7 +84,7 @@ export type ArchivePeriods = Pick<Archive, 'periods' | 'reread' | 'heads' | 'fol
 export async function checkArchived(
   archive: ArchivePeriods,
   period: PeriodManifest,
-  known: Pick<PeriodCheck, 'ends' | 'isBelieved'>,
+  known: Pick<PeriodCheck, 'canEnd' | 'isBelieved'>,
 ): Promise<PeriodManifest> {
   const { number } = period
   for (let manifest = period; ;) {

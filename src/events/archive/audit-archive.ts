@@ -11,7 +11,7 @@ const DELETED_WITHIN_MS = 1000
 
 export interface AuditArchiveOptions {
   readonly archive: ArchivePeriods
-  readonly ends: (stream: string) => boolean
+  readonly canEnd: (stream: string) => boolean
   /** Keys that are known; undefined: any signature by the key that an anchor names is believed. */
   readonly keys: readonly KeyObject[] | undefined
   readonly onFinding: (finding: Finding) => void
@@ -23,7 +23,7 @@ export interface AuditArchiveOptions {
  * @throws LogUnavailable
  */
 export async function auditArchive(options: AuditArchiveOptions): Promise<number> {
-  const { archive, ends, onFinding } = options
+  const { archive, canEnd, onFinding } = options
   const known = options.keys && new Set(options.keys.map(fingerprint))
   const byKnown = believes(options.keys)
   const byAnyKey = believes(undefined)
@@ -42,7 +42,7 @@ export async function auditArchive(options: AuditArchiveOptions): Promise<number
   try {
     for (const manifest of await archive.reread()) {
       checked++
-      await checkArchived(archive, manifest, { ends, isBelieved }).catch(tell)
+      await checkArchived(archive, manifest, { canEnd, isBelieved }).catch(report)
       for (const name of await left(archive, manifest))
         onFinding({
           kind: 'archive',
@@ -50,11 +50,11 @@ export async function auditArchive(options: AuditArchiveOptions): Promise<number
         })
     }
   } catch (error) {
-    tell(error)
+    report(error)
   }
   return checked
 
-  function tell(error: unknown): void {
+  function report(error: unknown): void {
     if (!(error instanceof ArchiveDamaged)) throw error
     onFinding({ kind: 'archive', what: error.message })
   }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { ExportedAnchor, SignedPlace } from '../audit/anchor.ts'
+import { setImmediate as nextLoopPass } from 'node:timers/promises'
+import type { ExportedAnchor, SignedPosition } from '../audit/anchor.ts'
 import type { StreamHead } from '../record-store.ts'
 import { ArchiveDamaged } from './archived-records.ts'
 import { CheckedFold } from './checked-fold.ts'
@@ -24,7 +24,7 @@ export interface PeriodCheck {
   readonly manifest: PeriodManifest
   readonly before: PeriodBefore | undefined
   /** Whether a stream ends some day. */
-  readonly ends: (stream: string) => boolean
+  readonly canEnd: (stream: string) => boolean
   /** Whether an anchor is one of this log's. */
   readonly isBelieved: (anchor: ExportedAnchor) => boolean
 }
@@ -35,7 +35,7 @@ export interface PeriodCheck {
  * @throws ArchiveDamaged with what is wrong first
  */
 export async function checkPeriod(check: PeriodCheck): Promise<void> {
-  const { manifest, before, ends, isBelieved } = check
+  const { manifest, before, canEnd, isBelieved } = check
   const damaged = (what: string): ArchiveDamaged => new ArchiveDamaged(`Period ${manifest.number}: ${what}`)
   if (!isBelieved(manifest.anchor)) throw damaged(`anchor ${manifest.anchor.number} is not what a believed key signed`)
   if (before && !samePlaces(before.manifest.to, manifest.from))
@@ -43,16 +43,16 @@ export async function checkPeriod(check: PeriodCheck): Promise<void> {
   if (!before && manifest.from.some(({ offset, count }) => offset !== '0' || count !== 0))
     throw damaged('it is the first, and does not begin with the log')
   if (!samePlaces(manifest.to, manifest.anchor.at)) throw damaged('it does not end where its anchor signed')
-  const index = new StreamIndexBuilder(manifest.from.map(placeOf), before?.heads ?? new Map(), ends)
+  const index = new StreamIndexBuilder(manifest.from.map(placeOf), before?.heads ?? new Map(), canEnd)
   let [records, events] = [0, 0]
   for (const [partition, start] of manifest.from.entries()) {
     const fold = new CheckedFold(placeOf(start))
     for (const segment of manifest.segments.filter((one) => one.partition === partition)) {
       records += await foldSegment(check, segment, fold, index)
-      if (fold.place.offset !== BigInt(segment.to)) throw damaged(`${segment.name} ends too early`)
+      if (fold.position.offset !== BigInt(segment.to)) throw damaged(`${segment.name} ends too early`)
     }
     events += fold.events
-    if (!samePlaces([signedPlaceOf(fold.place)], [manifest.to[partition]!]))
+    if (!samePlaces([signedPlaceOf(fold.position)], [manifest.to[partition]!]))
       throw damaged(`its records are not what anchor ${manifest.anchor.number} signed`)
   }
   if (records !== manifest.records || events !== manifest.events) throw damaged('it has another count of records')
@@ -78,7 +78,7 @@ async function foldSegment(
   for (const [at, record] of records.entries()) {
     const envelope = fold.take(record)
     if (envelope) index.add(record.stream, segment.partition, record.offset, envelope)
-    if (at % RECORDS_AT_ONCE === 0) await nextTurn()
+    if (at % RECORDS_AT_ONCE === 0) await nextLoopPass()
   }
   return records.length
 }
@@ -93,7 +93,7 @@ async function hasIndex(check: PeriodCheck, index: StreamIndexBuilder): Promise<
     const expected = made.slice(passed, passed + lines.length)
     if (expected[0]?.[0] !== first || JSON.stringify(lines) !== JSON.stringify(expected)) return false
     passed += lines.length
-    await nextTurn()
+    await nextLoopPass()
   }
   return passed === made.length
 }
@@ -110,7 +110,8 @@ async function fileOf(
   return bytes
 }
 
-function samePlaces(a: readonly SignedPlace[], b: readonly SignedPlace[]): boolean {
-  const text = (places: readonly SignedPlace[]): string => JSON.stringify(places.map(placeOf).map(signedPlaceOf))
+function samePlaces(a: readonly SignedPosition[], b: readonly SignedPosition[]): boolean {
+  const text = (positions: readonly SignedPosition[]): string =>
+    JSON.stringify(positions.map(placeOf).map(signedPlaceOf))
   return text(a) === text(b)
 }

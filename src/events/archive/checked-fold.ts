@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { eventHash, readEnvelope, type StoredEnvelope } from '../envelope.ts'
 import { fold, type State } from '../fold.ts'
-import type { LogPlace, StoredRecord } from '../record-store.ts'
+import type { LogPosition, StoredRecord } from '../record-store.ts'
 import { ArchiveDamaged } from './archived-records.ts'
 
 /** Folds records one after another, and checks of each event what its hashes say; keys are not needed. */
@@ -10,12 +10,12 @@ export class CheckedFold {
   #state: State
   #events = 0
 
-  constructor(from: LogPlace) {
+  constructor(from: LogPosition) {
     this.#offset = from.offset
     this.#state = from.state
   }
 
-  get place(): LogPlace {
+  get position(): LogPosition {
     return { offset: this.#offset, state: this.#state }
   }
 

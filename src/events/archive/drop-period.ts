@@ -1,7 +1,7 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextLoopPass } from 'node:timers/promises'
 import { keyNameOf, readEnvelope } from '../envelope.ts'
 import { formatHeader } from '../fold.ts'
-import type { LogPlace, RecordDropper, RecordStore, StoredRecord } from '../record-store.ts'
+import type { LogPosition, RecordDropper, RecordStore, StoredRecord } from '../record-store.ts'
 import type { Archive } from './archive.ts'
 import { ArchiveDamaged } from './archived-records.ts'
 import { CheckedFold } from './checked-fold.ts'
@@ -33,7 +33,7 @@ export async function comparePeriod({ store, archive, epoch }: Omit<DropParts, '
       if (count === 0) throw new ArchiveDamaged(`Period ${period.number}: the log has no offset ${offset}`)
       for (let index = 0; index < count; index++) await compare({ store, epoch }, log[index]!, archived[index]!)
       offset += BigInt(count)
-      await nextTurn()
+      await nextLoopPass()
     }
   }
 }
@@ -76,20 +76,20 @@ export async function dropPeriod(parts: DropParts, period: PeriodManifest): Prom
       continue
     }
     const fold = new CheckedFold(from)
-    while (fold.place.offset < end.offset) {
-      const most = Math.min(dropper.recordsAtOnce, Number(end.offset - fold.place.offset))
-      for (const record of await archive.fetch(partition, fold.place.offset, most)) fold.take(record)
-      await dropper.drop({ partition, to: fold.place, logId, epoch })
+    while (fold.position.offset < end.offset) {
+      const most = Math.min(dropper.recordsAtOnce, Number(end.offset - fold.position.offset))
+      for (const record of await archive.fetch(partition, fold.position.offset, most)) fold.take(record)
+      await dropper.drop({ partition, to: fold.position, logId, epoch })
     }
   }
 }
 
 /** By log partition: where the part of a period begins that is still in the log. */
-async function leftOf(store: DropParts['store'], period: PeriodManifest): Promise<readonly LogPlace[]> {
+async function leftOf(store: DropParts['store'], period: PeriodManifest): Promise<readonly LogPosition[]> {
   const start = await store.start?.()
   return period.from.map((from, partition) => {
-    const place = placeOf(from)
+    const position = placeOf(from)
     const begun = start?.at[partition]
-    return begun && begun.offset > place.offset ? begun : place
+    return begun && begun.offset > position.offset ? begun : position
   })
 }

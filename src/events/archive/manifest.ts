@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { exportedAnchorSchema, placeSchema, type SignedPlace } from '../audit/anchor.ts'
-import type { LogPlace } from '../record-store.ts'
+import { exportedAnchorSchema, positionSchema, type SignedPosition } from '../audit/anchor.ts'
+import type { LogPosition } from '../record-store.ts'
 
 /** Of one period, about: its index is held in memory while it is made. */
 export const PERIOD_RECORDS = 1_000_000n
@@ -31,8 +31,8 @@ export const manifestSchema = z.object({
   number: z.number().int().min(1),
   logId: z.string().regex(/^[\w.-]+$/),
   /** By log partition: where the period begins and ends, and what all below fold to. */
-  from: z.array(placeSchema).min(1),
-  to: z.array(placeSchema).min(1),
+  from: z.array(positionSchema).min(1),
+  to: z.array(positionSchema).min(1),
   /** Signs the end. */
   anchor: exportedAnchorSchema,
   records: z.number().int(),
@@ -51,10 +51,10 @@ export type PeriodManifest = Readonly<z.infer<typeof manifestSchema>>
 export type Segment = PeriodManifest['segments'][number]
 
 /** As an anchor has it, and as the log's readers do. */
-export function placeOf({ offset, ...state }: SignedPlace): LogPlace {
+export function placeOf({ offset, ...state }: SignedPosition): LogPosition {
   return { offset: BigInt(offset), state }
 }
 
-export function signedPlaceOf({ offset, state: { epoch, writer, number, count, hash } }: LogPlace): SignedPlace {
+export function signedPlaceOf({ offset, state: { epoch, writer, number, count, hash } }: LogPosition): SignedPosition {
   return { offset: String(offset), epoch, writer, number, count, hash }
 }

@@ -1,9 +1,9 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextLoopPass } from 'node:timers/promises'
 import type { KeyObject } from 'node:crypto'
 import { believes } from '../audit/anchor.ts'
 import { LogUnavailable } from '../event-log.ts'
 import { sameState, zeroState } from '../fold.ts'
-import type { LogPlace, RecordStore, StoredRecord, StreamHead } from '../record-store.ts'
+import type { LogPosition, RecordStore, StoredRecord, StreamHead } from '../record-store.ts'
 import type { Archive } from './archive.ts'
 import { ArchiveDamaged } from './archived-records.ts'
 import { checkArchived } from './archiver.ts'
@@ -17,7 +17,7 @@ export interface RestoreTarget {
    * @param heads last events of streams that never end, as far as they lie before
    * @throws LogUnavailable; ExitError where a log is already
    */
-  begin(logId: string, from: readonly LogPlace[], heads: ReadonlyMap<string, StreamHead>): Promise<void>
+  begin(logId: string, from: readonly LogPosition[], heads: ReadonlyMap<string, StreamHead>): Promise<void>
   /** The next records of a log partition. @throws LogUnavailable | ArchiveDamaged */
   put(partition: number, records: readonly StoredRecord[]): Promise<void>
   /** All was put, and is what was signed: it counts from now on. @throws LogUnavailable */
@@ -30,7 +30,7 @@ export interface RestoreOptions {
   readonly first: number
   readonly last: number
   /** Whether a stream ends some day. */
-  readonly ends: (stream: string) => boolean
+  readonly canEnd: (stream: string) => boolean
   /** Whose signatures are believed; undefined: any that is by the key it names. */
   readonly keys: readonly KeyObject[] | undefined
   readonly target: RestoreTarget
@@ -45,7 +45,7 @@ const RECORDS_AT_ONCE = 500
  * @throws ArchiveDamaged | LogUnavailable
  */
 export async function restoreLog(options: RestoreOptions): Promise<readonly PeriodManifest[]> {
-  const { archive, first, last, ends, keys, target } = options
+  const { archive, first, last, canEnd, keys, target } = options
   const all = await archive.reread()
   const periods = all.slice(first - 1, last)
   if (periods.length !== last - first + 1 || periods.length === 0)
@@ -58,7 +58,7 @@ export async function restoreLog(options: RestoreOptions): Promise<readonly Peri
     before ? await archive.heads(before) : new Map<string, StreamHead>(),
   )
   for (const period of periods)
-    await putPeriod(archive, await checkArchived(archive, period, { ends, isBelieved }), target)
+    await putPeriod(archive, await checkArchived(archive, period, { canEnd, isBelieved }), target)
   await target.finish()
   return periods
 }
@@ -71,32 +71,32 @@ export async function restoreLog(options: RestoreOptions): Promise<readonly Peri
  */
 export async function copyLog(store: Pick<RecordStore, 'end' | 'fetch'>, target: RestoreTarget): Promise<bigint> {
   const end = await store.end(0)
-  const beginning: LogPlace = { offset: 0n, state: zeroState }
+  const beginning: LogPosition = { offset: 0n, state: zeroState }
   await target.begin('', [beginning], new Map<string, StreamHead>())
   const fold = new CheckedFold(beginning)
-  while (fold.place.offset < end) {
-    const records = await store.fetch(0, fold.place.offset, RECORDS_AT_ONCE)
+  while (fold.position.offset < end) {
+    const records = await store.fetch(0, fold.position.offset, RECORDS_AT_ONCE)
     for (const record of records) fold.take(record)
-    if (records.length === 0) throw new LogUnavailable(`The log gives nothing at offset ${fold.place.offset}`)
+    if (records.length === 0) throw new LogUnavailable(`The log gives nothing at offset ${fold.position.offset}`)
     await target.put(0, records)
-    await nextTurn()
+    await nextLoopPass()
   }
   await target.finish()
-  return fold.place.offset
+  return fold.position.offset
 }
 
 async function putPeriod(archive: Archive, period: PeriodManifest, target: RestoreTarget): Promise<void> {
   for (const [partition, from] of period.from.entries()) {
     const fold = new CheckedFold(placeOf(from))
     const end = placeOf(period.to[partition]!)
-    while (fold.place.offset < end.offset) {
-      const fetched = await archive.fetch(partition, fold.place.offset, RECORDS_AT_ONCE)
+    while (fold.position.offset < end.offset) {
+      const fetched = await archive.fetch(partition, fold.position.offset, RECORDS_AT_ONCE)
       const records = fetched.filter(({ offset }) => offset < end.offset)
       for (const record of records) fold.take(record)
       await target.put(partition, records)
-      await nextTurn()
+      await nextLoopPass()
     }
-    if (!sameState(fold.place.state, end.state))
+    if (!sameState(fold.position.state, end.state))
       throw new ArchiveDamaged(`Period ${period.number} is not what anchor ${period.anchor.number} signed`)
   }
 }

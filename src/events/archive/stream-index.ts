@@ -1,11 +1,11 @@
 import { open } from 'node:fs/promises'
 import type { StoredEnvelope } from '../envelope.ts'
-import type { LogPlace, StreamHead } from '../record-store.ts'
+import type { LogPosition, StreamHead } from '../record-store.ts'
 import type { PeriodManifest } from './manifest.ts'
 import { packLines, unpackLines } from './segment.ts'
 
 /** Where the valid events of a stream lie in a period. */
-export interface StreamPlaces {
+export interface StreamPositions {
   readonly partition: number
   readonly offsets: readonly bigint[]
 }
@@ -19,27 +19,27 @@ const STREAMS_IN_BLOCK = 1000
 export class StreamIndexBuilder {
   readonly #streams = new Map<string, { readonly partition: number; readonly offsets: number[] }>()
   readonly #heads: Map<string, StreamHead>
-  readonly #from: readonly LogPlace[]
-  readonly #ends: (stream: string) => boolean
+  readonly #from: readonly LogPosition[]
+  readonly #canEnd: (stream: string) => boolean
 
   /** @param heads those of the periods before */
   constructor(
-    from: readonly LogPlace[],
+    from: readonly LogPosition[],
     heads: ReadonlyMap<string, StreamHead>,
     /** Whether a stream ends some day. */
-    ends: (stream: string) => boolean,
+    canEnd: (stream: string) => boolean,
   ) {
     this.#from = from
     this.#heads = new Map(heads)
-    this.#ends = ends
+    this.#canEnd = canEnd
   }
 
   add(stream: string, partition: number, offset: bigint, { sequence, hash }: StoredEnvelope): void {
-    const place = Number(offset - this.#from[partition]!.offset)
+    const index = Number(offset - this.#from[partition]!.offset)
     const known = this.#streams.get(stream)
-    if (known) known.offsets.push(place)
-    else this.#streams.set(stream, { partition, offsets: [place] })
-    if (!this.#ends(stream)) this.#heads.set(stream, { sequence, hash })
+    if (known) known.offsets.push(index)
+    else this.#streams.set(stream, { partition, offsets: [index] })
+    if (!this.#canEnd(stream)) this.#heads.set(stream, { sequence, hash })
   }
 
   get heads(): ReadonlyMap<string, StreamHead> {
@@ -48,7 +48,7 @@ export class StreamIndexBuilder {
 
   /** Of streams that end; undefined without one. */
   get names(): PeriodManifest['names'] {
-    const names = [...this.#streams.keys()].filter(this.#ends).sort()
+    const names = [...this.#streams.keys()].filter(this.#canEnd).sort()
     return names.length === 0 ? undefined : { first: names[0]!, last: names.at(-1)! }
   }
 
@@ -78,16 +78,16 @@ export class StreamIndexBuilder {
 }
 
 /** Whether a period can have events of a stream, as far as its manifest says. */
-export function mayHave({ names }: PeriodManifest, stream: string, ends: (stream: string) => boolean): boolean {
-  return !ends(stream) || (names !== undefined && names.first <= stream && stream <= names.last)
+export function mayHave({ names }: PeriodManifest, stream: string, canEnd: (stream: string) => boolean): boolean {
+  return !canEnd(stream) || (names !== undefined && names.first <= stream && stream <= names.last)
 }
 
 /** @param path of the index; one block of it is read */
-export async function placesOf(
+export async function positionsOf(
   path: string,
   manifest: PeriodManifest,
   stream: string,
-): Promise<StreamPlaces | undefined> {
+): Promise<StreamPositions | undefined> {
   const block = manifest.streams.blocks.findLast(({ first }) => first <= stream)
   if (!block) return undefined
   const bytes = Buffer.alloc(block.bytes)

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextLoopPass } from 'node:timers/promises'
 import type { ExportedAnchor } from '../audit/anchor.ts'
 import { sameState, zeroState } from '../fold.ts'
-import type { LogPlace, RecordStore, StoredRecord } from '../record-store.ts'
+import type { LogPosition, RecordStore, StoredRecord } from '../record-store.ts'
 import type { Archive } from './archive.ts'
 import { ArchiveDamaged } from './archived-records.ts'
 import { CheckedFold } from './checked-fold.ts'
@@ -23,7 +23,7 @@ export interface PeriodParts {
   /** The period ends where this one signed. */
   readonly anchor: ExportedAnchor
   /** Whether a stream ends some day. */
-  readonly ends: (stream: string) => boolean
+  readonly canEnd: (stream: string) => boolean
 }
 
 /** Of one file, whichever comes first. */
@@ -33,7 +33,7 @@ const SEGMENT_BYTES = 4 << 20
 const RECORDS_AT_ONCE = 250
 
 /** Where the period after the last one begins. */
-function nextPeriodStart(periods: readonly PeriodManifest[], partitions: number): readonly LogPlace[] {
+function nextPeriodStart(periods: readonly PeriodManifest[], partitions: number): readonly LogPosition[] {
   const last = periods.at(-1)
   return last?.to.map(placeOf) ?? Array.from({ length: partitions }, () => ({ offset: 0n, state: zeroState }))
 }
@@ -44,30 +44,30 @@ function nextPeriodStart(periods: readonly PeriodManifest[], partitions: number)
  * @throws ArchiveDamaged when the log is not what the anchor, or the last period, says
  * @throws LogUnavailable
  */
-export async function writePeriod({ store, archive, anchor, ends }: PeriodParts): Promise<WrittenPeriod> {
+export async function writePeriod({ store, archive, anchor, canEnd }: PeriodParts): Promise<WrittenPeriod> {
   const folder = await archive.beginCopy()
   try {
-    return { folder, manifest: await copyInto(folder, { store, archive, anchor, ends }) }
+    return { folder, manifest: await copyInto(folder, { store, archive, anchor, canEnd }) }
   } catch (error) {
     await archive.discard(folder)
     throw error
   }
 }
 
-async function copyInto(folder: string, { store, archive, anchor, ends }: PeriodParts): Promise<PeriodManifest> {
+async function copyInto(folder: string, { store, archive, anchor, canEnd }: PeriodParts): Promise<PeriodManifest> {
   const periods = await archive.reread()
   const number = periods.length + 1
   const from = nextPeriodStart(periods, anchor.at.length)
   const before = periods.at(-1)
-  const index = new StreamIndexBuilder(from, before ? await archive.heads(before) : new Map(), ends)
+  const index = new StreamIndexBuilder(from, before ? await archive.heads(before) : new Map(), canEnd)
   const segments: Segment[] = []
   let [records, events] = [0, 0]
   for (const [partition, start] of from.entries()) {
     const end = placeOf(anchor.at[partition]!)
     const fold = new CheckedFold(start)
     const writer = new SegmentWriter(folder, partition)
-    while (fold.place.offset < end.offset) {
-      const { offset } = fold.place
+    while (fold.position.offset < end.offset) {
+      const { offset } = fold.position
       const fetched = await store.fetch(partition, offset, RECORDS_AT_ONCE)
       const news = fetched.filter((record) => record.offset < end.offset)
       if (news.length === 0) throw new ArchiveDamaged(`The log ends before offset ${end.offset}, which was signed`)
@@ -77,9 +77,9 @@ async function copyInto(folder: string, { store, archive, anchor, ends }: Period
         await writer.add(record)
         records++
       }
-      await nextTurn()
+      await nextLoopPass()
     }
-    if (!sameState(fold.place.state, end.state))
+    if (!sameState(fold.position.state, end.state))
       throw new ArchiveDamaged(`The log below offset ${end.offset} is not what anchor ${anchor.number} signed`)
     events += fold.events
     segments.push(...(await writer.end()))

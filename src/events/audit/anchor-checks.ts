@@ -77,7 +77,7 @@ export class AnchorChecks {
     for (const anchor of exported)
       if (anchor.logId === logId && !inLog.has(anchorHash(anchor)))
         this.#find(`Exported anchor ${anchor.number} of ${anchor.time} is not in the log`)
-    this.#tellKeys(chain, byUnknown)
+    this.#reportKeys(chain, byUnknown)
     this.#anchors = [...byNumber.values()].sort((a, b) => a.number - b.number)
     for (const [index, anchor] of this.#anchors.entries()) {
       const before = this.#anchors[index - 1]
@@ -89,7 +89,7 @@ export class AnchorChecks {
   }
 
   /** A finding for each key that is not known, and for each record that a known key is said to have signed and has not. */
-  #tellKeys({ known, forged, unknown }: KeyChain, byUnknown: ReadonlyMap<string, readonly number[]>): void {
+  #reportKeys({ known, forged, unknown }: KeyChain, byUnknown: ReadonlyMap<string, readonly number[]>): void {
     for (const { key, signedBy } of forged)
       this.#find(`A record says that key ${signedBy} vouches for key ${key}, and that key has not signed it`)
     for (const key of new Set([...byUnknown.keys(), ...unknown.map((record) => record.key)])) {
@@ -122,7 +122,7 @@ export class AnchorChecks {
       const signed = anchor?.at[partition]
       if (!anchor || !signed || BigInt(signed.offset) > offset) return
       if (BigInt(signed.offset) === offset && (signed.count !== state.count || signed.hash !== state.hash))
-        this.#tellPlace(anchor, partition, `${state.count} events, other than the ${signed.count} it signed`)
+        this.#reportPlace(anchor, partition, `${state.count} events, other than the ${signed.count} it signed`)
       this.#next[partition] = index + 1
       if (this.#next.every((next) => next > index)) this.#compareHeads(index, anchor)
     }
@@ -140,7 +140,7 @@ export class AnchorChecks {
   finish(): void {
     for (let partition = 0; partition < this.#options.partitions; partition++) {
       const anchor = this.#anchors[this.#next[partition]!]
-      if (anchor) this.#tellPlace(anchor, partition, `the log ends before offset ${anchor.at[partition]?.offset}`)
+      if (anchor) this.#reportPlace(anchor, partition, `the log ends before offset ${anchor.at[partition]?.offset}`)
     }
   }
 
@@ -155,7 +155,7 @@ export class AnchorChecks {
       this.#find(`Anchor ${anchor.number} signed other heads of its ${anchor.heads} streams than the log has`)
   }
 
-  #tellPlace(anchor: Anchor, partition: number, what: string): void {
+  #reportPlace(anchor: Anchor, partition: number, what: string): void {
     if (this.#broken[partition]) return
     this.#broken[partition] = true
     const place = `${partition}/${anchor.at[partition]?.offset}`

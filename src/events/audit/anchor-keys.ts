@@ -85,11 +85,11 @@ export function followKeys(trusted: readonly KeyObject[], logId: string, all: re
 }
 
 /** Keys that need nobody to vouch for them: those that were named, else those of the exported anchors. */
-export function trustedKeys(told: {
+export function trustedKeys(given: {
   readonly keys?: readonly KeyObject[]
   readonly exported?: readonly ExportedAnchor[]
 }): readonly KeyObject[] {
-  return told.keys ?? told.exported?.map(exportedKey) ?? []
+  return given.keys ?? given.exported?.map(exportedKey) ?? []
 }
 
 function signedText({ logId, publicKey, signedBy }: Omit<AnchorKeyRecord, 'signature'>): string {

@@ -4,7 +4,7 @@ import type { Checkpoint } from '../event-log.ts'
 import { merkleRoot } from './merkle.ts'
 
 /** By log partition: an offset, and what all below it fold to. */
-export const placeSchema = z.object({
+export const positionSchema = z.object({
   offset: z.string().regex(/^\d{1,19}$/),
   epoch: z.number().int(),
   writer: z.string(),
@@ -13,14 +13,14 @@ export const placeSchema = z.object({
   hash: z.string(),
 })
 
-export type SignedPlace = Readonly<z.infer<typeof placeSchema>>
+export type SignedPosition = Readonly<z.infer<typeof positionSchema>>
 
 /** What the event LogAnchored carries. */
 export const anchorSchema = z.object({
   number: z.number().int().min(1).describe('1, 2, 3 … in this log'),
   logId: z.string(),
   at: z
-    .array(placeSchema)
+    .array(positionSchema)
     .describe('By log partition: the first offset not anchored, and what all below it fold to (count and hash)'),
   heads: z.number().int().min(0).describe('Streams that changed since the previous anchor'),
   root: z.string().describe('Merkle root over their last events: stream, sequence, hash; sorted by stream'),

@@ -114,7 +114,7 @@ class PartitionAudit {
     if (header) this.#compareSeen(record, header, envelope)
     const before = this.state
     let folded = fold(before, { header, hash: envelope?.hash ?? '' })
-    if (header && isOutOfTurn(folded.verdict, header, before) && (missing > 0n || this.#refusesOthers())) {
+    if (header && isOutOfOrder(folded.verdict, header, before) && (missing > 0n || this.#refusesOthers())) {
       // Its writer could not have come here: what it follows is gone or was moved. From here on it is believed.
       if (missing === 0n) this.#notCounted(folded.verdict, record, envelope)
       this.#damagedAt ??= record.offset
@@ -228,6 +228,6 @@ class PartitionAudit {
 }
 
 /** An event ahead of what its writer had written, or of a writer who had not yet claimed. */
-function isOutOfTurn(verdict: Verdict, header: RecordHeader, state: State): boolean {
+function isOutOfOrder(verdict: Verdict, header: RecordHeader, state: State): boolean {
   return verdict === 'gap' || (verdict === 'stale' && header.kind === 'event' && header.epoch > state.epoch)
 }

@@ -133,7 +133,7 @@ export class KeyRing implements StreamCipher {
     return this.stateOf(name) === 'forgotten'
   }
 
-  async learn(names: Iterable<KeyName>): Promise<void> {
+  async loadKeys(names: Iterable<KeyName>): Promise<void> {
     const isKnown = (name: KeyName): boolean => this.#blocks.has(parseKeyName(name)?.block ?? '')
     if ([...names].every(isKnown)) return
     // One that was made after this process looked.

@@ -197,7 +197,7 @@ export class KafkaRecordStore implements RecordStore {
         ? []
         : [{ topic: this.#pagesTopic, holds: 'result pages', partitions: 1, replication } as const]),
     ])
-    await this.#start.look()
+    await this.#start.find()
     await this.cipher?.open()
     return this.#limits
   }
@@ -226,14 +226,14 @@ export class KafkaRecordStore implements RecordStore {
     const { onRequest } = this.#options
     if (!onRequest) return request()
     const start = performance.now()
-    const tell = (error?: unknown): void =>
+    const report = (error?: unknown): void =>
       onRequest({ api, milliseconds: performance.now() - start, ...(error === undefined ? {} : { error }) })
     try {
       const answer = await request()
-      tell()
+      report()
       return answer
     } catch (error) {
-      tell(error)
+      report(error)
       throw error
     }
   }
@@ -257,7 +257,7 @@ export class KafkaRecordStore implements RecordStore {
       return await this.#fetchKept(partition, from, limit)
     } catch (error) {
       // They may have left since this process looked.
-      const left = error instanceof LogWentBackwards ? leftBefore(await this.#start.look(), partition, from) : undefined
+      const left = error instanceof LogWentBackwards ? leftBefore(await this.#start.find(), partition, from) : undefined
       if (!left) throw error
       return [...(await left.fetch(partition, from, limit))]
     }
@@ -269,13 +269,13 @@ export class KafkaRecordStore implements RecordStore {
   }
 
   start(): Promise<LogStart | undefined> {
-    return this.#start.look()
+    return this.#start.find()
   }
 
   async #drop({ partition, to, epoch }: Drop): Promise<void> {
     await this.#refuseFenced(epoch)
     await this.#readBack.deleteBelow(partition, to.offset)
-    await this.#start.look()
+    await this.#start.find()
   }
 
   /** Kafka deletes for everybody: this much is asked before. What was archived and compared is there for the next writer too. */
@@ -297,7 +297,7 @@ export class KafkaRecordStore implements RecordStore {
     const names = new Set(
       records.map(({ header, text }) => (header?.kind === 'event' ? keyNameInText(text) : undefined)),
     )
-    await this.cipher.learn([...names].filter((name) => name !== undefined))
+    await this.cipher.loadKeys([...names].filter((name) => name !== undefined))
   }
 
   end(partition: number): Promise<bigint> {
@@ -386,7 +386,7 @@ export class KafkaRecordStore implements RecordStore {
     const archived = this.#archivedEvents(stream, after)
     yield* readArchived(archived, { stream, after, before }, async ({ envelope, position }) => {
       const key = keyNameOf(envelope.enc)
-      if (key !== undefined) await this.cipher?.learn([key])
+      if (key !== undefined) await this.cipher?.loadKeys([key])
       return toRecorded(stream, envelope, position, this.cipher)
     })
   }
@@ -395,7 +395,7 @@ export class KafkaRecordStore implements RecordStore {
   async *#archivedEvents(stream: string, after: number): AsyncIterable<ArchivedEvent> {
     const logBefore = await this.#logBefore()
     if (logBefore) yield* logBefore.archive.readStream(stream, after, [])
-    const begun = await this.#start.look()
+    const begun = await this.#start.find()
     if (begun) yield* begun.archive.readStream(stream, after, offsetsOf(begun))
   }
 
@@ -410,7 +410,7 @@ export class KafkaRecordStore implements RecordStore {
     await this.cipher?.forget(await this.#streams.keysOf(stream, sequences))
     const before = await this.#logBefore()
     if (before) await this.#forgetBefore(before, { stream, sequences, epoch })
-    const start = (await this.#start.look()) ?? (await this.#whole())
+    const start = (await this.#start.find()) ?? (await this.#whole())
     if (!start) return
     const { archive, logId } = start
     await this.#alone(logId, async () => {
@@ -450,10 +450,10 @@ export class KafkaRecordStore implements RecordStore {
     const records = await this.#fetchAnywhere(0, 0n, FIRST_RECORDS)
     const first = records.find(({ header }) => header?.kind === 'epoch')
     if (!first) return undefined
-    const told = first.header!.epoch > 1 ? continuedFrom(records) : undefined
+    const continued = first.header!.epoch > 1 ? continuedFrom(records) : undefined
     // The event that says so may be about to be written.
-    if (first.header!.epoch > 1 && !told) return undefined
-    this.#before = told && this.#archives ? { ...told, archive: this.#archives.of(told.logId) } : null
+    if (first.header!.epoch > 1 && !continued) return undefined
+    this.#before = continued && this.#archives ? { ...continued, archive: this.#archives.of(continued.logId) } : null
     return this.#before ?? undefined
   }
 

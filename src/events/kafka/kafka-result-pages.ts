@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LogUnavailable, LogWentBackwards, NotTaken, TooLarge } from '../event-log.ts'
-import type { KeptPages, PagePlace, ResultPage, ResultPageStore } from '../result-page-store.ts'
+import type { KeptPages, PageOffset, ResultPage, ResultPageStore } from '../result-page-store.ts'
 import type { ClusterOptions } from './kafka-internals.ts'
 import { LogPartitionReader } from './log-partition-reader.ts'
 import { openPage, sealPage } from './page-cipher.ts'
@@ -19,7 +19,7 @@ export interface KafkaResultPagesOptions {
 interface Waiting {
   readonly key: string
   readonly value: Buffer
-  readonly resolve: (place: PagePlace) => void
+  readonly resolve: (place: PageOffset) => void
   readonly reject: (error: Error) => void
 }
 
@@ -52,7 +52,7 @@ export class KafkaResultPages implements ResultPageStore {
     const places = await Promise.all(
       pages.map(({ token, bytes }) => {
         if (this.#closed) return Promise.reject(new LogUnavailable('The page store was closed'))
-        return new Promise<PagePlace>((resolve, reject) => {
+        return new Promise<PageOffset>((resolve, reject) => {
           const value = sealPage(this.#options.key, stream, token, bytes)
           if (value.length > MAX_VALUE_BYTES) throw new TooLarge(value.length, MAX_VALUE_BYTES)
           this.#queue.push({ key: stream, value, resolve, reject })
@@ -63,7 +63,7 @@ export class KafkaResultPages implements ResultPageStore {
     return { places, beside: [] }
   }
 
-  async read(stream: string, token: number, place: PagePlace): Promise<Uint8Array | undefined> {
+  async read(stream: string, token: number, place: PageOffset): Promise<Uint8Array | undefined> {
     const sealed = this.#cached.get(place.offset) ?? (await this.#fetch(place))
     return sealed && openPage(this.#options.key, stream, token, sealed)
   }
@@ -79,7 +79,7 @@ export class KafkaResultPages implements ResultPageStore {
     await Promise.all([this.#options.producer.disconnect(), this.#reader.close()])
   }
 
-  async #fetch(place: PagePlace): Promise<Buffer | undefined> {
+  async #fetch(place: PageOffset): Promise<Buffer | undefined> {
     const from = BigInt(place.offset)
     try {
       const [message] = await this.#reader.fetch(place.partition, from, 1, 0)

@@ -18,7 +18,7 @@ export interface KafkaStreamReader {
 export interface KeyStore extends StreamCipher {
   open(): Promise<void>
   /** Makes names known to `keyOf`. @throws LogUnavailable */
-  learn(names: Iterable<string>): Promise<void>
+  loadKeys(names: Iterable<string>): Promise<void>
   /** Deletes keys for good, wherever they are kept. @throws LogUnavailable */
   forget(names: Iterable<string>): Promise<void>
   close(): void

@@ -2,7 +2,7 @@ import type { ArchivedRecords } from '../archive/archived-records.ts'
 import { readEnvelope } from '../envelope.ts'
 import { MisconfiguredLog } from '../event-log.ts'
 import { fold, sameState, zeroState } from '../fold.ts'
-import type { LogPlace, LogStart, StoredRecord } from '../record-store.ts'
+import type { LogPosition, LogStart, StoredRecord } from '../record-store.ts'
 
 /** The archives that a process can reach, by the logs they are of. */
 export interface LogArchives {
@@ -52,7 +52,7 @@ export class TopicStart {
    * @returns undefined while the topic is whole
    * @throws MisconfiguredLog when its first records are gone, and no archive has them
    */
-  async look(): Promise<BegunTopic | undefined> {
+  async find(): Promise<BegunTopic | undefined> {
     const { partitions, lowOf } = this.#parts
     const lows = await Promise.all(Array.from({ length: partitions }, (_, partition) => lowOf(partition)))
     const seen = lows.join(' ')
@@ -75,28 +75,28 @@ export class TopicStart {
     )
   }
 
-  async #endsIn(archive: ArchivedRecords, lows: readonly bigint[]): Promise<readonly LogPlace[] | undefined> {
-    const at: LogPlace[] = []
+  async #endsIn(archive: ArchivedRecords, lows: readonly bigint[]): Promise<readonly LogPosition[] | undefined> {
+    const at: LogPosition[] = []
     for (const [partition, low] of lows.entries()) {
-      const place = low === 0n ? { offset: 0n, state: zeroState } : await archive.endFrom(partition, low)
-      if (!place) return undefined
-      const records = low === 0n ? [] : await this.#parts.fetch(partition, place.offset, COMPARED_RECORDS)
+      const position = low === 0n ? { offset: 0n, state: zeroState } : await archive.endFrom(partition, low)
+      if (!position) return undefined
+      const records = low === 0n ? [] : await this.#parts.fetch(partition, position.offset, COMPARED_RECORDS)
       // Nothing is archived behind which nothing was written: the anchor itself lies there.
-      if (low > 0n && (records.length === 0 || !follow(place, records))) return undefined
-      at.push(place)
+      if (low > 0n && (records.length === 0 || !follow(position, records))) return undefined
+      at.push(position)
     }
     return at
   }
 }
 
 /** Whether the writers of records had seen below them what a place says. Keys of data are not needed. */
-function follow(place: LogPlace, records: readonly StoredRecord[]): boolean {
-  const states = [place.state]
+function follow(position: LogPosition, records: readonly StoredRecord[]): boolean {
+  const states = [position.state]
   for (const { header, text } of records) {
     const envelope = header?.kind === 'event' ? readEnvelope(text) : undefined
     const { verdict, state } = fold(states.at(-1)!, { header, hash: envelope?.hash ?? '' })
-    if (header && (verdict === 'valid' || verdict === 'epoch') && header.seen.offset >= place.offset) {
-      const known = states[Number(header.seen.offset - place.offset)]
+    if (header && (verdict === 'valid' || verdict === 'epoch') && header.seen.offset >= position.offset) {
+      const known = states[Number(header.seen.offset - position.offset)]
       if (!known || !sameState(known, header.seen.state)) return false
     }
     states.push(state)

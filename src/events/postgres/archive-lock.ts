@@ -6,7 +6,7 @@ import { LOCK_ARCHIVE } from './statements.ts'
 export class ArchiveLock {
   readonly #pool: pg.Pool
   /** Each holds a connection: one after the other. */
-  #turn: Promise<unknown> = Promise.resolve()
+  #previous: Promise<unknown> = Promise.resolve()
 
   constructor(pool: pg.Pool) {
     this.#pool = pool
@@ -14,7 +14,7 @@ export class ArchiveLock {
 
   /** @throws LogUnavailable when the database does not give it */
   hold<T>(logId: string, work: () => Promise<T>): Promise<T> {
-    const done = this.#turn.then(async () => {
+    const done = this.#previous.then(async () => {
       const client = await this.#pool.connect().catch(doesNotAnswer)
       try {
         await client.query(LOCK_ARCHIVE, [logId]).catch(doesNotAnswer)
@@ -23,7 +23,7 @@ export class ArchiveLock {
         client.release(true)
       }
     })
-    this.#turn = done.catch(() => {})
+    this.#previous = done.catch(() => {})
     return done
   }
 }

@@ -357,13 +357,13 @@ export class PostgresRecordStore implements RecordStore {
   async awaitMore(offsets: readonly bigint[], signal: AbortSignal): Promise<void> {
     this.#listen()
     let wake: () => void = () => {}
-    const told = new Promise<void>((resolve) => (wake = resolve))
+    const woken = new Promise<void>((resolve) => (wake = resolve))
     this.#waiting.add(wake)
     const timer = setTimeout(wake, POLL_MS)
     signal.addEventListener('abort', wake, { once: true })
     try {
       // Looked at after the wait began: what came in between would otherwise cost a poll.
-      if ((await this.end()) === offsets[0]) await told
+      if ((await this.end()) === offsets[0]) await woken
     } finally {
       clearTimeout(timer)
       signal.removeEventListener('abort', wake)

@@ -4,7 +4,7 @@ import type { RestoreTarget } from '../archive/restore-log.ts'
 import { readEnvelope } from '../envelope.ts'
 import { LogUnavailable, MisconfiguredLog } from '../event-log.ts'
 import { formatSeen } from '../fold.ts'
-import type { LogPlace, StoredRecord } from '../record-store.ts'
+import type { LogPosition, StoredRecord } from '../record-store.ts'
 import { parseJson } from '../../shared/parse-json.ts'
 import { migrate } from './migrate.ts'
 import { EVENTS_IN_PARTITION, makeEventPartition } from './partitions.ts'
@@ -66,7 +66,7 @@ export async function withPostgresTarget<T>(
   }
 }
 
-function startOf(logId: string, { offset, state }: LogPlace): unknown[] {
+function startOf(logId: string, { offset, state }: LogPosition): unknown[] {
   const { epoch, writer, number, count, hash } = state
   return [String(offset), epoch, writer, number, count, hash, logId]
 }

@@ -1,4 +1,4 @@
-import type { AppendTold } from '../event-log.ts'
+import type { AppendReport } from '../event-log.ts'
 import { attributes as names } from '../../telemetry/attribute-names.ts'
 import type { SpanRecord } from '../../telemetry/span.ts'
 
@@ -27,20 +27,20 @@ interface StoredEvent {
 }
 
 export function tracedAppend(
-  told: AppendTold,
+  report: AppendReport,
   trace: { readonly traceId: string; readonly spanId: string; readonly parentSpanId: string },
 ): TracedAppend {
   return {
     kind: 'append',
-    stream: told.stream,
-    sequence: told.sequence,
-    epoch: told.epoch,
-    queueMs: told.queueMs,
-    sendMs: told.sendMs,
-    readBackMs: told.readBackMs,
+    stream: report.stream,
+    sequence: report.sequence,
+    epoch: report.epoch,
+    queueMs: report.queueMs,
+    sendMs: report.sendMs,
+    readBackMs: report.readBackMs,
     ...trace,
     endMs: Date.now(),
-    events: told.events.map(({ type, time, enc, stored }) => ({ type, time, enc, stored })),
+    events: report.events.map(({ type, time, enc, stored }) => ({ type, time, enc, stored })),
   }
 }
 

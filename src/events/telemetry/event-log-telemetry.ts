@@ -1,4 +1,4 @@
-import { EventLogError, type AppendTold, type CommitTold, type Recorded, type LogEnd } from '../event-log.ts'
+import { EventLogError, type AppendReport, type CommitReport, type Recorded, type LogEnd } from '../event-log.ts'
 import type { KafkaRequest } from '../kafka/ports.ts'
 import type { EventLogOptions } from '../folded-event-log.ts'
 import type { Meters } from '../../telemetry/meters.ts'
@@ -35,44 +35,45 @@ export interface EventLogTelemetryParts {
 export function createEventLogTelemetry(parts: EventLogTelemetryParts): EventLogTelemetry {
   let troubled = false
 
-  function appended(told: AppendTold): void {
+  function appended(report: AppendReport): void {
     troubled = false
     const meters = parts.meters()
-    const context = parseTraceparent(told.traceparent)
-    const trace = context && appendSpanOf(told.stream, told.sequence, context)
-    for (const event of told.events) {
+    const context = parseTraceparent(report.traceparent)
+    const trace = context && appendSpanOf(report.stream, report.sequence, context)
+    for (const event of report.events) {
       meters.count('eventsAppended', { event: event.type })
       parts.onEvent(event, meters)
     }
-    meters.count('eventBytes', {}, told.bytes)
-    meters.observe('eventAppendDuration', { step: 'queue' }, told.queueMs / 1000, trace)
-    meters.observe('eventAppendDuration', { step: 'send' }, told.sendMs / 1000, trace)
-    meters.observe('eventAppendDuration', { step: 'read_back' }, told.readBackMs / 1000, trace)
-    if (told.events[0]?.type === 'QueryCreated')
+    meters.count('eventBytes', {}, report.bytes)
+    meters.observe('eventAppendDuration', { step: 'queue' }, report.queueMs / 1000, trace)
+    meters.observe('eventAppendDuration', { step: 'send' }, report.sendMs / 1000, trace)
+    meters.observe('eventAppendDuration', { step: 'read_back' }, report.readBackMs / 1000, trace)
+    if (report.events[0]?.type === 'QueryCreated')
       meters.observe(
         'queryPhaseDuration',
         { phase: 'append' },
-        (told.queueMs + told.sendMs + told.readBackMs) / 1000,
+        (report.queueMs + report.sendMs + report.readBackMs) / 1000,
         trace,
       )
-    if (parts.topic === undefined) meters.observe('postgresQueryDuration', { operation: 'append' }, told.sendMs / 1000)
+    if (parts.topic === undefined)
+      meters.observe('postgresQueryDuration', { operation: 'append' }, report.sendMs / 1000)
     if (trace && context && parts.spans().enabled)
-      parts.spans().later(tracedAppend(told, { ...trace, parentSpanId: context.spanId }))
+      parts.spans().later(tracedAppend(report, { ...trace, parentSpanId: context.spanId }))
   }
 
-  function committed(told: CommitTold): void {
+  function committed(report: CommitReport): void {
     if (!parts.spans().enabled) return
-    const appends = told.appends.flatMap(({ stream, sequence, traceparent }) => {
+    const appends = report.appends.flatMap(({ stream, sequence, traceparent }) => {
       const span = appendSpanOf(stream, sequence, parseTraceparent(traceparent))
       return span ? [{ queryId: queryOfStream(stream), ...span }] : []
     })
     if (appends.length === 0) return
-    const { partition, records, sendMs, readBackMs } = told
+    const { partition, records, sendMs, readBackMs } = report
     const source: TracedCommit = {
       kind: 'commit',
       topic: parts.topic,
       partition,
-      offset: Number(told.offset),
+      offset: Number(report.offset),
       records,
       appends,
       sendMs,

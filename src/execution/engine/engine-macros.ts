@@ -18,7 +18,7 @@ export interface EngineMacros {
 /** @param run runs statements on a connection of its own, which nobody interrupts */
 export function createMacros(definitions: MacroDefinitions, run: (sql: string) => Promise<unknown>): EngineMacros {
   const defined = new Set<string>()
-  let turn = Promise.resolve()
+  let previous = Promise.resolve()
 
   const defineMissing = async (names: readonly string[]): Promise<void> => {
     const missing = new Set<string>()
@@ -38,8 +38,8 @@ export function createMacros(definitions: MacroDefinitions, run: (sql: string) =
     async define(called) {
       const names = [...called].filter((name) => !defined.has(name))
       if (names.length === 0) return
-      const mine = turn.then(() => defineMissing(names))
-      turn = mine.catch(() => undefined)
+      const mine = previous.then(() => defineMissing(names))
+      previous = mine.catch(() => undefined)
       await mine
     },
   }

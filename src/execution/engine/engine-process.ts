@@ -2,7 +2,7 @@
  * Program of an engine. The main thread only beats on descriptor 4 and ends the process when the parent is gone; DuckDB
  * and its JavaScript functions, which hold their thread, live in a worker thread that speaks on descriptor 3.
  */
-import { toldErrorText } from '../../telemetry/told-error.ts'
+import { reportedErrorText } from '../../telemetry/reported-error.ts'
 import { Socket } from 'node:net'
 import { constants, getPriority, setPriority } from 'node:os'
 import { Worker } from 'node:worker_threads'
@@ -30,15 +30,15 @@ parent.on('error', end)
 parent.resume()
 
 const turns = new Int32Array(new SharedArrayBuffer(4))
-let lastTurns = 0
+let lastPasses = 0
 // The beat carries the resident size, for systems on which the parent cannot read it, whether the worker thread turned since
 // the last one (a function in JavaScript may hold it), and the CPU used so far.
 setInterval(() => {
   const now = Atomics.load(turns, 0)
   const { user, system } = process.cpuUsage()
   const cpuMs = Math.round((user + system) / 1000)
-  parent.write(`${process.memoryUsage.rss()} ${now === lastTurns ? 'held' : 'free'} ${cpuMs}\n`)
-  lastTurns = now
+  parent.write(`${process.memoryUsage.rss()} ${now === lastPasses ? 'held' : 'free'} ${cpuMs}\n`)
+  lastPasses = now
 }, engineArguments.beatMs)
 
 const thread = new Worker(new URL('./engine-thread.js', import.meta.url), {
@@ -46,7 +46,7 @@ const thread = new Worker(new URL('./engine-thread.js', import.meta.url), {
   resourceLimits: { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 16 },
 })
 thread.on('error', (error) => {
-  process.stderr.write(`${toldErrorText(error)}\n`)
+  process.stderr.write(`${reportedErrorText(error)}\n`)
   end()
 })
 thread.on('exit', end)

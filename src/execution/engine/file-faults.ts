@@ -73,7 +73,7 @@ const OF_READERS = /^(?:Invalid|IO|Serialization|Not implemented) Error: /
 export function fileFault(text: string, files: FilesRead): EngineError | undefined {
   const { paths, roots, exists } = files
   const bad = (path: string, wrong: string): EngineError =>
-    new EngineError('HIVE_BAD_DATA', `Malformed file. ${wrong} [${told(path, roots)}]`)
+    new EngineError('HIVE_BAD_DATA', `Malformed file. ${wrong} [${shownPath(path, roots)}]`)
   for (const path of paths) {
     const wrong = textFaultOf(text, path)
     if (wrong !== undefined) return bad(path, wrong)
@@ -86,7 +86,10 @@ export function fileFault(text: string, files: FilesRead): EngineError | undefin
     const path = namedIn(text, before, after, paths)
     // DuckDB says the same of a file in a folder that it may not enter.
     if (path !== undefined && !exists(path))
-      return new EngineError('HIVE_CANNOT_OPEN_SPLIT', `Error opening split ${told(path, roots)}: It does not exist`)
+      return new EngineError(
+        'HIVE_CANNOT_OPEN_SPLIT',
+        `Error opening split ${shownPath(path, roots)}: It does not exist`,
+      )
   }
   const line = CSV.exec(text)?.[1]
   if (line !== undefined || text.startsWith(CSV_STATE)) {
@@ -130,8 +133,8 @@ function oneOf({ paths, roots }: FilesRead, text: string): string {
   const all = [...new Set(paths)]
   const said = withoutStatement(text)
   const path = all.length === 1 ? all[0]! : all.find((one) => said.includes(one))
-  if (path !== undefined) return told(path, roots)
-  return `one of ${all.length} files of ${told(`${dirname(all[0]!)}/`, roots)}`
+  if (path !== undefined) return shownPath(path, roots)
+  return `one of ${all.length} files of ${shownPath(`${dirname(all[0]!)}/`, roots)}`
 }
 
 /** The files that a statement or a connector's question reads. */
@@ -171,7 +174,7 @@ function namedIn(text: string, before: string, after: string, paths: readonly st
 }
 
 /** A file as users may know it: from its catalog's folder on. */
-function told(path: string, roots: readonly string[]): string {
+function shownPath(path: string, roots: readonly string[]): string {
   const root = roots.filter((one) => path.startsWith(one)).toSorted((a, b) => b.length - a.length)[0]
   if (root === undefined) return basename(path)
   return path === root ? 'the catalog' : path.slice(root.length)

@@ -28,7 +28,7 @@ export class PoolWatch {
     clearTimeout(this.#timer)
   }
 
-  #look(): void {
+  #check(): void {
     const now = performance.now()
     // When this process itself was stopped or busy, beats lie unread: the silence is our own, and the next round knows.
     const stalled = now - this.#due > IDLE_WATCH_MS
@@ -46,6 +46,6 @@ export class PoolWatch {
   #lookIn(delay: number): void {
     clearTimeout(this.#timer)
     this.#due = performance.now() + delay
-    this.#timer = setTimeout(() => this.#look(), delay)
+    this.#timer = setTimeout(() => this.#check(), delay)
   }
 }

@@ -11,7 +11,7 @@ import {
   checkType,
   type EngineVocabulary,
   type ReadText,
-  type ScanPlace,
+  type ScanPosition,
 } from './statement-wall.ts'
 
 /**
@@ -21,7 +21,7 @@ import {
  * @param places where it reads them, as `checkQuery` says
  * @throws RefusedStatement when the data of a scan is not what it should be
  */
-export function statementText({ sql, scans, row }: EngineQuery, places: readonly ScanPlace[]): string {
+export function statementText({ sql, scans, row }: EngineQuery, places: readonly ScanPosition[]): string {
   let text = ''
   let at = 0
   for (const { scan, from, to } of places) {

@@ -30,11 +30,11 @@ export interface ReadText {
   /** The macros that it calls. */
   readonly macros: ReadonlySet<string>
   /** Where it reads scans, in the order of its text. */
-  readonly scans: readonly ScanPlace[]
+  readonly scans: readonly ScanPosition[]
 }
 
 /** `"$s0"` in FROM. */
-export interface ScanPlace {
+export interface ScanPosition {
   readonly scan: number
   /** Offsets in the text: of its first character, and of the one behind it. */
   readonly from: number
@@ -119,7 +119,7 @@ class Reading {
   readonly #vocabulary: EngineVocabulary
   readonly #tables = new Set<string>()
   readonly #scans: number
-  readonly #places: ScanPlace[] = []
+  readonly #places: ScanPosition[] = []
   #next = 0
   #depth = 0
   readonly #macros = new Set<string>()

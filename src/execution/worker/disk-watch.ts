@@ -20,18 +20,18 @@ export function watchDisk(
   onFull: () => void,
 ): DiskWatch {
   let full = false
-  const look = async (): Promise<void> => {
+  const measure = async (): Promise<void> => {
     for (const folder of folders) {
       // A disk that cannot be asked is not full: the write itself will tell.
       const space = await diskSpace(folder).catch(() => undefined)
       if (space && isBelowFloor(space)) full = true
     }
   }
-  const timer = setInterval(() => void look().then(() => full && onFull()), LOOK_MS)
+  const timer = setInterval(() => void measure().then(() => full && onFull()), LOOK_MS)
   timer.unref()
   return {
     async check() {
-      await look()
+      await measure()
       if (full) throw diskFull()
     },
     isFull: () => full,

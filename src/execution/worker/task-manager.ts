@@ -60,7 +60,7 @@ const MAX_DELETED = 2000
 export interface TaskManager extends Service {
   readonly epochs: EpochGuard
   /** A coordinator was heard: its tasks are wanted. */
-  heard(): void
+  noteContact(): void
   /**
    * Creates a task or adds to it; idempotent. A deleted task is not created again, nor one that a DELETE came for first.
    * @throws EngineError SERVER_SHUTTING_DOWN while draining
@@ -85,7 +85,7 @@ interface DeletedTask {
   readonly status: TaskStatus
   readonly at: number
   /** An answer told its end: it is no news. */
-  readonly told: boolean
+  readonly isSent: boolean
 }
 
 export function createTaskManager(options: TaskManagerOptions): TaskManager {
@@ -139,7 +139,7 @@ class Tasks implements TaskManager {
     }
   }
 
-  heard(): void {
+  noteContact(): void {
     this.#heardAt = this.#clock.monotonicMs()
   }
 
@@ -175,7 +175,7 @@ class Tasks implements TaskManager {
     this.#tasks.delete(taskId)
     const last = task.status(Infinity)
     const status: TaskStatus = { deleted: true, ...last, bufferState: 'FINISHED', version: this.#news.next() }
-    this.#deleted.set(taskId, { status, at: this.#clock.monotonicMs(), told: task.isSent() })
+    this.#deleted.set(taskId, { status, at: this.#clock.monotonicMs(), isSent: task.isSent() })
     if (!task.isSent()) this.#news.wake()
     await task
       .drop()
@@ -192,8 +192,8 @@ class Tasks implements TaskManager {
     for (const task of this.#tasks.values()) {
       if (since === undefined || (task.version() > since && !task.isQuiet())) changed.push(task.status(since))
     }
-    for (const { status, told } of this.#deleted.values())
-      if (since === undefined || (status.version > since && !told)) changed.push(status)
+    for (const { status, isSent } of this.#deleted.values())
+      if (since === undefined || (status.version > since && !isSent)) changed.push(status)
     return changed
   }
 

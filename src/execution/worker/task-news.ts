@@ -5,12 +5,12 @@ export class TaskNews {
   readonly #readers = new WaitList()
   #version: number
   /** Of the newest change that is told. */
-  #told = 0
+  #reported = 0
 
   /** @param first versions of a restarted worker must not repeat those of its former process: they begin at its time */
   constructor(first: number) {
     this.#version = first
-    this.#told = first
+    this.#reported = first
   }
 
   get version(): number {
@@ -23,13 +23,13 @@ export class TaskNews {
 
   /** What has changed is told; all that changes in one turn in one answer. What is not told waits for what is. */
   wake(): void {
-    this.#told = this.#version
+    this.#reported = this.#version
     if (!this.#readers.isEmpty) setImmediate(this.#readers.take())
   }
 
   /** Resolves once something newer than `since` is told, or the time is over. */
   wait(since: number, millis: number): Promise<void> {
-    if (this.#told > since || millis <= 0) return Promise.resolve()
+    if (this.#reported > since || millis <= 0) return Promise.resolve()
     return this.#readers.wait(millis)
   }
 

@@ -112,7 +112,7 @@ class Task implements WorkerTask {
   readonly #done: BatchFigures[] = []
   /** What the batch that runs, or that did not end well, has taken. */
   #unfinished: EngineUsage = NOTHING_USED
-  #usageToldAt: number
+  #usageReportedAt: number
   #resolveEnded!: (state: TaskState) => void
   #pipelines: readonly PipelineStats[] = []
   /** What updates change. */
@@ -140,7 +140,7 @@ class Task implements WorkerTask {
     this.#latest = first
     this.#createdAt = clock.now()
     this.#createdMonotonic = clock.monotonicMs()
-    this.#usageToldAt = this.#createdMonotonic
+    this.#usageReportedAt = this.#createdMonotonic
     this.#heartbeatAt = this.#createdAt
     this.#output = new TaskOutput(deps, taskId)
     this.#skipped = new Set(first.doneBatches ?? [])
@@ -261,13 +261,13 @@ class Task implements WorkerTask {
     running.done.then(
       ({ figures, written }) => {
         this.#running = undefined
-        this.#tell(batch, readyAt, figures, undefined)
+        this.#report(batch, readyAt, figures, undefined)
         this.#written = written
         this.#finished(figures)
       },
       (error: unknown) => {
         this.#running = undefined
-        this.#tell(batch, readyAt, undefined, error)
+        this.#report(batch, readyAt, undefined, error)
         this.#broken(batch, error)
       },
     )
@@ -337,7 +337,7 @@ class Task implements WorkerTask {
     }
   }
 
-  #tell(batch: Batch, readyAt: number, figures: BatchFigures | undefined, error: unknown): void {
+  #report(batch: Batch, readyAt: number, figures: BatchFigures | undefined, error: unknown): void {
     this.#deps.onEvent({
       type: 'batchEnded',
       taskId: this.taskId,
@@ -357,8 +357,8 @@ class Task implements WorkerTask {
     if (this.isComplete()) return
     this.#unfinished = usage
     const now = this.#deps.clock.monotonicMs()
-    if (now - this.#usageToldAt < TELL_USAGE_MS) return
-    this.#usageToldAt = now
+    if (now - this.#usageReportedAt < TELL_USAGE_MS) return
+    this.#usageReportedAt = now
     this.#changed()
   }
 

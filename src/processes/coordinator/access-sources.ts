@@ -55,7 +55,7 @@ export interface AccessSources {
   taken(name: SourceName, path: string): void
   broken(name: SourceName, path: string, error: Error): void
   /** Of files that were broken before there was anybody to tell. */
-  tellBroken(): void
+  logBroken(): void
   /** Looks at no file any more. */
   stop(): void
 }
@@ -90,7 +90,7 @@ export function createAccessSources(
   }
 
   /** A log that is lost to this process is told by its next writer what holds there. */
-  async function tell(version: FileVersion, before: FileVersion): Promise<void> {
+  async function announce(version: FileVersion, before: FileVersion): Promise<void> {
     const recorded = record?.changed(version, before).catch(() => {})
     await Promise.race([recorded, sleep(RECORD_WAIT_MS, undefined, { ref: false })])
   }
@@ -136,7 +136,7 @@ export function createAccessSources(
             async readAgain([text], before) {
               const later = await options.readAgain?.(text)
               const next = later ? inForceOf(later.value, later.text) : readNow(text)
-              await tell(next.version, before.version)
+              await announce(next.version, before.version)
               kept.keep(name, text)
               return next
             },
@@ -166,7 +166,7 @@ export function createAccessSources(
         if (version) record?.refused(version, error.message).catch(() => {})
       }
     },
-    tellBroken() {
+    logBroken() {
       for (const [name, { path, error }] of brokenNow) broken(name, path, error)
     },
     stop() {

@@ -61,9 +61,9 @@ export function startAuditing(parts: AuditingParts): Auditing {
   const { log, clock, logger, rebuilt } = parts
   const journal = createSystemJournal(log, clock)
   const refusals = createRefusalLog(journal, clock)
-  const told = journal.record('ConfigurationLoaded', configurationLoaded(parts, parts.digestKey))
+  const recording = journal.record('ConfigurationLoaded', configurationLoaded(parts, parts.digestKey))
   // Lost to another writer: that one tells what it runs with.
-  told.catch(() => {})
+  recording.catch(() => {})
   if (rebuilt) {
     const { events, milliseconds, deadLetters } = rebuilt
     journal.record('ProjectionRebuilt', { events, milliseconds, deadLetters }).catch(() => {})

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { claimEpoch, type Claimed } from '../../coordinator/recovery/claim-epoch.ts'
-import { lookCaughtUp } from '../../coordinator/recovery/await-turn.ts'
-import type { FreedBy, Turn } from '../../coordinator/recovery/turn.ts'
+import { lookCaughtUp } from '../../coordinator/recovery/wait-to-claim.ts'
+import type { FreedBy, WriterLiveness } from '../../coordinator/recovery/writer-liveness.ts'
 import { LOOK_EVERY_MS } from '../../coordinator/recovery/writer-pulse.ts'
 import { migrate } from '../../events/postgres/migrate.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
@@ -14,7 +14,7 @@ import { logsBefore } from '../event-log/logs-before.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 
 /** The log is this process's to write. */
-export interface Won {
+export interface ClaimResult {
   readonly claimed: Claimed
   readonly projection: ProjectionRunner
   /** Are the read models there? Statements go on without them where the log lies elsewhere. */
@@ -37,7 +37,11 @@ const NOTICED_MS = 3000
  * projected. Where the log lies elsewhere than the read models, it does not wait for their database.
  * @returns undefined when another one was first
  */
-export async function claimLog(base: CoordinatorBase, turn: Turn, stopping: AbortSignal): Promise<Won | undefined> {
+export async function claimLog(
+  base: CoordinatorBase,
+  liveness: WriterLiveness,
+  stopping: AbortSignal,
+): Promise<ClaimResult | undefined> {
   const projection = base.createProjection()
   const starting = new AbortController()
   const giveUpStarting = (): void => starting.abort()
@@ -45,9 +49,9 @@ export async function claimLog(base: CoordinatorBase, turn: Turn, stopping: Abor
   const { databaseThere, rebuilt } = await startOrLeave(base, projection, until)
   const start = clock.monotonicMs()
   // To start the projection takes a while, in which another one may have claimed.
-  const look = await lookCaughtUp(turn, stopping)
-  const freedBy = turn.freedBy()
-  const claimed = look === 'claim' ? await claimEpoch(base.log, { address: base.address, version }) : undefined
+  const found = await lookCaughtUp(liveness, stopping)
+  const freedBy = liveness.freedBy()
+  const claimed = found === 'claim' ? await claimEpoch(base.log, { address: base.address, version }) : undefined
   if (claimed) {
     const claimMillis = clock.monotonicMs() - start
     return { claimed, projection, databaseThere, rebuilt, claimMillis, freedBy, giveUpStarting }
@@ -62,7 +66,7 @@ async function startOrLeave(
   base: CoordinatorBase,
   projection: ProjectionRunner,
   stopping: AbortSignal,
-): Promise<Pick<Won, 'databaseThere' | 'rebuilt'>> {
+): Promise<Pick<ClaimResult, 'databaseThere' | 'rebuilt'>> {
   const { health, config } = base
   if (config.kafkaBrokers.length === 0) return { databaseThere: true, rebuilt: await startProjection(base, projection) }
   if (base.databaseThere && health.database === 'up') {

@@ -55,7 +55,7 @@ import { createUiRoutes } from '../../ui/ui-routes.ts'
 import type { HttpParts } from './coordinator-listener.ts'
 import type { DependencyHealth } from './dependency-health.ts'
 import { statusOf } from './server-status.ts'
-import type { AccessDoor } from './wire-access.ts'
+import type { AccessEntry } from './wire-access.ts'
 
 /** What the resources take of any coordinator: see `appBaseOf`. */
 export interface AppBase {
@@ -83,7 +83,7 @@ export interface CoordinatorRole {
   /** Streams of queries from wherever they are, and what comes. */
   readonly history: StreamReader & LogEnd & LogFeed
   /** Does this process write the log, and the epoch it knows. */
-  readonly place: () => { readonly writer: boolean; readonly epoch: number }
+  readonly writerState: () => { readonly writer: boolean; readonly epoch: number }
   /** Does it take statements? */
   readonly ready: () => boolean
   readonly live: LiveQueries
@@ -120,7 +120,7 @@ export interface WriterDuties {
 export interface CoordinatorAppParts {
   readonly base: AppBase
   readonly role: CoordinatorRole
-  readonly access: Pick<AccessDoor, 'actsAs' | 'authorize' | 'callerAt' | 'logIns' | 'ownerOf'>
+  readonly access: Pick<AccessEntry, 'actsAs' | 'authorize' | 'callerAt' | 'logIns' | 'ownerOf'>
 }
 
 /** Who asks, and what he may: of every resource alike. */
@@ -197,7 +197,7 @@ function infoRoutes({ base, role }: CoordinatorAppParts): Router {
     version,
     environment: base.config.environment,
     ready: role.ready,
-    place: role.place,
+    writerState: role.writerState,
     status: () => statusOf({ health, restarts, projection, workers, writing }),
     openApi: () => openApiDocument(version),
     onError: base.onError,
@@ -211,8 +211,8 @@ function nodeRoutes({ base, role }: CoordinatorAppParts, { isInternal, identify,
     isInternal,
     identify,
     authorize,
-    epoch: () => role.place().epoch,
-    recordForgotten: journal && (async (told) => void (await journal.record('EpochsForgotten', told))),
+    epoch: () => role.writerState().epoch,
+    recordForgotten: journal && (async (report) => void (await journal.record('EpochsForgotten', report))),
     onError: base.onError,
   })
 }
@@ -234,11 +234,11 @@ function groupRoutes({ base, role }: CoordinatorAppParts, { groups }: WriterDuti
 
 function auditRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, asking: Asking): Router {
   const { journal, forgetter: log, remove, forgetArchived } = duties
-  async function forget(queryId: QueryId, who: Administrator): Promise<ForgetOutcome> {
+  async function forget(queryId: QueryId, administrator: Administrator): Promise<ForgetOutcome> {
     try {
       // Afterwards nobody knows which they were.
       const { state } = await readQuery(role.history, queryId)
-      const outcome = await forgetQuery({ log, journal }, queryId, who)
+      const outcome = await forgetQuery({ log, journal }, queryId, administrator)
       if (outcome.kind === 'forgotten') remove(queryId, state.kind === 'NONE' ? [] : [...state.tasks.values()])
       await role.projection.barrier(base.config.timeouts.ownWritesWaitMs)
       forgetArchived()
@@ -270,7 +270,7 @@ function queryRoutes({ base, role }: CoordinatorAppParts, { identify, authorize 
     read: base.read,
     stored: base.stored,
     projection: role.projection,
-    isWriter: () => role.place().writer,
+    isWriter: () => role.writerState().writer,
     // Whoever does not write passes it on.
     end: async (queryId, ending) =>
       role.writing?.cancel(queryId, ending, timeouts.deleteValidityWaitMs) ?? ('waiting' as const),

@@ -10,7 +10,7 @@ import { requestTarget } from '../../protocol/edge/request-target.ts'
 import type { StatementRoutes } from '../../protocol/statement/statement-routes.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 import { observeRequest } from '../../protocol/edge/http-metrics.ts'
-import type { AccessDoor } from './wire-access.ts'
+import type { AccessEntry } from './wire-access.ts'
 
 export interface HttpParts {
   readonly policy: BrowserPolicy
@@ -18,7 +18,7 @@ export interface HttpParts {
   readonly statements: StatementRoutes
   /** Was the request passed on by another coordinator, which has looked at its browser? */
   readonly isRelayed: AcceptRelay
-  readonly access: Pick<AccessDoor, 'callerAt' | 'relayedCaller'>
+  readonly access: Pick<AccessEntry, 'callerAt' | 'relayedCaller'>
   /** All other resources. */
   readonly rest: (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void
   readonly meters: () => Meters

@@ -1,20 +1,20 @@
 import type { RequestListener } from 'node:http'
-import { awaitTurn } from '../../coordinator/recovery/await-turn.ts'
+import { waitToClaim } from '../../coordinator/recovery/wait-to-claim.ts'
 import type { EpochFollower } from '../../coordinator/recovery/epoch-follower.ts'
-import type { Turn } from '../../coordinator/recovery/turn.ts'
+import type { WriterLiveness } from '../../coordinator/recovery/writer-liveness.ts'
 import type { ProjectionWatch } from '../../events/projection-watch.ts'
 import type { Announcement } from '../../execution/api/task.ts'
 import type { ChildLife } from '../child-life.ts'
-import { claimLog, type Won } from './claim-log.ts'
+import { claimLog, type ClaimResult } from './claim-log.ts'
 import type { CountedBefore } from './coordinator-metrics.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 import type { FollowingCoordinator } from './wire-follower.ts'
-import { wireWriter, type CoordinatorPhase, type Door, type WritingCoordinator } from './wire-writer.ts'
+import { wireWriter, type CoordinatorPhase, type HttpEntry, type WritingCoordinator } from './wire-writer.ts'
 
 /** Who writes the log, and when this process may. */
 export interface Watching {
   readonly epochs: EpochFollower
-  readonly turn: Turn
+  readonly liveness: WriterLiveness
   readonly watch: ProjectionWatch
 }
 
@@ -22,7 +22,7 @@ export interface RolesParts {
   readonly life: ChildLife
   readonly base: CoordinatorBase
   readonly watching: Watching
-  readonly door: Door
+  readonly door: HttpEntry
   /** Nothing is claimed any more. */
   readonly stopping: AbortController
 }
@@ -43,9 +43,9 @@ export interface RolesParts {
  * @param won the log was claimed already
  * @returns once it serves, in whichever role
  */
-export async function startRoles(parts: RolesParts, won: Won | undefined): Promise<CoordinatorPhase> {
+export async function startRoles(parts: RolesParts, won: ClaimResult | undefined): Promise<CoordinatorPhase> {
   const { life, base, watching, door, stopping } = parts
-  const { epochs, turn } = watching
+  const { epochs, liveness } = watching
   const { logger } = base.telemetry
   const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener('abort', () => resolve()))
   const counted: CountedBefore = { restarts: new Map(), findings: new Map() }
@@ -56,12 +56,12 @@ export async function startRoles(parts: RolesParts, won: Won | undefined): Promi
   const follower = (): Promise<FollowingCoordinator> =>
     (following ??= import('./wire-follower.ts').then(({ wireFollower }) => wireFollower(life, { base, ...watching })))
 
-  async function follow(heard: readonly Announcement[]): Promise<RequestListener> {
+  async function follow(announced: readonly Announcement[]): Promise<RequestListener> {
     const role = await follower()
-    await role.demoted(heard)
+    await role.demoted(announced)
     logger.info(
       'epoch.followed',
-      { writer: epochs.place?.address },
+      { writer: epochs.writerAddress?.address },
       'Follows the coordinator that writes the event log',
     )
     return role.listener
@@ -70,19 +70,19 @@ export async function startRoles(parts: RolesParts, won: Won | undefined): Promi
   /** Requests that come meanwhile wait until this process follows. */
   function standAside(): void {
     logger.bind({ epoch: undefined })
-    const listener = follow(writing?.heard() ?? [])
+    const listener = follow(writing?.announced() ?? [])
     listener.catch(life.fail)
     door.open((request, response) => void listener.then((serve) => response.destroyed || serve(request, response)))
     void listener.then((serve) => (stopping.signal.aborted ? undefined : door.open(serve)))
   }
 
-  async function write({ databaseThere, ...claim }: Won): Promise<void> {
+  async function write({ databaseThere, ...claim }: ClaimResult): Promise<void> {
     const before = await following
     writing = await wireWriter({
       life,
       base: { ...base, databaseThere },
       ...claim,
-      heard: before?.heard() ?? [],
+      announced: before?.announced() ?? [],
       door,
       counted,
       standAside,
@@ -98,9 +98,9 @@ export async function startRoles(parts: RolesParts, won: Won | undefined): Promi
         await writing.stop()
         writing = undefined
       }
-      await awaitTurn(turn, stopping.signal)
+      await waitToClaim(liveness, stopping.signal)
       if (stopping.signal.aborted) return
-      const claim = await claimLog(base, turn, stopping.signal)
+      const claim = await claimLog(base, liveness, stopping.signal)
       if (claim) await write(claim)
     }
   }

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import type { Config } from '../../config/load-config.ts'
 import type { QueryRows } from '../../events/projection.ts'
-import { HISTORY_READS, RUNTIME_READS } from '../../protocol/query/read-turns.ts'
+import { HISTORY_READS, RUNTIME_READS } from '../../protocol/query/history-read-queue.ts'
 import { NotReadInTime } from '../../protocol/query/read-failure.ts'
 import { nodeCode } from '../../shared/node-error.ts'
 import { createHistoryMoments, type HistoryMoments } from '../../readmodels/history/read-history.ts'
@@ -70,7 +70,7 @@ export function openPools(connection: pg.ClientConfig, config: Config, telemetry
   const { historyReadMs } = config.timeouts
   // What clients ask is ended by Postgres itself: nobody waits for a question that was given up.
   const asked = { statement_timeout: historyReadMs }
-  const inTurns = { ...asked, connectionTimeoutMillis: 3 * historyReadMs }
+  const queued = { ...asked, connectionTimeoutMillis: 3 * historyReadMs }
   const pool = open({ max: CONNECTIONS.own })
   return {
     pool,
@@ -78,8 +78,8 @@ export function openPools(connection: pg.ClientConfig, config: Config, telemetry
     logInRead: readOf(open({ ...asked, max: CONNECTIONS.logIns })),
     pollRead: readOf(open({ ...asked, max: CONNECTIONS.polls })),
     clientRead: readOf(open({ ...asked, max: CONNECTIONS.clients })),
-    statementRead: inTime(readOf(open({ ...inTurns, max: CONNECTIONS.statements })), inTurns.connectionTimeoutMillis),
-    history: createHistoryMoments(open({ ...inTurns, max: HISTORY_READS })),
+    statementRead: inTime(readOf(open({ ...queued, max: CONNECTIONS.statements })), queued.connectionTimeoutMillis),
+    history: createHistoryMoments(open({ ...queued, max: HISTORY_READS })),
     async end() {
       for (const one of pools) await one.end()
     },

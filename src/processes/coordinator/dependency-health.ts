@@ -48,16 +48,16 @@ export function watchDependencies(
       )
       const late = new AbortController()
       const over = sleep(SILENCE_MS, 'down' as const, { signal: late.signal }).catch(() => 'down' as const)
-      tell(name, await Promise.race([asked, over]))
+      setState(name, await Promise.race([asked, over]))
       late.abort()
       const answered = new AbortController()
-      tell(name, await Promise.race([asked, aborted(stopping.signal, answered.signal)]))
+      setState(name, await Promise.race([asked, aborted(stopping.signal, answered.signal)]))
       answered.abort()
       await sleep(ASKED_EVERY_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
     }
   }
 
-  function tell(name: 'log' | 'database', is: Reachable | undefined): void {
+  function setState(name: 'log' | 'database', is: Reachable | undefined): void {
     if (is === undefined || state[name] === is || stopping.signal.aborted) return
     state[name] = is
     onChange(name, is)

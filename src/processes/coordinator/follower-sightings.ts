@@ -28,7 +28,7 @@ export interface FollowerSightingsDeps {
   /** @returns the writer's answer; undefined when it took nothing */
   readonly post: (report: SightingReport) => Promise<unknown>
   /** What the writer remembers of the failures that it was told. */
-  readonly learn: (remembered: FailureCounts) => void
+  readonly mergeFailures: (remembered: FailureCounts) => void
 }
 
 const SEND_AFTER_MS = 250
@@ -44,7 +44,7 @@ const LAST_WAIT_MS = 1_000
 /**
  * Waits for nobody. What was sent and not answered is sent again, so it may count twice.
  */
-export function createFollowerSightings({ logger, post, learn }: FollowerSightingsDeps): FollowerSightings {
+export function createFollowerSightings({ logger, post, mergeFailures }: FollowerSightingsDeps): FollowerSightings {
   const named = new Map<string, { readonly sighting: Sighting; count: number }>()
   const failed = new Map<FailureKey, number>()
   const forgiven = new Set<FailureKey>()
@@ -55,20 +55,20 @@ export function createFollowerSightings({ logger, post, learn }: FollowerSightin
 
   function see(sighting: Sighting, count: number): void {
     let key = sightingKey(sighting)
-    let told = sighting
+    let sent = sighting
     if (!named.has(key) && isStranger(sighting)) {
       // Names that somebody makes up take no room from those of users.
       strangers = named.size === 0 ? 1 : strangers + 1
-      if (strangers > MOST_STRANGERS) told = asStrangers(sighting)
-      key = sightingKey(told)
+      if (strangers > MOST_STRANGERS) sent = asStrangers(sighting)
+      key = sightingKey(sent)
     }
     if (!named.has(key) && named.size >= MOST_NAMES) {
-      told = ofOthers(sighting)
+      sent = ofOthers(sighting)
       key = `${sighting.type} others`
     }
     const known = named.get(key)
     if (known) known.count += count
-    else named.set(key, { sighting: told, count })
+    else named.set(key, { sighting: sent, count })
     sendSoon(SEND_AFTER_MS)
   }
 
@@ -98,7 +98,7 @@ export function createFollowerSightings({ logger, post, learn }: FollowerSightin
     }
     for (const key of report.forgiven) forgiven.delete(key)
     const { data } = rememberedSchema.safeParse(await post(report).catch(() => undefined))
-    if (data) learn(data.remembered)
+    if (data) mergeFailures(data.remembered)
     else {
       for (const { sighting, count: times } of report.sightings) see(sighting, times)
       for (const [key, times] of report.failures) count(key, times)

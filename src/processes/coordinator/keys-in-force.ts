@@ -52,8 +52,8 @@ export function createKeysInForce(): KeysInForce {
       published = { address, keys }
       if (before && JSON.stringify(before) === JSON.stringify(keys)) return
       const fact = { address, keys, occasion: before ? ('reload' as const) : ('start' as const) }
-      const told = before ? { ...fact, before: before.map(({ fingerprint }) => fingerprint) } : fact
-      journal?.record('TokenKeysTaken', told).catch(() => {})
+      const recorded = before ? { ...fact, before: before.map(({ fingerprint }) => fingerprint) } : fact
+      journal?.record('TokenKeysTaken', recorded).catch(() => {})
     },
     recordIn(next) {
       journal = next

@@ -55,11 +55,11 @@ export interface AttemptsDeps {
 
 /** From each network he is told of as logged in so often. */
 const TOLD_MS = 5 * 60_000
-const MOST_TOLD = 10_000
+const MOST_LOGGED = 10_000
 
 export function createLogInAttempts(deps: AttemptsDeps): Attempts {
   const { failures, names, refusals, elsewhere, meters } = deps
-  const told = createVerifiedCache<true>(MOST_TOLD, deps.now)
+  const logged = createVerifiedCache<true>(MOST_LOGGED, deps.now)
   const placeOf = ({ method, name }: VerifiedPrincipal, request: IncomingMessage): readonly string[] => [
     method,
     name,
@@ -69,7 +69,7 @@ export function createLogInAttempts(deps: AttemptsDeps): Attempts {
   function loggedIn(principal: VerifiedPrincipal, request: IncomingMessage): void {
     const { name, user, groups, method } = principal
     const remoteAddress = remoteAddressOf(request)
-    told.set(placeOf(principal, request), true, TOLD_MS)
+    logged.set(placeOf(principal, request), true, TOLD_MS)
     const pair = failures.succeeded(name, remoteAddress)
     elsewhere?.forgiven(pair)
     names.add(name)
@@ -112,7 +112,7 @@ export function createLogInAttempts(deps: AttemptsDeps): Attempts {
     },
     loggedIn,
     cameAgain(principal, request) {
-      if (!told.get(placeOf(principal, request))) loggedIn(principal, request)
+      if (!logged.get(placeOf(principal, request))) loggedIn(principal, request)
     },
   }
 }

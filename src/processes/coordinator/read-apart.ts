@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextLoopPass } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { knowSound } from '../../security/rules/java-regex.ts'
 import type { TextVersion } from './text-version.ts'
@@ -25,7 +25,7 @@ const MOST_MEGABYTES = 1024
  */
 export async function readApart<T>(
   given: TextToRead,
-  make: (text: string, turn: () => Promise<void>) => Promise<T>,
+  make: (text: string, nextSlice: () => Promise<void>) => Promise<T>,
 ): Promise<{ readonly value: T; readonly text: TextVersion }> {
   const thread = new Worker(new URL('./read-apart-thread.js', import.meta.url), {
     workerData: given,
@@ -35,5 +35,5 @@ export async function readApart<T>(
   const [answer] = (await once(thread, 'message')) as [ReadApart]
   if ('wrong' in answer) throw new Error(answer.wrong)
   knowSound(answer.sound)
-  return { value: await make(given.text, () => nextTurn()), text: answer.version }
+  return { value: await make(given.text, () => nextLoopPass()), text: answer.version }
 }

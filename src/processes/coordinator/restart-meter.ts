@@ -4,20 +4,20 @@ import type { ChildLife } from '../child-life.ts'
 /**
  * Counts what the supervisor counted: how often it started processes again. The supervisor's figures outlive this
  * process, so the counter begins where they are.
- * @param told what this process has counted already
+ * @param counted what this process has counted already
  * @returns to be called before each scrape
  */
 export function createRestartMeter(
   life: Pick<ChildLife, 'restarts'>,
   meters: Meters,
-  told: Map<string, number>,
+  counted: Map<string, number>,
 ): () => void {
   return () => {
     for (const { process, reason, count } of life.restarts()) {
       if (process !== 'coordinator' && process !== 'worker') continue
       const key = `${process} ${reason}`
-      meters.count('processRestarts', { process, reason }, count - (told.get(key) ?? 0))
-      told.set(key, count)
+      meters.count('processRestarts', { process, reason }, count - (counted.get(key) ?? 0))
+      counted.set(key, count)
     }
   }
 }

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { awaitTurn, lookCaughtUp } from '../../coordinator/recovery/await-turn.ts'
+import { waitToClaim, lookCaughtUp } from '../../coordinator/recovery/wait-to-claim.ts'
 import { anotherWrites } from '../../coordinator/recovery/claim-epoch.ts'
-import { nextPlace, startEpochFollower, type WriterPlace } from '../../coordinator/recovery/epoch-follower.ts'
-import { askInfo, createTurn, type Answer } from '../../coordinator/recovery/turn.ts'
+import { nextAddress, startEpochFollower, type WriterAddress } from '../../coordinator/recovery/epoch-follower.ts'
+import { askInfo, createWriterLiveness, type Answer } from '../../coordinator/recovery/writer-liveness.ts'
 import { systemStream } from '../../coordinator/system/events.ts'
 import { beginning, LogUnavailable } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
@@ -17,14 +17,14 @@ import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import { certificateTelemetry } from '../certificate-telemetry.ts'
 import type { ChildLife } from '../child-life.ts'
-import { claimLog, type Won } from './claim-log.ts'
+import { claimLog, type ClaimResult } from './claim-log.ts'
 import { startRoles, type Watching } from './coordinator-roles.ts'
 import { createStartNeeds, type Need } from './start-needs.ts'
 import { wireStarting, type StartingServer } from './starting-server.ts'
 import { untilUsable } from './until-usable.ts'
 import { wireAccess } from './wire-access.ts'
 import { wireBase, type CoordinatorBase } from './wire-base.ts'
-import type { CoordinatorPhase, Door } from './wire-writer.ts'
+import type { CoordinatorPhase, HttpEntry } from './wire-writer.ts'
 
 /**
  * Starts a coordinator: it claims the log when nobody writes it, else follows until it may. Resolves when it serves.
@@ -35,7 +35,7 @@ import type { CoordinatorPhase, Door } from './wire-writer.ts'
 export async function startCoordinator(
   life: ChildLife,
   info: () => Record<string, unknown>,
-  door: Door,
+  door: HttpEntry,
 ): Promise<CoordinatorPhase> {
   const needs = createStartNeeds(life.config.kafkaBrokers.length === 0)
   const { config } = life
@@ -43,30 +43,30 @@ export async function startCoordinator(
   const access = wireAccess({ config, secret, files: life.files })
   const served = life.successor || life.follow ? servedMeanwhile(wireStarting(life, needs, access, info), door) : door
   const base = await wireBase(life, needs, access)
-  const tellCertificate = certificateTelemetry(base.telemetry.logger, base.telemetry.meters)
-  door.tellCertificate((news) => {
-    tellCertificate(news)
+  const reportCertificate = certificateTelemetry(base.telemetry.logger, base.telemetry.meters)
+  door.onCertificate((news) => {
+    reportCertificate(news)
     access.certificate(news)
   })
-  door.tellRefused((reason) => base.telemetry.meters().count('httpRefusals', { reason }))
+  door.onRefusedConnection((reason) => base.telemetry.meters().count('httpRefusals', { reason }))
   const watching = await watchWriter(life, base)
-  const { epochs, turn } = watching
+  const { epochs, liveness } = watching
   const stopping = new AbortController()
-  const look = await waitFor('log', base, () => lookCaughtUp(turn))
-  if (look !== 'claim' && !life.follow) {
-    if (look === 'writes') throw anotherWrites(epochs.place?.address ?? 'another address')
-    await awaitTurn(turn, stopping.signal)
+  const found = await waitFor('log', base, () => lookCaughtUp(liveness))
+  if (found !== 'claim' && !life.follow) {
+    if (found === 'writes') throw anotherWrites(epochs.writerAddress?.address ?? 'another address')
+    await waitToClaim(liveness, stopping.signal)
   }
-  let won: Won | undefined
-  if (look === 'claim' || !life.follow) {
-    won = await claimLog(base, turn, stopping.signal)
+  let won: ClaimResult | undefined
+  if (found === 'claim' || !life.follow) {
+    won = await claimLog(base, liveness, stopping.signal)
     if (!won && !life.follow) throw new ExitError(exitCodes.fenced, 'Another coordinator claimed the event log first')
   }
   return startRoles({ life, base, watching, door: served, stopping }, won)
 }
 
 /** A start that may wait is a pause for clients: until the parts are there, a server that has none of them answers. */
-function servedMeanwhile(starting: StartingServer, door: Door): Door {
+function servedMeanwhile(starting: StartingServer, door: HttpEntry): HttpEntry {
   door.open(starting.listener)
   return {
     ...door,
@@ -95,12 +95,12 @@ async function watchWriter(life: ChildLife, base: CoordinatorBase): Promise<Watc
   const delay = monitorEventLoopDelay({ resolution: 20 })
   delay.enable()
   let before: Answer | undefined
-  const toldOf = (answer: Answer, { address: writer }: WriterPlace): void => {
+  const reportOf = (answer: Answer, { address: writer }: WriterAddress): void => {
     const text =
       'Nobody here vouches for the certificate of the writer: its place is not taken for that, and nothing passed on'
     if (answer === 'unverified') base.telemetry.logger.error('tls.trouble', { writer }, text)
   }
-  const turn = createTurn({
+  const liveness = createWriterLiveness({
     follower: epochs,
     ownAddress: base.address,
     deadWriter: life.deadWriter,
@@ -114,12 +114,12 @@ async function watchWriter(life: ChildLife, base: CoordinatorBase): Promise<Watc
     },
     ask: async (place, waitMs) => {
       const answer = await askInfo(http, place, waitMs)
-      if (answer !== before) toldOf(answer, place)
+      if (answer !== before) reportOf(answer, place)
       before = answer
       return answer
     },
   })
-  return { epochs, turn, watch }
+  return { epochs, liveness, watch }
 }
 
 /** What a start needs went away again after it was there: a start waits for it a second time, with one line. */
@@ -144,7 +144,7 @@ function readLastPlace(
   watch: ProjectionWatch,
 ): Promise<{
   readonly from: Awaited<ReturnType<ProjectionWatch['checkpoint']>>
-  readonly last: WriterPlace | undefined
+  readonly last: WriterAddress | undefined
 }> {
   return waitFor('database', base, async () => ({
     from: await watch.checkpoint(),
@@ -153,10 +153,10 @@ function readLastPlace(
 }
 
 /** Who wrote the log last, as far as the read models know. */
-async function lastPlace(read: QueryRows): Promise<WriterPlace | undefined> {
+async function lastPlace(read: QueryRows): Promise<WriterAddress | undefined> {
   const events = await readLastEpochs(read)
-  return events.reduce<WriterPlace | undefined>(
-    (place, event) => nextPlace(place, { stream: systemStream, ...event }),
+  return events.reduce<WriterAddress | undefined>(
+    (place, event) => nextAddress(place, { stream: systemStream, ...event }),
     undefined,
   )
 }

@@ -1,4 +1,4 @@
-import { toldErrorText } from '../../telemetry/told-error.ts'
+import { reportedErrorText } from '../../telemetry/reported-error.ts'
 import { ServerResponse, type IncomingMessage, type RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 import { resolve } from 'node:path'
@@ -12,13 +12,13 @@ import { refuseRelayed } from '../../protocol/relay/relayed-request.ts'
 import type { ServerStatus } from '../../protocol/info/info-routes.ts'
 import { createStatementUris, statementPath, type StatementUris } from '../../protocol/statement/next-uri.ts'
 import { baseUri } from '../../protocol/edge/base-uri.ts'
-import { lastKnownOf, tellWaiting, type LastKnown } from '../../protocol/statement/waiting-answer.ts'
+import { lastKnownOf, sendWaiting, type LastKnown } from '../../protocol/statement/waiting-answer.ts'
 import { deriveKey, loadClusterSecret } from '../../security/cluster-secret.ts'
 import { systemClock, type Clock } from '../../shared/clock.ts'
 import type { ChildLife } from '../child-life.ts'
 import { coordinatorRestarts } from './server-status.ts'
 import type { StartNeeds } from './start-needs.ts'
-import type { Access, AccessDoor } from './wire-access.ts'
+import type { Access, AccessEntry } from './wire-access.ts'
 
 export interface StartingServerParts {
   readonly clock: Clock
@@ -29,7 +29,7 @@ export interface StartingServerParts {
   readonly uris: StatementUris
   readonly lastKnown: LastKnown
   readonly policy: BrowserPolicy
-  readonly access: Pick<AccessDoor, 'callerAt'>
+  readonly access: Pick<AccessEntry, 'callerAt'>
   readonly checkResults: CheckResults
   readonly waits: {
     readonly longPollMs: number
@@ -67,10 +67,10 @@ export function createStartingServer(parts: StartingServerParts): StartingServer
   const held = new Set<Held>()
   const cancels: IncomingMessage[] = []
   let next: RequestListener | undefined
-  const timer = setInterval(look, LOOK_EVERY_MS)
+  const timer = setInterval(check, LOOK_EVERY_MS)
   timer.unref()
 
-  function look(): void {
+  function check(): void {
     if (needs.log === 'up' && needs.database === 'up') return
     const now = clock.monotonicMs()
     for (const one of held) {
@@ -100,7 +100,7 @@ export function createStartingServer(parts: StartingServerParts): StartingServer
       if (request.method === 'HEAD') return void response.writeHead(200, { 'cache-control': 'no-store' }).end()
       const { uris, lastKnown, checkResults } = parts
       const waiting = { uris, lastKnown, checkResults, now: clock.now }
-      return tellWaiting(request, response, waiting, { ...page, base: baseUri(request) })
+      return sendWaiting(request, response, waiting, { ...page, base: baseUri(request) })
     }
     // The coordinator carries it out once it can. One that dies before forgets it: then the client's absence ends the query.
     if (statement && request.method === 'DELETE' && cancels.length < MOST_CANCELS) {
@@ -141,13 +141,13 @@ export function createStartingServer(parts: StartingServerParts): StartingServer
       const waited = [...held]
       held.clear()
       for (const { request, response } of waited) if (!response.destroyed) listener(request, response)
-      for (const request of cancels.splice(0)) listener(request, responseToNobody(request))
+      for (const request of cancels.splice(0)) listener(request, discardedResponse(request))
     },
   }
 }
 
 /** Of a request whose client has its answer already. */
-function responseToNobody(request: IncomingMessage): ServerResponse {
+function discardedResponse(request: IncomingMessage): ServerResponse {
   const response = new ServerResponse(request)
   const sink = new Writable({ write: (_chunk, _encoding, done) => done() })
   // Node writes to it, and takes of a socket nothing else.
@@ -190,6 +190,6 @@ export function wireStarting(
     access: door,
     checkResults: createCheckResults(access.configured, door.actsAs, door.authorize),
     waits: config.timeouts,
-    onError: (error) => process.stderr.write(`${toldErrorText(error)}\n`),
+    onError: (error) => process.stderr.write(`${reportedErrorText(error)}\n`),
   })
 }

@@ -9,7 +9,7 @@ import {
   type StreamsOfLog,
   type StreamsOfLogOptions,
 } from '../../coordinator/recovery/streams-of-log.ts'
-import type { FreedBy } from '../../coordinator/recovery/turn.ts'
+import type { FreedBy } from '../../coordinator/recovery/writer-liveness.ts'
 import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import type { WorkerClient } from '../../coordinator/scheduler/worker-client.ts'
 import {
@@ -96,15 +96,15 @@ export async function takeOver(parts: TakeOverParts): Promise<void> {
       ...(left.readMany ? { readMany: left.readMany } : {}),
       resume(queryId, resumption) {
         parts.resume(queryId, resumption)
-        reservation.came()
+        reservation.queryRecovered()
         takenOver.push(querySpanContext(resumption.state))
       },
       onFailed(query) {
         parts.onFailed(query)
-        reservation.came()
+        reservation.queryRecovered()
       },
       onGivenUp(queryId, error) {
-        reservation.came()
+        reservation.queryRecovered()
         telemetry.logger.error('recovery.given_up', { queryId, err: error }, 'An open query could not be taken over')
       },
       // Nobody new waits for what the log does not tell.

@@ -2,7 +2,7 @@ import { createHash, createHmac } from 'node:crypto'
 import type { FileVersion } from '../../coordinator/system/file-record.ts'
 import { redactSecrets } from '../../sql/syntax/redact-secrets.ts'
 import { isSecretName } from '../../sql/syntax/secret-names.ts'
-import { TAKEN_OUT } from '../../sql/syntax/secret-values.ts'
+import { REDACTED } from '../../sql/syntax/secret-values.ts'
 
 /** Longer texts are told of by their digest alone. */
 const MOST_CHARACTERS = 8 << 20
@@ -38,7 +38,7 @@ function keptOf(text: string): FileVersion['kept'] {
 function shownValue(key: string, value: unknown): unknown {
   if (typeof value !== 'string') return value
   if (key === 'filter' || key === 'mask') return redactSecrets(value).sql
-  return isSecretName(key) ? TAKEN_OUT : value
+  return isSecretName(key) ? REDACTED : value
 }
 
 /** Of a file in another form: that of groups has no secrets. */

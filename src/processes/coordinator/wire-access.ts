@@ -2,14 +2,14 @@ import type { IncomingMessage } from 'node:http'
 import type { Config } from '../../config/load-config.ts'
 import {
   readPropertyRules,
-  readPropertyRulesInTurns,
+  readPropertyRulesInSlices,
   type PropertyRules,
 } from '../../coordinator/dispatch/property-rules.ts'
 import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
 import { groupLabel } from '../../coordinator/dispatch/groups/rules-lookup.ts'
 import {
   readGroupRules,
-  readGroupRulesInTurns,
+  readGroupRulesInSlices,
   type GroupRules,
 } from '../../coordinator/dispatch/groups/group-rules.ts'
 import { recordDenials } from '../../coordinator/system/recorded-rights.ts'
@@ -24,7 +24,7 @@ import type { QueryRows } from '../../events/projection.ts'
 import { baseUri } from '../../protocol/edge/base-uri.ts'
 import { clientConnection } from '../../protocol/edge/client-connection.ts'
 import { HttpProblem } from '../../protocol/edge/problem.ts'
-import type { LogInDeps, LogInDoor } from '../../protocol/log-in/log-in-routes.ts'
+import type { LogInDeps, LogInEntry } from '../../protocol/log-in/log-in-routes.ts'
 import { isOwnOfCoordinator, relayedPrincipal } from '../../protocol/relay/relayed-request.ts'
 import type { Remembered, SightingReport } from '../../protocol/relay/sighting-report.ts'
 import { isAuthorized } from '../../protocol/task/internal-request.ts'
@@ -42,7 +42,7 @@ import { systemClock as clock } from '../../shared/clock.ts'
 import type { KeptTexts } from '../child-life.ts'
 import { limitOwners, type LimitOwnerOf } from '../../shared/limit-owner.ts'
 import type { Meters } from '../../telemetry/meters.ts'
-import { readRulesInTurns } from '../../security/rules/read-rules.ts'
+import { readRulesInSlices } from '../../security/rules/read-rules.ts'
 import { accessRulesOf, parseRulesFile, type AccessRules } from '../../security/rules/rules-file.ts'
 import type { WatchedFiles } from '../../security/watched-files.ts'
 import type { CertificateNews } from '../tls-identity.ts'
@@ -84,11 +84,11 @@ export interface Access {
   door(
     refusals: Pick<RefusalLog, 'authenticationFailed' | 'accessDenied' | 'loggedIn'>,
     elsewhere?: FailuresElsewhere,
-  ): AccessDoor
+  ): AccessEntry
   /** What another coordinator has seen, which this one writes and counts. */
   takeReport(report: SightingReport, refusals: Pick<RefusalLog, 'sighted'>): Remembered
   /** Failures of which the writer remembers more than this process. */
-  learn(remembered: FailureCounts): void
+  mergeFailures(remembered: FailureCounts): void
   /** Where is told what becomes of files that changed; nothing is told of them before. */
   observe(telemetry: AccessTelemetry): void
   /** Where log-ins that are under way lie. */
@@ -98,7 +98,7 @@ export interface Access {
   stop(): Promise<void>
 }
 
-export interface AccessDoor {
+export interface AccessEntry {
   /** @throws HttpProblem, also in the promise: see `Authenticate` */
   readonly callerAt: (request: IncomingMessage, path: string) => Caller | Promise<Caller>
   /** Of a request that another coordinator passed on, and vouches for. */
@@ -134,7 +134,7 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
       ? undefined
       : sources.follow('resource_groups', groupsFile, readGroupRules, {
           setting: 'resourceGroupsFile',
-          readAgain: (text) => readApart({ file: 'resource_groups', text, key: fileKey }, readGroupRulesInTurns),
+          readAgain: (text) => readApart({ file: 'resource_groups', text, key: fileKey }, readGroupRulesInSlices),
           recorded: true,
           entries: ({ selectors }) => selectors.length,
         })
@@ -178,8 +178,8 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
     certificate: (news) => keys.certificate(config.tlsCert ?? '', news),
     observe(telemetry) {
       observed.telemetry = telemetry
-      sources.tellBroken()
-      if (properties) tellIdle(properties.value, telemetry)
+      sources.logBroken()
+      if (properties) logIdle(properties.value, telemetry)
     },
     door(refusals, elsewhere) {
       const authorize = recordDenials(rights, refusals)
@@ -232,7 +232,7 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
       }
       return { remembered: failures.merge(report.failures, report.forgiven) }
     },
-    learn: failures.learn,
+    mergeFailures: failures.mergeFailures,
     open: (ask) => logIns?.open(ask),
     drain: () => logIns?.drain(),
     async stop() {
@@ -247,15 +247,15 @@ function byPasswordAt(
   { credential }: Pick<Authentication, 'credential'>,
   passwords: Authenticator | undefined,
   markOf: PasswordVerifier['markOf'],
-): LogInDoor['byPassword'] {
+): LogInEntry['byPassword'] {
   return async (user, secret, request) => {
     // Of before: a password that is changed meanwhile opens no session.
     const passwordMark = markOf?.(user)
     // As a header says both no user has a colon.
     const caller = passwords && !user.includes(':') ? await credential(passwords, { user, secret }, request) : NOBODY
     if (caller.kind !== 'principal') throw new HttpProblem(401, 'Authentication failed')
-    const { name, user: his } = caller.principal
-    return { name, user: his, groups: [], method: 'password', passwordMark }
+    const { name, user: ownName } = caller.principal
+    return { name, user: ownName, groups: [], method: 'password', passwordMark }
   }
 }
 
@@ -284,8 +284,8 @@ function rulesOf(
   return sources.follow('rules', path, parseRulesFile, {
     setting: 'accessRulesFile',
     readAgain: (text) =>
-      readApart({ file: 'rules', text, key }, async (given, turn) =>
-        accessRulesOf(await readRulesInTurns(given, turn)),
+      readApart({ file: 'rules', text, key }, async (given, nextSlice) =>
+        accessRulesOf(await readRulesInSlices(given, nextSlice)),
       ),
     recorded: true,
     entries: ({ count }) => count,
@@ -299,14 +299,14 @@ function propertyRulesOf(
   telemetry: () => AccessTelemetry | undefined,
 ): WatchedFiles<PropertyRules> | undefined {
   if (path === undefined) return undefined
-  const told = (rules: PropertyRules): PropertyRules => {
-    tellIdle(rules, telemetry())
+  const logged = (rules: PropertyRules): PropertyRules => {
+    logIdle(rules, telemetry())
     return rules
   }
-  return sources.follow('session_properties', path, (text) => told(readPropertyRules(text)), {
+  return sources.follow('session_properties', path, (text) => logged(readPropertyRules(text)), {
     readAgain: (text) =>
-      readApart({ file: 'session_properties', text, key }, async (given, turn) =>
-        told(await readPropertyRulesInTurns(given, turn)),
+      readApart({ file: 'session_properties', text, key }, async (given, nextSlice) =>
+        logged(await readPropertyRulesInSlices(given, nextSlice)),
       ),
     setting: 'sessionPropertyRulesFile',
     recorded: true,
@@ -315,7 +315,7 @@ function propertyRulesOf(
 }
 
 /** Whoever keeps the rules is told of what they cannot do, rather than everybody who posts a statement. */
-function tellIdle({ withoutEffect }: PropertyRules, telemetry: AccessTelemetry | undefined): void {
+function logIdle({ withoutEffect }: PropertyRules, telemetry: AccessTelemetry | undefined): void {
   if (withoutEffect.length === 0) return
   const fields = { properties: withoutEffect.join(', ') }
   telemetry?.logger.warn('file.without_effect', fields, 'Rules set session properties that have no effect here')

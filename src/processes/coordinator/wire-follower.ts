@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http'
 import { createStatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
 import type { EpochFollower } from '../../coordinator/recovery/epoch-follower.ts'
-import type { Turn } from '../../coordinator/recovery/turn.ts'
+import type { WriterLiveness } from '../../coordinator/recovery/writer-liveness.ts'
 import type { ProjectionWatch } from '../../events/projection-watch.ts'
 import type { Announcement } from '../../execution/api/task.ts'
 import { createCheckResults } from '../../protocol/access/results-guard.ts'
@@ -25,7 +25,7 @@ import { startFollowerIntroduction } from './follower-introduction.ts'
 import { createFollowerSightings } from './follower-sightings.ts'
 import { pastCounters } from './restored-counters.ts'
 import { projected } from './take-over.ts'
-import type { AccessDoor } from './wire-access.ts'
+import type { AccessEntry } from './wire-access.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 import { activeOf, createMembers } from './wire-workers.ts'
 import type { CoordinatorPhase } from './wire-writer.ts'
@@ -34,22 +34,22 @@ export interface FollowerParts {
   readonly base: CoordinatorBase
   readonly epochs: EpochFollower
   readonly watch: ProjectionWatch
-  readonly turn: Pick<Turn, 'silentMs' | 'writerLives'>
+  readonly liveness: Pick<WriterLiveness, 'silentMs' | 'writerLives'>
 }
 
 /** A coordinator that does not write the log: it reads for its clients itself, and passes on what changes something. */
 export interface FollowingCoordinator extends CoordinatorPhase {
   readonly listener: RequestListener
   /** Workers that announced themselves here and are active. */
-  heard(): readonly Announcement[]
+  announced(): readonly Announcement[]
   /** It writes now: what still waits here goes to its own address. */
   promoted(epoch: number): void
-  /** It writes no more. @param heard workers that announced themselves to the writer that it was */
-  demoted(heard: readonly Announcement[]): Promise<void>
+  /** It writes no more. @param announced workers that announced themselves to the writer that it was */
+  demoted(announced: readonly Announcement[]): Promise<void>
 }
 
 export async function wireFollower(life: ChildLife, parts: FollowerParts): Promise<FollowingCoordinator> {
-  const { base, epochs, watch, turn } = parts
+  const { base, epochs, watch, liveness } = parts
   const { config, telemetry, log } = base
   let own: RelayWriter | undefined
   let draining = false
@@ -59,7 +59,7 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
   const sightings = createFollowerSightings({
     logger: telemetry.logger,
     post: (report) => relay.post('/v1/system/sightings', report),
-    learn: base.access.learn,
+    mergeFailures: base.access.mergeFailures,
   })
   const { refusals } = sightings
   const access = base.access.door(refusals, sightings.failures)
@@ -82,7 +82,7 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
     access,
     role: {
       history: log,
-      place: () => ({ writer: false, epoch: epochs.place?.epoch ?? 0 }),
+      writerState: () => ({ writer: false, epoch: epochs.writerAddress?.epoch ?? 0 }),
       ready,
       live: noLiveQueries,
       projection: watch,
@@ -91,8 +91,8 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
       writing: undefined,
     },
   })
-  const gauges = { base, ready, follows: () => own === undefined, writerSilentMs: () => turn.silentMs() }
-  const ownPast = { base, caughtUp: () => projected(log, watch), before: (epochs.place?.epoch ?? 0) + 1 }
+  const gauges = { base, ready, follows: () => own === undefined, writerSilentMs: () => liveness.silentMs() }
+  const ownPast = { base, caughtUp: () => projected(log, watch), before: (epochs.writerAddress?.epoch ?? 0) + 1 }
   void telemetry
     .load(
       (meters) => observeFollower(gauges, meters),
@@ -113,15 +113,15 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
       refusals,
       onError: appBase.onError,
     }),
-    heard: () => activeOf(workers),
+    announced: () => activeOf(workers),
     promoted: (epoch) => {
       introduction.stop()
       own = { address: life.url ?? base.address, epoch }
       void workers.stop()
     },
-    async demoted(heard) {
+    async demoted(announced) {
       own = undefined
-      for (const announcement of heard) workers.announce(announcement)
+      for (const announcement of announced) workers.announce(announcement)
       await workers.start()
     },
     drain: async () => {
@@ -140,15 +140,15 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
 
 /** @param own where this process itself writes, once it does */
 function relayOf(
-  { base, epochs, turn }: FollowerParts,
-  { actsAs, authorize }: AccessDoor,
+  { base, epochs, liveness }: FollowerParts,
+  { actsAs, authorize }: AccessEntry,
   own: () => RelayWriter | undefined,
 ): WriterRelay {
   const { timeouts, limits } = base.config
   return createWriterRelay({
     clock,
-    writer: () => own() ?? epochs.place,
-    writerLives: () => own() !== undefined || turn.writerLives(),
+    writer: () => own() ?? epochs.writerAddress,
+    writerLives: () => own() !== undefined || liveness.writerLives(),
     trust: base.trust,
     key: deriveKey(base.secret, 'relay'),
     uris: createStatementUris(deriveKey(base.secret, 'statement-token')),

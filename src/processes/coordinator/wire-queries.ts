@@ -3,7 +3,7 @@ import { createDiskRoom } from '../../coordinator/dispatch/disk-room.ts'
 import { createResourceGroups, type ResourceGroups } from '../../coordinator/dispatch/resource-groups.ts'
 import { ConfiguredGroups } from '../../coordinator/dispatch/groups/configured-groups.ts'
 import { createStatementMemory, type StatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
-import { createStatementTurns, type StatementTurns } from '../../coordinator/dispatch/statement-turns.ts'
+import { createAcceptanceQueue, type AcceptanceQueue } from '../../coordinator/dispatch/acceptance-queue.ts'
 import { FrontEndThreads } from '../../coordinator/front-end-threads/front-end-threads.ts'
 import { createThreadedFrontEnd } from '../../coordinator/front-end-threads/threaded-front-end.ts'
 import type { ExecutionDeps } from '../../coordinator/query/execution/execution-deps.ts'
@@ -60,7 +60,7 @@ export interface QueriesParts {
 export interface WiredQueries {
   readonly service: StatementService
   readonly memory: StatementMemory
-  readonly turns: StatementTurns
+  readonly acceptance: AcceptanceQueue
   readonly groups: ResourceGroups
   readonly writeGuard: WriteGuard
   readonly spans: StatementSpans
@@ -88,7 +88,7 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
   const execution = executionOf(parts, { groups, guard: writeGuard, ...front }, (queryId, ending) =>
     service.cancel(queryId, ending, config.timeouts.deleteValidityWaitMs),
   )
-  const tellKills = recordKills(parts.journal)
+  const logKills = recordKills(parts.journal)
   const ids = createQueryIds(epoch, clock.now)
   const diskRoom = createDiskRoom(config.limits.diskFloorBytes, () => diskSpaceOf(dataDir), clock)
   const { client, workers: members } = workers
@@ -108,7 +108,7 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
     start: (submission) => {
       const started = beginExecution(execution, ids(), submission)
       telemetry.follow(started)
-      tellKills(started.aggregate)
+      logKills(started.aggregate)
       return started
     },
     limits: settings.statements,
@@ -119,7 +119,7 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
   return {
     service,
     memory,
-    turns: createStatementTurns(settings.turns),
+    acceptance: createAcceptanceQueue(settings.acceptance),
     groups,
     writeGuard,
     spans,
@@ -131,7 +131,7 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
       const resumed = beginExecution(execution, queryId, submission, resumption)
       registry.add(resumed)
       telemetry.resumed(resumed)
-      tellKills(resumed.aggregate)
+      logKills(resumed.aggregate)
     },
   }
 }

@@ -25,7 +25,7 @@ import type { AppBase, CoordinatorRole } from './coordinator-app.ts'
 import { createCoordinatorListener } from './coordinator-listener.ts'
 import { createLazyApp, type LazyApp } from './lazy-app.ts'
 import type { QueryHistory } from './query-history.ts'
-import type { AccessDoor } from './wire-access.ts'
+import type { AccessEntry } from './wire-access.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 import type { WiredQueries } from './wire-queries.ts'
 import type { WiredWorkers } from './wire-workers.ts'
@@ -78,7 +78,7 @@ function writerRole(parts: ResourcesParts): CoordinatorRole {
   const { client, cleaner } = workers
   return {
     history: parts.history,
-    place: () => ({ writer: true, epoch }),
+    writerState: () => ({ writer: true, epoch }),
     ready: parts.ready,
     live: parts.live,
     projection,
@@ -107,15 +107,15 @@ function writerRole(parts: ResourcesParts): CoordinatorRole {
   }
 }
 
-function statementsOf({ base, appBase, queries }: ResourcesParts, { actsAs, authorize }: AccessDoor): StatementRoutes {
+function statementsOf({ base, appBase, queries }: ResourcesParts, { actsAs, authorize }: AccessEntry): StatementRoutes {
   const { config, secret, pollRead } = base
   const { timeouts, limits } = config
-  const { service, memory, turns, spans, groups, telemetry } = queries
+  const { service, memory, acceptance, spans, groups, telemetry } = queries
   const checkResults = createCheckResults(base.access.configured, actsAs, authorize)
   return createStatementRoutes({
     service,
     memory,
-    turns,
+    acceptance,
     texts: queries.texts,
     ownerOf: base.access.ownerOf,
     parse: parseStatement,

@@ -3,7 +3,7 @@ import type { Membership } from '../../coordinator/nodes/membership.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import { createHistorySource } from '../../protocol/query/history-sources.ts'
 import type { LiveQueries } from '../../protocol/query/live-queries.ts'
-import { createReadTurns, HISTORY_READS, RUNTIME_READS } from '../../protocol/query/read-turns.ts'
+import { createHistoryReadQueue, HISTORY_READS, RUNTIME_READS } from '../../protocol/query/history-read-queue.ts'
 import { createRuntimeSources } from '../../protocol/query/runtime-sources.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import { version } from '../../shared/version.ts'
@@ -32,14 +32,14 @@ export function systemSourcesOf(
       membership,
       clock,
       self: { nodeId, url, version },
-      turns: createReadTurns({ atOnce: RUNTIME_READS, waitMs, what: 'The list of queries' }),
+      queue: createHistoryReadQueue({ atOnce: RUNTIME_READS, waitMs, what: 'The list of queries' }),
       onError: warn('The read models could not be read'),
     }),
     history: createHistorySource({
       ...shared,
       moments: history,
       files: archiveOf(logId),
-      turns: createReadTurns({ atOnce: HISTORY_READS, waitMs, what: 'The history' }),
+      queue: createHistoryReadQueue({ atOnce: HISTORY_READS, waitMs, what: 'The history' }),
       onError: warn('The history could not be read'),
     }),
   }

@@ -25,7 +25,7 @@ export interface WorkersParts {
   readonly epoch: number
   readonly logId: string
   /** Workers that announced themselves before. */
-  readonly heard: readonly Announcement[]
+  readonly announced: readonly Announcement[]
   /** A worker says that it has seen a higher epoch. @returns whether it is right */
   readonly refusedBy: (nodeUrl: string) => Promise<boolean>
 }
@@ -47,7 +47,7 @@ export async function wireWorkers({
   settings,
   epoch,
   logId,
-  heard,
+  announced,
   refusedBy,
 }: WorkersParts): Promise<WiredWorkers> {
   const { config, telemetry } = base
@@ -65,7 +65,7 @@ export async function wireWorkers({
     onStaleEpoch: refusedBy,
   })
   if (base.databaseThere) workers.remember(await readKnownWorkers(base.ownRead))
-  for (const announcement of heard) workers.announce(announcement)
+  for (const announcement of announced) workers.announce(announcement)
   await workers.start()
   return {
     workers,

@@ -6,7 +6,7 @@ import { sendLastSpans } from '../../coordinator/query/last-spans.ts'
 import { handOver, type Claimed } from '../../coordinator/recovery/claim-epoch.ts'
 import { emitClaim } from '../../coordinator/recovery/recovery-spans.ts'
 import { Tenure } from '../../coordinator/recovery/tenure.ts'
-import type { FreedBy } from '../../coordinator/recovery/turn.ts'
+import type { FreedBy } from '../../coordinator/recovery/writer-liveness.ts'
 import { logOfEpoch } from '../../events/log-of-epoch.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import type { Announcement } from '../../execution/api/task.ts'
@@ -51,7 +51,7 @@ export interface CoordinatorPhase {
 }
 
 /** Where clients come in; `open` takes the listener of a phase, in place of the one before. */
-export type Door = Pick<GatedServer, 'open' | 'close' | 'tellRefused' | 'tellCertificate'>
+export type HttpEntry = Pick<GatedServer, 'open' | 'close' | 'onRefusedConnection' | 'onCertificate'>
 
 export interface WriterParts {
   readonly life: ChildLife
@@ -72,8 +72,8 @@ export interface WriterParts {
   readonly rebuilt: Rebuilt | undefined
   readonly counted: CountedBefore
   /** Workers that announced themselves before. */
-  readonly heard: readonly Announcement[]
-  readonly door: Door
+  readonly announced: readonly Announcement[]
+  readonly door: HttpEntry
 }
 
 /** A coordinator that writes the log. */
@@ -81,7 +81,7 @@ export interface WritingCoordinator extends CoordinatorPhase {
   /** Resolves when another one writes the log, and no answer is under way here. */
   readonly lost: Promise<void>
   /** Workers that announced themselves here and are active. */
-  heard(): readonly Announcement[]
+  announced(): readonly Announcement[]
 }
 
 const DISBELIEVED =
@@ -105,12 +105,12 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
   const { epoch } = claimed
   const { logger } = telemetry
   const settings = writerSettings(config)
-  const claimedAt = tellClaim(parts)
+  const claimedAt = logClaim(parts)
 
   const { history, endedStreams, keepStreams } = wireHistory(log)
   const { mayForget, leave, isProjected } = createQueryRetention({
     committed: () => projection.committed,
-    places: endedStreams,
+    positions: endedStreams,
     logHasIndex: config.kafkaBrokers.length === 0,
   })
   const registry = createQueryRegistry(clock, settings.retention, mayForget, leave)
@@ -132,7 +132,7 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
   else await base.engineStarted
 
   const refusedBy = (nodeUrl: string): Promise<boolean> => tenure.refusedBy(nodeUrl)
-  const workers = await wireWorkers({ base, settings, epoch, logId, heard: parts.heard, refusedBy })
+  const workers = await wireWorkers({ base, settings, epoch, logId, announced: parts.announced, refusedBy })
   const live = createLiveQueries(registry, isProjected)
   base.useSystem(systemSourcesOf(base, { live, projection, membership: workers.workers, logId }))
   const caughtUp = projected(log, projection, over.signal)
@@ -214,7 +214,7 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
   )
   return {
     lost,
-    heard: () => activeOf(workers.workers),
+    announced: () => activeOf(workers.workers),
     drain: async () => {
       const { handOverMs } = settings.tenure
       tenure.drain()
@@ -254,7 +254,7 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
 }
 
 /** @returns when, ISO */
-function tellClaim({ life, base, claimed, claimMillis }: WriterParts): string {
+function logClaim({ life, base, claimed, claimMillis }: WriterParts): string {
   const { telemetry } = base
   const { epoch, writer } = claimed
   life.claimed(writer)

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/load-config.ts'
 import type { StatementMemoryLimits } from '../../coordinator/dispatch/statement-memory.ts'
 import type { GroupLimits } from '../../coordinator/dispatch/resource-groups.ts'
-import type { StatementTurnLimits } from '../../coordinator/dispatch/statement-turns.ts'
+import type { AcceptanceLimits } from '../../coordinator/dispatch/acceptance-queue.ts'
 import type { ExecutionDeps } from '../../coordinator/query/execution/execution-deps.ts'
 import type { RetentionLimits } from '../../coordinator/query/query-registry.ts'
 import type { StatementServiceDeps } from '../../coordinator/query/statement-service.ts'
@@ -14,7 +14,7 @@ export interface WriterSettings {
   readonly tenure: { readonly resignMs: number; readonly handOverMs: number }
   readonly groups: GroupLimits
   readonly memory: StatementMemoryLimits
-  readonly turns: StatementTurnLimits
+  readonly acceptance: AcceptanceLimits
   readonly statements: StatementServiceDeps['limits']
   readonly workers: Pick<WorkerClientOptions, 'requestTimeoutMs' | 'taskBodyBytes' | 'pageMaxBytes'>
   readonly execution: Pick<ExecutionDeps, 'maxAttempts' | 'firstAppendHoldMs' | 'limits'>
@@ -48,7 +48,7 @@ export function writerSettings({ timeouts, limits }: Config): WriterSettings {
       userBytes: limits.userStatementBytes,
       addressBytes: limits.addressStatementBytes,
     },
-    turns: {
+    acceptance: {
       atOnce: STATEMENTS_AT_ONCE,
       longBytes: LONG_STATEMENT_BYTES,
       longAtOnce: LONG_STATEMENTS_AT_ONCE,

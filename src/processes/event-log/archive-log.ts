@@ -7,7 +7,7 @@ import { LogUnavailable, type EventHistory, type LogEnd } from '../../events/eve
 import type { QueryRows } from '../../events/projection.ts'
 import type { RecordDropper, RecordStore } from '../../events/record-store.ts'
 import { firstNeeded, nextPeriodEnd, type ArchivePolicy } from '../../readmodels/archive/period-end.ts'
-import { readToldPeriods } from '../../readmodels/audit/queries.ts'
+import { readRecordedPeriods } from '../../readmodels/audit/queries.ts'
 import { isQueryId } from '../../shared/ids.ts'
 
 export interface ArchiveLogParts {
@@ -62,19 +62,19 @@ export async function archiveLog(parts: ArchiveLogParts, policy: ArchivePolicy):
 
 async function droppingOf(parts: ArchiveLogParts): Promise<DropperParts> {
   const { store, dropper, archive, epoch, journal, query, by } = parts
-  const told = {
-    LogArchived: new Set(await readToldPeriods(query, 'LogArchived')),
-    LogDropped: new Set(await readToldPeriods(query, 'LogDropped')),
+  const recorded = {
+    LogArchived: new Set(await readRecordedPeriods(query, 'LogArchived')),
+    LogDropped: new Set(await readRecordedPeriods(query, 'LogDropped')),
   }
   return {
     store,
     dropper,
     archive,
     epoch,
-    ends: isQueryId,
-    async tell(type, period) {
+    canEnd: isQueryId,
+    async announce(type, period) {
       const { number, from, to, anchor, records, events, segments, streams, heads } = period
-      if (told[type].has(number)) return
+      if (recorded[type].has(number)) return
       const range = { number, from: from.map(({ offset }) => offset), to: [...to], ...(by !== undefined && { by }) }
       if (type === 'LogDropped') await journal.record(type, range)
       else {
@@ -82,7 +82,7 @@ async function droppingOf(parts: ArchiveLogParts): Promise<DropperParts> {
         const digest = hash('sha256', manifestText(period))
         await journal.record(type, { ...range, anchor: anchor.number, records, events, bytes, digest })
       }
-      told[type].add(number)
+      recorded[type].add(number)
     },
   }
 }

@@ -28,7 +28,7 @@ export async function archivedLogs(config: Config): Promise<readonly string[]> {
 export function archivesOf(config: Config): (logId: string) => Archive {
   const root = archiveRoot(config)
   return (logId) => {
-    const made = new Archive({ root, logId, ends: isQueryId })
+    const made = new Archive({ root, logId, canEnd: isQueryId })
     const known = archives.get(made.folder)
     if (known) return known
     archives.set(made.folder, made)

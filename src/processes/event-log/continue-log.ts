@@ -68,7 +68,7 @@ export async function closeLog(parts: ClosingParts): Promise<PeriodManifest> {
   const from = previous ? anchorCheckpoint(previous) : beginning(tip.at.length)
   const { heads, time } = await headsBetween(log, from, tip)
   const anchor = makeAnchor(tip, heads, previous, key)
-  return archivePeriod({ ...parts, ends: isQueryId }, exportAnchor(anchor, time, key.public))
+  return archivePeriod({ ...parts, canEnd: isQueryId }, exportAnchor(anchor, time, key.public))
 }
 
 /** A period is held in memory: those of a long log end where anchors are, as they do while a coordinator runs. */
@@ -86,7 +86,7 @@ async function archiveWholePeriods(
     if (left <= mostRecords) return
     const anchor = await nextPeriodEnd({ log, query, key: key.public }, end, needed, policy)
     if (!anchor) return
-    await archivePeriod({ ...parts, ends: isQueryId }, anchor)
+    await archivePeriod({ ...parts, canEnd: isQueryId }, anchor)
   }
 }
 

@@ -22,8 +22,8 @@ const FIRST_EVENTS = 50
 /** What a log says of the one that it goes on from; undefined: it is the first. @throws LogUnavailable */
 export async function continuedFrom(log: EventReader & LogEnd): Promise<Continued | undefined> {
   const { events } = await log.read(beginning((await log.tip()).at.length), FIRST_EVENTS)
-  const told = events.find(({ stream, type }) => stream === systemStream && type === 'LogContinued')
-  return told && systemEventData('LogContinued', told.v, told.data)
+  const continuedEvent = events.find(({ stream, type }) => stream === systemStream && type === 'LogContinued')
+  return continuedEvent && systemEventData('LogContinued', continuedEvent.v, continuedEvent.data)
 }
 
 /**

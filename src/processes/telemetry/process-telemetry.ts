@@ -8,7 +8,7 @@ import type { SpanCollector } from '../../telemetry/otlp-spans.ts'
 import { createMeters, createPendingMeters, type Meters } from '../../telemetry/meters.ts'
 import type { MetricName } from '../../telemetry/metric-names.ts'
 import { createQuietBudget } from '../../telemetry/quiet-budget.ts'
-import { toldError } from '../../telemetry/told-error.ts'
+import { reportedError } from '../../telemetry/reported-error.ts'
 import { createSampler, type Sampler } from '../../telemetry/sampler.ts'
 import { createPendingSpans, noSpans, type SpanSink } from '../../telemetry/span.ts'
 import { duckdbVersion, revision, version } from '../../shared/version.ts'
@@ -113,7 +113,7 @@ export function createProcessTelemetry(
         .catch((error: unknown) =>
           logger.info(
             'telemetry.trouble',
-            { reason: toldError(error).message },
+            { reason: reportedError(error).message },
             'Counters begin at 0: those of the coordinator before could not be read',
           ),
         )

@@ -9,7 +9,7 @@ import { createSpanMaker, type SpanSource } from './span-maker.ts'
 
 const port = parentPort
 if (!port) throw new Error('this is the program of a thread')
-const answer = (told: SpanThreadAnswer): void => port.postMessage(told)
+const answer = (reply: SpanThreadAnswer): void => port.postMessage(reply)
 
 const sink = await startSpanExport({
   ...(workerData as SpanThreadData),

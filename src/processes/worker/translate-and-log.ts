@@ -1,14 +1,14 @@
 import type { EngineError } from '../../shared/engine-error.ts'
 import { translateError } from '../../sql/functions/runtime-errors.ts'
 import type { Logger } from '../../telemetry/logger.ts'
-import { withoutData } from '../../telemetry/told-error.ts'
+import { withoutData } from '../../telemetry/reported-error.ts'
 
 /** DuckDB's error in Trino's words; what has none is kept for the log, since its text never reaches a client. */
 export function translateAndLog(logger: Logger): (text: string) => EngineError {
   return (text) => {
     const error = translateError(text)
     if (error.errorName === 'GENERIC_INTERNAL_ERROR') {
-      logger.error('task.trouble', { engineError: told(text) }, 'The engine failed on a statement')
+      logger.error('task.trouble', { engineError: loggable(text) }, 'The engine failed on a statement')
     }
     return error
   }
@@ -19,7 +19,7 @@ const WITHOUT_VALUES =
   /^(?:INTERNAL|FATAL|Binder|Catalog|Parser|Syntax|IO|HTTP|Not implemented|Serialization|TransactionContext|Dependency) Error:/i
 
 /** What the log has of an engine's error. */
-function told(text: string): string {
+function loggable(text: string): string {
   if (WITHOUT_VALUES.test(text)) return withoutData(text)
   return /^[A-Z][A-Za-z ]{0,40} Error(?=:)/.exec(text)?.[0] ?? 'An error of no known kind'
 }

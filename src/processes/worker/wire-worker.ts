@@ -55,7 +55,7 @@ const LEAVE_LOOK_MS = 1_000
 export async function wireWorker(
   life: ChildLife,
   url: string,
-  door: Pick<GatedServer, 'tellRefused' | 'tellCertificate'>,
+  door: Pick<GatedServer, 'onRefusedConnection' | 'onCertificate'>,
 ): Promise<WiredWorker> {
   const { config } = life
   const { timeouts, limits } = config
@@ -66,8 +66,8 @@ export async function wireWorker(
   const nodeId = nodeIdOf(dataDir)
   const telemetry = createProcessTelemetry(config, 'worker', nodeId)
   const { logger } = telemetry
-  door.tellCertificate(certificateTelemetry(logger, telemetry.meters))
-  door.tellRefused((reason) => telemetry.meters().count('httpRefusals', { reason }))
+  door.onCertificate(certificateTelemetry(logger, telemetry.meters))
+  door.onRefusedConnection((reason) => telemetry.meters().count('httpRefusals', { reason }))
   const onEvent = onWorkerEvent(telemetry, (catalog) => catalogs.get(catalog)?.connectorName ?? 'none')
   const { catalogs, engines, engineUse } = wireEngines(life, dataDir, telemetry)
   const tasks = createTaskManager({
@@ -236,12 +236,12 @@ interface AnnouncedWorker {
 
 function announcementOf({ nodeId, url, tasks, engines, forgotten, leaving }: AnnouncedWorker): Announced {
   const memoryBytes = Math.min(process.constrainedMemory() || Infinity, totalmem())
-  const told = (): Pick<Announcement, 'forgottenEpochs'> => {
+  const forgottenPart = (): Pick<Announcement, 'forgottenEpochs'> => {
     const forgottenEpochs = forgotten()
     return forgottenEpochs ? { forgottenEpochs } : {}
   }
   return () => ({
-    ...told(),
+    ...forgottenPart(),
     ...(leaving() && { state: 'shutting_down' as const }),
     nodeId,
     url,

@@ -141,7 +141,7 @@ export function createAuthenticate(deps: AuthenticateDeps): Authentication {
     throw new HttpProblem(429, 'Too many failed log-ins', { 'retry-after': String(seconds) })
   }
 
-  function look(by: Authenticator, credential: Credential, request: IncomingMessage): Caller | Promise<Caller> {
+  function verify(by: Authenticator, credential: Credential, request: IncomingMessage): Caller | Promise<Caller> {
     const { method } = by
     if (!deps.confidential(request)) {
       noteAuthentication(request, { method, result: 'refused' })
@@ -164,11 +164,11 @@ export function createAuthenticate(deps: AuthenticateDeps): Authentication {
       if (isAuthorized(request, deps.bearer)) return { kind: 'cluster' }
       for (const one of authenticators) {
         const credential = one.credentialOf(request)
-        if (credential) return look(one, credential, request)
+        if (credential) return verify(one, credential, request)
       }
       throw challenged(request, 'Authentication is required')
     },
-    credential: look,
+    credential: verify,
     verified(verified, method, request) {
       const principal = mapped(verified, method, request)
       if (!principal) throw new HttpProblem(403, 'Nobody by this name is a user here')

@@ -11,7 +11,7 @@ import { problemHandler, resource, resourceRouter, sendJson } from '../edge/reso
 
 export interface AuditRoutesDeps extends AdministratorDeps {
   /** Resolves when the read models have forgotten it too. @throws HttpProblem 409 where the log cannot forget */
-  readonly forget: (queryId: QueryId, who: Administrator) => Promise<ForgetOutcome>
+  readonly forget: (queryId: QueryId, administrator: Administrator) => Promise<ForgetOutcome>
   readonly rebuilt: (rebuilt: RebuiltReport) => Promise<void>
   readonly onError?: (error: unknown) => void
 }
@@ -42,10 +42,10 @@ export function createAuditRoutes(deps: AuditRoutesDeps): Router {
 
   resource(router, '/v1/query/:queryId/forget', {
     async POST(request, response) {
-      const who = await administratorOf(request, deps, async () => (await bodyOf(request, forgetBody)).by)
+      const administrator = await administratorOf(request, deps, async () => (await bodyOf(request, forgetBody)).by)
       const { queryId } = request.params
       const known = typeof queryId === 'string' && isQueryId(queryId)
-      const outcome = known ? await deps.forget(queryId, who) : ({ kind: 'unknown' } as const)
+      const outcome = known ? await deps.forget(queryId, administrator) : ({ kind: 'unknown' } as const)
       if (outcome.kind === 'unknown') throw new HttpProblem(404, 'Query not found')
       if (outcome.kind === 'open') throw new HttpProblem(409, 'The query has not ended: cancel it first')
       sendJson(response, { events: outcome.events })

@@ -26,8 +26,8 @@ export function readConnection(request: IncomingMessage, isProxy: AddressRanges)
   const { remoteAddress: peer } = request.socket
   if (peer === undefined || !isProxy(peer)) return
   // One that says nothing passes on whatever comes to it: it is no client of this machine.
-  const told = forwardedClient(request.headers, peer, isProxy) ?? { address: peer }
-  known.set(request, throughProxy(request, told))
+  const forwarded = forwardedClient(request.headers, peer, isProxy) ?? { address: peer }
+  known.set(request, throughProxy(request, forwarded))
 }
 
 /** Another coordinator has vouched for how the client reached it. */
@@ -80,15 +80,15 @@ function directConnection(request: IncomingMessage): ClientConnection {
   }
 }
 
-function throughProxy(request: IncomingMessage, told: ForwardedClient): ClientConnection {
-  const scheme = told.scheme ?? (isEncrypted(request) ? 'https' : 'http')
-  const authority = told.authority ?? authorityOf(request)
+function throughProxy(request: IncomingMessage, forwarded: ForwardedClient): ClientConnection {
+  const scheme = forwarded.scheme ?? (isEncrypted(request) ? 'https' : 'http')
+  const authority = forwarded.authority ?? authorityOf(request)
   const needsPort =
-    told.port !== undefined && told.port !== (scheme === 'https' ? '443' : '80') && !/:\d+$/.test(authority)
+    forwarded.port !== undefined && forwarded.port !== (scheme === 'https' ? '443' : '80') && !/:\d+$/.test(authority)
   return {
     scheme,
-    authority: needsPort ? `${authority}:${told.port}` : authority,
-    address: told.address,
+    authority: needsPort ? `${authority}:${forwarded.port}` : authority,
+    address: forwarded.address,
     confidential: scheme === 'https',
   }
 }

@@ -70,9 +70,9 @@ function ofForwarded(header: string, peer: string, isProxy: AddressRanges): Forw
   let address = peer
   for (let at = hops.length - 1; at >= 0; at--) {
     const hop = hops[at]!
-    const told = hop.address === undefined || hop.address === 'hidden' ? undefined : hop.address
-    if (told !== undefined && isProxy(told) && at > 0) address = told
-    else return clientOf(hop, told ?? address)
+    const named = hop.address === undefined || hop.address === 'hidden' ? undefined : hop.address
+    if (named !== undefined && isProxy(named) && at > 0) address = named
+    else return clientOf(hop, named ?? address)
   }
   return { address }
 }

@@ -1,14 +1,14 @@
 import type { IncomingMessage } from 'node:http'
 import type { StatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
 import { EngineError } from '../../shared/engine-error.ts'
-import type { TurnOwner } from '../../shared/fair-queue.ts'
+import type { SlotOwner } from '../../shared/fair-queue.ts'
 import { discardBody, readBody } from './request-body.ts'
 
 export interface HeldBodyOptions {
   readonly maxBytes: number
   readonly memory: Pick<StatementMemory, 'hold'>
   /** Whose memory it counts to. */
-  readonly owner: TurnOwner
+  readonly owner: SlotOwner
 }
 
 /** A request's body, which counts for as long as it is held. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { FairQueue, type TurnOwner } from '../../shared/fair-queue.ts'
+import { FairQueue, type SlotOwner } from '../../shared/fair-queue.ts'
 import { requestOwner } from '../access/request-owner.ts'
 import { HttpProblem } from './problem.ts'
 
@@ -56,7 +56,7 @@ export function createReadGate(limits: ReadGateLimits): ReadGate {
   }
 
   /** @returns false when the reader went away before its turn */
-  function turn(owner: TurnOwner, response: ServerResponse): Promise<boolean> {
+  function queueFor(owner: SlotOwner, response: ServerResponse): Promise<boolean> {
     return new Promise((resolve) => {
       add(ownWaiting, owner.address, 1)
       const over = (began: boolean): void => {
@@ -83,7 +83,7 @@ export function createReadGate(limits: ReadGateLimits): ReadGate {
       else {
         if (!mayWait(address))
           throw new HttpProblem(429, 'Too many reads of history wait for their turn', { 'retry-after': '1' })
-        if (!(await turn(owner, response))) return false
+        if (!(await queueFor(owner, response))) return false
       }
       let left = false
       const leave = (): void => {

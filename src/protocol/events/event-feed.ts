@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextLoopPass } from 'node:timers/promises'
 import type { SeesEnder } from '../../coordinator/query/ending.ts'
 import { shownCloudEvent } from '../../coordinator/query/shown-event.ts'
 import { LogUnavailable, type Recorded, type LogFeed } from '../../events/event-log.ts'
@@ -52,8 +52,8 @@ export function startEventFeed(parts: EventFeedParts): EventFeed {
   const next = [...parts.from]
   let ended = false
   let busy = false
-  let tellCaughtUp = (): void => {}
-  const caughtUp = new Promise<void>((resolve) => (tellCaughtUp = resolve))
+  let sendCaughtUp = (): void => {}
+  const caughtUp = new Promise<void>((resolve) => (sendCaughtUp = resolve))
 
   // Told at once: who is cut off before the first event comes again to this place.
   response.write(`retry: ${RETRY_MS}\nid: ${formatFeedId(next)}\n\n`)
@@ -61,7 +61,7 @@ export function startEventFeed(parts: EventFeedParts): EventFeed {
   async function deliver(batch: readonly Recorded[]): Promise<void> {
     let text = ''
     for (const [index, event] of batch.entries()) {
-      if (index % EVENTS_A_TURN === EVENTS_A_TURN - 1) await nextTurn()
+      if (index % EVENTS_A_TURN === EVENTS_A_TURN - 1) await nextLoopPass()
       if (ended) return
       next[event.position.partition] = event.position.offset + 1n
       if (!(await accept(event))) continue
@@ -72,7 +72,7 @@ export function startEventFeed(parts: EventFeedParts): EventFeed {
       text = ''
     }
     if (text !== '' && !ended) await send(text)
-    if (next.every((offset, partition) => offset >= parts.ends[partition]!)) tellCaughtUp()
+    if (next.every((offset, partition) => offset >= parts.ends[partition]!)) sendCaughtUp()
   }
 
   async function send(text: string): Promise<void> {
@@ -122,7 +122,7 @@ export function startEventFeed(parts: EventFeedParts): EventFeed {
 
   const closed = new Promise<void>((resolve) => response.once('close', resolve))
   void closed.then(end)
-  void closed.then(tellCaughtUp)
+  void closed.then(sendCaughtUp)
   if (response.destroyed) end()
   return { closed, caughtUp, end }
 }

@@ -12,7 +12,7 @@ import {
 } from '../../events/event-log.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
 import type { LimitOwnerOf } from '../../shared/limit-owner.ts'
-import { Places } from '../../shared/places.ts'
+import { HeldSlots } from '../../shared/held-slots.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { problemHandler, resource, resourceRouter } from '../edge/resource.ts'
@@ -55,8 +55,8 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
   const { log, keepAliveMs = 15_000, maxReaders = 100, maxReplays = 8, farBehind = 10_000 } = deps
   const router = resourceRouter()
   const feeds = new Set<EventFeed>()
-  const readers = new Places(maxReaders, deps.maxReadersOfOne ?? maxReaders)
-  const replays = new Places(maxReplays, maxReplays)
+  const readers = new HeldSlots(maxReaders, deps.maxReadersOfOne ?? maxReaders)
+  const replays = new HeldSlots(maxReplays, maxReplays)
   let closing = false
 
   resource(router, '/v1/events', {
@@ -118,7 +118,7 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
   function endWithRights(feed: EventFeed, request: Request, identity: Identity): void {
     const { identifyAgain, authorize } = deps
     if (!identifyAgain) return
-    const shown = (who: Identity): string => JSON.stringify([who, authorize(who, { action: 'viewAll' })])
+    const shown = (caller: Identity): string => JSON.stringify([caller, authorize(caller, { action: 'viewAll' })])
     const before = shown(identity)
     let looking = false
     const look = async (): Promise<void> => {
@@ -134,7 +134,7 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
   /** Where queries begin. Who asks for them learns now that there are none, or that they are not his. */
   async function firstPlaces(queries: readonly QueryId[], identity: Identity): Promise<Position[]> {
     const seesAll = deps.authorize(identity, { action: 'viewAll' })
-    const places: Position[] = []
+    const positions: Position[] = []
     for (const queryId of queries) {
       const first = await answered(() => firstEvent(log, queryId))
       if (!first) throw new HttpProblem(404, `Query ${queryId} not found`)
@@ -142,9 +142,9 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
       const mayView = owner !== undefined && deps.authorize(identity, { action: 'view', query: owner, queryId })
       if (!seesAll && !mayView)
         throw new HttpProblem(403, `Access denied: user ${identity.user} cannot view query ${queryId}`)
-      places.push(first.position)
+      positions.push(first.position)
     }
-    return places
+    return positions
   }
 
   return {
@@ -169,11 +169,11 @@ async function firstEvent(log: StreamReader, queryId: QueryId): Promise<Recorded
 }
 
 /** Nothing before the first of these places is wanted: a long log need not be read for one query of today. */
-function skipTo(from: readonly bigint[], tip: Checkpoint, places: readonly Position[]): readonly bigint[] {
+function skipTo(from: readonly bigint[], tip: Checkpoint, positions: readonly Position[]): readonly bigint[] {
   return from.map((offset, partition) => {
-    const first = places
-      .filter((place) => place.partition === partition)
-      .reduce((least, place) => (place.offset < least ? place.offset : least), tip.at[partition]!.offset)
+    const first = positions
+      .filter((position) => position.partition === partition)
+      .reduce((least, position) => (position.offset < least ? position.offset : least), tip.at[partition]!.offset)
     return first > offset ? first : offset
   })
 }

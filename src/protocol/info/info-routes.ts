@@ -45,7 +45,7 @@ export interface InfoRoutesDeps {
   /** Does it take statements? */
   readonly ready: () => boolean
   /** Does it write the log, and in which epoch? Followers ask for this: it must cost nothing. */
-  readonly place: () => Pick<ServerStatus, 'writer' | 'epoch'>
+  readonly writerState: () => Pick<ServerStatus, 'writer' | 'epoch'>
   readonly status: () => Promise<Omit<ServerStatus, 'live' | 'ready' | 'writer' | 'epoch'>>
   /** The document of `/openapi.json`. */
   readonly openApi: () => unknown
@@ -65,7 +65,7 @@ export function createInfoRoutes(deps: InfoRoutesDeps): Router {
         environment: deps.environment,
         coordinator: true,
         starting: !deps.ready(),
-        ...deps.place(),
+        ...deps.writerState(),
         uptime: formatDuration((deps.clock.monotonicMs() - deps.startedAtMs) * 1e6),
       }),
   })
@@ -73,7 +73,7 @@ export function createInfoRoutes(deps: InfoRoutesDeps): Router {
     async GET(_request, response) {
       const status = await deps.status()
       const ready = deps.ready() && status.log === 'up' && status.projection?.state !== 'stopped'
-      sendJson(response, { live: true, ready, ...deps.place(), ...status } satisfies ServerStatus)
+      sendJson(response, { live: true, ready, ...deps.writerState(), ...status } satisfies ServerStatus)
     },
   })
   resource(router, '/openapi.json', {

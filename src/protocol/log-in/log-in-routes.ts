@@ -44,7 +44,7 @@ import { endRenewable, renew, startRenewable } from './renew-token.ts'
 import type { TokenWaits } from './token-waits.ts'
 
 /** What log-ins need of the coordinator's door. */
-export interface LogInDoor {
+export interface LogInEntry {
   /**
    * The user that a name is, which is told of as logged in.
    * @throws HttpProblem 401 for one whom the user mapping does not know
@@ -56,7 +56,7 @@ export interface LogInDoor {
 
 export interface LogInDeps {
   readonly ways: LogInWays
-  readonly door: LogInDoor
+  readonly door: LogInEntry
   readonly addresses: LogInAddresses
   readonly tokens: SessionTokens
   /** @throws HttpProblem 503 before the database was reached */
@@ -202,7 +202,7 @@ async function comeBack(deps: LogInDeps, request: IncomingMessage, response: exp
     if (secrets.to === undefined) await giveProgram(deps, found.id, holder, known, response)
     else enterPage(deps, holder, secrets.to, response)
   } catch (error) {
-    if (secrets.to === undefined) await tellProgram(deps, found.id, { error: programError(error) })
+    if (secrets.to === undefined) await sendToProgram(deps, found.id, { error: programError(error) })
     throw error
   }
 }
@@ -217,12 +217,12 @@ async function giveProgram(
   const token = fitting(
     renewal ? await kept(startRenewable(deps, holder, verified, renewal)) : deps.tokens.issue(holder, 'program'),
   )
-  if (!(await tellProgram(deps, id, { token })))
+  if (!(await sendToProgram(deps, id, { token })))
     throw new HttpProblem(409, 'The program does not wait for this log-in any more')
   sendPage(response, 200, loggedInPage(holder.user))
 }
 
-function tellProgram({ store }: LogInDeps, id: Buffer, answer: LogInAnswer): Promise<boolean> {
+function sendToProgram({ store }: LogInDeps, id: Buffer, answer: LogInAnswer): Promise<boolean> {
   return kept(store().finish(id, JSON.stringify(answer)))
 }
 
@@ -240,7 +240,7 @@ function fitting(token: string | undefined): string {
 
 function enterPage(deps: LogInDeps, holder: SessionHolder, to: string, response: express.Response): void {
   const token = fitting(deps.tokens.issue(holder, 'page'))
-  const seconds = Math.floor(((deps.tokens.look(token)?.expiresAt ?? 0) - deps.clock.now()) / 1000)
+  const seconds = Math.floor(((deps.tokens.peek(token)?.expiresAt ?? 0) - deps.clock.now()) / 1000)
   // Not by a redirect: that would go on with what another site began, and so without the cookie.
   sendPage(response, 200, onwardPage('Logged in', to), { 'set-cookie': sessionCookie(token, seconds) })
 }

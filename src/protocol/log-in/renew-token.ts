@@ -56,7 +56,7 @@ export async function startRenewable(
   renewal: Renewal,
 ): Promise<string | undefined> {
   const token = tokens.issue(holder, 'program', { renewable: true })
-  const session = token === undefined ? undefined : tokens.look(token)
+  const session = token === undefined ? undefined : tokens.peek(token)
   if (session) await renewals().keep(session.id, secretsOf(renewal, verified, clock), keptMs(tokens))
   return token
 }

@@ -38,7 +38,7 @@ export function createTokenWaits(store: () => Pick<LogInStore, 'take'>): TokenWa
   let looking = false
   let stopped = false
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     if (looking) return
     looking = true
     while (waiting.size > 0) {
@@ -90,7 +90,7 @@ export function createTokenWaits(store: () => Pick<LogInStore, 'take'>): TokenWa
         }
         waiting.add(one)
         signal.addEventListener('abort', over)
-        void look()
+        void check()
       })
     },
     stopped: () => stopped,

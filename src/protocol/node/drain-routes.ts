@@ -38,15 +38,15 @@ export function createDrainRoutes(deps: DrainRoutesDeps): Router {
       // The body is read once; who may not is told so whatever it is.
       let read: Promise<z.output<typeof bodySchema>> | undefined
       const body = (): NonNullable<typeof read> => (read ??= bodyOf(request))
-      const who = await administratorOf(request, deps, async () => namedBy(await body()))
+      const administrator = await administratorOf(request, deps, async () => namedBy(await body()))
       await body()
       const nodeId = nodeIdOf(request)
       const node = deps.membership.nodes().find((one) => one.nodeId === nodeId)
       if (!node) throw new HttpProblem(404, 'There is no such worker')
       if (!node.leaving) {
-        const told = underWay.get(node.nodeId) ?? drain(deps, node, who)
-        underWay.set(node.nodeId, told)
-        await told.finally(() => underWay.delete(node.nodeId))
+        const draining = underWay.get(node.nodeId) ?? drain(deps, node, administrator)
+        underWay.set(node.nodeId, draining)
+        await draining.finally(() => underWay.delete(node.nodeId))
       }
       const now = deps.membership.nodes().find((one) => one.nodeId === nodeId) ?? node
       sendJson(response, { nodeId: now.nodeId, uri: now.url, state: stateOf(now) })
@@ -60,10 +60,10 @@ export function createDrainRoutes(deps: DrainRoutesDeps): Router {
 async function drain(
   { record, shutDown, membership }: DrainRoutesDeps,
   { nodeId, url, state: before }: ReturnType<Membership['nodes']>[number],
-  who: Pick<DrainAsked, keyof Awaited<ReturnType<typeof administratorOf>>>,
+  administrator: Pick<DrainAsked, keyof Awaited<ReturnType<typeof administratorOf>>>,
 ): Promise<void> {
   // It is known who did it before it is done.
-  await record({ nodeId, url, before, after: 'shutting_down', ...who })
+  await record({ nodeId, url, before, after: 'shutting_down', ...administrator })
   await shutDown(url).catch((error: unknown) => {
     throw new HttpProblem(503, `The worker did not take it: ${(error as Error).message}`)
   })

@@ -21,12 +21,12 @@ export interface NodeRoutesDeps {
   readonly authorize: Authorize
   readonly epoch: () => number
   /** Resolves when it is in the log; absent where this coordinator does not write it. */
-  readonly recordForgotten?: ((told: ToldForgotten) => Promise<void>) | undefined
+  readonly recordForgotten?: ((report: ForgottenReport) => Promise<void>) | undefined
   readonly onError?: (error: unknown) => void
 }
 
 /** That a worker's epochs were reset, as it tells. */
-export interface ToldForgotten extends ForgottenEpochs {
+export interface ForgottenReport extends ForgottenEpochs {
   readonly nodeId: NodeId
   readonly remoteAddress?: string
 }
@@ -61,15 +61,15 @@ export function createNodeRoutes(deps: NodeRoutesDeps): Router {
   /** It is told again and again until it is known to be recorded. */
   let recording: { readonly id: string; readonly done: Promise<void> } | undefined
   const allowance = createAllowance(RECORDED_AT_ONCE, THEN_EACH_MS)
-  async function record(told: ToldForgotten): Promise<string | undefined> {
+  async function record(report: ForgottenReport): Promise<string | undefined> {
     if (!deps.recordForgotten) return undefined
-    if (recording?.id !== told.id && !allowance.take(performance.now())) return undefined
-    if (recording?.id !== told.id) recording = { id: told.id, done: deps.recordForgotten(told) }
+    if (recording?.id !== report.id && !allowance.take(performance.now())) return undefined
+    if (recording?.id !== report.id) recording = { id: report.id, done: deps.recordForgotten(report) }
     try {
       await recording.done
-      return told.id
+      return report.id
     } catch (error) {
-      if (recording.id === told.id) recording = undefined
+      if (recording.id === report.id) recording = undefined
       throw error
     }
   }

@@ -22,7 +22,7 @@ import type { Authorize } from '../../security/authorization.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { seenBy } from '../access/seen-queries.ts'
 import { readFailure } from './read-failure.ts'
-import type { ReadTurns } from './read-turns.ts'
+import type { HistoryReadQueue } from './history-read-queue.ts'
 
 type Page = readonly (readonly HistoryValue[])[]
 
@@ -41,7 +41,7 @@ export interface HistorySourceDeps {
   readonly read: QueryRows
   readonly ownWritesWaitMs: number
   readonly authorize: Authorize
-  readonly turns: ReadTurns
+  readonly queue: HistoryReadQueue
   /** Why it could not be read; the statement is told in other words. */
   readonly onError?: (error: unknown) => void
 }
@@ -54,7 +54,7 @@ export function createHistorySource({
   read,
   ownWritesWaitMs,
   authorize,
-  turns,
+  queue,
   onError,
 }: HistorySourceDeps) {
   return {
@@ -64,7 +64,7 @@ export function createHistorySource({
       columns: readonly string[],
       asker: Asker,
     ): AsyncGenerator<Page> {
-      const end = await turns.take(asker.owner)
+      const end = await queue.take(asker.owner)
       let moment: HistoryMoment | undefined
       try {
         await projection.barrier(ownWritesWaitMs)
@@ -75,7 +75,7 @@ export function createHistorySource({
       } catch (error) {
         if (error instanceof EngineError) throw error
         onError?.(error)
-        throw asTold(error)
+        throw asQueryError(error)
       } finally {
         await moment?.end()
         end()
@@ -157,7 +157,7 @@ async function valuesOf(
 }
 
 /** In words that tell nothing of the database, nor of anybody's rows. */
-function asTold(error: unknown): EngineError {
+function asQueryError(error: unknown): EngineError {
   if (error instanceof ParquetTooLong)
     return new EngineError('EXCEEDED_TIME_LIMIT', 'The history took too long to be read: ask for less of it')
   if (error instanceof SumTooLarge) return new EngineError('NUMERIC_VALUE_OUT_OF_RANGE', error.message)

@@ -1,6 +1,6 @@
 import type { Request, Router } from 'express'
 import { z } from 'zod'
-import type { ToldDigest } from '../../coordinator/query/events.ts'
+import type { RecordedDigest } from '../../coordinator/query/events.ts'
 import { enderSeenBy } from '../../coordinator/query/ending.ts'
 import { shownCloudEvent } from '../../coordinator/query/shown-event.ts'
 import { querySpans } from '../../coordinator/query/query-spans.ts'
@@ -179,7 +179,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
         throw new HttpProblem(409, 'The query has not ended: its digest is made at the end', { 'retry-after': '1' })
       const digest = query.kind === 'FINISHED' ? query.finished.digest : undefined
       if (query.kind !== 'FINISHED' || !digest) throw new HttpProblem(404, 'The query has no digest of its result')
-      sendJson(response, { ...digest, rows: query.finished.rows } satisfies ToldDigest)
+      sendJson(response, { ...digest, rows: query.finished.rows } satisfies RecordedDigest)
     },
   })
 

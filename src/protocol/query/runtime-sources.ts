@@ -25,7 +25,7 @@ import { seenBy } from '../access/seen-queries.ts'
 import type { LiveQueries, LiveQueryView } from './live-queries.ts'
 import { liveRow, overlay } from './query-list.ts'
 import { readFailure } from './read-failure.ts'
-import type { ReadTurns } from './read-turns.ts'
+import type { HistoryReadQueue } from './history-read-queue.ts'
 
 export interface RuntimeSourceDeps {
   readonly live: LiveQueries
@@ -37,7 +37,7 @@ export interface RuntimeSourceDeps {
   readonly self: { readonly nodeId: NodeId; readonly url: string; readonly version: string }
   readonly ownWritesWaitMs: number
   readonly authorize: Authorize
-  readonly turns: ReadTurns
+  readonly queue: HistoryReadQueue
   /** Why the database could not be read; the statement is told in other words. */
   readonly onError?: (error: unknown) => void
 }
@@ -69,8 +69,8 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
   }
 
   /** One statement's reads: somebody who asks for much waits for themselves. */
-  async function inTurn<T>(asker: Asker, reading: () => Promise<T>): Promise<T> {
-    const end = await deps.turns.take(asker.owner)
+  async function queued<T>(asker: Asker, reading: () => Promise<T>): Promise<T> {
+    const end = await deps.queue.take(asker.owner)
     try {
       await projection.barrier(deps.ownWritesWaitMs)
       return await reading()
@@ -151,19 +151,19 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
 
   return {
     queries: (asker: Asker, columns: readonly string[]): Promise<Row[]> =>
-      inTurn(asker, async () =>
+      queued(asker, async () =>
         (await queries(asker, columns.includes('query') ? 'texts' : 'no texts')).map(queryRowOf),
       ),
-    tasks: (asker: Asker): Promise<Row[]> => inTurn(asker, async () => (await tasks(asker)).map(taskRowOf)),
+    tasks: (asker: Asker): Promise<Row[]> => queued(asker, async () => (await tasks(asker)).map(taskRowOf)),
     operators: (asker: Asker): Promise<Row[]> =>
-      inTurn(asker, async () =>
+      queued(asker, async () =>
         (await readOperators(read, await queryIds(asker))).map((row) => ({
           ...row,
           stage_id: `${row.query_id}.${row.stage_id}`,
         })),
       ),
     events: (asker: Asker, columns: readonly string[]): Promise<Row[]> =>
-      inTurn(asker, () => events(asker, columns.includes('data'))),
+      queued(asker, () => events(asker, columns.includes('data'))),
     async nodes(): Promise<Row[]> {
       const { self } = deps
       return [

@@ -122,7 +122,7 @@ export function sendRelayed(
 }
 
 /** Writes an answer as the other coordinator gave it. What fails from now on destroys the connection. */
-export function tellRelayed(response: ServerResponse, answer: RelayedAnswer): void {
+export function logRelayed(response: ServerResponse, answer: RelayedAnswer): void {
   // With the length or chunks as they were: Node frames the body accordingly. A client of HTTP/1.0 knows no chunks.
   const unknown = response.req.httpVersion === '1.1' ? [] : ['transfer-encoding']
   response.writeHead(answer.status, endToEnd(answer.rawHeaders, unknown))

@@ -15,11 +15,11 @@ import { statementPath, type StatementPath, type StatementUris } from '../statem
 import { MAX_KILL_MESSAGE_BYTES } from '../query/end-query.ts'
 import { MAX_REPLAY_BYTES } from '../replay/replay-routes.ts'
 import type { StatementRoutes } from '../statement/statement-routes.ts'
-import { tellWaiting, type LastKnown } from '../statement/waiting-answer.ts'
+import { sendWaiting, type LastKnown } from '../statement/waiting-answer.ts'
 import { clientConnection } from '../edge/client-connection.ts'
 import {
   sendRelayed,
-  tellRelayed,
+  logRelayed,
   type RelayedAnswer,
   type RelayedRequest,
   type RelaySender,
@@ -171,7 +171,7 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
     const answer = await ask(sent, waitMs, gone.signal).finally(() => body.release())
     response.off('close', onClose)
     if (!answer) return sent
-    tellRelayed(response, answer)
+    logRelayed(response, answer)
     return undefined
   }
 
@@ -195,7 +195,7 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
     if (request.method === 'HEAD') return void response.writeHead(200, { 'cache-control': 'no-store' }).end()
     // The query is known by its mac; what it does now is told once somebody writes the log again.
     const waiting = { uris: deps.uris, lastKnown: deps.lastKnown, now: clock.now, checkResults: deps.checkResults }
-    await tellWaiting(request, response, waiting, { ...page, base: baseUri(request) })
+    await sendWaiting(request, response, waiting, { ...page, base: baseUri(request) })
   }
 
   return {

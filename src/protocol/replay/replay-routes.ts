@@ -39,7 +39,7 @@ const MINUTE_MS = 60_000
 export function createReplayRoutes(deps: ReplayRoutesDeps): Router {
   const { journal, key, clock } = deps
   const router = resourceRouter()
-  const toldAt = new Map<string, number>()
+  const reportedAt = new Map<string, number>()
   /** Replays that take nothing more. */
   const ended = new Set<string>()
   const mayRecord = createMinutes(clock, deps.ownerOf)
@@ -59,10 +59,10 @@ export function createReplayRoutes(deps: ReplayRoutesDeps): Router {
 
   function isTooSoon(replayId: string): boolean {
     const now = clock.monotonicMs()
-    if (now - (toldAt.get(replayId) ?? -Infinity) < LEAST_BETWEEN_MS) return true
-    toldAt.delete(replayId)
-    toldAt.set(replayId, now)
-    forgetOldest(toldAt)
+    if (now - (reportedAt.get(replayId) ?? -Infinity) < LEAST_BETWEEN_MS) return true
+    reportedAt.delete(replayId)
+    reportedAt.set(replayId, now)
+    forgetOldest(reportedAt)
     return false
   }
 
@@ -96,7 +96,7 @@ export function createReplayRoutes(deps: ReplayRoutesDeps): Router {
         if (!mayRecord(replayer, 'fact')) throw tooMany()
         ended.add(replayId)
         forgetOldest(ended)
-        toldAt.delete(replayId)
+        reportedAt.delete(replayId)
         try {
           await journal.record('ReplayEnded', { replayId, by, verdicts, outcome })
         } catch (error) {
@@ -128,19 +128,19 @@ interface Minute {
 function createMinutes(
   clock: Pick<Clock, 'monotonicMs'>,
   ownerOf: LimitOwnerOf,
-): (who: LimitedPerson, what: 'begun' | 'fact') => boolean {
+): (person: LimitedPerson, what: 'begun' | 'fact') => boolean {
   let since = -Infinity
   let all: Minute = { begun: 0, facts: 0 }
   /** Of no more owners than there are facts in a minute. */
   const owners = new Map<string, Minute>()
-  return (who, what) => {
+  return (person, what) => {
     const now = clock.monotonicMs()
     if (now - since >= MINUTE_MS) {
       since = now
       all = { begun: 0, facts: 0 }
       owners.clear()
     }
-    const { address } = ownerOf(who)
+    const { address } = ownerOf(person)
     const own = owners.get(address) ?? { begun: 0, facts: 0 }
     const has = (counted: 'begun' | 'facts'): boolean =>
       own[counted] < MOST_OF_ONE[counted] && own[counted] < OF_EACH_LEFT * (MOST_OF_ALL[counted] - all[counted])

@@ -17,7 +17,7 @@ import { sendAnswer } from './send-answer.ts'
 import { answerHeaders } from './session-headers.ts'
 import { createSettledAnswers } from './settled-answers.ts'
 import type { StatementSpans } from './statement-spans.ts'
-import { tellWaiting, type LastKnown } from './waiting-answer.ts'
+import { sendWaiting, type LastKnown } from './waiting-answer.ts'
 
 export interface PollStatementDeps {
   readonly service: Pick<StatementService, 'poll'>
@@ -50,7 +50,7 @@ export function createPollStatement(
   const settled = createSettledAnswers()
   const waiting = { uris: deps.uris, lastKnown: deps.lastKnown, now: deps.clock.now, checkResults: deps.checkResults }
 
-  function tell(
+  function sendStatementAnswer(
     request: IncomingMessage,
     response: ServerResponse,
     asked: Asked,
@@ -95,7 +95,7 @@ export function createPollStatement(
       // At once would have the client ask again at once.
       await sleep(Math.max(0, deps.limits.longPollMs - (deps.clock.now() - startedAt)))
       deps.onPolled?.('empty')
-      return tellWaiting(request, response, waiting, { ...asked, base: baseUri(request) })
+      return sendWaiting(request, response, waiting, { ...asked, base: baseUri(request) })
     }
     switch (answer.kind) {
       case 'gone':
@@ -105,7 +105,7 @@ export function createPollStatement(
         deps.onPolled?.('not_found')
         throw new HttpProblem(404, 'Query not found')
       case 'answer':
-        return tell(request, response, { startedAt, ...asked }, answer)
+        return sendStatementAnswer(request, response, { startedAt, ...asked }, answer)
       default:
         return unreachable(answer)
     }

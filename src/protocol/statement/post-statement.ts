@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { StatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
-import type { StatementTurns } from '../../coordinator/dispatch/statement-turns.ts'
+import type { AcceptanceQueue } from '../../coordinator/dispatch/acceptance-queue.ts'
 import type { QuerySession } from '../../coordinator/query/events.ts'
 import { personOf } from '../../coordinator/query/held-bytes.ts'
 import type { PostedStatement, QueryExecution } from '../../coordinator/query/query-handle.ts'
@@ -25,7 +25,7 @@ import type { StatementSpans } from './statement-spans.ts'
 export interface PostStatementDeps {
   readonly service: Pick<StatementService, 'submit'>
   /** Who posts many at once waits for himself. */
-  readonly turns: StatementTurns
+  readonly acceptance: AcceptanceQueue
   readonly ownerOf: LimitOwnerOf
   /** Bodies count while they come. */
   readonly memory: Pick<StatementMemory, 'hold'>
@@ -64,7 +64,7 @@ export function createPostStatement(
     let endTurn = (): void => {}
     try {
       const bytes = body.take()
-      endTurn = await deps.turns.take(owner, bytes.length)
+      endTurn = await deps.acceptance.take(owner, bytes.length)
       const sql = decodeUtf8(bytes)
       if (sql.trim() === '') throw new HttpProblem(400, 'SQL statement is empty')
       const uris = { headerFamily: family, baseUri: baseUri(request) }

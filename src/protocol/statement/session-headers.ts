@@ -20,10 +20,10 @@ const PREFIXES: Readonly<Record<HeaderFamily, string>> = {
  */
 export function answerHeaders(
   family: HeaderFamily,
-  told: readonly { readonly header: string; readonly value: string }[],
+  sent: readonly { readonly header: string; readonly value: string }[],
 ): Record<string, string[]> {
   const headers: Record<string, string[]> = {}
-  for (const { header, value } of told) (headers[`X-${family}-${header}`] ??= []).push(headerText(value))
+  for (const { header, value } of sent) (headers[`X-${family}-${header}`] ??= []).push(headerText(value))
   return headers
 }
 

@@ -50,7 +50,7 @@ export interface AskedPage extends ResultPageAddress {
  * Says of a query of which nobody can say more now that it waits: its nextUri stays, its state and figures are those last
  * known, zeros when there are none. Of one that failed nothing more is to come: its failure is told.
  */
-export async function tellWaiting(
+export async function sendWaiting(
   request: IncomingMessage,
   response: ServerResponse,
   { uris, lastKnown, now, checkResults }: WaitingParts,

@@ -9,7 +9,7 @@ import { isAuthorized, keyNeeded } from './internal-request.ts'
 type Asker = 'coordinator' | 'anybody'
 
 export interface AskerDeps {
-  readonly tasks: Pick<TaskManager, 'epochs' | 'heard'>
+  readonly tasks: Pick<TaskManager, 'epochs' | 'noteContact'>
   /** The cluster's key, as after `Authorization: Bearer `. */
   readonly bearer: string
   /** `GET /v1/task` and `GET /v1/task/{id}` without the key: a loopback listener without authentication. */
@@ -51,7 +51,7 @@ export function createAskers({ tasks, bearer, openReads }: AskerDeps): Askers {
       const verdict = tasks.epochs.accept(Number(text), logId)
       switch (verdict) {
         case 'accepted':
-          return tasks.heard()
+          return tasks.noteContact()
         case 'stale':
           throw new HttpProblem(409, 'A coordinator with a higher epoch has taken over')
         case 'implausible':

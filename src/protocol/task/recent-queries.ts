@@ -58,13 +58,13 @@ export function createRecentQueries(deps: RecentQueriesDeps): RecentQueries {
 
   return {
     async *recent() {
-      const told = new Set<QueryId>()
+      const seen = new Set<QueryId>()
       for (const view of live.list()) {
-        told.add(view.query.queryId)
+        seen.add(view.query.queryId)
         yield view
       }
       const endedSince = new Date(clock.now() - RECENT_MS).toISOString()
-      const left = (await readQueryIds(read, { endedSince, without: [...told] }, MOST)).filter(isQueryId)
+      const left = (await readQueryIds(read, { endedSince, without: [...seen] }, MOST)).filter(isQueryId)
       for (let from = 0; from < left.length; from += BATCH) {
         const batch = left.slice(from, from + BATCH)
         const views = await storedViews(batch.filter((queryId) => !live.get(queryId)))

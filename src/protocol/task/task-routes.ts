@@ -119,7 +119,7 @@ export function workerTaskEndpoints(deps: TaskRoutesDeps): readonly Endpoint[] {
     // Once more: another coordinator may have come while the body did.
     checkEpoch(asker, request, true)
     const task = tasks.update(taskId, update)
-    if (!update.fragment.estimate.small) await nextTurn()
+    if (!update.fragment.estimate.small) await nextLoopPass()
     else if (!task.isComplete()) await endedWithin(task, deps.postWaitMs ?? POST_WAIT_MS)
     let status = task.status()
     const inlinePages = wantsStatus(request) ? await smallPages(task, status) : undefined
@@ -164,7 +164,7 @@ function parseUpdate(body: unknown): z.infer<typeof taskUpdateSchema> {
 }
 
 /** What keeps nobody waiting comes behind the engine's work: its files are written, its answer made. */
-function nextTurn(): Promise<void> {
+function nextLoopPass(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 

@@ -5,16 +5,16 @@ import type { Meters } from '../../telemetry/meters.ts'
 
 /**
  * Before each scrape: what audits, which are programs of their own, have found since.
- * @param told what this process has counted already
+ * @param counted what this process has counted already
  */
-export function observeAudits(read: QueryRows, meters: Meters, told: Map<FindingKind, number>): void {
+export function observeAudits(read: QueryRows, meters: Meters, counted: Map<FindingKind, number>): void {
   meters.onScrape(async () => {
     const { cleanAt, findings } = await readAuditRuns(read)
     if (cleanAt !== undefined) meters.set('auditVerifiedTimestamp', {}, cleanAt)
     for (const { kind, count } of findings) {
-      const more = count - (told.get(kind) ?? 0)
+      const more = count - (counted.get(kind) ?? 0)
       if (more > 0) meters.count('auditFindings', { kind }, more)
-      told.set(kind, count)
+      counted.set(kind, count)
     }
   })
 }

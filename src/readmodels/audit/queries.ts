@@ -44,7 +44,7 @@ export async function readAnchorKeys(query: QueryRows, logId: string): Promise<A
 }
 
 /** Numbers of the periods of which the log tells something, as far as the read models know; ask a barrier first. */
-export async function readToldPeriods(
+export async function readRecordedPeriods(
   query: QueryRows,
   type: 'LogArchived' | 'LogDropped',
 ): Promise<ReadonlySet<number>> {

@@ -28,7 +28,7 @@ export class QueryEnds {
   readonly #ended = new Set<string>()
   /** What there is to say of data that is gone, where nobody told of it. */
   readonly #tombstones = new Map<string, Finding>()
-  readonly #told = new Map<string, Omit<Finding, 'kind' | 'what'>>()
+  readonly #reported = new Map<string, Omit<Finding, 'kind' | 'what'>>()
   /** Epochs of somebody who only wrote a fact or two, and took over no query. */
   readonly #visits = new Set<number>()
 
@@ -72,8 +72,8 @@ export class QueryEnds {
       const what = `Its last event is of epoch ${last.epoch}; epoch ${newest} neither went on nor ended it`
       this.#onFinding({ kind: 'query-without-end', stream, sequence, place, what })
     }
-    for (const [key, untold] of this.#tombstones) if (!this.#told.has(key)) this.#onFinding(untold)
-    for (const [key, at] of this.#told)
+    for (const [key, unreported] of this.#tombstones) if (!this.#reported.has(key)) this.#onFinding(unreported)
+    for (const [key, at] of this.#reported)
       if (!this.#tombstones.has(key)) {
         const what = 'DataForgotten tells that its data is gone, and it is there: forget the query again'
         this.#onFinding({ kind: 'forgotten', ...at, what })
@@ -94,10 +94,10 @@ export class QueryEnds {
   }
 
   #forgotten(envelope: StoredEnvelope): void {
-    const told = systemDataStored('DataForgotten', envelope)
-    if (!told) return
-    const { stream, sequences } = told
-    for (const sequence of sequences) this.#told.set(keyOf(stream, sequence), { stream, sequence })
+    const forgotten = systemDataStored('DataForgotten', envelope)
+    if (!forgotten) return
+    const { stream, sequences } = forgotten
+    for (const sequence of sequences) this.#reported.set(keyOf(stream, sequence), { stream, sequence })
   }
 }
 

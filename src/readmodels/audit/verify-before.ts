@@ -40,7 +40,7 @@ const NONE: VerifiedBefore = {
 
 /** What is needed to go over a log that lies in its archive. */
 export interface BeforeOptions extends Pick<VerifyOptions, 'archiveOf' | 'exported' | 'keys' | 'onFinding'> {
-  readonly ends: QueryEnds
+  readonly queryEnds: QueryEnds
 }
 
 /**
@@ -52,7 +52,7 @@ export async function verifyBefore(
   options: BeforeOptions,
   continued: RecordedAnchors['continued'],
 ): Promise<VerifiedBefore> {
-  const { archiveOf, onFinding, ends } = options
+  const { archiveOf, onFinding, queryEnds } = options
   if (!continued || !archiveOf) return NONE
   const { logId, periods, anchor } = continued
   const find = (what: string): void => onFinding({ kind: 'archive', what } satisfies Finding)
@@ -86,7 +86,7 @@ export async function verifyBefore(
     heads: before.heads,
     onFinding,
     onEvent: (event) => {
-      ends.take(event, event.envelope.forgotten ? 'forgotten' : 'there')
+      queryEnds.take(event, event.envelope.forgotten ? 'forgotten' : 'there')
       checks.event(event.partition, event)
     },
     onPlace: (partition, offset, state) => checks.place(partition, offset, state),
@@ -114,7 +114,7 @@ export async function archivedPeriods(
   if (!archiveOf) return 0
   const known = [...followKeys(trustedKeys(options), logId, records).known.values()]
   const keys = known.length === 0 ? undefined : known
-  return auditArchive({ archive: archiveOf(logId), ends: isQueryId, keys, onFinding })
+  return auditArchive({ archive: archiveOf(logId), canEnd: isQueryId, keys, onFinding })
 }
 
 function known(

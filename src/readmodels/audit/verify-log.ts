@@ -68,7 +68,7 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
   // Read before the end of the log is: it cannot have read more than there is then.
   const checkpoint = await readModelCheckpoint(database)
   const { exported, keys } = options
-  const told = { ...options, onFinding }
+  const withFindings = { ...options, onFinding }
   const begun = (await store.start?.())?.logId
   let unreadable: QuipuError | undefined
   const found = await recordedAnchors(store, partitions).catch((error: unknown) => {
@@ -77,7 +77,7 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
     return undefined
   })
   const archived = begun ?? found?.logId ?? ''
-  const periods = archived === '' ? 0 : await archivedPeriods(told, archived, found?.keys ?? [])
+  const periods = archived === '' ? 0 : await archivedPeriods(withFindings, archived, found?.keys ?? [])
   if (!found) {
     // Whoever cannot read a damaged file has found something all the same.
     if (findings === 0) throw unreadable
@@ -86,7 +86,7 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
   }
   const { anchors: recorded, keys: keyRecords, logId, continued } = found
   const ends = new QueryEnds(onFinding)
-  const before = await verifyBefore({ ...told, ends }, continued)
+  const before = await verifyBefore({ ...withFindings, queryEnds: ends }, continued)
   const anchors = new AnchorChecks({
     logId,
     partitions,

@@ -19,7 +19,7 @@ export interface Dialect {
   /** Of the table `queries`, which is named `q`. */
   seen(sight: SeenQueries, bind: Bind): string
   /** Values as the driver gives them, sums as what does not overflow. */
-  told(sql: string, type: HistoryColumn['type'] | 'integer'): string
+  shown(sql: string, type: HistoryColumn['type'] | 'integer'): string
   sum(sql: string, type: HistoryColumn['type']): string
 }
 
@@ -37,7 +37,7 @@ export const POSTGRES: Dialect = {
   day: (sql) => `((${sql} at time zone 'UTC')::date)::text`,
   begun: (unit, sql) => `date_trunc('${unit}', ${sql}, 'UTC')`,
   seen: (sight, bind) => seenQueriesCondition(sight, bind),
-  told: (sql) => sql,
+  shown: (sql) => sql,
   // Of whole numbers Postgres makes a longer one, of which what does not fit is refused.
   sum: (sql, type) => `sum(${sql})::${type}`,
 }
@@ -68,7 +68,7 @@ export const DUCKDB: Dialect = {
     const users = sight.users.map((user) => bind(user))
     return `(q.user_name in (${users.join(', ')}) or q.original_user = ${bind(sight.poster)})`
   },
-  told: (sql, type) => (type === 'timestamptz' ? `strftime(${sql}, '%Y-%m-%dT%H:%M:%S.%gZ')` : sql),
+  shown: (sql, type) => (type === 'timestamptz' ? `strftime(${sql}, '%Y-%m-%dT%H:%M:%S.%gZ')` : sql),
   // Longer than a column can have: who adds the halves refuses it.
   sum: (sql, type) => (type === 'bigint' ? `cast(sum(${sql}) as varchar)` : `sum(${sql})`),
 }

@@ -125,7 +125,7 @@ function selectText(
       : ''
   const limit = top ? `limit ${dialect.cast(bind(String(top.count)), 'bigint')}` : ''
   return {
-    text: `select ${listed([...asked.map((one) => dialect.told(dialect.column(one), one.type)), ...beside])} from ${view.from} ${where} ${order} ${limit}`,
+    text: `select ${listed([...asked.map((one) => dialect.shown(dialect.column(one), one.type)), ...beside])} from ${view.from} ${where} ${order} ${limit}`,
     types: asked.map(({ type }) => type),
   }
 }
@@ -193,7 +193,7 @@ function keyText(
   const sql = dialect.column(found)
   const answer = (by: string, type: AnswerType) => ({
     name,
-    sql: type === 'date' ? by : dialect.told(by, type),
+    sql: type === 'date' ? by : dialect.shown(by, type),
     type,
     by,
   })
@@ -228,9 +228,9 @@ function measureText({ name, of, column }: ScanMeasure, columnOf: ColumnOf, dial
     case 'count':
       return { name, sql: `count(${sql})`, type: 'bigint' }
     case 'min':
-      return { name, sql: dialect.told(`min(${dialect.ordered(found)})`, found.type), type: found.type }
+      return { name, sql: dialect.shown(`min(${dialect.ordered(found)})`, found.type), type: found.type }
     case 'max':
-      return { name, sql: dialect.told(`max(${dialect.ordered(found)})`, found.type), type: found.type }
+      return { name, sql: dialect.shown(`max(${dialect.ordered(found)})`, found.type), type: found.type }
     case 'sum':
       return { name, sql: dialect.sum(sql, found.type), type: found.type }
   }

@@ -23,18 +23,18 @@ export function columnsReadRows(query: KnownQuery): ColumnsReadRow[] {
   if (!planned) return []
   const read = readColumns(query)
   const rows: ColumnsReadRow[] = []
-  const told = new Set<string>()
+  const named = new Set<string>()
   const add = (source: string, made: Made): void => {
     const column = read.get(source)
     if (!column || rows.length >= MOST_ROWS) return
-    told.add(source)
+    named.add(source)
     rows.push({ query_id: query.queryId, ordinal: rows.length, ...column, ...made })
   }
   for (const { name, sources } of outputsOf(planned))
     for (const one of sources) add(one.source, { ...madeOf(one), output_name: storableText(name) })
   for (const one of planned.lineage?.rows ?? []) add(one.source, { ...madeOf(one), output_name: null })
   for (const source of read.keys())
-    if (!told.has(source)) add(source, { output_name: null, direct: null, indirect: '[]', masked: false })
+    if (!named.has(source)) add(source, { output_name: null, direct: null, indirect: '[]', masked: false })
   return rows
 }
 

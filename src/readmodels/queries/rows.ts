@@ -15,7 +15,7 @@ export type OperatorRow = RowIn<typeof operatorsTable>
 export type TableAccessRow = RowIn<typeof tableAccessTable>
 
 /** What the fold of a stream does not know of its last event. */
-export interface StreamPlace {
+export interface StreamPosition {
   readonly sequence: number
   readonly epoch: number
   /** A later event of the stream could not be applied. */
@@ -38,7 +38,7 @@ export function executionStartedAt(query: KnownQuery): string | undefined {
   return query.planned?.executionStartedAt
 }
 
-export function queryRow(query: KnownQuery, place: StreamPlace): QueryRow {
+export function queryRow(query: KnownQuery, position: StreamPosition): QueryRow {
   const { created, planned } = query
   const { session } = created
   const totals = recordedTotals(query)
@@ -93,9 +93,9 @@ export function queryRow(query: KnownQuery, place: StreamPlace): QueryRow {
     trace_id: created.traceparent?.split('-')[1] ?? null,
     partial: finished?.partial ?? false,
     result_lost: query.lostTokens.length > 0,
-    incomplete: place.incomplete,
-    last_sequence: place.sequence,
-    epoch: place.epoch,
+    incomplete: position.incomplete,
+    last_sequence: position.sequence,
+    epoch: position.epoch,
     details: storableJson({
       session,
       redacted: created.redacted,

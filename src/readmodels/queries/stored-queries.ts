@@ -106,7 +106,7 @@ function listStatement(filter: QueryFilter, limit: number, textCharacters: numbe
   const columns = NAMES.map((name) =>
     name === 'sql_text' || name === 'error_message'
       ? `left(q.${name}, ${characters})`
-      : DUCKDB.told(`q.${name}`, splitColumn(queriesTable.columns[name]).type),
+      : DUCKDB.shown(`q.${name}`, splitColumn(queriesTable.columns[name]).type),
   )
   const wheres = [
     ...(states ? [`q.state in (${listed(states)})`] : []),

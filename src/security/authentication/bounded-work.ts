@@ -1,4 +1,4 @@
-import { FairQueue, type TurnOwner } from '../../shared/fair-queue.ts'
+import { FairQueue, type SlotOwner } from '../../shared/fair-queue.ts'
 import { Shares } from '../../shared/shares.ts'
 
 /**
@@ -16,10 +16,10 @@ export interface BoundedWork {
 export function createBoundedWork(atOnce: number, mostWaiting: number): BoundedWork {
   const waiting = new FairQueue<() => void>()
   const places = new Shares()
-  const placesToWait = new Shares()
+  const slotsToWait = new Shares()
   let running = 0
 
-  function giveTurns(): void {
+  function giveSlots(): void {
     while (running < atOnce) {
       const begin = waiting.shift(places.among(atOnce - running))
       if (!begin) return
@@ -27,7 +27,7 @@ export function createBoundedWork(atOnce: number, mostWaiting: number): BoundedW
     }
   }
 
-  async function begun<T>(owner: TurnOwner, work: () => Promise<T>): Promise<T> {
+  async function begun<T>(owner: SlotOwner, work: () => Promise<T>): Promise<T> {
     running++
     const leave = places.take(owner)
     try {
@@ -35,12 +35,12 @@ export function createBoundedWork(atOnce: number, mostWaiting: number): BoundedW
     } finally {
       running--
       leave()
-      giveTurns()
+      giveSlots()
     }
   }
 
-  function later<T>(owner: TurnOwner, work: () => Promise<T>): Promise<T> {
-    const leave = placesToWait.take(owner)
+  function later<T>(owner: SlotOwner, work: () => Promise<T>): Promise<T> {
+    const leave = slotsToWait.take(owner)
     return new Promise((resolve) => {
       waiting.push(owner, () => {
         leave()
@@ -57,7 +57,7 @@ export function createBoundedWork(atOnce: number, mostWaiting: number): BoundedW
         waiting.passed(owner)
         return begun(owner, work)
       }
-      return placesToWait.may(owner, mostWaiting - waiting.length) ? later(owner, work) : undefined
+      return slotsToWait.may(owner, mostWaiting - waiting.length) ? later(owner, work) : undefined
     },
   }
 }

@@ -42,7 +42,7 @@ export function followEndedSessions(
   const stopping = new AbortController()
   let lookedAt: number | undefined
 
-  async function look(): Promise<void> {
+  async function reload(): Promise<void> {
     const at = now()
     const since = lookedAt === undefined ? undefined : at - lookedAt + OVERLAP_MS
     for (const { id, expiresAt } of await store.endedSessions(since)) ended.set(id, expiresAt)
@@ -66,7 +66,7 @@ export function followEndedSessions(
     while (!stopping.signal.aborted) {
       await storeRest().catch(() => {})
       // What is known stays known while the database is away.
-      await look().catch(() => {})
+      await reload().catch(() => {})
       await sleep(lookEveryMs, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
     }
   })()

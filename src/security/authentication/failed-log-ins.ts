@@ -26,7 +26,7 @@ export interface FailedLogIns {
   /** Counts what happened at another coordinator. @returns what is remembered of these by now */
   merge(failures: FailureCounts, forgiven: readonly FailureKey[]): FailureCounts
   /** Remembers of these no less than another coordinator does. */
-  learn(remembered: FailureCounts): void
+  mergeFailures(remembered: FailureCounts): void
   /** Of how many something is remembered. */
   readonly size: number
 }
@@ -119,7 +119,7 @@ export function createFailedLogIns(
       for (const [key, times] of failures) pour(key, times)
       return failures.map(([key]) => [key, Math.max(0, (emptyAt.get(key) ?? 0) - now())])
     },
-    learn(remembered) {
+    mergeFailures(remembered) {
       for (const [key, ms] of remembered) {
         const at = now() + Math.min(ms, LONGEST_MS)
         if (at > (emptyAt.get(key) ?? 0)) set(key, at)

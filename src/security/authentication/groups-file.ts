@@ -26,8 +26,8 @@ export function parseGroupsFile(text: string): GroupsOf {
       const user = withoutSpaceAround(part)
       if (user === '') continue
       if (!isUserName(user)) throw wrong(`${JSON.stringify(user)} ${NO_USER_NAME}`)
-      const his = groups.get(user) ?? []
-      if (!his.includes(group)) groups.set(user, [...his, group])
+      const ofUser = groups.get(user) ?? []
+      if (!ofUser.includes(group)) groups.set(user, [...ofUser, group])
     }
   }
   return (user) => groups.get(user) ?? NONE

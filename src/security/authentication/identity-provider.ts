@@ -151,7 +151,7 @@ export function createIdentityProvider(settings: IdentityProviderSettings): Iden
           renewal: refreshToken === undefined ? undefined : { refreshToken, subject },
         }
       } catch (error) {
-        throw toldApart(client, error)
+        throw distinguished(client, error)
       }
     },
 
@@ -175,7 +175,7 @@ export function createIdentityProvider(settings: IdentityProviderSettings): Iden
         if (verified.name !== before.name) throw new LogInInvalid('The identity provider says that he is somebody else')
         return { verified, renewal: { refreshToken: tokens.refresh_token ?? refreshToken, subject } }
       } catch (error) {
-        throw toldApart(client, error)
+        throw distinguished(client, error)
       }
     },
 
@@ -219,7 +219,7 @@ async function discover({ issuer, clientId, clientSecret }: IdentityProviderSett
   }
 }
 
-function toldApart(client: typeof openid, error: unknown): unknown {
+function distinguished(client: typeof openid, error: unknown): unknown {
   if (error instanceof QuipuError) return error
   if (error instanceof client.AuthorizationResponseError) return new LogInDenied(error.error, error.error_description)
   if (error instanceof client.ResponseBodyError)

@@ -29,7 +29,7 @@ export function createSessionAuthenticator(method: SessionMethod, deps: SessionA
 
   /** One whose time is over, or whose holder logged out or is nobody any more, is no credential: nobody guessed anything. */
   function shownBy(text: string | undefined, carrier: ShownSession['carrier']): Credential | undefined {
-    const shown = text === undefined ? undefined : tokens.look(text)
+    const shown = text === undefined ? undefined : tokens.peek(text)
     if (shown?.method !== method || shown.carrier !== carrier || ended()?.has(shown.id) === true) return undefined
     const session = tokens.open(text!)
     if (session && !deps.holds(session)) return undefined

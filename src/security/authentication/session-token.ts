@@ -45,7 +45,7 @@ export interface SessionTokens {
     kind?: { readonly renewable: true; readonly id?: string },
   ): string | undefined
   /** Undefined for any other text, and for one whose time is over. Costs next to nothing. */
-  look(text: string): ShownSession | undefined
+  peek(text: string): ShownSession | undefined
   /** Undefined for what no coordinator of this cluster issued. */
   open(text: string): Session | undefined
   /** One that could be renewed: it ended no longer ago than it held. Undefined for any other. */
@@ -78,7 +78,7 @@ export function createSessionTokens(key: Buffer, lifetimeMs: number, clock: Pick
     return { id, method: METHODS[method!]!, carrier: CARRIERS[carrier!]!, renewable: carrier === 'r', expiresAt }
   }
 
-  function look(text: string): ShownSession | undefined {
+  function peek(text: string): ShownSession | undefined {
     const shown = read(text)
     return shown && shown.expiresAt > clock.now() ? shown : undefined
   }
@@ -102,8 +102,8 @@ export function createSessionTokens(key: Buffer, lifetimeMs: number, clock: Pick
       const text = `${signed}~${macOf(signed).toString('base64url')}`
       return text.length > LONGEST ? undefined : text
     },
-    look,
-    open: (text) => verified(text, look(text)),
+    peek,
+    open: (text) => verified(text, peek(text)),
     openLapsed(text) {
       const shown = read(text)
       const ago = clock.now() - (shown?.expiresAt ?? 0)

@@ -10,7 +10,7 @@ import { namePattern, type NamePattern } from './java-regex.ts'
 import type { ObjectSections, TableRule } from './object-sections.ts'
 import type { SystemSections } from './system-sections.ts'
 import { remembering } from './remembering.ts'
-import { isAbout, whomKey, type Whom } from './rule-patterns.ts'
+import { isAbout, identityKey, type Whom } from './rule-patterns.ts'
 
 /** What Trino adds: everybody reads the server's own tables. */
 const SYSTEM_CATALOG: NonNullable<ObjectSections['catalogs']>[number] = {
@@ -40,7 +40,7 @@ const EVERYTHING: TableRights = {
  */
 export function objectRulesOf(sections: GivenSections): (identity: Pick<Identity, 'user' | 'groups'>) => ObjectRights {
   const given = new Map(sections.tables?.map((rule) => [rule, ofRule(rule)] as const))
-  return remembering(whomKey, (identity) => rightsOf(sections, given, identity))
+  return remembering(identityKey, (identity) => rightsOf(sections, given, identity))
 }
 
 function rightsOf(

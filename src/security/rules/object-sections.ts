@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { catalogAccess, type CatalogAccess } from '../../shared/object-rights.ts'
-import { pattern, section, whom } from './rule-patterns.ts'
+import { pattern, section, subject } from './rule-patterns.ts'
 
 // The sections about catalogs and what is in them, as Trino reads them (FileBasedSystemAccessControl of 476).
 
 const catalogRule = z.strictObject({
-  ...whom,
+  ...subject,
   catalog: pattern,
   allow: z.union([
     z.boolean().transform((all): CatalogAccess => (all ? 'all' : 'none')),
@@ -16,7 +16,7 @@ const catalogRule = z.strictObject({
   ]),
 })
 
-const schemaRule = z.strictObject({ ...whom, catalog: pattern, schema: pattern, owner: z.boolean().default(false) })
+const schemaRule = z.strictObject({ ...subject, catalog: pattern, schema: pattern, owner: z.boolean().default(false) })
 
 const environment = z
   .strictObject({ user: z.string().nullish() })
@@ -40,7 +40,7 @@ const columnRule = z.strictObject({
 
 const tableRule = z
   .strictObject({
-    ...whom,
+    ...subject,
     catalog: pattern,
     schema: pattern,
     table: pattern,
@@ -68,7 +68,7 @@ const tableRule = z
 
 const functionRule = z
   .strictObject({
-    ...whom,
+    ...subject,
     catalog: pattern,
     schema: pattern,
     function: pattern,
@@ -84,14 +84,14 @@ const functionRule = z
   })
 
 const procedureRule = z.strictObject({
-  ...whom,
+  ...subject,
   catalog: pattern,
   schema: pattern,
   procedure: pattern,
   privileges: privileges(['EXECUTE', 'GRANT_EXECUTE']),
 })
 
-const systemPropertyRule = z.strictObject({ ...whom, property: pattern, allow: z.boolean().default(false) })
+const systemPropertyRule = z.strictObject({ ...subject, property: pattern, allow: z.boolean().default(false) })
 
 const catalogPropertyRule = systemPropertyRule.extend({ catalog: pattern })
 

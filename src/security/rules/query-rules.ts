@@ -1,6 +1,6 @@
 import type { Identity, QueryRules, Sight } from '../authorization.ts'
 import { remembering } from './remembering.ts'
-import { isAbout, whomKey } from './rule-patterns.ts'
+import { isAbout, identityKey } from './rule-patterns.ts'
 import type { QueryAccess, QueryRule, RulesFile } from './rules-schema.ts'
 import type { PrincipalRule } from './system-sections.ts'
 
@@ -11,7 +11,7 @@ import type { PrincipalRule } from './system-sections.ts'
 export function queryRulesOf(file: RulesFile): QueryRules {
   const { queries, impersonation, principals, system_information: system } = file
   /** The rules that are about somebody, whoever's the query is; statements ask each time. */
-  const rulesFor = remembering(whomKey, (identity): readonly QueryRule[] =>
+  const rulesFor = remembering(identityKey, (identity): readonly QueryRule[] =>
     (queries ?? []).filter((rule) => isAbout(rule, identity)),
   )
 

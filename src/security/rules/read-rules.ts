@@ -7,7 +7,7 @@ import {
   type ParseError,
 } from 'jsonc-parser'
 import type { z } from 'zod'
-import { inTurns } from './read-in-turns.ts'
+import { inSlices } from './read-in-slices.ts'
 import type { Whom } from './rule-patterns.ts'
 import { rulesSchema, type RulesFile } from './rules-schema.ts'
 
@@ -34,21 +34,21 @@ export function readStrictJson<T extends z.ZodType>(text: string, schema: T): z.
 /**
  * The same of a text that `readRules` has taken, elsewhere: a little at a time, so that ten thousand rules hold the event loop
  * no longer than one statement.
- * @param turn resolves when others had the event loop
+ * @param nextSlice resolves when others had the event loop
  */
-export async function readRulesInTurns(text: string, turn: () => Promise<void>): Promise<RulesFile> {
+export async function readRulesInSlices(text: string, nextSlice: () => Promise<void>): Promise<RulesFile> {
   const read: Record<string, unknown[]> = {}
-  await turn()
+  await nextSlice()
   const sections = JSON.parse(text) as Record<string, readonly unknown[] | null>
   for (const [name, rules] of Object.entries(sections)) {
     if (rules === null) continue
-    read[name] = await inTurns(rules, turn, (some) => {
+    read[name] = await inSlices(rules, nextSlice, (some) => {
       const now: readonly object[] = rulesSchema.parse({ [name]: some })[name as keyof RulesFile] ?? []
       for (const rule of now) prepareWhom(rule)
       return now
     })
   }
-  await turn()
+  await nextSlice()
   return read as RulesFile
 }
 

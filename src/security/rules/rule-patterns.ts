@@ -29,7 +29,7 @@ export function section<T extends z.ZodType>(rule: T) {
 }
 
 /** Whom a rule is about. */
-export const whom = { user: pattern, role: pattern, group: pattern }
+export const subject = { user: pattern, role: pattern, group: pattern }
 
 export interface Whom {
   readonly user: NamePattern | undefined
@@ -38,7 +38,7 @@ export interface Whom {
 }
 
 /** The same for all about whom each rule is or is not. */
-export function whomKey({ user, groups }: Pick<Identity, 'user' | 'groups'>): string {
+export function identityKey({ user, groups }: Pick<Identity, 'user' | 'groups'>): string {
   return JSON.stringify([user, groups])
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { compileJava, namePattern, type NamePattern } from './java-regex.ts'
 import { objectSections } from './object-sections.ts'
-import { pattern, section, whom, wrong } from './rule-patterns.ts'
+import { pattern, section, subject, wrong } from './rule-patterns.ts'
 import { systemSections } from './system-sections.ts'
 import { userTemplate, type UserTemplate } from './user-template.ts'
 
@@ -10,7 +10,7 @@ export type QueryAccess = (typeof queryAccess)[number]
 
 const queryRule = z
   .strictObject({
-    ...whom,
+    ...subject,
     queryOwner: pattern,
     allow: z
       .array(

@@ -30,7 +30,7 @@ import {
  * LATERAL gives rows to each row, which an outer join keeps without, and what `in` compares with, or what stands in a join
  * with another condition than TRUE (`joined`), may be less than others.
  */
-export type SubqueryPlace = 'value' | 'rows' | 'in' | 'joined' | 'lateral' | 'outer lateral'
+export type SubqueryPosition = 'value' | 'rows' | 'in' | 'joined' | 'lateral' | 'outer lateral'
 
 /** A correlated query that must be taken apart once the statement's meaning is known. */
 export interface CorrelatedQuery {
@@ -50,7 +50,7 @@ export function verifyCorrelation(
   at: { readonly span: Span },
   node: RelationNode,
   outputs: readonly ColumnId[],
-  place: SubqueryPlace = 'value',
+  position: SubqueryPosition = 'value',
 ): boolean {
   const inner = new Set<ColumnId>()
   collectDefined(node, inner)
@@ -62,7 +62,7 @@ export function verifyCorrelation(
       decorrelation.takesApart(
         withTablesRead(node),
         outputs.filter((id) => needed?.has(id) !== false),
-        place,
+        position,
       ),
     refused: () => errorAt(context, at, 'NOT_SUPPORTED', 'Given correlated subquery is not supported'),
   })
@@ -145,17 +145,17 @@ class Decorrelation {
     })
   }
 
-  takesApart(node: RelationNode, outputs: readonly ColumnId[], place: SubqueryPlace): boolean {
-    if (place === 'in') return this.#inPredicate(node)
-    if (place === 'joined') return this.of(node, outputs)?.unnested === false
+  takesApart(node: RelationNode, outputs: readonly ColumnId[], position: SubqueryPosition): boolean {
+    if (position === 'in') return this.#inPredicate(node)
+    if (position === 'joined') return this.of(node, outputs)?.unnested === false
     const base = belowProjections(node)
     // What is calculated of one row may read the outer query.
-    if (isOneRow(base) && (place !== 'rows' || outputs.length === 0)) return true
+    if (isOneRow(base) && (position !== 'rows' || outputs.length === 0)) return true
     if (base.kind === 'aggregate' && isGlobal(base)) {
-      if (outputs.length === 0 && place === 'rows') return true
-      if (place !== 'rows') return this.#global(base, readBelow(node, outputs))
+      if (outputs.length === 0 && position === 'rows') return true
+      if (position !== 'rows') return this.#global(base, readBelow(node, outputs))
     }
-    if ((place === 'lateral' || place === 'outer lateral') && this.#groups(node, place, outputs)) {
+    if ((position === 'lateral' || position === 'outer lateral') && this.#groups(node, position, outputs)) {
       return true
     }
     return this.of(node, outputs) !== undefined
@@ -186,9 +186,9 @@ class Decorrelation {
   }
 
   /** Groups of LATERAL are groups of each row of the outer query. */
-  #groups(node: RelationNode, place: 'lateral' | 'outer lateral', outputs: readonly ColumnId[]): boolean {
-    if (node.kind === 'project') return this.#groups(node.input, place, columnsBelow(node, outputs))
-    if (node.kind === 'with') return this.#groups(node.body, place, outputs)
+  #groups(node: RelationNode, position: 'lateral' | 'outer lateral', outputs: readonly ColumnId[]): boolean {
+    if (node.kind === 'project') return this.#groups(node.input, position, columnsBelow(node, outputs))
+    if (node.kind === 'with') return this.#groups(node.body, position, outputs)
     if (node.kind === 'distinct') {
       const columns = node.columns.map(({ id }) => id)
       const below = this.of(node.input, columns)
@@ -197,7 +197,7 @@ class Decorrelation {
     if (node.kind !== 'aggregate' || isGlobal(node) || (node.sets !== undefined && node.sets.length !== 1)) return false
     const read = withRead(node, outputs)
     if (read.aggregates.some(({ call }) => this.usesOuter(call))) return false
-    if (read.aggregates.length > 0 && place === 'outer lateral') return false
+    if (read.aggregates.length > 0 && position === 'outer lateral') return false
     const below = this.of(node.input, columnsOf(read))
     return below !== undefined && !below.unnested
   }

@@ -33,7 +33,7 @@ export function lineageOf(
 ): Lineage {
   const walk = new LineageWalk(mask)
   walk.relation(node)
-  const find = (uses: readonly Use[]): readonly LineageSource[] => told(walk.sourcesOf(uses, sources))
+  const find = (uses: readonly Use[]): readonly LineageSource[] => merged(walk.sourcesOf(uses, sources))
   return {
     columns: columns.filter(({ hidden }) => hidden !== true).map(({ column }) => find([plain(column)])),
     rows: find(walk.rows),
@@ -57,7 +57,7 @@ function isDirect(how: Use['how']): how is DirectLineage {
   return (DIRECT as readonly string[]).includes(how)
 }
 
-function told(found: readonly Found[]): readonly LineageSource[] {
+function merged(found: readonly Found[]): readonly LineageSource[] {
   const bySource = new Map<string, Found[]>()
   for (const one of found) {
     const ways = bySource.get(one.source)

@@ -21,7 +21,7 @@ export interface MatchColumns {
   /** Of a match: the letters of the variables that its rows were matched to. */
   readonly letters: ColumnId
   /** Of a row of a match: its place among them from 1. */
-  readonly place: ColumnId
+  readonly rowNumber: ColumnId
 }
 
 export interface Matches {
@@ -78,7 +78,7 @@ export function matchesIn(
   const showsEmpty = perMatch === 'ALL_SHOW_EMPTY' || perMatch === 'ALL_WITH_UNMATCHED'
   const unmatched = perMatch === 'ALL_WITH_UNMATCHED'
   const label = newId(context)
-  const place = arithmetic('+', arithmetic('-', row, first), constantOf(BIGINT, '1'))
+  const rowNumber = arithmetic('+', arithmetic('-', row, first), constantOf(BIGINT, '1'))
   const node: RelationNode = {
     kind: 'project',
     input: {
@@ -98,20 +98,20 @@ export function matchesIn(
       },
     },
     columns: [
-      { id: columns.place, expression: place },
-      { id: label, expression: letterAt(columns, place) },
+      { id: columns.rowNumber, expression: rowNumber },
+      { id: label, expression: letterAt(columns, rowNumber) },
     ],
   }
   return { node, keys, start: one.start, row, letter: columnOf(label, VARCHAR), of: matched.of }
 }
 
 /** The letter at a place of a match. */
-export function letterAt({ letters }: MatchColumns, place: Expr): Expr {
+export function letterAt({ letters }: MatchColumns, rowNumber: Expr): Expr {
   return {
     kind: 'engineCall',
     type: VARCHAR,
     name: 'substr',
-    arguments: [columnOf(letters, VARCHAR), place, constantOf(INTEGER, '1')],
+    arguments: [columnOf(letters, VARCHAR), rowNumber, constantOf(INTEGER, '1')],
   }
 }
 

@@ -47,7 +47,7 @@ export class PatternMeasures {
   readonly columns: MatchColumns
 
   constructor({ context, labels, input, scope, rows }: Recognition) {
-    this.columns = { numberOfMatch: newId(context), letters: newId(context), place: newId(context) }
+    this.columns = { numberOfMatch: newId(context), letters: newId(context), rowNumber: newId(context) }
     const patternCall = (state: ExpressionState, node: FunctionCall): Expr | undefined => this.#inMeasure(state, node)
     this.#recognition = { context: { ...context, patternCall }, labels, input, scope, rows }
     const of = (relation: readonly string[] | undefined, variables: readonly number[] | undefined): Field[] =>
@@ -143,7 +143,7 @@ export class PatternMeasures {
 
   /** The name of the variable that a row of the match was matched to, some rows further on. */
   #classifier(move: number): Expr {
-    const at = arithmetic('+', columnOf(this.columns.place, BIGINT), constantOf(BIGINT, String(move)))
+    const at = arithmetic('+', columnOf(this.columns.rowNumber, BIGINT), constantOf(BIGINT, String(move)))
     const letter = letterAt(this.columns, at)
     const name = nameOfLetter(this.#recognition.labels, letter)
     if (move >= 0) return name
@@ -160,10 +160,10 @@ export class PatternMeasures {
   /** An expression over columns and names of variables, some rows before or after: what a row was matched to moves apart. */
   #shifted(value: Expr, name: 'prev' | 'next', offset: number): Expr {
     const move = constantOf(BIGINT, String(name === 'prev' ? -offset : offset))
-    const place = columnOf(this.columns.place, BIGINT)
+    const place = columnOf(this.columns.rowNumber, BIGINT)
     const change = (part: Expr): Expr => {
       if (part.kind !== 'column') return mapChildren(part, change)
-      if (part.id === this.columns.place) return arithmetic('+', part, move)
+      if (part.id === this.columns.rowNumber) return arithmetic('+', part, move)
       if (part.id === this.columns.letters || part.id === this.columns.numberOfMatch) return part
       return this.#recognition.rows.navigation(name, part, offset)
     }

@@ -49,7 +49,7 @@ export function qualify(name: QualifiedName, session: Pick<SessionContext, 'cata
 }
 
 /** Whose names are completed how, and read as whom. */
-interface Place {
+interface NameScope {
   readonly at: Pick<SessionContext, 'catalog' | 'schema'>
   readonly access: AccessControl | undefined
   readonly depth: number
@@ -69,7 +69,7 @@ export async function resolve(
   const schemas = new Map<string, readonly string[]>()
   const catalogs = new Set(metadata.catalogs())
 
-  const visit = async (node: AnyNode, { at, access, depth }: Place): Promise<void> => {
+  const visit = async (node: AnyNode, { at, access, depth }: NameScope): Promise<void> => {
     const names = budget
       .run(() => tableNames(node))
       .flatMap((name) => {

@@ -23,7 +23,7 @@ import {
 } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { aggregateOf, castTo, columnOf, comparison, constantOf, letIn } from './build.ts'
-import { verifyCorrelation, type SubqueryPlace } from './correlation.ts'
+import { verifyCorrelation, type SubqueryPosition } from './correlation.ts'
 import { errorAt, newId } from './context.ts'
 import type { ExpressionState } from './expression-state.ts'
 import type { Field } from './scope.ts'
@@ -44,7 +44,7 @@ function analyzeSubquery(
     read = true,
     place = 'value',
     at = node.query,
-  }: { readonly read?: boolean; readonly place?: SubqueryPlace; readonly at?: { readonly span: Span } } = {},
+  }: { readonly read?: boolean; readonly place?: SubqueryPosition; readonly at?: { readonly span: Span } } = {},
 ): AnalyzedSubquery {
   if (state.lambda !== undefined) {
     throw errorAt(state.context, node, 'NOT_SUPPORTED', 'Lambda expression cannot contain subqueries')

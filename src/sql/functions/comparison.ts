@@ -131,8 +131,8 @@ function nestedArrayLessThan(element: SqlType, a: Sql, b: Sql, orEqual: boolean,
   const [both, pair, found] = [names.fresh(), names.fresh(), names.fresh()]
   const [x, y] = [sql`${both}.a`, sql`${both}.b`]
   const [left, right] = [sql`${pair}[1]`, sql`${pair}[2]`]
-  const telling = sql`${left} IS NULL OR ${right} IS NULL OR ${isDistinct(element, left, right, names)} OR ${holdsNull(element, left, names)}`
-  const first = sql`list_filter(list_zip(${x}, ${y}, true), lambda ${pair}: ${telling})[1]`
+  const decisive = sql`${left} IS NULL OR ${right} IS NULL OR ${isDistinct(element, left, right, names)} OR ${holdsNull(element, left, names)}`
+  const first = sql`list_filter(list_zip(${x}, ${y}, true), lambda ${pair}: ${decisive})[1]`
   const raise = sql`u_fail('NOT_SUPPORTED: ARRAY comparison not supported for arrays with null elements')`
   const less = lessThan(element, sql`${found}[1]`, sql`${found}[2]`, orEqual, names)
   const decided = sql`CASE WHEN ${found} IS NULL THEN len(${x}) ${code(orEqual ? '<=' : '<')} len(${y}) WHEN ${found}[1] IS NULL OR ${found}[2] IS NULL THEN ${raise} ELSE ${less} END`

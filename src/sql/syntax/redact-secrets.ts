@@ -6,7 +6,7 @@ import { scanToken, skipBlank, startScan } from './lexer.ts'
 import { secretNodes, writesLiterals, type ParameterSecrets } from './secret-literals.ts'
 import { childrenOf, type AnyNode } from './tree.ts'
 import { holdsSecret, isSecretName, isSuspicious, redactComment, withoutUserInfo } from './secret-names.ts'
-import { createSecretValues, TAKEN_OUT } from './secret-values.ts'
+import { createSecretValues, REDACTED } from './secret-values.ts'
 import { Signal } from '../../shared/quipu-error.ts'
 
 export interface RedactedText {
@@ -15,7 +15,7 @@ export interface RedactedText {
 }
 
 /** A statement without its secrets, and what was taken out of it. */
-export interface TakenSecrets extends RedactedText {
+export interface RedactedStatement extends RedactedText {
   /** What stood in literals and comments, as text: it must not turn up elsewhere either. */
   readonly values: readonly string[]
   /** Names in quotes that hold a secret. */
@@ -37,7 +37,7 @@ const NAME_REPLACEMENT = '"***"'
  * where the text did. Of a text that does not parse, and names a secret, all literals are taken out.
  */
 export function redactSecrets(sql: string, prepared: PreparedTexts = {}): RedactedText {
-  const { sql: text, redacted } = takeSecrets(sql, prepared)
+  const { sql: text, redacted } = redactStatement(sql, prepared)
   return { sql: text, redacted }
 }
 
@@ -45,15 +45,15 @@ export function redactSecrets(sql: string, prepared: PreparedTexts = {}): Redact
 const REDACTION_CPU_MS = 1_000
 
 /** As `redactSecrets`, and tells what it took. */
-export function takeSecrets(
+export function redactStatement(
   sql: string,
   prepared: PreparedTexts = {},
-  { cpuMs = REDACTION_CPU_MS, intoSecrets = false, holdMs }: TakeSecretsOptions = {},
-): TakenSecrets {
+  { cpuMs = REDACTION_CPU_MS, intoSecrets = false, holdMs }: RedactionOptions = {},
+): RedactedStatement {
   return take(sql, { prepared, depth: 0, intoSecrets, cpu: createCpuBudget(cpuMs, () => new TooSlow(), { holdMs }) })
 }
 
-export interface TakeSecretsOptions {
+export interface RedactionOptions {
   /** CPU time that parsing may take, milliseconds. */
   readonly cpuMs?: number
   /** Does an INSERT without a list of columns go into one with the name of a secret? @default false */
@@ -70,7 +70,7 @@ export interface TakeSecretsOptions {
 export function tablesOfBareInserts(
   sql: string,
   prepared: PreparedTexts = {},
-  { holdMs }: Pick<TakeSecretsOptions, 'holdMs'> = {},
+  { holdMs }: Pick<RedactionOptions, 'holdMs'> = {},
 ): readonly (readonly string[])[] {
   const runsAnother = /execute/i.test(sql)
   const texts = [sql, ...(runsAnother ? Object.values(prepared) : [])].filter((text) => /insert/i.test(text))
@@ -108,7 +108,7 @@ interface Taking {
   readonly cpu: CpuBudget
 }
 
-function take(sql: string, taking: Taking): TakenSecrets {
+function take(sql: string, taking: Taking): RedactedStatement {
   // EXECUTE names no secret itself: its arguments are what the prepared text says.
   if (!isSuspicious(sql) && !/execute/i.test(sql) && !(taking.intoSecrets && /insert/i.test(sql)))
     return { sql, redacted: false, values: [], names: [], parameters: false }
@@ -146,8 +146,8 @@ interface Found {
 const MAX_DEPTH = 3
 
 function parametersOf({ prepared, depth, intoSecrets, cpu }: Taking): ParameterSecrets {
-  const known = new Map<string, TakenSecrets>()
-  const taken = (sql: string): TakenSecrets => {
+  const known = new Map<string, RedactedStatement>()
+  const taken = (sql: string): RedactedStatement => {
     const before = known.get(sql)
     if (before) return before
     const now = take(sql, { prepared, depth: depth + 1, intoSecrets, cpu })
@@ -269,7 +269,7 @@ function findAgain(sql: string, found: Found): void {
   const taken = [...found.values]
   withoutUserInfo(sql, taken)
   // A text that was redacted already stays as it is.
-  const values = createSecretValues(taken.filter((value) => value.length >= SHORT && !value.includes(TAKEN_OUT)))
+  const values = createSecretValues(taken.filter((value) => value.length >= SHORT && !value.includes(REDACTED)))
   if (values.isEmpty) return
   // Users of URIs are taken out by themselves.
   const holdsOne = (text: string): boolean =>

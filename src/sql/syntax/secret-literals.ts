@@ -11,7 +11,7 @@ import type { JsonTable, JsonTableColumn } from './ast-json.ts'
 import type { Query, QueryBody, SelectItem } from './ast-query.ts'
 import type { FunctionSpecification } from './ast-routines.ts'
 import type { Statement } from './ast-statements.ts'
-import { holdsSecret, isSecretName, namesSecret, tellsSecret, withoutUserInfo } from './secret-names.ts'
+import { holdsSecret, isSecretName, namesSecret, holdsSecretWord, withoutUserInfo } from './secret-names.ts'
 import { childrenOf, type AnyNode } from './tree.ts'
 
 /** A node of the tree whose text is to be taken out, and what it says. */
@@ -345,7 +345,7 @@ class Walk {
         if (node.kind === 'GenericLiteral' && isSecretName((node as GenericLiteral).type))
           return this.#add('literal', node, value)
         const isStatement = parent?.kind === 'ExecuteImmediate' && this.#parameterSecrets.ofText(value).text
-        const isProse = parent !== undefined && isCommentOf(parent, node) && tellsSecret(value)
+        const isProse = parent !== undefined && isCommentOf(parent, node) && holdsSecretWord(value)
         if (near !== 'no' || isStatement || isProse || holdsSecret(value)) this.#add('literal', node, value)
         return
       }

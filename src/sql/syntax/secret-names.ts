@@ -150,13 +150,13 @@ const assignedValue = new RegExp(
   'gi',
 )
 /** In prose these are nearly always about somebody's own. */
-const told = new RegExp(
+const secretPattern = new RegExp(
   `\\b(?:password|passwort|passwd|pwd|passphrase|passcode|secret|credential|api[-_ ]?key|authorization|identified by|bearer)s?\\b|(?<![\\p{L}])(?:${FOREIGN_NAMES})`,
   'iu',
 )
 
 /** Does prose speak of a secret, or hold one? */
-export function tellsSecret(prose: string): boolean {
+export function holdsSecretWord(prose: string): boolean {
   return redactComment(prose, []) !== prose
 }
 
@@ -170,7 +170,7 @@ export function redactComment(text: string, found: string[]): string {
     return `${before}***`
   })
   const rest = assigned.replace(assignedValue, '')
-  if (told.test(rest) || shapes.some((shape) => shape.test(rest))) {
+  if (secretPattern.test(rest) || shapes.some((shape) => shape.test(rest))) {
     for (const word of text.split(/[\s,;]+/)) if (word.length >= 4 && !/^[a-z]+$/i.test(word)) found.push(word)
     return ' *** '
   }

@@ -10,7 +10,7 @@ export interface SecretValues {
 }
 
 /** What stands where a secret was. */
-export const TAKEN_OUT = '***'
+export const REDACTED = '***'
 
 /** A shorter text turns up everywhere by accident: it is looked for in quotes alone. */
 const SHORT = 3
@@ -46,7 +46,7 @@ export function createSecretValues(values: readonly string[]): SecretValues {
     text.replace(few ? QUOTED : PIECES, (piece) => {
       const { quote, inner } = partsOf(piece)
       const isSecret = all.has(inner.toLowerCase()) && (quote !== '' || inner.length >= SHORT)
-      return isSecret ? quote + TAKEN_OUT + quote : piece
+      return isSecret ? quote + REDACTED + quote : piece
     })
 
   function isAmongPieces(text: string): boolean {
@@ -85,7 +85,7 @@ function without(text: string, lowerValue: string, value: string): string {
   let cleaned = ''
   let from = 0
   for (let at = place.indexOf(beginning); at >= 0; at = place.indexOf(beginning, from)) {
-    cleaned += text.slice(from, at) + TAKEN_OUT
+    cleaned += text.slice(from, at) + REDACTED
     from = at + beginning.length
     while (from - at < wanted.length && place.charCodeAt(from) === wanted.charCodeAt(from - at)) from++
   }

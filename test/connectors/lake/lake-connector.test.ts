@@ -294,8 +294,8 @@ describe('lake', () => {
     const [split] = await connector.listSplits((await connector.getTable('sales', 'names'))!.handle)
     expect(Object.keys(split!.columnBytes!)).toEqual(Object.keys(expected[0]!))
     const { handle } = (await connector.getTable('sales', 'names'))!
-    const [told] = await connector.listSplits(handle, undefined, undefined, ['$e', 'a'])
-    expect(told!.data).toMatchObject({ columns: [{ name: 'a' }, { name: '$e' }] })
+    const [reported] = await connector.listSplits(handle, undefined, undefined, ['$e', 'a'])
+    expect(reported!.data).toMatchObject({ columns: [{ name: 'a' }, { name: '$e' }] })
     // Files that differ: each is read by what it has.
     await write(`${location}/Sales/names/2.parquet`, 'SELECT 20 AS "a, b"')
     const rows = (await read('names')) as readonly unknown[]

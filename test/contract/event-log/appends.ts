@@ -5,7 +5,7 @@ import {
   SequenceConflict,
   TooLarge,
   type Appended,
-  type PagePlace,
+  type PageOffset,
 } from '../../../src/events/event-log.ts'
 import {
   anEvent,
@@ -263,7 +263,7 @@ export const appendTests: readonly ContractTest[] = [
       const from = { logId: '', at: Array.from({ length: fixture.partitions }, () => ({ offset: 0n })) }
       const watching = follower.subscribe(from, async (batch) => {
         for (const event of batch) {
-          const { page, place } = event.data as { page?: number; place?: PagePlace }
+          const { page, place } = event.data as { page?: number; place?: PageOffset }
           if (page === undefined) continue
           seen++
           const bytes = await follower.readPage(event.stream, page, place)

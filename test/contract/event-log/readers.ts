@@ -211,9 +211,9 @@ export const readerTests: readonly ContractTest[] = [
             expect(sameState(place.state, bound.at[partition]!.state)).toBe(true)
         }
       for (const stream of ['s0', 's1', 's2']) {
-        const told: number[] = []
-        for await (const { sequence } of log.readStream(stream, 1, bound)) told.push(sequence)
-        expect(told).toEqual(
+        const reported: number[] = []
+        for await (const { sequence } of log.readStream(stream, 1, bound)) reported.push(sequence)
+        expect(reported).toEqual(
           below.filter((one) => one.stream === stream && one.sequence > 1).map(({ sequence }) => sequence),
         )
       }

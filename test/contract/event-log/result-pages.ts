@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Kafka, logLevel } from 'kafkajs'
 import { expect } from 'vitest'
-import { LogUnavailable, type EventLog, type PagePlace } from '../../../src/events/event-log.ts'
+import { LogUnavailable, type EventLog, type PageOffset } from '../../../src/events/event-log.ts'
 import { pagesTopicOf } from '../../../src/events/kafka/kafka-record-store.ts'
 import { anEvent, me, patience, until, within, type LogFixture } from '../../support/event-log/log-fixture.ts'
 import type { ContractTest } from './contract-test.ts'
@@ -130,7 +130,7 @@ async function publish(
   log: EventLog,
   stream: string,
   pages: readonly Buffer[],
-): Promise<readonly (PagePlace | undefined)[]> {
+): Promise<readonly (PageOffset | undefined)[]> {
   const kept = await log.keepPages(
     stream,
     pages.map((bytes, token) => ({ token, bytes })),

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   readPropertyRules,
-  readPropertyRulesInTurns,
+  readPropertyRulesInSlices,
   ruledSession,
 } from '../../../src/coordinator/dispatch/property-rules.ts'
 import type { QuerySession } from '../../../src/coordinator/query/events.ts'
@@ -111,7 +111,7 @@ describe('the file', () => {
     const many = Array.from({ length: 350 }, (_, n) => set(`${n + 1}s`, { user: n % 3 === 0 ? 'ana' : `u${n}` }))
     const text = JSON.stringify([...many, { sessionProperties: { no_such_property: 'x' } }])
     let turns = 0
-    const read = await readPropertyRulesInTurns(text, async () => void turns++)
+    const read = await readPropertyRulesInSlices(text, async () => void turns++)
     expect(turns).toBeGreaterThanOrEqual(5)
     const whole = readPropertyRules(text)
     expect(JSON.stringify(read)).toBe(JSON.stringify(whole))
@@ -147,8 +147,8 @@ describe('to a statement', () => {
     ["SET SESSION query_max_run_time = '9h'", [fixed, fixed]],
     ["WITH SESSION query_max_run_time = '9h' SELECT 1", [fixed, fixed]],
   ])('%s changes nothing', async (sql, messages) => {
-    const { messages: told, analyzed } = await warned(sql)
-    expect(told).toEqual(messages)
+    const { messages: reported, analyzed } = await warned(sql)
+    expect(reported).toEqual(messages)
     if (analyzed.kind === 'query') expect(analyzed.properties).toEqual({})
   })
 })

@@ -3,15 +3,15 @@ import { describe, expect, it } from 'vitest'
 import { entrantOf } from '../../support/group-entrant.ts'
 import {
   createResourceGroups,
-  type GroupPlace,
+  type GroupSlot,
   type ResourceGroups,
 } from '../../../src/coordinator/dispatch/resource-groups.ts'
 
 /** Queries that enter and leave, in the order in which they got a place. */
 function createRunners(groups: ResourceGroups) {
   const admitted: string[] = []
-  const places = new Map<string, GroupPlace>()
-  const admit = (name: string, place: GroupPlace): void => {
+  const places = new Map<string, GroupSlot>()
+  const admit = (name: string, place: GroupSlot): void => {
     admitted.push(name)
     places.set(name, place)
   }
@@ -27,7 +27,7 @@ function createRunners(groups: ResourceGroups) {
       const free = groups.tryEnter(entrantOf({ recovered, owner }))
       if (free) return admit(name, free)
       const waiting = groups.enter(entrantOf({ recovered, owner }))
-      void waiting.place.then((place) => place && admit(name, place))
+      void waiting.slot.then((place) => place && admit(name, place))
     },
     occupy: (name: string) => void places.set(name, groups.occupy(entrantOf())),
     /** Ends the one that runs longest. */
@@ -110,9 +110,9 @@ describe('places', () => {
     runners.enter('new too')
     expect(runners.admitted).toEqual(['new'])
     runners.occupy('before')
-    reservation.came()
+    reservation.queryRecovered()
     // The other one had ended.
-    reservation.came()
+    reservation.queryRecovered()
     await settled()
     expect(runners.admitted).toEqual(['new', 'new too'])
     reservation.end()
@@ -127,7 +127,7 @@ describe('places', () => {
     for (const name of ['x', 'y']) runners.enter(name, true)
     expect(groups.figures()).toMatchObject([{ running: 1, queued: 2 }])
     for (let ended = 0; ended < 3; ended++) {
-      groups.reservation?.came()
+      groups.reservation?.queryRecovered()
       runners.end()
       await settled()
     }
@@ -172,12 +172,12 @@ describe('places', () => {
         let newsBefore = 0
         for (const [index, one] of steps.entries()) {
           if (one === 'end') runners.end()
-          else if (one === 'gone') reservation.came()
+          else if (one === 'gone') reservation.queryRecovered()
           else {
             const name = `${one} ${index}`
             ;(one === 'new' ? fresh : recovered).push(name)
             runners.enter(name, one === 'recovered')
-            if (one === 'recovered') reservation.came()
+            if (one === 'recovered') reservation.queryRecovered()
           }
           await settled()
           expect(runners.running).toBeLessThanOrEqual(running)

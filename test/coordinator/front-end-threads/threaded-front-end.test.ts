@@ -102,10 +102,10 @@ describe('a long statement', () => {
   })
 
   it('tells how long its steps took', async () => {
-    const told: unknown[] = []
-    const onTimes = (times: unknown): void => void told.push(times)
+    const reported: unknown[] = []
+    const onTimes = (times: unknown): void => void reported.push(times)
     await apart.analyzeStatement(long('SELECT id FROM orders'), session, shopMetadata(), { owner, onTimes })
-    expect(told.length).toBeGreaterThan(0)
+    expect(reported.length).toBeGreaterThan(0)
   })
 })
 

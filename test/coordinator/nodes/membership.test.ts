@@ -54,7 +54,7 @@ async function beats(seconds: number, uptimeMillis?: number): Promise<void> {
   }
 }
 
-function told(): string[] {
+function reported(): string[] {
   return (streams.get('node/w1') ?? []).map((event) => event.type)
 }
 
@@ -70,7 +70,7 @@ describe('a worker', () => {
     expect(only().recentSuccesses).toBe(only().recentRequests)
     expect(only().recentFailures).toBe(0)
     expect(only().recentFailuresByType).toEqual({})
-    expect(told()).toEqual(['NodeJoined'])
+    expect(reported()).toEqual(['NodeJoined'])
   })
 
   it('that misses one announcement is suspect and gets no tasks; the next one makes it active', async () => {
@@ -81,7 +81,7 @@ describe('a worker', () => {
     expect(only().recentFailuresByType).toHaveProperty(['io.quipu.HeartbeatMissed'])
     await beats(1)
     expect(only().state).toBe('active')
-    expect(told()).toEqual(['NodeJoined', 'NodeSuspected', 'NodeRecovered'])
+    expect(reported()).toEqual(['NodeJoined', 'NodeSuspected', 'NodeRecovered'])
   })
 
   it('is not blamed for the time in which the coordinator itself stood still', async () => {
@@ -90,7 +90,7 @@ describe('a worker', () => {
     await vi.advanceTimersByTimeAsync(250)
     await beats(3)
     expect(only().state).toBe('active')
-    expect(told()).not.toContain('NodeFailed')
+    expect(reported()).not.toContain('NodeFailed')
     await vi.advanceTimersByTimeAsync(5500)
     expect(only().state).toBe('failed')
   })
@@ -135,7 +135,7 @@ describe('a worker', () => {
     expect(only().state).toBe('active')
     expect(only().recentFailures).toBe(0)
     expect(only().ageMillis).toBeCloseTo(1200, -2)
-    expect(told().at(-1)).toBe('NodeJoined')
+    expect(reported().at(-1)).toBe('NodeJoined')
   })
 
   it('that is asked to go stays so whatever it said before, until another process of its name comes', async () => {
@@ -157,7 +157,7 @@ describe('a worker', () => {
     await beats(1)
     await vi.advanceTimersByTimeAsync(601_000)
     expect(membership.nodes()).toEqual([])
-    expect(told()).toEqual(['NodeJoined', 'NodeLeft', 'NodeJoined', 'NodeSuspected', 'NodeFailed', 'NodeLeft'])
+    expect(reported()).toEqual(['NodeJoined', 'NodeLeft', 'NodeJoined', 'NodeSuspected', 'NodeFailed', 'NodeLeft'])
   })
 
   it('that an earlier coordinator knew is suspect until it announces itself', async () => {
@@ -167,14 +167,14 @@ describe('a worker', () => {
     await beats(1)
     expect(only().state).toBe('active')
     // Nothing became of it: it joined long ago, and another coordinator writes.
-    expect(told()).toEqual(['NodeJoined'])
+    expect(reported()).toEqual(['NodeJoined'])
   })
 
   it('that an earlier coordinator knew as failed has recovered once it announces itself', async () => {
     streams.set('node/w1', [{ type: 'NodeJoined', v: 1, time: '', data: {} }])
     membership.remember([{ ...worker, state: 'failed' }])
     await beats(1)
-    expect(told()).toEqual(['NodeJoined', 'NodeRecovered'])
+    expect(reported()).toEqual(['NodeJoined', 'NodeRecovered'])
   })
 
   it('that an earlier coordinator knew and that stays away fails', async () => {
@@ -188,7 +188,7 @@ it('a coordinator that does not write watches without telling', async () => {
   writes = false
   await beats(2)
   expect(membership.active()).toHaveLength(1)
-  expect(told()).toEqual([])
+  expect(reported()).toEqual([])
 })
 
 it('listeners hear of every change', async () => {

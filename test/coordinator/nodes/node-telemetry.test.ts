@@ -8,9 +8,9 @@ it('a worker is logged when it serves for the first time, and again only after i
   const lines: string[] = []
   const line = (level: string) => (name: string) => void lines.push(`${level} ${name}`)
   const logger = { info: line('info'), warn: line('warn'), error: line('error'), bind: () => {} }
-  const tell = createNodeEvents(createPendingMeters, logger)
+  const report = createNodeEvents(createPendingMeters, logger)
   const happens = (type: NodeEvent['type'], reason = 'no_answer'): void =>
-    tell({ type, data: { nodeId: parseNodeId('w1'), url: 'http://w1', reason } } as NodeEvent)
+    report({ type, data: { nodeId: parseNodeId('w1'), url: 'http://w1', reason } } as NodeEvent)
   for (const type of ['NodeJoined', 'NodeJoined', 'NodeSuspected', 'NodeRecovered'] as const) happens(type)
   expect(lines).toEqual(['info worker.joined'])
   happens('NodeFailed')

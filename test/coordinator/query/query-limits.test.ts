@@ -102,8 +102,8 @@ describe('limits while a query runs', () => {
   ) {
     const failures: Failure[] = []
     const clock = { now: () => Date.now(), monotonicMs: () => performance.now() }
-    let told: () => void = () => {}
-    const failed = new Promise<void>((resolve) => (told = resolve))
+    let reported: () => void = () => {}
+    const failed = new Promise<void>((resolve) => (reported = resolve))
     held = new HeldLimits({
       clock,
       settings: { bounds: server, maxAttempts: 4 },
@@ -112,7 +112,7 @@ describe('limits while a query runs', () => {
       figures: { usage: () => ({ ...taken, memoryBytes: 5 * 1024 ** 2 }) },
       fail: async (failure) => {
         failures.push(failure)
-        told()
+        reported()
       },
     })
     return { held, failures, failed }
@@ -167,8 +167,8 @@ describe('limits while a query runs', () => {
     [{ query_max_memory: '4MB' }, { cpuMillis: 0, scannedBytes: 0 }, 'EXCEEDED_GLOBAL_MEMORY_LIMIT'],
   ])('%j: what all its tasks took together counts, once', (properties, totals, errorName) => {
     const { held: limits, failures } = hold(properties, 0, totals)
-    limits.look()
-    limits.look()
+    limits.check()
+    limits.check()
     expect(failures).toMatchObject([{ errorName }])
   })
 })

@@ -67,8 +67,8 @@ describe('the log line of a query that ended', () => {
       phases: { queued: 0, planning: 1000, executing: 70_000, fetching: 1000 },
       message: `Query took 72000 ms, most of it executing; ${last.operatorType} worked ${last.timeNanos / 1e6} ms`,
     })
-    const told = lines['query.slow']!['operators'] as readonly { readonly taskId: string }[]
-    expect(told.filter(({ taskId }) => taskId === ROOT_TASK)).toEqual([])
+    const reported = lines['query.slow']!['operators'] as readonly { readonly taskId: string }[]
+    expect(reported.filter(({ taskId }) => taskId === ROOT_TASK)).toEqual([])
   })
 
   it('says that the client was slow when the rows waited for it', () => {

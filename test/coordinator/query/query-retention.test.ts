@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import {
   createQueryRetention,
   pagesNeededSince,
-  type PlacesInLog,
+  type LogPositions,
 } from '../../../src/coordinator/query/query-retention.ts'
 import { beginning, type Checkpoint, type Position } from '../../../src/events/event-log.ts'
 import { testQueryId } from '../../support/query-life.ts'
@@ -11,13 +11,13 @@ const at = (offset: number, partition = 0): Position => ({ partition, offset: Bi
 
 /** Read models that have everything below an offset. */
 function bed(offset: number, logHasIndex: boolean) {
-  const world = { offset, told: [] as string[] }
-  const places: PlacesInLog = {
-    add: (stream, { first, last }) => world.told.push(`${stream} ${first.offset}-${last.offset}`),
-    projected: (isBelow) => world.told.push(`below ${[0, 1, 2, 3].filter((place) => isBelow(at(place))).length}`),
+  const world = { offset, reported: [] as string[] }
+  const places: LogPositions = {
+    add: (stream, { first, last }) => world.reported.push(`${stream} ${first.offset}-${last.offset}`),
+    projected: (isBelow) => world.reported.push(`below ${[0, 1, 2, 3].filter((place) => isBelow(at(place))).length}`),
   }
   const committed = (): Checkpoint => ({ logId: 'l', at: [{ ...beginning().at[0]!, offset: BigInt(world.offset) }] })
-  return { world, ...createQueryRetention({ committed, places, logHasIndex }) }
+  return { world, ...createQueryRetention({ committed, positions: places, logHasIndex }) }
 }
 
 const queryAt = (first: Position | undefined, last: Position | undefined) =>
@@ -31,25 +31,25 @@ describe('who answers for an ended query', () => {
     world.offset = 3
     expect(mayForget(queryAt(at(0), at(2)))).toBe(true)
     // Places of what they have need no memory.
-    expect(world.told).toEqual(['below 2', 'below 2', 'below 3'])
+    expect(world.reported).toEqual(['below 2', 'below 2', 'below 3'])
   })
 
   it('is the log, where it lies there, until then', () => {
     const { world, leave } = bed(0, false)
     expect(leave(queryAt(at(1), at(7)))).toBe(true)
-    expect(world.told).toEqual([`${testQueryId(1)} 1-7`])
+    expect(world.reported).toEqual([`${testQueryId(1)} 1-7`])
   })
 
   it('is this process, where its events are not known to lie together', () => {
     const { world, leave } = bed(0, false)
     expect([leave(queryAt(at(1, 0), at(7, 1))), leave(queryAt(undefined, at(7)))]).toEqual([false, false])
-    expect(world.told).toEqual([])
+    expect(world.reported).toEqual([])
   })
 
   it('is a log that finds streams by itself', () => {
     const { world, leave } = bed(0, true)
     expect(leave(queryAt(undefined, undefined))).toBe(true)
-    expect(world.told).toEqual([])
+    expect(world.reported).toEqual([])
   })
 })
 

@@ -39,10 +39,10 @@ describe('SET SESSION AUTHORIZATION', () => {
     ['bob', undefined, 'etl_nightly', 'bob'],
     // As another nobody can more than he could.
     ['ada', 'bob', 'etl_nightly', 'bob'],
-  ])('%s, logged in as %s, does not become %s', async (user, original, next, told) => {
+  ])('%s, logged in as %s, does not become %s', async (user, original, next, reported) => {
     await expect(become(`SET SESSION AUTHORIZATION ${next}`, user, original)).rejects.toMatchObject({
       errorName: 'PERMISSION_DENIED',
-      message: `Access Denied: User ${told} cannot impersonate user ${next}`,
+      message: `Access Denied: User ${reported} cannot impersonate user ${next}`,
     })
   })
 })

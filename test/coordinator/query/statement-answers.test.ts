@@ -35,7 +35,12 @@ function liveQuery(...begun: QueryEvent[]) {
   let events = begun
   let revision = 1
   const listeners: (() => void)[] = []
-  const told = { delivered: [] as number[], lost: [] as number[], passed: [] as number[], failures: [] as Failure[] }
+  const reported = {
+    delivered: [] as number[],
+    lost: [] as number[],
+    passed: [] as number[],
+    failures: [] as Failure[],
+  }
   const state = (): QueryState => foldQuery(QUERY_ID, events)
   function become(...more: QueryEvent[]): void {
     events = [...events, ...more]
@@ -64,17 +69,17 @@ function liveQuery(...begun: QueryEvent[]) {
     follow: () => {},
     news: (_since, ms) => new Promise((resolve) => setTimeout(resolve, Math.min(ms, 100))),
     pageInMemory: () => undefined,
-    acknowledge: (before) => void told.passed.push(before),
+    acknowledge: (before) => void reported.passed.push(before),
     finish: () => Promise.resolve(become(event('QueryFinished', 5))),
     fail: (failure) => {
-      told.failures.push(failure)
+      reported.failures.push(failure)
       return Promise.resolve(become(event('QueryFailed', 5, { failure })))
     },
-    recordDelivery: (token) => void told.delivered.push(token),
-    recordLoss: (token) => void told.lost.push(token),
+    recordDelivery: (token) => void reported.delivered.push(token),
+    recordLoss: (token) => void reported.lost.push(token),
     dispose: () => {},
   }
-  return { execution: execution as QueryExecution, told, become }
+  return { execution: execution as QueryExecution, reported, become }
 }
 
 interface Around {
@@ -151,21 +156,21 @@ describe('what a client is told of a query that runs', () => {
   })
 
   it('is a page as soon as it is published, and where the next one will be', async () => {
-    const { execution, become, told } = liveQuery(...planned)
+    const { execution, become, reported } = liveQuery(...planned)
     const asked = serviceOf({ live: execution }).poll(QUERY_ID, 0, 5000)
     become(published(2))
     expect(await inTime(asked)).toMatchObject({ nextToken: 1, settled: true, page: { token: 0, bytes, rows: 3 } })
-    expect(told.delivered).toEqual([0])
+    expect(reported.delivered).toEqual([0])
   })
 
   it('records what was handed over at most once a second', async () => {
-    const { execution, told } = liveQuery(...planned, published(4))
+    const { execution, reported } = liveQuery(...planned, published(4))
     const service = serviceOf({ live: execution })
     await service.poll(QUERY_ID, 0, 0)
     await service.poll(QUERY_ID, 1, 0)
     await vi.advanceTimersByTimeAsync(1000)
     await service.poll(QUERY_ID, 2, 0)
-    expect(told).toMatchObject({ delivered: [0, 2], passed: [1, 2] })
+    expect(reported).toMatchObject({ delivered: [0, 2], passed: [1, 2] })
   })
 
   it('ends with the last page, once its end is valid', async () => {
@@ -203,8 +208,8 @@ describe('what a client is told of a query that runs', () => {
   it('is what is to be remembered as it is, which the log has without secrets', async () => {
     const { execution } = liveQuery(...planned, published(1), event('QueryFinished', 4))
     const headers = [{ header: 'Set-Session', value: 'a=secret' }] as unknown as QueryExecution['responseHeaders']
-    const told = { ...execution, aggregate: execution.aggregate, responseHeaders: headers }
-    expect(await serviceOf({ live: told }).poll(QUERY_ID, 0, 0)).toMatchObject({
+    const reported = { ...execution, aggregate: execution.aggregate, responseHeaders: headers }
+    expect(await serviceOf({ live: reported }).poll(QUERY_ID, 0, 0)).toMatchObject({
       query: { finished: { responseHeaders: headers } },
     })
   })
@@ -233,21 +238,21 @@ describe('what a client is told of a query that runs', () => {
 
 describe('a page of a query that runs', () => {
   it('that is lost is its end', async () => {
-    const { execution, told } = liveQuery(...planned, published(2))
+    const { execution, reported } = liveQuery(...planned, published(2))
     const read = () => Promise.resolve('lost' as const)
     expect(await serviceOf({ live: execution, read }).poll(QUERY_ID, 0, 0)).toMatchObject({
       failure: { errorName: 'PAGE_TRANSPORT_ERROR' },
       nextToken: undefined,
     })
-    expect(told).toMatchObject({ lost: [0], failures: [{ errorName: 'PAGE_TRANSPORT_ERROR' }] })
+    expect(reported).toMatchObject({ lost: [0], failures: [{ errorName: 'PAGE_TRANSPORT_ERROR' }] })
   })
 
   it('is not lost on the word of a coordinator that is overtaken', async () => {
-    const { execution, told } = liveQuery(...planned, published(2))
+    const { execution, reported } = liveQuery(...planned, published(2))
     const read = () => Promise.resolve('lost' as const)
     const tip = () => Promise.resolve(tipOf(EPOCH + 1))
     await expect(serviceOf({ live: execution, read, tip }).poll(QUERY_ID, 0, 0)).rejects.toThrow(Fenced)
-    expect(told).toMatchObject({ lost: [], failures: [] })
+    expect(reported).toMatchObject({ lost: [], failures: [] })
   })
 
   it('is waited for while who has it is away', async () => {
@@ -361,11 +366,11 @@ describe('a statement that is posted', () => {
 
   it('is abandoned when the log does not take it in time, and when it says at once that it will not', async () => {
     for (const begin of [() => new Promise<void>(() => {}), () => Promise.reject<void>(new LogUnavailable('full'))]) {
-      const { execution, told } = liveQuery(...planned)
+      const { execution, reported } = liveQuery(...planned)
       const unwritten = { ...execution, aggregate: execution.aggregate }
       const service = serviceOf({ start: () => ({ ...unwritten, created: begin() }) })
       expect(await inTime(service.submit(statement))).toMatchObject({ thrown: expect.any(LogUnavailable) })
-      expect(told.failures).toMatchObject([{ errorName: 'ABANDONED_QUERY' }])
+      expect(reported.failures).toMatchObject([{ errorName: 'ABANDONED_QUERY' }])
       registry.stop()
     }
   })
@@ -385,20 +390,20 @@ describe('a query that is to end', () => {
 
   it('is of those who may, wherever it is known, and a secret in the message stays out of the log', async () => {
     const refused = endingBy(kim, () => false, { how: 'killed' })
-    const { execution, told } = liveQuery(...planned)
+    const { execution, reported } = liveQuery(...planned)
     expect(await serviceOf({ live: execution }).cancel(QUERY_ID, refused, 1000)).toBe('refused')
     expect(await serviceOf({ logged: planned }).cancel(QUERY_ID, refused, 0)).toBe('waiting')
     const past = serviceOf({ logged: [...planned, event('QueryFinished', 4)] })
     expect(await past.cancel(QUERY_ID, refused, 1000)).toBe('refused')
-    expect(told.failures).toEqual([])
+    expect(reported.failures).toEqual([])
     const { failure } = endingBy(kim, allowAll, { how: 'preempted' }, 'log in again with password=hunter2')
     expect(failure.message).toBe('Query preempted. Message: ***')
   })
 
   it('is failed where it runs, and was ended where the log says so', async () => {
-    const { execution, told } = liveQuery(...planned)
+    const { execution, reported } = liveQuery(...planned)
     expect(await serviceOf({ live: execution }).cancel(QUERY_ID, canceledByClient, 1000)).toBe('done')
-    expect(told.failures).toEqual([canceledByClient.failure])
+    expect(reported.failures).toEqual([canceledByClient.failure])
     const past = serviceOf({ logged: [...planned, event('QueryFinished', 4)] })
     expect(await past.cancel(QUERY_ID, canceledByClient, 1000)).toBe('ended')
     expect(await serviceOf({}).cancel(QUERY_ID, canceledByClient, 1000)).toBe('unknown')

@@ -64,31 +64,31 @@ const ofBad = (stream: string, types: readonly Event[], type: QueryEventType) =>
 
 describe('a query that cannot be taken over', () => {
   it('fails alone when the log does not take its QueryRecovered', async () => {
-    const { log, recover, ...told } = bed()
+    const { log, recover, ...reported } = bed()
     log.refuse = (stream, events) => (ofBad(stream, events, 'QueryRecovered') ? new TooLarge(9, 8) : undefined)
     expect(await recover()).toEqual({ resumed: 2, failed: 1, ended: 0, givenUp: 0 })
-    expect(told.resumed).toEqual([FIRST, LAST])
-    expect(told.failed).toEqual([BAD])
+    expect(reported.resumed).toEqual([FIRST, LAST])
+    expect(reported.failed).toEqual([BAD])
     expect(log.typesOf(BAD)).toEqual(['QueryCreated', 'QueryFailed'])
-    expect(told.memory.heldBytes).toBeGreaterThan(0)
+    expect(reported.memory.heldBytes).toBeGreaterThan(0)
   })
 
   it('is given up alone, with the reason, when the log takes nothing of it', async () => {
-    const { log, recover, ...told } = bed()
+    const { log, recover, ...reported } = bed()
     const refusal = new TooLarge(9, 8)
     log.refuse = (stream) => (stream === BAD ? refusal : undefined)
     expect(await recover()).toEqual({ resumed: 2, failed: 0, ended: 0, givenUp: 1 })
-    expect([...told.givenUp]).toEqual([[BAD, refusal]])
+    expect([...reported.givenUp]).toEqual([[BAD, refusal]])
     expect(log.typesOf(LAST)).toEqual(['QueryCreated', 'QueryRecovered'])
   })
 
   it('fails alone when an event of it cannot be read, and then everybody can read that', async () => {
-    const { log, readable, recover, ...told } = bed()
+    const { log, readable, recover, ...reported } = bed()
     const dead = { ...stored('QueryPlanned')[0]!, typed: undefined, data: { nonsense: true } } as unknown as Event
     log.streams.set(BAD, [...stored('QueryCreated'), dead, ...stored('TaskCreated')])
     await expect(readQuery(readable, BAD)).rejects.toThrow()
     expect(await recover()).toEqual({ resumed: 2, failed: 1, ended: 0, givenUp: 0 })
-    expect(told.failed).toEqual([BAD])
+    expect(reported.failed).toEqual([BAD])
     expect((await readQuery(readable, BAD)).state).toMatchObject({
       kind: 'FAILED',
       failure: { errorName: 'COORDINATOR_RESTARTED' },
@@ -96,26 +96,26 @@ describe('a query that cannot be taken over', () => {
   })
 
   it('is given up alone when not even its beginning can be read', async () => {
-    const { log, recover, ...told } = bed()
+    const { log, recover, ...reported } = bed()
     log.streams.set(BAD, [{ ...stored('QueryCreated')[0]!, typed: undefined, data: 1 } as unknown as Event])
     expect(await recover()).toEqual({ resumed: 2, failed: 0, ended: 0, givenUp: 1 })
-    expect([...told.givenUp.keys()]).toEqual([BAD])
+    expect([...reported.givenUp.keys()]).toEqual([BAD])
   })
 
   it('is read again where the log is ahead of what was read beside it', async () => {
-    const { readable, recover, ...told } = bed({
+    const { readable, recover, ...reported } = bed({
       readMany: async (ids) => {
         const streams = await Promise.all(ids.filter(isQueryId).map((id) => readQuery(readable, id)))
         return new Map(streams.map((stream, index) => [ids[index]!, { ...stream, sequence: index === 1 ? 7 : 1 }]))
       },
     })
     expect(await recover()).toEqual({ resumed: 3, failed: 0, ended: 0, givenUp: 0 })
-    expect(told.resumed).toEqual(IDS)
+    expect(reported.resumed).toEqual(IDS)
   })
 
   it('fails alone when it cannot be gone on with', async () => {
     const resumed: string[] = []
-    const { recover, ...told } = bed({
+    const { recover, ...reported } = bed({
       resume(queryId) {
         if (queryId === BAD) throw new Error('a defect')
         resumed.push(queryId)
@@ -123,12 +123,12 @@ describe('a query that cannot be taken over', () => {
     })
     expect(await recover()).toEqual({ resumed: 2, failed: 1, ended: 0, givenUp: 0 })
     expect(resumed).toEqual([FIRST, LAST])
-    expect(told.failed).toEqual([BAD])
+    expect(reported.failed).toEqual([BAD])
   })
 
   it('is put off when the log does not tell its stream now, and the others go on before', async () => {
     let away = 3
-    const { readable, recover, ...told } = bed()
+    const { readable, recover, ...reported } = bed()
     const read = readable.readStream
     Object.assign(readable, {
       readStream(stream: string) {
@@ -137,7 +137,7 @@ describe('a query that cannot be taken over', () => {
       },
     })
     expect(await recover()).toEqual({ resumed: 3, failed: 0, ended: 0, givenUp: 0 })
-    expect(told.resumed).toEqual([FIRST, LAST, BAD])
+    expect(reported.resumed).toEqual([FIRST, LAST, BAD])
   })
 
   it.each([

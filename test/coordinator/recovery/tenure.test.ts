@@ -6,7 +6,7 @@ const EPOCH = 3
 
 /** A tenure of epoch 3, and what it does to the world around it. */
 function bed() {
-  const told: string[] = []
+  const reported: string[] = []
   const world = { epochOfLog: EPOCH as number | undefined, suspended: 0 }
   let fence = (_reason: Fenced | LogWentBackwards): void => {}
   let ended = (): void => {}
@@ -22,67 +22,67 @@ function bed() {
     },
     epoch: EPOCH,
     queries: () => [{ suspend: () => void world.suspended++ }, { suspend: () => void world.suspended++ }],
-    standAside: () => told.push('stands aside'),
+    standAside: () => reported.push('stands aside'),
     resignMs: 1,
-    onLost: (reason) => told.push(`lost: ${reason}`),
-    onDisbelieved: (url) => told.push(`disbelieved: ${url}`),
+    onLost: (reason) => reported.push(`lost: ${reason}`),
+    onDisbelieved: (url) => reported.push(`disbelieved: ${url}`),
     end: (reason, broken) => {
-      told.push(`${broken ? 'broken' : 'end'}: ${reason}`)
+      reported.push(`${broken ? 'broken' : 'end'}: ${reason}`)
       ended()
     },
   })
-  return { tenure, told, world, fence, end }
+  return { tenure, reported, world, fence, end }
 }
 
 describe('the tenure of a writer', () => {
   it('takes statements until it drains, and leaves what runs to the next coordinator', () => {
-    const { tenure, told, world } = bed()
+    const { tenure, reported, world } = bed()
     expect(tenure.open).toBe(true)
     tenure.drain()
-    expect([tenure.open, world.suspended, told]).toEqual([false, 2, []])
+    expect([tenure.open, world.suspended, reported]).toEqual([false, 2, []])
   })
 
   it('ends when the log is another one’s: queries are suspended and polls answered first', async () => {
-    const { tenure, told, world, fence, end } = bed()
+    const { tenure, reported, world, fence, end } = bed()
     fence(new Fenced('another claimed'))
     await end
-    expect(told).toEqual(['lost: another claimed', 'stands aside', 'end: another claimed'])
+    expect(reported).toEqual(['lost: another claimed', 'stands aside', 'end: another claimed'])
     expect([tenure.open, world.suspended]).toEqual([false, 2])
   })
 
   it('ends as broken when the log is not what it was', async () => {
-    const { told, fence, end } = bed()
+    const { reported, fence, end } = bed()
     fence(new LogWentBackwards('the log was recreated'))
     await end
-    expect(told.at(-1)).toBe('broken: the log was recreated')
+    expect(reported.at(-1)).toBe('broken: the log was recreated')
   })
 
   it('ends once, also when it drains already, however often it is told', async () => {
-    const { tenure, told, world, fence, end } = bed()
+    const { tenure, reported, world, fence, end } = bed()
     tenure.drain()
     world.epochOfLog = EPOCH + 1
     expect(await Promise.all([tenure.refusedBy('http://w1'), tenure.refusedBy('http://w2')])).toEqual([true, true])
     fence(new Fenced('another claimed'))
     await end
-    expect(told.filter((one) => one.startsWith('lost'))).toEqual(['lost: A worker has seen a higher epoch'])
-    expect(told.filter((one) => one.startsWith('end'))).toHaveLength(1)
+    expect(reported.filter((one) => one.startsWith('lost'))).toEqual(['lost: A worker has seen a higher epoch'])
+    expect(reported.filter((one) => one.startsWith('end'))).toHaveLength(1)
     // It drains: nobody is served here any more.
-    expect(told).not.toContain('stands aside')
+    expect(reported).not.toContain('stands aside')
   })
 
   it('does not believe a worker what the log does not say, and tells of each such worker once', async () => {
-    const { tenure, told } = bed()
+    const { tenure, reported } = bed()
     expect(await tenure.refusedBy('http://w1')).toBe(false)
     expect(await tenure.refusedBy('http://w1')).toBe(false)
     expect(await tenure.refusedBy('http://w2')).toBe(false)
-    expect(told).toEqual(['disbelieved: http://w1', 'disbelieved: http://w2'])
+    expect(reported).toEqual(['disbelieved: http://w1', 'disbelieved: http://w2'])
     expect(tenure.open).toBe(true)
   })
 
   it('goes on while the log cannot be asked', async () => {
-    const { tenure, told, world } = bed()
+    const { tenure, reported, world } = bed()
     world.epochOfLog = undefined
     await expect(tenure.refusedBy('http://w1')).rejects.toThrow(LogUnavailable)
-    expect([tenure.open, told]).toEqual([true, []])
+    expect([tenure.open, reported]).toEqual([true, []])
   })
 })

@@ -16,13 +16,13 @@ let asked: (string | undefined)[]
 /** What the worker says; by default nothing, for ever. */
 let news: (since: string | undefined) => Promise<HeardTasks>
 let hub: TaskHub
-let told: string[]
+let reported: string[]
 
 beforeEach(() => {
   vi.useFakeTimers()
   nodes = [{ nodeId: parseNodeId('w1'), url: URL }]
   asked = []
-  told = []
+  reported = []
   news = () => new Promise(() => {})
   hub = createTaskHub(
     {
@@ -42,8 +42,8 @@ afterEach(() => {
 
 const listen = (taskId = TASK): void =>
   hub.listen(URL, taskId, {
-    onStatus: ({ state, version }) => told.push(`${state} ${version}`),
-    onLost: (error) => told.push(`${error.kind}: ${error.message}`),
+    onStatus: ({ state, version }) => reported.push(`${state} ${version}`),
+    onLost: (error) => reported.push(`${error.kind}: ${error.message}`),
   })
 const away = (): Promise<never> => Promise.reject(new WorkerLost('connection refused'))
 
@@ -57,7 +57,7 @@ describe('the news of a worker', () => {
     listen()
     await vi.advanceTimersByTimeAsync(0)
     expect(asked).toEqual([undefined, '1', '2'])
-    expect(told).toEqual(['RUNNING 1', 'FINISHED 2'])
+    expect(reported).toEqual(['RUNNING 1', 'FINISHED 2'])
   })
 
   it('that do not name a task say that it is not there; one that came meanwhile is not meant', async () => {
@@ -68,14 +68,14 @@ describe('the news of a worker', () => {
     answer({ version: '1', tasks: [] })
     await vi.advanceTimersByTimeAsync(0)
     // Its first listener is making its task just now.
-    expect(told).toEqual([])
+    expect(reported).toEqual([])
     answer(away())
     await vi.advanceTimersByTimeAsync(1_000)
     expect(asked).toEqual([undefined, '1', undefined])
     listen(OTHER)
     answer({ version: '1', tasks: [] })
     await vi.advanceTimersByTimeAsync(0)
-    expect(told).toEqual([`lost: worker ${URL} has no task ${TASK}`])
+    expect(reported).toEqual([`lost: worker ${URL} has no task ${TASK}`])
   })
 
   it('are asked for anew when the worker is back, all of them', async () => {
@@ -88,10 +88,10 @@ describe('the news of a worker', () => {
           : away()
     listen()
     await vi.advanceTimersByTimeAsync(5_000)
-    expect(told).toEqual([])
+    expect(reported).toEqual([])
     back = true
     await vi.advanceTimersByTimeAsync(1_000)
-    expect(told).toEqual(['FINISHED 1'])
+    expect(reported).toEqual(['FINISHED 1'])
   })
 })
 
@@ -100,9 +100,9 @@ describe('a worker that is gone', () => {
     news = away
     listen()
     await vi.advanceTimersByTimeAsync(9_000)
-    expect(told).toEqual([])
+    expect(reported).toEqual([])
     await vi.advanceTimersByTimeAsync(2_000)
-    expect(told).toEqual([`lost: no answer from worker ${URL}`])
+    expect(reported).toEqual([`lost: no answer from worker ${URL}`])
     const before = asked.length
     await vi.advanceTimersByTimeAsync(3_600_000)
     expect(asked).toHaveLength(before)
@@ -110,7 +110,7 @@ describe('a worker that is gone', () => {
     nodes = []
     listen()
     await vi.advanceTimersByTimeAsync(2_000)
-    expect(told).toHaveLength(2)
+    expect(reported).toHaveLength(2)
     const after = asked.length
     expect(after).toBeGreaterThan(before)
     await vi.advanceTimersByTimeAsync(3_600_000)
@@ -126,7 +126,7 @@ describe('a worker that is gone', () => {
     const before = asked.length
     await vi.advanceTimersByTimeAsync(3_600_000)
     expect(asked).toHaveLength(before)
-    expect(told).toEqual([])
+    expect(reported).toEqual([])
   })
 
   it('is asked anew for whoever comes next', async () => {
@@ -138,7 +138,7 @@ describe('a worker that is gone', () => {
       since === undefined ? Promise.resolve({ version: '1', tasks: [taskStatus(OTHER)] }) : new Promise(() => {})
     listen(OTHER)
     await vi.advanceTimersByTimeAsync(0)
-    expect(told).toEqual(['FINISHED 1'])
+    expect(reported).toEqual(['FINISHED 1'])
   })
 })
 
@@ -148,8 +148,8 @@ describe('a worker that refuses to tell', () => {
     listen()
     listen(OTHER)
     await vi.advanceTimersByTimeAsync(0)
-    expect(told).toHaveLength(2)
-    expect(told[0]).toContain('refused: task news: the worker refuses it with HTTP 401')
+    expect(reported).toHaveLength(2)
+    expect(reported[0]).toContain('refused: task news: the worker refuses it with HTTP 401')
     await vi.advanceTimersByTimeAsync(60_000)
     expect(asked).toHaveLength(1)
   })

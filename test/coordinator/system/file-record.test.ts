@@ -2,13 +2,13 @@ import { expect, it } from 'vitest'
 import { createFileRecord, type FileVersion } from '../../../src/coordinator/system/file-record.ts'
 import { systemEventSchemas, type SystemEventType } from '../../../src/coordinator/system/events.ts'
 
-interface Told {
+interface Recorded {
   readonly type: SystemEventType
   readonly data: Readonly<Record<string, unknown>>
 }
 
 function bed(parts: (digest: string) => Promise<number> = async () => 0) {
-  const told: Told[] = []
+  const reported: Recorded[] = []
   let away = false
   const record = createFileRecord({
     caughtUp: Promise.resolve(),
@@ -16,12 +16,12 @@ function bed(parts: (digest: string) => Promise<number> = async () => 0) {
     journal: {
       async record(type, data) {
         if (away) throw new Error('fenced')
-        told.push({ type, data: systemEventSchemas[type].parse(data) as Told['data'] })
+        reported.push({ type, data: systemEventSchemas[type].parse(data) as Recorded['data'] })
         return {} as never
       },
     },
   })
-  return { record, told, types: () => told.map(({ type }) => type), setAway: (is: boolean) => void (away = is) }
+  return { record, reported, types: () => reported.map(({ type }) => type), setAway: (is: boolean) => void (away = is) }
 }
 
 function version(digest: string, text = digest): FileVersion {
@@ -29,11 +29,11 @@ function version(digest: string, text = digest): FileVersion {
 }
 
 it('writes the text of what holds from the start, and of a change the text before its FileTaken', async () => {
-  const { record, told, types } = bed()
+  const { record, reported, types } = bed()
   await record.keep(version('a'))
   await record.changed(version('b'), version('a'))
   expect(types()).toEqual(['FileKept', 'FileKept', 'FileTaken'])
-  expect(told[2]!.data).toMatchObject({ occasion: 'reload', digest: 'b', before: 'a', entriesBefore: 1 })
+  expect(reported[2]!.data).toMatchObject({ occasion: 'reload', digest: 'b', before: 'a', entriesBefore: 1 })
 })
 
 it('a text is written once, whoever wrote it and however often it comes again', async () => {
@@ -65,9 +65,9 @@ it('one that was not written whole, or of which nobody can say whether it was, i
 
 it('a megabyte is told in parts that are text, and give it back', async () => {
   const text = '{"a": "𝒜\u0000ß"}'.repeat(80_000)
-  const { record, told } = bed()
+  const { record, reported } = bed()
   await record.keep(version('big', text))
-  const parts = told.map(({ data }) => String(data['text']))
+  const parts = reported.map(({ data }) => String(data['text']))
   expect(parts.join('')).toBe(text)
   for (const part of parts) {
     expect(Buffer.byteLength(JSON.stringify(part))).toBeLessThan(512 * 1024)
@@ -76,10 +76,10 @@ it('a megabyte is told in parts that are text, and give it back', async () => {
 })
 
 it('of what is secret, or too long, no text is told; why one was refused is bounded', async () => {
-  const { record, told, types } = bed()
+  const { record, reported, types } = bed()
   await record.keep({ ...version('s'), kept: { as: 'secret' } })
   await record.changed({ ...version('l'), kept: { as: 'too_long' } }, version('s'))
   await record.refused(version('l'), 'y'.repeat(10_000))
   expect(types()).toEqual(['FileTaken', 'FileRefused'])
-  expect(String(told[1]!.data['reason'])).toHaveLength(500)
+  expect(String(reported[1]!.data['reason'])).toHaveLength(500)
 })

@@ -4,10 +4,10 @@ import { createRefusalLog, type RefusalLog, type SightingJournal } from '../../.
 import { authorizeBy, type Identity } from '../../../src/security/authorization.ts'
 import type { QueryId } from '../../../src/shared/ids.ts'
 
-const told: { type: string; data: Record<string, unknown> }[] = []
+const reported: { type: string; data: Record<string, unknown> }[] = []
 const journal: SightingJournal = {
   async record(type, data) {
-    told.push({ type, data })
+    reported.push({ type, data })
     return { events: [] } as never
   },
   async settled() {},
@@ -19,7 +19,7 @@ const queryId = (number: number): QueryId => `20260302_100000_${String(number).p
 let refusals: RefusalLog
 beforeEach(() => {
   vi.useFakeTimers()
-  told.length = 0
+  reported.length = 0
   refusals = createRefusalLog(journal, clock)
 })
 afterEach(async () => {
@@ -42,7 +42,7 @@ describe('what is refused', () => {
     const { originalUser: _none, ...self } = ada
     expect(authorize(self, { action: 'kill', query, queryId: queryId(1) })).toBe(false)
     const both = { user: 'etl', originalUser: 'ada', remoteAddress: '10.0.0.1', ...once }
-    expect(told.map(({ data }) => JSON.parse(JSON.stringify(data)) as unknown)).toEqual([
+    expect(reported.map(({ data }) => JSON.parse(JSON.stringify(data)) as unknown)).toEqual([
       { ...both, action: 'view', object: 'query of bob', queryId: queryId(1) },
       { ...both, action: 'impersonate', object: 'user root' },
       {
@@ -67,7 +67,7 @@ describe('what is refused', () => {
     authorize(ada, { action: 'viewOthers' })
     authorize(ada, { action: 'view', query: { user: 'etl' } })
     authorize(ada, { action: 'execute' })
-    expect(told).toEqual([])
+    expect(reported).toEqual([])
   })
 
   it('often by one user is told in few events, and hides nobody else', async () => {
@@ -81,10 +81,10 @@ describe('what is refused', () => {
       })
     refusals.accessDenied({ user: 'carol', action: 'execute', object: 'statement' })
     await refusals.stop()
-    const users = told.map(({ data }) => data['user'])
+    const users = reported.map(({ data }) => data['user'])
     expect(users).toContain('carol')
-    expect(told.length).toBeLessThan(50)
-    expect(told.reduce((sum, { data }) => sum + Number(data['count']), 0)).toBe(501)
+    expect(reported.length).toBeLessThan(50)
+    expect(reported.reduce((sum, { data }) => sum + Number(data['count']), 0)).toBe(501)
   })
 })
 
@@ -92,7 +92,7 @@ it('who tries users is told of, whatever names he makes up before', () => {
   const failed = (user: string): void => refusals.authenticationFailed({ user, method: 'password' })
   for (let number = 0; number < 150; number++) failed(`unknown-${number}`)
   failed('root')
-  expect(told.map(({ data }) => data['user'])).toEqual(['unknown-0', 'root'])
+  expect(reported.map(({ data }) => data['user'])).toEqual(['unknown-0', 'root'])
 })
 
 it('of names that nobody has one event a minute has the number and ten of them, beside the first, which is told at once', async () => {
@@ -100,9 +100,9 @@ it('of names that nobody has one event a minute has the number and ten of them, 
     refusals.authenticationFailed({ user, method: 'password', remoteAddress: '10.0.0.1' })
   for (let number = 0; number < 150; number++) for (let again = 0; again < 2; again++) failed(`unknown-${number}`)
   refusals.sighted({ type: 'AuthenticationFailed', data: { user: 'unknown-others', method: 'password' } }, 7)
-  expect(told).toHaveLength(1)
+  expect(reported).toHaveLength(1)
   await refusals.stop()
-  expect(told.map(({ data }) => [data['user'], data['count'], data['examples']])).toEqual([
+  expect(reported.map(({ data }) => [data['user'], data['count'], data['examples']])).toEqual([
     ['unknown-0', 1, undefined],
     ['unknown-0', 1, undefined],
     ['unknown-others', 305, Array.from({ length: 10 }, (_, index) => `unknown-${index + 1}`)],
@@ -117,6 +117,6 @@ it('of browsers whose pages are from elsewhere a few origins are told in a minut
       object: `origin http://${number}.example`,
     })
   await refusals.stop()
-  expect(told).toHaveLength(5)
-  expect(told.reduce((sum, { data }) => sum + Number(data['count']), 0)).toBe(200)
+  expect(reported).toHaveLength(5)
+  expect(reported.reduce((sum, { data }) => sum + Number(data['count']), 0)).toBe(200)
 })

@@ -87,7 +87,7 @@ describe('the keys of queries', () => {
     const [one, two] = [await open(table), await open(table)]
     await one.prepare(1)
     const key = one.keyFor('q1')!
-    await expect(two.learn([key.name])).resolves.toBeUndefined()
+    await expect(two.loadKeys([key.name])).resolves.toBeUndefined()
     expect(two.keyOf(key.name)).toEqual(key.secret)
     await two.prepare(2)
     expect(two.keyFor('q1')!.secret).not.toEqual(key.secret)
@@ -144,11 +144,11 @@ describe('the keys of queries', () => {
     await writer.prepare(1)
     const { name } = writer.keyFor('q')!
     table.away = true
-    await expect(reader.learn([name])).rejects.toThrow(LogUnavailable)
+    await expect(reader.loadKeys([name])).rejects.toThrow(LogUnavailable)
     table.away = false
-    await reader.learn([name])
+    await reader.loadKeys([name])
     expect(reader.stateOf(name)).toBe('held')
-    await reader.learn(['nowhere.3'])
+    await reader.loadKeys(['nowhere.3'])
     expect(reader.stateOf('nowhere.3')).toBe('missing')
     expect(() => reader.keyOf('nowhere.3')).toThrow(LogChanged)
     expect(() => reader.keyOf('nowhere.3')).toThrow(/bring back the table quipu_log.data_keys/)
@@ -163,7 +163,7 @@ describe('a key that is forgotten', () => {
     await ring.prepare(1)
     const other = await open(table)
     const [kept, gone] = [ring.keyFor('kept')!, ring.keyFor('gone')!]
-    await other.learn([kept.name, gone.name])
+    await other.loadKeys([kept.name, gone.name])
     await ring.forget([gone.name])
     await other.refresh()
     const anew = await open(new TableInMemory(), { file })

@@ -194,19 +194,19 @@ it.each(['bss_i32', 'bss_dec'])('an encoding that DuckDB cannot read is not supp
 
 it('a text that nobody knows names the files that were read, unless a function may have raised it', () => {
   const files = { paths: [at('s/t/a.parquet')], roots, exists: () => true }
-  const told = (text: string, isQuestion = false, read = files): unknown => {
+  const reported = (text: string, isQuestion = false, read = files): unknown => {
     const fault = unknownFileFault(text, read, isQuestion)
     return fault && [fault.errorName, fault.message]
   }
   const message = 'The engine cannot read this file [s/t/a.parquet]'
-  expect(told('Invalid Error: some new words')).toEqual(['HIVE_CURSOR_ERROR', message])
-  expect(told('Not implemented Error: some new kind of page')).toEqual(['NOT_SUPPORTED', message])
-  expect(told(`Invalid Input Error: odd data in ${at('s/t/a.parquet')}`)).toEqual(['HIVE_CURSOR_ERROR', message])
-  expect(told('Binder Error: no function')).toBeUndefined()
-  expect(told('Binder Error: no function', true)).toEqual(['HIVE_CURSOR_ERROR', message])
-  expect(told('Invalid Error: some new words', false, { ...files, paths: [] })).toBeUndefined()
+  expect(reported('Invalid Error: some new words')).toEqual(['HIVE_CURSOR_ERROR', message])
+  expect(reported('Not implemented Error: some new kind of page')).toEqual(['NOT_SUPPORTED', message])
+  expect(reported(`Invalid Input Error: odd data in ${at('s/t/a.parquet')}`)).toEqual(['HIVE_CURSOR_ERROR', message])
+  expect(reported('Binder Error: no function')).toBeUndefined()
+  expect(reported('Binder Error: no function', true)).toEqual(['HIVE_CURSOR_ERROR', message])
+  expect(reported('Invalid Error: some new words', false, { ...files, paths: [] })).toBeUndefined()
   const two = { ...files, paths: [at('s/t/a.parquet'), at('s/t/b.parquet')] }
-  expect(told('Invalid Error: some new words', false, two)).toEqual([
+  expect(reported('Invalid Error: some new words', false, two)).toEqual([
     'HIVE_CURSOR_ERROR',
     'The engine cannot read this file [one of 2 files of s/t/]',
   ])

@@ -44,8 +44,8 @@ function run(): BatchRun {
   return runBatch(
     {
       engines: {
-        run: (told) => {
-          statement = told
+        run: (reported) => {
+          statement = reported
           return { done: engine.promise, cancel }
         },
       },

@@ -17,12 +17,12 @@ afterEach(async () => {
 it('goes on with what the process before had in force while the file is broken, and says so', async () => {
   const path = join(folder.path, 'groups.json')
   const texts: Record<string, string> = {}
-  const told: unknown[][] = []
+  const reported: unknown[][] = []
   const refused: string[] = []
   const open = () => {
     const telemetry = {
-      logger: { info() {}, warn() {}, error: (...line: unknown[]) => void told.push(line) },
-      meters: () => ({ set: (...figure: unknown[]) => void told.push(figure) }),
+      logger: { info() {}, warn() {}, error: (...line: unknown[]) => void reported.push(line) },
+      meters: () => ({ set: (...figure: unknown[]) => void reported.push(figure) }),
     }
     let observed = false
     const kept = { last: { ...texts }, keep: (file: string, text: string) => void (texts[file] = text) }
@@ -39,10 +39,10 @@ it('goes on with what the process before had in force while the file is broken, 
   const { file, observe } = open()
   expect(file.value.rootGroups[0]?.hardConcurrencyLimit).toBe(7)
   await Promise.resolve()
-  expect(told).toEqual([])
+  expect(reported).toEqual([])
   observe()
-  sources.tellBroken()
-  expect(told).toEqual([
+  sources.logBroken()
+  expect(reported).toEqual([
     ['filesBroken', { file: 'resource_groups' }, 1],
     ['file.broken', expect.objectContaining({ path }), expect.any(String)],
   ])

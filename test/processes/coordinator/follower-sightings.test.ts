@@ -23,7 +23,7 @@ beforeEach(() => {
       sent.push(report)
       return { remembered: report.failures.map(([key, times]) => [key, times * 10_000]) }
     },
-    learn: (remembered) => learned.push(...remembered),
+    mergeFailures: (remembered) => learned.push(...remembered),
   })
 })
 afterEach(async () => {

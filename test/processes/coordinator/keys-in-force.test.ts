@@ -4,14 +4,14 @@ import { createKeysInForce } from '../../../src/processes/coordinator/keys-in-fo
 import { shownAddress } from '../../../src/processes/coordinator/shown-address.ts'
 
 function bed() {
-  const told: { readonly type: SystemEventType; readonly data: unknown }[] = []
+  const reported: { readonly type: SystemEventType; readonly data: unknown }[] = []
   const journal = {
     async record(type: SystemEventType, data: unknown) {
-      told.push({ type, data: systemEventSchemas[type].parse(data) })
+      reported.push({ type, data: systemEventSchemas[type].parse(data) })
       return {} as never
     },
   }
-  return { told, journal, keys: createKeysInForce() }
+  return { reported, journal, keys: createKeysInForce() }
 }
 
 const serves = (fingerprint: string, clientAuthorities?: string) => ({
@@ -23,7 +23,7 @@ const serves = (fingerprint: string, clientAuthorities?: string) => ({
 })
 
 it('a certificate is told of when the log can be written, when it is renewed, and when who vouches for clients changes', () => {
-  const { told, journal, keys } = bed()
+  const { reported, journal, keys } = bed()
   keys.certificate('/cert', serves('a', 'x'))
   keys.recordIn(journal)
   keys.certificate('/cert', serves('a', 'x'))
@@ -35,7 +35,7 @@ it('a certificate is told of when the log can be written, when it is renewed, an
   keys.recordIn(undefined)
   keys.certificate('/cert', serves('c', 'y'))
   keys.recordIn(journal)
-  expect(told.map(({ data }) => data)).toMatchObject([
+  expect(reported.map(({ data }) => data)).toMatchObject([
     { fingerprint: 'a', clientAuthorities: 'x', occasion: 'start' },
     { fingerprint: 'b', before: 'a', occasion: 'reload' },
     { fingerprint: 'b', before: 'b', clientAuthorities: 'y', clientAuthoritiesBefore: 'x' },
@@ -45,17 +45,17 @@ it('a certificate is told of when the log can be written, when it is renewed, an
     { file: 'certificate', reason: 'nonsense' },
     { fingerprint: 'c', occasion: 'start' },
   ])
-  expect(told[0]!.data).not.toHaveProperty('before')
+  expect(reported[0]!.data).not.toHaveProperty('before')
 })
 
 it('keys of tokens are told of when they are others, with those of before', () => {
-  const { told, journal, keys } = bed()
+  const { reported, journal, keys } = bed()
   keys.recordIn(journal)
   const [one, other] = [{ kid: 'k'.repeat(1_000), fingerprint: 'one' }, { fingerprint: 'other' }]
   keys.tokenKeys('https://keys.example/', [one])
   keys.tokenKeys('https://keys.example/', [{ ...one }])
   keys.tokenKeys('https://keys.example/', [other, one])
-  expect(told.map(({ type, data }) => [type, data])).toEqual([
+  expect(reported.map(({ type, data }) => [type, data])).toEqual([
     [
       'TokenKeysTaken',
       { address: 'https://keys.example/', keys: [{ ...one, kid: 'k'.repeat(200) }], occasion: 'start' },

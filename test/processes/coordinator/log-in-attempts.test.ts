@@ -6,13 +6,13 @@ import type { VerifiedPrincipal } from '../../../src/security/authentication/pri
 
 it('a credential that was verified before is told of from each network, by minutes', () => {
   let now = 0
-  const told: string[] = []
+  const reported: string[] = []
   const attempts = createLogInAttempts({
     failures: createFailedLogIns(() => now, Buffer.alloc(32)),
     names: createKnownNames(() => false),
     refusals: {
       authenticationFailed: () => {},
-      loggedIn: ({ principal, remoteAddress }) => told.push(`${principal} ${remoteAddress}`),
+      loggedIn: ({ principal, remoteAddress }) => reported.push(`${principal} ${remoteAddress}`),
     },
     elsewhere: undefined,
     meters: () => undefined,
@@ -24,11 +24,11 @@ it('a credential that was verified before is told of from each network, by minut
   for (const address of ['203.0.113.7', '198.51.100.1', '198.51.100.1', '2001:db8::1', '2001:db8::2'])
     attempts.cameAgain(alice, from(address))
   attempts.cameAgain({ ...alice, name: 'bob' }, from('203.0.113.7'))
-  expect(told).toEqual(['alice 203.0.113.7', 'alice 198.51.100.1', 'alice 2001:db8::1', 'bob 203.0.113.7'])
+  expect(reported).toEqual(['alice 203.0.113.7', 'alice 198.51.100.1', 'alice 2001:db8::1', 'bob 203.0.113.7'])
   now += 5 * 60_000
   attempts.cameAgain(alice, from('203.0.113.7'))
-  expect(told.at(-1)).toBe('alice 203.0.113.7')
-  expect(told).toHaveLength(5)
+  expect(reported.at(-1)).toBe('alice 203.0.113.7')
+  expect(reported).toHaveLength(5)
 })
 
 it('lets in whose password was verified lately, whatever others get wrong at their address; nobody guesses by it', () => {

@@ -8,19 +8,19 @@ it('an outage is a warning while it may heal, and an error when somebody must ac
   const lines: unknown[] = []
   const line = (level: string) => (name: string, fields: object) => void lines.push([level, name, fields])
   const clock = { monotonicMs: () => Date.now() }
-  const tell = createOutageLines({ info: line('info'), warn: line('warn'), error: line('error') }, clock)
-  tell('log', 'up')
-  tell('log', 'down')
-  tell('log', 'down')
+  const report = createOutageLines({ info: line('info'), warn: line('warn'), error: line('error') }, clock)
+  report('log', 'up')
+  report('log', 'down')
+  report('log', 'down')
   vi.advanceTimersByTime(700)
-  tell('log', 'up')
+  report('log', 'up')
   vi.advanceTimersByTime(60_000)
   expect(lines).toEqual([
     ['warn', 'dependency.down', { dependency: 'log' }],
     ['info', 'dependency.up', { dependency: 'log', downMillis: 700 }],
   ])
   lines.length = 0
-  tell('database', 'down')
+  report('database', 'down')
   vi.advanceTimersByTime(60_000)
   expect(lines).toEqual([
     ['warn', 'dependency.down', { dependency: 'database' }],

@@ -4,12 +4,12 @@ import { createTroubleLines } from '../../../src/processes/coordinator/trouble-l
 it('an event log that is away makes one line a minute, with the number of failures between', () => {
   const lines: object[] = []
   let now = 0
-  const tell = createTroubleLines(
+  const report = createTroubleLines(
     { warn: (_name: string, fields: object) => void lines.push(fields) },
     { monotonicMs: () => now },
   )
   const away = () => new Error('connect ECONNREFUSED')
-  for (; now <= 60_000; now += 500) tell(away())
-  tell(new Error('another one'))
+  for (; now <= 60_000; now += 500) report(away())
+  report(new Error('another one'))
   expect(lines).toEqual([{ err: away() }, { err: away(), failuresBetween: 119 }, { err: new Error('another one') }])
 })

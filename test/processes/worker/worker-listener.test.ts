@@ -12,11 +12,11 @@ afterEach(() => closing.splice(0).forEach((close) => close()))
 
 /** A worker's listener over tasks that are there for `/v1/task` alone, and break at `/v1/task/broken`. */
 async function bed(mayWatch = () => true) {
-  const told: { bugs: unknown[]; counted: unknown[] } = { bugs: [], counted: [] }
+  const reported: { bugs: unknown[]; counted: unknown[] } = { bugs: [], counted: [] }
   const left: string[] = []
   const meters: Meters = {
     ...createPendingMeters(),
-    count: (name, labels) => void told.counted.push([name, labels]),
+    count: (name, labels) => void reported.counted.push([name, labels]),
     text: async () => ({ contentType: 'text/plain', body: 'the figures' }),
   }
   const server = createServer(
@@ -32,7 +32,10 @@ async function bed(mayWatch = () => true) {
         bearer: 'key',
         openReads: true,
         nodeId: 'worker-a',
-        tasks: { epochs: { accept: (epoch) => (epoch < 7 ? 'stale' : 'accepted'), seen: () => 7 }, heard: () => {} },
+        tasks: {
+          epochs: { accept: (epoch) => (epoch < 7 ? 'stale' : 'accepted'), seen: () => 7 },
+          noteContact: () => {},
+        },
         isLeaving: () => left.length > 0,
         leave: async () => void left.push('asked'),
       }),
@@ -40,7 +43,7 @@ async function bed(mayWatch = () => true) {
       meters: () => meters,
       mayWatch,
       spans: () => noSpans,
-      onError: (error) => told.bugs.push(error),
+      onError: (error) => reported.bugs.push(error),
     }),
   )
   server.listen(0, '127.0.0.1')
@@ -58,7 +61,7 @@ async function bed(mayWatch = () => true) {
     for await (const part of response) body += String(part)
     return { status: response.statusCode, body }
   }
-  return { ask, told }
+  return { ask, reported }
 }
 
 describe('what a worker answers', () => {
@@ -95,27 +98,27 @@ describe('what a worker answers', () => {
   })
 
   it('is nothing else, however it is asked', async () => {
-    const { ask, told } = await bed()
+    const { ask, reported } = await bed()
     for (const [path, method] of [
       ['/v1/statement', 'POST'],
       ['/v1/info', 'DELETE'],
       ['/ui', 'GET'],
     ] as const)
       expect((await ask(path, { method })).status).toBe(404)
-    expect(told.bugs).toEqual([])
+    expect(reported.bugs).toEqual([])
   })
 
   it('is no page of another site’s to ask, which is counted', async () => {
-    const { ask, told } = await bed()
+    const { ask, reported } = await bed()
     expect((await ask('/v1/info', { headers: { host: 'evil.example' } })).status).toBe(403)
-    expect(told.counted).toContainEqual(['httpRefusals', { reason: 'origin' }])
+    expect(reported.counted).toContainEqual(['httpRefusals', { reason: 'origin' }])
   })
 
   it('of a bug is 500 without its text, and it is told of', async () => {
-    const { ask, told } = await bed()
+    const { ask, reported } = await bed()
     const { status, body } = await ask('/v1/task/broken')
     expect(status).toBe(500)
     expect(body).not.toContain('a bug')
-    expect(told.bugs).toEqual([new TypeError('a bug')])
+    expect(reported.bugs).toEqual([new TypeError('a bug')])
   })
 })

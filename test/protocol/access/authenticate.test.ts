@@ -19,11 +19,11 @@ function request(headers: Readonly<Record<string, string>>): IncomingMessage {
   return { headers, socket: { remoteAddress: '203.0.113.7' } } as unknown as IncomingMessage
 }
 
-let told: string[][]
+let reported: string[][]
 let confidential: boolean
 let blocked: number | undefined
 beforeEach(() => {
-  told = []
+  reported = []
   confidential = true
   blocked = undefined
 })
@@ -59,9 +59,9 @@ function authenticate(authenticators: readonly Authenticator[]) {
     authenticators,
     attempts: {
       blockedSeconds: () => blocked,
-      refused: ({ method, user, reason }) => told.push(['refused', method, user, reason]),
-      loggedIn: ({ name }) => told.push(['logged in', name]),
-      cameAgain: ({ name }) => told.push(['came again', name]),
+      refused: ({ method, user, reason }) => reported.push(['refused', method, user, reason]),
+      loggedIn: ({ name }) => reported.push(['logged in', name]),
+      cameAgain: ({ name }) => reported.push(['came again', name]),
     },
     principalOf: ({ name, groups }, method) =>
       name === 'stranger' ? undefined : { name, user: name.toUpperCase(), groups, method },
@@ -88,7 +88,7 @@ describe('who sends a request', () => {
     const principal = (method: string) => ({ kind: 'principal', principal: { name: `${method} name`, method } })
     expect(authenticate(both)(request({ 'x-password': 'good', 'x-jwt': 'bad' }))).toMatchObject(principal('password'))
     expect(await authenticate(both)(request({ 'x-jwt': 'again' }))).toMatchObject(principal('jwt'))
-    expect(told).toEqual([
+    expect(reported).toEqual([
       ['logged in', 'password name'],
       ['came again', 'jwt name'],
     ])
@@ -115,7 +115,7 @@ describe('who sends a request', () => {
     expect(
       new Set(refusals.map(({ status, message, headers }) => JSON.stringify([status, message, headers]))).size,
     ).toBe(1)
-    expect(told.toSorted()).toEqual([
+    expect(reported.toSorted()).toEqual([
       ['refused', 'certificate', 'claimed', 'no such password'],
       ['refused', 'jwt', 'claimed', 'no such password'],
       ['refused', 'password', 'claimed', 'no such password'],
@@ -130,13 +130,13 @@ describe('who sends a request', () => {
     expect(await problemOf({ 'x-password': 'good' })).toMatchObject({ status: 429, headers: { 'retry-after': '17' } })
     confidential = false
     expect((await problemOf({ 'x-password': 'good' })).status).toBe(403)
-    expect(told).toEqual([])
+    expect(reported).toEqual([])
   })
 
   it('is asked to come again, and counted once, with a token that nobody known has signed', async () => {
     for (const secret of ['unproven', 'stillUnproven'])
       expect(await problemOf({ 'x-jwt': secret })).toMatchObject({ status: 503, headers: { 'retry-after': '4' } })
-    expect(told).toEqual([['refused', 'jwt', 'claimed', 'no key']])
+    expect(reported).toEqual([['refused', 'jwt', 'claimed', 'no key']])
   })
 
   it('is who has a session, whatever others at his address guess', async () => {
@@ -145,7 +145,7 @@ describe('who sends a request', () => {
     const others = createSessionTokens(Buffer.alloc(32, 2), 60_000, { now: () => 0 })
     const by = createSessionAuthenticator('oauth2', {
       tokens: sessions,
-      ended: () => ({ has: (id) => id === sessions.look(ended)!.id }),
+      ended: () => ({ has: (id) => id === sessions.peek(ended)!.id }),
       holds: () => true,
       pageToken: () => undefined,
       challenge: () => undefined,
@@ -159,7 +159,7 @@ describe('who sends a request', () => {
     })
     await expect(ask(others.issue(alice, 'program')!)).rejects.toMatchObject({ status: 429 })
     await expect(ask(ended)).rejects.toMatchObject({ status: 401 })
-    expect(told).toEqual([])
+    expect(reported).toEqual([])
   })
 
   it('is nobody where all is open', () => {
@@ -263,8 +263,8 @@ describe('rights over queries', () => {
         fc.constantFrom('view', 'kill', 'results', 'cancel', 'list'),
         (who, query, action) => {
           const self = who.originalUser ?? who.user
-          const his = who.user === query.user || (query.originalUser !== undefined && query.originalUser === self)
-          expect(authorize(who as Identity, { action: action as 'view', query })).toBe(his)
+          const isOwn = who.user === query.user || (query.originalUser !== undefined && query.originalUser === self)
+          expect(authorize(who as Identity, { action: action as 'view', query })).toBe(isOwn)
         },
       ),
     )

@@ -157,14 +157,14 @@ describe('of a proxy that is trusted', () => {
 })
 
 describe('of nobody else a word is believed', () => {
-  const told = ['X-Forwarded-For: 203.0.113.7', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: evil.example']
+  const reported = ['X-Forwarded-For: 203.0.113.7', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: evil.example']
   it.each([
     ['where no proxy is named', () => direct],
     ['where another one is', () => beside],
   ])('%s', async (_name, gate) => {
     expect(await shown(gate(), [])).toBe('http://quipu.test 127.0.0.1 confidential')
     // It tells of another client, so whoever that is may be far.
-    expect(await shown(gate(), told)).toBe('http://quipu.test 127.0.0.1 open')
+    expect(await shown(gate(), reported)).toBe('http://quipu.test 127.0.0.1 open')
     expect(await shown(gate(), ['Forwarded: for=nonsense;proto=nonsense'])).toBe('http://quipu.test 127.0.0.1 open')
   })
 })

@@ -102,13 +102,13 @@ const RAW = ['Set-Catalog', 'Set-Schema', 'Set-Path', 'Set-Authorization-User']
 
 describe('the headers that tell a client its session', () => {
   it.each(Object.keys(changes) as SessionChange['kind'][])('%s carries any text, or refuses it', async (kind) => {
-    let told: { readonly header: string; readonly value: string } | undefined
+    let reported: { readonly header: string; readonly value: string } | undefined
     const base = await serve((request, response) => {
-      sendAnswer(request, response, ['{}'], answerHeaders('Trino', [told!]))
+      sendAnswer(request, response, ['{}'], answerHeaders('Trino', [reported!]))
     })
     for (const text of [...texts, ...unsendable]) {
       try {
-        told = responseHeaders('20260101_000000_00000_00001' as QueryId, [changes[kind](text)])[0]!
+        reported = responseHeaders('20260101_000000_00000_00001' as QueryId, [changes[kind](text)])[0]!
       } catch (error) {
         expect([unsendable.includes(text), error instanceof EngineError && error.errorName]).toEqual([
           true,
@@ -119,11 +119,11 @@ describe('the headers that tell a client its session', () => {
       const { status, headers, body } = await get(base)
       expect([text, status]).toEqual([text, 'HTTP/1.1 200 OK'])
       expect(body).toBe('2\r\n{}\r\n0\r\n\r\n')
-      const name = `x-trino-${told.header.toLowerCase()}`
+      const name = `x-trino-${reported.header.toLowerCase()}`
       const values = headers.filter(([other]) => other === name).map(([, value]) => value)
       expect(headers.map(([other]) => other)).not.toContain('x-evil')
       const wanted = text.replaceAll(/\p{Surrogate}/gu, '\ufffd')
-      if (RAW.includes(told.header)) expect(values.map(utf8)).toEqual([wanted])
+      if (RAW.includes(reported.header)) expect(values.map(utf8)).toEqual([wanted])
       else if (kind === 'SetSession') expect(values.map(decoded)).toEqual([`query_max_run_time=${wanted}`])
       else if (kind === 'SetRole') expect(values.map(decoded)).toEqual([`system=${wanted}`])
       else if (kind === 'AddedPrepare')

@@ -19,7 +19,7 @@ beforeAll(async () => {
       version: '0.1.0',
       environment: 'test',
       ready: () => ready,
-      place: () => ({ writer: true, epoch: 3 }),
+      writerState: () => ({ writer: true, epoch: 3 }),
       status: async () => ({
         ...dependencies,
         lag: { events: 2, oldestMillis: 40 },

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createMembership, type Membership } from '../../../src/coordinator/nodes/membership.ts'
-import { createNodeRoutes, type ToldForgotten } from '../../../src/protocol/node/node-routes.ts'
+import { createNodeRoutes, type ForgottenReport } from '../../../src/protocol/node/node-routes.ts'
 import { nodeInfoSchema } from '../../../src/protocol/info/wire-schemas.ts'
 import { allowAll } from '../../../src/security/authorization.ts'
 import { serve, type HttpApp } from '../../support/http-app.ts'
@@ -13,7 +13,7 @@ const announcement = { url: 'http://127.0.0.1:9001', version: '0.1.0', cores: 4,
 let now = 0
 let membership: Membership
 let app: HttpApp
-const forgotten: ToldForgotten[] = []
+const forgotten: ForgottenReport[] = []
 
 beforeAll(async () => {
   membership = createMembership({
@@ -29,8 +29,8 @@ beforeAll(async () => {
       identify: () => ({ user: 'alice', groups: [] }),
       authorize: allowAll,
       epoch: () => 7,
-      async recordForgotten(told) {
-        forgotten.push(told)
+      async recordForgotten(reported) {
+        forgotten.push(reported)
         if (forgotten.length === 1) throw new Error('the log is away')
       },
     }),
@@ -165,20 +165,20 @@ describe('PUT /v1/announcement', () => {
   it('has a reset of epochs recorded once, and says when it is', async () => {
     const nodeId = parseNodeId('reset')
     const note = (id: string) => ({ id, at: '2026-03-01T09:00:00.000Z', host: 'h', by: 'root', epochs: [] })
-    const tell = async (id: string) => {
+    const report = async (id: string) => {
       const answer = await put({ ...announcement, nodeId, url: 'http://127.0.0.1:9010', forgottenEpochs: note(id) })
       return [answer.status, answer.headers.get('x-engine-recorded')]
     }
     const [first, second] = [randomUUID(), randomUUID()]
-    expect((await tell(first))[0]).toBe(500)
-    expect(await tell(first)).toEqual([204, first])
-    expect(await tell(first)).toEqual([204, first])
+    expect((await report(first))[0]).toBe(500)
+    expect(await report(first)).toEqual([204, first])
+    expect(await report(first)).toEqual([204, first])
     expect(forgotten).toMatchObject([{ id: first }, { id: first, nodeId, by: 'root', remoteAddress: '127.0.0.1' }])
-    expect(await tell(second)).toEqual([204, second])
+    expect(await report(second)).toEqual([204, second])
     // A worker that tells of ever others does not fill the log.
-    for (let other = 0; other < 20; other++) await tell(randomUUID())
+    for (let other = 0; other < 20; other++) await report(randomUUID())
     expect(forgotten.length).toBeLessThan(15)
-    expect((await tell(randomUUID()))[1]).toBeNull()
+    expect((await report(randomUUID()))[1]).toBeNull()
     membership.leave(nodeId)
   })
 

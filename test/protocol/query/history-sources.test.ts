@@ -12,7 +12,7 @@ import { withSystemCatalog } from '../../../src/connectors/system/system-connect
 import { createMetadataPort } from '../../../src/coordinator/dispatch/catalog-metadata.ts'
 import { scanText } from '../../../src/execution/engine/scan-text.ts'
 import { createHistorySource } from '../../../src/protocol/query/history-sources.ts'
-import { createReadTurns } from '../../../src/protocol/query/read-turns.ts'
+import { createHistoryReadQueue } from '../../../src/protocol/query/history-read-queue.ts'
 import { archiveQueries } from '../../../src/readmodels/archive/query-archive.ts'
 import { createParquetEngine } from '../../../src/readmodels/archive/parquet-engine.ts'
 import { createHistoryMoments } from '../../../src/readmodels/history/read-history.ts'
@@ -119,14 +119,14 @@ beforeAll(async () => {
     },
   ])
   const replays = owners.flatMap(({ user: by, ...more }, i) => {
-    const told = { replayId: `r${i}`, by, verdicts: { SAME: i + 1, DIFFERENT: 2 } }
+    const reported = { replayId: `r${i}`, by, verdicts: { SAME: i + 1, DIFFERENT: 2 } }
     const begun = { mode: 'run', baseline: 'http://a', against: 'http://b', statements: i, asRecorded: false }
     return [
       { type: 'ReplayStarted', v: 1, time, data: { replayId: `r${i}`, by, ...more, ...begun, filter: { where: 'x' } } },
-      ...(i === 1 ? [] : [{ type: 'ReplayProgressed', v: 1, time, data: told }]),
+      ...(i === 1 ? [] : [{ type: 'ReplayProgressed', v: 1, time, data: reported }]),
       // Of another's replay nobody tells anything.
-      { type: 'ReplayProgressed', v: 1, time, data: { ...told, by: 'eve', verdicts: {} } },
-      ...(i > 2 ? [{ type: 'ReplayEnded', v: 1, time, data: { ...told, outcome: 'completed' } }] : []),
+      { type: 'ReplayProgressed', v: 1, time, data: { ...reported, by: 'eve', verdicts: {} } },
+      ...(i > 2 ? [{ type: 'ReplayEnded', v: 1, time, data: { ...reported, outcome: 'completed' } }] : []),
     ]
   })
   await bed.log.append('system', 1, [...ofOwners, ...replays])
@@ -163,7 +163,7 @@ function sourceFor(authorize: Authorize): HistorySource {
     read: (text, values) => bed.query(text, [...values]),
     ownWritesWaitMs: 10_000,
     authorize,
-    turns: createReadTurns({ atOnce: 3, waitMs: 60_000, what: 'The history' }),
+    queue: createHistoryReadQueue({ atOnce: 3, waitMs: 60_000, what: 'The history' }),
   })
 }
 
@@ -499,8 +499,8 @@ describe('system.history', () => {
   }, 240_000)
 
   it('tells in words of its own when it cannot be read', async () => {
-    const told: unknown[] = []
-    const turns = createReadTurns({ atOnce: 3, waitMs: 1, what: 'The history' })
+    const reported: unknown[] = []
+    const turns = createHistoryReadQueue({ atOnce: 3, waitMs: 1, what: 'The history' })
     const broken = (code: string) =>
       createHistorySource({
         moments: async () => ({
@@ -516,8 +516,8 @@ describe('system.history', () => {
         read: async () => [],
         ownWritesWaitMs: 10,
         authorize: allowAll,
-        turns,
-        onError: (error) => told.push(error),
+        queue: turns,
+        onError: (error) => reported.push(error),
       })
     const read = async (code: string): Promise<void> => {
       for await (const page of broken(code).read('queries', { terms: [] }, [], root)) expect(page).toEqual([])
@@ -528,6 +528,6 @@ describe('system.history', () => {
       errorName: 'REMOTE_HOST_GONE',
       message: expect.not.stringContaining('secret'),
     })
-    expect(told).toHaveLength(3)
+    expect(reported).toHaveLength(3)
   })
 })

@@ -613,15 +613,15 @@ describe('who killed a query', () => {
     const queryId = await storedNow(75, { end: 'killed' })
     await runner.barrier(60_000)
     const as = (user: string) => ({ 'x-trino-user': user })
-    for (const [user, told] of [
+    for (const [user, reported] of [
       ['alice', undefined],
       ['root', { user: 'kim', originalUser: 'root2', remoteAddress: '10.1.2.3', how: 'killed' }],
     ] as const) {
       const { body } = await get(`/v1/query/${queryId}`, as(user))
-      expect([body.failureInfo.message, body.endedBy]).toEqual(['Query killed. Message: too large', told])
+      expect([body.failureInfo.message, body.endedBy]).toEqual(['Query killed. Message: too large', reported])
       const events = await get(`/v1/query/${queryId}/events`, as(user))
       const { failure, endedBy } = events.body.at(-1).data
-      expect([failure.message, endedBy]).toEqual(['Query killed. Message: too large', told])
+      expect([failure.message, endedBy]).toEqual(['Query killed. Message: too large', reported])
     }
   })
 })
@@ -643,9 +643,9 @@ describe('rights', () => {
     await bed.log.append(queryId, 0, toLogEvents(life))
     await runner.barrier(60_000)
     const as = (user: string) => ({ 'x-trino-user': user })
-    const told = await get(`/v1/query/${queryId}/digest`, as('alice'))
-    expect(told).toMatchObject({ status: 200, body: digest })
-    expect(told.body.rows).toBeGreaterThan(0)
+    const reported = await get(`/v1/query/${queryId}/digest`, as('alice'))
+    expect(reported).toMatchObject({ status: 200, body: digest })
+    expect(reported.body.rows).toBeGreaterThan(0)
     expect((await get(`/v1/query/${queryId}/digest`, as('bob'))).status).toBe(403)
     for (const path of ['', '/events']) {
       const shown = await get(`/v1/query/${queryId}${path}`, as('alice'))

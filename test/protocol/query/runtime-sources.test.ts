@@ -12,13 +12,13 @@ import { systemClock } from '../../../src/shared/clock.ts'
 import { queryLife, taskStats, testQueryId, toLogEvents } from '../../support/query-life.ts'
 import { askerNamed } from '../../support/asker.ts'
 import { NotReadInTime } from '../../../src/protocol/query/read-failure.ts'
-import { createReadTurns } from '../../../src/protocol/query/read-turns.ts'
+import { createHistoryReadQueue } from '../../../src/protocol/query/history-read-queue.ts'
 import { openReadModelBed, type ReadModelBed } from '../../support/read-models.ts'
 import { parseNodeId, parseTaskId } from '../../../src/shared/ids.ts'
 
 const alice = askerNamed('alice')
 const ALL = ['query', 'data']
-const turns = createReadTurns({ atOnce: 3, waitMs: 60_000, what: 'The list of queries' })
+const turns = createHistoryReadQueue({ atOnce: 3, waitMs: 60_000, what: 'The list of queries' })
 const authorize = authorizeBy(() =>
   queryRulesOf(
     readRules(
@@ -50,7 +50,7 @@ beforeAll(async () => {
     self: { nodeId: parseNodeId('c1'), url: 'http://127.0.0.1:8080', version: '0.1.0' },
     ownWritesWaitMs: 10_000,
     authorize,
-    turns,
+    queue: turns,
   })
   await bed.log.append(stored, 0, toLogEvents(queryLife(stored, { startMillis: Date.now() - 1000 })))
   const query = foldQuery(open, queryLife(open, { startMillis: Date.now(), end: 'open' }).slice(0, 3)) as KnownQuery
@@ -144,7 +144,7 @@ describe('system.runtime', () => {
       self: { nodeId: parseNodeId('c1'), url: 'http://127.0.0.1:8080', version: '0.1.0' },
       ownWritesWaitMs: 10_000,
       authorize,
-      turns,
+      queue: turns,
     })
     const rows = await long.queries(alice, ALL)
     expect(rows.length).toBe((24 * 1024 * 1024) / (1 << 17))
@@ -161,7 +161,7 @@ describe('system.runtime', () => {
       self: { nodeId: parseNodeId('c1'), url: 'http://127.0.0.1:8080', version: '0.1.0' },
       ownWritesWaitMs: 10_000,
       authorize,
-      turns,
+      queue: turns,
       ...more,
     })
 
@@ -225,7 +225,7 @@ describe('system.runtime', () => {
   })
 
   it('says that the database is away, not what it said', async () => {
-    const told: unknown[] = []
+    const reported: unknown[] = []
     const away = createRuntimeSources({
       live: { get: () => undefined, list: () => [] },
       read: () => Promise.reject(new Error('write EPIPE')),
@@ -235,11 +235,11 @@ describe('system.runtime', () => {
       self: { nodeId: parseNodeId('c1'), url: 'http://127.0.0.1:8080', version: '0.1.0' },
       ownWritesWaitMs: 10_000,
       authorize,
-      turns,
-      onError: (error) => told.push(error),
+      queue: turns,
+      onError: (error) => reported.push(error),
     })
     await expect(away.queries(alice, ALL)).rejects.toMatchObject({ errorName: 'REMOTE_HOST_GONE' })
-    expect(told).toEqual([new Error('write EPIPE')])
+    expect(reported).toEqual([new Error('write EPIPE')])
   })
 
   it('each sees his own and what the rules let him view, also of those whose names begin alike', async () => {

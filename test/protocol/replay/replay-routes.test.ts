@@ -8,12 +8,12 @@ import { serve, type HttpApp } from '../../support/http-app.ts'
 
 let app: HttpApp
 let nowMs = 0
-let told: { type: string; data: unknown }[] = []
+let reported: { type: string; data: unknown }[] = []
 let broken = false
 
 const record: SystemJournal['record'] = async (type, data) => {
   if (broken) throw new Error('no log')
-  told.push({ type, data })
+  reported.push({ type, data })
   return { partition: 0, offset: 0n, events: [] } as never
 }
 
@@ -35,7 +35,7 @@ beforeAll(async () => {
   )
 })
 beforeEach(() => {
-  told = []
+  reported = []
   broken = false
 })
 afterAll(() => app.close())
@@ -67,7 +67,7 @@ it('tells who replays what against whom, how far it is and how it ended; of addr
   expect((await ask('PUT', `/${replayId}`, { verdicts: { SAME: 2 } })).status).toBe(204)
   const ended = await ask('PUT', `/${replayId}`, { verdicts: { SAME: 2, DIFFERENT: 1 }, outcome: 'completed' })
   expect(ended.status).toBe(204)
-  expect(told).toEqual([
+  expect(reported).toEqual([
     {
       type: 'ReplayStarted',
       data: {
@@ -96,7 +96,7 @@ it('is refused to who may run nothing, and a replay of one to another', async ()
     [replayId.slice(1), 'ann'],
   ] as const)
     expect((await ask('PUT', `/${path}`, { verdicts: {} }, user)).status).toBe(404)
-  expect(told).toHaveLength(1)
+  expect(reported).toHaveLength(1)
 })
 
 it('does not begin where it cannot be recorded', async () => {
@@ -112,7 +112,7 @@ it.each<[string, unknown]>([
   ['a long name', { ...beginning, filter: { source: 'x'.repeat(2000) } }],
 ])('refuses %s', async (_, body) => {
   expect((await ask('POST', '', body)).status).toBe(400)
-  expect(told).toEqual([])
+  expect(reported).toEqual([])
 })
 
 it('refuses verdicts of another form', async () => {
@@ -130,13 +130,13 @@ it('has ended once, unless that could not be recorded', async () => {
   const answers = await Promise.all([end(), end(), end()])
   expect(answers.map(({ status }) => status).toSorted()).toEqual([204, 409, 409])
   expect((await ask('PUT', `/${replayId}`, { verdicts: {} })).status).toBe(409)
-  expect(told.filter(({ type }) => type === 'ReplayEnded')).toHaveLength(1)
+  expect(reported.filter(({ type }) => type === 'ReplayEnded')).toHaveLength(1)
 })
 
 it('keeps the beginning of a long condition', async () => {
   nowMs += 60_000
   expect((await ask('POST', '', { ...beginning, filter: { where: 'x'.repeat(4000) } })).status).toBe(200)
-  const [{ data }] = told as unknown as [{ data: { filter: { where: string } } }]
+  const [{ data }] = reported as unknown as [{ data: { filter: { where: string } } }]
   expect(data.filter.where).toBe(`${'x'.repeat(511)}…`)
 })
 
@@ -152,7 +152,7 @@ it('begins so often in a minute, under whatever name, and tells so much; a minut
     nowMs += 2000
     expect((await report({})).status).toBe(204)
   }
-  expect(told).toHaveLength(50)
+  expect(reported).toHaveLength(50)
   nowMs += 60_000
   expect((await report({ outcome: 'completed' })).status).toBe(204)
   expect((await ask('POST', '', beginning)).status).toBe(200)

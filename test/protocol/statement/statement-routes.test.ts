@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextLoopPass } from 'node:timers/promises'
 import { createServer, type Server } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -19,7 +19,7 @@ import { parseStatement } from '../../../src/sql/syntax/parser.ts'
 import { createStatementRoutes, type StatementRouteDeps } from '../../../src/protocol/statement/statement-routes.ts'
 import { EngineError } from '../../../src/shared/engine-error.ts'
 import { event, QUERY_ID } from '../../support/query-events.ts'
-import { createStatementTurns } from '../../../src/coordinator/dispatch/statement-turns.ts'
+import { createAcceptanceQueue } from '../../../src/coordinator/dispatch/acceptance-queue.ts'
 import { openAccess } from '../../support/access.ts'
 import { raw } from '../../support/statement-client.ts'
 import { limitOwners } from '../../../src/shared/limit-owner.ts'
@@ -54,7 +54,7 @@ function answer(part: Partial<Answer>): Answer {
 
 /** What the service is asked, and what the routes tell of it. */
 let asked: unknown[]
-let told: unknown[]
+let reported: unknown[]
 let held: number
 /** Who may have a result, or end its query. */
 let guard: StatementRouteDeps['guard']
@@ -63,7 +63,7 @@ let server: Server
 let base: string
 
 beforeEach(async () => {
-  ;[asked, told, held] = [[], [], 0]
+  ;[asked, reported, held] = [[], [], 0]
   guard = () => {}
   service = {
     async submit(statement) {
@@ -92,7 +92,7 @@ beforeEach(async () => {
         return { bytes, more: (more: number) => void (held += more), release: () => void (held = 0) }
       },
     } as unknown as StatementRouteDeps['memory'],
-    turns: createStatementTurns({
+    acceptance: createAcceptanceQueue({
       atOnce: 8,
       longBytes: 65_536,
       longAtOnce: 2,
@@ -106,7 +106,7 @@ beforeEach(async () => {
     clock: { now: () => 1_000_000 },
     spans: {
       post: () => ({ traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', sampled: true }),
-      polled: (_request, _response, { token, rows }) => told.push({ token, rows }),
+      polled: (_request, _response, { token, rows }) => reported.push({ token, rows }),
     } as StatementRouteDeps['spans'],
     ...openAccess,
     guard: (request, of) => guard(request, of),
@@ -115,9 +115,9 @@ beforeEach(async () => {
     defaultTimeZone: 'UTC',
     limits: { statementBytes: 1000, longPollMs: 20, deleteValidityWaitMs: 30 },
     lastKnown: async () => undefined,
-    onDelivered: (_query, rows) => told.push(`delivered ${rows}`),
-    onRejected: (group, reason) => told.push(`${group}: ${reason}`),
-    onPolled: (result) => told.push(result),
+    onDelivered: (_query, rows) => reported.push(`delivered ${rows}`),
+    onRejected: (group, reason) => reported.push(`${group}: ${reason}`),
+    onPolled: (result) => reported.push(result),
   })
   server = createServer((request, response) => {
     routes(request, response, request.url!).then(
@@ -174,36 +174,36 @@ describe('a statement that is posted', () => {
 
   it('holds the event loop with others of its kind for a moment only: all else has turns in between', async () => {
     const long = `SELECT 'secret' = 'x' /* ${'x'.repeat(300)} */`
-    const told: string[] = []
+    const reported: string[] = []
     const submit = service.submit
     // Taking the secrets out of a text takes its time, in the same turn.
     service.submit = (statement) => {
       for (const until = performance.now() + 50; performance.now() < until;);
-      told.push('statement')
+      reported.push('statement')
       return submit(statement)
     }
     let posted = false
     const turns = (async () => {
-      for (; !posted; told.push('turn')) await nextTurn()
+      for (; !posted; reported.push('turn')) await nextLoopPass()
     })()
     await Promise.all(Array.from({ length: 8 }, () => post(long)))
     posted = true
     await turns
-    expect(told.filter((one) => one === 'statement')).toHaveLength(8)
-    expect(told.join(' ')).not.toContain('statement statement')
+    expect(reported.filter((one) => one === 'statement')).toHaveLength(8)
+    expect(reported.join(' ')).not.toContain('statement statement')
   })
 
   it('is shed when there is no room for it, and that is told', async () => {
     const response = await post('S'.repeat(600))
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '1'])
-    expect(told).toEqual(['group of anonymous: shed'])
+    expect(reported).toEqual(['group of anonymous: shed'])
   })
 
   it('is 503 while the log does not answer, and that is told', async () => {
     service.submit = () => Promise.reject(new LogUnavailable('The event log does not answer'))
     const response = await post('SELECT 1')
     expect([response.status, response.headers.get('retry-after')]).toEqual([503, '1'])
-    expect(told).toEqual(['group of anonymous: log_down'])
+    expect(reported).toEqual(['group of anonymous: log_down'])
   })
 })
 
@@ -215,7 +215,7 @@ describe('a result that is asked for', () => {
     const text = await response.text()
     expect(text).toContain('"data":[[ 1 ]],"stats"')
     expect(JSON.parse(text)).toMatchObject({ id: QUERY_ID, data: [[1]] })
-    expect(told).toEqual(['data', { token: 0, rows: 1 }, 'delivered 1'])
+    expect(reported).toEqual(['data', { token: 0, rows: 1 }, 'delivered 1'])
   })
 
   it.each([60, 1_000])('is whole when its page is large and comes in parts: %d kB', async (kB) => {
@@ -236,7 +236,7 @@ describe('a result that is asked for', () => {
   it('is asked of the service with the longest wait', async () => {
     await fetch(page(7))
     expect(asked).toEqual([[QUERY_ID, 7, 20]])
-    expect(told).toEqual(['empty', { token: 7, rows: 0 }])
+    expect(reported).toEqual(['empty', { token: 7, rows: 0 }])
   })
 
   it('that is settled stays the same to the byte', async () => {
@@ -244,7 +244,7 @@ describe('a result that is asked for', () => {
     const first = await (await fetch(page(0))).text()
     service.poll = async () => answer({ settled: true, nextToken: undefined, query: after('QueryCreated') })
     expect(await (await fetch(page(0))).text()).toBe(first)
-    expect(told).toContain('last')
+    expect(reported).toContain('last')
   })
 
   it('is 410 when it is gone, 404 when nobody knows it', async () => {
@@ -252,7 +252,7 @@ describe('a result that is asked for', () => {
     expect((await fetch(page(0))).status).toBe(410)
     service.poll = async () => ({ kind: 'unknown' })
     expect((await fetch(page(0))).status).toBe(404)
-    expect(told).toEqual(['gone', 'not_found'])
+    expect(reported).toEqual(['gone', 'not_found'])
   })
 
   it('waits while the log is away, at the same address', async () => {
@@ -382,7 +382,7 @@ describe('a statement that is canceled', () => {
     expect((await fetch(page(2), { method: 'DELETE' })).status).toBe(204)
     isAnswered = true
     await known
-    await nextTurn()
+    await nextLoopPass()
     expect(asked).toEqual([])
   })
 

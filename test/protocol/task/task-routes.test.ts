@@ -227,15 +227,15 @@ describe('the task resource', () => {
     const taskId = worker.nextTaskId()
     await worker.run(taskId, small)
     const large = await largeTask()
-    const told = new Map<string, TaskStatus>()
-    while (!told.has(taskId) || !told.has(large)) {
+    const reported = new Map<string, TaskStatus>()
+    while (!reported.has(taskId) || !reported.has(large)) {
       const answer = await worker.call('GET', `/v1/task?since=${since}`, { headers: { 'x-engine-max-wait': '50ms' } })
       since = answer.headers.get('x-engine-task-version')!
       for (const status of (await answer.json()) as TaskStatus[])
-        if (status.pages.length > 0) told.set(status.taskId, status)
+        if (status.pages.length > 0) reported.set(status.taskId, status)
     }
-    expect(told.get(taskId)!.inlinePages).toEqual([{ token: 0, data: '[[25]]' }])
-    expect(told.get(large)!.inlinePages).toBeUndefined()
+    expect(reported.get(taskId)!.inlinePages).toEqual([{ token: 0, data: '[[25]]' }])
+    expect(reported.get(large)!.inlinePages).toBeUndefined()
     // Who begins anew asks for what it does not know.
     const all = (await (await worker.call('GET', '/v1/task?since=')).json()) as TaskStatus[]
     expect(all.filter(({ inlinePages }) => inlinePages)).toEqual([])
@@ -260,9 +260,9 @@ describe('the task resource', () => {
     const posted = { body: await nation(), headers: statusHeaders }
     const answer = await worker.call('POST', `/v1/task/${taskId}`, posted)
     const { state } = (await answer.json()) as TaskStatus
-    const told = (await (await worker.call('GET', `/v1/task?since=${version}`)).json()) as TaskStatus[]
+    const reported = (await (await worker.call('GET', `/v1/task?since=${version}`)).json()) as TaskStatus[]
     // On a slow machine the end came after the answer, and is news.
-    expect(told.map((status) => status.taskId)).toEqual(state === 'FINISHED' ? [] : [taskId])
+    expect(reported.map((status) => status.taskId)).toEqual(state === 'FINISHED' ? [] : [taskId])
     await worker.call('DELETE', '/v1/task', { body: { taskIds: [taskId] } })
     const after = (await (await worker.call('GET', `/v1/task?since=${version}`)).json()) as TaskStatus[]
     expect(after.map((status) => status.taskId)).toEqual(state === 'FINISHED' ? [] : [taskId])
@@ -288,8 +288,8 @@ describe('the task resource', () => {
     const all = await worker.call('GET', '/v1/task?since=')
     const version = all.headers.get('x-engine-task-version')!
     expect(((await (await posted).json()) as TaskStatus).state).toBe('FINISHED')
-    const told = (await (await worker.call('GET', `/v1/task?since=${version}`)).json()) as TaskStatus[]
-    expect(told).toMatchObject([{ taskId, state: 'FINISHED', pages: [{ token: 0 }] }])
+    const reported = (await (await worker.call('GET', `/v1/task?since=${version}`)).json()) as TaskStatus[]
+    expect(reported).toMatchObject([{ taskId, state: 'FINISHED', pages: [{ token: 0 }] }])
     expect((await worker.call('GET', `/v1/task/${taskId}/results/0/0`)).status).toBe(200)
   })
 

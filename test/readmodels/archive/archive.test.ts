@@ -43,7 +43,7 @@ const key: AnchorKey = { private: made.privateKey, public: made.publicKey }
 const FAR = '9999-01-01T00:00:00.000Z'
 const node = 'node/worker-old'
 
-const archiveOf = (logId: string): Archive => (archive ??= new Archive({ root, logId, ends: isQueryId }))
+const archiveOf = (logId: string): Archive => (archive ??= new Archive({ root, logId, canEnd: isQueryId }))
 
 beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), 'quipu-archive-'))
@@ -89,15 +89,15 @@ async function project(): Promise<void> {
   await runner.stop()
 }
 
-const toldEvents: string[] = []
+const reportedEvents: string[] = []
 function parts(over: Partial<DropperParts> = {}): DropperParts {
   return {
     store,
     dropper: store.dropper,
     archive,
-    ends: isQueryId,
+    canEnd: isQueryId,
     epoch: 1,
-    tell: async (type, { number }) => void toldEvents.push(`${type} ${number}`),
+    announce: async (type, { number }) => void reportedEvents.push(`${type} ${number}`),
     ...over,
   }
 }
@@ -230,7 +230,7 @@ describe('archiving that is cut off', () => {
     const events = await history()
     const half = exported[2]!
     // Copied, and never put into its place.
-    await writePeriod({ store, archive, anchor: half, ends: isQueryId })
+    await writePeriod({ store, archive, anchor: half, canEnd: isQueryId })
     expect(await archive.reread()).toEqual([])
     expect(await history()).toEqual(events)
     // In its place, and nothing told.
@@ -244,12 +244,12 @@ describe('archiving that is cut off', () => {
       ...over,
     })
     const drop = store.dropper.drop.bind(store.dropper)
-    const told: string[] = []
-    const tell = async (type: string): Promise<void> => void told.push(type)
+    const reported: string[] = []
+    const report = async (type: string): Promise<void> => void reported.push(type)
     const cuts: Partial<DropperParts>[] = [
-      { tell: failing(tell, 1, 'before') },
-      { tell: failing(tell, 1, 'after') },
-      { tell: failing(tell, 2, 'after') },
+      { announce: failing(report, 1, 'before') },
+      { announce: failing(report, 1, 'after') },
+      { announce: failing(report, 2, 'after') },
       { dropper: small({ keepHeads: failing(small({}).keepHeads, 1, 'after') }) },
       { dropper: small({ drop: failing(drop, 1, 'before') }) },
       { dropper: small({ drop: failing(drop, 1, 'after') }) },
@@ -341,7 +341,7 @@ describe('what is not byte for byte in the archive', () => {
     await dropArchived(parts())
     const path = join(archive.folderOf(manifest), manifest.segments[0]!.name)
     writeFileSync(path, readFileSync(path).subarray(0, 100))
-    archive = new Archive({ root, logId: manifest.logId, ends: isQueryId })
+    archive = new Archive({ root, logId: manifest.logId, canEnd: isQueryId })
     const { findings, summary } = await audit()
     expect(findings.map(({ kind }) => kind)).toEqual(['archive', 'archive'])
     expect(summary.events).toBe(0)
@@ -353,7 +353,7 @@ describe('what is not byte for byte in the archive', () => {
     expect(await streamOf('system', 3)).not.toEqual([])
     await fill(50, 1)
     await expect(archiveLog(logParts(), all)).rejects.toThrow('is away: no other is begun in its place')
-    const full = new Archive({ root, logId: manifest.logId, ends: isQueryId, roomBytes: Number.MAX_SAFE_INTEGER })
+    const full = new Archive({ root, logId: manifest.logId, canEnd: isQueryId, roomBytes: Number.MAX_SAFE_INTEGER })
     await expect(archivePeriod(parts({ archive: full }), exported.at(-1)!)).rejects.toThrow('MiB left')
     expect(await full.reread()).toEqual([])
   })
@@ -391,7 +391,7 @@ describe('a query that is forgotten', () => {
 
   it('is forgotten in what was copied before and is not in its place yet', async () => {
     await fill(0, 2)
-    const { folder, manifest } = await writePeriod({ store, archive, anchor: exported.at(-1)!, ends: isQueryId })
+    const { folder, manifest } = await writePeriod({ store, archive, anchor: exported.at(-1)!, canEnd: isQueryId })
     expect(tracesOf('alice')).not.toEqual([])
     await forget(testQueryId(0))
     await forget(testQueryId(1))
@@ -405,13 +405,13 @@ describe('a query that is forgotten', () => {
 
   it('is forgotten in what another process copied and did not come to the end of, and in files that count no more', async () => {
     await fill(0, 2)
-    const other = new Archive({ root, logId: exported[0]!.logId, ends: isQueryId })
-    const left = await writePeriod({ store, archive: other, anchor: exported[0]!, ends: isQueryId })
+    const other = new Archive({ root, logId: exported[0]!.logId, canEnd: isQueryId })
+    const left = await writePeriod({ store, archive: other, anchor: exported[0]!, canEnd: isQueryId })
     await forget(testQueryId(0))
     expect(tracesOf('alice')).toEqual([])
     await expect(other.publish(left.folder, left.manifest)).rejects.toThrow('ENOENT')
     // Put into its place by somebody who does not know what was forgotten since.
-    const unaware = await writePeriod({ store, archive: other, anchor: exported.at(-1)!, ends: isQueryId })
+    const unaware = await writePeriod({ store, archive: other, anchor: exported.at(-1)!, canEnd: isQueryId })
     const data = join(unaware.folder, unaware.manifest.segments[0]!.name)
     const before = readFileSync(data)
     await other.publish(unaware.folder, unaware.manifest)
@@ -436,7 +436,7 @@ describe('a query that is forgotten', () => {
   it('is not given out by another process that has read it, and is not taken for forgotten where it is not found', async () => {
     await fill(0, 2)
     await archivePeriod(parts(), exported.at(-1)!)
-    const other = new Archive({ root, logId: exported[0]!.logId, ends: isQueryId })
+    const other = new Archive({ root, logId: exported[0]!.logId, canEnd: isQueryId })
     const [manifest] = await archive.periods()
     const { length } = await other.fetch(0, 0n, 1000)
     await dropArchived(parts())
@@ -457,7 +457,7 @@ describe('a query that is forgotten', () => {
     await fill(0, 12)
     await archivePeriod(parts(), exported.at(-1)!)
     await dropArchived(parts())
-    const other = new Archive({ root, logId: exported[0]!.logId, ends: isQueryId })
+    const other = new Archive({ root, logId: exported[0]!.logId, canEnd: isQueryId })
     const paused = new PostgresRecordStore(bed.config, { archiveOf: () => other })
     await paused.open()
     await Promise.all(
@@ -487,7 +487,7 @@ describe('a query that is forgotten', () => {
           return read
         },
       },
-      ends: isQueryId,
+      canEnd: isQueryId,
       keys: [key.public],
       onFinding: (finding) => findings.push(finding),
     })

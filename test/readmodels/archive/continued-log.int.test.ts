@@ -37,7 +37,8 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that goes on from one i
   const topic = `test-continued-${randomBytes(5).toString('hex')}`
   const exported: ExportedAnchor[] = []
   const archives = {
-    archiveOf: (logId: string): Archive => new Archive({ root: join(folder.path, 'archive'), logId, ends: isQueryId }),
+    archiveOf: (logId: string): Archive =>
+      new Archive({ root: join(folder.path, 'archive'), logId, canEnd: isQueryId }),
     archivedLogs: async () => [],
   }
   const anchorerOf = (log: EventLog) =>

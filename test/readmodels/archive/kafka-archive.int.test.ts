@@ -58,7 +58,7 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
   let store: KafkaStoreBesidePostgres
   let exported: ExportedAnchor[]
   const archives = {
-    archiveOf: (logId: string): Archive => (archive ??= new Archive({ root: root.path, logId, ends: isQueryId })),
+    archiveOf: (logId: string): Archive => (archive ??= new Archive({ root: root.path, logId, canEnd: isQueryId })),
     archivedLogs: async () => readdirSync(root.path),
   }
 
@@ -118,9 +118,9 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
     store,
     dropper: store.dropper,
     archive,
-    ends: isQueryId,
+    canEnd: isQueryId,
     epoch: 1,
-    tell: async () => {},
+    announce: async () => {},
     ...over,
   })
   const archiveAll = async () => {
@@ -180,7 +180,7 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
     // Nothing of the archive is read but the last events of streams that never end.
     const fetched: bigint[] = []
     const counted = (logId: string): Archive => {
-      const own = new Archive({ root: root.path, logId, ends: isQueryId })
+      const own = new Archive({ root: root.path, logId, canEnd: isQueryId })
       const fetch = own.fetch.bind(own)
       own.fetch = (partition, from, limit) => (fetched.push(from), fetch(partition, from, limit))
       return own
@@ -216,7 +216,7 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
     const cut = async (): Promise<never> => {
       throw new LogUnavailable('cut off')
     }
-    await expect(dropArchived(parts({ tell: cut }))).rejects.toThrow('cut off')
+    await expect(dropArchived(parts({ announce: cut }))).rejects.toThrow('cut off')
     expect(await low()).toBe(0n)
     const { dropper } = store
     const drop: typeof dropper.drop = async (one) => (await dropper.drop(one), cut())
@@ -254,7 +254,7 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
           archive,
           first: 1,
           last: number,
-          ends: isQueryId,
+          canEnd: isQueryId,
           keys: [key.public],
           target: {
             ...into,
@@ -306,9 +306,9 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
 
     const inPostgres = createPostgresEventLog({ connectionString: whole.url }, archives)
     await inPostgres.open()
-    const told = (events: readonly Recorded[]) =>
+    const summaryOf = (events: readonly Recorded[]) =>
       events.map(({ stream, sequence, hash, data, forgotten }) => ({ stream, sequence, hash, data, forgotten }))
-    expect(told(await readAll(inPostgres))).toEqual(told(kept))
+    expect(summaryOf(await readAll(inPostgres))).toEqual(summaryOf(kept))
     const eventsOf = (stream: string): Promise<Recorded[]> => collect(inPostgres.readStream(stream))
     const [query0, query1] = [await eventsOf(testQueryId(0)), await eventsOf(forgotten)]
     expect(query0.map(({ data }) => data)).not.toContain(null)

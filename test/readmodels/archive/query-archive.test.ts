@@ -87,7 +87,7 @@ async function streamOf(queryId: QueryId): Promise<unknown[]> {
 }
 
 /** What readers are told of queries. */
-async function told(): Promise<unknown> {
+async function reported(): Promise<unknown> {
   return {
     all: await stored.list({}, 100, 4096),
     page: await stored.list({ states: ['FAILED'], user: 'bob', text: "IT''S" }, 2, 10),
@@ -112,16 +112,16 @@ const pagesLost = {
 const periods = () => count('quipu_log.query_periods')
 
 it('tells of queries that left the read models what it told of them before, and an audit finds all of them', async () => {
-  const before = await told()
+  const before = await reported()
   const made = await archive(keepFour)
   expect(made).toMatchObject([{ queries: ENDED - 4 }])
   expect(await count('queries')).toBe(5)
   expect(await count('tasks')).toBeGreaterThan(0)
-  expect(await told()).toEqual(before)
+  expect(await reported()).toEqual(before)
   expect(await findings()).toEqual([])
   await archive()
   expect([await count('queries'), await count('columns_read'), await periods()]).toEqual([1, 1, 2])
-  expect(await told()).toEqual(before)
+  expect(await reported()).toEqual(before)
   expect(await findings()).toEqual([])
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => statSync(join(folder, name)))
   expect(new Set(files.map(({ mode }) => (mode & 0o777).toString(8)))).toEqual(new Set(['700', '600']))
@@ -147,7 +147,7 @@ it('keeps queries whose records a log without an index still has', async () => {
 }, 60_000)
 
 it('is whole wherever it is cut off, and goes on', async () => {
-  const [before, hashes] = [await told(), await tableHashes(bed)]
+  const [before, hashes] = [await reported(), await tableHashes(bed)]
   let failures = 0
   for (let step = 0; ; step++) {
     let left = step
@@ -175,7 +175,7 @@ it('is whole wherever it is cut off, and goes on', async () => {
     expect(await tableHashes(bed)).toEqual(hashes)
   }
   expect(failures).toBeGreaterThan(15)
-  expect(await told()).toEqual(before)
+  expect(await reported()).toEqual(before)
   expect(await findings()).toEqual([])
   // Of a process that was killed.
   mkdirSync(join(folder, '.copy-left'))
@@ -186,7 +186,7 @@ it('is whole wherever it is cut off, and goes on', async () => {
   await expect(stored.page(ids[0]!, 0, 10)).rejects.toThrow()
   expect(existsSync(folder)).toBe(false)
   renameSync(`${folder}-away`, folder)
-  expect(await told()).toEqual(before)
+  expect(await reported()).toEqual(before)
 }, 120_000)
 
 it('deletes nothing that has changed since it was copied, and waits for room on the disk', async () => {
@@ -246,7 +246,7 @@ it('writes long rows in groups that who reads them can hold', async () => {
 }, 120_000)
 
 it('is done by one of two, and who reads meanwhile sees each query once', async () => {
-  const before = await told()
+  const before = await reported()
   const pool = new pg.Pool({ ...bed.config, options: '-c search_path=m,public' })
   const moment = await createHistoryMoments(pool)()
   const done = await Promise.all([archive(keepFour), archive(keepFour)])

@@ -94,8 +94,8 @@ describe('a forgotten query', () => {
   it('is forgotten once, however often that is asked', async () => {
     expect(await forget()).toEqual({ kind: 'forgotten', events: 7 })
     expect(await forget()).toEqual({ kind: 'forgotten', events: 0 })
-    const told = await bed.query(`select 1 from quipu_log.events where data like '%DataForgotten%'`)
-    expect(told).toHaveLength(1)
+    const reported = await bed.query(`select 1 from quipu_log.events where data like '%DataForgotten%'`)
+    expect(reported).toHaveLength(1)
   })
 
   it('has no result pages any more', async () => {

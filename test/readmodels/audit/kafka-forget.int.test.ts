@@ -100,26 +100,31 @@ describe.runIf(available)('a log in Kafka, whose data is encrypted with keys of 
     { timeout: 60_000 },
     async () => {
       const words = /Rosalinde/g
-      const told = testQueryId(5)
-      const life = queryLife(told, { user: 'Rosalinde', source: 'Rosalinde', sql: `SELECT 'Rosalinde'`, end: 'failed' })
-      await appendLives(log, [{ queryId: told, events: life }])
+      const reported = testQueryId(5)
+      const life = queryLife(reported, {
+        user: 'Rosalinde',
+        source: 'Rosalinde',
+        sql: `SELECT 'Rosalinde'`,
+        end: 'failed',
+      })
+      await appendLives(log, [{ queryId: reported, events: life }])
       expect(await runner.barrier(30_000)).toBe(true)
-      const key = (await collect(log.readStream(told)))[0]!.key!
+      const key = (await collect(log.readStream(reported)))[0]!.key!
       const inReaders = async () => JSON.stringify((await readAll(log)).map(({ stored, data }) => [stored, data]))
       expect(await leaksOfTables(bed.connection.connectionString, words)).not.toEqual([])
       expect(await inReaders()).toMatch(words)
-      expect(await forget(told)).toMatchObject({ kind: 'forgotten' })
+      expect(await forget(reported)).toMatchObject({ kind: 'forgotten' })
       expect(await runner.barrier(30_000)).toBe(true)
       expect(await leaksOfTables(bed.connection.connectionString, words)).toEqual([])
       expect(await inReaders()).not.toMatch(words)
       // The records are there for ever, and were never anything else.
-      const texts = (await recordsOf(told)).map(({ text }) => (JSON.parse(text) as StoredEnvelope).data)
+      const texts = (await recordsOf(reported)).map(({ text }) => (JSON.parse(text) as StoredEnvelope).data)
       expect(texts).toHaveLength(life.length)
       for (const text of texts) expect(Buffer.from(text, 'base64').toString('latin1') + text).not.toMatch(words)
       // Whoever begins anew with all that is left of the keys reads nothing of it either.
       const anew = createKafkaEventLog(bed.optionsOf('later.jsonl'))
       await anew.open()
-      const own = (await readAll(anew)).filter((event) => event.stream === told)
+      const own = (await readAll(anew)).filter((event) => event.stream === reported)
       expect(own.map(({ key: name, forgotten, data }) => [name, forgotten, data])).toEqual(
         own.map(() => [key, true, null]),
       )

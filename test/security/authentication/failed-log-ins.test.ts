@@ -67,7 +67,7 @@ describe('failed log-ins', () => {
       for (const one of others) {
         if (blockedFor(one, 'alice', '203.0.113.7') !== undefined) continue
         guesses++
-        one.learn(
+        one.mergeFailures(
           writer!.merge(
             one.failed('alice', '203.0.113.7').map((key) => [key, 1]),
             [],

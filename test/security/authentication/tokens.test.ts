@@ -250,7 +250,7 @@ describe('published keys', () => {
   let clock: number
   beforeEach(() => {
     published = []
-    told = []
+    reported = []
     asked = 0
     troubles = 0
     clock = 1_000_000
@@ -259,7 +259,7 @@ describe('published keys', () => {
     ...publicKey.export({ format: 'jwk' }),
     ...more,
   })
-  let told: readonly PublishedKey[][] = []
+  let reported: readonly PublishedKey[][] = []
   const jwks = () =>
     createJwks({
       fetchText: async () => {
@@ -269,7 +269,7 @@ describe('published keys', () => {
       },
       now: () => clock,
       onTaken: () => {},
-      onKeys: (keys) => (told = [...told, [...keys]]),
+      onKeys: (keys) => (reported = [...reported, [...keys]]),
       onTrouble: () => troubles++,
     })
 
@@ -286,9 +286,9 @@ describe('published keys', () => {
     expect(await of(next, 'b')).toBe('verified')
     expect(asked).toBe(2)
     // Fingerprints of public keys, of those that are known from then on.
-    expect(told.map((keys) => keys.map(({ kid }) => kid))).toEqual([['a'], ['a', 'b']])
-    expect(told[1]![0]!.fingerprint).toBe(told[0]![0]!.fingerprint)
-    expect(new Set(told[1]!.map(({ fingerprint }) => fingerprint)).size).toBe(2)
+    expect(reported.map((keys) => keys.map(({ kid }) => kid))).toEqual([['a'], ['a', 'b']])
+    expect(reported[1]![0]!.fingerprint).toBe(reported[0]![0]!.fingerprint)
+    expect(new Set(reported[1]!.map(({ fingerprint }) => fingerprint)).size).toBe(2)
     published = new Error('away')
     clock += 60_000
     expect([await of(next, 'b', 'x'), await of(p256, 'a', 'y')]).toEqual(['verified', 'verified'])

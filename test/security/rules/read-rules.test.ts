@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Identity } from '../../../src/security/authorization.ts'
 import { namePattern } from '../../../src/security/rules/java-regex.ts'
 import { queryRulesOf } from '../../../src/security/rules/query-rules.ts'
-import { readRules, readRulesInTurns } from '../../../src/security/rules/read-rules.ts'
+import { readRules, readRulesInSlices } from '../../../src/security/rules/read-rules.ts'
 
 /** Of Trino's documents: one of each section. */
 const WHOLE = `{
@@ -115,7 +115,7 @@ describe('rules that are read a little at a time', () => {
     }))
     const text = JSON.stringify({ ...JSON.parse(WHOLE), tables, schemas: null })
     let turns = 0
-    const read = await readRulesInTurns(text, async () => void turns++)
+    const read = await readRulesInSlices(text, async () => void turns++)
     expect(turns).toBeGreaterThanOrEqual(10)
     const plain = (rules: object): unknown =>
       JSON.parse(JSON.stringify(rules, (_, value: unknown) => (value instanceof Set ? [...value] : value)))

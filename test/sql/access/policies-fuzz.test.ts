@@ -259,7 +259,7 @@ describe('tables and views under filters, masks and columns that may not be sele
   }
 
   async function answer(sql: string, as?: Partial<SessionContext>): Promise<string> {
-    return told(await runner.outcome(sql, as))
+    return reported(await runner.outcome(sql, as))
   }
 
   const under = ({ text, way }: Drawn): string => text.replaceAll('TABLE ', `${way} `)
@@ -295,15 +295,15 @@ describe('tables and views under filters, masks and columns that may not be sele
           return { ...rights, table }
         }
         const sql = `INSERT INTO w ${under({ ...one, text })}`
-        const outcome = told(await runner.written(sql, { ...as, rightsOf }))
+        const outcome = reported(await runner.written(sql, { ...as, rightsOf }))
         // Which of two errors comes first is nobody's matter.
         if (!Array.isArray(plain)) {
-          expect([told(plain), DENIED, 'DIVISION_BY_ZERO'], sql).toContain(outcome)
+          expect([reported(plain), DENIED, 'DIVISION_BY_ZERO'], sql).toContain(outcome)
           return
         }
         const passing = plain.length === 0 ? [] : await passed(plain as [number, number | null][], filter)
         expect(outcome, `${sql}; ${filter}`).toBe(
-          passing === 'DIVISION_BY_ZERO' ? passing : passing.length === plain.length ? told(plain) : DENIED,
+          passing === 'DIVISION_BY_ZERO' ? passing : passing.length === plain.length ? reported(plain) : DENIED,
         )
       }),
       { numRuns: Math.ceil(numRuns / 2), seed: 11 },
@@ -314,12 +314,12 @@ describe('tables and views under filters, masks and columns that may not be sele
   async function passed(rows: readonly [number, number | null][], filter: string): Promise<unknown[] | string> {
     const values = rows.map(([id, d]) => `(BIGINT '${id}', CAST(${d === null ? 'NULL' : `'${d}'`} AS bigint))`)
     const outcome = await runner.outcome(`SELECT id FROM (VALUES ${values.join(', ')}) v(id, d) WHERE ${filter}`)
-    return Array.isArray(outcome) ? outcome : told(outcome)
+    return Array.isArray(outcome) ? outcome : reported(outcome)
   }
 })
 
 /** Rows in an order of their own, or the error's name. */
-function told(outcome: unknown): string {
+function reported(outcome: unknown): string {
   if (!Array.isArray(outcome)) return String(outcome).split(':')[0]!
   return outcome
     .map((row) => JSON.stringify(row))

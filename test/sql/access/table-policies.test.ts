@@ -276,10 +276,10 @@ describe('tables under rules', { timeout: 300_000 }, () => {
       filter_environment: { user: 'root' },
     }
     const rules = { tables: [{ user: 'ana', ...rule }, { privileges: SELECT }] }
-    const { reads, plan } = await runner.told(sql, under(rules))
+    const { reads, plan } = await runner.reported(sql, under(rules))
     expect(reads.map((read) => read.columns.toSorted())).toEqual([columns])
     expect(plan).not.toContain('pay')
-    expect((await runner.told('SELECT id FROM t WHERE pay > 1', under(rules, 'root'))).plan).toContain('pay')
+    expect((await runner.reported('SELECT id FROM t WHERE pay > 1', under(rules, 'root'))).plan).toContain('pay')
   })
 
   it('reads tables of a rule as whom it says', async () => {

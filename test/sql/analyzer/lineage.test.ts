@@ -11,7 +11,7 @@ const open: MetadataPort = {
 }
 
 /** `orders.id:IDENTITY` … of each column, and of the rows where anything decides about them. */
-async function told(sql: string, as = session): Promise<readonly string[]> {
+async function reported(sql: string, as = session): Promise<readonly string[]> {
   const analyzed = await analyze(sql, open, as)
   const made = analyzed.kind === 'write' ? (analyzed.source ?? analyzed.defines) : analyzed
   if (made === undefined || !('lineage' in made)) throw new Error(`Neither query nor rows: ${sql}`)
@@ -254,7 +254,7 @@ describe('where columns come from', () => {
       'SELECT reduce(tags, id, (s, t) -> s + customer, s -> s) FROM orders',
       ['orders.customer:TRANSFORMATION orders.id:TRANSFORMATION orders.tags:TRANSFORMATION'],
     ],
-  ])('%s', async (sql, expected) => expect(await told(sql)).toEqual(expected))
+  ])('%s', async (sql, expected) => expect(await reported(sql)).toEqual(expected))
 })
 
 describe('where rows that are written come from, and a view is made of, by the columns of it', () => {
@@ -307,7 +307,7 @@ describe('where rows that are written come from, and a view is made of, by the c
       'INSERT INTO orders (tags) SELECT array_agg(name ORDER BY since) FROM customers',
       ['', '', '', 'customers.name:AGGREGATION customers.since:SORT'],
     ],
-  ])('%s', async (sql, expected) => expect(await told(sql)).toEqual(expected))
+  ])('%s', async (sql, expected) => expect(await reported(sql)).toEqual(expected))
 })
 
 describe('what rules read', () => {
@@ -332,5 +332,5 @@ describe('what rules read', () => {
       'SELECT sum(total) FROM orders o JOIN customers c ON c.id = o.id',
       ['orders.total:AGGREGATION!', '| customers.id:JOIN orders.id:JOIN'],
     ],
-  ])('is not told: %s', async (sql, expected) => expect(await told(sql, under)).toEqual(expected))
+  ])('is not told: %s', async (sql, expected) => expect(await reported(sql, under)).toEqual(expected))
 })

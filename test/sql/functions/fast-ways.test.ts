@@ -18,7 +18,7 @@ let db: Pick<InProcessDuckDB, 'connection' | 'close'>
 beforeAll(async () => {
   db = await openEngineConnection()
   // The rules of zones as they are told: nothing is bound, each offset is asked where it is needed.
-  const told = [
+  const reported = [
     `told_minutes(z) AS (CAST(z[1]||'1' AS INT)*(CAST(z[2:3] AS INT)*60+CAST(z[5:6] AS INT)))`,
     `told_local(t,z) AS CASE WHEN z='UTC' THEN t WHEN z[1] IN ('+','-') THEN t+to_minutes(told_minutes(z)) ELSE timezone(z,t::TIMESTAMPTZ) END`,
     `told_off(t,z) AS told_local(t,z)-t`,
@@ -29,7 +29,7 @@ beforeAll(async () => {
     `told_zoned(s,l,z,p) AS CASE WHEN s IS NOT NULL THEN {'t': CASE WHEN p <= 3 THEN q_packed(s, q_instant(l, z)) ELSE q_instant(l, z) END, 'z': z} END`,
     `told_timestamp(t,p) AS q_year(t)||strftime(t,'-%m-%d %H:%M:%S')||CASE WHEN p=0 THEN '' ELSE '.'||left(strftime(t,'%f'),p) END`,
   ]
-  for (const macro of told) await db.connection.run(`CREATE MACRO ${macro}`)
+  for (const macro of reported) await db.connection.run(`CREATE MACRO ${macro}`)
 })
 afterAll(() => db.close())
 
@@ -188,14 +188,14 @@ describe('zones', () => {
         .slice(-7)
         .map((zone) => `'${zone}'`)
         .join(', ')}]) u(z))`
-    for (const [fast, told] of [
+    for (const [fast, reported] of [
       ['q_joda(l, z)', 'told_joda(l, z)'],
       ['q_instant(l, z)', 'told_instant(l, z)'],
       ['q_local(l, z)', 'told_local(l, z)'],
       ['q_moved(t0, l, z)', 'told_moved(t0, l, z)'],
     ]) {
       const wrong = await column(
-        `SELECT z || ' ' || l || ' ' || t0 FROM (${moments}) WHERE ${fast} IS DISTINCT FROM ${told}`,
+        `SELECT z || ' ' || l || ' ' || t0 FROM (${moments}) WHERE ${fast} IS DISTINCT FROM ${reported}`,
       )
       expect(wrong, fast).toEqual([])
     }
@@ -823,7 +823,7 @@ describe('decimals', () => {
     'decimal(9,2)',
     'decimal(18,18)',
   ]
-  const told = (text: string, type: string): string =>
+  const reported = (text: string, type: string): string =>
     `CAST(TRY_CAST(q_without_exponent(${text}) AS ${type}) AS VARCHAR)`
   const digits = (most: number): fc.Arbitrary<string> => fc.stringMatching(new RegExp(`^\\d{0,${most}}$`))
 
@@ -862,7 +862,7 @@ describe('decimals', () => {
         for (const type of types) {
           const known = await column(`SELECT CAST(${cast('varchar', type)} AS VARCHAR) FROM ${from} ORDER BY i`)
           const general = await column(
-            `SELECT CASE WHEN ${isNumber} THEN ${told('lower(x)', type)} END FROM ${from} ORDER BY i`,
+            `SELECT CASE WHEN ${isNumber} THEN ${reported('lower(x)', type)} END FROM ${from} ORDER BY i`,
           )
           expect(known).toEqual(general)
         }
@@ -894,7 +894,7 @@ describe('decimals', () => {
           const known = await column(
             `SELECT CAST(${cast(from, type)} AS VARCHAR) FROM (VALUES ${rows}) t(i, x) ORDER BY i`,
           )
-          const general = await column(`SELECT ${told(text, type)} FROM (VALUES ${rows}) t(i, x) ORDER BY i`)
+          const general = await column(`SELECT ${reported(text, type)} FROM (VALUES ${rows}) t(i, x) ORDER BY i`)
           expect(known).toEqual(general)
         }
       }),
@@ -905,7 +905,7 @@ describe('decimals', () => {
 
 it('intervals are text as days, hours, minutes, seconds and thousandths', async () => {
   const limit = 2n ** 63n
-  const told = (all: bigint): string => {
+  const reported = (all: bigint): string => {
     const [sign, size] = all < 0n ? ['-', -all] : ['', all]
     const two = (n: bigint, width = 2): string => String(n).padStart(width, '0')
     const clock = [(size / 3_600_000n) % 24n, (size / 60_000n) % 60n, (size / 1000n) % 60n].map((n) => two(n)).join(':')
@@ -926,7 +926,7 @@ it('intervals are text as days, hours, minutes, seconds and thousandths', async 
         ...some.map((n, i) => n / 10n ** BigInt(i % 15)),
       ]
       const from = `unnest([${all.map((n) => `CAST(${n} AS BIGINT)`).join(', ')}]) t(x)`
-      expect(await column(`SELECT q_text_interval_day(x) FROM ${from}`)).toEqual(all.map(told))
+      expect(await column(`SELECT q_text_interval_day(x) FROM ${from}`)).toEqual(all.map(reported))
     }),
     { numRuns: 5 },
   )
@@ -1022,14 +1022,14 @@ it('addresses are read and written as Node and DuckDB know them, and found in ne
     { numRuns: 20 },
   )
   const six = ['2001:db8::1', '2001:db8:8000::', '::ffff:1.2.3.4', '::1']
-  for (const [cidr, told] of [
+  for (const [cidr, reported] of [
     ['2001:db8::/33', [true, false, false, false]],
     ['2001:db8::/32', [true, true, false, false]],
     ['::/0', [true, true, true, true]],
     ['::1/128', [false, false, false, true]],
   ] as const) {
     expect(await column(`SELECT u_cidr_contains('${cidr}', u_ip_parse(x)) FROM ${values(six)} ORDER BY i`)).toEqual(
-      told,
+      reported,
     )
   }
 })
@@ -1081,7 +1081,7 @@ it('a text splits into a map of lists alike whether its keys are different or no
 
 it('parts of URLs are those that one pattern finds', async () => {
   const whole = /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#([^#]*))?$/
-  const told = (url: string): (string | null)[] => {
+  const reported = (url: string): (string | null)[] => {
     const [, protocol = '', authority = '', path = '', query, fragment = ''] = whole.exec(url) ?? []
     const isNone = !whole.test(url) || (protocol !== '' && authority === '' && path === '' && (query ?? '') === '')
     // Java's opaque URIs: a scheme, and what begins with no slash.
@@ -1115,7 +1115,7 @@ it('parts of URLs are those that one pattern finds', async () => {
     fc.asyncProperty(fc.array(url, { minLength: 100 }), async (some) => {
       const texts = [...odd, ...some]
       const parts = ['protocol', 'path', 'query', 'fragment'].map((part) => `u_url_part(x, '${part}')`)
-      expect(await column(`SELECT [${parts.join(', ')}] FROM ${values(texts)} ORDER BY i`)).toEqual(texts.map(told))
+      expect(await column(`SELECT [${parts.join(', ')}] FROM ${values(texts)} ORDER BY i`)).toEqual(texts.map(reported))
     }),
     { numRuns: 20 },
   )

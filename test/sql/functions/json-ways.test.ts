@@ -339,11 +339,11 @@ describe('JSON as a value of another type', () => {
     const x = plainName('x')
     const pairs = [
       ['q_json_text(x)', 'u_json_text(x)'],
-      ...casts.map(([name, told]) => {
+      ...casts.map(([name, reported]) => {
         const type = parseTypeText(name)
         return [
           toText(castFromJson(x, type)),
-          `CAST(CAST(u_json_cast(x, '${JSON.stringify(told)}') AS JSON) AS ${toText(duckdbType(type))})`,
+          `CAST(CAST(u_json_cast(x, '${JSON.stringify(reported)}') AS JSON) AS ${toText(duckdbType(type))})`,
         ]
       }),
     ]

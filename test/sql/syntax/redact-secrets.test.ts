@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createRandom } from '../../chaos/random.ts'
 import { parseStatement } from '../../../src/sql/syntax/parser.ts'
-import { redactSecrets, tablesOfBareInserts, takeSecrets } from '../../../src/sql/syntax/redact-secrets.ts'
+import { redactSecrets, tablesOfBareInserts, redactStatement } from '../../../src/sql/syntax/redact-secrets.ts'
 
 describe('secrets are redacted', () => {
   it.each([
@@ -178,7 +178,7 @@ const prepared = { hidden: 'SELECT * FROM t WHERE lower(password) = lower(?)', p
 describe('a literal near the name of a secret', () => {
   it.each(statements)('is taken out, and the rest parses: %s', (sql) => {
     expect(() => parseStatement(sql)).not.toThrow()
-    const taken = takeSecrets(sql, prepared)
+    const taken = redactStatement(sql, prepared)
     expect(taken.sql).not.toContain(M)
     expect(taken.redacted).toBe(true)
     expect([...taken.values, ...taken.names].join(' ')).toContain(M)
@@ -187,7 +187,7 @@ describe('a literal near the name of a secret', () => {
   })
 
   it.each(broken)('is taken out of what does not parse: %s', (sql) => {
-    const taken = takeSecrets(sql)
+    const taken = redactStatement(sql)
     expect(taken.sql).not.toContain(M)
     expect(taken.values.join(' ')).toContain(M)
   })
@@ -258,8 +258,8 @@ describe('figures and other terms stay', () => {
 describe('a text that is slow to parse', () => {
   it('has all its literals taken out, and its parameters stand for secrets', () => {
     const sql = `SELECT 'harmless', 12 FROM t WHERE token_count > 1 AND x IN (${'1, '.repeat(5000)}1)`
-    expect(takeSecrets(sql).redacted).toBe(false)
-    const taken = takeSecrets(sql, {}, { cpuMs: 0 })
+    expect(redactStatement(sql).redacted).toBe(false)
+    const taken = redactStatement(sql, {}, { cpuMs: 0 })
     expect(taken.sql).toMatch(/^SELECT '\*\*\*', '\*\*\*' FROM t WHERE token_count > '\*\*\*'/)
     expect(taken.parameters).toBe(true)
   })
@@ -267,11 +267,11 @@ describe('a text that is slow to parse', () => {
   it('is not parsed longer than that', () => {
     const sql = `SELECT ${'('.repeat(100)}token${')'.repeat(100)} IN (${'1, '.repeat(300_000)}1)`
     const before = process.cpuUsage()
-    takeSecrets(sql, {}, { cpuMs: 20 })
+    redactStatement(sql, {}, { cpuMs: 20 })
     const bounded = process.cpuUsage(before).user
     const unbounded = (() => {
       const start = process.cpuUsage()
-      takeSecrets(sql, {}, { cpuMs: 1e9 })
+      redactStatement(sql, {}, { cpuMs: 1e9 })
       return process.cpuUsage(start).user
     })()
     expect(bounded).toBeLessThan(unbounded)
@@ -299,7 +299,7 @@ describe('an INSERT without a list of columns', () => {
   })
 
   it('that goes into a secret has its literals taken out, and no other statement', () => {
-    const taken = (sql: string, intoSecrets: boolean) => takeSecrets(sql, {}, { intoSecrets }).sql
+    const taken = (sql: string, intoSecrets: boolean) => redactStatement(sql, {}, { intoSecrets }).sql
     const insert = "INSERT INTO t VALUES (1, 'hunter2')"
     expect(taken(insert, false)).toBe(insert)
     expect(taken(insert, true)).toBe("INSERT INTO t VALUES ('***', '***')")
@@ -366,7 +366,7 @@ describe('words of other languages', () => {
 })
 
 describe('a query whose rows go into a secret', () => {
-  const taken = (sql: string) => takeSecrets(sql, {}, { intoSecrets: true })
+  const taken = (sql: string) => redactStatement(sql, {}, { intoSecrets: true })
 
   it.each([
     'INSERT INTO t SELECT orderkey FROM orders WHERE orderkey <= 7',

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { sealedSubmission } from '../../../src/coordinator/query/query-secrets.ts'
 import { createSecretValues } from '../../../src/sql/syntax/secret-values.ts'
-import { takeSecrets } from '../../../src/sql/syntax/redact-secrets.ts'
+import { redactStatement } from '../../../src/sql/syntax/redact-secrets.ts'
 import { event, sampleData } from '../../support/query-events.ts'
 
 const list = (count: number, item: (i: number) => string, separator = ', '): string =>
@@ -31,7 +31,7 @@ describe('secret values', () => {
   })
 
   it('may be as many as the words of a long comment', () => {
-    const { sql, values } = takeSecrets(`SELECT 1 -- the password is ${list(190_000, () => 'ab1c', ' ')}`)
+    const { sql, values } = redactStatement(`SELECT 1 -- the password is ${list(190_000, () => 'ab1c', ' ')}`)
     expect(sql).toBe('SELECT 1 -- *** ')
     expect(values).toHaveLength(190_000)
   })
@@ -42,7 +42,7 @@ describe('secret values', () => {
     const work = {
       repeating(size: number) {
         const half = 'a'.repeat(size)
-        takeSecrets(`SELECT 1 WHERE password = '${half}b${half}' OR x = '${half}${half}${half}'`)
+        redactStatement(`SELECT 1 WHERE password = '${half}b${half}' OR x = '${half}${half}${half}'`)
       },
       many(size: number) {
         const sql = `CREATE VIEW v AS SELECT 1 FROM t WHERE password IN (${list(size / 25, (i) => `'v${i}x'`)})`

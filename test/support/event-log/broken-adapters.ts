@@ -32,7 +32,7 @@ class AckIsEnough extends PartitionWriter {
 /** Landing below what was read is taken as landing. */
 class AcceptsBelowEnd extends PartitionWriter {
   protected override async onLanded(at: bigint, batch: RecordBatch): Promise<void> {
-    if (at < this.place.offset) this.foldOwn(batch)
+    if (at < this.logPosition.offset) this.foldOwn(batch)
     else await super.onLanded(at, batch)
   }
 }

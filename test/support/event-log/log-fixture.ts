@@ -116,7 +116,7 @@ export async function audit(fixture: LogFixture): Promise<Audit> {
     let lastTime = ''
     for (const record of all) {
       const folded = reader.foldRecords(partition, place, [record], (verdict) => seen.push(verdict))
-      place = folded.place
+      place = folded.position
       after.push(place.state)
       for (const event of folded.events) {
         expect(event.time >= lastTime, `times of log partition ${partition} decrease at ${event.time}`).toBe(true)

@@ -1,8 +1,8 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextLoopPass } from 'node:timers/promises'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { deferred } from '../../../shared/deferred.ts'
 import type { Clock } from '../../../shared/clock.ts'
-import type { Entrant, GroupFigures, GroupPlace, Queued, Reservation, ResourceGroups } from '../resource-groups.ts'
+import type { Entrant, GroupFigures, GroupSlot, Queued, Reservation, ResourceGroups } from '../resource-groups.ts'
 import { Choices } from './choices.ts'
 import { groupPath, groupText, type GroupPath } from './group-path.ts'
 import type { GroupRule, GroupRules } from './group-rules.ts'
@@ -25,7 +25,7 @@ export interface ConfiguredGroupsDeps {
 /** A query that has entered. */
 interface Visit {
   readonly entrant: Entrant
-  wake(place: GroupPlace | undefined): void
+  wake(slot: GroupSlot | undefined): void
   refuse(error: unknown): void
 }
 
@@ -61,7 +61,7 @@ export class ConfiguredGroups implements ResourceGroups {
     this.#tree.configure(rules)
     this.#choices = new Choices(rules)
     this.#passedAt = deps.clock.monotonicMs()
-    this.#timer = setInterval(() => this.look(), LOOK_MS)
+    this.#timer = setInterval(() => this.check(), LOOK_MS)
     this.#timer.unref()
   }
 
@@ -76,14 +76,14 @@ export class ConfiguredGroups implements ResourceGroups {
     this.#tree.hold(true)
     const expect = (queries: number): void => {
       this.#expected = queries
-      if (queries <= 0) this.#letGo()
+      if (queries <= 0) this.#releaseSlots()
     }
     // Nobody waits for the count: who is new waits in his group, behind those who come.
     counted.resolve()
     return (this.#reservation = {
       counted: counted.promise,
       expect,
-      came: () => expect(this.#expected - 1),
+      queryRecovered: () => expect(this.#expected - 1),
       end: () => expect(0),
     })
   }
@@ -98,7 +98,7 @@ export class ConfiguredGroups implements ResourceGroups {
     return typeof chosen === 'string' ? '' : groupText(chosen.path)
   }
 
-  occupy(entrant: Entrant): GroupPlace {
+  occupy(entrant: Entrant): GroupSlot {
     // Where it was, whether there still is such a group or not.
     const chosen = this.#choices.of(entrant.statement)
     const isThere = typeof chosen !== 'string' && groupText(chosen.path) === entrant.group
@@ -106,7 +106,7 @@ export class ConfiguredGroups implements ResourceGroups {
     return this.#placeOf(this.#tree.occupy(group, arrivalOf(silentVisit(entrant))))
   }
 
-  tryEnter(entrant: Entrant): GroupPlace | undefined {
+  tryEnter(entrant: Entrant): GroupSlot | undefined {
     this.#reload()
     const chosen = this.#choices.of(entrant.statement)
     if (typeof chosen === 'string' || groupText(chosen.path) !== entrant.group) return undefined
@@ -115,10 +115,10 @@ export class ConfiguredGroups implements ResourceGroups {
     return ticket && this.#placeOf(ticket)
   }
 
-  enter(entrant: Entrant): { readonly queued: Queued; readonly place: Promise<GroupPlace | undefined> } {
+  enter(entrant: Entrant): { readonly queued: Queued; readonly slot: Promise<GroupSlot | undefined> } {
     this.#reload()
     const group = this.#groupOrThrow(entrant.statement)
-    const given = deferred<GroupPlace | undefined>()
+    const given = deferred<GroupSlot | undefined>()
     const visit: Visit = { entrant, wake: given.resolve, refuse: given.reject }
     const ticket = this.#tree.arrive(group, arrivalOf(visit))
     if (!ticket) throw new EngineError('QUERY_QUEUE_FULL', `Too many queued queries for "${groupText(group.path)}"`)
@@ -132,7 +132,7 @@ export class ConfiguredGroups implements ResourceGroups {
     if (signal.aborted) leave()
     else if (ticket.state === 'running') visit.wake(this.#placeOf(ticket))
     else signal.addEventListener('abort', leave, { once: true })
-    return { queued: this.#queued(ticket), place: given.promise }
+    return { queued: this.#queued(ticket), slot: given.promise }
   }
 
   figures(): readonly GroupFigures[] {
@@ -169,7 +169,7 @@ export class ConfiguredGroups implements ResourceGroups {
   }
 
   /** Looks at what queries use, at the time and at the rules, and starts whoever may start by that. */
-  look(): void {
+  check(): void {
     this.#reload()
     this.#tree.setMemory(this.#deps.memory())
     for (const ticket of this.#running) this.#tree.measure(ticket, ticket.subject.entrant.usage())
@@ -213,7 +213,7 @@ export class ConfiguredGroups implements ResourceGroups {
       let until = 0
       for (const { subject } of this.#tree.waiting()) {
         if (performance.now() >= until) {
-          await nextTurn()
+          await nextLoopPass()
           if (!isWanted()) return
           until = performance.now() + DECIDING_MS
         }
@@ -235,7 +235,7 @@ export class ConfiguredGroups implements ResourceGroups {
     }
   }
 
-  #letGo(): void {
+  #releaseSlots(): void {
     if (!this.#tree.held) return
     this.#reservation = undefined
     this.#tree.hold(false)
@@ -246,7 +246,7 @@ export class ConfiguredGroups implements ResourceGroups {
     for (const ticket of this.#tree.startAll()) ticket.subject.wake(this.#placeOf(ticket))
   }
 
-  #placeOf(ticket: Ticket<Visit>): GroupPlace {
+  #placeOf(ticket: Ticket<Visit>): GroupSlot {
     const { signal, usage } = ticket.subject.entrant
     const release = (): void => {
       if (!this.#running.delete(ticket)) return

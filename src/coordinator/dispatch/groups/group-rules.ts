@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { inTurns } from '../../../security/rules/read-in-turns.ts'
+import { inSlices } from '../../../security/rules/read-in-slices.ts'
 import { readStrictJson } from '../../../security/rules/read-rules.ts'
 import { section, wrong } from '../../../security/rules/rule-patterns.ts'
 import { groupSelector, type GroupSelector } from './group-selector.ts'
@@ -238,18 +238,18 @@ interface RawFile {
 /**
  * The same of a text that `readGroupRules` has taken, elsewhere: a little at a time, so that ten thousand groups hold the event
  * loop no longer than one statement.
- * @param turn resolves when others had the event loop
+ * @param nextSlice resolves when others had the event loop
  */
-export async function readGroupRulesInTurns(text: string, turn: () => Promise<void>): Promise<GroupRules> {
-  await turn()
+export async function readGroupRulesInSlices(text: string, nextSlice: () => Promise<void>): Promise<GroupRules> {
+  await nextSlice()
   const file = JSON.parse(text) as RawFile
   const periods = periodsOf(z.object(periodKeys).parse(file))
-  const keys = await groupKeysInTurns(file.rootGroups, turn)
-  await turn()
+  const keys = await groupKeysInSlices(file.rootGroups, nextSlice)
+  await nextSlice()
   const rootGroups = groupsOf(keys, 'fair', periods, [], taken)
-  await turn()
+  await nextSlice()
   const labels = labelsOf(rootGroups)
-  const selectors = await inTurns(file.selectors, turn, (some) =>
+  const selectors = await inSlices(file.selectors, nextSlice, (some) =>
     z
       .array(selectorSchema)
       .parse(some)
@@ -259,12 +259,12 @@ export async function readGroupRulesInTurns(text: string, turn: () => Promise<vo
 }
 
 /** Each with its sub-groups, however many those are. */
-async function groupKeysInTurns(groups: readonly RawGroup[], turn: () => Promise<void>): Promise<GroupKeys[]> {
-  const read = await inTurns(groups, turn, (some) =>
+async function groupKeysInSlices(groups: readonly RawGroup[], nextSlice: () => Promise<void>): Promise<GroupKeys[]> {
+  const read = await inSlices(groups, nextSlice, (some) =>
     z.array(groupKeys).parse(some.map(({ subGroups: _, ...own }) => own)),
   )
   for (const [index, { subGroups }] of groups.entries())
-    if (subGroups && subGroups.length > 0) read[index]!.subGroups = await groupKeysInTurns(subGroups, turn)
+    if (subGroups && subGroups.length > 0) read[index]!.subGroups = await groupKeysInSlices(subGroups, nextSlice)
   return read
 }
 

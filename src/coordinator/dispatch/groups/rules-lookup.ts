@@ -25,13 +25,13 @@ const selectorIndexes = new WeakMap<readonly GroupSelector[], SelectorIndex>()
 /** Those that can fit a user, in their order: of ten thousand that name a user each, one is asked. */
 function* selectorsFor(selectors: readonly GroupSelector[], user: string): Generator<GroupSelector> {
   const index = selectorIndexes.get(selectors) ?? indexOf(selectors)
-  const his = index.ofUsers.get(user) ?? []
+  const ofUser = index.ofUsers.get(user) ?? []
   let next = 0
   for (const at of index.ofAnybody) {
-    for (; next < his.length && his[next]! < at; next++) yield selectors[his[next]!]!
+    for (; next < ofUser.length && ofUser[next]! < at; next++) yield selectors[ofUser[next]!]!
     yield selectors[at]!
   }
-  for (; next < his.length; next++) yield selectors[his[next]!]!
+  for (; next < ofUser.length; next++) yield selectors[ofUser[next]!]!
 }
 
 function indexOf(selectors: readonly GroupSelector[]): SelectorIndex {
@@ -40,8 +40,8 @@ function indexOf(selectors: readonly GroupSelector[]): SelectorIndex {
   for (const [at, { users }] of selectors.entries()) {
     if (!users) ofAnybody.push(at)
     for (const user of users ?? []) {
-      const his = ofUsers.get(user)
-      if (his) his.push(at)
+      const ofUser = ofUsers.get(user)
+      if (ofUser) ofUser.push(at)
       else ofUsers.set(user, [at])
     }
   }

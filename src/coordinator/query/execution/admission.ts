@@ -1,6 +1,6 @@
 import type { Clock } from '../../../shared/clock.ts'
-import type { Entrant, GroupPlace, Queued, ResourceGroups } from '../../dispatch/resource-groups.ts'
-import type { Recorder } from './first-append.ts'
+import type { Entrant, GroupSlot, Queued, ResourceGroups } from '../../dispatch/resource-groups.ts'
+import type { Recorder } from './recorder.ts'
 
 interface AdmissionPorts {
   readonly groups: Pick<ResourceGroups, 'reservation' | 'tryEnter' | 'enter' | 'occupy'>
@@ -12,7 +12,7 @@ interface AdmissionPorts {
 /** The query's place in its resource group, and why it has none yet. */
 export class Admission {
   readonly #ports: AdmissionPorts
-  #place: GroupPlace | undefined
+  #slot: GroupSlot | undefined
   #queuedReason: (() => string) | undefined
 
   constructor(ports: AdmissionPorts) {
@@ -42,15 +42,15 @@ export class Admission {
       free = groups.tryEnter(entrant)
     }
     if (free) {
-      this.#place = free
+      this.#slot = free
       return
     }
     const since = clock.monotonicMs()
-    const { queued, place } = groups.enter(entrant)
+    const { queued, slot } = groups.enter(entrant)
     await this.#wait(queued)
-    const given = await place
+    const given = await slot
     signal.throwIfAborted()
-    if (given) this.#place = given
+    if (given) this.#slot = given
     this.#queuedReason = undefined
     const queuedNanos = Math.round((clock.monotonicMs() - since) * 1e6)
     await record([{ type: 'AdmitQuery', data: { resourceGroup: given?.group ?? queued.group, queuedNanos } }])
@@ -58,12 +58,12 @@ export class Admission {
 
   /** A query that had a place before a restart keeps it, whatever the limit says. */
   occupy(): void {
-    this.#place = this.#ports.groups.occupy(this.#entrant(true))
+    this.#slot = this.#ports.groups.occupy(this.#entrant(true))
   }
 
   /** Gives the place back. */
   leave(): void {
-    this.#place?.release()
+    this.#slot?.release()
   }
 
   #entrant(recovered: boolean): Entrant {

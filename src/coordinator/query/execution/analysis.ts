@@ -1,8 +1,8 @@
 import type { QueryId } from '../../../shared/ids.ts'
 import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
 import type { AnalyzedStatement, FrontEndTimes, MetadataPort } from '../../../sql/front-end.ts'
-import type { TurnOwner } from '../../../shared/fair-queue.ts'
-import { loopTurn } from '../../../shared/loop-turn.ts'
+import type { SlotOwner } from '../../../shared/fair-queue.ts'
+import { eventLoopSlice } from '../../../shared/event-loop-slice.ts'
 import { catalogNames, listSplits } from '../../dispatch/catalog-metadata.ts'
 import { charactersOf, LONG_TEXT, type ThreadedFrontEnd } from '../../front-end-threads/threaded-front-end.ts'
 import { createConnectorCalls, type ConnectorCall, type ConnectorCalls } from '../connector-calls.ts'
@@ -63,13 +63,13 @@ export class Analysis {
     const { owner } = submission.held
     const asked = this.#calls ? this.#calls.noting(metadata) : metadata
     const isLong = characters >= LONG_TEXT
-    const turn = isLong ? undefined : loopTurn(characters, owner)
-    if (turn) await turn
+    const slice = isLong ? undefined : eventLoopSlice(characters, owner)
+    if (slice) await slice
     this.#files = this.#ports.filesInForce()
     return frontEnd.analyzeStatement(
       submission.sql,
       sessionContext(queryId, submission, startTimeMillis, this.#ports, boundedProperties(this.#ports.limits.server)),
-      isLong ? asked : inTurns(asked, characters, owner),
+      isLong ? asked : inSlices(asked, characters, owner),
       { owner, signal, onTimes: (times) => void (this.#times = times) },
     )
   }
@@ -82,19 +82,19 @@ export class Analysis {
 }
 
 /** What goes on with the answer of a connector holds the event loop: the answers of many come at once. */
-function inTurns(port: MetadataPort, characters: number, owner: TurnOwner): MetadataPort {
-  async function inTurn<T>(asked: Promise<T>): Promise<T> {
+function inSlices(port: MetadataPort, characters: number, owner: SlotOwner): MetadataPort {
+  async function inSlice<T>(asked: Promise<T>): Promise<T> {
     const answer = await asked
-    const turn = loopTurn(characters, owner)
-    if (turn) await turn
+    const slice = eventLoopSlice(characters, owner)
+    if (slice) await slice
     return answer
   }
   return {
     catalogs: () => port.catalogs(),
     abilities: (catalog) => port.abilities(catalog),
-    schemas: (catalog) => inTurn(port.schemas(catalog)),
-    tables: (catalog, schema, named) => inTurn(port.tables(catalog, schema, named)),
-    table: (catalog, schema, table) => inTurn(port.table(catalog, schema, table)),
-    statistics: (catalog, handle) => inTurn(port.statistics(catalog, handle)),
+    schemas: (catalog) => inSlice(port.schemas(catalog)),
+    tables: (catalog, schema, named) => inSlice(port.tables(catalog, schema, named)),
+    table: (catalog, schema, table) => inSlice(port.table(catalog, schema, table)),
+    statistics: (catalog, handle) => inSlice(port.statistics(catalog, handle)),
   }
 }

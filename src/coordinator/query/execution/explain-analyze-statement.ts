@@ -59,11 +59,11 @@ async function runForFigures(
 ): Promise<TaskStats> {
   const { fragment } = stage
   if (!fragment) throw new Error('a worker stage has a fragment')
-  const place = await deps.placement.place(run.signal)
+  const slot = await deps.placement.place(run.signal)
   try {
-    return await runPlaced(deps, run, { stage, fragment, node: place.node }, plan)
+    return await runPlaced(deps, run, { stage, fragment, node: slot.node }, plan)
   } finally {
-    place.leave()
+    slot.leave()
   }
 }
 

@@ -5,7 +5,7 @@ import type { EndFigures, QueryCommand } from '../decider.ts'
 import type { QueryAggregate } from '../query-aggregate.ts'
 import { isTerminal, type KnownQuery } from '../state.ts'
 import { queryTotals, stagesAtEnd, statsOf, type QueryTotals } from '../totals.ts'
-import type { Recorder } from './first-append.ts'
+import type { Recorder } from './recorder.ts'
 import type { OngoingWork } from './ongoing-work.ts'
 import type { TaskId } from '../../../shared/ids.ts'
 

@@ -11,7 +11,7 @@ import { WorkerLost } from '../../scheduler/worker-error.ts'
 import type { WorkerNode } from '../../scheduler/workers.ts'
 import { Suspended } from '../suspended.ts'
 import type { RunContext } from './run-context.ts'
-import { secretsAreGone } from './secrets-are-gone.ts'
+import { secretsNotKept } from './secrets-not-kept.ts'
 import { badEnd, lost, outcomeOf, type TaskOutcome } from './task-outcome.ts'
 import { TaskPages, type TaskPagesDeps } from './task-pages.ts'
 
@@ -89,7 +89,7 @@ export class FollowedTask {
     const update = this.#updateOf(splits)
     if (!update) {
       // Nobody can make it any more.
-      this.#end(undefined, secretsAreGone())
+      this.#end(undefined, secretsNotKept())
       return this.#outcome.promise
     }
     this.#offerCut(update)

@@ -114,7 +114,7 @@ export class HeldLimits {
   }
 
   /** Tasks told of what they have taken. */
-  look(): void {
+  check(): void {
     const { cpuTime, memory, scan } = this.#limits
     if (this.#over || (!cpuTime && !memory && !scan)) return
     const { cpuMillis, memoryBytes, scannedBytes } = this.#ports.figures.usage()

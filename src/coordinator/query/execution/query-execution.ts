@@ -10,22 +10,22 @@ import type { ResponseHeader } from '../session-headers.ts'
 import { Suspended } from '../suspended.ts'
 import { Admission } from './admission.ts'
 import { Analysis } from './analysis.ts'
-import { Ends } from './ends.ts'
+import { Completion } from './completion.ts'
 import type { ExecutionDeps } from './execution-deps.ts'
 import { Figures } from './figures.ts'
 import { HeldLimits } from './held-limits.ts'
-import { createRecorder, type Recorder } from './first-append.ts'
+import { createRecorder, type Recorder } from './recorder.ts'
 import { OngoingWork } from './ongoing-work.ts'
 import { createRunContext, type ExecutionParts } from './run-context.ts'
 import { Waiters } from './waiters.ts'
-import { goTheWay } from './way.ts'
+import { executeStatement } from './execute-statement.ts'
 import { identityOf } from './session-identity.ts'
 
 /**
  * A query's execution, from its acceptance to its end in the log.
  *
  * ```
- *  beginExecution ── CreateQuery is held a little for company ────────────────────────────────► first-append
+ *  beginExecution ── CreateQuery is held a little for company ────────────────────────────────► recorder
  *       │
  *       ▼                    queued, admitted
  *  admission: a place ──────────────────────────────► way: analysis
@@ -68,8 +68,8 @@ class Execution implements QueryExecution {
 
   constructor(deps: ExecutionDeps, queryId: QueryId, submission: Submission, resumed: Resumption | undefined) {
     const { created } = submission
-    const parts = putTogether(deps, queryId, submission, resumed, (told) => void (this.#headers = told))
-    const { admission, analysis, ends, limits, recorder, waiters } = parts
+    const parts = putTogether(deps, queryId, submission, resumed, (headers) => void (this.#headers = headers))
+    const { admission, analysis, completion, limits, recorder, waiters } = parts
     this.queryId = queryId
     this.#parts = parts
     this.aggregate = parts.query.aggregate
@@ -80,9 +80,9 @@ class Execution implements QueryExecution {
     const run = createRunContext(parts)
 
     limits.begin(resumed?.state.planned)
-    goTheWay({ deps, run, created, resumed, admission, analysis, limits, waiters })
-      .catch((error: unknown) => ends.failFor(error))
-      .catch((error: unknown) => ends.unrecorded(error))
+    executeStatement({ deps, run, created, resumed, admission, analysis, limits, waiters })
+      .catch((error: unknown) => completion.failFor(error))
+      .catch((error: unknown) => completion.unrecorded(error))
       .finally(() => {
         waiters.planIsKnown()
         admission.leave()
@@ -102,7 +102,7 @@ class Execution implements QueryExecution {
   }
 
   get bytes(): number {
-    return this.#parts.ends.bytes
+    return this.#parts.completion.bytes
   }
 
   get responseHeaders(): readonly ResponseHeader[] | undefined {
@@ -134,19 +134,19 @@ class Execution implements QueryExecution {
   }
 
   finish(): Promise<void> {
-    return this.#parts.ends.finish()
+    return this.#parts.completion.finish()
   }
 
   cancel(): Promise<void> {
-    return this.#parts.ends.fail(canceledByClient.failure)
+    return this.#parts.completion.fail(canceledByClient.failure)
   }
 
-  fail(...told: Parameters<QueryExecution['fail']>): Promise<void> {
-    return this.#parts.ends.fail(...told)
+  fail(...failing: Parameters<QueryExecution['fail']>): Promise<void> {
+    return this.#parts.completion.fail(...failing)
   }
 
   cancelStage(stage: number): Promise<void> {
-    return this.#parts.ends.cutShort(stage)
+    return this.#parts.completion.stopStage(stage)
   }
 
   totals(): ReturnType<QueryExecution['totals']> {
@@ -170,11 +170,11 @@ class Execution implements QueryExecution {
   }
 
   dispose(): void {
-    const { ends, limits, pages, recorder } = this.#parts
+    const { completion, limits, pages, recorder } = this.#parts
     limits.dispose()
     recorder.dispose()
     pages.clear()
-    ends.letGo()
+    completion.releaseMemory()
   }
 }
 
@@ -184,7 +184,7 @@ function putTogether(
   queryId: QueryId,
   submission: Submission,
   resumed: Resumption | undefined,
-  tellHeaders: ExecutionParts['tellHeaders'],
+  keepHeaders: ExecutionParts['keepHeaders'],
 ): ExecutionParts {
   const { cleaner, clock, groups, onInternalError, onUnrecorded } = deps
   const { created, held } = submission
@@ -220,7 +220,7 @@ function putTogether(
     record,
   })
   const { answersKeptMs } = deps.limits
-  const ends = new Ends({
+  const completion = new Completion({
     aggregate,
     record,
     work,
@@ -238,15 +238,15 @@ function putTogether(
     properties: submission.session.properties,
     createdMillis: startTimeMillis,
     figures,
-    fail: (failure) => ends.fail(failure).catch((error: unknown) => ends.unrecorded(error)),
+    fail: (failure) => completion.fail(failure).catch((error: unknown) => completion.unrecorded(error)),
   })
   aggregate.onValid(() => {
     if (isTerminal(aggregate.state.kind)) {
       limits.dispose()
       waiters.planIsKnown()
       admission.leave()
-      ends.letGo()
-      ends.releaseTasks()
+      completion.releaseMemory()
+      completion.releaseTasks()
     }
     waiters.wake()
   })
@@ -254,12 +254,12 @@ function putTogether(
   recorder.first.catch(() => {
     limits.dispose()
     work.stop()
-    ends.letGo()
+    completion.releaseMemory()
   })
   const { session } = created
   const query = { queryId, user: session.user, identity: identityOf(session), startTimeMillis, aggregate }
-  const ofLife = { work, waiters, admission, analysis, figures, limits, ends }
-  return { deps, query, recorder, ...ofLife, held, pages, spanContext, tellHeaders }
+  const ofLife = { work, waiters, admission, analysis, figures, limits, completion }
+  return { deps, query, recorder, ...ofLife, held, pages, spanContext, keepHeaders }
 }
 
 /** Once this process stops, what its successor will record is not recorded here. */

@@ -5,7 +5,7 @@ import type { EngineRun } from '../../../execution/engine/engine.ts'
 import type { StagePlan } from '../../../planner/stage-plan.ts'
 import type { Identity } from '../../../security/authorization.ts'
 import type { Clock } from '../../../shared/clock.ts'
-import type { TurnOwner } from '../../../shared/fair-queue.ts'
+import type { SlotOwner } from '../../../shared/fair-queue.ts'
 import type { QueryId, TaskId } from '../../../shared/ids.ts'
 import { accessOf } from '../../../sql/access-control.ts'
 import { loadSplits, readsSystem } from '../../dispatch/catalog-metadata.ts'
@@ -18,11 +18,11 @@ import type { QueryAggregate, QueryStep } from '../query-aggregate.ts'
 import type { ResponseHeader } from '../session-headers.ts'
 import type { Admission } from './admission.ts'
 import type { Analysis } from './analysis.ts'
-import type { Ends } from './ends.ts'
+import type { Completion } from './completion.ts'
 import type { ExecutionDeps } from './execution-deps.ts'
 import type { Figures } from './figures.ts'
 import type { HeldLimits } from './held-limits.ts'
-import type { Recorder } from './first-append.ts'
+import type { Recorder } from './recorder.ts'
 import type { OngoingWork } from './ongoing-work.ts'
 import type { Waiters } from './waiters.ts'
 
@@ -62,7 +62,7 @@ export interface RunContext {
   /** Gives its place back; resolves when the client follows. */
   leaveUntilFollowed(): Promise<void>
   /** What the client is to remember, with each answer. */
-  tellHeaders(headers: readonly ResponseHeader[]): void
+  keepHeaders(headers: readonly ResponseHeader[]): void
   /** So that a cancel reaches it. */
   onEngineRun(run: EngineRun): void
   /** The task that runs now can be told to begin no further batch. */
@@ -83,16 +83,16 @@ export interface ExecutionParts {
   readonly analysis: Analysis
   readonly figures: Figures
   readonly limits: HeldLimits
-  readonly ends: Ends
+  readonly completion: Completion
   readonly held: HeldMemory
   readonly pages: PageMemory
   /** What is caused by an entity of the query is its span's child. */
   readonly spanContext: (name: 'query' | 'stage', entity: string) => string | undefined
-  readonly tellHeaders: RunContext['tellHeaders']
+  readonly keepHeaders: RunContext['keepHeaders']
 }
 
 export function createRunContext(parts: ExecutionParts): RunContext {
-  const { deps, query, recorder, work, waiters, admission, analysis, figures, limits, ends, held, pages } = parts
+  const { deps, query, recorder, work, waiters, admission, analysis, figures, limits, completion, held, pages } = parts
   const { queryId } = query
   return {
     signal: work.signal,
@@ -109,7 +109,7 @@ export function createRunContext(parts: ExecutionParts): RunContext {
       waiters.wake()
       return { type: 'PlanQuery', data }
     },
-    finish: (extra) => ends.finishStep(extra),
+    finish: (extra) => completion.finishStep(extra),
     listSplits: (rendered) => analysis.listSplits(rendered),
     async splitsOf(stage) {
       if (!readsSystem(deps.catalogs, stage)) return stage.splits
@@ -130,19 +130,19 @@ export function createRunContext(parts: ExecutionParts): RunContext {
       recorder.flush()
       return waiters.following
     },
-    tellHeaders: parts.tellHeaders,
+    keepHeaders: parts.keepHeaders,
     onEngineRun: (run) => work.runsInEngine(run),
     onRunning: (dropPending) => work.runsAsTask(dropPending),
     onStats(taskId, stats) {
       figures.progressed(taskId, stats)
-      limits.look()
+      limits.check()
     },
     onPage: (token, bytes) => pages.set(token, bytes),
   }
 }
 
 /** Whom rows of system tables are for, with what the rules let him know of. */
-function askerOf({ objectsOf }: Pick<ExecutionDeps, 'objectsOf'>, identity: Identity, owner: TurnOwner): Asker {
+function askerOf({ objectsOf }: Pick<ExecutionDeps, 'objectsOf'>, identity: Identity, owner: SlotOwner): Asker {
   const rightsOf = objectsOf(identity)
   const sight = rightsOf && accessOf({ rightsOf, user: identity.user })
   return { ...identity, owner, ...(sight && { sight }) }

@@ -12,7 +12,7 @@ export async function runSessionStatement(
 ): Promise<void> {
   const { queryType, updateType, warnings } = analyzed
   const headers = responseHeaders(run.queryId, analyzed.changes)
-  run.tellHeaders(headers)
+  run.keepHeaders(headers)
   checkHeaders(headers, deps.limits.headerBytes)
   run.hold(JSON.stringify(headers).length)
   const recorded = run.recordSoon([

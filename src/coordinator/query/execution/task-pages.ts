@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { ClosedPage, TaskStatus } from '../../../execution/api/task.ts'
-import type { KeptPages, PagePlace, ResultPage, ResultPages } from '../../../events/event-log.ts'
+import type { KeptPages, PageOffset, ResultPage, ResultPages } from '../../../events/event-log.ts'
 import { inOnePiece } from '../../../shared/body-parts.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import { taskId as makeTaskId, type TaskId, COORDINATOR } from '../../../shared/ids.ts'
@@ -190,7 +190,7 @@ export class TaskPages {
 const NOTHING_KEPT: KeptPages = { places: [], beside: [] }
 
 /** A page's place, as an event has it: absent where stream and token find the page. */
-export function placed(place: PagePlace | undefined): { readonly place?: PagePlace } {
+export function placed(place: PageOffset | undefined): { readonly place?: PageOffset } {
   return place ? { place } : {}
 }
 

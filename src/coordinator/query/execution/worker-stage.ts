@@ -10,7 +10,7 @@ import { isTaskTerminal } from '../../../execution/api/task.ts'
 import type { TaskRecord } from '../state.ts'
 import { FollowedTask, type FollowDeps } from './followed-task.ts'
 import type { RunContext } from './run-context.ts'
-import { secretsAreGone } from './secrets-are-gone.ts'
+import { secretsNotKept } from './secrets-not-kept.ts'
 import { engineError, lost as lostTo, outcomeOf, type FinishedTask, type TaskOutcome } from './task-outcome.ts'
 
 export interface WorkerStageDeps extends FollowDeps {
@@ -42,11 +42,11 @@ export async function runWorkerStage(
   // Each recovery numbers on from the next thousand: no coordinator reuses an id that another gave out unseen.
   const firstNumber = recoveries(run.aggregate) * 1000
   for (let number = firstNumber; ; number++) {
-    if (!stage.fragment) throw secretsAreGone()
-    const place = await deps.placement.place(run.signal, lost?.nodeId)
-    const { node } = place
+    if (!stage.fragment) throw secretsNotKept()
+    const slot = await deps.placement.place(run.signal, lost?.nodeId)
+    const { node } = slot
     const splits = await run.splitsOf(stage).catch((error: unknown) => {
-      place.leave()
+      slot.leave()
       throw error
     })
     const taskId = makeTaskId(run.queryId, stage.id, number)
@@ -68,7 +68,7 @@ export async function runWorkerStage(
     // Not waited for: the task's POST goes out beside the append. A task that the log does not know is deleted at adoption.
     const begun = number === firstNumber && plan ? [plan, ...retry, create] : [...retry, create]
     const [first] = await Promise.all([
-      new FollowedTask(deps, run, { stage, node, taskId, attempt: failures }).create(splits).finally(place.leave),
+      new FollowedTask(deps, run, { stage, node, taskId, attempt: failures }).create(splits).finally(slot.leave),
       // A small one may end before the first append leaves. To make another takes a while, and comes after the POST's bytes.
       stage.fragment.estimate.small ? run.recordSoon(begun) : afterRequests().then(() => run.record(begun)),
     ])
@@ -143,8 +143,8 @@ async function adoptTask(
     try {
       const status = await deps.client.getTask(node.url, task.taskId)
       if (!status) return lostTo(`Worker ${node.url} has no task ${task.taskId}`, 'worker_lost')
-      const place = deps.placement.take(node)
-      return await new FollowedTask(deps, run, { stage, node, taskId, attempt }).adopt(status).finally(place.leave)
+      const slot = deps.placement.take(node)
+      return await new FollowedTask(deps, run, { stage, node, taskId, attempt }).adopt(status).finally(slot.leave)
     } catch (error) {
       run.signal.throwIfAborted()
       const outcome = outcomeOf(error)

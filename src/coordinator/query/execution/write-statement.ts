@@ -25,7 +25,7 @@ import type { WriteGuard } from '../write-guard.ts'
 import { isTakenOut } from '../query-secrets.ts'
 import type { RunContext } from './run-context.ts'
 import { placed } from './task-pages.ts'
-import { secretsAreGone } from './secrets-are-gone.ts'
+import { secretsNotKept } from './secrets-not-kept.ts'
 import type { FinishedTask } from './task-outcome.ts'
 import { runWorkerStage, type WorkerStageDeps } from './worker-stage.ts'
 
@@ -117,7 +117,7 @@ export function resumeWrite(deps: WriteDeps, run: RunContext, planned: Planned):
   if (!work) return 'analyze'
   return (async () => {
     const target = targetOf(work)!
-    if (isTakenOut(query.created, target.change)) throw secretsAreGone()
+    if (isTakenOut(query.created, target.change)) throw secretsNotKept()
     const written = await runStage(deps, run, toStagePlan(work), undefined)
     await decide(deps, run, writtenBy(target, written), planned.write?.tolerated)
   })()
@@ -235,7 +235,7 @@ async function commit(
   const writer = writerOf(deps.catalogs, prepared.catalog)
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(LONGEST_PAUSE_MS, pause * 2)) {
     try {
-      return found ? ((await writer.find(prepared)) ?? secretsAreGone()) : await writer.commit(prepared)
+      return found ? ((await writer.find(prepared)) ?? secretsNotKept()) : await writer.commit(prepared)
     } catch (error) {
       if (error instanceof EngineError && error.retry === 'never') return error
       // The disk is full or away, or what its owner can mend: the decision stands, so it is tried until the change is made.

@@ -109,8 +109,8 @@ function steps(
     all.push({ name: 'render', of: 'planner', startMs: analyzed, endMs: rendered })
     all.push({ name: 'fragment', of: 'planner', startMs: rendered, endMs: moments.planned })
   }
-  const told = traced.onCoordinator ? all.filter(({ startMs, endMs }) => endMs - startMs >= BRIEF_MS) : all
-  return told.map((step) => stepSpan(traced, step))
+  const shown = traced.onCoordinator ? all.filter(({ startMs, endMs }) => endMs - startMs >= BRIEF_MS) : all
+  return shown.map((step) => stepSpan(traced, step))
 }
 
 interface Step {

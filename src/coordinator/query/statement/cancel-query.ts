@@ -6,7 +6,7 @@ import type { QueryExecution } from '../query-handle.ts'
 import type { QueryRegistry } from '../query-registry.ts'
 import { readQuery } from '../read-query.ts'
 import { isTerminal, type KnownQuery, type QueryState } from '../state.ts'
-import { lookUpMs, timely, type StillWriting } from './log-word.ts'
+import { lookUpMs, timely, type StillWriting } from './still-writing.ts'
 
 export interface CancelDeps {
   readonly clock: Clock

@@ -7,7 +7,7 @@ import type { QueryExecution } from '../query-handle.ts'
 import type { QueryRegistry } from '../query-registry.ts'
 import type { ResultPageSource } from '../result-page-source.ts'
 import { isTerminal, type KnownQuery } from '../state.ts'
-import { lookUpMs, timely, type StillWriting } from './log-word.ts'
+import { lookUpMs, timely, type StillWriting } from './still-writing.ts'
 import {
   failedAnswer,
   lastAnswer,
@@ -16,7 +16,7 @@ import {
   statusAnswer,
   type AnswerPage,
   type StatementAnswer,
-  type Told,
+  type StatementView,
 } from './statement-answer.ts'
 
 /** That a page is lost is the end of its query: better later than wrong. */
@@ -33,9 +33,9 @@ export interface LiveAnswersDeps {
 }
 
 /** One look at what the valid state of a query has to say about a token. */
-interface Look {
+interface Poll {
   readonly execution: QueryExecution
-  readonly told: Told
+  readonly view: StatementView
   readonly token: number
   /** Of the request's time. */
   readonly leftMs: number
@@ -84,7 +84,7 @@ export class LiveAnswers {
       const answer =
         query.kind === 'NONE'
           ? undefined
-          : await this.#tell({ execution, told: toldOf(execution, query), token, leftMs })
+          : await this.#answerPoll({ execution, view: viewOf(execution, query), token, leftMs })
       if (answer) return answer
       if (leftMs <= 0) return statusOf(execution, token)
       await execution.news(revision, leftMs)
@@ -92,32 +92,32 @@ export class LiveAnswers {
   }
 
   /** @returns undefined when only waiting helps */
-  async #tell(look: Look): Promise<StatementAnswer | undefined> {
-    const { told, token, leftMs } = look
-    const { query } = told
-    if (query.kind === 'FAILED') return failedAnswer(told, query.failure)
-    if (token < query.pages.length) return this.#tellPage(look)
-    if (isComplete(query) && token === query.pages.length) return tellEnd(look, undefined)
+  async #answerPoll(at: Poll): Promise<StatementAnswer | undefined> {
+    const { view, token, leftMs } = at
+    const { query } = view
+    if (query.kind === 'FAILED') return failedAnswer(view, query.failure)
+    if (token < query.pages.length) return this.#answerPage(at)
+    if (isComplete(query) && token === query.pages.length) return answerEnd(at, undefined)
     if (query.kind !== 'FINISHED') return undefined
     await this.#deps.stillWriting(lookUpMs(leftMs))
     return { kind: 'unknown' }
   }
 
-  async #tellPage(look: Look): Promise<StatementAnswer | undefined> {
-    const { execution, told, token, leftMs } = look
-    const { rows } = told.query.pages[token]!
-    const bytes = await this.#bytesOf(look)
+  async #answerPage(at: Poll): Promise<StatementAnswer | undefined> {
+    const { execution, view, token, leftMs } = at
+    const { rows } = view.query.pages[token]!
+    const bytes = await this.#bytesOf(at)
     // It is published: it will be there again, or is lost; status until then.
     if (bytes === 'away') return leftMs <= 0 ? statusOf(execution, token) : undefined
-    if (bytes === 'lost') return this.#tellLoss(look)
+    if (bytes === 'lost') return this.#answerLoss(at)
     const page = { token, bytes, rows }
-    if (isComplete(told.query) && token >= told.query.pages.length - 1) return tellEnd(look, page)
+    if (isComplete(view.query) && token >= view.query.pages.length - 1) return answerEnd(at, page)
     this.#recordDelivery(execution, page)
-    return pageAnswer(told, page)
+    return pageAnswer(view, page)
   }
 
   /** `away`: its worker or the log. */
-  async #bytesOf({ execution, told: { query }, token, leftMs }: Look): Promise<BodyParts | 'lost' | 'away'> {
+  async #bytesOf({ execution, view: { query }, token, leftMs }: Poll): Promise<BodyParts | 'lost' | 'away'> {
     try {
       const reading = this.#deps.pages.read(query, token, execution.pageInMemory(token))
       // A worker may take its time with a large page; what is beside the log comes at once, or the log is away.
@@ -128,12 +128,12 @@ export class LiveAnswers {
     }
   }
 
-  async #tellLoss({ execution, told, token }: Look): Promise<StatementAnswer> {
+  async #answerLoss({ execution, view, token }: Poll): Promise<StatementAnswer> {
     const failure = lostPageFailure(token)
     await this.#deps.stillWriting(CONFIRM_LOSS_MS)
     execution.recordLoss(token, failure.message)
-    if (!isTerminal(told.query.kind)) await execution.fail(failure)
-    return failedAnswer(toldOf(execution, told.query), failure)
+    if (!isTerminal(view.query.kind)) await execution.fail(failure)
+    return failedAnswer(viewOf(execution, view.query), failure)
   }
 
   /** Not waited for, not for every page, and only where a restart could otherwise not know. */
@@ -146,24 +146,24 @@ export class LiveAnswers {
 }
 
 /** The result's last answer: told when the query's end is valid. */
-async function tellEnd(
-  { execution, told, leftMs }: Look,
+async function answerEnd(
+  { execution, view, leftMs }: Poll,
   page: AnswerPage | undefined,
 ): Promise<StatementAnswer | undefined> {
-  if (told.query.kind === 'FINISHED') return lastAnswer({ ...told, query: forClient(execution, told.query) }, page)
+  if (view.query.kind === 'FINISHED') return lastAnswer({ ...view, query: forClient(execution, view.query) }, page)
   await settlesWithin(execution.finish(), leftMs)
   const ended = execution.aggregate.state
-  return ended.kind === 'FINISHED' ? lastAnswer({ ...told, query: forClient(execution, ended) }, page) : undefined
+  return ended.kind === 'FINISHED' ? lastAnswer({ ...view, query: forClient(execution, ended) }, page) : undefined
 }
 
 function statusOf(execution: QueryExecution, token: number): StatementAnswer {
   const { intended, state } = execution.aggregate
   const query = intended.kind === 'NONE' || isTerminal(intended.kind) ? state : intended
   if (query.kind === 'NONE') throw new LogUnavailable('the query is not in the log yet')
-  return statusAnswer(toldOf(execution, query), token)
+  return statusAnswer(viewOf(execution, query), token)
 }
 
-function toldOf({ liveStats, queuedReason }: QueryExecution, query: KnownQuery): Told {
+function viewOf({ liveStats, queuedReason }: QueryExecution, query: KnownQuery): StatementView {
   return { query, liveStats, queuedReason }
 }
 

@@ -1,15 +1,15 @@
 import { steadyWall, type Clock } from '../../../shared/clock.ts'
-import { secretsAreGone } from '../execution/secrets-are-gone.ts'
+import { secretsNotKept } from '../execution/secrets-not-kept.ts'
 import type { ResultPageSource } from '../result-page-source.ts'
 import type { EndedQuery } from '../state.ts'
-import { lookUpMs, timely } from './log-word.ts'
+import { lookUpMs, timely } from './still-writing.ts'
 import {
   failedAnswer,
   lastAnswer,
   lostPageFailure,
   pageAnswer,
   type StatementAnswer,
-  type Told,
+  type StatementView,
 } from './statement-answer.ts'
 
 export interface PastAnswersDeps {
@@ -31,22 +31,22 @@ export function createPastAnswers({ clock, pages, answersKeptMs }: PastAnswersDe
 
   return async (query, token, waitMs) => {
     if (isForgotten(query.endedAt)) return { kind: 'unknown' }
-    const told: Told = { query, liveStats: new Map(), queuedReason: undefined }
-    if (query.kind === 'FAILED') return failedAnswer(told, query.failure)
+    const view: StatementView = { query, liveStats: new Map(), queuedReason: undefined }
+    if (query.kind === 'FAILED') return failedAnswer(view, query.failure)
     if (token < query.delivered) return { kind: 'gone' }
     if (token > query.pages.length || (token === query.pages.length && token > 0)) return { kind: 'unknown' }
     // Without them the client would go on with half a session.
     if (query.created.redacted && query.finished.responseHeaders.length > 0) {
       const forgetful = { ...query, finished: { ...query.finished, responseHeaders: [] } }
-      return failedAnswer({ ...told, query: forgetful }, secretsAreGone().toFailure(), false)
+      return failedAnswer({ ...view, query: forgetful }, secretsNotKept().toFailure(), false)
     }
     const record = query.pages[token]
-    if (!record) return lastAnswer(told, undefined)
+    if (!record) return lastAnswer(view, undefined)
     // Not to be had now is not lost: that the page source says by itself, in time.
     const reading = pages.read(query, token, undefined)
     const bytes = await (record.kept === 'log' ? timely(reading, lookUpMs(waitMs)) : reading)
-    if (bytes === 'lost') return failedAnswer(told, lostPageFailure(token))
+    if (bytes === 'lost') return failedAnswer(view, lostPageFailure(token))
     const page = { token, bytes, rows: record.rows }
-    return token === query.pages.length - 1 ? lastAnswer(told, page) : pageAnswer(told, page)
+    return token === query.pages.length - 1 ? lastAnswer(view, page) : pageAnswer(view, page)
   }
 }

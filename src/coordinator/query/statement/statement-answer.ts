@@ -7,7 +7,7 @@ import type { TaskId } from '../../../shared/ids.ts'
 /** What a client is told of a query at one token. */
 export type StatementAnswer = QueryAnswer | { readonly kind: 'gone' } | { readonly kind: 'unknown' }
 
-export interface QueryAnswer extends Told {
+export interface QueryAnswer extends StatementView {
   readonly kind: 'answer'
   /** What the answer's nextUri counts to; absent on the last one. */
   readonly nextToken: number | undefined
@@ -19,7 +19,7 @@ export interface QueryAnswer extends Told {
 }
 
 /** What every answer about a query has. */
-export interface Told {
+export interface StatementView {
   readonly query: KnownQuery
   readonly liveStats: ReadonlyMap<TaskId, TaskStats>
   readonly queuedReason: string | undefined
@@ -32,22 +32,22 @@ export interface AnswerPage {
 }
 
 /** How a query stands while there is nothing new at `token`: the same is asked again. */
-export function statusAnswer(told: Told, token: number): QueryAnswer {
-  return { kind: 'answer', ...told, nextToken: token, page: undefined, failure: undefined, settled: false }
+export function statusAnswer(view: StatementView, token: number): QueryAnswer {
+  return { kind: 'answer', ...view, nextToken: token, page: undefined, failure: undefined, settled: false }
 }
 
-export function pageAnswer(told: Told, page: AnswerPage): QueryAnswer {
-  return { kind: 'answer', ...told, nextToken: page.token + 1, page, failure: undefined, settled: true }
+export function pageAnswer(view: StatementView, page: AnswerPage): QueryAnswer {
+  return { kind: 'answer', ...view, nextToken: page.token + 1, page, failure: undefined, settled: true }
 }
 
 /** The last answer of a result, with its last page where it has one. */
-export function lastAnswer(told: Told, page: AnswerPage | undefined): QueryAnswer {
-  return { kind: 'answer', ...told, nextToken: undefined, page, failure: undefined, settled: true }
+export function lastAnswer(view: StatementView, page: AnswerPage | undefined): QueryAnswer {
+  return { kind: 'answer', ...view, nextToken: undefined, page, failure: undefined, settled: true }
 }
 
 /** The last answer when nothing comes of the rest, or of all. */
-export function failedAnswer(told: Told, failure: Failure, settled = true): QueryAnswer {
-  return { kind: 'answer', ...told, nextToken: undefined, page: undefined, failure, settled }
+export function failedAnswer(view: StatementView, failure: Failure, settled = true): QueryAnswer {
+  return { kind: 'answer', ...view, nextToken: undefined, page: undefined, failure, settled }
 }
 
 export function lostPageFailure(token: number): Failure {

@@ -120,10 +120,10 @@ function nestedPosition(context: RenderContext, item: Sql): Sql {
   const [list, value] = [context.value(0), context.value(1)]
   const same = equals(elementOf(context), item, value, context.names)
   const [answers, at] = [context.names.fresh(), context.names.fresh()]
-  const told = sql`CASE WHEN ${item} IS NULL THEN 0 WHEN ${same} THEN 1 WHEN NOT ${same} THEN 0 ELSE 2 END`
+  const verdict = sql`CASE WHEN ${item} IS NULL THEN 0 WHEN ${same} THEN 1 WHEN NOT ${same} THEN 0 ELSE 2 END`
   const first = sql`list_filter(range(1, len(${answers}) + 1), lambda ${at}: ${answers}[${at}] > 0)[1]`
   const decided = sql`CASE WHEN ${answers}[${first}] = 2 THEN ${indeterminate('array_position')} ELSE CAST(coalesce(${first}, 0) AS BIGINT) END`
-  const found = bindName(answers, sql`list_transform(${list}, lambda ${item}: ${told})`, decided)
+  const found = bindName(answers, sql`list_transform(${list}, lambda ${item}: ${verdict})`, decided)
   return sql`CASE WHEN ${list} IS NOT NULL AND ${value} IS NOT NULL THEN ${found} END`
 }
 
@@ -138,10 +138,10 @@ function contains(context: RenderContext): Sql {
     return context.fill`CASE WHEN $2 IS NOT NULL THEN q_any(list_transform($1, lambda ${item}: ${same})) END`
   // The first element that is equal, or that cannot be told to be another, decides.
   const [answer, answers] = [context.names.fresh(), context.names.fresh()]
-  const told = sql`CASE WHEN ${item} IS NULL THEN 0 WHEN ${same} THEN 1 WHEN NOT ${same} THEN 0 ELSE 2 END`
+  const verdict = sql`CASE WHEN ${item} IS NULL THEN 0 WHEN ${same} THEN 1 WHEN NOT ${same} THEN 0 ELSE 2 END`
   const first = sql`list_filter(${answers}, lambda ${answer}: ${answer} > 0)[1]`
   const decided = sql`CASE WHEN ${answers} IS NULL THEN NULL WHEN ${first} = 1 THEN true WHEN ${first} = 2 THEN ${indeterminate('contains')} WHEN list_position(${context.value(0)}, NULL) IS NULL THEN false END`
-  return sql`CASE WHEN ${context.value(1)} IS NOT NULL THEN ${bindName(answers, sql`list_transform(${context.value(0)}, lambda ${item}: ${told})`, decided)} END`
+  return sql`CASE WHEN ${context.value(1)} IS NOT NULL THEN ${bindName(answers, sql`list_transform(${context.value(0)}, lambda ${item}: ${verdict})`, decided)} END`
 }
 
 function indeterminate(name: string): Sql {

@@ -3,7 +3,7 @@ import { afterEach, expect, it } from 'vitest'
 import { ConfiguredGroups } from '../../../../src/coordinator/dispatch/groups/configured-groups.ts'
 import { readGroupRules } from '../../../../src/coordinator/dispatch/groups/group-rules.ts'
 import { choose } from '../../../../src/coordinator/dispatch/groups/rules-lookup.ts'
-import type { Entrant, GroupPlace } from '../../../../src/coordinator/dispatch/resource-groups.ts'
+import type { Entrant, GroupSlot } from '../../../../src/coordinator/dispatch/resource-groups.ts'
 import { entrantOf } from '../../../support/group-entrant.ts'
 
 const own = { name: '${USER}', hardConcurrencyLimit: 1, maxQueued: 2 }
@@ -34,8 +34,8 @@ function bedOf(first = rulesOf([own])) {
 const of = (user: string, more: Partial<Entrant> = {}): Entrant => entrantOf({ user, group: `all.${user}`, ...more })
 
 /** The place that is there by now. */
-async function placeNow({ place }: { readonly place: Promise<GroupPlace | undefined> }) {
-  return Promise.race([place, new Promise((resolve) => setImmediate(resolve, 'waits'))])
+async function placeNow({ slot }: { readonly slot: Promise<GroupSlot | undefined> }) {
+  return Promise.race([slot, new Promise((resolve) => setImmediate(resolve, 'waits'))])
 }
 
 it('gives a place back when its query ends, taken in hand or not', async () => {
@@ -47,7 +47,7 @@ it('gives a place back when its query ends, taken in hand or not', async () => {
   const third = groups.enter(of('ana', { signal: gone.signal }))
   expect(await placeNow(second)).toBe('waits')
   gone.abort()
-  expect(await third.place).toBeUndefined()
+  expect(await third.slot).toBeUndefined()
   end.abort()
   expect(await placeNow(second)).toMatchObject({ group: 'all.ana' })
   expect(groups.figures()).toMatchObject([
@@ -82,9 +82,9 @@ it('lets nobody start while those of the coordinator before come, and those go f
   const fresh = groups.enter(of('ana'))
   expect(fresh.queued.reason()).toContain('before the coordinator was restarted come first')
   const ran = groups.occupy(of('ana', { recovered: true }))
-  reservation.came()
+  reservation.queryRecovered()
   const waited = groups.enter(of('ana', { recovered: true }))
-  reservation.came()
+  reservation.queryRecovered()
   expect([await placeNow(fresh), await placeNow(waited)]).toEqual(['waits', 'waits'])
   ran.release()
   expect(await placeNow(waited)).toMatchObject({ group: 'all.ana' })
@@ -99,10 +99,10 @@ it('decides again who waits when other rules are in force, and tells him where h
   const ana = groups.enter(of('ana', { moved: ({ group }) => void moves.push(group) }))
   const ben = groups.enter(of('ben'))
   now.rules = rulesOf([{ name: 'team', hardConcurrencyLimit: 1, maxQueued: 0 }], [{ user: 'ana', group: 'all.team' }])
-  groups.look()
+  groups.check()
   expect(moves).toEqual(['all.team'])
   expect(await placeNow(ana)).toMatchObject({ group: 'all.team' })
-  await expect(ben.place).rejects.toMatchObject({ errorName: 'QUERY_REJECTED' })
+  await expect(ben.slot).rejects.toMatchObject({ errorName: 'QUERY_REJECTED' })
   expect(groups.stateOf(['all'])).toMatchObject({ running: 3, queued: 0 })
 })
 
@@ -121,7 +121,7 @@ it('gives a busy group the limits of the rule that it has now, whether a name of
     [[two, named], undefined],
   ] as const) {
     now.rules = rulesOf(subGroups, selectors)
-    groups.look()
+    groups.check()
     expect(await placeNow(waits)).toBe('waits')
     expect(groups.stateOf(['all', 'ana'])).toMatchObject({ hardConcurrencyLimit: 1, maxQueued: 1, running: 2 })
     expect(groups.figures()).toContainEqual(expect.objectContaining({ group: 'all.ana', running: 2, queued: 1 }))
@@ -130,7 +130,7 @@ it('gives a busy group the limits of the rule that it has now, whether a name of
   places[0]!.release()
   expect(await placeNow(waits)).toBe('waits')
   now.rules = rulesOf([two])
-  groups.look()
+  groups.check()
   expect(await placeNow(waits)).toMatchObject({ group: 'all.ana' })
   expect(groups.stateOf(['all', 'ana'])).toMatchObject({ hardConcurrencyLimit: 2, maxQueued: 2, running: 2 })
   expect(moves).toEqual([])
@@ -146,43 +146,43 @@ it('gives a group the limits of the template that its selector says, also for wh
   groups.occupy(fromEtl)
   expect(limitNow()).toBe(3)
   now.rules = rulesOf([{ ...own, name: 'etl' }], [{ group: 'all.etl' }])
-  groups.look()
+  groups.check()
   expect(limitNow()).toBe(1)
   now.rules = rulesOf(templates, [{ group: 'all.${SOURCE}' }])
-  groups.look()
+  groups.check()
   groups.tryEnter(fromEtl)
   expect(limitNow()).toBe(3)
 })
 
 it('lets nobody in where a group was whose rule is gone, and who runs there run on', async () => {
   const now = bedOf()
-  const place = groups.tryEnter(of('ana'))!
+  const slot = groups.tryEnter(of('ana'))!
   now.rules = rulesOf([{ ...own, name: 'team' }], [{ group: 'all.team' }])
-  groups.look()
+  groups.check()
   expect(groups.stateOf(['all', 'ana'])).toMatchObject({
     state: 'FULL',
     running: 1,
     hardConcurrencyLimit: 0,
     maxQueued: 0,
   })
-  place.release()
+  slot.release()
   expect(groups.stateOf(['all', 'ana'])).toBeUndefined()
 })
 
 it('counts what queries use, and forgets it with the time', async () => {
   const now = bedOf(rulesOf([{ ...own, hardConcurrencyLimit: 5, hardCpuLimit: '10s' }]))
   const first = groups.tryEnter(of('ana', { usage: () => ({ cpuMillis: 12_000, memoryBytes: 0, scannedBytes: 0 }) }))!
-  groups.look()
+  groups.check()
   const second = groups.enter(of('ana'))
   expect(second.queued.reason()).toBe(
     'resource group "all.ana" has used 12.00s of CPU, its hardCpuLimit is 10.00s; position 1',
   )
   first.release()
   now.ms = 2000
-  groups.look()
+  groups.check()
   expect(await placeNow(second)).toBe('waits')
   now.ms = 3000
-  groups.look()
+  groups.check()
   expect(await placeNow(second)).toMatchObject({ group: 'all.ana' })
 })
 
@@ -220,7 +220,7 @@ it('ends where those that wait are decided a little at a time as where they come
       const come = async (here: ConfiguredGroups, user: string) => {
         try {
           const group = here.groupOf(of(user).statement)
-          return await here.enter(of(user, { group, recovered: true })).place
+          return await here.enter(of(user, { group, recovered: true })).slot
         } catch {
           return 'refused'
         }
@@ -230,7 +230,7 @@ it('ends where those that wait are decided a little at a time as where they come
       const led = names.filter((user) => groups.groupOf(of(user).statement) !== '')
       const places = led.slice(0, -10).map((user) => come(groups, user))
       now.rules = other
-      groups.look()
+      groups.check()
       // Who comes meanwhile is decided by the rules of before, and then with all others.
       places.push(...led.slice(-10).map((user) => come(groups, user)))
       for (const deadline = performance.now() + 60_000; groups.isDeciding && performance.now() < deadline;)
@@ -240,7 +240,7 @@ it('ends where those that wait are decided a little at a time as where they come
       const fresh = led.filter((user) => groups.groupOf(of(user).statement) !== '')
       for (const user of fresh) void come(groups, user)
       expect(changed.figures()).toEqual(groups.figures())
-      const refused = (await Promise.all(places.map((place) => placeNow({ place } as never)))).filter(
+      const refused = (await Promise.all(places.map((slot) => placeNow({ slot } as never)))).filter(
         (each) => (each as unknown) === 'refused',
       )
       expect(refused).toHaveLength(led.length - fresh.length)

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { groupPath, groupText } from '../../../../src/coordinator/dispatch/groups/group-path.ts'
-import { readGroupRules, readGroupRulesInTurns } from '../../../../src/coordinator/dispatch/groups/group-rules.ts'
+import { readGroupRules, readGroupRulesInSlices } from '../../../../src/coordinator/dispatch/groups/group-rules.ts'
 import { choose, groupAt, groupLabel } from '../../../../src/coordinator/dispatch/groups/rules-lookup.ts'
 import type { GroupedSession } from '../../../../src/coordinator/dispatch/groups/group-selector.ts'
 
@@ -207,14 +207,14 @@ describe('groups that are read a little at a time', () => {
           cpuQuotaPeriod: '1h',
         })
         let turns = 0
-        const read = await readGroupRulesInTurns(text, async () => void turns++)
+        const read = await readGroupRulesInSlices(text, async () => void turns++)
         expect(turns).toBeGreaterThanOrEqual(5 + Math.floor(below / 100) + Math.floor(deeper / 100))
         expect(plain(read)).toBe(plain(readGroupRules(text)))
         expect(plain(led(read))).toBe(plain(led(readGroupRules(text))))
       }),
       { numRuns: 15 },
     )
-    const read = await readGroupRulesInTurns(documented, async () => {})
+    const read = await readGroupRulesInSlices(documented, async () => {})
     expect(plain(read)).toBe(plain(readGroupRules(documented)))
     expect(plain(led(read))).toBe(plain(led(readGroupRules(documented))))
   })

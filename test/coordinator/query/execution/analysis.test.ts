@@ -1,6 +1,6 @@
 import { allowAll } from '../../../../src/security/authorization.ts'
 import type { QueryId } from '../../../../src/shared/ids.ts'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextLoopPass } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { Analysis } from '../../../../src/coordinator/query/execution/analysis.ts'
 import type { ThreadedFrontEnd } from '../../../../src/coordinator/front-end-threads/threaded-front-end.ts'
@@ -11,10 +11,10 @@ import { createStatementMemory } from '../../../../src/coordinator/dispatch/stat
 import { knownOwner } from '../../../../src/shared/limit-owner.ts'
 
 it('has turns with others, before it begins and after what it asked of a catalog', async () => {
-  const told: string[] = []
+  const reported: string[] = []
   const work = (): void => {
     for (const until = performance.now() + 40; performance.now() < until;);
-    told.push('work')
+    reported.push('work')
   }
   const frontEnd = {
     async analyzeStatement(_sql, _session, metadata) {
@@ -25,7 +25,7 @@ it('has turns with others, before it begins and after what it asked of a catalog
     },
   } as ThreadedFrontEnd
   // Answered for all at once.
-  const tables = nextTurn().then(() => [])
+  const tables = nextLoopPass().then(() => [])
   const metadata = { tables: () => tables } as Partial<MetadataPort> as MetadataPort
   const memory = createStatementMemory({ totalBytes: 1e9, userBytes: 1e9, addressBytes: 1e9 })
   const held = memory.hold(knownOwner('alice'), 0)
@@ -38,7 +38,7 @@ it('has turns with others, before it begins and after what it asked of a catalog
   const catalogs = { get: () => undefined, names: () => [] }
   let done = false
   const turns = (async () => {
-    for (; !done; told.push('turn')) await nextTurn()
+    for (; !done; reported.push('turn')) await nextLoopPass()
   })()
   const all = Array.from({ length: 5 }, (_, index) =>
     new Analysis(
@@ -58,6 +58,6 @@ it('has turns with others, before it begins and after what it asked of a catalog
   expect(await Promise.all(all)).toEqual(all.map(() => literals))
   done = true
   await turns
-  expect(told.filter((one) => one === 'work')).toHaveLength(10)
-  expect(told.join(' ')).not.toContain('work work')
+  expect(reported.filter((one) => one === 'work')).toHaveLength(10)
+  expect(reported.join(' ')).not.toContain('work work')
 })

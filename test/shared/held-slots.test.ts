@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { knownOwner } from '../../src/shared/limit-owner.ts'
-import { Places } from '../../src/shared/places.ts'
+import { HeldSlots } from '../../src/shared/held-slots.ts'
 
 it('one owner leaves a quarter of the places, and few owners never take all of them from who has none', () => {
-  const places = new Places(100, 100)
+  const places = new HeldSlots(100, 100)
   const lost: string[] = []
   const take = (name: string) => places.take(knownOwner(name), () => lost.push(name))
   const count = (name: string, times: number) => Array.from({ length: times }, () => take(name)).filter(Boolean).length
@@ -19,7 +19,7 @@ it('one owner leaves a quarter of the places, and few owners never take all of t
 it('are never more than there are, and a place that was given up is given back once (drawn)', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', 'd', 'e'), fc.boolean())), (steps) => {
-      const places = new Places(4, 3)
+      const places = new HeldSlots(4, 3)
       const held = new Map<number, () => void>()
       const lost = new Set<number>()
       steps.forEach(([name, leaves], step) => {

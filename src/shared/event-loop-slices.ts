@@ -1,18 +1,18 @@
-import { FairQueue, type TurnOwner } from './fair-queue.ts'
+import { FairQueue, type SlotOwner } from './fair-queue.ts'
 
 /** The event loop as its turns see it. */
 export interface LoopClock {
   /** Milliseconds, monotonic. */
   now(): number
   /** Calls in the next turn of the loop, once what is ready has been looked at. */
-  nextTurn(call: () => void): void
+  nextLoopPass(call: () => void): void
   /** Calls once what was resolved now has done what it can do at once. */
   afterThis(call: () => void): void
 }
 
 const realLoop: LoopClock = {
   now: () => performance.now(),
-  nextTurn: (call) => void setImmediate(call),
+  nextLoopPass: (call) => void setImmediate(call),
   afterThis: (call) => queueMicrotask(() => process.nextTick(call)),
 }
 
@@ -21,16 +21,16 @@ const realLoop: LoopClock = {
  * milliseconds, then all else has its turn: what is under way, the log, who connects. Those that wait go on in turns of their
  * owners, so that a piece of somebody else waits for few of whoever has thousands.
  */
-export class LoopTurns {
+export class EventLoopSlices {
   readonly #waiting = new FairQueue<() => void>()
-  readonly #turnMs: number
+  readonly #sliceMs: number
   readonly #loop: LoopClock
   /** When the turn's first piece was begun; undefined: none was. */
   #began: number | undefined
 
-  /** @param turnMs of one turn of the loop; at least one piece is begun in each */
-  constructor(turnMs: number, loop: LoopClock = realLoop) {
-    this.#turnMs = turnMs
+  /** @param sliceMs of one turn of the loop; at least one piece is begun in each */
+  constructor(sliceMs: number, loop: LoopClock = realLoop) {
+    this.#sliceMs = sliceMs
     this.#loop = loop
   }
 
@@ -40,7 +40,7 @@ export class LoopTurns {
   }
 
   /** @param begin called now where there is time and nobody waits, else in its owner's turn; it must not throw */
-  take(owner: TurnOwner, begin: () => void): void {
+  take(owner: SlotOwner, begin: () => void): void {
     if (this.isFree()) {
       this.#waiting.passed(owner)
       this.#run(begin)
@@ -48,13 +48,13 @@ export class LoopTurns {
   }
 
   #hasTime(): boolean {
-    return this.#began === undefined || this.#loop.now() - this.#began < this.#turnMs
+    return this.#began === undefined || this.#loop.now() - this.#began < this.#sliceMs
   }
 
   #run(begin: () => void): void {
     if (this.#began === undefined) {
       this.#began = this.#loop.now()
-      this.#loop.nextTurn(() => {
+      this.#loop.nextLoopPass(() => {
         this.#began = undefined
         this.#goOn()
       })

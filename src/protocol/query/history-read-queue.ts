@@ -1,5 +1,5 @@
 import { EngineError } from '../../shared/engine-error.ts'
-import { FairQueue, type TurnOwner } from '../../shared/fair-queue.ts'
+import { FairQueue, type SlotOwner } from '../../shared/fair-queue.ts'
 
 /** Reads of the history at once, by statements: each has a connection of its own. */
 export const HISTORY_READS = 3
@@ -9,15 +9,15 @@ export const RUNTIME_READS = 3
 const READS_OF_ONE = 2
 
 /** Whose statements read system tables wait for each other in turns, whoever asks how often. */
-export interface ReadTurns {
+export interface HistoryReadQueue {
   /**
    * @returns gives the place back; may be called twice
    * @throws EngineError EXCEEDED_TIME_LIMIT when no turn came in time
    */
-  take(owner: TurnOwner): Promise<() => void>
+  take(owner: SlotOwner): Promise<() => void>
 }
 
-export interface ReadTurnLimits {
+export interface HistoryReadLimits {
   readonly atOnce: number
   /** Longest wait for a turn, milliseconds. */
   readonly waitMs: number
@@ -25,13 +25,13 @@ export interface ReadTurnLimits {
   readonly what: string
 }
 
-export function createReadTurns({ atOnce, waitMs, what }: ReadTurnLimits): ReadTurns {
+export function createHistoryReadQueue({ atOnce, waitMs, what }: HistoryReadLimits): HistoryReadQueue {
   const running = new Map<string, number>()
   const waiting = new FairQueue<() => void>()
   let all = 0
   const may = (address: string): boolean => all < atOnce && (running.get(address) ?? 0) < READS_OF_ONE
 
-  function begin({ address }: TurnOwner): () => void {
+  function begin({ address }: SlotOwner): () => void {
     all++
     running.set(address, (running.get(address) ?? 0) + 1)
     let ended = false

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { createStatementTurns } from '../../../src/coordinator/dispatch/statement-turns.ts'
+import { createAcceptanceQueue } from '../../../src/coordinator/dispatch/acceptance-queue.ts'
 
 const flood = { user: 'mallory', address: '127.0.0.1' }
 const ana = { user: 'ana', address: '127.0.0.2' }
@@ -9,13 +9,13 @@ beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 it('gives turns at once while there are some, then to one after the other', async () => {
-  const turns = createStatementTurns({ ...LONG, atOnce: 2, waiting: 100, waitingOfUser: 50, waitMs: 1000 })
-  const [first, second] = [turns.take(flood, 10), turns.take(flood, 10)]
+  const queue = createAcceptanceQueue({ ...LONG, atOnce: 2, waiting: 100, waitingOfUser: 50, waitMs: 1000 })
+  const [first, second] = [queue.take(flood, 10), queue.take(flood, 10)]
   expect(typeof first === 'function' && typeof second === 'function').toBe(true)
   const order: string[] = []
   const ends: (() => void)[] = []
   const wait = (name: string, owner: typeof ana): void =>
-    void Promise.resolve(turns.take(owner, 10)).then((end) => (order.push(name), ends.push(end)))
+    void Promise.resolve(queue.take(owner, 10)).then((end) => (order.push(name), ends.push(end)))
   for (let index = 0; index < 40; index++) wait(`flood ${index}`, flood)
   wait('ana', ana)
   await vi.advanceTimersByTimeAsync(1)
@@ -30,11 +30,11 @@ it('gives turns at once while there are some, then to one after the other', asyn
 })
 
 it('keeps some for others than who has many', async () => {
-  const turns = createStatementTurns({ ...LONG, atOnce: 20, waiting: 100, waitingOfUser: 50, waitMs: 1000 })
-  const taken = Array.from({ length: 30 }, () => turns.take(flood, 10))
+  const queue = createAcceptanceQueue({ ...LONG, atOnce: 20, waiting: 100, waitingOfUser: 50, waitMs: 1000 })
+  const taken = Array.from({ length: 30 }, () => queue.take(flood, 10))
   const begun = taken.filter((one) => typeof one === 'function')
   expect(begun).toHaveLength(16)
-  const end = turns.take(ana, 10)
+  const end = queue.take(ana, 10)
   expect(typeof end).toBe('function')
   for (const one of [end as () => void, ...begun]) one()
   const later = await Promise.all(taken.filter((one) => typeof one !== 'function'))
@@ -42,11 +42,11 @@ it('keeps some for others than who has many', async () => {
 })
 
 it('gives long statements few turns, and short ones theirs beside them', async () => {
-  const turns = createStatementTurns({ ...LONG, atOnce: 20, waiting: 100, waitingOfUser: 3, waitMs: 1000 })
+  const queue = createAcceptanceQueue({ ...LONG, atOnce: 20, waiting: 100, waitingOfUser: 3, waitMs: 1000 })
   const order: string[] = []
   const ends = new Map<string, () => void>()
   const take = (name: string, owner: typeof ana, bytes: number): void =>
-    void Promise.resolve(turns.take(owner, bytes)).then(
+    void Promise.resolve(queue.take(owner, bytes)).then(
       (end) => (order.push(name), ends.set(name, end)),
       () => order.push(`${name} refused`),
     )
@@ -70,21 +70,21 @@ it('gives long statements few turns, and short ones theirs beside them', async (
   for (const end of ends.values()) end()
   await vi.advanceTimersByTimeAsync(2000)
   expect(order.filter((name) => name.endsWith('refused'))).toEqual(['long 5 refused'])
-  expect(typeof turns.take(flood, 10)).toBe('function')
+  expect(typeof queue.take(flood, 10)).toBe('function')
 })
 
 it('refuses what would wait too long, and too many of one user while others have room', async () => {
-  const turns = createStatementTurns({ ...LONG, atOnce: 1, waiting: 4, waitingOfUser: 2, waitMs: 1000 })
-  const end = turns.take(flood, 10) as () => void
-  const [late, later] = [turns.take(flood, 10) as Promise<() => void>, turns.take(flood, 10) as Promise<() => void>]
+  const queue = createAcceptanceQueue({ ...LONG, atOnce: 1, waiting: 4, waitingOfUser: 2, waitMs: 1000 })
+  const end = queue.take(flood, 10) as () => void
+  const [late, later] = [queue.take(flood, 10) as Promise<() => void>, queue.take(flood, 10) as Promise<() => void>]
   const refused = Promise.all([late, later].map((one) => one.catch((error: unknown) => error)))
-  expect(() => turns.take(flood, 10)).toThrow('Too many statements wait')
-  const anas = turns.take(ana, 10) as Promise<() => void>
-  const told = anas.catch((error: unknown) => error)
+  expect(() => queue.take(flood, 10)).toThrow('Too many statements wait')
+  const anas = queue.take(ana, 10) as Promise<() => void>
+  const reported = anas.catch((error: unknown) => error)
   await vi.advanceTimersByTimeAsync(1001)
-  for (const error of [...(await refused), await told])
+  for (const error of [...(await refused), await reported])
     expect(error).toMatchObject({ errorName: 'TOO_MANY_REQUESTS_FAILED' })
   end()
   // Who went away before his turn takes none.
-  expect(typeof turns.take(ana, 10)).toBe('function')
+  expect(typeof queue.take(ana, 10)).toBe('function')
 })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { decide } from '../../../../src/coordinator/query/decider.ts'
 import type { QueryEvent } from '../../../../src/coordinator/query/events.ts'
 import { evolve, foldQuery } from '../../../../src/coordinator/query/evolve.ts'
-import { Ends } from '../../../../src/coordinator/query/execution/ends.ts'
+import { Completion } from '../../../../src/coordinator/query/execution/completion.ts'
 import { Ended } from '../../../../src/coordinator/query/execution/ongoing-work.ts'
 import type { QueryStep } from '../../../../src/coordinator/query/query-aggregate.ts'
 import { Fenced, LogUnavailable, TooLarge } from '../../../../src/events/event-log.ts'
@@ -20,19 +20,19 @@ const RUNNING = [event('QueryCreated'), event('QueryPlanned'), event('TaskCreate
 /** The ends of a query with these events, over ports that note what they are told. */
 function endsOf(before: readonly QueryEvent[]) {
   let state = foldQuery(QUERY_ID, before)
-  const told: string[] = []
+  const reported: string[] = []
   const appends: (readonly QueryEvent[])[] = []
   const released: { readonly tasks: readonly string[]; readonly afterMs: number }[] = []
   const live = new Map<TaskId, TaskStats>()
   const held = { bytes: 700 }
   const work = {
     suspended: false,
-    stop: () => void told.push('stopped'),
+    stop: () => void reported.push('stopped'),
     dropPending: undefined as (() => Promise<void>) | undefined,
   }
   /** Why the log takes no append; by default it takes all. */
   const log = { refusal: (_events: readonly QueryEvent[]): Error | undefined => undefined }
-  const ends = new Ends({
+  const ends = new Completion({
     aggregate: {
       queryId: QUERY_ID,
       get state() {
@@ -58,7 +58,7 @@ function endsOf(before: readonly QueryEvent[]) {
       return Promise.resolve()
     },
     work,
-    figures: { live, atEnd: (_query, end) => (told.push(end), { stages, totals }) },
+    figures: { live, atEnd: (_query, end) => (reported.push(end), { stages, totals }) },
     held: {
       owner: knownOwner('alice'),
       get bytes() {
@@ -72,11 +72,11 @@ function endsOf(before: readonly QueryEvent[]) {
     },
     digestsBy: undefined,
     answersKeptMs: 60_000,
-    onInternalError: () => void told.push('internal'),
-    onUnrecorded: () => void told.push('unrecorded'),
+    onInternalError: () => void reported.push('internal'),
+    onUnrecorded: () => void reported.push('unrecorded'),
   })
   const types = () => appends.map((events) => events.map(({ type }) => type))
-  return { ends, work, live, log, told, released, appends, types, kind: () => state.kind }
+  return { ends, work, live, log, reported, released, appends, types, kind: () => state.kind }
 }
 
 describe('a failure', () => {
@@ -86,14 +86,14 @@ describe('a failure', () => {
     await bed.ends.fail(failureOf('DIVISION_BY_ZERO', 'Division by zero'))
     expect(bed.types()).toEqual([['TaskCanceled', 'QueryFailed']])
     expect(bed.appends[0]![0]!.data).toEqual({ taskId, reason: 'aborted', stats })
-    expect(bed.told).toEqual(['stopped', 'FAILED'])
+    expect(bed.reported).toEqual(['stopped', 'FAILED'])
   })
 
   it('of a client that cancels says so of tasks and figures', async () => {
     const bed = endsOf(RUNNING)
     await bed.ends.fail(CANCELED)
     expect(bed.appends[0]![0]!.data).toEqual({ taskId, reason: 'canceled' })
-    expect(bed.told).toEqual(['stopped', 'CANCELED'])
+    expect(bed.reported).toEqual(['stopped', 'CANCELED'])
   })
 
   it('is recorded without figures when the log does not take them', async () => {
@@ -111,7 +111,7 @@ describe('a failure', () => {
       const bed = endsOf(before)
       await bed.ends.fail(CANCELED)
       expect(bed.types()).toEqual([])
-      expect(bed.told).toEqual([])
+      expect(bed.reported).toEqual([])
     }
   })
 
@@ -121,7 +121,7 @@ describe('a failure', () => {
     await bed.ends.failFor(new Error('connection closed'))
     bed.ends.unrecorded(new LogUnavailable('away'))
     expect(bed.types()).toEqual([])
-    expect(bed.told).toEqual([])
+    expect(bed.reported).toEqual([])
   })
 
   it('has a message of a length that events and answers can carry', async () => {
@@ -135,12 +135,12 @@ describe('a failure', () => {
     [new EngineError('TABLE_NOT_FOUND', 'No such table'), 'TABLE_NOT_FOUND', ['stopped', 'FAILED']],
     [new TypeError('undefined is not a function'), 'GENERIC_INTERNAL_ERROR', ['internal', 'stopped', 'FAILED']],
     [new TooLarge(2000, 1000), 'GENERIC_INSUFFICIENT_RESOURCES', ['stopped', 'FAILED']],
-  ])('follows from what was thrown: %s', async (thrown, errorName, told) => {
+  ])('follows from what was thrown: %s', async (thrown, errorName, reported) => {
     const bed = endsOf(RUNNING)
     await bed.ends.failFor(thrown)
     const failed = bed.appends[0]!.at(-1)!
     expect(failed.type === 'QueryFailed' && failed.data.failure.errorName).toBe(errorName)
-    expect(bed.told).toEqual(told)
+    expect(bed.reported).toEqual(reported)
   })
 
   it('does not follow from work that was stopped by the end itself', async () => {
@@ -154,13 +154,13 @@ describe('an end that could not be recorded', () => {
   it('is for a successor, unless the log told of that itself, or nobody has seen the query', () => {
     const seen = endsOf(RUNNING)
     seen.ends.unrecorded(new LogUnavailable('away'))
-    expect(seen.told).toEqual(['internal', 'unrecorded'])
+    expect(seen.reported).toEqual(['internal', 'unrecorded'])
     const fenced = endsOf(RUNNING)
     fenced.ends.unrecorded(new Fenced('another writes'))
-    expect(fenced.told).toEqual(['internal'])
+    expect(fenced.reported).toEqual(['internal'])
     const unseen = endsOf([])
     unseen.ends.unrecorded(new LogUnavailable('away'))
-    expect(unseen.told).toEqual(['internal'])
+    expect(unseen.reported).toEqual(['internal'])
   })
 })
 
@@ -175,12 +175,12 @@ describe('a finish', () => {
 
   it('is partial once batches were dropped, of a stage that there is and a task that can', async () => {
     const bed = endsOf([...RUNNING, event('ResultPagesPublished')])
-    await bed.ends.cutShort(1)
+    await bed.ends.stopStage(1)
     let dropped = 0
     bed.work.dropPending = () => Promise.resolve(void dropped++)
-    await bed.ends.cutShort(7)
+    await bed.ends.stopStage(7)
     expect(dropped).toBe(0)
-    await bed.ends.cutShort(1)
+    await bed.ends.stopStage(1)
     expect(dropped).toBe(1)
     await bed.ends.finish()
     expect(bed.appends[0]![0]!.data).toMatchObject({ partial: true })
@@ -191,8 +191,8 @@ describe('what is given back', () => {
   it('is the memory, of which is known what it was', () => {
     const { ends } = endsOf(RUNNING)
     expect(ends.bytes).toBe(700)
-    ends.letGo()
-    ends.letGo()
+    ends.releaseMemory()
+    ends.releaseMemory()
     expect(ends.bytes).toBe(700)
   })
 

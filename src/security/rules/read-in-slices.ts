@@ -1,15 +1,15 @@
 /** What is read in one turn of the event loop. */
 const A_TURN = 100
 
-/** Makes something of a list, some of it in each turn. @param turn resolves when others had the event loop */
-export async function inTurns<A, B>(
+/** Makes something of a list, some of it in each turn. @param nextSlice resolves when others had the event loop */
+export async function inSlices<A, B>(
   all: readonly A[],
-  turn: () => Promise<void>,
+  nextSlice: () => Promise<void>,
   make: (some: readonly A[]) => readonly B[],
 ): Promise<B[]> {
   const made: B[] = []
   for (let at = 0; at < all.length; at += A_TURN) {
-    await turn()
+    await nextSlice()
     made.push(...make(all.slice(at, at + A_TURN)))
   }
   return made

@@ -1,4 +1,4 @@
-import type { TurnOwner } from './fair-queue.ts'
+import type { SlotOwner } from './fair-queue.ts'
 
 /** So many places for each that is left free: see `Shares`. */
 const OF_EACH_FREE = 3
@@ -12,7 +12,7 @@ interface Held {
  * Places that are held for as long as their holders like, like connections. Nobody holds more than three for each that is free,
  * so that few owners never take all; and where many did, somebody who has none gets a place of whoever has most.
  */
-export class Places {
+export class HeldSlots {
   readonly #most: number
   readonly #mostOfOne: number
   /** In the order of their coming. */
@@ -29,7 +29,7 @@ export class Places {
   }
 
   /** Would `take` give a place? */
-  may(owner: TurnOwner): boolean {
+  may(owner: SlotOwner): boolean {
     const own = this.#of(owner.address)
     const free = this.#most - this.#held.size
     if (own >= this.#mostOfOne) return false
@@ -40,7 +40,7 @@ export class Places {
    * @param giveUp called when the place goes to somebody who has none; the holder has it no more by then
    * @returns gives the place back, once; undefined where there is none for this owner
    */
-  take({ address }: TurnOwner, giveUp: () => void): (() => void) | undefined {
+  take({ address }: SlotOwner, giveUp: () => void): (() => void) | undefined {
     if (!this.may({ address, user: '' })) return undefined
     const taken = this.#held.size < this.#most ? undefined : this.#ofWhoHasMost()
     if (taken) this.#held.delete(taken)

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { LoopTurns } from '../../src/shared/loop-turns.ts'
+import { EventLoopSlices } from '../../src/shared/event-loop-slices.ts'
 
 /** A loop whose time passes by the pieces' work alone. */
 function createLoop() {
@@ -9,7 +9,7 @@ function createLoop() {
   return {
     clock: {
       now: () => now,
-      nextTurn: (call: () => void) => void turn.push(call),
+      nextLoopPass: (call: () => void) => void turn.push(call),
       afterThis: (call: () => void) => void ticks.push(call),
     },
     work: (ms: number) => void (now += ms),
@@ -31,7 +31,7 @@ function createLoop() {
 
 it('begins pieces for its time in each turn of the loop, and the one of somebody else among the first', () => {
   const loop = createLoop()
-  const turns = new LoopTurns(8, loop.clock)
+  const turns = new EventLoopSlices(8, loop.clock)
   const begun: string[] = []
   const take = (name: string, address: string): void =>
     turns.take({ address, user: '' }, () => {
@@ -55,7 +55,7 @@ it('begins pieces for its time in each turn of the loop, and the one of somebody
 
 it('begins one at least in each turn, however long it takes, and none that waits is lost', () => {
   const loop = createLoop()
-  const turns = new LoopTurns(8, loop.clock)
+  const turns = new EventLoopSlices(8, loop.clock)
   let begun = 0
   for (let index = 0; index < 5; index++)
     turns.take({ address: 'x', user: '' }, () => {

@@ -14,19 +14,19 @@ export function withoutData(text: string): string {
 }
 
 /** An error as the log has it. */
-export interface ToldError {
+export interface ReportedError {
   readonly type: string
   readonly message: string
   /** SQLSTATE, or Node's. */
   readonly code?: string
   readonly stack?: string
-  readonly cause?: ToldError
+  readonly cause?: ReportedError
 }
 
 const MAX_CAUSES = 4
 
 /** @param error anything thrown; other fields of it than these may hold data and are left out */
-export function toldError(error: unknown, depth = 0): ToldError {
+export function reportedError(error: unknown, depth = 0): ReportedError {
   if (!(error instanceof Error)) return { type: typeof error, message: withoutData(String(error)) }
   const { name, message, stack, cause } = error
   const code = nodeCode(error)
@@ -36,7 +36,7 @@ export function toldError(error: unknown, depth = 0): ToldError {
     message: isOfUser(error) ? error.errorName : withoutData(message),
     ...(code === undefined ? {} : { code }),
     ...(frames === undefined ? {} : { stack: frames }),
-    ...(cause === undefined || depth >= MAX_CAUSES ? {} : { cause: toldError(cause, depth + 1) }),
+    ...(cause === undefined || depth >= MAX_CAUSES ? {} : { cause: reportedError(cause, depth + 1) }),
   }
 }
 
@@ -54,8 +54,8 @@ function isOfUser(error: Error): error is EngineError {
 }
 
 /** For a stream of lines: message, then where. */
-export function toldErrorText(error: unknown): string {
-  const { type, message, stack, cause } = toldError(error)
+export function reportedErrorText(error: unknown): string {
+  const { type, message, stack, cause } = reportedError(error)
   const head = `${type}: ${message}${stack === undefined ? '' : `\n${stack}`}`
   return cause === undefined ? head : `${head}\ncaused by ${cause.type}: ${cause.message}`
 }

@@ -1,31 +1,31 @@
 import { describe, expect, it } from 'vitest'
-import { awaitTurn, lookCaughtUp } from '../../../src/coordinator/recovery/await-turn.ts'
-import type { Look } from '../../../src/coordinator/recovery/turn.ts'
+import { waitToClaim, lookCaughtUp } from '../../../src/coordinator/recovery/wait-to-claim.ts'
+import type { ClaimCheck } from '../../../src/coordinator/recovery/writer-liveness.ts'
 import { LOOK_EVERY_MS } from '../../../src/coordinator/recovery/writer-pulse.ts'
 
 /** Looks that say one after the other what is given, and the pauses between them. */
-function bed(...looks: Look[]) {
+function bed(...looks: ClaimCheck[]) {
   const pauses: number[] = []
   const stopping = new AbortController()
   return {
     pauses,
     stopping,
     left: looks,
-    turn: { look: async () => looks.shift() ?? 'claim' },
+    liveness: { check: async () => looks.shift() ?? 'claim' },
     pause: async (milliseconds: number) => void pauses.push(milliseconds),
   }
 }
 
 describe('waiting for the turn', () => {
   it('looks again soon while this process reads on, and at the pace of looks while another writes', async () => {
-    const { turn, pauses, stopping, pause } = bed('behind', 'behind', 'writes', 'waiting', 'behind', 'claim')
-    await awaitTurn(turn, stopping.signal, pause)
+    const { liveness, pauses, stopping, pause } = bed('behind', 'behind', 'writes', 'waiting', 'behind', 'claim')
+    await waitToClaim(liveness, stopping.signal, pause)
     expect(pauses).toEqual([10, 20, LOOK_EVERY_MS, LOOK_EVERY_MS, LOOK_EVERY_MS])
   })
 
   it('ends when the process stops', async () => {
-    const { turn, pauses, stopping, left, pause } = bed('writes', 'writes', 'claim')
-    await awaitTurn(turn, stopping.signal, async (milliseconds) => {
+    const { liveness, pauses, stopping, left, pause } = bed('writes', 'writes', 'claim')
+    await waitToClaim(liveness, stopping.signal, async (milliseconds) => {
       await pause(milliseconds)
       stopping.abort()
     })
@@ -33,14 +33,14 @@ describe('waiting for the turn', () => {
   })
 
   it('says what it looks like once the log is read to its end', async () => {
-    const { turn, pauses, pause } = bed('behind', 'behind', 'behind', 'writes')
-    expect(await lookCaughtUp(turn, undefined, pause)).toBe('writes')
+    const { liveness, pauses, pause } = bed('behind', 'behind', 'behind', 'writes')
+    expect(await lookCaughtUp(liveness, undefined, pause)).toBe('writes')
     expect(pauses).toEqual([5, 10, 20])
   })
 
   it('ends when the process stops, and claims nothing then', async () => {
     const stopping = new AbortController()
     const pause = async (): Promise<void> => stopping.abort()
-    expect(await lookCaughtUp({ look: async () => 'behind' }, stopping.signal, pause)).toBe('waiting')
+    expect(await lookCaughtUp({ check: async () => 'behind' }, stopping.signal, pause)).toBe('waiting')
   })
 })

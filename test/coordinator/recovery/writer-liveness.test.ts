@@ -2,15 +2,15 @@ import { readFileSync } from 'node:fs'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { nextPlace, type WriterPlace, type WriterNews } from '../../../src/coordinator/recovery/epoch-follower.ts'
-import { askInfo, createTurn, type Answer } from '../../../src/coordinator/recovery/turn.ts'
+import { nextAddress, type WriterAddress, type WriterNews } from '../../../src/coordinator/recovery/epoch-follower.ts'
+import { askInfo, createWriterLiveness, type Answer } from '../../../src/coordinator/recovery/writer-liveness.ts'
 import { createHttpClient } from '../../../src/shared/http-client.ts'
 import { createServerTrust } from '../../../src/shared/server-trust.ts'
 import { createAuthority } from '../../support/certificates.ts'
 
-const writer: WriterPlace = { epoch: 3, writer: 'w3', address: 'http://a:1', ended: false, takeOvers: [] }
+const writer: WriterAddress = { epoch: 3, writer: 'w3', address: 'http://a:1', ended: false, takeOvers: [] }
 
-function turnOf(given: { place?: WriterPlace | undefined; deadWriter?: string; own?: string } = {}) {
+function livenessOf(given: { place?: WriterAddress | undefined; deadWriter?: string; own?: string } = {}) {
   const world = {
     now: 0,
     place: 'place' in given ? given.place : writer,
@@ -21,9 +21,9 @@ function turnOf(given: { place?: WriterPlace | undefined; deadWriter?: string; o
     wall: 0,
     written: undefined as WriterNews | undefined,
   }
-  const turn = createTurn({
+  const liveness = createWriterLiveness({
     follower: {
-      get place() {
+      get writerAddress() {
         return world.place
       },
       epochAtEnd: async () => world.end,
@@ -42,7 +42,7 @@ function turnOf(given: { place?: WriterPlace | undefined; deadWriter?: string; o
       return world.answer ? Promise.resolve(world.answer) : new Promise(() => {})
     },
   })
-  return { turn, world }
+  return { liveness, world }
 }
 
 describe('the turn of a coordinator', () => {
@@ -53,124 +53,125 @@ describe('the turn of a coordinator', () => {
       [{ own: 'http://a:1' }, 3],
       [{ place: { ...writer, ended: true } }, 3],
     ] as const) {
-      const { turn, world } = turnOf(given)
+      const { liveness, world } = livenessOf(given)
       world.end = end
-      expect(await turn.look()).toBe('claim')
+      expect(await liveness.check()).toBe('claim')
       expect(world.asked).toBe(0)
     }
   })
 
   it('is at once when nobody listens at the writer’s address', async () => {
-    const { turn, world } = turnOf()
+    const { liveness, world } = livenessOf()
     world.answer = 'gone'
-    expect(await turn.look()).toBe('claim')
+    expect(await liveness.check()).toBe('claim')
   })
 
   it('does not come for a writer whose certificate cannot be verified, however long', async () => {
-    const { turn, world } = turnOf()
+    const { liveness, world } = livenessOf()
     world.answer = 'unverified'
-    for (world.now = 0; world.now <= 60_000; world.now += 500) expect(await turn.look()).toBe('waiting')
+    for (world.now = 0; world.now <= 60_000; world.now += 500) expect(await liveness.check()).toBe('waiting')
     world.answer = 'silent'
-    expect(await turn.look()).toBe('claim')
+    expect(await liveness.check()).toBe('claim')
   })
 
   it('waits for two seconds of silence, counted from the last answer', async () => {
-    const { turn, world } = turnOf()
-    expect(await turn.look()).toBe('writes')
+    const { liveness, world } = livenessOf()
+    expect(await liveness.check()).toBe('writes')
     world.answer = 'silent'
-    for (world.now = 500; world.now <= 2000; world.now += 500) expect(await turn.look()).toBe('waiting')
+    for (world.now = 500; world.now <= 2000; world.now += 500) expect(await liveness.check()).toBe('waiting')
     world.answer = 'writes'
-    expect(await turn.look()).toBe('writes')
+    expect(await liveness.check()).toBe('writes')
     world.answer = 'silent'
-    for (const until = world.now + 2000; world.now < until; world.now += 500) expect(await turn.look()).toBe('waiting')
+    for (const until = world.now + 2000; world.now < until; world.now += 500)
+      expect(await liveness.check()).toBe('waiting')
     world.now += 100
-    expect(await turn.look()).toBe('claim')
+    expect(await liveness.check()).toBe('claim')
   })
 
   it('does not count the time in which this process itself stood still', async () => {
-    const { turn, world } = turnOf()
-    expect(await turn.look()).toBe('writes')
+    const { liveness, world } = livenessOf()
+    expect(await liveness.check()).toBe('writes')
     world.answer = 'silent'
     world.now = 60_000
-    expect(await turn.look()).toBe('waiting')
-    expect(turn.silentMs()).toBeLessThan(1000)
+    expect(await liveness.check()).toBe('waiting')
+    expect(liveness.silentMs()).toBeLessThan(1000)
   })
 
   it('is waited for longer after each change of writer in a quarter of an hour', async () => {
-    const { turn, world } = turnOf({ place: { ...writer, takeOvers: [1000, 2000] } })
+    const { liveness, world } = livenessOf({ place: { ...writer, takeOvers: [1000, 2000] } })
     world.wall = 60_000
-    expect(await turn.look()).toBe('writes')
+    expect(await liveness.check()).toBe('writes')
     world.answer = 'silent'
-    for (world.now = 500; world.now <= 8000; world.now += 500) expect(await turn.look()).toBe('waiting')
+    for (world.now = 500; world.now <= 8000; world.now += 500) expect(await liveness.check()).toBe('waiting')
     world.wall = 20 * 60_000
-    expect(await turn.look()).toBe('claim')
-    expect(turn.freedBy()).toBe('silence')
+    expect(await liveness.check()).toBe('claim')
+    expect(liveness.freedBy()).toBe('silence')
   })
 
   it('is waited for longer where this process runs late', async () => {
-    const { turn, world } = turnOf()
+    const { liveness, world } = livenessOf()
     world.lagMs = 1000
-    expect(await turn.look()).toBe('writes')
+    expect(await liveness.check()).toBe('writes')
     world.answer = 'silent'
-    for (world.now = 500; world.now <= 7500; world.now += 500) expect(await turn.look()).toBe('waiting')
+    for (world.now = 500; world.now <= 7500; world.now += 500) expect(await liveness.check()).toBe('waiting')
   })
 
   it('counts what the writer wrote as a sign of life, by its age', async () => {
-    const { turn, world } = turnOf()
-    expect(await turn.look()).toBe('writes')
+    const { liveness, world } = livenessOf()
+    expect(await liveness.check()).toBe('writes')
     world.answer = 'silent'
     for (world.now = 500; world.now <= 6000; world.now += 500) {
       world.wall = world.now
       world.written = { epoch: 3, at: world.now }
-      expect(await turn.look()).toBe('waiting')
+      expect(await liveness.check()).toBe('waiting')
     }
     // Read now, and written long ago.
     world.now = 8100
     world.wall = 8100
-    for (world.now = 6500; world.now <= 8000; world.now += 500) expect(await turn.look()).toBe('waiting')
+    for (world.now = 6500; world.now <= 8000; world.now += 500) expect(await liveness.check()).toBe('waiting')
     world.written = { epoch: 3, at: 1000 }
     world.now = 8600
-    expect(await turn.look()).toBe('claim')
+    expect(await liveness.check()).toBe('claim')
   })
 
   it('asks a writer that is slow to answer once, and claims when it never does', async () => {
-    const { turn, world } = turnOf()
-    expect(await turn.look()).toBe('writes')
+    const { liveness, world } = livenessOf()
+    expect(await liveness.check()).toBe('writes')
     world.answer = undefined
-    for (world.now = 500; world.now <= 2000; world.now += 500) expect(await turn.look()).toBe('waiting')
+    for (world.now = 500; world.now <= 2000; world.now += 500) expect(await liveness.check()).toBe('waiting')
     expect(world.asked).toBe(2)
     world.now = 2600
-    expect(await turn.look()).toBe('claim')
+    expect(await liveness.check()).toBe('claim')
   })
 
   it('never comes before the log is read to its end', async () => {
-    const { turn, world } = turnOf({ deadWriter: 'w3' })
+    const { liveness, world } = livenessOf({ deadWriter: 'w3' })
     world.end = undefined
-    expect(await turn.look()).toBe('behind')
+    expect(await liveness.check()).toBe('behind')
     world.end = 3
-    expect(await turn.look()).toBe('claim')
+    expect(await liveness.check()).toBe('claim')
   })
 
   it('gives a new writer its own time', async () => {
-    const { turn, world } = turnOf()
-    expect(await turn.look()).toBe('writes')
+    const { liveness, world } = livenessOf()
+    expect(await liveness.check()).toBe('writes')
     world.answer = 'silent'
     world.now = 1900
-    expect(await turn.look()).toBe('waiting')
+    expect(await liveness.check()).toBe('waiting')
     world.place = { ...writer, epoch: 4, writer: 'w4' }
     world.end = 4
     world.now = 2100
-    expect(await turn.look()).toBe('waiting')
-    for (world.now = 2600; world.now <= 4100; world.now += 500) expect(await turn.look()).toBe('waiting')
+    expect(await liveness.check()).toBe('waiting')
+    for (world.now = 2600; world.now <= 4100; world.now += 500) expect(await liveness.check()).toBe('waiting')
     world.now = 4200
-    expect(await turn.look()).toBe('claim')
+    expect(await liveness.check()).toBe('claim')
   })
 
   it('waits for who claimed and has not told its address, and not for ever', async () => {
-    const { turn, world } = turnOf({ deadWriter: 'w3' })
+    const { liveness, world } = livenessOf({ deadWriter: 'w3' })
     world.end = 4
-    for (world.now = 0; world.now <= 2000; world.now += 500) expect(await turn.look()).toBe('waiting')
-    expect(await turn.look()).toBe('claim')
+    for (world.now = 0; world.now <= 2000; world.now += 500) expect(await liveness.check()).toBe('waiting')
+    expect(await liveness.check()).toBe('claim')
   })
 })
 
@@ -180,11 +181,11 @@ describe('who writes', () => {
 
   it('is whom the newest EpochStarted names', () => {
     const next = { epoch: 4, writer: 'w4', address: 'http://b:1', ended: false, takeOvers: [] }
-    expect(nextPlace(undefined, started)).toEqual(next)
-    expect(nextPlace({ ...writer, ended: true }, started)).toEqual(next)
-    expect(nextPlace({ ...writer, address: 'http://b:1' }, started)).toEqual(next)
-    expect(nextPlace(writer, started)).toEqual({ ...next, takeOvers: [Date.parse(started.time)] })
-    expect(nextPlace({ ...next, epoch: 5 }, started)).toEqual({ ...next, epoch: 5 })
+    expect(nextAddress(undefined, started)).toEqual(next)
+    expect(nextAddress({ ...writer, ended: true }, started)).toEqual(next)
+    expect(nextAddress({ ...writer, address: 'http://b:1' }, started)).toEqual(next)
+    expect(nextAddress(writer, started)).toEqual({ ...next, takeOvers: [Date.parse(started.time)] })
+    expect(nextAddress({ ...next, epoch: 5 }, started)).toEqual({ ...next, epoch: 5 })
   })
 
   it('has gone on purpose once its own epoch is ended', () => {
@@ -194,12 +195,12 @@ describe('who writes', () => {
       time: '2026-01-02T03:04:05.000Z',
       data: { epoch, writer: 'w', reason: 'drained' },
     })
-    expect(nextPlace(writer, ended(3))).toEqual({ ...writer, ended: true })
-    expect(nextPlace(writer, ended(2))).toBe(writer)
+    expect(nextAddress(writer, ended(3))).toEqual({ ...writer, ended: true })
+    expect(nextAddress(writer, ended(2))).toBe(writer)
   })
 
   it('is not told by other streams', () => {
-    expect(nextPlace(writer, { ...started, stream: 'node/a' })).toBe(writer)
+    expect(nextAddress(writer, { ...started, stream: 'node/a' })).toBe(writer)
   })
 })
 

@@ -7,7 +7,7 @@ import type { EndedBy, QueryEventOf } from '../events.ts'
 import type { QueryAggregate, QueryStep } from '../query-aggregate.ts'
 import { isDecided, isTerminal, resultSize, type QueryState } from '../state.ts'
 import type { Figures } from './figures.ts'
-import type { Recorder } from './first-append.ts'
+import type { Recorder } from './recorder.ts'
 import { resultDigest } from '../result-digest.ts'
 import { Ended, type OngoingWork } from './ongoing-work.ts'
 import type { TaskId, QueryId } from '../../../shared/ids.ts'
@@ -28,7 +28,7 @@ interface EndsPorts {
 }
 
 /** How the query ends, finished or failed, and what it gives back then. */
-export class Ends {
+export class Completion {
   readonly #ports: EndsPorts
   #endedBytes: number | undefined
   #released = false
@@ -71,7 +71,7 @@ export class Ends {
   }
 
   /** Batches of the stage that have not begun are dropped; the query finishes with what it has. */
-  async cutShort(stage: number): Promise<void> {
+  async stopStage(stage: number): Promise<void> {
     const { aggregate, work } = this.#ports
     const query = aggregate.intended
     if (query.kind === 'NONE' || isTerminal(query.kind) || !work.dropPending) return
@@ -141,9 +141,9 @@ export class Ends {
     if (work.suspended) return
     onInternalError(aggregate.queryId, error)
     // The log itself tells of these, and a query nobody saw needs no end.
-    const told = error instanceof Fenced || error instanceof LogWentBackwards
+    const notOurs = error instanceof Fenced || error instanceof LogWentBackwards
     const unseen = (error instanceof LogUnavailable || error instanceof NotTaken) && aggregate.state.kind === 'NONE'
-    if (!told && !unseen) onUnrecorded(aggregate.queryId)
+    if (!notOurs && !unseen) onUnrecorded(aggregate.queryId)
   }
 
   // --- given back --------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ export class Ends {
   }
 
   /** What it held is given back: ended queries are counted by who keeps them. */
-  letGo(): void {
+  releaseMemory(): void {
     this.#endedBytes ??= this.#ports.held.bytes
     this.#ports.held.release()
   }

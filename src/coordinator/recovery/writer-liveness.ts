@@ -6,7 +6,7 @@ import type { Clock } from '../../shared/clock.ts'
 import type { HttpClient } from '../../shared/http-client.ts'
 import { isLoopback } from '../../shared/loopback.ts'
 import { requestOptionsOf } from '../../shared/request-options.ts'
-import type { EpochFollower, WriterPlace } from './epoch-follower.ts'
+import type { EpochFollower, WriterAddress } from './epoch-follower.ts'
 import { hasCode } from '../../shared/node-error.ts'
 import {
   gaveAnswer,
@@ -21,8 +21,8 @@ import {
   type SilenceLimits,
 } from './writer-pulse.ts'
 
-export interface TurnOptions {
-  readonly follower: Pick<EpochFollower, 'place' | 'epochAtEnd' | 'written'>
+export interface WriterLivenessOptions {
+  readonly follower: Pick<EpochFollower, 'writerAddress' | 'epochAtEnd' | 'written'>
   /** Address of this process: whoever wrote from there is gone. */
   readonly ownAddress: string
   /** Writer whose process is known to have ended. */
@@ -33,7 +33,7 @@ export interface TurnOptions {
   /** How late the event loop ran at most since it was asked last, milliseconds. */
   readonly lagMs: () => number
   /** `askInfo`, over HTTP. It may take the given time. */
-  readonly ask: (place: WriterPlace, waitMs: number) => Promise<Answer>
+  readonly ask: (address: WriterAddress, waitMs: number) => Promise<Answer>
 }
 
 /**
@@ -43,7 +43,7 @@ export interface TurnOptions {
 export type Answer = 'writes' | 'gone' | 'silent' | 'unverified'
 
 /** What a look says: see `Turn`. */
-export type Look = 'claim' | 'writes' | 'waiting' | 'behind'
+export type ClaimCheck = 'claim' | 'writes' | 'waiting' | 'behind'
 
 /**
  * Why the log could be claimed. `first`: nobody ever wrote. `ended`: the writer handed it over. `exit`: the writer's process
@@ -52,12 +52,12 @@ export type Look = 'claim' | 'writes' | 'waiting' | 'behind'
 export type FreedBy = 'first' | 'ended' | 'exit' | 'silence'
 
 /** Whether this process may claim the log. It is liveness only: the log fences whoever guesses wrong. */
-export interface Turn {
+export interface WriterLiveness {
   /**
    * `claim`: nobody writes, and this process has read all there is. `writes`: the writer answers. `waiting`: it does not,
    * yet its time is not over. `behind`: this process has not read the log to its end.
    */
-  look(): Promise<Look>
+  check(): Promise<ClaimCheck>
   /** Why the last look said `claim`. */
   freedBy(): FreedBy
   /** Milliseconds since the writer was last heard of, time in which this process itself stood still taken out. */
@@ -71,7 +71,7 @@ const LIVES_MS = 1_000
 /** Changes of writer count for so long. */
 const CHANGES_COUNT_MS = 15 * 60_000
 
-export function createTurn(options: TurnOptions): Turn {
+export function createWriterLiveness(options: WriterLivenessOptions): WriterLiveness {
   const { follower, clock, deadWriter, ownAddress, ask } = options
   let epoch: number | undefined
   let pulse = beginPulse(clock.monotonicMs())
@@ -85,12 +85,12 @@ export function createTurn(options: TurnOptions): Turn {
 
   function takeOvers(): number {
     const now = clock.now()
-    return (follower.place?.takeOvers ?? []).filter((at) => now - at < CHANGES_COUNT_MS).length
+    return (follower.writerAddress?.takeOvers ?? []).filter((at) => now - at < CHANGES_COUNT_MS).length
   }
 
   function noticeTime(): void {
     pulse = looked(pulse, clock.monotonicMs(), options.lagMs())
-    const current = follower.place?.epoch ?? 0
+    const current = follower.writerAddress?.epoch ?? 0
     if (epoch !== current) {
       epoch = current
       pulse = begunAnew(pulse)
@@ -102,28 +102,28 @@ export function createTurn(options: TurnOptions): Turn {
   }
 
   /** One question is under way at a time: a writer that is slow to answer is not asked anew for that. */
-  function startAsking(place: WriterPlace): Promise<Answer> {
-    if (asking?.epoch === place.epoch) return asking.answer
+  function startAsking(address: WriterAddress): Promise<Answer> {
+    if (asking?.epoch === address.epoch) return asking.answer
     const askedAt = clock.monotonicMs()
     const waitMs = silenceLimit(pulse, limits(), takeOvers())
-    const answer = ask(place, waitMs).then((said) => {
+    const answer = ask(address, waitMs).then((said) => {
       if (asking !== mine) return 'silent'
       asking = undefined
       if (said === 'writes') pulse = gaveAnswer(pulse, clock.monotonicMs() - askedAt)
       return said
     })
-    const mine = { epoch: place.epoch, answer }
+    const mine = { epoch: address.epoch, answer }
     asking = mine
     return answer
   }
 
-  async function free(place: WriterPlace | undefined): Promise<FreedBy | 'writes' | 'waiting'> {
-    if (!place) return 'first'
-    if (place.ended) return 'ended'
-    if (place.writer === deadWriter || place.address === ownAddress) return 'exit'
+  async function free(address: WriterAddress | undefined): Promise<FreedBy | 'writes' | 'waiting'> {
+    if (!address) return 'first'
+    if (address.ended) return 'ended'
+    if (address.writer === deadWriter || address.address === ownAddress) return 'exit'
     const late = new AbortController()
     const noAnswer = sleep(LOOK_EVERY_MS, 'silent' as const, { signal: late.signal }).catch(() => 'silent' as const)
-    const answer = await Promise.race([startAsking(place), noAnswer])
+    const answer = await Promise.race([startAsking(address), noAnswer])
     late.abort()
     // The question may have taken a while.
     noticeTime()
@@ -135,15 +135,15 @@ export function createTurn(options: TurnOptions): Turn {
   }
 
   return {
-    async look() {
+    async check() {
       noticeTime()
-      const found = await free(follower.place)
+      const found = await free(follower.writerAddress)
       if (found === 'writes' || found === 'waiting') return found
       freedBy = found
-      const known = follower.place?.epoch ?? 0
+      const known = follower.writerAddress?.epoch ?? 0
       const last = await follower.epochAtEnd()
       // Behind the log's end there may be another writer's epoch, which has not been silent at all.
-      if (last === undefined || (follower.place?.epoch ?? 0) !== known) return 'behind'
+      if (last === undefined || (follower.writerAddress?.epoch ?? 0) !== known) return 'behind'
       if (last <= known) return 'claim'
       // Claimed by somebody who has not told its address, and may have died before it could.
       if (unannounced?.epoch !== last) unannounced = { epoch: last, since: pulse.ownMs }
@@ -161,11 +161,11 @@ const infoSchema = z.looseObject({ writer: z.boolean(), epoch: z.number() })
 const ASK_TIMEOUT_MS = 1000
 
 /** Asks whoever listens at the writer's address whether it writes in that epoch. */
-export function askInfo(http: HttpClient, place: WriterPlace, waitMs = ASK_TIMEOUT_MS): Promise<Answer> {
+export function askInfo(http: HttpClient, address: WriterAddress, waitMs = ASK_TIMEOUT_MS): Promise<Answer> {
   return new Promise((resolve) => {
     let to: RequestOptions
     try {
-      to = requestOptionsOf(place.address, '/v1/info')
+      to = requestOptionsOf(address.address, '/v1/info')
     } catch {
       return resolve('gone')
     }
@@ -173,7 +173,7 @@ export function askInfo(http: HttpClient, place: WriterPlace, waitMs = ASK_TIMEO
       const parts: Buffer[] = []
       response.on('data', (part: Buffer) => parts.push(part))
       response.on('error', () => resolve('silent'))
-      response.on('end', () => resolve(writesIn(place.epoch, Buffer.concat(parts).toString('utf8'))))
+      response.on('end', () => resolve(writesIn(address.epoch, Buffer.concat(parts).toString('utf8'))))
     })
     // A deadline for the whole answer: a stopped process accepts connections and says nothing.
     const timer = setTimeout(() => asked.destroy(), waitMs)

@@ -1,12 +1,12 @@
-import { FairQueue, type TurnOwner } from './fair-queue.ts'
-import { LoopTurns } from './loop-turns.ts'
+import { FairQueue, type SlotOwner } from './fair-queue.ts'
+import { EventLoopSlices } from './event-loop-slices.ts'
 
 /*
  * Turns of the event loop for work over texts that holds it: parsing, analysing, taking secrets out of them. What is ready at
  * once, like the statements of a hundred sockets, would otherwise be worked off in one turn, and a process that is silent for
  * so long is taken for dead.
  *
- *   const turn = loopTurn(sql.length, owner)
+ *   const turn = eventLoopSlice(sql.length, owner)
  *   if (turn) await turn
  *   parse(sql)
  *
@@ -21,21 +21,21 @@ const LONG = 16 * 1024
 const TIRING_MS = 30
 const LONGEST_REST_MS = 1_500
 
-const short = new LoopTurns(TURN_MS)
+const short = new EventLoopSlices(TURN_MS)
 const long = new FairQueue<() => void>()
 let isAtWork = false
 let restUntil = 0
 
 /** @returns undefined when work over so many characters may begin now, else what resolves in its owner's turn */
-export function loopTurn(characters: number, owner: TurnOwner): Promise<void> | undefined {
-  if (characters >= LONG) return longTurn(owner)
+export function eventLoopSlice(characters: number, owner: SlotOwner): Promise<void> | undefined {
+  if (characters >= LONG) return longSlice(owner)
   let begun = false
   let wake = (): void => void (begun = true)
   short.take(owner, () => wake())
   return begun ? undefined : new Promise((resolve) => (wake = resolve))
 }
 
-function longTurn(owner: TurnOwner): Promise<void> | undefined {
+function longSlice(owner: SlotOwner): Promise<void> | undefined {
   if (!isAtWork && long.length === 0 && performance.now() >= restUntil) {
     work()
     return undefined

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { translateAndLog } from '../../src/processes/worker/translate-and-log.ts'
 import { EngineError } from '../../src/shared/engine-error.ts'
 import type { Logger } from '../../src/telemetry/logger.ts'
-import { toldError, toldErrorText, withoutData } from '../../src/telemetry/told-error.ts'
+import { reportedError, reportedErrorText, withoutData } from '../../src/telemetry/reported-error.ts'
 
 describe('what the log tells of an error', () => {
   it.each([
@@ -11,12 +11,14 @@ describe('what the log tells of an error', () => {
     [`Cannot cast 'it's hunter5 yes' to 'x'`, `Cannot cast '…'`],
     [`no "a" of 'hunter'five' in \`x\``, 'no "…" of \'…\' in `…`'],
     [`Parser Error: near x\n\nLINE 1: SELECT 'hunter5'\n        ^`, 'Parser Error: near x'],
-  ])('has no data: %s', (text, told) => expect(withoutData(text)).toBe(told))
+  ])('has no data: %s', (text, reported) => expect(withoutData(text)).toBe(reported))
 
   it('is the name alone of what a user causes: values stand anywhere in its message', () => {
-    const told = toldError(new Error('x', { cause: new EngineError('INVALID_CAST_ARGUMENT', 'Not a date: hunter5') }))
-    expect(told.cause).toMatchObject({ type: 'EngineError', message: 'INVALID_CAST_ARGUMENT' })
-    expect(toldError(new EngineError('NO_NODES_AVAILABLE', 'No worker')).message).toBe('No worker')
+    const reported = reportedError(
+      new Error('x', { cause: new EngineError('INVALID_CAST_ARGUMENT', 'Not a date: hunter5') }),
+    )
+    expect(reported.cause).toMatchObject({ type: 'EngineError', message: 'INVALID_CAST_ARGUMENT' })
+    expect(reportedError(new EngineError('NO_NODES_AVAILABLE', 'No worker')).message).toBe('No worker')
   })
 
   it.each([
@@ -35,21 +37,23 @@ describe('what the log tells of an error', () => {
 
   it('is its type, code, words and places, and those of its causes', () => {
     const cause = Object.assign(new SyntaxError(`"hunter5" is not valid JSON`), { detail: 'hunter5' })
-    const told = toldError(Object.assign(new Error(`no 'hunter5'`, { cause }), { code: '22P02', where: 'hunter5' }))
-    expect(told).toMatchObject({ type: 'Error', code: '22P02', message: `no '…'`, cause: { type: 'SyntaxError' } })
-    expect(told.stack).toContain('told-error.test')
-    expect(JSON.stringify(told)).not.toContain('hunter5')
-    expect(toldErrorText(cause)).not.toContain('hunter5')
-    expect(toldError(`'hunter5'`)).toEqual({ type: 'string', message: `'…'` })
+    const reported = reportedError(
+      Object.assign(new Error(`no 'hunter5'`, { cause }), { code: '22P02', where: 'hunter5' }),
+    )
+    expect(reported).toMatchObject({ type: 'Error', code: '22P02', message: `no '…'`, cause: { type: 'SyntaxError' } })
+    expect(reported.stack).toContain('reported-error.test')
+    expect(JSON.stringify(reported)).not.toContain('hunter5')
+    expect(reportedErrorText(cause)).not.toContain('hunter5')
+    expect(reportedError(`'hunter5'`)).toEqual({ type: 'string', message: `'…'` })
   })
 
   it('has no stack when another process did not answer', () => {
     const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' })
     for (const error of [refused, new TypeError('fetch failed', { cause: refused })]) {
-      const told = toldError(error)
-      expect(told.stack).toBeUndefined()
-      expect(JSON.stringify(told)).not.toContain('at ')
-      expect(toldErrorText(error)).toContain(error.message)
+      const reported = reportedError(error)
+      expect(reported.stack).toBeUndefined()
+      expect(JSON.stringify(reported)).not.toContain('at ')
+      expect(reportedErrorText(error)).toContain(error.message)
     }
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createReadTurns } from '../../../src/protocol/query/read-turns.ts'
+import { createHistoryReadQueue } from '../../../src/protocol/query/history-read-queue.ts'
 
 const settled = async (promise: Promise<unknown>): Promise<boolean> => {
   let done = false
@@ -10,7 +10,7 @@ const settled = async (promise: Promise<unknown>): Promise<boolean> => {
 
 describe('turns of who reads the history', () => {
   it('leave a place to others, however much one asks', async () => {
-    const turns = createReadTurns({ atOnce: 3, waitMs: 60_000, what: 'The history' })
+    const turns = createHistoryReadQueue({ atOnce: 3, waitMs: 60_000, what: 'The history' })
     const eve = Array.from({ length: 6 }, (_, i) => turns.take({ address: 'eve', user: `as ${i}` }))
     expect(await settled(eve[1]!)).toBe(true)
     expect(await settled(eve[2]!)).toBe(false)
@@ -29,7 +29,7 @@ describe('turns of who reads the history', () => {
   })
 
   it('are not waited for without end, and who waits no more takes none', async () => {
-    const turns = createReadTurns({ atOnce: 3, waitMs: 1, what: 'The history' })
+    const turns = createHistoryReadQueue({ atOnce: 3, waitMs: 1, what: 'The history' })
     const ends = [await turns.take({ address: 'a', user: 'a' }), await turns.take({ address: 'a', user: 'a' })]
     await expect(turns.take({ address: 'a', user: 'a' })).rejects.toMatchObject({ errorName: 'EXCEEDED_TIME_LIMIT' })
     for (const end of ends) end()

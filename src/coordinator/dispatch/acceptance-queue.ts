@@ -1,8 +1,8 @@
 import { EngineError } from '../../shared/engine-error.ts'
-import { FairQueue, type TurnOwner } from '../../shared/fair-queue.ts'
+import { FairQueue, type SlotOwner } from '../../shared/fair-queue.ts'
 import { Shares } from '../../shared/shares.ts'
 
-export interface StatementTurnLimits {
+export interface AcceptanceLimits {
   /** Statements that are being accepted at once: planned, and written to the log. */
   readonly atOnce: number
   /** Bytes from which on one is long, and how many long ones of these at once: each commit of the log has but one of them. */
@@ -16,20 +16,20 @@ export interface StatementTurnLimits {
 }
 
 /** Who posts a thousand statements at once waits for himself, and leaves turns for others. */
-export interface StatementTurns {
+export interface AcceptanceQueue {
   /**
    * @param bytes of the statement
    * @returns ends the turn, once; a promise where others are before
    * @throws EngineError TOO_MANY_REQUESTS_FAILED when too many wait, or its time is over: also as a rejection
    */
-  take(owner: TurnOwner, bytes: number): (() => void) | Promise<() => void>
+  take(owner: SlotOwner, bytes: number): (() => void) | Promise<() => void>
 }
 
-export function createStatementTurns(limits: StatementTurnLimits): StatementTurns {
-  const all = createTurns(limits)
-  const long = createTurns({ ...limits, atOnce: limits.longAtOnce })
+export function createAcceptanceQueue(limits: AcceptanceLimits): AcceptanceQueue {
+  const all = createSlots(limits)
+  const long = createSlots({ ...limits, atOnce: limits.longAtOnce })
 
-  async function takeLong(owner: TurnOwner): Promise<() => void> {
+  async function takeLong(owner: SlotOwner): Promise<() => void> {
     const endLong = await long(owner)
     try {
       const end = await all(owner)
@@ -46,14 +46,14 @@ export function createStatementTurns(limits: StatementTurnLimits): StatementTurn
   return { take: (owner, bytes) => (bytes < limits.longBytes ? all(owner) : takeLong(owner)) }
 }
 
-type Turns = (owner: TurnOwner) => (() => void) | Promise<() => void>
+type TakeSlot = (owner: SlotOwner) => (() => void) | Promise<() => void>
 
-function createTurns(limits: Omit<StatementTurnLimits, 'longBytes' | 'longAtOnce'>): Turns {
+function createSlots(limits: Omit<AcceptanceLimits, 'longBytes' | 'longAtOnce'>): TakeSlot {
   const waiting = new FairQueue<() => void>()
   const shares = new Shares()
   let running = 0
 
-  function begin(owner: TurnOwner): () => void {
+  function begin(owner: SlotOwner): () => void {
     running++
     const leave = shares.take(owner)
     let open = true
@@ -62,11 +62,11 @@ function createTurns(limits: Omit<StatementTurnLimits, 'longBytes' | 'longAtOnce
       open = false
       running--
       leave()
-      giveTurns()
+      giveSlots()
     }
   }
 
-  function giveTurns(): void {
+  function giveSlots(): void {
     while (running < limits.atOnce) {
       const next = waiting.shift(shares.among(limits.atOnce - running))
       if (!next) return

@@ -17,13 +17,13 @@ import { runQuery } from './query-statement.ts'
 import type { RunContext } from './run-context.ts'
 import { runSessionStatement } from './session-statement.ts'
 import type { Waiters } from './waiters.ts'
-import { secretsAreGone } from './secrets-are-gone.ts'
+import { secretsNotKept } from './secrets-not-kept.ts'
 import { runWorkerStage } from './worker-stage.ts'
 import { carryOutWrite, resumeWrite } from './write-statement.ts'
 
 type Planned = QueryEventOf<'QueryPlanned'>['data']
 
-interface WayParts {
+interface StatementParts {
   readonly deps: ExecutionDeps
   readonly run: RunContext
   readonly created: Submission['created']
@@ -34,15 +34,15 @@ interface WayParts {
   readonly waiters: Waiters
 }
 
-/** The way from text to result. Resolves when all that it does is recorded. @throws what the query fails with */
-export async function goTheWay(way: WayParts): Promise<void> {
-  const { deps, created, resumed, admission, analysis } = way
-  if (resumed?.state.planned) return goOn(way, resumed.state.planned)
+/** Carries out a statement from its text to its result. Resolves once all of it is recorded. @throws the error that the query fails with */
+export async function executeStatement(parts: StatementParts): Promise<void> {
+  const { deps, created, resumed, admission, analysis } = parts
+  if (resumed?.state.planned) return goOn(parts, resumed.state.planned)
   // Also of one that was accepted before: whether this was asked then, no event tells.
-  const { identity, queryId } = way.run
+  const { identity, queryId } = parts.run
   if (!deps.authorize(identity, { action: 'execute', queryId }))
     throw new EngineError('PERMISSION_DENIED', 'Access Denied: Cannot execute query')
-  if (resumed && created.redacted) throw secretsAreGone()
+  if (resumed && created.redacted) throw secretsNotKept()
   // Groups and times of planning ask it of a statement that this process has not read yet.
   if (resumed) await deps.texts.findType(created)
   const resumedAt = deps.clock.now()
@@ -50,16 +50,16 @@ export async function goTheWay(way: WayParts): Promise<void> {
   if (resumed?.state.kind === 'PLANNING') admission.occupy()
   else await admission.enter(resumed !== undefined)
   const analysisStart = deps.clock.monotonicMs()
-  way.limits.planning(resumed && planningBefore(resumed.state, resumedAt))
+  parts.limits.planning(resumed && planningBefore(resumed.state, resumedAt))
   const analyzed = await analysis.analyze()
-  way.limits.narrow(propertiesOf(analyzed))
+  parts.limits.narrow(propertiesOf(analyzed))
   const analysisNanos = Math.round((deps.clock.monotonicMs() - analysisStart) * 1e6)
-  return carryOut(way, analyzed, analysisNanos)
+  return carryOut(parts, analyzed, analysisNanos)
 }
 
 /** A planned query after a restart: it is not planned again, and what is published is not computed again. */
-async function goOn(way: WayParts, planned: Planned): Promise<void> {
-  const { deps, run, created, admission, analysis, waiters } = way
+async function goOn(parts: StatementParts, planned: Planned): Promise<void> {
+  const { deps, run, created, admission, analysis, waiters } = parts
   waiters.planIsKnown()
   admission.occupy()
   if (run.aggregate.intended.kind === 'FINISHING') return
@@ -74,19 +74,19 @@ async function goOn(way: WayParts, planned: Planned): Promise<void> {
   if (planned.write) {
     const resumedWrite = resumeWrite(deps, run, planned)
     if (resumedWrite !== 'analyze') return resumedWrite
-    if (created.redacted) throw secretsAreGone()
+    if (created.redacted) throw secretsNotKept()
     return carryOutWrite(deps, run, await analyzeWrite(analysis), 0)
   }
   // A task that another coordinator made of it may still be there; what runs here runs anew.
-  if (root?.withheld) throw secretsAreGone()
+  if (root?.withheld) throw secretsNotKept()
   if (work && root?.fragment) return runOnCoordinator(deps, run, toStagePlan(root), undefined)
   if (work) {
     await runWorkerStage(deps, run, toStagePlan(work), undefined)
     return
   }
-  if (created.redacted) throw secretsAreGone()
+  if (created.redacted) throw secretsNotKept()
   // No stage computes: a session statement, a CALL or an EXPLAIN, which say the same again.
-  await carryOut(way, await analysis.analyze(), 0)
+  await carryOut(parts, await analysis.analyze(), 0)
 }
 
 /** What the statement sets for itself. */
@@ -95,14 +95,14 @@ function propertiesOf(analyzed: AnalyzedStatement): Readonly<Record<string, stri
   return (analyzed.kind === 'query' && analyzed.properties) || {}
 }
 
-async function carryOut(way: WayParts, analyzed: AnalyzedStatement, analysisNanos: number): Promise<void> {
-  const { deps, run } = way
+async function carryOut(parts: StatementParts, analyzed: AnalyzedStatement, analysisNanos: number): Promise<void> {
+  const { deps, run } = parts
   switch (analyzed.kind) {
     case 'query':
       return runQuery(deps, run, analyzed, analysisNanos)
     case 'session':
       // Whoever has set a limit that nothing can keep must be able to take it back.
-      way.limits.dispose()
+      parts.limits.dispose()
       return runSessionStatement(deps, run, analyzed, analysisNanos)
     case 'call':
       return runCall(deps, run, analyzed, analysisNanos)
@@ -112,21 +112,21 @@ async function carryOut(way: WayParts, analyzed: AnalyzedStatement, analysisNano
         : runExplain(deps, run, analyzed, analysisNanos)
     case 'write':
       // Not awaited here: what was found out is not kept for as long as nobody follows.
-      return writeOnceFollowed(way, analysisNanos)
+      return writeOnceFollowed(parts, analysisNanos)
     default:
       return unreachable(analyzed)
   }
 }
 
-async function writeOnceFollowed(way: WayParts, analysisNanos: number): Promise<void> {
-  const { deps, run, admission, analysis, waiters } = way
+async function writeOnceFollowed(parts: StatementParts, analysisNanos: number): Promise<void> {
+  const { deps, run, admission, analysis, waiters } = parts
   const followed = run.leaveUntilFollowed()
   waiters.planIsKnown()
   waiters.wake()
   await followed
   run.signal.throwIfAborted()
   await admission.enter()
-  way.limits.planning()
+  parts.limits.planning()
   // Nobody followed until now: the catalogs may have changed since.
   return carryOutWrite(deps, run, await analyzeWrite(analysis), analysisNanos)
 }

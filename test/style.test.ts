@@ -1,0 +1,50 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+// Comes with vite, in the version of the lock.
+import { transform } from 'esbuild'
+import { expect, it } from 'vitest'
+import { parseAst } from 'vitest/node'
+
+const root = new URL('..', import.meta.url).pathname
+
+/** Identifiers that `docs/style.md` forbids, whole or as a word of a longer name. */
+const BANNED = /^#?(?:told|his|her|tell|letGo|goTheWay|cutShort|whose|whom)$|Told|^#?told[A-Z]|^#?tell[A-Z]/
+
+function sources(folder: string): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) =>
+    entry.isDirectory()
+      ? sources(join(folder, entry.name))
+      : entry.name.endsWith('.ts') && !entry.isSymbolicLink()
+        ? [join(root, folder, entry.name)]
+        : [],
+  )
+}
+
+function* identifiersIn(node: unknown): Generator<string> {
+  if (Array.isArray(node)) for (const each of node) yield* identifiersIn(each)
+  else if (typeof node === 'object' && node !== null) {
+    if ('type' in node && 'name' in node && typeof node.name === 'string') yield node.name
+    for (const child of Object.values(node)) yield* identifiersIn(child)
+  }
+}
+
+/** Names of types, and of properties that a type declares: esbuild leaves them out. */
+const TYPE_NAMES = /^\s*(?:export )?(?:interface|type|readonly) (\w+)/gm
+
+async function namesIn(file: string): Promise<readonly string[]> {
+  const text = readFileSync(file, 'utf8')
+  const { code } = await transform(text, { loader: 'ts', target: 'esnext' })
+  const ofTypes = [...text.matchAll(TYPE_NAMES)].map(([, name]) => name!)
+  return [...new Set([...identifiersIn(parseAst(code)), ...ofTypes])]
+}
+
+it('names in the code are not on the list of words to avoid', async () => {
+  const files = [...sources('src'), ...sources('test')]
+  expect(files.length).toBeGreaterThan(1_500)
+  const found = await Promise.all(
+    files.map(async (file) =>
+      (await namesIn(file)).filter((name) => BANNED.test(name)).map((name) => `${relative(root, file)}: ${name}`),
+    ),
+  )
+  expect(found.flat()).toEqual([])
+})
