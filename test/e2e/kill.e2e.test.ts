@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process'
-import { existsSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { chromium, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { CHROMIUM, hasChromium } from '../support/chromium.ts'
 import { writePasswordFile } from '../support/password-file.ts'
 import { temporaryFolder, waitUntil } from '../support/quipu-process.ts'
 import {
@@ -16,10 +17,7 @@ import { raw, type RawAnswer, type StatementJson } from '../support/statement-cl
 
 const PROGRAM = new URL('../../dist/cli/quipu.js', import.meta.url).pathname
 const PASSWORD = 'open sesame'
-const CHROMIUM = '/usr/bin/chromium'
-const browser = existsSync(CHROMIUM) && process.env['CI'] !== 'true'
-if (!browser)
-  process.stderr.write('Nothing is killed in a browser: that is done where chromium is installed, but in CI\n')
+const browser = hasChromium('no query is killed in one')
 const NO_MESSAGE = 'Query killed. No message provided.'
 /** Ends after longer than any test, where nobody ends it. */
 const ENDLESS =

@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { access } from 'node:fs/promises'
 import type { IncomingHttpHeaders } from 'node:http'
 import { request as httpsRequest, type RequestOptions } from 'node:https'
 import { homedir } from 'node:os'
@@ -9,6 +8,7 @@ import { chromium, type Browser } from 'playwright-core'
 import { Trino } from 'trino-client'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createAuthority, type TestAuthority } from '../support/certificates.ts'
+import { CHROMIUM, hasChromium } from '../support/chromium.ts'
 import { startIdentityProvider, type TestProvider } from '../support/identity-provider.ts'
 import { freePort } from '../support/postgres.ts'
 import { challengeOf } from '../support/provider-server.ts'
@@ -17,16 +17,7 @@ import { pythonClients, shortLived, trinoCli } from '../support/real-clients.ts'
 import { jdbcProgram, rowReaders } from '../support/row-readers.ts'
 import { testCache } from '../support/test-cache.ts'
 
-const CHROMIUM = '/usr/bin/chromium'
-const there = await access(CHROMIUM).then(
-  () => true,
-  () => false,
-)
-if (!there) {
-  const line = 'SKIPPED: no browser, so no client logs in through one (apt-get install chromium)'
-  if (process.env['CI'] === 'true') throw new Error(line)
-  process.stderr.write(`${line}\n`)
-}
+const there = hasChromium('no client logs in through one')
 const cli = there ? await trinoCli() : undefined
 const python = there ? await pythonClients() : undefined
 const jdbc = there ? await jdbcProgram() : undefined

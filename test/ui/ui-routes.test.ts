@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import express, { type Router } from 'express'
 import { chromium, type Page } from 'playwright-core'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createUiRoutes } from '../../src/ui/ui-routes.ts'
+import { CHROMIUM, hasChromium } from '../support/chromium.ts'
 import { serve, type HttpApp } from '../support/http-app.ts'
 
 const folder = new URL('../../etc/ui', import.meta.url).pathname
@@ -48,10 +49,7 @@ describe('the page', () => {
   })
 })
 
-const CHROMIUM = '/usr/bin/chromium'
-const browser = existsSync(CHROMIUM) && process.env['CI'] !== 'true'
-if (!browser)
-  process.stderr.write('The page was NOT looked at in a browser: that is done where chromium is installed, but in CI\n')
+const browser = hasChromium('nothing looks at the page in one')
 
 it.runIf(browser)('draws a hostile statement in chromium as text', { timeout: 120_000 }, async () => {
   const hostile = `</pre><img src=x onerror="document.title='pwned'"><script>document.title='pwned'</script>`
