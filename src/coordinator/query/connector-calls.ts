@@ -1,6 +1,6 @@
 import type { MetadataPort } from '../../sql/front-end.ts'
 
-/** Something that was asked of a connector for one statement. */
+/** One call to a connector for a statement. */
 export interface ConnectorCall {
   readonly operation: 'schemas' | 'tables' | 'table' | 'statistics' | 'splits'
   readonly catalog: string
@@ -9,14 +9,14 @@ export interface ConnectorCall {
   readonly endMs: number
 }
 
-/** More of a statement's calls than this are not told of one by one. */
+/** The most calls of a statement that are listed one by one. */
 const MOST_CALLS = 50
 
-/** What a traced statement asks of its connectors, in order of the answers. */
+/** The calls of a traced statement to its connectors, in the order of the answers. */
 export interface ConnectorCalls {
   readonly made: readonly ConnectorCall[]
   timed<T>(operation: ConnectorCall['operation'], catalog: string, call: () => Promise<T>): Promise<T>
-  /** The same port, its calls noted. */
+  /** The same port; it notes its calls. */
   noting(port: MetadataPort): MetadataPort
 }
 

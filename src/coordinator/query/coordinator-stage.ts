@@ -44,7 +44,7 @@ function makePage(rows: Buffer, count: number): MadePage {
   return { bytes, rows: count, sha256: hash('sha256', bytes) }
 }
 
-/** What ran in the coordinator itself, as far as its figures are known without a profiler. */
+/** A run in the coordinator itself, as far as its figures are known without a profiler. */
 export interface CoordinatorWork {
   /** Milliseconds since the epoch. */
   readonly createdAt: number
@@ -52,12 +52,12 @@ export interface CoordinatorWork {
   readonly rows: number
   readonly bytes: number
   readonly splits: number
-  /** What the operator that makes the rows is called: `ValuesOperator`, `ExplainAnalyzeOperator` … */
+  /** The name of the operator that makes the rows: `ValuesOperator`, `ExplainAnalyzeOperator` … */
   readonly source: string
   readonly engine?: EngineResult
 }
 
-/** Figures of a coordinator-only task: a source and the output. */
+/** Figures of a task that ran on the coordinator only: a source and the output. */
 export function coordinatorTaskStats(work: CoordinatorWork): TaskStats {
   const { engine, createdAt, endedAt, rows, bytes } = work
   const wallNanos = Math.round(engine?.wallNanos ?? 0)

@@ -8,9 +8,9 @@ import type { TaskId } from '../../shared/ids.ts'
 type Data<T extends QueryEventType> = QueryEventOf<T>['data']
 export type EndFigures = Omit<Data<'QueryFailed'>, 'failure' | 'endedBy'>
 
-/** A wish that may be refused: a late, repeated or contradicting one gives no events. */
+/** A command that may be refused: one that is late, repeated or contradictory gives no events. */
 export type QueryCommand = Wish & {
-  /** When it came to be, ISO UTC: the append may wait a little for company. @default the time of the append */
+  /** When the command was made, ISO UTC: its append may wait a little to be batched. @default the time of the append */
   readonly at?: string
 }
 
@@ -39,7 +39,7 @@ type Wish =
       readonly figures: EndFigures
     }
 
-/** What a command makes of a state: the events, in order; none when it is refused. `at` is ISO UTC. Never throws. */
+/** Decides a command on a state: the events, in order; none when it is refused. `at` is ISO UTC. Never throws. */
 export function decide(state: QueryState, command: QueryCommand, at: string): readonly QueryEvent[] {
   if (command.type === 'CreateQuery')
     return state.kind === 'NONE' ? [{ type: 'QueryCreated', time: at, data: command.data }] : []
@@ -57,12 +57,12 @@ export function decide(state: QueryState, command: QueryCommand, at: string): re
   const planned = state.kind !== 'QUEUED' && state.kind !== 'PLANNING'
   switch (command.type) {
     case 'QueueQuery':
-      // Again where another coordinator puts it into another group.
+      // Queued again when another coordinator puts it into another group.
       return state.kind === 'QUEUED' && state.queued?.resourceGroup !== command.data.resourceGroup
         ? [{ type: 'QueryQueued', time: at, data: command.data }]
         : []
     case 'AdmitQuery':
-      // Only a query that waited is admitted by an event; any other by its plan.
+      // Only a query that waited is admitted by an event; for any other query the plan implies it.
       return state.kind === 'QUEUED' && state.queued ? [{ type: 'QueryAdmitted', time: at, data: command.data }] : []
     case 'PlanQuery':
       return planned ? [] : [{ type: 'QueryPlanned', time: at, data: command.data }]
@@ -94,14 +94,15 @@ export function decide(state: QueryState, command: QueryCommand, at: string): re
     case 'RecoverQuery':
       return [{ type: 'QueryRecovered', time: at, data: command.data }]
     case 'FinishQuery':
-      // Rows once and whole: a result that is not complete cannot end well, a prepared write ends with its commit.
+      // All rows exactly once: a query with an incomplete result cannot finish, and a prepared write finishes with its
+      // commit.
       return planned &&
         (state.resultComplete || state.planned?.columns.length === 0) &&
         (!state.write || isCommitted(state))
         ? [{ type: 'QueryFinished', time: at, data: command.data }]
         : []
     case 'FailQuery': {
-      // A cancel too. A prepared write is decided: nothing can fail the query any more.
+      // A cancel comes here too. A prepared write is decided: nothing can fail the query any more.
       if (isDecided(state)) return []
       const { failure, endedBy, figures } = command
       return [{ type: 'QueryFailed', time: at, data: { failure, ...(endedBy && { endedBy }), ...figures } }]

@@ -3,9 +3,9 @@ import { isQueryEventType, queryEventSchemas, type QueryEvent } from './events.t
 import { upcastQueryEvent } from './upcasters.ts'
 
 /**
- * A recorded event as the query machine takes it, brought to the version of today and its payload checked; undefined for
- * types this version does not know and for forgotten data.
- * @throws ZodError when a known type carries what its schema refuses
+ * A recorded event as the query machine takes it, brought to today's version and with its payload checked; undefined
+ * for types that this version does not know and for forgotten data.
+ * @throws ZodError when a known type carries data that its schema refuses
  */
 export function decodeQueryEvent(
   recorded: Pick<Recorded, 'type' | 'v' | 'time' | 'data' | 'forgotten' | 'typed'>,

@@ -6,25 +6,25 @@ import { holdsSecret, withoutUserInfo } from '../../sql/syntax/secret-names.ts'
 import { REDACTED } from '../../sql/syntax/secret-values.ts'
 import type { EndedBy } from './events.ts'
 
-/** By which door somebody ends a query. */
+/** The interface through which a query is ended. */
 export type EndedHow = EndedBy['how']
 
 /** How a query is ended from outside. */
 export interface Ending {
-  /** What becomes its error. */
+  /** The error of the query. */
   readonly failure: Failure
-  /** Who wants it, where he asks by its id. */
+  /** The user that ends it, where the request names the query's id. */
   readonly endedBy?: EndedBy
-  /** Asked once it is known whose the query is. @default it was asked before */
+  /** Checked once the owner of the query is known. @default it was checked before */
   readonly mayEnd?: (owner: QueryOwner, queryId: QueryId) => boolean
 }
 
-/** What the client of a query gives up. */
+/** The ending of a query that its own client cancels. */
 export const canceledByClient: Ending = { failure: failureOf('USER_CANCELED', 'Query was canceled') }
 
 /**
- * What somebody asks for who has a query's id.
- * @param message why, told in the error of what is killed or preempted; empty: no reason is given
+ * The ending that a user requests by the query's id.
+ * @param message the reason, shown in the error of a query that is killed or preempted; empty: no reason is given
  */
 export function endingBy(
   by: Identity,
@@ -46,12 +46,12 @@ export function endingBy(
   }
 }
 
-/** It becomes part of the log. */
+/** Removes secrets, since the message becomes part of the log. */
 function withoutSecrets(message: string): string {
   return holdsSecret(message) ? REDACTED : withoutUserInfo(message, [])
 }
 
-/** In the words of Trino, and with its codes. */
+/** The failure in Trino's words, and with its codes. */
 function failureBy(how: EndedHow, message: string): Failure {
   const why = message === '' ? 'No message provided.' : `Message: ${message}`
   switch (how) {
@@ -67,10 +67,12 @@ function failureBy(how: EndedHow, message: string): Failure {
   }
 }
 
-/** Does somebody learn who ended a query? All others are told what and why alone. */
+/** Whether a reader may see which user ended a query. Other readers see only how and why. */
 export type SeesEnder = (endedBy: Pick<EndedBy, 'user' | 'originalUser'>) => boolean
 
-/** Whoever sees all, and he himself, whoever he is now. */
+/**
+ * Users that may view all queries see it, and so does the user that ended the query, whichever user they act as now.
+ */
 export function enderSeenBy(identity: Identity, authorize: Authorize): SeesEnder {
   const seesAll = authorize(identity, { action: 'viewAll' })
   return (endedBy) => seesAll || posterOf(identity) === (endedBy.originalUser ?? endedBy.user)

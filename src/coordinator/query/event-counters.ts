@@ -2,7 +2,7 @@ import type { QueryEventOf } from './events.ts'
 import type { Recorded } from '../../events/event-log.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 
-/** What a valid event says by itself, whoever appended it: ends of writes, pages kept and lost, refusals. */
+/** Counts what a valid event alone shows, whichever process appended it: ends of writes, lost pages, refusals. */
 export function countFact(event: Pick<Recorded, 'type' | 'data'>, meters: Meters): void {
   switch (event.type) {
     case 'WriteCommitted': {
@@ -26,12 +26,12 @@ export function countFact(event: Pick<Recorded, 'type' | 'data'>, meters: Meters
   }
 }
 
-/** How a prepared write ended, in the words of the metric. */
+/** How a prepared write ended, as a label of the metric. */
 export function writeOutcome(outcome: string): string {
   return WRITE_OUTCOMES[outcome] ?? 'refused'
 }
 
-/** A permission of `security/authorization.ts` in the words of the metric. */
+/** A permission of `security/authorization.ts` as a label of the metric. */
 export function deniedPermission(action: string): string {
   return ACTIONS[action] ?? action
 }

@@ -11,8 +11,9 @@ import {
 import { nodeIdSchema, taskIdSchema } from '../../shared/id-schemas.ts'
 
 /*
- * The facts of a query's one stream: its own, its stages' and its tasks'. Payloads are what replay needs; the envelope
- * adds sequence, epoch, time and hashes. Times are ISO UTC with milliseconds; durations integer nanoseconds.
+ * The events in the stream of one query: those of the query, of its stages and of its tasks. A payload holds the data
+ * that replay needs; the envelope adds sequence, epoch, time and hashes. Times are ISO UTC with milliseconds; durations
+ * are integer nanoseconds.
  */
 
 const count = z.number().int().min(0)
@@ -20,7 +21,7 @@ const time = z.iso.datetime()
 
 export const headerFamilies = ['Engine', 'Trino', 'Presto'] as const
 
-/** What the POST said, as the session of everything that follows. Secrets are redacted before. */
+/** The session that the POST asked for; everything later in the query uses it. Secrets are removed before. */
 export const querySessionSchema = z.object({
   user: z.string(),
   principal: z.string().optional(),
@@ -156,20 +157,23 @@ export const publishedPageSchema = z.object({
     .describe('Shown to nobody. Absent where digests are switched off, and of earlier versions'),
 })
 
-/** Of all rows of a result, by a key of the cluster: equal results have equal ones, and nobody else can guess. */
+/**
+ * The digest of all rows of a result, made with a key of the cluster: equal results have equal digests, and nobody
+ * without the key can compute them.
+ */
 const resultDigestSchema = pageDigestSchema.extend({
   version: z.literal('sip24-1').describe('How it is made'),
   key: z.string().describe('Tells digests by one key from those by others'),
 })
 export type ResultDigest = Readonly<z.infer<typeof resultDigestSchema>>
 
-/** What who may have the rows is told of them. */
+/** The digest as users see it that may read the rows. */
 export const recordedDigestSchema = resultDigestSchema.extend({ rows: count })
 export type RecordedDigest = Readonly<z.infer<typeof recordedDigestSchema>>
 
 export const sessionChangeSchema = z.object({ header: z.string(), value: z.string() })
 
-/** Totals of all tasks at the end; the same that `queryStats` shows. */
+/** Totals of all tasks at the end of the query; `queryStats` shows the same numbers. */
 export const queryTotalsSchema = z.object({
   elapsedNanos: count,
   queuedNanos: count,
@@ -194,7 +198,7 @@ export const queryTotalsSchema = z.object({
   completedSplits: count,
 })
 
-/** Who ended a query by its id, rather than by the address that its own client was given. */
+/** The user that ended a query by its id, not by the address that the query's client was given, and how. */
 export const endedBySchema = z.object({
   user: z.string(),
   originalUser: z.string().optional().describe('Who logged in, where he acts as `user`'),
@@ -416,7 +420,9 @@ export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
 
 export type QueryEventType = keyof typeof queryEventSchemas
 
-/** A union on `type`; `time` is the envelope's (when made, and after append the log's own). */
+/**
+ * A union on `type`; `time` is the envelope's time: when the event was made, and after the append the log's own time.
+ */
 export type QueryEvent = {
   [T in QueryEventType]: {
     readonly type: T

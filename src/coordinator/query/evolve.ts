@@ -15,8 +15,8 @@ import {
 import { asFailure } from '../../shared/engine-error.ts'
 
 /**
- * The one fold of a query's stream: live object, recovery, projections and time travel all use it. Never throws; an
- * event that has no place in a state leaves it as it is.
+ * The only fold of a query's stream: live object, recovery, projections and time travel all use it. Never throws; an
+ * event that does not fit a state leaves the state unchanged.
  * @param queryId the stream
  */
 export function evolve(queryId: QueryId, state: QueryState, event: QueryEvent): QueryState {
@@ -62,7 +62,10 @@ export function foldQuery(queryId: QueryId, events: Iterable<QueryEvent>): Query
   return state
 }
 
-/** Only what became of the result's pages may still be told; it changes no state. */
+/**
+ * After the end only events about deliveries and losses of the result's pages count; they do not change the kind of
+ * state.
+ */
 function afterTheEnd<S extends KnownQuery>(state: S, event: QueryEvent): S {
   if (event.type === 'ResultsDelivered') return delivered(state, event.data.token)
   if (event.type === 'ResultPagesLost') return lost(state, event.data.tokens)
@@ -73,7 +76,7 @@ function withEvent<S extends LiveQuery>(state: S, event: QueryEvent): S {
   return { ...state, updatedAt: event.time, eventsSinceRecovery: state.eventsSinceRecovery + 1 }
 }
 
-/** One flat switch over all kinds of event, a case each: it is as long as they are many. */
+/** One flat switch with a case for each kind of event; it is long because there are many. */
 function live(state: LiveQuery, event: QueryEvent): QueryState {
   switch (event.type) {
     case 'QueryCreated':
@@ -88,7 +91,7 @@ function live(state: LiveQuery, event: QueryEvent): QueryState {
         admitted: { at: event.time, ...event.data },
         ...state,
         kind: 'PLANNING',
-        // That it waited in between says nothing about what it does from here on.
+        // An earlier wait for a place says nothing about the query's progress from here on.
         eventsSinceRecovery: state.recoveries > 0 ? 0 : state.eventsSinceRecovery,
       }
     case 'QueryPlanned':
@@ -144,7 +147,7 @@ function live(state: LiveQuery, event: QueryEvent): QueryState {
     }
     case 'ResultPagesPublished': {
       const { taskId, nodeUrl, batch, firstToken, pages, lastOfResult } = event.data
-      // Tokens go on without gaps; anything else was decided against another state.
+      // Tokens have no gaps; another token means that the event was decided against another state.
       if (!isPlanned(state) || state.resultComplete || firstToken !== state.pages.length) return state
       const added = pages.map((page): ResultPageRecord => ({
         taskId,

@@ -8,7 +8,7 @@ export interface AnalyzedRun {
   readonly stats: TaskStats
 }
 
-/** The text of EXPLAIN ANALYZE: Trino's frame, with the operators that ran and what each did. */
+/** The text of EXPLAIN ANALYZE: Trino's frame, with the operators that ran and their figures. */
 export function explainAnalyzeText(
   run: AnalyzedRun,
   phases: { readonly analysisNanos: number; readonly planningNanos: number },
@@ -23,7 +23,7 @@ export function explainAnalyzeText(
     `    Output layout: [${(stage.fragment?.output ?? []).map((column) => `${column.name}:${column.type}`).join(', ')}]`,
     '    Output partitioning: SINGLE []',
   ]
-  // Operators of a rule's own query would show figures of tables that the user may not read.
+  // Operators of a query in a rule would show figures of tables that the user may not read.
   if (!stats.profiled) lines.push('    Operators are not shown: the access rules of a table here read other tables')
   for (const pipeline of stats.pipelines.toReversed()) lines.push(...pipelineText(pipeline, verbose))
   return `${lines.join('\n')}\n`
@@ -31,7 +31,7 @@ export function explainAnalyzeText(
 
 function pipelineText(pipeline: PipelineStats, verbose: boolean): string[] {
   const head = `    Pipeline ${pipeline.pipelineId}: Input: ${rows(pipeline.processedInputPositions)}, Output: ${rows(pipeline.outputPositions)}, Drivers: ${pipeline.totalDrivers}`
-  // Sources come first in the figures; a plan is read from its output down.
+  // The figures list sources first; a plan is read from its output down.
   return [head, ...pipeline.operators.toReversed().flatMap((operator, depth) => operatorText(operator, depth, verbose))]
 }
 
@@ -40,7 +40,7 @@ function operatorText(operator: OperatorStats, depth: number, verbose: boolean):
   const lines = [
     `${indent}└─ ${operator.operatorType.replace(/Operator$/, '')}[${operator.engineOperator}]`,
     `${indent}       Time: ${formatDuration(operator.timeNanos)}, Input: ${rows(operator.inputPositions)}, Output: ${rows(operator.outputPositions)}`,
-    // What the engine's optimiser expected.
+    // The estimate of the engine's optimiser.
     `${indent}       ${estimateText(operator.estimatedPositions === undefined ? {} : { rows: operator.estimatedPositions })}`,
   ]
   if (verbose)

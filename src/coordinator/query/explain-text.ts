@@ -46,7 +46,7 @@ export function explainText(analyzed: Explained, stages: readonly StagePlan[]): 
   }
 }
 
-/** The column of EXPLAIN as Trino names and types it: a varchar as long as its text. */
+/** The column of EXPLAIN with Trino's name and type: a varchar of the text's length. */
 export function explainColumn(column: ResultColumn, text: string | boolean): ResultColumn {
   if (typeof text === 'boolean') return column
   const length = [...text].length
@@ -64,7 +64,10 @@ function detailsOf(node: PlanNode): string {
 
 type Estimates = ReadonlyMap<PlanNode, PlanEstimate>
 
-/** @param lead before the node's name, @param rest before every line below it */
+/**
+ * @param lead stands before the node's name
+ * @param rest stands before every line below it
+ */
 function textNode(node: PlanNode, estimates: Estimates, lead: string, rest = lead): string {
   const branch = node.children.length > 0 ? '│  ' : '   '
   const lines = [

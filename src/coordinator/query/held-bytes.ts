@@ -5,17 +5,17 @@ import type { LiveQuery } from './state.ts'
 
 type Created = QueryEventOf<'QueryCreated'>['data']
 
-/** An open query without its texts: its state, its promises, its place in lists. */
+/** The size of an open query without its texts: its state, its promises, its entries in lists. */
 const QUERY_BYTES = 2048
-/** A name with its value, beside their characters. */
+/** The size of a name with its value, without their characters. */
 const ENTRY_BYTES = 64
 
-/** Who posted a statement, as limits look at them. */
+/** The person that posted a statement, as limits identify them. */
 export function personOf({ session }: Pick<Created, 'session'>): LimitedPerson {
   return { user: session.user, remoteAddress: session.remoteUserAddress }
 }
 
-/** What a statement holds of memory for as long as it is open, about: its text as typed and as it is shown, its session. */
+/** The memory that an open statement holds, about, in bytes: its text as typed and as shown, and its session. */
 export function statementBytes(sql: string, created: Created): number {
   const { session } = created
   const entries =
@@ -33,12 +33,12 @@ export function statementBytes(sql: string, created: Created): number {
   )
 }
 
-/** As `statementBytes`, with the plan, of a query that is taken over. */
+/** Like `statementBytes`, plus the plan, for a query that is taken over. */
 export function queryBytes({ created, planned }: LiveQuery): number {
   return statementBytes(created.sql, created) + (planned ? checkPlanSize(planned, Infinity) : 0)
 }
 
-/** A string with a character beyond Latin-1 takes two bytes for each. */
+/** A string with a character beyond Latin-1 takes two bytes for each of its characters. */
 function textBytes(text: string): number {
   return /[^\u0000-\u00ff]/.test(text) ? text.length * 2 : text.length
 }

@@ -4,13 +4,13 @@ import { isSecretName } from '../../sql/syntax/secret-names.ts'
 import { withDeadline } from '../../shared/deadline.ts'
 import type { QuerySession } from './events.ts'
 
-/** A table that cannot be looked at by then may have any column: on a busy machine looking takes seconds. */
+/** A table that has not answered by then counts as having any column: on a busy machine a look takes seconds. */
 const LOOK_MS = 5_000
 
 /**
- * Does an INSERT without a list of columns go into a column with the name of a secret? True too where that cannot be found
- * out: the table is not there, or does not answer. Undefined, at once, for every other statement.
- * @throws HoldsLoop when parsing has held the event loop for `holdMs`
+ * Whether an INSERT without a list of columns writes to a column with the name of a secret. Also true where this is
+ * unknown: the table does not exist, or does not answer. Undefined, at once, for every other statement.
+ * @throws HoldsLoop when parsing has blocked the event loop for `holdMs`
  */
 export function insertsSecrets(
   metadata: Pick<MetadataPort, 'table'>,
@@ -22,7 +22,7 @@ export function insertsSecrets(
   return tables.length === 0 ? undefined : haveSecretColumns(metadata, tables, session)
 }
 
-/** Does one of the tables have a column with the name of a secret, or cannot that be found out? */
+/** Whether one of the tables has a column with the name of a secret, or this cannot be found out. */
 export function haveSecretColumns(
   metadata: Pick<MetadataPort, 'table'>,
   tables: readonly (readonly string[])[],

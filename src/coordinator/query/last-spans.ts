@@ -5,15 +5,15 @@ import type { StreamReader } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import type { SpanSink } from '../../telemetry/span.ts'
 
-/** Spans of ended queries lie in memory for a second until they are sent; twice that, and some. */
+/** Spans of ended queries wait in memory for up to a second before they are sent; this is twice that, and some more. */
 const UNSENT = '3 seconds'
 /** A coordinator that ended longer ago than this was not just killed. */
 const LATELY = '60 seconds'
 const MOST = 500
 
 /**
- * Sends again what a coordinator that was killed may not have sent: the spans of the queries that ended last. Whoever
- * has them already gets the same ids once more.
+ * Sends again the spans that a killed coordinator may not have sent: those of the queries that ended last. A trace
+ * store that has them already gets the same ids again.
  * @param startedAt when this process took over, ISO
  */
 export async function sendLastSpans(

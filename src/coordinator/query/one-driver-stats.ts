@@ -1,6 +1,8 @@
 import type { OperatorStats, TaskStats } from '../../execution/api/task.ts'
 
-/** What a task of the coordinator's own did: one pipeline, one driver, no profiler. Times in milliseconds since the epoch. */
+/**
+ * The work of a task of the coordinator: one pipeline, one driver, no profiler. Times in milliseconds since the epoch.
+ */
 export interface OneDriverWork {
   readonly createdAt: number
   readonly startedAt: number
@@ -12,18 +14,18 @@ export interface OneDriverWork {
   readonly rawBytes: number
   readonly splits: number
   readonly wallNanos: number
-  /** Time a thread had the work. */
+  /** How long a thread worked on it. */
   readonly scheduledNanos: number
   readonly cpuNanos: number
   readonly cpuExact: boolean
   readonly blockedNanos: number
   readonly peakMemoryBytes: number
   readonly profiled: boolean
-  /** From source to output. */
+  /** The operators, from source to output. */
   readonly operators: readonly (Pick<OperatorStats, 'operatorType' | 'engineOperator'> & Partial<OperatorStats>)[]
 }
 
-/** The figures of such a task; each operator has all rows in and out, unless it says otherwise. */
+/** The figures of such a task; each operator has all rows as input and output, unless it has its own numbers. */
 export function oneDriverStats(work: OneDriverWork): TaskStats {
   const createTime = new Date(work.createdAt).toISOString()
   const startTime = new Date(Math.min(work.startedAt, work.endedAt)).toISOString()

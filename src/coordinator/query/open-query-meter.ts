@@ -3,7 +3,7 @@ import type { QueryRegistry } from './query-registry.ts'
 
 const OPEN_STATES = ['QUEUED', 'PLANNING', 'STARTING', 'RUNNING', 'FINISHING'] as const
 
-/** Before each scrape: open queries by state. */
+/** Counts open queries by state before each scrape. */
 export function observeOpenQueries(registry: Pick<QueryRegistry, 'list'>, meters: Meters): void {
   meters.onScrape(() => {
     const counts = new Map<string, number>()

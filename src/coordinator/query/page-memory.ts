@@ -1,15 +1,18 @@
-/** Bytes of result pages at hand: of what is kept beside the log as well, so that any may be forgotten. */
+/** Bytes of result pages in memory. Pages that are kept beside the log are here too, so any page may be dropped. */
 export interface PageMemory {
   set(token: number, bytes: Buffer): void
   get(token: number): Buffer | undefined
-  /** Pages before this token are passed. */
+  /** Drops the pages before this token: the client has passed them. */
   forgetBefore(token: number): void
   clear(): void
 }
 
-/** The pages of all queries, `maxBytes` together: those that came first go first, whether anybody fetched them or not. */
+/**
+ * The pages of all queries, `maxBytes` together: the oldest are dropped first, whether or not a client has fetched
+ * them.
+ */
 export function createPageMemories(maxBytes: number): { ofQuery(): PageMemory; readonly bytes: number } {
-  /** In the order in which they came. */
+  /** In the order of their arrival. */
   const kept = new Map<Buffer, { readonly pages: Map<number, Buffer>; readonly token: number }>()
   let total = 0
 

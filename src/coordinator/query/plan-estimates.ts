@@ -4,17 +4,17 @@ import { formatSize } from '../../shared/durations.ts'
 import { knownSum } from '../../shared/known-sum.ts'
 import type { PlanNode } from '../../sql/front-end.ts'
 
-/** What is known of a node's output before it runs; absent is unknown. */
+/** The estimate of a node's output before it runs; an absent field is unknown. */
 export interface PlanEstimate {
   readonly rows?: number
-  /** Compressed, as stored: of scans alone, and of what passes them on. */
+  /** Compressed, as stored: only for scans and for nodes that pass on a scan's rows. */
   readonly bytes?: number
 }
 
 /**
- * Rows of each node of a plan, from the splits that its scans will read. What depends on values (filters, joins by key,
- * groups) is unknown, as it is to Trino without statistics of columns: the engine optimises a fragment itself, and EXPLAIN
- * ANALYZE tells what it expected of each of its operators.
+ * Estimates the rows of each node of a plan from the splits that its scans will read. Numbers that depend on values
+ * (filters, joins by key, groups) are unknown, as they are in Trino without column statistics: the engine optimises a
+ * fragment itself, and EXPLAIN ANALYZE shows the engine's estimate for each operator.
  */
 export function estimatePlan(outline: PlanNode, stages: readonly StagePlan[]): ReadonlyMap<PlanNode, PlanEstimate> {
   const tables = tableSizes(stages)
@@ -28,7 +28,7 @@ export function estimatePlan(outline: PlanNode, stages: readonly StagePlan[]): R
   return estimates
 }
 
-/** By `catalog:schema:table`, as scans are shown; every scan of a table reads all its splits. */
+/** Sizes by `catalog:schema:table`, the form in which scans are shown; every scan of a table reads all its splits. */
 function tableSizes(stages: readonly StagePlan[]): ReadonlyMap<string, PlanEstimate> {
   const sizes = new Map<string, PlanEstimate>()
   for (const { fragment, splits } of stages)
@@ -68,7 +68,7 @@ function estimateOf(
     case 'Limit':
       return rows(atMost(details['count'], input.rows))
     case 'Aggregate':
-      // Without keys and columns of its own it is the DISTINCT of a UNION.
+      // An aggregation without keys and without columns is the DISTINCT of a UNION.
       return rows('keys' in details || layout.length === 0 ? undefined : 1)
     case 'CrossJoin':
       return rows(inputs.reduce<number | undefined>((product, one) => times(product, one.rows), 1))
@@ -85,20 +85,20 @@ function times(a: number | undefined, b: number | undefined): number | undefined
   return a === undefined || b === undefined ? undefined : a * b
 }
 
-/** A count that is not known before it runs, as `ALL`, bounds nothing. */
+/** A count that is unknown before the run, such as `ALL`, limits nothing. */
 function atMost(count: string | undefined, rows: number | undefined): number | undefined {
   const bound = count !== undefined && /^\d+$/.test(count) ? Number(count) : Infinity
   const least = Math.min(bound, rows ?? Infinity)
   return least === Infinity ? undefined : least
 }
 
-/** In Trino's form; what is not known is `?`. */
+/** The estimate in Trino's text form; unknown numbers are `?`. */
 export function estimateText({ rows, bytes }: PlanEstimate): string {
   const count = rows === undefined ? '?' : String(Math.round(rows))
   return `Estimates: {rows: ${count} (${bytes === undefined ? '?' : formatSize(bytes)}), cpu: ?, memory: ?, network: ?}`
 }
 
-/** In Trino's JSON, which has a text where a number is not known. */
+/** The estimate in Trino's JSON form, where an unknown number is a text. */
 export function estimateJson({ rows, bytes }: PlanEstimate): Record<string, number | 'NaN'> {
   return {
     outputRowCount: rows ?? 'NaN',

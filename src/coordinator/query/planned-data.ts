@@ -6,14 +6,14 @@ import type { QueryEventOf } from './events.ts'
 
 type Planned = QueryEventOf<'QueryPlanned'>['data']
 
-/** What planning found out; the rest of QueryPlanned follows from it. */
+/** The findings of planning; the rest of QueryPlanned is derived from them. */
 export interface PlanFacts {
   readonly queryType: string
   readonly route: Planned['route']
   readonly columns: readonly ResultColumn[]
   readonly tables: Planned['tables']
   readonly stages: readonly StagePlan[]
-  /** Parsing, analysis and rendering together, where they are not told apart. */
+  /** Parsing, analysis and rendering together, where they are not measured separately. */
   readonly analysisNanos: number
   readonly planningNanos: number
   readonly parseNanos?: number
@@ -23,16 +23,17 @@ export interface PlanFacts {
   readonly outline?: PlanNode
   readonly write?: Planned['write']
   readonly lineage?: Planned['lineage'] | undefined
-  /** What the statement sets for itself. */
+  /** The properties that the statement sets for itself. */
   readonly properties?: Readonly<Record<string, string>> | undefined
 }
 
-/** Digests of the files that say who may do what, by what each is for. */
+/** Digests of the access-control files, by the purpose of each file. */
 export type FileDigests = Readonly<Record<string, string>>
 
 /**
+ * Makes the data of QueryPlanned.
  * @param at when the stages are scheduled, ISO UTC
- * @param files that were in force at the analysis
+ * @param files in force at the analysis
  */
 export function plannedData(facts: PlanFacts, at: string, files: FileDigests = {}): Planned {
   const { updateType, outline, write, properties, lineage } = facts
@@ -69,15 +70,15 @@ export function plannedData(facts: PlanFacts, at: string, files: FileDigests = {
   }
 }
 
-/** Of so many sources a plan has no lineage: a thousand columns that are each made of a thousand. */
+/** A plan with more sources than this has no lineage: a thousand columns may each have a thousand sources. */
 const MOST_SOURCES = 10_000
 
-/** As it is recorded of rows that are written. */
+/** The lineage to record for rows that are written. */
 export function writtenLineage(lineage: Lineage, columns: readonly Pick<ResultColumn, 'name'>[]): Planned['lineage'] {
   return recordedLineage(lineage, columns, () => true)
 }
 
-/** As it is recorded of a result, whose columns name their sources themselves. */
+/** The lineage to record for a result, whose columns name their plain sources themselves. */
 export function resultLineage(lineage: Lineage, columns: readonly Pick<ResultColumn, 'name'>[]): Planned['lineage'] {
   const asItIs = ({ direct, indirect, masked }: LineageSource): boolean =>
     direct === 'IDENTITY' && indirect.length === 0 && !masked
@@ -101,7 +102,7 @@ function recordedSource({ source, direct, indirect, masked }: LineageSource) {
 }
 
 /**
- * A plan is one event, and what a worker is told: neither may grow without bounds.
+ * Checks the size of a plan, which becomes one event and is sent to a worker: neither may grow without bounds.
  * @throws EngineError QUERY_EXCEEDED_COMPILER_LIMIT when the statement is too long once it is rendered,
  * EXCEEDED_TASK_DESCRIPTOR_STORAGE_CAPACITY when it reads too many files
  * @returns its size as text, bytes
@@ -127,7 +128,7 @@ function jsonBytes(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value))
 }
 
-/** Parsing told apart from analysis; rendering is a part of planning. */
+/** Replaces the analysis time with separate times for parsing and analysis; rendering counts as planning. */
 export function withTimes(facts: PlanFacts, times: FrontEndTimes | undefined): PlanFacts {
   if (!times) return facts
   const parseNanos = Math.round(times.parseMs * 1e6)
@@ -140,7 +141,7 @@ export function withTimes(facts: PlanFacts, times: FrontEndTimes | undefined): P
   }
 }
 
-/** A stage as its plan's event has it. */
+/** A stage of the plan's event as a stage plan. */
 export function toStagePlan(stage: Planned['stages'][number]): StagePlan {
   const { id, distribution, inputs, splits, fragment, withheld } = stage
   return { id, distribution, inputs, splits, ...(fragment && { fragment }), ...(withheld && { withheld }) }

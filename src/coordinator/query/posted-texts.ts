@@ -14,18 +14,18 @@ import { findSecrets, sealedSubmission, type FoundSecrets } from './query-secret
 
 type Created = QueryEventOf<'QueryCreated'>['data']
 
-/** What is found out of statements before they are planned; of long ones in a thread. */
+/** Examines statements before they are planned; long ones in a thread. */
 export interface PostedTexts {
   /**
-   * A statement as it was posted, and what may be kept of it.
-   * @param rest of QueryCreated
+   * Makes, of a posted statement, the text to execute and the data that may be kept of it.
+   * @param rest the other data of QueryCreated
    */
   seal(
     sql: string,
     session: QuerySession,
     rest: Omit<Created, 'sql' | 'redacted' | 'session'>,
   ): Promise<PostedStatement>
-  /** Finds out what kind of statement a long one is: `groupedStatement` knows it from then on without parsing it. */
+  /** Determines the type of a long statement: `groupedStatement` then knows it without parsing. */
   findType(created: Pick<Created, 'sql' | 'session'>): Promise<void> | undefined
 }
 
@@ -33,7 +33,7 @@ export interface PostedTextsDeps {
   readonly threads: Pick<FrontEndThreads, 'run'>
   readonly metadata: Pick<MetadataPort, 'table'>
   readonly ownerOf: LimitOwnerOf
-  /** Does anybody ask what kind of statement it is, before it is planned? */
+  /** Whether any component needs the type of a statement before it is planned. */
   readonly typeIsAsked: () => boolean
 }
 

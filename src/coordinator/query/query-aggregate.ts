@@ -16,39 +16,39 @@ import { initialQueryState, type QueryState } from './state.ts'
 import { Signal } from '../../shared/quipu-error.ts'
 
 /**
- * One query's stream as its only writer sees it. `state` folds valid events alone: all that a client may be told.
- * `intended` adds the events on their way to the log: what the next command is decided against.
+ * The stream of one query as its only writer sees it. `state` folds valid events alone: only this may be shown to
+ * clients. `intended` adds the events on their way to the log: the next command is decided against it.
  */
 export interface QueryAggregate {
   readonly queryId: QueryId
   readonly state: QueryState
   readonly intended: QueryState
-  /** How many events `state` is folded from. */
+  /** The number of events that `state` is folded from. */
   readonly sequence: number
-  /** Of the last valid event. */
+  /** The position of the last valid event. */
   readonly position: Position | undefined
-  /** Of the first event, when this process appended it. */
+  /** The position of the first event, when this process appended it. */
   readonly firstPosition: Position | undefined
   /**
    * Decides the commands one after the other and appends all their events in one append, the pages beside them.
-   * Resolves when they are valid, with the number of events; 0 when every command was refused.
-   * What the log does not take leaves no trace: the commands behind it are decided again as if it had not been. A query's
-   * first event does not fall with its company: alone it becomes valid, and the refusal is thrown all the same.
-   * @throws NotTaken and the like: the log did not take the events, nothing of them is there
-   * @throws Fenced and the like: this process may tell nothing more
+   * Resolves when they are valid, with the number of events; 0 when every command was refused. If the log refuses an
+   * append, the commands behind it are decided again as if it had never been tried. If it refuses the append with a
+   * query's first event, that event alone is appended again; the refusal is thrown all the same.
+   * @throws NotTaken and the like: the log did not take the events, none of them is there
+   * @throws Fenced and the like: this process may not answer clients any more
    */
   execute(steps: readonly QueryStep[], pages?: readonly ResultPage[]): Promise<number>
   /** Called after each change of `state`, in order. */
   onValid(listener: (events: readonly QueryEvent[]) => void): void
 }
 
-/** A command, or commands made only when their turn comes, from the state that the steps before led to. */
+/** A command, or a function that makes commands at its turn, from the state after the steps before it. */
 export type QueryStep = QueryCommand | ((intended: QueryState) => readonly QueryCommand[])
 
 export interface AggregateStart {
   readonly state: QueryState
   readonly sequence: number
-  /** Takes out of an event what nobody may read. @default nothing */
+  /** Removes from an event what nobody may read. @default nothing */
   readonly seal?: ((event: QueryEvent) => QueryEvent) | undefined
 }
 
@@ -148,10 +148,10 @@ class Aggregate implements QueryAggregate {
       if (expected === 0) this.#firstPosition = appended.events[0]?.position ?? this.#position
       this.#becameValid(own, appended.events)
     } catch (error) {
-      // Decided on what the log did not take, at a sequence that is not.
+      // Decided on events that the log did not take, at a sequence that does not exist.
       if (own.takenBack && error instanceof SequenceConflict) throw new Overtaken()
       if (isRefusal(error)) this.#takeBack(own)
-      // In this very turn: whatever comes next is decided on the query's existence.
+      // Without an await before: the next commands are decided on the query's existence.
       if (expected === 0 && events.length > 1 && error instanceof NotTaken) {
         const alone = events.slice(0, 1)
         await this.#append({ events: alone, led: foldOn(queryId, this.#intended, alone) }, undefined)
@@ -163,7 +163,7 @@ class Aggregate implements QueryAggregate {
   /** @param recorded the events as the log has them */
   #becameValid(own: Underway, recorded: readonly Pick<Event, 'time'>[]): void {
     const { events, from, led } = own
-    // The log may have moved the time on: then what was stored is folded anew.
+    // The log may have moved the time forward: then the stored events are folded again.
     const moved = events.some((event, index) => (recorded[index]?.time ?? event.time) !== event.time)
     const valid = moved
       ? events.map((event, index) => ({ ...event, time: recorded[index]?.time ?? event.time }))
@@ -174,7 +174,7 @@ class Aggregate implements QueryAggregate {
     for (const listener of this.#listeners) listener(valid)
   }
 
-  /** What was refused did not happen, nor what was decided after it. */
+  /** Undoes a refused append, and everything that was decided after it. */
   #takeBack(refused: Underway): void {
     const index = this.#underway.indexOf(refused)
     if (index < 0) return
@@ -192,11 +192,11 @@ function foldOn(queryId: QueryId, from: QueryState, events: readonly QueryEvent[
 
 interface Decided {
   readonly events: readonly QueryEvent[]
-  /** The state that they lead to. */
+  /** The state after the events. */
   readonly led: QueryState
 }
 
-/** What steps lead to, each decided on what the steps before led to. */
+/** Decides the steps in order, each on the state after the steps before it. */
 function decideAll(
   {
     queryId,
@@ -223,16 +223,16 @@ function decideAll(
 
 interface Underway {
   readonly events: readonly QueryEvent[]
-  /** What they were decided on, and what they lead to from there. */
+  /** The state that the events were decided on, and the state after them. */
   readonly from: QueryState
   readonly led: QueryState
-  /** It stood on what the log refused. */
+  /** True once the log refused an append that this one was decided on. */
   takenBack: boolean
 }
 
 class Overtaken extends Signal {}
 
-/** For certain nothing is there. */
+/** Whether the error proves that the log took none of the events. */
 function isRefusal(error: unknown): boolean {
   return error instanceof NotTaken || error instanceof LogFull || error instanceof TypeError
 }

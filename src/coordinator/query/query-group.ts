@@ -8,12 +8,15 @@ interface Known {
 }
 
 /**
- * Of each session's statement, what kind it is: texts may be long, and all rules and selectors ask. Rules that change a session
- * leave it its prepared statements.
+ * The type of each session's statement: texts may be long, and all rules and selectors ask for it. The key is the
+ * object of prepared statements, which stays the same when rules change the session.
  */
 const known = new WeakMap<QuerySession['preparedStatements'], Known>()
 
-/** A statement as selectors of resource groups see it: as it is recorded, so that they see the same after a restart. */
+/**
+ * A statement as selectors of resource groups see it. It is the recorded statement, so they see the same after a
+ * restart.
+ */
 export function groupedStatement({
   sql,
   session,
@@ -21,7 +24,7 @@ export function groupedStatement({
   return { session, queryType: () => typeOnce(sql, session) }
 }
 
-/** What kind of statement it is was found out elsewhere: this thread need not parse it. */
+/** Remembers the type of a statement that another thread determined, so that this thread need not parse it. */
 export function rememberQueryType(
   { sql, session: { preparedStatements } }: Pick<QueryEventOf<'QueryCreated'>['data'], 'sql' | 'session'>,
   type: string | undefined,

@@ -11,70 +11,73 @@ import type { ResponseHeader } from './session-headers.ts'
 import type { LiveQuery } from './state.ts'
 import type { QueryTotals } from './totals.ts'
 
-/** A statement as it was posted, and what of it is told: `sealedSubmission` makes it. */
+/** A statement as it was posted, and the part of it that may be shown: `sealedSubmission` makes it. */
 export interface PostedStatement {
-  /** As typed: what is run. */
+  /** As typed: this text is run. */
   readonly sql: string
-  /** As sent: what it is run with. */
+  /** As sent: the statement runs with it. */
   readonly session: QuerySession
   readonly secrets: QuerySecrets
-  /** Its secrets taken out. */
+  /** The data of QueryCreated, without secrets. */
   readonly created: QueryEventOf<'QueryCreated'>['data']
 }
 
-/** A statement that is accepted. */
+/** An accepted statement. */
 export interface Submission extends PostedStatement {
-  /** Its part of the memory of all open statements; given back when it has ended. */
+  /** Its part of the memory of all open statements; released when it has ended. */
   readonly held: HeldMemory
 }
 
-/** A query of this coordinator from its POST until it is forgotten. */
+/** A query of this coordinator, from its POST until the coordinator drops it from memory. */
 export interface QueryExecution {
   readonly queryId: QueryId
   readonly aggregate: QueryAggregate
   /** Newest figures of running tasks, by task id. */
   readonly liveStats: ReadonlyMap<TaskId, TaskStats>
   readonly queuedReason: string | undefined
-  /** Steps of the front end, once they are done; this process alone knows of them. */
+  /** Times of the front end's steps, once they are done; only this process knows them. */
   readonly times: FrontEndTimes | undefined
-  /** What was asked of connectors; of a traced query, and known to this process alone. */
+  /** Calls to connectors, of a traced query; only this process knows them. */
   readonly calls: readonly ConnectorCall[]
-  /** What the client is to remember, as it is; the event has it without secrets. */
+  /** Response headers that the client is to remember, complete; the event has them without secrets. */
   readonly responseHeaders: readonly ResponseHeader[] | undefined
-  /** Resolves when QueryCreated is valid; rejects when it never will be told. */
+  /** Resolves when QueryCreated is valid; rejects when it never will be. */
   readonly created: Promise<void>
   /** Resolves when the plan, or the failure, is known. */
   readonly planKnown: Promise<void>
-  /** Tokens below were passed before this coordinator took the query over. */
+  /** Clients passed the tokens below this one before this coordinator took the query over. */
   readonly firstToken: number
-  /** What it holds of this process's memory, about; once it has ended, what it held until then. */
+  /** Bytes of this process's memory that the query holds, about; after its end, the bytes that it held until then. */
   readonly bytes: number
-  /** Was a nextUri of it ever asked for? */
+  /** Whether a client has ever asked for a nextUri of the query. */
   readonly followed: boolean
-  /** The client follows: statements that change anything go on now. */
+  /** Notes that the client follows: statements that change anything continue now. */
   follow(): void
-  /** Rises with everything worth telling. */
+  /** Increases with every change that an answer should show. */
   readonly revision: number
   /** Resolves when there is something newer than revision `since`, or after `ms`. */
   news(since: number, ms: number): Promise<void>
-  /** Bytes of a page that happen to be in memory. */
+  /** The bytes of a page, if they happen to be in memory. */
   pageInMemory(token: number): Buffer | undefined
-  /** The client has passed all pages before this token. */
+  /** Notes that the client has passed all pages before this token. */
   acknowledge(before: number): void
-  /** The client has the last page in hand: QueryFinished is appended. Resolves when it is valid. */
+  /** Appends QueryFinished: the client has received the last page. Resolves when the event is valid. */
   finish(): Promise<void>
-  /** Resolves when QueryFailed with USER_CANCELED is valid, or the query had ended. */
+  /** Cancels the query. Resolves when QueryFailed with USER_CANCELED is valid, or the query had ended. */
   cancel(): Promise<void>
-  /** The same with any failure. @param endedBy who wants it, from outside */
+  /** Fails the query like `cancel`, with any failure. @param endedBy the user that ends it from outside */
   fail(failure: Failure, endedBy?: EndedBy): Promise<void>
-  /** Batches of the stage that have not begun are dropped; the query goes on with what it has. */
+  /** Drops batches of the stage that have not begun; the query continues with the rows that it has. */
   cancelStage(stage: number): Promise<void>
   totals(): QueryTotals | undefined
   recordDelivery(token: number, rows: number, bytes: number): void
   recordLoss(token: number, reason: string): void
-  /** This process stops: nothing is told or undone any more, the next coordinator goes on. */
+  /**
+   * Stops without an end: this process stops, so it answers and undoes nothing more, and the next coordinator
+   * continues.
+   */
   suspend(): void
-  /** Frees what it holds; the query has ended. */
+  /** Frees what the query holds, after its end. */
   dispose(): void
 }
 

@@ -5,7 +5,7 @@ import { propertyValue, type ActingProperty } from '../../sql/session/session-pr
 import type { QueryUsage } from '../dispatch/groups/group-tree.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 
-/** What this server lets any query take, whatever its session asks for. Absent: nothing is said. */
+/** Upper limits of this server for any query, whatever its session asks for. An absent field is no limit. */
 export interface ServerBounds {
   readonly runMs: number
   readonly executionMs: number
@@ -16,7 +16,7 @@ export interface ServerBounds {
   readonly scanBytes?: number | undefined
 }
 
-/** What one query may take: of what its session asks for and what the server allows, the smaller. Nanoseconds, bytes. */
+/** The limits of one query: the smaller of the session's and the server's. Nanoseconds, bytes. */
 export interface QueryLimits {
   readonly runTime: Quantity
   readonly executionTime: Quantity
@@ -25,7 +25,7 @@ export interface QueryLimits {
   readonly memory: Quantity | undefined
   readonly nodeMemory: Quantity | undefined
   readonly scan: Quantity | undefined
-  /** Times that a task may be begun. */
+  /** How many times a task may be begun. */
   readonly attempts: number
 }
 
@@ -59,7 +59,7 @@ export function boundedProperties(bounds: ServerBounds): Readonly<Partial<Record
   }
 }
 
-/** Of a server's settings, which are one object for its life. */
+/** By the settings of a server, which are one object for its life. */
 const quantitiesOf = new WeakMap<ServerBounds, BoundQuantities>()
 
 type BoundQuantities = ReturnType<typeof makeBoundQuantities>
@@ -83,7 +83,7 @@ function makeBoundQuantities(bounds: ServerBounds) {
   }
 }
 
-/** What a task may take of what the query has left; undefined where nothing is bounded. */
+/** What a task may use of the query's remaining limits; undefined where nothing is limited. */
 export function taskBounds(
   limits: QueryLimits,
   spent: Pick<QueryUsage, 'cpuMillis' | 'scannedBytes'>,
@@ -100,7 +100,7 @@ export function taskBounds(
   }
 }
 
-// In Trino's words.
+// Messages in Trino's words.
 
 export const cpuFailure = ({ shown }: Quantity) => ({
   errorName: 'EXCEEDED_CPU_LIMIT' as const,
@@ -145,7 +145,9 @@ function smaller(asked: Quantity | undefined, bound: Quantity): Quantity {
   return asked && asked.amount < bound.amount ? asked : bound
 }
 
-/** No program counts further than this: Trino's default for CPU is beyond. */
+/**
+ * The smaller limit; undefined above the safe integers, as Trino's default for CPU is: a number cannot count that far.
+ */
 function smallest(asked: Quantity | undefined, bound: Quantity | undefined): Quantity | undefined {
   const least = bound ? smaller(asked, bound) : asked
   return least && least.amount <= Number.MAX_SAFE_INTEGER ? least : undefined

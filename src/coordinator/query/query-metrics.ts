@@ -3,15 +3,15 @@ import { parseTraceparent } from '../../telemetry/trace-context.ts'
 import type { FrontEndTimes } from '../../sql/front-end.ts'
 import { groupOfQuery, type EndedQuery, type KnownQuery, type TaskRecord } from './state.ts'
 
-/** What figures call things by: names of bounded number. */
+/** Names for labels of metrics, of which there are boundedly many. */
 export interface FigureNames {
   /** The connector behind a catalog. */
   readonly connectorOf: (catalog: string) => string
-  /** Of a resource group. */
+  /** The label of a resource group. */
   readonly groupLabel: (group: string) => string
 }
 
-/** Everything that is counted of a query once it has ended, from its events and from what its process measured. */
+/** Counts an ended query in the metrics, from its events and from what its process measured. */
 export function countQuery(
   query: EndedQuery,
   times: FrontEndTimes | undefined,
@@ -51,7 +51,7 @@ export function countQuery(
   for (const ratio of stageSkews(query)) meters.observe('stageSkewRatio', {}, ratio)
 }
 
-/** A trace that nobody takes gets no exemplar, but its id is in the log. */
+/** The exemplar of a query. An unsampled query has a trace id in the log, but gets no exemplar. */
 export function traceOf(query: KnownQuery): TraceRef | undefined {
   if (!query.created.sampled) return undefined
   const context = parseTraceparent(query.created.traceparent)
@@ -86,7 +86,7 @@ function countPhases(
   if (relay && relay.blockedNanos > 0)
     meters.count('exchangeBlockedSeconds', { side: 'consumer' }, relay.blockedNanos / 1e9)
   if (relay?.startTime && relay.endTime) phase('publish', secondsBetween(relay.startTime, relay.endTime))
-  // What is left once the work is done is the client's time.
+  // The time after the work is done is the client's.
   if (done) phase('deliver', secondsBetween(done, query.endedAt))
 }
 
@@ -102,7 +102,7 @@ export function distributionOfRoute(route: 'coordinator' | 'local' | 'delegated'
   return { coordinator: 'coordinator', local: 'single', delegated: 'delegated' }[route]
 }
 
-/** How a task of an ended query ended: one that was not heard of again failed. */
+/** The end state of a task of an ended query: a task that sent no end counts as failed. */
 export function endStateOf(state: string): string {
   return state === 'FINISHED' || state === 'CANCELED' || state === 'ABORTED' ? state : 'FAILED'
 }
@@ -121,7 +121,7 @@ function countTask(task: TaskRecord, meters: Meters): void {
         meters.observe('planEstimateRatio', { operator: engineOperator }, outputPositions / estimatedPositions)
 }
 
-/** Of each stage that ran on workers: its slowest task over the median one. */
+/** For each stage that ran on workers: the time of its slowest task divided by the median. */
 function stageSkews(query: KnownQuery): readonly number[] {
   const byStage = new Map<number, number[]>()
   for (const { stage, stats } of query.tasks.values())

@@ -7,7 +7,7 @@ import { isTerminal } from './state.ts'
 
 /** The queries of this coordinator: open ones, and ended ones while their last answer may be asked for again. */
 export interface QueryRegistry {
-  /** Until it is removed; one that the log refuses, so that it never was, leaves by itself. */
+  /** Adds a query until it is removed; a query that the log refuses never existed, and leaves by itself. */
   add(execution: QueryExecution): void
   /** Resolves when a query was added, or after `ms`. */
   added(ms: number): Promise<void>
@@ -15,10 +15,10 @@ export interface QueryRegistry {
   list(): readonly QueryExecution[]
   /** Queries that have not ended. */
   readonly open: number
-  /** Any request of the client counts. */
+  /** Notes a request of the query's client; any request counts. */
   touch(queryId: QueryId): void
   onRemoved(listener: (execution: QueryExecution) => void): void
-  /** Of an ended query: whoever asks is answered from the log. */
+  /** Removes an ended query: later requests are answered from the log. */
   remove(queryId: QueryId): void
   stop(): void
 }
@@ -26,17 +26,23 @@ export interface QueryRegistry {
 export interface RetentionLimits {
   readonly firstFollowMs: number
   readonly clientAbsentMs: number
-  /** An ended query leaves memory so long after the last request for it, milliseconds. */
+  /** An ended query leaves memory this long after the last request for it, milliseconds. */
   readonly inMemoryMs: number
-  /** Ended queries leave memory beyond so many bytes together, the first to end first, whenever they were asked for. */
+  /**
+   * If ended queries hold more bytes than this together, the first ended leave memory, however recently they were asked
+   * for.
+   */
   readonly endedBytes: number
-  /** Ended queries beyond that leave memory, when they can be answered for otherwise, although reads still need them. */
+  /**
+   * If there are more ended queries than this, those that can be answered otherwise leave memory, although reads still
+   * need them.
+   */
   readonly endedInMemory: number
 }
 
 interface Entry {
   readonly execution: QueryExecution
-  /** Of an ended one. */
+  /** Bytes of an ended query. */
   bytes: number
   readonly addedAt: number
   touchedAt: number
@@ -44,8 +50,9 @@ interface Entry {
 }
 
 /**
- * @param mayForget is the projection past the query's last event, so that reads no longer need the aggregate?
- * @param leave of an ended query that the projection does not know yet: can its statement be answered for without it?
+ * @param mayForget whether the projection has passed the query's last event, so that reads no longer need the aggregate
+ * @param leave whether the statement of an ended query can be answered without it, though the projection does not know
+ * it yet
  */
 export function createQueryRegistry(
   clock: Clock,
@@ -56,10 +63,10 @@ export function createQueryRegistry(
   const entries = new Map<QueryId, Entry>()
   const removed: ((execution: QueryExecution) => void)[] = []
   let open = 0
-  /** In the order of their ends. */
+  /** Ended queries, in the order of their ends. */
   const ended = new Set<Entry>()
   let endedBytes = 0
-  /** Who waits for the next query to come. */
+  /** Callers that wait for the next query. */
   const arrivals = new WaitList()
 
   function sweep(): void {
@@ -75,7 +82,7 @@ export function createQueryRegistry(
         now - Math.max(entry.endedAt, entry.touchedAt) > limits.inMemoryMs &&
         (mayForget(execution) || (tooMany > 0 && leave(execution)))
       ) {
-        // Who asks again is answered from the log, whose pages are kept longer than this object.
+        // Later requests are answered from the log, whose pages are kept longer than this object.
         remove(queryId)
         tooMany--
       }
@@ -96,7 +103,7 @@ export function createQueryRegistry(
     execution.dispose()
   }
 
-  /** It is open no more. */
+  /** Counts a query as ended. @returns false when it was already */
   function close(entry: Entry): boolean {
     if (entry.endedAt !== undefined) return false
     entry.endedAt = clock.monotonicMs()
@@ -107,7 +114,7 @@ export function createQueryRegistry(
     return true
   }
 
-  /** Large ones do not wait for the next look: thousands may end within a second. */
+  /** Frees memory at once instead of at the next sweep: thousands of large queries may end within a second. */
   function makeRoom(): void {
     for (const { execution } of ended) {
       if (endedBytes <= limits.endedBytes) return
@@ -126,7 +133,7 @@ export function createQueryRegistry(
       arrivals.wake()
       execution.aggregate.onValid(() => {
         if (!isTerminal(execution.aggregate.state.kind) || !close(entry)) return
-        // After those who are told of the end.
+        // After the other listeners of this end.
         if (endedBytes > limits.endedBytes) setImmediate(makeRoom)
       })
       execution.created.catch(() => {

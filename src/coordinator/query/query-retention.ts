@@ -1,27 +1,29 @@
 import { isBelow, type Checkpoint, type Position } from '../../events/event-log.ts'
 import type { QueryExecution } from './query-handle.ts'
 
-/** Where the places of ended queries in the log are kept, while the read models do not have them. */
+/** Keeps where the events of ended queries lie in the log, while the read models do not have them. */
 export interface LogPositions {
   add(stream: string, span: { readonly first: Position; readonly last: Position }): void
   projected(isBelow: (position: Position) => boolean): void
 }
 
-/** Who answers for an ended query: this process's memory, the read models, or the log itself. */
+/** Decides which source answers for an ended query: this process's memory, the read models, or the log itself. */
 export interface QueryRetention {
-  /** The read models have everything up to there. */
+  /** Whether the read models have everything up to this position. */
   isProjected(position: Position): boolean
-  /** Reads no longer need the query's aggregate. */
+  /** Whether reads no longer need the query's aggregate. */
   mayForget(query: Pick<QueryExecution, 'aggregate'>): boolean
-  /** @returns whether its statement can be answered for without it, although the read models do not have it yet */
+  /**
+   * @returns whether its statement can be answered without the aggregate, although the read models do not have it yet
+   */
   leave(query: Pick<QueryExecution, 'queryId' | 'aggregate'>): boolean
 }
 
 export interface RetentionParts {
-  /** How far the read models are. */
+  /** The position that the read models have reached. */
   readonly committed: () => Checkpoint
   readonly positions: LogPositions
-  /** The log finds a stream by itself. */
+  /** Whether the log finds a stream by itself. */
   readonly logHasIndex: boolean
 }
 
@@ -43,7 +45,7 @@ export function createQueryRetention({ committed, positions, logHasIndex }: Rete
 }
 
 /**
- * Since when result pages are needed.
+ * The time since which result pages are needed.
  * @returns creation of the oldest query in memory, or `now`; milliseconds since the epoch
  */
 export function pagesNeededSince(queries: readonly Pick<QueryExecution, 'aggregate'>[], now: number): number {

@@ -10,23 +10,23 @@ type Created = QueryEventOf<'QueryCreated'>['data']
 type Planned = QueryEventOf<'QueryPlanned'>['data']
 type PlannedStage = Planned['stages'][number]
 
-/** Takes a query's secrets out of everything that is told of it: no event is recorded, and none is shown, but through here. */
+/** Removes a query's secrets from everything that is recorded or shown of it: every event passes through here. */
 export interface QuerySecrets {
   seal(event: QueryEvent): QueryEvent
 }
 
 const NO_SECRETS: QuerySecrets = { seal: (event) => event }
 
-/** The secrets of a statement and of what was sent with it. Plain data: a thread may find them. */
+/** The secrets of a statement and of what was sent with it. Plain data, so that a thread may find them. */
 export interface FoundSecrets {
-  /** The statement without them. */
+  /** The statement without the secrets. */
   readonly sql: string
   readonly redacted: boolean
-  /** The session without them. */
+  /** The session without the secrets. */
   readonly session: QuerySession
-  /** Texts of literals, comments and properties: they must not turn up elsewhere either. */
+  /** Texts of literals, comments and properties that are secrets: they must not appear anywhere else either. */
   readonly values: readonly string[]
-  /** Names in quotes that hold a secret. */
+  /** Quoted names that hold a secret. */
   readonly names: readonly string[]
 }
 
@@ -48,10 +48,10 @@ export function findSecrets(
 }
 
 /**
- * A statement as it was posted, and what may be kept of it.
+ * Makes, of a posted statement, the text to execute and the data that may be kept of it.
  * @param sql as typed
  * @param session as sent
- * @param rest of QueryCreated
+ * @param rest the other data of QueryCreated
  */
 export function sealedSubmission(
   sql: string,
@@ -62,20 +62,20 @@ export function sealedSubmission(
   const { redacted, names } = found
   const values = [...found.values]
   const { tracestate, ...others } = rest
-  // No trace goes on with a part of it.
+  // A tracestate that holds a secret is dropped whole: a part of it is useless to a tracer.
   const kept = tracestate === undefined || sealedText(tracestate, values) !== tracestate ? {} : { tracestate }
   const created: Created = { ...others, ...kept, sql: found.sql, redacted, session: found.session }
   if (!redacted && values.length === 0) return { sql, session, created, secrets: NO_SECRETS }
   return { sql, session, created, secrets: secretsOf(redacted, values, names) }
 }
 
-/** A statement that another process began: of its secrets nothing is known but that there are some. */
+/** A statement that another process began: this process knows only that it has secrets, not which. */
 export function recordedSubmission(created: Created): PostedStatement {
   const secrets = created.redacted ? secretsOf(true, [], []) : NO_SECRETS
   return { sql: created.sql, session: created.session, created, secrets }
 }
 
-/** Is this what was kept of a change whose text had secrets? Then nobody can make it any more. */
+/** Whether this is the recorded rest of a change whose text had secrets. Then nobody can make the change any more. */
 export function isTakenOut(created: Created, change: WriteTarget['change']): boolean {
   return created.redacted && JSON.stringify(change).includes(REDACTED)
 }
@@ -100,7 +100,7 @@ function sealedSession(session: QuerySession, values: string[], options: Redacti
   return sealed
 }
 
-/** The texts of a session that a client may fill with anything. */
+/** Removes secrets from the texts of a session that a client may fill with anything. */
 function sealedTexts(session: QuerySession, values: string[]): Partial<QuerySession> {
   const { source, path, clientInfo, traceToken, userAgent, language } = session
   const sealed: Partial<QuerySession> = {}
@@ -115,7 +115,7 @@ function sealedText(text: string, values: string[]): string {
   return REDACTED
 }
 
-/** The same object where nothing changes. */
+/** Maps the values of a record; returns the same object when nothing changes. */
 function mapValues(
   record: Readonly<Record<string, string>>,
   map: (value: string, name: string) => string,
@@ -139,7 +139,7 @@ function secretsOf(withheld: boolean, found: readonly string[], foundNames: read
 
   function failure<T extends Pick<Failure, 'errorName' | 'message'>>(failed: T): T {
     const message = clean(failed.message)
-    // What the engine says of a value it says in quotes, and it may have made it of the secret.
+    // The engine quotes values in its messages, and it may have derived a value from the secret.
     const ofValues = withheld && !aboutNames.test(failed.errorName)
     return { ...failed, message: ofValues ? message.replace(/'[^']*'|"[^"]*"/g, `'${REDACTED}'`) : message }
   }
@@ -205,7 +205,7 @@ function secretsOf(withheld: boolean, found: readonly string[], foundNames: read
             ...event,
             data: { ...event.data, prepared: { ...event.data.prepared, ...sealedChange(event.data.prepared, clean) } },
           }
-        // Made before, of what was sealed, or of figures and places alone.
+        // Made from sealed data already, or only from figures and places.
         case 'QueryCreated':
         case 'QueryAdmitted':
         case 'TaskCanceled':
@@ -223,7 +223,7 @@ function secretsOf(withheld: boolean, found: readonly string[], foundNames: read
   }
 }
 
-/** Errors that name tables and columns, functions and types, and no value. */
+/** Errors whose messages name tables, columns, functions and types, but no values. */
 const aboutNames =
   /NOT_FOUND$|EXISTS$|^SYNTAX_ERROR$|^TYPE_MISMATCH$|^NOT_SUPPORTED$|^AMBIGUOUS|^MISSING|^EXPRESSION_NOT|^USER_CANCELED$|KILLED$|PREEMPTED$|RESTARTED$|^REMOTE|^NO_NODES|^EXCEEDED|^ABANDONED|^TRANSACTION_CONFLICT$/
 
@@ -232,12 +232,12 @@ function cleanReasons<T extends object>(data: T, clean: (text: string) => string
   return { ...data, ...Object.fromEntries(texts.map(([name, text]) => [name, clean(String(text))])) }
 }
 
-/** Characters. A longer text with a secret in it is taken out as a whole: to parse it here would hold the event loop. */
+/** In characters. A longer text with a secret in it is removed whole: parsing it here would block the event loop. */
 const LONGEST_VIEW = 64 * 1024
 
 type Changed = Pick<WriteTarget, 'change' | 'columns'>
 
-/** The text of a view, and comments. Names and files are those of the catalog. */
+/** Removes secrets from the text of a view and from comments. Names and files are the catalog's, and stay. */
 function sealedChange({ change, columns: stored }: Changed, clean: (text: string) => string): Changed {
   if (change.kind === 'createView') {
     const { sql, comment, columns } = change.definition
@@ -259,7 +259,7 @@ function commented<T extends { readonly comment?: string | undefined }>(column: 
   return column.comment === undefined ? column : { ...column, comment: clean(column.comment) }
 }
 
-/** `name=urlencoded`, as clients take it. */
+/** Cleans a header value of the form `name=urlencoded`, as clients read it. */
 function sealedHeader(value: string, clean: (text: string) => string): string {
   const at = value.indexOf('=')
   const [name, text] = at < 0 ? ['', value] : [value.slice(0, at + 1), value.slice(at + 1)]
@@ -276,7 +276,7 @@ function decodedForm(text: string): string {
   }
 }
 
-/** As they are, not as JSON writes them. */
+/** The texts inside a value, unescaped (not as JSON writes them). */
 function textsOf(value: unknown): string {
   const texts: string[] = []
   JSON.stringify(value, (_, one: unknown) => {

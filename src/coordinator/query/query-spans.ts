@@ -11,19 +11,19 @@ import type { KnownQuery, QueryState } from './state.ts'
 
 export interface QuerySpansOptions {
   /**
-   * Also stand-ins for the spans of requests, POST's and those that made tasks, as far as events know them: for a
-   * coordinator that died before its own left, and for whoever looks at a trace that was not taken. No span is without
-   * its parent.
+   * Also makes stand-ins for the spans of requests (the POST, and those that created tasks), as far as events know
+   * them: for a coordinator that died before it had sent its own spans, and for readers of a trace that was not
+   * sampled. So every span has its parent.
    */
   readonly withRequest?: boolean
-  /** Polls that got no span of their own. */
+  /** The number of polls that got no span of their own. */
   readonly pollsUnrecorded?: number
-  /** Calls that only their process knows of. */
+  /** Times and calls that only the query's process knows. */
   readonly times?: FrontEndTimes | undefined
   readonly calls?: readonly ConnectorCall[]
 }
 
-/** A query whose events were told of has ended: its spans can be made. */
+/** A query has ended whose events were traced one by one: its spans can be made. */
 export interface QueryEnded {
   readonly kind: 'queryEnded'
   readonly queryId: QueryId
@@ -68,7 +68,7 @@ export function querySpans(query: KnownQuery, options: QuerySpansOptions = {}): 
   return drafts.map((draft) => spanOf(traced, draft))
 }
 
-/** Context of what a query causes: its own span. */
+/** The trace context for whatever a query causes: the query's own span. */
 export function querySpanContext(query: QueryState): string | undefined {
   if (query.kind === 'NONE') return undefined
   const trace = parseTraceparent(query.created.traceparent)

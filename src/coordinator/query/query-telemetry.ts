@@ -11,13 +11,13 @@ import { querySpans, type QueryEnded } from './query-spans.ts'
 import { groupOfQuery, resultSize, type EndedQuery, type KnownQuery } from './state.ts'
 
 export interface QueryTelemetry {
-  /** From its submission on: counted, timed, logged and traced at its end. */
+  /** Follows a query from its submission on: at its end it is counted, timed, logged and traced. */
   follow(execution: QueryExecution): void
-  /** The same for a query that another coordinator began. */
+  /** Follows a query that another coordinator began. */
   resumed(execution: QueryExecution): void
-  /** A query that recovery ended without an execution. */
+  /** Reports a query that recovery ended without an execution. */
   recovered(query: KnownQuery): void
-  /** The first rows left. */
+  /** Reports that the first rows were sent to the client. */
   firstRows(query: KnownQuery): void
 }
 
@@ -26,17 +26,17 @@ export interface QueryTelemetryParts {
   readonly spans: () => SpanSink
   readonly logger: Logger
   readonly now: () => number
-  /** The connector behind a catalog. */
+  /** Bounded names for labels, such as the connector behind a catalog. */
   readonly names: FigureNames
-  /** How often the query's client has asked. */
+  /** How often the query's client has polled. */
   readonly polls: (query: KnownQuery) => number
-  /** Polls of a query that got no span of their own. */
+  /** The number of polls of a query that got no span of their own. */
   readonly pollsUnrecorded: (query: KnownQuery) => number
-  /** Queries that take at least so long get a line with their plan and operators, milliseconds. */
+  /** Queries that take at least this long get a log line with their plan and operators, milliseconds. */
   readonly slowMs: number
 }
 
-/** What is said of a query at its end, in metrics, in one log line, and as a trace. */
+/** Reports each query at its end: in metrics, in one log line, and as a trace. */
 export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry {
   const firstSeen = new WeakSet<object>()
 
@@ -51,8 +51,9 @@ export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry
     logEnd(query, recovered)
     if (!query.created.sampled || !parts.spans().enabled) return
     const options = { withRequest: recovered, pollsUnrecorded: parts.pollsUnrecorded(query), times, calls }
-    // The POST's span may have died with the coordinator that answered it; the ids are the same if it did not. Of the
-    // query's first events only that coordinator told; of its own, this one told with its appends.
+    // The span of the POST may be lost with the coordinator that answered it; if it is not, the ids are the same. Only
+    // that coordinator saw the query's first events. For its own queries this coordinator traces events when it appends
+    // them.
     if (recovered) return parts.spans().emit(querySpans(query, options))
     const end: QueryEnded = { kind: 'queryEnded', queryId: query.queryId, options }
     parts.spans().later(end)
@@ -109,7 +110,7 @@ export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry
         elapsedMillis,
         phases,
         ...(slowest && { slowest: `${slowest.operator} (${slowest.engineOperator})` }),
-        // Names alone: what was compared with what stays in the event log.
+        // Names alone: the compared values stay in the event log.
         plan: query.planned?.outline && planNames(query.planned.outline),
         operators,
         traceId,
@@ -125,7 +126,7 @@ export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry
       if (done || state.kind === 'NONE') return
       if (state.kind !== 'FINISHED' && state.kind !== 'FAILED') return
       done = true
-      // After the answer: the client does not wait for what is said about it.
+      // After the answer: the client does not wait for telemetry.
       setImmediate(ended, state, recovered, execution.times, execution.calls)
     })
   }
@@ -135,7 +136,7 @@ export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry
     resumed: (execution) => watch(execution, true),
     recovered: (query) => ended(query, true),
     firstRows(query) {
-      // One aggregate has one `created`: the first answer of the query counts.
+      // An aggregate has one `created` object: only the first answer of the query counts.
       if (firstSeen.has(query.created)) return
       firstSeen.add(query.created)
       const seconds = (parts.now() - Date.parse(query.createdAt)) / 1000
@@ -154,10 +155,10 @@ function planNames({ name, children }: PlanOutline): PlanNames {
   return children.length === 0 ? { name } : { name, children: children.map(planNames) }
 }
 
-/** Names of tables in a line. */
+/** The most names of tables in a log line. */
 const MOST_TABLES = 50
 
-/** What it read and wrote: names of catalogs, and of tables as `catalog.schema.table`. */
+/** The catalogs and tables that the query read and wrote; tables as `catalog.schema.table`. */
 function touchedTables(tables: NonNullable<EndedQuery['planned']>['tables']) {
   const namesOf = (of: 'READ' | 'WRITE'): readonly string[] => {
     const names = tables.filter(({ mode }) => mode === of).map((one) => `${one.catalog}.${one.schema}.${one.table}`)
@@ -171,7 +172,9 @@ function touchedTables(tables: NonNullable<EndedQuery['planned']>['tables']) {
   }
 }
 
-/** Where its time went, milliseconds: `fetching` is the client's, after the last page was there. */
+/**
+ * How long each phase of the query took, milliseconds. `fetching` is the client's time after the last page was ready.
+ */
 function phasesOf(query: EndedQuery) {
   const [begun, ended] = [Date.parse(query.createdAt), Date.parse(query.endedAt)]
   const queued = query.queued ? Date.parse(query.admitted?.at ?? query.endedAt) - Date.parse(query.queued.at) : 0
@@ -188,7 +191,7 @@ function phasesOf(query: EndedQuery) {
 
 const MOST_OPERATORS = 20
 
-/** Of profiled tasks, by the time that they worked; the relay of the coordinator is none of them, where workers had a part. */
+/** The slowest operators of profiled tasks. Leaves out the coordinator's relay when workers took part. */
 function slowestOperators(query: KnownQuery) {
   const tasks = [...query.tasks.values()]
   const onWorkers = tasks.filter(({ stage }) => stage !== 0)

@@ -8,13 +8,13 @@ import { initialQueryState, type QueryState } from './state.ts'
 /** A query's stream, folded as far as it can be read. */
 export interface ReadableStream {
   readonly state: QueryState
-  /** Of the last event, readable or not. */
+  /** The sequence of the last event, readable or not. */
   readonly sequence: number
-  /** Why an event cannot be read; undefined when all can. What follows it counts no more, but for the query's failure. */
+  /** Why an event cannot be read; undefined when all can. Later events do not count, except the query's failure. */
   readonly unreadable?: unknown
 }
 
-/** Folds a query's stream as it stands, whatever somebody wrote there. @throws EventLogError of the log itself */
+/** Folds a query's stream as it stands, even with unreadable events. @throws EventLogError of the log itself */
 export async function foldReadable(log: StreamReader, queryId: QueryId): Promise<ReadableStream> {
   let state: QueryState = initialQueryState
   let sequence = 0
@@ -30,11 +30,11 @@ export async function foldReadable(log: StreamReader, queryId: QueryId): Promise
     }
     if (event) state = evolve(queryId, state, event)
   }
-  // Of a query that failed nobody needs the rest.
+  // The unreadable rest of a failed query is not needed.
   return unreadable === undefined || state.kind === 'FAILED' ? { state, sequence } : { state, sequence, unreadable }
 }
 
-/** Folds a query's stream as it stands. @throws ZodError when an event of it cannot be read, unless it failed */
+/** Folds a query's stream as it stands. @throws ZodError when an event of it cannot be read, unless the query failed */
 export async function readQuery(
   log: StreamReader,
   queryId: QueryId,

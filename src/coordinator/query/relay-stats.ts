@@ -1,7 +1,7 @@
 import type { TaskStats } from '../../execution/api/task.ts'
 import { oneDriverStats } from './one-driver-stats.ts'
 
-/** What stage 0's relay did: it reads one task's output through a page buffer client and hands it on. */
+/** The work of stage 0's relay: it reads one task's output through a page buffer client and passes it on. */
 export interface RelayWork {
   readonly sourceUri: string
   /** Milliseconds since the epoch. */

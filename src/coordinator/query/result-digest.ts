@@ -3,9 +3,9 @@ import type { ResultDigest } from './events.ts'
 import type { ResultPageRecord } from './state.ts'
 
 /**
- * The digest of a result out of those of its pages, each of which was published once.
- * @param keyName of the key that they were made by
- * @returns undefined where one has none, of a worker of a version before or of a time without digests
+ * The digest of a result, combined from those of its pages, each of which was published once.
+ * @param keyName the name of the key that the digests were made with
+ * @returns undefined when a page has no digest: its worker had an earlier version, or digests were switched off
  */
 export function resultDigest(
   pages: readonly Pick<ResultPageRecord, 'batch' | 'digest'>[],
@@ -14,7 +14,7 @@ export function resultDigest(
 ): ResultDigest | undefined {
   const digests = pages.flatMap(({ digest }) => (digest ? [digest] : []))
   if (digests.length < pages.length) return undefined
-  // Of one batch the last page has all of its chain; what has an order is one batch.
+  // The last page of a single batch holds the chain over all rows of the batch. An ordered result is one batch.
   const chain = pages.every(({ batch }) => batch === pages[0]?.batch) ? (digests.at(-1) ?? EMPTY).chain : undefined
   return {
     version: 'sip24-1',

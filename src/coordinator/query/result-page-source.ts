@@ -8,12 +8,12 @@ import type { WorkerDirectory } from '../scheduler/workers.ts'
 import { PagesAhead } from './pages-ahead.ts'
 import type { KnownQuery } from './state.ts'
 
-/** Where the bytes of a published page come from; they are checked against the hash the log has. */
+/** Reads the bytes of a published page and checks them against the hash in the log. */
 export interface ResultPageSource {
   /**
    * The page's bytes: a JSON array of row arrays.
-   * @returns 'lost' when nobody has them any more or they are not what was published
-   * @throws when they cannot be had now: a worker or the log is away
+   * @returns 'lost' when no process has them any more, or they differ from the published bytes
+   * @throws when they cannot be read now: a worker or the log is unreachable
    */
   read(query: KnownQuery, token: number, inMemory: Buffer | undefined): Promise<BodyParts | 'lost'>
 }
@@ -23,17 +23,17 @@ export interface ResultPageSourceDeps {
   readonly client: Pick<WorkerClient, 'fetchPage'>
   readonly workers: Pick<WorkerDirectory, 'byId'>
   readonly clock: Clock
-  /** A page whose worker has not been reached for so long is lost, milliseconds. */
+  /** A page is lost once its worker has been unreachable for this long, milliseconds. */
   readonly lostAfterMs: number
 }
 
 export function createResultPageSource(deps: ResultPageSourceDeps): ResultPageSource {
   const { log, client, workers, clock } = deps
-  /** Since when the worker of a query's page has not been reached. */
+  /** Since when the worker of a query's page has been unreachable. */
   const away = new Map<string, number>()
   const ahead = new PagesAhead()
 
-  /** @param asked the page that the client has asked for last */
+  /** @param asked the last page that the client has asked for */
   async function fetched(query: KnownQuery, token: number, asked: number): Promise<BodyParts | undefined> {
     const page = query.pages[token]!
     const nodeId = query.tasks.get(page.taskId)?.nodeId
@@ -49,7 +49,7 @@ export function createResultPageSource(deps: ResultPageSourceDeps): ResultPageSo
       away.delete(key)
       return bytes
     } catch (error) {
-      // It is there, and does not give the page: nor will it.
+      // The worker answers, and refuses the page: it will not give it later either.
       if (error instanceof WorkerRefused) return undefined
       if (!(error instanceof WorkerLost)) throw error
       const since = away.get(key) ?? clock.monotonicMs()
@@ -60,7 +60,9 @@ export function createResultPageSource(deps: ResultPageSourceDeps): ResultPageSo
     }
   }
 
-  /** Nothing is concluded of a page that does not come: it is asked for again when its client wants it. */
+  /**
+   * Reads the next page ahead. If that fails, nothing is concluded: the page is read again when the client wants it.
+   */
   function readAhead(query: KnownQuery, asked: number): void {
     const token = asked + 1
     const page = query.pages[token]
@@ -84,7 +86,7 @@ export function createResultPageSource(deps: ResultPageSourceDeps): ResultPageSo
   }
 }
 
-/** The bytes, when they are what was published. */
+/** Returns the bytes if they match the hash of the published page. */
 function checked(page: KnownQuery['pages'][number], bytes: BodyParts | undefined): BodyParts | undefined {
   if (!bytes) return undefined
   const hash = createHash('sha256')
@@ -92,7 +94,10 @@ function checked(page: KnownQuery['pages'][number], bytes: BodyParts | undefined
   return hash.digest('hex') === page.sha256 ? bytes : undefined
 }
 
-/** The client has asked for `asked`: of a page's task, every page below the first it may still ask for is acknowledged. */
+/**
+ * The first page of the token's task that the client may still ask for, when it has asked for `asked`: the task's pages
+ * below it are acknowledged.
+ */
 function firstUnpassed(query: KnownQuery, token: number, asked: number): number {
   const { taskId, taskToken } = query.pages[token]!
   let first = taskToken

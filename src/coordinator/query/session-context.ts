@@ -6,15 +6,15 @@ import type { FileDigests } from './planned-data.ts'
 import { identityOf } from './execution/session-identity.ts'
 import type { Submission } from './query-handle.ts'
 
-/** What is asked of the rules for a statement. */
+/** The access rules, as a statement asks them. */
 export interface StatementRights {
-  /** By the rules of this coordinator, as they are when it is asked; a refusal is told by the end of the query. */
+  /** Decides by the current rules of this coordinator; a refusal is reported at the end of the query. */
   readonly authorize: Authorize
-  /** What anybody may do with catalogs and tables; undefined where nobody is refused anything. */
+  /** The rights of a user to catalogs and tables; undefined where users are refused nothing. */
   readonly objectsOf: (asker: Pick<Identity, 'user' | 'groups'>) => RightsOf | undefined
-  /** What the rules, and whatever else says what he may, were read from, as it is now. */
+  /** Digests of the files in force now that decide about rights. */
   readonly filesInForce: () => FileDigests
-  /** An expression of the rules is wrong: whoever keeps them is told. */
+  /** Reports that an expression in the rules is wrong. */
   readonly onRuleFault: (queryId: QueryId, message: string) => void
 }
 
@@ -28,7 +28,7 @@ export function sessionContext(
 ): SessionContext {
   const { originalUser } = session
   const rightsOf = objectsOf(identityOf(session))
-  // Who posted it may become whom he could act as; as whom he acts now gives him no more.
+  // The posting user may become any user that it could impersonate; the user that it acts as now adds no rights.
   const poster = { ...identityOf(session), user: originalUser ?? session.user, groups: [] }
   return {
     queryId,

@@ -12,19 +12,22 @@ export interface ResponseHeader {
 
 /** Form encoding, as clients decode it: space is `+`. */
 function encode(text: string): string {
-  // Bytes of UTF-8 hold no lone surrogate, which encodeURIComponent throws at.
+  // Through UTF-8 first: this replaces lone surrogates, at which encodeURIComponent throws.
   return encodeURIComponent(Buffer.from(text, 'utf8').toString('utf8'))
     .replaceAll('%20', '+')
     .replace(/[!'()~]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
 }
 
-/** A transaction's id follows from the query that started it: told again after a restart, it is the same. */
+/** The id of a transaction. It is derived from the query that started it, so that it is the same after a restart. */
 export function transactionIdOf(queryId: QueryId): string {
   const hex = createHash('sha256').update(`transaction/${queryId}`).digest('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-/** Of names, which clients take as they are sent: nothing that a header cannot carry, or that its reader cuts off. */
+/**
+ * Checks a name, which clients send back unencoded: refuses characters that a header cannot carry or that readers cut
+ * off.
+ */
 function plain(name: string): string {
   if (!UNSENDABLE.test(name)) return name
   throw new EngineError('NOT_SUPPORTED', 'A name with control characters cannot be part of a session')
@@ -33,7 +36,7 @@ function plain(name: string): string {
 const UNSENDABLE = /[\u0000-\u001f\u007f]|\p{Surrogate}|^ | $/u
 
 /**
- * What the client must remember, as response headers; they are repeated on every answer of the query.
+ * The response headers that the client must remember; every answer of the query repeats them.
  * @throws EngineError NOT_SUPPORTED for a name that no header can carry
  */
 export function responseHeaders(queryId: QueryId, changes: readonly SessionChange[]): readonly ResponseHeader[] {
@@ -71,8 +74,9 @@ export function responseHeaders(queryId: QueryId, changes: readonly SessionChang
 }
 
 /**
- * What a client is told to remember it sends with each statement, among other headers.
- * @throws EngineError QUERY_TEXT_TOO_LARGE when it would be refused then
+ * Checks the size of headers that a client is to remember: it sends them with each later statement, among other
+ * headers.
+ * @throws EngineError QUERY_TEXT_TOO_LARGE when such a statement would be refused
  */
 export function checkHeaders(headers: readonly ResponseHeader[], maxBytes: number): void {
   const bytes = headers.reduce((sum, { header, value }) => sum + header.length + Buffer.byteLength(value), 0)

@@ -4,8 +4,8 @@ import type { Recorded } from '../../events/event-log.ts'
 import type { SeesEnder } from './ending.ts'
 
 /**
- * An event as anybody is shown it, the only way out of the log for its data. Hashes and digest are those of the whole
- * event: what is left out stays in the log for a successor.
+ * An event as users see it; the only way for an event's data out of the log. Hashes and digest are those of the whole
+ * event: the parts that are left out stay in the log for a successor.
  * @param source URI reference of the log, e.g. `/quipu/<logId>`
  */
 export function shownCloudEvent(event: Recorded, source: string, seesEnder: SeesEnder): CloudEvent {
@@ -13,9 +13,10 @@ export function shownCloudEvent(event: Recorded, source: string, seesEnder: Sees
 }
 
 /**
- * Data of an event without what is for a successor alone, the fragments of a plan with what they read, without
- * digests of what results and written files hold (of a short one it can be guessed), without who ended a query where that is not for who looks, and without texts of rules, which say what
- * is hidden from whom. Of events of any version, so nothing is taken for granted.
+ * The data of an event without the parts that users may not see: the fragments and splits of a plan, which only a
+ * successor needs; digests of results and written files, since the content of a short one can be guessed; the user that
+ * ended a query, unless this reader may see it; texts of rules, which say what is hidden from which user. The event may
+ * be of any version, so no field is taken for granted.
  */
 export function shownData({ type, data }: Pick<Recorded, 'type' | 'data'>, seesEnder: SeesEnder): unknown {
   if (!isRecord(data)) return data

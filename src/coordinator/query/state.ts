@@ -11,7 +11,7 @@ import type { QueryEventOf, QueryEventType } from './events.ts'
  *            └──────────┴───────────┴──────────┴───────────┴──────► FAILED   (a cancel too)
  * ```
  * QUEUED: created, perhaps waiting for its resource group. PLANNING: admitted. STARTING: planned, nothing has run yet.
- * RUNNING: a task told of itself. FINISHING: every result page is published, the client has not got them all.
+ * RUNNING: a task has reported. FINISHING: every result page is published, the client has not received them all.
  */
 export type QueryState =
   | { readonly kind: 'NONE' }
@@ -33,7 +33,7 @@ export type LiveQuery = Exclude<KnownQuery, EndedQuery>
 
 type Data<T extends QueryEventType> = QueryEventOf<T>['data']
 
-/** What every query has from its first event on; parts are absent until their event came. */
+/** The data of every query from its first event on; a part is absent until its event came. */
 export interface QueryCore {
   readonly queryId: QueryId
   readonly createdAt: string
@@ -50,13 +50,13 @@ export interface QueryCore {
   readonly resultComplete: boolean
   /** Batches with a published page, `taskId/batch`: never computed again. */
   readonly pinned: ReadonlySet<string>
-  /** Highest token handed to the client's socket, -1 for none. */
+  /** The highest token handed to the client's socket, -1 for none. */
   readonly delivered: number
   readonly lostTokens: readonly number[]
   readonly write?: Data<'WritePrepared'> & { readonly at: string }
   readonly committed?: Data<'WriteCommitted'> & { readonly at: string }
   readonly recoveries: number
-  /** Events since the last QueryRecovered, or the admission after it, other than these. */
+  /** Events since the last QueryRecovered, or since the admission after it, these two not counted. */
   readonly eventsSinceRecovery: number
   /** Time of the newest event. */
   readonly updatedAt: string
@@ -105,17 +105,17 @@ export function isEnded(query: KnownQuery): query is EndedQuery {
   return isTerminal(query.kind)
 }
 
-/** A write is prepared and can still be committed: the query can neither fail nor be canceled. */
+/** Whether a write is prepared and can still be committed: then the query can neither fail nor be canceled. */
 export function isDecided(state: QueryCore): boolean {
   return state.write !== undefined && state.committed?.outcome !== 'impossible'
 }
 
-/** The write is part of its table. */
+/** Whether the write is part of its table. */
 export function isCommitted(state: QueryCore): boolean {
   return state.committed !== undefined && state.committed.outcome !== 'impossible'
 }
 
-/** What the query has added to tables: nothing before its write is committed. */
+/** The rows and bytes that the query has added to tables: none before its write is committed. */
 export function writtenBy(state: QueryCore): { readonly rows: number; readonly bytes: number } {
   return state.write && isCommitted(state) ? state.write : { rows: 0, bytes: 0 }
 }
@@ -131,7 +131,7 @@ export function resultSize(pages: readonly ResultPageRecord[]): { rows: number; 
   return { rows, bytes }
 }
 
-/** Its resource group: the last that it is recorded in. */
+/** The resource group of the query: the last that an event names. */
 export function groupOfQuery({ admitted, queued, created }: QueryCore): string {
   return (admitted ?? queued ?? created).resourceGroup
 }

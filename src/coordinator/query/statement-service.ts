@@ -19,23 +19,28 @@ export type { StatementAnswer } from './statement/statement-answer.ts'
 
 export interface StatementService {
   /**
-   * Starts a query. Resolves when its id may be told and its plan is known, or a moment after the former.
-   * @throws EngineError TOO_MANY_REQUESTS_FAILED too many open queries, or too much memory for them; SERVER_SHUTTING_DOWN; LogUnavailable after its wait, or with a full disk
+   * Starts a query. Resolves when the client may see its id and its plan is known, or a moment after the id.
+   * @throws EngineError TOO_MANY_REQUESTS_FAILED too many open queries, or too much memory for them;
+   * SERVER_SHUTTING_DOWN; LogUnavailable after its wait, or with a full disk
    */
   submit(statement: PostedStatement): Promise<QueryExecution>
-  /** What token n has to say now; waits for something new at most `waitMs`. */
+  /** The answer about token n; waits for something new at most `waitMs`. */
   poll(queryId: QueryId, token: number, waitMs: number): Promise<StatementAnswer>
   /**
    * Ends a query from outside.
-   * @returns 'done' when it has ended by this; 'ended' when another end was faster, or it can only finish, and has;
-   * 'refused' when who asks may not; 'unknown' for no such query; 'waiting' when neither is valid after `waitMs`, and may be later
+   * @returns 'done' when this call has ended it; 'ended' when another end was faster, or it can only finish, and has;
+   * 'refused' when the user has no right to; 'unknown' for no such query; 'waiting' when neither is valid after
+   * `waitMs`, and may be later
    */
   cancel(queryId: QueryId, ending: Ending, waitMs: number): Promise<Canceled>
-  /** Ends a stage early; the query goes on with what it has. `unknown`: no such open query; `writes`: refused, it writes. */
+  /**
+   * Ends a stage early; the query continues with the rows that it has. `unknown`: no such open query; `writes`:
+   * refused, it writes.
+   */
   cancelStage(queryId: QueryId, stage: number): Promise<'done' | 'unknown' | 'writes'>
-  /** Whose a query is; at once of those in memory. Undefined: no such query. */
+  /** The owner of a query; not a promise for queries in memory. Undefined: no such query. */
   ownerOf(queryId: QueryId): QueryOwner | undefined | Promise<QueryOwner | undefined>
-  /** Is there such a query, open or ended a while ago? Counts as a sign of life of its client. */
+  /** Whether there is such a query, open or ended a while ago. Counts as a sign of life of its client. */
   heartbeat(queryId: QueryId): Promise<boolean>
 }
 
@@ -45,12 +50,14 @@ export interface StatementServiceDeps extends SubmitDeps {
   readonly registry: QueryRegistry
   readonly pages: ResultPageSource
   readonly limits: SubmitDeps['limits'] & { readonly answersKeptMs: number }
-  /** Of this coordinator: a higher one in the log is another's, who decides what a client is told. */
+  /**
+   * The epoch of this coordinator. A higher one in the log belongs to another coordinator, which then answers clients.
+   */
   readonly epoch: number
 }
 
 /**
- * The statements of clients. Where a query is decides who answers:
+ * The statements of clients. Which part answers depends on where the query is:
  *
  * ```
  * submit ──────────────────────────► statement/submit-statement.ts ──► the registry
@@ -81,7 +88,10 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
     return state.kind === 'NONE' ? undefined : state.created.session
   }
 
-  /** Open in the log, yet not here: recovery comes to it, or another coordinator has it. */
+  /**
+   * Answers for a query that is open in the log but not here: recovery has not reached it, or another coordinator has
+   * it.
+   */
   async function pollUnclaimed(query: LiveQuery, token: number, waitMs: number): Promise<StatementAnswer> {
     const until = clock.monotonicMs() + waitMs
     for (let left = waitMs; left > 0; left = until - clock.monotonicMs()) {
@@ -108,7 +118,7 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
       if (!execution) return 'unknown'
       registry.touch(queryId)
       const { intended } = execution.aggregate
-      // A part of its rows in the table would be neither the old table nor the new one.
+      // With only a part of the rows the table would be neither the old table nor the new one.
       if (intended.kind !== 'NONE' && intended.planned?.write) return 'writes'
       await execution.cancelStage(stage)
       return 'done'

@@ -7,10 +7,10 @@ export type QueryTotals = QueryEventOf<'QueryFinished'>['data']['totals']
 export type StageTimes = QueryEventOf<'QueryFinished'>['data']['stages'][number]
 
 /**
- * The figures of a query: sums over its tasks. Input counts leaf stages' tasks alone, output stage 0's where it has a
- * task of its own (its relay), so that rows are not counted once a stage.
+ * The figures of a query: sums over its tasks. Input counts the tasks of leaf stages only. Output counts the task of
+ * stage 0 where it has one (its relay), so that rows are not counted once per stage.
  * @param live newer figures of running tasks, by task id
- * @param now milliseconds since the epoch; the end of what still runs
+ * @param now milliseconds since the epoch; taken as the end of tasks that still run
  */
 export function queryTotals(query: KnownQuery, live: ReadonlyMap<TaskId, TaskStats>, now: number): QueryTotals {
   const planned = query.planned
@@ -49,7 +49,7 @@ export function queryTotals(query: KnownQuery, live: ReadonlyMap<TaskId, TaskSta
   }
 }
 
-/** Of all tasks. */
+/** Summed over all tasks. */
 const NO_WORK = {
   scheduledNanos: 0,
   cpuNanos: 0,
@@ -62,9 +62,9 @@ const NO_WORK = {
   totalSplits: 0,
   completedSplits: 0,
 }
-/** Of leaf stages' tasks. */
+/** Summed over the tasks of leaf stages. */
 const NO_INPUT = { rawInputPositions: 0, rawInputBytes: 0, processedInputPositions: 0, processedInputBytes: 0 }
-/** Of the last stage's. */
+/** Summed over the tasks of the last stage. */
 const NO_OUTPUT = { outputPositions: 0, outputBytes: 0 }
 
 function addTo<K extends string>(sums: Record<K, number>, stats: Readonly<Record<NoInfer<K>, number>>): void {
@@ -76,14 +76,14 @@ export function statsOf(task: TaskRecord, live: ReadonlyMap<TaskId, TaskStats>):
   return isTaskTerminal(task.state) ? task.stats : (live.get(task.taskId) ?? task.stats)
 }
 
-/** Stage states follow from those of their tasks and of the query. */
+/** The stages' states and times, derived from those of their tasks and of the query. */
 export function stageTimes(query: KnownQuery): readonly StageTimes[] {
   if (query.kind === 'FINISHED') return query.finished.stages
   if (query.kind === 'FAILED' && query.failed.stages.length > 0) return query.failed.stages
   return (query.planned?.stages ?? []).map((stage) => stageNow(query, stage.id, query.planned?.executionStartedAt))
 }
 
-/** The stages as they stand when the query ends now, for its terminal event. */
+/** The stages' states if the query ends now, for its terminal event. */
 export function stagesAtEnd(
   query: KnownQuery,
   end: 'FINISHED' | 'FAILED' | 'CANCELED',
@@ -103,7 +103,7 @@ function stageNow(query: KnownQuery, id: number, executionStartedAt: string | un
   const scheduledAt = executionStartedAt ?? query.plannedAt
   const started = tasks.map((task) => task.stats?.startTime ?? task.createdAt).sort()[0]
   const base = { id, ...(scheduledAt ? { scheduledAt } : {}), ...(started ? { startedAt: started } : {}) }
-  // A retried task stands for the one before.
+  // A retried task replaces the one before.
   const retried = new Set(tasks.map((task) => task.retryOf).filter((one) => one !== undefined))
   const current = tasks.filter((task) => !retried.has(task.taskId))
   if (current.length === 0) {

@@ -2,22 +2,23 @@ import { z } from 'zod'
 import { upcast, type Upcasters } from '../../events/upcast.ts'
 import { queryEventVersions, type QueryEventType } from './events.ts'
 
-/** By type, and by the version it takes. */
+/** Upcasters by event type and by the version that each takes. */
 export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Upcasters>>> = {
-  // No rules set properties then.
+  // At that time no rules set properties.
   QueryCreated: { 1: (data) => data },
-  // Pages had no place: stream and token find them, as they do where none is named today. Later they had no digests.
+  // First pages had no place: stream and token find them, as today where no place is named. Then they had no digests.
   ResultPagesPublished: { 1: (data) => data, 2: (data) => data },
   // Results had no digests.
   QueryFinished: { 1: (data) => data },
-  // No statement changed anything then, later no fragment was withheld, what a statement set was not told, and then not by
-  // which files it was analysed; later fewer errors had names, and no scan was marked as one that only the rules read: nothing to add.
+  // Version 1 had no statements that change something; 2 no withheld fragments, and no properties that the statement
+  // set; then the files of the analysis were missing. Later fewer errors had names, and no scan was marked as read by
+  // the rules alone. Nothing must be added.
   QueryPlanned: { 1: (data) => data, 2: (data) => data, 3: (data) => data, 4: (data) => data, 5: (data) => data },
   WritePrepared: { 1: (data) => preparedOf(firstPrepared.parse(data)) },
   WriteCommitted: { 1: (data) => committedOf(firstCommitted.parse(data)) },
   // Files that cannot be read had no errors of their own.
   TaskFailed: { 1: (data) => data },
-  // Who ended a query was told by the stream `system` alone; then, no statement did; then, fewer errors had names.
+  // First only the stream `system` said which user ended a query; then no statement could; then fewer errors had names.
   QueryFailed: { 1: (data) => data, 2: (data) => data, 3: (data) => data },
 }
 
@@ -54,8 +55,8 @@ function committedOf({ version, outcome }: z.infer<typeof firstCommitted>): unkn
 }
 
 /**
- * Stored data in the version of today.
- * @param version that it was stored with; one of a later program is left as it is
+ * Brings stored data to today's version.
+ * @param version with which the data was stored; data of a later program stays as it is
  */
 export function upcastQueryEvent(
   type: QueryEventType,

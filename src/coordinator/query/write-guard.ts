@@ -1,19 +1,19 @@
 import { conflicts, type TableChange } from '../../connectors/spi/table-writer.ts'
 
 /**
- * Keeps changes of the same object apart: names are checked, the decision is made valid and carried out by one of them
- * at a time, so that no change that is decided can be made impossible by another. Changes of all queries go through the
- * one coordinator that may write the event log.
+ * Keeps changes of the same object apart: one change at a time checks its names, makes its decision valid and carries
+ * it out, so that a decided change cannot be made impossible by another. Changes of all queries go through the one
+ * coordinator that may write the event log.
  */
 export interface WriteGuard {
   /**
-   * Resolves when no conflicting change is under way; those that came before go first. The answer lets the next in.
-   * Rejects with the signal's reason when it is aborted before: then nobody waits for it.
+   * Resolves when no conflicting change is under way; earlier changes go first. The returned function lets the next one
+   * in. Rejects with the signal's reason when it is aborted before; the change then leaves the line.
    */
   enter(catalog: string, change: TableChange, signal: AbortSignal): Promise<() => void>
-  /** At once: a change that the coordinator before has decided. Only before `open`. */
+  /** Enters at once, for a change that an earlier coordinator has decided. Only before `open`. */
   resume(catalog: string, change: TableChange): () => void
-  /** All changes that were decided before are under way: new ones may enter. */
+  /** Lets new changes enter: all changes that were decided before are under way. */
   open(): void
 }
 

@@ -9,7 +9,7 @@ interface AdmissionPorts {
   readonly record: Recorder['record']
 }
 
-/** The query's place in its resource group, and why it has none yet. */
+/** The query's place in its resource group, or the reason why it waits for one. */
 export class Admission {
   readonly #ports: AdmissionPorts
   #slot: GroupSlot | undefined
@@ -19,14 +19,14 @@ export class Admission {
     this.#ports = ports
   }
 
-  /** Why it waits; undefined when it does not. */
+  /** The reason for the wait; undefined when the query does not wait. */
   get queuedReason(): string | undefined {
     return this.#queuedReason?.()
   }
 
   /**
-   * Waits for a place; QueryQueued and QueryAdmitted tell of it only when there is none at once.
-   * @param recovered it came to the coordinator before: earlier than whoever is new
+   * Waits for a place; QueryQueued and QueryAdmitted are recorded only when none is free at once.
+   * @param recovered true for a query that an earlier coordinator accepted: it goes before new ones
    * @throws EngineError QUERY_QUEUE_FULL; the signal's reason once it is aborted
    */
   async enter(recovered = false): Promise<void> {
@@ -67,7 +67,7 @@ export class Admission {
   }
 
   #entrant(recovered: boolean): Entrant {
-    // Nobody waits for the record: who moves waits as before.
+    // The record is not awaited: a query that moves to another group waits as before.
     return { ...this.#ports.entrant, recovered, moved: (queued) => void this.#wait(queued).catch(() => {}) }
   }
 

@@ -26,11 +26,11 @@ interface AnalysedStatement {
   readonly signal: AbortSignal
 }
 
-/** What is found out of the statement, and what that asked and took: this process alone knows of it. */
+/** Analyses the statement and keeps the result with its cost: only this process knows them. */
 export class Analysis {
   readonly #ports: AnalysisPorts
   readonly #statement: AnalysedStatement
-  /** Of a traced query. */
+  /** Present for a traced query. */
   readonly #calls: ConnectorCalls | undefined
   #times: FrontEndTimes | undefined
   #files: FileDigests = {}
@@ -41,17 +41,17 @@ export class Analysis {
     this.#calls = statement.submission.created.sampled ? createConnectorCalls() : undefined
   }
 
-  /** Steps of the front end, once they are done. */
+  /** Times of the front end's steps, once they are done. */
   get times(): FrontEndTimes | undefined {
     return this.#times
   }
 
-  /** By which files it was analysed. */
+  /** Digests of the files that were in force at the analysis. */
   get files(): FileDigests {
     return this.#files
   }
 
-  /** What was asked of connectors. */
+  /** The calls that the analysis made to connectors. */
   get calls(): readonly ConnectorCall[] {
     return this.#calls?.made ?? []
   }
@@ -74,14 +74,17 @@ export class Analysis {
     )
   }
 
-  /** What the scans of a query read. */
+  /** Lists the splits that the scans of a query read. */
   listSplits(query: Parameters<typeof listSplits>[1]): ReturnType<typeof listSplits> {
     const list = () => listSplits(this.#ports.catalogs, query)
     return this.#calls ? this.#calls.timed('splits', catalogNames(query), list) : list()
   }
 }
 
-/** What goes on with the answer of a connector holds the event loop: the answers of many come at once. */
+/**
+ * Work after a connector's answer blocks the event loop, and many answers arrive at once: each continues in a slice of
+ * its own.
+ */
 function inSlices(port: MetadataPort, characters: number, owner: SlotOwner): MetadataPort {
   async function inSlice<T>(asked: Promise<T>): Promise<T> {
     const answer = await asked

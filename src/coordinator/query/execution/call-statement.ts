@@ -18,12 +18,13 @@ export interface CallDeps extends CoordinatorRunDeps {
 
 type AnalyzedCall = Extract<AnalyzedStatement, { kind: 'call' }>
 
-/** The log did not answer: asked again after so long. */
+/** Pause before the next try when the log did not answer. */
 const PAUSE_MS = 200
 
 /**
- * CALL system.runtime.kill_query, once its client follows. Carried out again by a successor it finds that the other query was
- * ended by this very statement, if it was; one that kills itself has the end that it asked for.
+ * Runs CALL system.runtime.kill_query, once its client follows. When a successor carries it out again, it recognises
+ * that this very statement has ended the other query. A statement that kills itself ends with the failure that it asked
+ * for.
  */
 export async function runCall(
   deps: CallDeps,
@@ -41,7 +42,7 @@ export async function runCall(
   await run.record([run.finish({ updateType })])
 }
 
-/** @throws EngineError INVALID_PROCEDURE_ARGUMENT, as Trino words it */
+/** @throws EngineError INVALID_PROCEDURE_ARGUMENT, in Trino's words */
 async function argumentsOf(
   deps: CoordinatorRunDeps,
   run: RunContext,
@@ -55,7 +56,7 @@ async function argumentsOf(
   return [target, message ?? '']
 }
 
-/** @throws EngineError NOT_FOUND, NOT_SUPPORTED, PERMISSION_DENIED, as Trino words them */
+/** @throws EngineError NOT_FOUND, NOT_SUPPORTED, PERMISSION_DENIED, in Trino's words */
 async function killQuery(deps: CallDeps, run: RunContext, target: string, message: string): Promise<void> {
   const ending = endingBy(run.identity, deps.authorize, { how: 'kill_query', statement: run.queryId }, message)
   for (;;) {

@@ -19,15 +19,15 @@ interface EndsPorts {
   readonly figures: Pick<Figures, 'live' | 'atEnd'>
   readonly held: HeldMemory
   readonly cleaner: Pick<TaskCleaner, 'release'>
-  /** How long the pages of a finished query may be asked for. */
+  /** How long clients may ask for the pages of a finished query. */
   readonly answersKeptMs: number
-  /** Name of the key of digests; undefined where they are switched off. */
+  /** The name of the key of digests; undefined where digests are switched off. */
   readonly digestsBy: string | undefined
   readonly onInternalError: (queryId: QueryId, error: unknown) => void
   readonly onUnrecorded: (queryId: QueryId) => void
 }
 
-/** How the query ends, finished or failed, and what it gives back then. */
+/** Ends the query, finished or failed, and then releases what it holds. */
 export class Completion {
   readonly #ports: EndsPorts
   #endedBytes: number | undefined
@@ -39,7 +39,7 @@ export class Completion {
   }
 
   // --- finished ----------------------------------------------------------------------------------------------------
-  /** QueryFinished, its figures taken when everything before it in the same append is counted. */
+  /** QueryFinished; its figures are taken after everything before it in the same append is counted. */
   finishStep(extra: Partial<QueryEventOf<'QueryFinished'>['data']> = {}): QueryStep {
     return (query) => {
       if (query.kind === 'NONE') return []
@@ -64,13 +64,13 @@ export class Completion {
     }
   }
 
-  /** The client has the last page in hand. Resolves when the end is valid. */
+  /** Finishes the query: the client has received the last page. Resolves when the end is valid. */
   async finish(): Promise<void> {
     if (isTerminal(this.#ports.aggregate.state.kind)) return
     await this.#ports.record([this.finishStep()])
   }
 
-  /** Batches of the stage that have not begun are dropped; the query finishes with what it has. */
+  /** Drops the batches of the stage that have not begun; the query finishes with the rows that it has. */
   async stopStage(stage: number): Promise<void> {
     const { aggregate, work } = this.#ports
     const query = aggregate.intended
@@ -82,8 +82,8 @@ export class Completion {
 
   // --- failed ------------------------------------------------------------------------------------------------------
   /**
-   * Resolves when the failure is valid; at once when the query has ended, or can only finish.
-   * @param endedBy who ends it, from outside
+   * Fails the query. Resolves when the failure is valid; at once when the query has ended, or can only finish.
+   * @param endedBy the user that ends it from outside
    */
   async fail(thrown: Failure, endedBy?: EndedBy): Promise<void> {
     const { aggregate, work, figures, record } = this.#ports
@@ -93,7 +93,7 @@ export class Completion {
     const end = { failure: boundedFailure(thrown), endedBy }
     await record(this.#failSteps(end, figures.live)).catch((error: unknown) => {
       if (!(error instanceof NotTaken)) throw error
-      // The end itself always fits: figures of its tasks do not have to.
+      // The end itself always fits into the log; the figures of the tasks may not.
       return record(this.#failSteps(end, new Map()))
     })
   }
@@ -127,7 +127,10 @@ export class Completion {
     ]
   }
 
-  /** What the query's way threw becomes its failure, unless it had ended, or goes on elsewhere. */
+  /**
+   * Turns an error of the execution into the query's failure, unless the query had ended or continues on another
+   * coordinator.
+   */
   async failFor(error: unknown): Promise<void> {
     const { aggregate, work, onInternalError } = this.#ports
     if (work.suspended || error instanceof Ended) return
@@ -135,30 +138,32 @@ export class Completion {
     await this.fail(error instanceof NotTaken ? notTaken(error) : toFailure(error))
   }
 
-  /** The log did not take the failure. */
+  /** Handles that the log did not take the failure. */
   unrecorded(error: unknown): void {
     const { aggregate, work, onInternalError, onUnrecorded } = this.#ports
     if (work.suspended) return
     onInternalError(aggregate.queryId, error)
-    // The log itself tells of these, and a query nobody saw needs no end.
+    // The log reports these errors itself, and a query that no client has seen needs no end.
     const notOurs = error instanceof Fenced || error instanceof LogWentBackwards
     const unseen = (error instanceof LogUnavailable || error instanceof NotTaken) && aggregate.state.kind === 'NONE'
     if (!notOurs && !unseen) onUnrecorded(aggregate.queryId)
   }
 
   // --- given back --------------------------------------------------------------------------------------------------
-  /** What it holds of this process's memory, about; once it has ended, what it held until then. */
+  /** Bytes of this process's memory that the query holds, about; after its end, the bytes that it held until then. */
   get bytes(): number {
     return this.#endedBytes ?? this.#ports.held.bytes
   }
 
-  /** What it held is given back: ended queries are counted by who keeps them. */
+  /** Releases the query's memory: an ended query is counted by the registry that keeps it. */
   releaseMemory(): void {
     this.#endedBytes ??= this.#ports.held.bytes
     this.#ports.held.release()
   }
 
-  /** Tasks whose pages are all beside the log are done with; others serve their pages as long as answers are kept. */
+  /**
+   * Deletes tasks whose pages are all kept beside the log; other tasks serve their pages as long as answers are kept.
+   */
   releaseTasks(): void {
     const { aggregate, cleaner, answersKeptMs } = this.#ports
     const query: QueryState = aggregate.state
@@ -178,7 +183,7 @@ export class Completion {
   }
 }
 
-/** A failure is part of an event, of rows of the read models and of every answer. */
+/** In characters. A failure is part of an event, of rows of the read models and of every answer, so it is bounded. */
 const MAX_MESSAGE = 8 * 1024
 
 function boundedFailure(failure: Failure): Failure {

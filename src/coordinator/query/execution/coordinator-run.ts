@@ -28,7 +28,7 @@ export interface CoordinatorRunDeps {
   readonly limits: { readonly pageBytes: number; readonly inlineBytes: number }
 }
 
-/** What nothing runs for. */
+/** The plan of a statement that runs no stage. */
 export const NO_STAGES = {
   route: 'coordinator' as const,
   tables: [],
@@ -36,7 +36,10 @@ export const NO_STAGES = {
   planningNanos: 0,
 } satisfies Partial<PlanFacts>
 
-/** Runs a stage in the coordinator's engine and publishes its result. @param plan to be recorded first; undefined when it is */
+/**
+ * Runs a stage in the coordinator's engine and publishes its result. @param plan to record first; undefined when it is
+ * recorded
+ */
 export async function runOnCoordinator(
   deps: CoordinatorRunDeps,
   run: RunContext,
@@ -53,7 +56,7 @@ export async function runOnCoordinator(
       ),
     ),
   )
-  // From here to the engine nothing waits: a cancel finds the run, or there is none.
+  // No await between here and the engine: a cancel either finds the run or comes before it.
   run.signal.throwIfAborted()
   const createdAt = deps.clock.now()
   const engineRun = deps.engine.run({
@@ -83,14 +86,17 @@ export async function runOnCoordinator(
   await Promise.all([publishMade(deps, run, pages, stats), planned])
 }
 
-/** What a run in the coordinator's engine gave, all of it. @throws EngineError when the engine is lost, or it is too much */
+/**
+ * The whole result of a run in the coordinator's engine. @throws EngineError when the engine is lost, or the result is
+ * too large
+ */
 async function wholeResult(
   { limits }: Pick<CoordinatorRunDeps, 'limits'>,
   run: RunContext,
   engineRun: EngineRun,
 ): Promise<EngineResult & { readonly inline: Buffer }> {
   const result = await engineRun.done.catch((error: unknown) => {
-    // The pool has tried it twice.
+    // The pool has already tried it twice.
     if (error instanceof EngineLost)
       throw new EngineError(
         'REMOTE_TASK_ERROR',
@@ -107,7 +113,7 @@ async function wholeResult(
   return { ...result, inline: result.inline ?? Buffer.alloc(0) }
 }
 
-/** The one row of a query that reads no table, as the wire has it: values that a statement is carried out with. */
+/** The only row of a query that reads no table, in wire format: values that a statement is carried out with. */
 export async function valuesInEngine(
   deps: CoordinatorRunDeps,
   run: RunContext,
@@ -128,14 +134,17 @@ export async function valuesInEngine(
   return (await wholeResult(deps, run, engineRun)).inline.toString('utf8')
 }
 
-/** Recorded with what comes next; its refusal is told once that is waited for. */
+/**
+ * Records a command together with the next ones. If the log refuses it, the caller learns this when it awaits the
+ * result.
+ */
 function recordedSoon(run: RunContext, command: QueryCommand): Promise<void> {
   const recorded = run.recordSoon([command])
   recorded.catch(() => {})
   return recorded
 }
 
-/** One row made here, without an engine: EXPLAIN, literals. */
+/** Publishes one row that is made here, without an engine: EXPLAIN, literals. */
 export async function makeRow(
   deps: CoordinatorRunDeps,
   run: RunContext,
@@ -150,7 +159,10 @@ export async function makeRow(
   await Promise.all([publishRow(deps, run, row, 'ValuesOperator'), planned])
 }
 
-/** @param row its JSON; `source` the operator that is said to have made it */
+/**
+ * @param row its JSON
+ * @param source the operator that the figures name as the row's source
+ */
 export async function publishRow(
   deps: CoordinatorRunDeps,
   run: RunContext,
@@ -171,7 +183,7 @@ async function publishMade(
   pages: readonly MadePage[],
   stats: TaskStats,
 ): Promise<void> {
-  // For as long as the log does not take it; from then on it can be read there.
+  // Held until the log has taken the pages; from then on they can be read there.
   const giveBack = run.hold(pages.reduce((sum, page) => sum + page.bytes.length, 0))
   try {
     await appendMade(deps, run, pages, stats)
@@ -221,7 +233,7 @@ async function appendMade(
   )
 }
 
-/** Results that are made here are small; none for no digester. */
+/** Digests of the pages, chained; none without a digester. Results that are made here are small. */
 function chainedDigests(digester: RowDigester | undefined, pages: readonly MadePage[]): readonly PageDigest[] {
   if (!digester) return []
   let before = NO_ROWS

@@ -34,19 +34,22 @@ interface StatementParts {
   readonly waiters: Waiters
 }
 
-/** Carries out a statement from its text to its result. Resolves once all of it is recorded. @throws the error that the query fails with */
+/**
+ * Carries out a statement from its text to its result. Resolves once all of it is recorded. @throws the error that
+ * fails the query
+ */
 export async function executeStatement(parts: StatementParts): Promise<void> {
   const { deps, created, resumed, admission, analysis } = parts
   if (resumed?.state.planned) return goOn(parts, resumed.state.planned)
-  // Also of one that was accepted before: whether this was asked then, no event tells.
+  // Also asked of a statement that was accepted before: no event says whether this was checked.
   const { identity, queryId } = parts.run
   if (!deps.authorize(identity, { action: 'execute', queryId }))
     throw new EngineError('PERMISSION_DENIED', 'Access Denied: Cannot execute query')
   if (resumed && created.redacted) throw secretsNotKept()
-  // Groups and times of planning ask it of a statement that this process has not read yet.
+  // The groups and the planning limit need the type of a statement that this process has not parsed yet.
   if (resumed) await deps.texts.findType(created)
   const resumedAt = deps.clock.now()
-  // One that had a place keeps it.
+  // A query that had a place keeps it.
   if (resumed?.state.kind === 'PLANNING') admission.occupy()
   else await admission.enter(resumed !== undefined)
   const analysisStart = deps.clock.monotonicMs()
@@ -57,7 +60,7 @@ export async function executeStatement(parts: StatementParts): Promise<void> {
   return carryOut(parts, analyzed, analysisNanos)
 }
 
-/** A planned query after a restart: it is not planned again, and what is published is not computed again. */
+/** Continues a planned query after a restart: it is not planned again, and published pages are not computed again. */
 async function goOn(parts: StatementParts, planned: Planned): Promise<void> {
   const { deps, run, created, admission, analysis, waiters } = parts
   waiters.planIsKnown()
@@ -65,7 +68,7 @@ async function goOn(parts: StatementParts, planned: Planned): Promise<void> {
   if (run.aggregate.intended.kind === 'FINISHING') return
   const root = planned.stages[0]
   const work = planned.stages.find((stage) => stage.fragment !== undefined || stage.withheld !== undefined)
-  // The stage's rows are not the answer: EXPLAIN ANALYZE tells the figures of one run, and that run was cut.
+  // The stage's rows are not the answer: EXPLAIN ANALYZE reports the figures of one run, and that run was interrupted.
   if (work && planned.queryType === 'EXPLAIN')
     throw new EngineError(
       'COORDINATOR_RESTARTED',
@@ -77,7 +80,7 @@ async function goOn(parts: StatementParts, planned: Planned): Promise<void> {
     if (created.redacted) throw secretsNotKept()
     return carryOutWrite(deps, run, await analyzeWrite(analysis), 0)
   }
-  // A task that another coordinator made of it may still be there; what runs here runs anew.
+  // A task that another coordinator created may still exist; a stage that runs here runs from its beginning.
   if (root?.withheld) throw secretsNotKept()
   if (work && root?.fragment) return runOnCoordinator(deps, run, toStagePlan(root), undefined)
   if (work) {
@@ -85,11 +88,11 @@ async function goOn(parts: StatementParts, planned: Planned): Promise<void> {
     return
   }
   if (created.redacted) throw secretsNotKept()
-  // No stage computes: a session statement, a CALL or an EXPLAIN, which say the same again.
+  // No stage computes: session statements, CALL and EXPLAIN give the same answer again.
   await carryOut(parts, await analysis.analyze(), 0)
 }
 
-/** What the statement sets for itself. */
+/** The properties that the statement sets for itself. */
 function propertiesOf(analyzed: AnalyzedStatement): Readonly<Record<string, string>> {
   if (analyzed.kind === 'explain') return propertiesOf(analyzed.statement)
   return (analyzed.kind === 'query' && analyzed.properties) || {}
@@ -101,7 +104,7 @@ async function carryOut(parts: StatementParts, analyzed: AnalyzedStatement, anal
     case 'query':
       return runQuery(deps, run, analyzed, analysisNanos)
     case 'session':
-      // Whoever has set a limit that nothing can keep must be able to take it back.
+      // A user that set a limit that no statement can keep must be able to reset it.
       parts.limits.dispose()
       return runSessionStatement(deps, run, analyzed, analysisNanos)
     case 'call':
@@ -111,7 +114,7 @@ async function carryOut(parts: StatementParts, analyzed: AnalyzedStatement, anal
         ? runExplainAnalyze(deps, run, analyzed, analysisNanos)
         : runExplain(deps, run, analyzed, analysisNanos)
     case 'write':
-      // Not awaited here: what was found out is not kept for as long as nobody follows.
+      // Not awaited here, so that the analysis is not held in memory while no client follows.
       return writeOnceFollowed(parts, analysisNanos)
     default:
       return unreachable(analyzed)
@@ -127,7 +130,7 @@ async function writeOnceFollowed(parts: StatementParts, analysisNanos: number): 
   run.signal.throwIfAborted()
   await admission.enter()
   parts.limits.planning()
-  // Nobody followed until now: the catalogs may have changed since.
+  // No client followed until now: the catalogs may have changed since.
   return carryOutWrite(deps, run, await analyzeWrite(analysis), analysisNanos)
 }
 

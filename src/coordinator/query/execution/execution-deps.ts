@@ -12,9 +12,9 @@ import type { WorkerStageDeps } from './worker-stage.ts'
 import type { WriteDeps } from './write-statement.ts'
 import type { ServerBounds } from '../query-limits.ts'
 
-/** What the executions of all queries share. */
+/** The collaborators that the executions of all queries share. */
 export interface ExecutionDeps extends WorkerStageDeps, WriteDeps, CallDeps, StatementRights {
-  /** Times that a task may be begun, where its session does not ask for less. */
+  /** How many times a task may be begun, unless the session asks for less. */
   readonly maxAttempts: number
   readonly log: EventAppender & Pick<ResultPages, 'keepPages'>
   readonly frontEnd: ThreadedFrontEnd
@@ -27,18 +27,18 @@ export interface ExecutionDeps extends WorkerStageDeps, WriteDeps, CallDeps, Sta
     readonly inlineBytes: number
     readonly server: ServerBounds
     readonly answersKeptMs: number
-    /** Of a request: what a client must remember comes with each. */
+    /** The size of a request's headers: a client sends all remembered ones with each request. */
     readonly headerBytes: number
-    /** A plan as text. */
+    /** The size of a plan as text. */
     readonly planBytes: number
   }
   readonly cleaner: TaskCleaner
-  /** For the pages of one query. */
+  /** Makes the memory for the pages of one query. */
   readonly pageMemory: () => PageMemory
-  /** QueryCreated waits so long for company: a statement that ends by then is one append. Milliseconds. */
+  /** How long QueryCreated waits for other events: a statement that ends by then is one append. Milliseconds. */
   readonly firstAppendHoldMs: number
-  /** A query's end could not be recorded: only a successor that reads the log anew can end it. */
+  /** A query's end could not be recorded: only a successor that reads the log again can end it. */
   readonly onUnrecorded: (queryId: QueryId) => void
-  /** What is read for a statement over `system` belongs to its span. */
+  /** Makes reads of `system` tables for a statement children of its span. */
   readonly withinSpan?: <T>(traceparent: string | undefined, run: () => Promise<T>) => Promise<T>
 }

@@ -15,7 +15,7 @@ import type { RunContext } from './run-context.ts'
 import { engineError, failureOfTask, queryErrorOf } from './task-outcome.ts'
 import type { WorkerStageDeps } from './worker-stage.ts'
 
-/** Runs the statement, tells what each operator did, and throws its rows away. */
+/** Runs the statement, reports the figures of each operator, and discards the rows. */
 export async function runExplainAnalyze(
   deps: CoordinatorRunDeps & WorkerStageDeps,
   run: RunContext,
@@ -27,7 +27,7 @@ export async function runExplainAnalyze(
     throw new EngineError('NOT_SUPPORTED', 'EXPLAIN ANALYZE of a statement that changes something is not supported')
   const planStart = deps.clock.monotonicMs()
   const input = await listSplits(deps.catalogs, inner.query)
-  // Operators run on a worker, whatever the statement is.
+  // The operators run on a worker, whatever the statement is.
   const stages = planStages({ ...inner.query, simple: false }, inner.columns, input)
   const stage = stages.find(({ fragment }) => fragment !== undefined)!
   const planningNanos = Math.round((deps.clock.monotonicMs() - planStart) * 1e6)
@@ -46,10 +46,10 @@ export async function runExplainAnalyze(
 }
 
 /**
- * Runs a stage for its figures alone: its pages are acknowledged as they come and nobody gets them.
+ * Runs a stage for its figures alone: its pages are acknowledged as they come and are not delivered.
  * @returns the task's final figures
- * @throws EngineError the task's failure; a task lost with its worker is not run again, since its figures would not be
- * those of one run
+ * @throws EngineError the task's failure. A task lost with its worker is not retried: its figures would not be those of
+ * one run.
  */
 async function runForFigures(
   deps: WorkerStageDeps,

@@ -8,7 +8,7 @@ import type { RunContext } from './run-context.ts'
 
 type AnalyzedExplain = Extract<AnalyzedStatement, { kind: 'explain' }>
 
-/** EXPLAIN: one row that says what would be done. */
+/** Runs EXPLAIN: one row with the plan. */
 export async function runExplain(
   deps: CoordinatorRunDeps,
   run: RunContext,

@@ -10,8 +10,9 @@ import type { OngoingWork } from './ongoing-work.ts'
 import type { TaskId } from '../../../shared/ids.ts'
 
 /**
- * How long the first QueryProgressed of a query waits, and each one after the one before, in milliseconds; all later ones wait as long
- * as the last of these. They stay in the log for ever: an hour costs 36 of them. Readers of open queries get newer figures from memory.
+ * How long the first QueryProgressed of a query waits, and how long each later one waits after the one before, in
+ * milliseconds; after the end of this list every wait is as long as the last. The events stay in the log for ever: an
+ * hour costs 36 of them. Readers of open queries get newer figures from memory.
  */
 const WAITS_MS = [1, 2, 5, 10, 20, 30, 60, 120].map((seconds) => 1000 * seconds)
 
@@ -23,12 +24,12 @@ interface FiguresPorts {
   readonly wake: () => void
 }
 
-/** What the query's tasks have done: newer than the log while they run. */
+/** The figures of the query's tasks: newer than the log while they run. */
 export class Figures {
   readonly #ports: FiguresPorts
   readonly #live = new Map<TaskId, TaskStats>()
   #progressAt: number
-  /** Events of progress so far. */
+  /** The number of QueryProgressed events so far. */
   #recorded: number
 
   constructor(ports: FiguresPorts) {
@@ -42,7 +43,7 @@ export class Figures {
     return this.#live
   }
 
-  /** New figures of a running task; the log gets those of all tasks from time to time, and nobody waits for that. */
+  /** Takes new figures of a running task. The log gets those of all tasks from time to time; this is not awaited. */
   progressed(task: TaskId, stats: TaskStats): void {
     const { clock, work, record, wake } = this.#ports
     this.#live.set(task, stats)
@@ -60,7 +61,7 @@ export class Figures {
     ]).catch(() => {})
   }
 
-  /** What its resource group counts. */
+  /** The usage that the query's resource group counts. */
   usage(): QueryUsage {
     const query = this.#ports.aggregate.intended
     if (query.kind === 'NONE') return { cpuMillis: 0, memoryBytes: 0, scannedBytes: 0 }
@@ -76,7 +77,7 @@ export class Figures {
     return query.kind === 'NONE' ? undefined : queryTotals(query, this.#live, this.#ports.clock.now())
   }
 
-  /** As the event of the query's end has them. */
+  /** The figures for the event of the query's end. */
   atEnd(query: KnownQuery, end: 'FINISHED' | 'FAILED' | 'CANCELED'): EndFigures {
     const now = this.#ports.clock.now()
     const executionStartedAt = query.planned?.executionStartedAt
@@ -88,7 +89,9 @@ export class Figures {
   }
 }
 
-/** How many waits are behind a query that a coordinator before this one ran: restarts of it cost no more events. */
+/**
+ * How many of the waits have passed for a query that an earlier coordinator ran, so that restarts add no extra events.
+ */
 function waitsPassed(query: QueryAggregate['intended'], now: number): number {
   const startedAt = query.kind === 'NONE' || query.recoveries === 0 ? undefined : query.planned?.executionStartedAt
   if (startedAt === undefined) return 0

@@ -20,7 +20,7 @@ export interface FollowDeps extends TaskPagesDeps {
   readonly hub: TaskHub
   /** Absent where digests are switched off. */
   readonly digester: RowDigester | undefined
-  /** Whether one more small task may be profiled now, while so many tasks run. */
+  /** Whether another small task may be profiled now, while `running` tasks run. */
   readonly profiles: (running: number) => boolean
 }
 
@@ -33,11 +33,11 @@ export interface TaskAttempt {
 }
 
 const ASK_AGAIN_MS = 250
-/** A worker that answers so often without all pages that it has listed is not believed any more. */
+/** A worker that answers this often without all the pages that it has listed is no longer trusted. */
 const MOST_ANSWERS = 20
 
 /**
- * A task until its whole output is published: one that is created now, or one that is there already.
+ * Follows a task until its whole output is published: a task that is created now, or one that exists already.
  *
  *     create / adopt ─► #onStatus ─► #publish ─► #onStatus … ─► #end
  *                          └── lost, refused, failed, aborted ──► #end
@@ -52,7 +52,7 @@ export class FollowedTask {
   readonly #outcome = deferred<TaskOutcome>()
   #publishing = false
   #settled = false
-  /** The answer to the task's POST came, or the task was adopted: its worker's news have every page from here on. */
+  /** The answer to the task's POST came, or the task was adopted: from here on the worker's news include every page. */
   #isKnown = false
   #asking = false
   #timer: NodeJS.Timeout | undefined
@@ -69,14 +69,14 @@ export class FollowedTask {
     this.#pages = new TaskPages({ deps, run, stage: stage.id, streams: known.streams, node, taskId })
   }
 
-  /** Goes on with a task that its worker has; `status` is what the worker says of it. */
+  /** Continues with a task that its worker has; `status` is the worker's state of it. */
   adopt(status: TaskStatus): Promise<TaskOutcome> {
     if (this.#begin()) {
       const update = this.#updateOf(this.#task.stage.splits)
       if (update) this.#offerCut(update)
       this.#isKnown = true
       this.#onStatus(status)
-      // News that came before this coordinator listened reached nobody.
+      // News sent before this coordinator listened are lost.
       if (!isTaskTerminal(status.state)) void this.#askForAll()
     }
     return this.#outcome.promise
@@ -88,7 +88,7 @@ export class FollowedTask {
     const { node, taskId } = this.#task
     const update = this.#updateOf(splits)
     if (!update) {
-      // Nobody can make it any more.
+      // Without the secrets nobody can create the task again.
       this.#end(undefined, secretsNotKept())
       return this.#outcome.promise
     }
@@ -99,7 +99,7 @@ export class FollowedTask {
         this.#onStatus(status)
       },
       (error: unknown) => {
-        // Whether it got there is unknown: the attempt is given up, a task that runs all the same is deleted.
+        // It is unknown whether the request arrived: the attempt is given up, and the task is deleted in case it runs.
         if (error instanceof WorkerLost) this.#delete()
         this.#end(outcomeOf(error), error)
       },
@@ -123,7 +123,7 @@ export class FollowedTask {
     return true
   }
 
-  /** Undefined when what it takes to make the task is not kept. */
+  /** The request that creates the task; undefined when the data that it needs is not kept. */
   #updateOf(splits: readonly Split[]): TaskUpdate | undefined {
     const { queryId, user, startTimeMillis, limits } = this.#run
     const { stage, attempt } = this.#task
@@ -144,7 +144,7 @@ export class FollowedTask {
     }
   }
 
-  /** Its batches that have not begun can be dropped; a table gets all rows or none. */
+  /** Lets the query drop batches of this task that have not begun. Not for writes: a table gets all rows or none. */
   #offerCut(update: TaskUpdate): void {
     const { stage, node, taskId } = this.#task
     if (update.fragment.write || stage.withheld) return
@@ -171,7 +171,7 @@ export class FollowedTask {
       this.#end({ kind: 'done', finished: { taskId, stage: stage.id, node, status } })
   }
 
-  /** Asks the worker for the task with all its pages, until none is missing here. */
+  /** Asks the worker for the task with all its pages, until no page is missing here. */
   async #askForAll(): Promise<void> {
     if (this.#asking) return
     this.#asking = true
@@ -186,7 +186,9 @@ export class FollowedTask {
     this.#asking = false
   }
 
-  /** The task as its worker has it; undefined while the worker does not answer, or once this has ended the task. */
+  /**
+   * The task as its worker has it; undefined while the worker does not answer, or once this object has ended the task.
+   */
   async #askOnce(): Promise<TaskStatus | undefined> {
     const { node, taskId } = this.#task
     try {
@@ -194,13 +196,13 @@ export class FollowedTask {
       if (!status) this.#end(lost(`Worker ${node.url} has no task ${taskId}`, 'worker_lost'))
       return status
     } catch (error) {
-      // The news of the worker end the task when it is silent for too long.
+      // If the worker is silent for too long, its news feed ends the task.
       if (!(error instanceof WorkerLost)) this.#end(outcomeOf(error), error)
       return undefined
     }
   }
 
-  /** Publishes what may be published, one append at a time: tokens go on without gaps. */
+  /** Publishes the pages that may be published, one append at a time: tokens have no gaps. */
   async #publish(): Promise<void> {
     if (this.#publishing || this.#settled) return
     this.#publishing = true
@@ -233,7 +235,7 @@ export class FollowedTask {
     void this.#deps.client.deleteTask(node.url, taskId, true, this.#traceparent).catch(() => {})
   }
 
-  /** @param outcome undefined for an error that is the query's */
+  /** @param outcome undefined when the error is the query's, not the task's */
   #end(outcome: TaskOutcome | undefined, error?: unknown): void {
     if (this.#settled) return
     const { node, taskId } = this.#task

@@ -14,7 +14,7 @@ import {
 } from '../query-limits.ts'
 import type { Figures } from './figures.ts'
 
-/** What bounds the queries of a server. */
+/** The limits of a server for its queries. */
 export interface LimitSettings {
   readonly bounds: ServerBounds
   readonly maxAttempts: number
@@ -23,38 +23,38 @@ export interface LimitSettings {
 interface LimitPorts {
   readonly clock: Clock
   readonly settings: LimitSettings
-  /** As the query was created. */
+  /** The session properties of the query when it was created. */
   readonly properties: Readonly<Record<string, string>>
-  /** Of QueryCreated, milliseconds since the epoch. */
+  /** The time of QueryCreated, milliseconds since the epoch. */
   readonly createdMillis: number
   readonly figures: Pick<Figures, 'usage'>
   readonly fail: (failure: Failure) => Promise<void>
 }
 
-/** Timers fire at once above it. */
+/** Node's timers fire at once for longer delays. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
-/** By how much a worker lets a task run longer: the coordinator's own words come first, unless it is gone. */
+/** How much longer a worker lets a task run, so that the coordinator's own error comes first, unless it is gone. */
 const GRACE_MS = 5_000
 
-/** Of the times that bound a query: since when each runs, by the monotonic clock; undefined while it does not. */
+/** When each time limit of a query began to run, by the monotonic clock; undefined while it does not run. */
 type Began = Partial<Record<'runTime' | 'executionTime' | 'planningTime', number | undefined>>
 
-/** The time of a query that is over first, and when. */
+/** The time limit of a query that expires first, and when. */
 interface Due {
   readonly at: number
   readonly time: keyof Began
 }
 
 /**
- * Ends the query when it takes more than it may. Times are held here, from their recorded beginnings on, also after a
- * restart; CPU, memory and what is read where the task runs, and as far as tasks tell of them here too.
+ * Ends the query when it exceeds its limits. Times are enforced here, from their recorded beginnings on, also after a
+ * restart. CPU, memory and bytes read are enforced where the task runs, and also here as far as tasks report them.
  */
 export class HeldLimits {
   readonly #ports: LimitPorts
   #limits: QueryLimits
   #began: Began = {}
   #timer: NodeJS.Timeout | undefined
-  /** When it fires, by the monotonic clock. */
+  /** When the timer fires, by the monotonic clock. */
   #timerAt = Infinity
   #over = false
 
@@ -63,12 +63,15 @@ export class HeldLimits {
     this.#limits = this.#limitsWith({})
   }
 
-  /** Times that a task may be begun. */
+  /** How many times a task may be begun. */
   get attempts(): number {
     return this.#limits.attempts
   }
 
-  /** Those that go on from their beginning. @param planned of a query that the coordinator before planned */
+  /**
+   * Starts the time limits that run from the query's beginning. @param planned the plan of a query that an earlier
+   * coordinator planned
+   */
   begin(planned?: QueryEventOf<'QueryPlanned'>['data']): void {
     this.#began.runTime = this.#monotonic(this.#ports.createdMillis)
     if (planned?.sessionProperties) this.#limits = this.#limitsWith(planned.sessionProperties)
@@ -80,7 +83,7 @@ export class HeldLimits {
     this.#arm()
   }
 
-  /** @param beforeMs for how long coordinators before have planned it */
+  /** Starts the limit for planning. @param beforeMs how long earlier coordinators have planned the query */
   planning(beforeMs = 0): void {
     const began = this.#ports.clock.monotonicMs() - beforeMs
     this.#began.planningTime = began
@@ -88,14 +91,17 @@ export class HeldLimits {
     this.#arm()
   }
 
-  /** What the statement itself sets for itself: WITH SESSION. */
+  /** Applies the properties that the statement sets for itself: WITH SESSION. */
   narrow(properties: Readonly<Record<string, string>>): void {
     if (Object.keys(properties).length === 0) return
     this.#limits = this.#limitsWith(properties)
     this.#arm()
   }
 
-  /** @throws EngineError EXCEEDED_TIME_LIMIT, where planning has held the event loop for longer than it may */
+  /**
+   * Ends the limit for planning. @throws EngineError EXCEEDED_TIME_LIMIT when planning blocked the event loop past its
+   * limit
+   */
   planned(): void {
     const { planningTime: since } = this.#began
     if (since === undefined) return
@@ -105,7 +111,7 @@ export class HeldLimits {
     this.#arm()
   }
 
-  /** What a task is told, beside its fragment. */
+  /** The limits that are sent with a task, beside its fragment. */
   forTask(): { readonly remainingMillis: number; readonly bounds?: TaskBounds } {
     const bounds = taskBounds(this.#limits, this.#ports.figures.usage())
     const next = this.#next()
@@ -113,7 +119,7 @@ export class HeldLimits {
     return { remainingMillis: remaining + GRACE_MS, ...(bounds && { bounds }) }
   }
 
-  /** Tasks told of what they have taken. */
+  /** Checks the limits again: tasks have reported their usage. */
   check(): void {
     const { cpuTime, memory, scan } = this.#limits
     if (this.#over || (!cpuTime && !memory && !scan)) return
@@ -123,7 +129,7 @@ export class HeldLimits {
     else if (scan && scannedBytes > scan.amount) this.#fail(scanFailure(scan))
   }
 
-  /** The query has ended, or goes on elsewhere. */
+  /** Stops all limits: the query has ended, or continues on another coordinator. */
   dispose(): void {
     this.#over = true
     clearTimeout(this.#timer)
@@ -134,7 +140,7 @@ export class HeldLimits {
     return queryLimits({ properties: { ...ofSession, ...properties } }, settings.bounds, settings.maxAttempts)
   }
 
-  /** The clock of the wall is asked once: what it does later moves nothing. */
+  /** Converts to monotonic time. The wall clock is read once, so later changes of it move nothing. */
   #monotonic(millis: number): number {
     const { clock } = this.#ports
     return clock.monotonicMs() - Math.max(0, clock.now() - millis)
@@ -155,7 +161,10 @@ export class HeldLimits {
     return next
   }
 
-  /** A timer that fires too soon looks again: most queries end before theirs, and it is made anew for a nearer time alone. */
+  /**
+   * Sets the timer for the next limit, and replaces it only for a nearer time. A timer that fires too early checks
+   * again: most queries end before theirs fires.
+   */
   #arm(): void {
     const next = this.#next()
     if (!next || this.#over || next.at >= this.#timerAt) return
@@ -174,14 +183,14 @@ export class HeldLimits {
 
   #fail({ errorName, message }: Pick<Failure, 'errorName' | 'message'>): void {
     this.dispose()
-    // What cannot be recorded is told by who records.
+    // If the failure cannot be recorded, the recorder reports it.
     this.#ports.fail(failureOf(errorName, message)).catch(() => {})
   }
 }
 
 const TIMES = ['runTime', 'executionTime', 'planningTime'] as const
 
-/** Trino's. */
+/** Trino's messages. */
 const words: Readonly<Record<(typeof TIMES)[number], (limit: Quantity) => string>> = {
   runTime: ({ shown }) => `Query exceeded maximum time limit of ${shown}`,
   executionTime: ({ shown }) => `Query exceeded the maximum execution time limit of ${shown}`,

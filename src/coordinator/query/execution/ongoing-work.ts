@@ -2,22 +2,22 @@ import type { EngineRun } from '../../../execution/engine/engine.ts'
 import { Suspended } from '../suspended.ts'
 import { Signal } from '../../../shared/quipu-error.ts'
 
-/** The query has ended while something of it still ran: nobody needs to be told. */
+/** Thrown in work of a query that has ended meanwhile: it needs no report. */
 export class Ended extends Signal {}
 
-/** What goes on for the query in this process, as far as its end, or the end of the process, reaches it. */
+/** The query's work in this process, so that the end of the query, or of the process, can stop it. */
 export class OngoingWork {
   readonly #abort = new AbortController()
   #engineRun: Pick<EngineRun, 'cancel'> | undefined
   #dropPending: (() => Promise<void>) | undefined
   #suspended = false
 
-  /** Aborted when the query ends before its time, and when this process stops. */
+  /** Aborted when the query ends early, and when this process stops. */
   get signal(): AbortSignal {
     return this.#abort.signal
   }
 
-  /** This process stops: a successor goes on. */
+  /** Whether this process stops and a successor continues the query. */
   get suspended(): boolean {
     return this.#suspended
   }
@@ -26,23 +26,23 @@ export class OngoingWork {
     this.#engineRun = run
   }
 
-  /** @param dropPending the task that runs begins no further batch */
+  /** @param dropPending makes the running task begin no further batch */
   runsAsTask(dropPending: () => Promise<void>): void {
     this.#dropPending = dropPending
   }
 
-  /** Of the task that runs; undefined when nothing can be dropped. */
+  /** Drops the pending batches of the running task; undefined when there is nothing to drop. */
   get dropPending(): (() => Promise<void>) | undefined {
     return this.#dropPending
   }
 
-  /** Nothing that the query began goes on, nothing new is begun. */
+  /** Stops all work of the query; no new work begins. */
   stop(): void {
     this.#abort.abort(new Ended())
     this.#engineRun?.cancel()
   }
 
-  /** Tasks go on without this process. */
+  /** Stops this process's part; the tasks continue without it. */
   suspend(): void {
     this.#suspended = true
     this.#abort.abort(new Suspended())

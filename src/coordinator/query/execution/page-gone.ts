@@ -1,6 +1,6 @@
 import { QuipuError } from '../../../shared/quipu-error.ts'
 
-/** A page that was listed is not there, or is another. */
+/** A listed page is missing, or differs from what was listed. */
 export class PageGone extends QuipuError {
   readonly retry = 'anew'
 }

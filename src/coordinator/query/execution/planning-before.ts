@@ -2,9 +2,9 @@ import { groupedStatement } from '../query-group.ts'
 import type { LiveQuery } from '../state.ts'
 
 /**
- * For how long, in milliseconds, coordinators before this one have planned a query that has no plan yet, as its record tells:
- * all its time but what it waited for a place, the time without any coordinator among it. 0 of one that may have waited for
- * its client too (writes, session statements, calls): no event tells since when that client follows.
+ * How long earlier coordinators have planned a query that has no plan yet, in milliseconds, by its record: all its time
+ * except the wait for a place, including the time without any coordinator. 0 for a query that may also have waited for
+ * its client (writes, session statements, calls): no event says when that client began to follow.
  *
  * @param now milliseconds since the epoch
  */

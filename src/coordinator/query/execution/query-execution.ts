@@ -25,7 +25,7 @@ import { identityOf } from './session-identity.ts'
  * A query's execution, from its acceptance to its end in the log.
  *
  * ```
- *  beginExecution ── CreateQuery is held a little for company ────────────────────────────────► recorder
+ *  beginExecution ── CreateQuery is held a little, to be batched ──────────────────────────────► recorder
  *       │
  *       ▼                    queued, admitted
  *  admission: a place ──────────────────────────────► way: analysis
@@ -42,10 +42,10 @@ import { identityOf } from './session-identity.ts'
  *             then the place, the memory and the tasks are given back; work that goes on is stopped
  *  waiters:   answers wait for the plan and for news; some statements wait for their client
  * ```
- * All of them see the query through one `RunContext`. This file puts the parts together and is the handle that the
+ * All parts see the query through one `RunContext`. This file puts them together and is the handle that the
  * registry and the statement routes know.
  *
- * @param resumed what another coordinator left open of it; absent for a new query
+ * @param resumed the query as another coordinator left it open; absent for a new query
  */
 export function beginExecution(
   deps: ExecutionDeps,
@@ -178,7 +178,7 @@ class Execution implements QueryExecution {
   }
 }
 
-/** The parts, each over what it needs of the others; nothing runs yet. */
+/** Creates the parts, each with the others that it needs; nothing runs yet. */
 function putTogether(
   deps: ExecutionDeps,
   queryId: QueryId,
@@ -250,7 +250,7 @@ function putTogether(
     }
     waiters.wake()
   })
-  // Nobody will ever be told of a query that the log refused.
+  // The log refused the query, so no client will ever see it.
   recorder.first.catch(() => {
     limits.dispose()
     work.stop()
@@ -262,7 +262,7 @@ function putTogether(
   return { deps, query, recorder, ...ofLife, held, pages, spanContext, keepHeaders }
 }
 
-/** Once this process stops, what its successor will record is not recorded here. */
+/** A recorder that stops when this process stops: the successor then records those events. */
 function untilSuspended(recorder: Recorder, work: OngoingWork): Recorder {
   return {
     ...recorder,

@@ -7,7 +7,10 @@ import { runWorkerStage, type WorkerStageDeps } from './worker-stage.ts'
 
 type AnalyzedQuery = Extract<AnalyzedStatement, { kind: 'query' }>
 
-/** A statement with rows: of literals here at once, of what only the coordinator has in its engine, others on a worker. */
+/**
+ * Runs a statement with rows: literals here at once, tables that only the coordinator has in its engine, others on a
+ * worker.
+ */
 export async function runQuery(
   deps: CoordinatorRunDeps & WorkerStageDeps,
   run: RunContext,

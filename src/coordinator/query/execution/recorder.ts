@@ -4,15 +4,21 @@ import type { Clock } from '../../../shared/clock.ts'
 import type { QueryCommand } from '../decider.ts'
 import type { QueryAggregate, QueryStep } from '../query-aggregate.ts'
 
-/** Appends a query's steps; the first of them wait a little for company, so that a statement that ends at once is one append. */
+/** Appends a query's steps. The first steps are held a little, so that a statement that ends at once is one append. */
 export interface Recorder {
   /** Resolves when the steps' events are valid. */
   record(steps: readonly QueryStep[], pages?: readonly ResultPage[]): Promise<void>
-  /** For commands that may ride with whatever comes next, but wait no longer than the hold; their events have the time of now. */
+  /**
+   * Records commands that may wait for the next append, but no longer than the hold; their events have the time of this
+   * call.
+   */
   recordSoon(commands: readonly QueryCommand[]): Promise<void>
-  /** Sends what waits. */
+  /** Appends the held steps now. */
   flush(): void
-  /** Resolves when the query's first event is valid; rejects when it never will be. What rode along may be refused alone. */
+  /**
+   * Resolves when the query's first event is valid; rejects when it never will be. Steps in the same append may be
+   * refused alone.
+   */
   readonly first: Promise<void>
   dispose(): void
 }
@@ -28,7 +34,7 @@ export function createRecorder(
     pages: [],
   }
   const first = deferred()
-  /** All that goes with the first event. */
+  /** Settles with everything that was appended together with the first event. */
   const together = deferred()
   if (!held) first.resolve()
   const timer = held ? setTimeout(flush, holdMs) : undefined

@@ -26,53 +26,56 @@ import type { Recorder } from './recorder.ts'
 import type { OngoingWork } from './ongoing-work.ts'
 import type { Waiters } from './waiters.ts'
 
-/** The query that a statement of any kind, a stage or a write is carried out for. */
+/** The query that a statement, a stage or a write is carried out for. */
 export interface RunContext {
   readonly queryId: QueryId
   readonly user: string
-  /** As whom it was posted, whichever coordinator goes on with it. */
+  /** The user that posted it, whichever coordinator continues it. */
   readonly identity: Identity
-  /** Milliseconds since the epoch; what `now()` is. */
+  /** Milliseconds since the epoch; the value of `now()`. */
   readonly startTimeMillis: number
   readonly aggregate: QueryAggregate
-  /** Aborted when the query ends otherwise, and when this process stops. */
+  /** Aborted when the query ends in another way, and when this process stops. */
   readonly signal: AbortSignal
-  /** What is left of what it may take. */
+  /** What the query may still use of its limits. */
   readonly limits: Pick<HeldLimits, 'forTask' | 'attempts'>
 
-  /** Commands go through the query's own recorder: the first ones ride with QueryCreated. */
+  /** Commands go through the query's own recorder: the first ones are appended together with QueryCreated. */
   readonly record: Recorder['record']
   readonly recordSoon: Recorder['recordSoon']
   /**
-   * The plan as its event has it; from now on a POST can be answered with it.
+   * The plan in the form of its event; from now on a POST can be answered with it.
    * @throws EngineError when it is too large
    */
   planned(facts: PlanFacts): QueryCommand
-  /** QueryFinished, its figures taken when its turn comes. */
+  /** QueryFinished; its figures are taken when the step is decided. */
   finish(extra?: Partial<QueryEventOf<'QueryFinished'>['data']>): QueryStep
 
   readonly listSplits: Analysis['listSplits']
-  /** A stage's splits with rows of system tables as they are now: in no event, and listed again after a restart. */
+  /**
+   * A stage's splits with the current rows of system tables: these are in no event, and are listed again after a
+   * restart.
+   */
   splitsOf(stage: StagePlan): Promise<readonly Split[]>
-  /** @returns gives so many bytes back @throws EngineError EXCEEDED_GLOBAL_MEMORY_LIMIT */
+  /** Counts bytes as held. @returns a function that releases them @throws EngineError EXCEEDED_GLOBAL_MEMORY_LIMIT */
   readonly hold: HeldMemory['more']
-  /** The traceparent of what is caused by a stage of it. */
+  /** The traceparent for whatever a stage of the query causes. */
   spanOf(stage: number): string | undefined
 
-  /** Gives its place back; resolves when the client follows. */
+  /** Gives the query's place back; resolves when the client follows. */
   leaveUntilFollowed(): Promise<void>
-  /** What the client is to remember, with each answer. */
+  /** Keeps response headers that the client is to remember; each answer carries them. */
   keepHeaders(headers: readonly ResponseHeader[]): void
-  /** So that a cancel reaches it. */
+  /** Registers a run in the engine, so that a cancel reaches it. */
   onEngineRun(run: EngineRun): void
-  /** The task that runs now can be told to begin no further batch. */
+  /** Registers the task that runs now: `dropPending` makes it begin no further batch. */
   onRunning(dropPending: () => Promise<void>): void
   onStats(taskId: TaskId, stats: TaskStats): void
-  /** A page whose bytes are at hand anyway. */
+  /** Keeps a page whose bytes are in memory anyway. */
   onPage(token: number, bytes: Buffer): void
 }
 
-/** A query's execution, taken apart. */
+/** The parts of a query's execution. */
 export interface ExecutionParts {
   readonly deps: Pick<ExecutionDeps, 'catalogs' | 'limits' | 'objectsOf' | 'withinSpan'> & { readonly clock: Clock }
   readonly query: Pick<RunContext, 'queryId' | 'user' | 'identity' | 'startTimeMillis' | 'aggregate'>
@@ -86,7 +89,7 @@ export interface ExecutionParts {
   readonly completion: Completion
   readonly held: HeldMemory
   readonly pages: PageMemory
-  /** What is caused by an entity of the query is its span's child. */
+  /** The traceparent for whatever an entity of the query causes: it becomes a child of the entity's span. */
   readonly spanContext: (name: 'query' | 'stage', entity: string) => string | undefined
   readonly keepHeaders: RunContext['keepHeaders']
 }
@@ -113,7 +116,7 @@ export function createRunContext(parts: ExecutionParts): RunContext {
     listSplits: (rendered) => analysis.listSplits(rendered),
     async splitsOf(stage) {
       if (!readsSystem(deps.catalogs, stage)) return stage.splits
-      // Who asks which queries there are is one of them.
+      // The query may list queries, and it is itself in that list.
       recorder.flush()
       await recorder.first
       const load = () => loadSplits(deps.catalogs, stage, askerOf(deps, query.identity, held.owner))
@@ -124,7 +127,8 @@ export function createRunContext(parts: ExecutionParts): RunContext {
     hold: (bytes) => held.more(bytes),
     spanOf: (stage) => parts.spanContext('stage', `${queryId}.${stage}`),
     async leaveUntilFollowed() {
-      // Clients repeat a POST whose answer was lost: it has no effect and no place before its first GET.
+      // Clients repeat a POST whose answer was lost: before its first GET the statement has no effect and holds no
+      // place.
       limits.planned()
       admission.leave()
       recorder.flush()
@@ -141,7 +145,7 @@ export function createRunContext(parts: ExecutionParts): RunContext {
   }
 }
 
-/** Whom rows of system tables are for, with what the rules let him know of. */
+/** The user that rows of system tables are for, with the rights that the rules give them. */
 function askerOf({ objectsOf }: Pick<ExecutionDeps, 'objectsOf'>, identity: Identity, owner: SlotOwner): Asker {
   const rightsOf = objectsOf(identity)
   const sight = rightsOf && accessOf({ rightsOf, user: identity.user })

@@ -1,6 +1,6 @@
 import { EngineError } from '../../../shared/engine-error.ts'
 
-/** What a successor would have to run is not kept. */
+/** The error of a query whose statement needs secrets that were not kept, so that a successor cannot run it. */
 export function secretsNotKept(): EngineError {
   return new EngineError(
     'COORDINATOR_RESTARTED',

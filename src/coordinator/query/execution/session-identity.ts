@@ -1,7 +1,7 @@
 import type { Identity } from '../../../security/authorization.ts'
 import type { QuerySession } from '../events.ts'
 
-/** Who a statement is of, as its first event has it: nobody is asked to log in again. */
+/** The identity of a statement's user, from its first event, so that no new log-in is needed. */
 export function identityOf({ user, principal, originalUser, groups, remoteUserAddress }: QuerySession): Identity {
   return {
     user,

@@ -3,7 +3,7 @@ import { checkHeaders, responseHeaders } from '../session-headers.ts'
 import { NO_STAGES } from './coordinator-run.ts'
 import type { RunContext } from './run-context.ts'
 
-/** SET SESSION, PREPARE, USE …: what the client is to remember, told once it follows. */
+/** Runs SET SESSION, PREPARE, USE …: once the client follows, the answer carries what the client is to remember. */
 export async function runSessionStatement(
   deps: { readonly limits: { readonly headerBytes: number } },
   run: RunContext,

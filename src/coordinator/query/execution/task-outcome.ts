@@ -6,7 +6,7 @@ import { WorkerError } from '../../scheduler/worker-error.ts'
 import type { WorkerNode } from '../../scheduler/workers.ts'
 import { PageGone } from './page-gone.ts'
 
-/** A task whose rows were written, at its end: nothing of it is published or recorded yet. */
+/** A task that has written its rows, at its end: nothing of it is published or recorded yet. */
 export interface FinishedTask {
   readonly taskId: TaskId
   readonly stage: number
@@ -14,13 +14,13 @@ export interface FinishedTask {
   readonly status: TaskStatus
 }
 
-/** What became of one attempt at a stage. */
+/** The outcome of one attempt at a stage. */
 export type TaskOutcome =
   | { readonly kind: 'done'; readonly finished?: FinishedTask }
   | { readonly kind: 'failed'; readonly failure: Failure; readonly stats?: TaskStats }
   | { readonly kind: 'lost'; readonly failure: Failure; readonly reason: string; readonly stats?: TaskStats }
 
-/** What an error on the way to a task's rows makes of it; undefined for one that is none of its worker's. */
+/** The outcome of an attempt that ended with an error; undefined for an error that its worker did not cause. */
 export function outcomeOf(error: unknown): TaskOutcome | undefined {
   if (error instanceof PageGone) return lost(error.message, 'pages_lost')
   if (!(error instanceof WorkerError)) return undefined
@@ -36,7 +36,7 @@ export function outcomeOf(error: unknown): TaskOutcome | undefined {
   }
 }
 
-/** The loss or the refusal of a worker, to a query that does not try again; any other error as it is. */
+/** The error of a query that does not retry: its failure for a worker's loss or refusal; any other error unchanged. */
 export function queryErrorOf(error: unknown): unknown {
   const outcome = outcomeOf(error)
   return outcome && outcome.kind !== 'done' ? engineError(outcome.failure) : error
@@ -46,26 +46,27 @@ export function lost(message: string, reason: string): TaskOutcome {
   return { kind: 'lost', failure: failureOf('REMOTE_HOST_GONE', message), reason }
 }
 
-/** Of a task that ended badly; what it says of trying again is no part of the query's failure. */
+/** The failure of a task that ended badly. The task's word on retries is not part of the query's failure. */
 export function failureOfTask(taskId: TaskId, { state, failure }: TaskStatus): Failure {
   return asFailure(failure ?? failureOf('REMOTE_TASK_FAILED', `Task ${taskId} was ${state.toLowerCase()}`))
 }
 
-/** How a task ended badly; undefined when it did not. */
+/** The outcome of a task that ended badly; undefined when it did not. */
 export function badEnd(taskId: TaskId, status: TaskStatus): TaskOutcome | undefined {
   const { state, stats } = status
   if (state !== 'FAILED' && state !== 'ABORTED' && state !== 'CANCELED') return undefined
   const failure = failureOfTask(taskId, status)
   if (status.failure?.retriable) return { kind: 'lost', failure, reason: 'engine_crash', stats }
-  // Not by this coordinator, which listens no longer once it aborts: the worker stopped, or heard nobody for long.
+  // This coordinator stops listening once it aborts a task, so the worker aborted it: it stopped, or no coordinator
+  // asked for long.
   if (state === 'ABORTED' && !status.failure) return { kind: 'lost', failure, reason: 'worker_lost', stats }
   return { kind: 'failed', failure, stats }
 }
 
-/** A task's failure as the query's. */
+/** The failure of a task as an error of the query. */
 export function engineError(failure: Failure): EngineError {
   const at = failure.location
-  // The message carries its place already.
+  // The message already contains its location.
   const message = at ? failure.message.replace(/^line \d+:\d+: /, '') : failure.message
   return new EngineError(failure.errorName, message, at ? { location: at } : {})
 }

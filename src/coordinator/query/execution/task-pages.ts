@@ -31,12 +31,12 @@ interface RelayedTask {
   readonly taskId: TaskId
 }
 
-/** The pages of a task on their way from its worker into the result: stage 0's relay. */
+/** The pages of a task on their way from its worker into the result: the relay of stage 0. */
 export class TaskPages {
   readonly #task: RelayedTask
   readonly #publisher: ReturnType<typeof createBatchPublisher>
   readonly #createdAt: number
-  /** Bytes that came with the answer of the task's POST. */
+  /** The bytes that came with the answer to the task's POST. */
   readonly #inline = new Map<number, Buffer>()
   #newest: TaskStatus | undefined
   #firstListedAt: number | undefined
@@ -59,38 +59,42 @@ export class TaskPages {
     return this.#newest !== undefined && status.version < this.#newest.version
   }
 
-  /** Takes what a status says of pages and batches. An older status, overtaken by a newer one, may have pages that the newer one has not. */
+  /**
+   * Takes the pages and batches from a status. An older status that a newer one overtook may list pages that the newer
+   * one does not.
+   */
   take(status: TaskStatus): void {
     if (!this.knowsNewer(status)) this.#newest = status
     for (const page of status.inlinePages ?? []) this.#inline.set(page.token, Buffer.from(page.data))
     if (status.pages.length > 0) this.#firstListedAt ??= this.#task.deps.clock.now()
     this.#publisher.list(status.pages, status.stats.elapsedNanos / 1e6)
-    // A batch whose pages are not all known must not count as done.
+    // A batch must not count as done until all its pages are known.
     if (this.#newest && !this.lacksPages())
       for (const batch of this.#newest.batchesDone) this.#publisher.batchDone(batch)
   }
 
-  /** Whether the task has pages that this coordinator has not been sent. */
+  /** Whether the task has pages that this coordinator has not received. */
   lacksPages(): boolean {
     const { pagesSent = 0, bufferedPages = 0 } = this.#newest ?? {}
     return this.#publisher.hasGap || this.#publisher.firstUnknown < pagesSent + bufferedPages
   }
 
-  /** What may be published now; the last when the task has finished and nothing else is to come. */
+  /** The group that may be published now; `last` when the task has finished and no other page will come. */
   next(): { readonly group: PublishableGroup | undefined; readonly last: boolean } {
     const group = this.#publisher.next()
     const isLast = this.#newest?.state === 'FINISHED' && this.#publisher.pending === 0 && !this.lacksPages()
     return { group, last: isLast }
   }
 
-  /** Until something may be published that may not be yet, milliseconds. */
+  /** Milliseconds until a group may be published that may not be published yet. */
   waitMs(): number | undefined {
     return this.#publisher.waitMs()
   }
 
   /**
-   * Publishes a group, the last with the ends of task and relay, and of the query where all pages lie beside the log.
-   * @param settled the task is followed no longer: nothing of it may be recorded
+   * Publishes a group. The last group comes with the ends of task and relay, and with the end of the query where all
+   * pages lie beside the log.
+   * @param settled whether the task is no longer followed: then nothing of it may be recorded
    * @throws PageGone
    */
   async publish(group: PublishableGroup | undefined, last: boolean, settled: () => boolean): Promise<void> {
@@ -189,7 +193,7 @@ export class TaskPages {
 
 const NOTHING_KEPT: KeptPages = { places: [], beside: [] }
 
-/** A page's place, as an event has it: absent where stream and token find the page. */
+/** A page's place in the form of an event: absent where stream and token find the page. */
 export function placed(place: PageOffset | undefined): { readonly place?: PageOffset } {
   return place ? { place } : {}
 }

@@ -1,7 +1,7 @@
 import { deferred } from '../../../shared/deferred.ts'
 import { WaitList } from '../../../shared/wait-list.ts'
 
-/** Who waits: the query's answers for its plan and for news, the query for its client. */
+/** The waits of a query: its answers wait for its plan and for news, the query waits for its client. */
 export class Waiters {
   readonly #news = new WaitList()
   readonly #planKnown = deferred()
@@ -9,17 +9,17 @@ export class Waiters {
   #followed: boolean
   #revision = 0
 
-  /** @param followed a nextUri of it was asked for at the coordinator before */
+  /** @param followed whether a client asked an earlier coordinator for a nextUri */
   constructor(followed: boolean) {
     this.#followed = followed
   }
 
-  /** Rises with everything worth telling. */
+  /** Increases with every change that an answer should show. */
   get revision(): number {
     return this.#revision
   }
 
-  /** There is something new to tell. */
+  /** Wakes the waiting answers: there is something new. */
   wake(): void {
     this.#revision++
     this.#news.wake()

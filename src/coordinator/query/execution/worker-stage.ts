@@ -19,9 +19,9 @@ export interface WorkerStageDeps extends FollowDeps {
 }
 
 /**
- * Stage 1 on one worker and stage 0's relay: creates the task, follows its news, publishes its pages, tries it again
- * elsewhere while nothing of it is published. Resolves when the whole result is published; of a stage that writes, when
- * its task has ended, with that task: its end is the caller's to record.
+ * Runs stage 1 on one worker with stage 0's relay: creates the task, follows its news, publishes its pages, and retries
+ * it on another worker while none of its pages is published. Resolves when the whole result is published; for a stage
+ * that writes, when its task has ended, with that task: the caller records its end.
  * @throws EngineError | the task's failure as EngineError
  */
 export async function runWorkerStage(
@@ -39,7 +39,7 @@ export async function runWorkerStage(
     if (!lost) return finishedTask(outcome)
     failures++
   }
-  // Each recovery numbers on from the next thousand: no coordinator reuses an id that another gave out unseen.
+  // Each recovery numbers from the next thousand on, so no coordinator reuses an id that another gave out unseen.
   const firstNumber = recoveries(run.aggregate) * 1000
   for (let number = firstNumber; ; number++) {
     if (!stage.fragment) throw secretsNotKept()
@@ -65,15 +65,16 @@ export async function runWorkerStage(
     const retry: QueryCommand[] = lost
       ? [{ type: 'RetryTask', data: { taskId: lost.taskId, newTaskId: taskId, reason: lost.reason } }]
       : []
-    // Not waited for: the task's POST goes out beside the append. A task that the log does not know is deleted at adoption.
+    // Not awaited: the task's POST goes out beside the append. Adoption deletes a task that the log does not know.
     const begun = number === firstNumber && plan ? [plan, ...retry, create] : [...retry, create]
     const [first] = await Promise.all([
       new FollowedTask(deps, run, { stage, node, taskId, attempt: failures }).create(splits).finally(slot.leave),
-      // A small one may end before the first append leaves. To make another takes a while, and comes after the POST's bytes.
+      // A small task may end before the first append leaves. Recording another append takes a while, so it comes after
+      // the POST's bytes.
       stage.fragment.estimate.small ? run.recordSoon(begun) : afterRequests().then(() => run.record(begun)),
     ])
     const task = openTask(run, stage)
-    // Part of its output is the result already: only the pages on its worker's disk can complete it.
+    // A part of its output is already in the result: only the pages on its worker's disk can complete it.
     const outcome = first.kind === 'lost' && isPinned(run) && task ? await adoptTask(deps, run, stage, task) : first
     lost = await settle(run, { taskId, nodeId: node.nodeId }, outcome)
     if (!lost) return finishedTask(outcome)
@@ -81,7 +82,9 @@ export async function runWorkerStage(
   }
 }
 
-/** A request is given its connection, and written, in a tick of its own, before anything can be heard. */
+/**
+ * Resolves after Node has given the pending requests their connection and has written them, before it reads any answer.
+ */
 function afterRequests(): Promise<void> {
   return new Promise((resolve) => process.nextTick(resolve))
 }
@@ -92,7 +95,9 @@ interface LostTask {
   readonly reason: string
 }
 
-/** Records how a task ended badly. Undefined when the stage is done. @throws EngineError when it cannot be tried again */
+/**
+ * Records the bad end of a task. Undefined when the stage is done. @throws EngineError when the task cannot be retried
+ */
 async function settle(
   run: RunContext,
   { taskId, nodeId }: Pick<LostTask, 'taskId' | 'nodeId'>,
@@ -119,7 +124,7 @@ function isPinned(run: RunContext): boolean {
   return run.aggregate.intended.kind !== 'NONE' && run.aggregate.intended.pages.length > 0
 }
 
-/** The stage's task that the log has no end of: another coordinator created it. */
+/** The stage's task without an end in the log: another coordinator created it. */
 function openTask(run: RunContext, stage: StagePlan): TaskRecord | undefined {
   const query = run.aggregate.intended
   if (query.kind === 'NONE') return undefined
@@ -130,7 +135,7 @@ function recoveries(aggregate: QueryAggregate): number {
   return aggregate.intended.kind === 'NONE' ? 0 : aggregate.intended.recoveries
 }
 
-/** Goes on with a task that runs, or ran, on its worker: nothing it did is done again. */
+/** Continues with a task that runs, or ran, on its worker: no work is repeated. */
 async function adoptTask(
   deps: WorkerStageDeps,
   run: RunContext,
@@ -149,7 +154,7 @@ async function adoptTask(
       run.signal.throwIfAborted()
       const outcome = outcomeOf(error)
       if (!outcome) throw error
-      // It may be starting again: its pages lie on its disk.
+      // The worker may be restarting: its pages lie on its disk.
       if (!(error instanceof WorkerLost) || tries >= ADOPTION_TRIES) return outcome
       await new Promise((resolve) => setTimeout(resolve, ADOPTION_PAUSE_MS))
     }

@@ -41,8 +41,8 @@ export interface WriteDeps extends WorkerStageDeps {
 }
 
 /**
- * Carries out a statement that changes something, exactly once. WritePrepared is the decision: before it nothing can be
- * seen of the change, after it the query can only finish.
+ * Carries out a statement that changes something, exactly once. WritePrepared is the decision: before it the change is
+ * invisible, after it the query can only finish.
  */
 export async function carryOutWrite(
   deps: WriteDeps,
@@ -98,15 +98,15 @@ export async function carryOutWrite(
 }
 
 /**
- * A write that the coordinator before had planned.
- * @returns 'analyze' when it has no rows and was not decided: then it is carried out from its beginning
+ * Continues a write that an earlier coordinator planned.
+ * @returns 'analyze' when the write has no rows and was not decided: then the caller carries it out from the beginning
  */
 export function resumeWrite(deps: WriteDeps, run: RunContext, planned: Planned): Promise<void> | 'analyze' {
   const query = run.aggregate.intended
   if (query.kind === 'NONE') throw new Error('a planned query has a state')
   if (query.write) {
     const { prepared } = query.write
-    // Before anything waits: no new change of the object may be checked until this one is carried out.
+    // Registered before the first await: no new change of the object may be checked until this one is carried out.
     const leave = deps.guard.resume(prepared.catalog, prepared.change)
     const outcome = isTakenOut(query.created, prepared.change) ? 'found' : 'rolledForward'
     return commitAndFinish(deps, run, prepared, outcome).finally(leave)
@@ -123,11 +123,11 @@ export function resumeWrite(deps: WriteDeps, run: RunContext, planned: Planned):
   })()
 }
 
-/** What is there of a change before it is decided. */
+/** The parts of a change that exist before it is decided. */
 interface Written {
   readonly target: WriteTarget
   readonly files: readonly WrittenFile[]
-  /** To be recorded with the decision. */
+  /** Commands to record together with the decision. */
   readonly before: readonly QueryCommand[]
 }
 
@@ -137,7 +137,7 @@ const writtenBy = (target: WriteTarget, task: FinishedTask): Written => ({
   before: [finishTask(task)],
 })
 
-/** From the check of names to the end; conflicting changes wait. */
+/** Carries out the change from the check of names to the end; conflicting changes wait. */
 async function decide(
   deps: WriteDeps,
   run: RunContext,
@@ -172,7 +172,7 @@ async function decide(
         },
       },
     ])
-    // A cancel was faster: then there is no decision, and nothing to carry out.
+    // A cancel came first: then there is no decision, and nothing to carry out.
     if (known(run).write === undefined) return
     await commitAndFinish(deps, run, prepared, 'committed')
   } finally {
@@ -180,7 +180,7 @@ async function decide(
   }
 }
 
-/** Commits until it is known to be done, tells the number of rows, and ends the query. */
+/** Commits until the commit is known to be done, reports the number of rows, and ends the query. */
 async function commitAndFinish(
   deps: WriteDeps,
   run: RunContext,
@@ -207,7 +207,7 @@ async function commitAndFinish(
   )
 }
 
-/** The stage that writes the rows. */
+/** Runs the stage that writes the rows. */
 async function runStage(
   deps: WriteDeps,
   run: RunContext,
@@ -223,8 +223,9 @@ const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 5_000
 
 /**
- * @param found the change's text is not kept: only what is made already can be found
- * @returns what makes the change impossible: mostly a conflict, made from outside of the event log
+ * Commits the prepared change, and retries for as long as the cause may go away.
+ * @param found true: the change's text is not kept, so the commit can only find a change that is already made
+ * @returns the error that makes the change impossible: mostly a conflict with a change made outside of the event log
  */
 async function commit(
   deps: WriteDeps,
@@ -238,7 +239,8 @@ async function commit(
       return found ? ((await writer.find(prepared)) ?? secretsNotKept()) : await writer.commit(prepared)
     } catch (error) {
       if (error instanceof EngineError && error.retry === 'never') return error
-      // The disk is full or away, or what its owner can mend: the decision stands, so it is tried until the change is made.
+      // The disk is full or unreachable, or its owner can repair the cause: the decision stands, so the coordinator
+      // tries until the change is made.
       deps.onInternalError(run.queryId, error)
     }
     await new Promise((resolve) => setTimeout(resolve, pause))
@@ -250,12 +252,12 @@ function impossible(): EngineError {
   return new EngineError('TRANSACTION_CONFLICT', 'The table was changed from outside while the statement committed')
 }
 
-/** IF [NOT] EXISTS, and it is so. */
+/** Finishes a statement with IF [NOT] EXISTS whose condition makes it change nothing. */
 function changeNothing(deps: WriteDeps, run: RunContext, before: readonly QueryStep[]): Promise<void> {
   return finish(deps, run, before, 0)
 }
 
-/** The end: one row with the number of rows where the statement has a result. */
+/** Ends the query: with one row that holds the number of rows, where the statement has a result. */
 async function finish(deps: WriteDeps, run: RunContext, before: readonly QueryStep[], rows: number): Promise<void> {
   const createdAt = deps.clock.now()
   // Statements of definitions have no rows, not even a count.
@@ -341,7 +343,7 @@ function tablesOf({ catalog, change, source, writes }: AnalyzedWrite): Planned['
   return [...reads, { catalog, schema, table, columns: [...writes], mode: 'WRITE' }]
 }
 
-/** The rows' plan under the operators that write them. */
+/** The plan of the rows under the operators that write them. */
 function outlineOf({ catalog, change }: AnalyzedWrite, rows: PlanNode): PlanNode {
   const target = [catalog, change.schema, ...('table' in change ? [change.table] : [])].join(':')
   const writing: PlanNode = { name: 'TableWriter', details: {}, layout: ['rows:bigint'], children: [rows] }

@@ -5,10 +5,10 @@ import { entitySpanId } from '../../../telemetry/trace-context.ts'
 import type { TracedTask } from './task-spans.ts'
 import type { SpanDraft } from './traced-query.ts'
 
-/** Batches of a task that get a span of their own: the slowest. */
+/** How many batches of a task get a span of their own: the slowest ones. */
 const BATCH_SPANS = 50
 
-/** The slowest batches of a profiled task: each ran in one engine, through all pipelines. */
+/** Spans of the slowest batches of a profiled task. Each batch ran in one engine, through all pipelines. */
 export function batchSpans(ran: TracedTask, pipelines: readonly PipelineStats[]): readonly SpanDraft[] {
   const batches = new Map<number, DriverStats[]>()
   for (const { drivers } of pipelines)
@@ -19,7 +19,7 @@ export function batchSpans(ran: TracedTask, pipelines: readonly PipelineStats[])
     .map((drivers) => batchSpan(ran, drivers))
 }
 
-/** @param drivers of one batch, one a pipeline: not none */
+/** @param drivers of one batch, one per pipeline; at least one */
 function batchSpan(ran: TracedTask, drivers: readonly DriverStats[]): SpanDraft {
   const { taskId } = ran.task
   const { batch, startTime, endTime, queuedNanos, elapsedNanos } = drivers[0]!
@@ -43,8 +43,8 @@ function batchSpan(ran: TracedTask, drivers: readonly DriverStats[]): SpanDraft 
 }
 
 /**
- * A pipeline within its task. Its operators are events of it, at its end: the profiler knows how long each worked, summed
- * over threads and batches, and not when. A bar of that length would claim to.
+ * The span of a pipeline within its task. Its operators are events at its end, not spans: the profiler knows how long
+ * each operator worked, summed over threads and batches, but not when. A span would suggest a time.
  */
 export function pipelineSpan(ran: TracedTask, pipeline: PipelineStats): SpanDraft {
   const { taskId } = ran.task

@@ -6,10 +6,13 @@ import type { PlannedQuery } from '../state.ts'
 import { failureAttributes, spanEnding } from './span-ending.ts'
 import { tableNames, type SpanDraft, type TracedQuery } from './traced-query.ts'
 
-/** A statement that needs no worker is over in milliseconds: of its steps only those that took one have a span. */
+/** A statement that needs no worker ends within milliseconds: its steps that were shorter than this get no span. */
 const BRIEF_MS = 1
 
-/** The analyzer and the planner with their steps; of a statement that failed before it was planned, the analyzer alone. */
+/**
+ * The spans of the analyzer and the planner with their steps; of a statement that failed before it was planned, the
+ * analyzer alone.
+ */
 export function planningSpans(traced: TracedQuery, times: FrontEndTimes | undefined): readonly SpanDraft[] {
   const { planned, plannedAt } = traced.query
   if (planned && plannedAt) {
@@ -23,7 +26,7 @@ export function planningSpans(traced: TracedQuery, times: FrontEndTimes | undefi
   return traced.failure ? [failedAnalyzer(traced)] : []
 }
 
-/** A call of a catalog, which only the process that made it knows of. */
+/** The span of a call to a catalog; only the process that made the call knows it. */
 export function connectorSpan({ query }: TracedQuery, call: ConnectorCall, index: number): SpanDraft {
   const { operation, catalog, startMs, endMs } = call
   return {
@@ -48,7 +51,7 @@ interface Moments {
   readonly planned: number
 }
 
-/** Counted back from the plan: events know its time, and how long each step took. */
+/** Counts back from the plan: the events have its time, and how long each step took. */
 function momentsOf({ startMs }: TracedQuery, planned: Planned, plannedAt: string): Moments {
   const plannedMs = Date.parse(planned.executionStartedAt ?? plannedAt)
   const analyzed = Math.max(startMs, plannedMs - planned.planningNanos / 1e6)

@@ -5,7 +5,7 @@ import { groupOfQuery, type EndedQuery } from '../state.ts'
 import { failureAttributes, MAX_TEXT, spanEnding } from './span-ending.ts'
 import { tableNames, type SpanDraft, type TracedQuery } from './traced-query.ts'
 
-/** A stand-in for the request that brought the statement, as far as events know it. */
+/** A stand-in for the span of the POST, as far as events know it. */
 export function requestSpan({ query, requestSpanId, startMs }: TracedQuery): SpanDraft {
   return {
     name: 'POST /v1/statement',
@@ -19,7 +19,7 @@ export function requestSpan({ query, requestSpanId, startMs }: TracedQuery): Spa
   }
 }
 
-/** @param pollsUnrecorded polls that got no span of their own */
+/** @param pollsUnrecorded the number of polls that got no span of their own */
 export function querySpan(traced: TracedQuery, pollsUnrecorded: number | undefined): SpanDraft {
   const { query, startMs, endMs, failure } = traced
   return {
@@ -38,7 +38,7 @@ export function querySpan(traced: TracedQuery, pollsUnrecorded: number | undefin
   }
 }
 
-/** The wait for its resource group. */
+/** The span of the wait for the query's resource group. */
 export function queuedSpans({ query, spanId, endMs }: TracedQuery): readonly SpanDraft[] {
   const { queued, admitted } = query
   if (!queued) return []
@@ -56,7 +56,9 @@ export function queuedSpans({ query, spanId, endMs }: TracedQuery): readonly Spa
   ]
 }
 
-/** From the plan to the last page that was published, or to the end of a write: not how long the client took to fetch. */
+/**
+ * The span from the plan to the last published page, or to the end of a write. The client's time to fetch is not in it.
+ */
 export function executionSpans({ query, spanId, executionSpanId, endMs }: TracedQuery): readonly SpanDraft[] {
   const { planned, plannedAt } = query
   if (!planned || !plannedAt) return []
@@ -78,7 +80,7 @@ export function executionSpans({ query, spanId, executionSpanId, endMs }: Traced
   ]
 }
 
-/** From a write's decision to its outcome. */
+/** The span from a write's decision to its outcome. */
 export function writeSpans({ query, executionSpanId }: TracedQuery): readonly SpanDraft[] {
   const { write, committed } = query
   if (!write || !committed) return []
@@ -96,12 +98,15 @@ export function writeSpans({ query, executionSpanId }: TracedQuery): readonly Sp
   ]
 }
 
-/** The conventions have no name for it: it speaks Trino's protocol and is no Trino. */
+/** OpenTelemetry's conventions have no name for this system: it speaks Trino's protocol, but is not Trino. */
 const DB_SYSTEM = 'quipu'
 
 type Tables = NonNullable<EndedQuery['planned']>['tables']
 
-/** The table that the statement writes, or the only one that it reads: of several the conventions name none. */
+/**
+ * The table that the statement writes, or the only one that it reads: for several tables the conventions have no
+ * attribute.
+ */
 function collectionOf(tables: Tables): string | undefined {
   const written = tables.filter(({ mode }) => mode === 'WRITE')
   const [only, ...others] = new Set(tableNames(written.length > 0 ? written : tables))
@@ -148,7 +153,7 @@ function queryAttributes(query: EndedQuery): Record<string, AttributeValue> {
   }
 }
 
-/** Literals as `?`: a trace store is read by more people than the database. */
+/** Replaces literals with `?`: a trace store has more readers than the database. */
 function withoutLiterals(sql: string): string {
   return sql.replaceAll(/'(?:[^']|'')*'/g, '?').replaceAll(/\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b/g, '?')
 }

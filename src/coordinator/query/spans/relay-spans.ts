@@ -3,7 +3,7 @@ import { entitySpanId } from '../../../telemetry/trace-context.ts'
 import type { TracedTask } from './task-spans.ts'
 import type { SpanDraft, TracedQuery } from './traced-query.ts'
 
-/** The relay of stage 0: what it fetched of the tasks before it, and when that became the result. */
+/** The spans of stage 0's relay: fetching from the tasks before it, and publishing the result. */
 export function relaySpans(
   traced: TracedQuery,
   { task, stats, spanId, startMs, endMs }: TracedTask,

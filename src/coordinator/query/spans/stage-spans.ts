@@ -5,8 +5,8 @@ import { taskSpans } from './task-spans.ts'
 import type { SpanDraft, TracedQuery } from './traced-query.ts'
 
 /**
- * Every stage, and under it its tasks.
- * @param withRequest also a stand-in for the request that made each task
+ * The spans of every stage, with its tasks below.
+ * @param withRequest also makes a stand-in for the span of each request that created a task
  */
 export function stageSpans(traced: TracedQuery, withRequest: boolean): readonly SpanDraft[] {
   const tasks = [...traced.query.tasks.values()]

@@ -8,7 +8,7 @@ import { relaySpans } from './relay-spans.ts'
 import { failureAttributes, spanEnding } from './span-ending.ts'
 import type { SpanDraft, TracedQuery } from './traced-query.ts'
 
-/** A task where the span of its own begins and ends, in milliseconds since the epoch. */
+/** A task, and when the task's own span begins and ends, in milliseconds since the epoch. */
 export interface TracedTask {
   readonly task: TaskRecord
   readonly stats: TaskStats
@@ -18,8 +18,9 @@ export interface TracedTask {
 }
 
 /**
- * A task as the coordinator saw it, as it was where it ran, and what it did there. Stage 0 runs on the coordinator.
- * @param withRequest also a stand-in for the request that made it
+ * The spans of a task: as the coordinator saw it, as it ran on its node, and the work that it did there. Stage 0 runs
+ * on the coordinator.
+ * @param withRequest also makes a stand-in for the span of the request that created the task
  */
 export function taskSpans(
   traced: TracedQuery,
@@ -40,8 +41,8 @@ export function taskSpans(
 }
 
 /**
- * The task of a worker whose figures the coordinator never received: the coordinator was killed, or the query ended
- * before. The worker's own spans name it as their parent.
+ * The span of a worker's task whose figures the coordinator never received: the coordinator was killed, or the query
+ * ended before. The worker's own spans name it as their parent.
  */
 function unreportedTaskSpan({ query }: TracedQuery, task: TaskRecord, stageSpanId: string): SpanDraft {
   const endMs = Date.parse(task.endedAt ?? query.updatedAt)
@@ -71,7 +72,7 @@ function spansWhereItRan(
     startMs,
     endMs: Math.max(startMs, Date.parse(stats.endTime ?? task.endedAt ?? traced.query.updatedAt)),
   }
-  // On the coordinator, without a profile, its one pipeline says what the task says.
+  // On the coordinator, without a profile, the only pipeline repeats the task's figures.
   const pipelines = traced.onCoordinator && !stats.profiled ? [] : stats.pipelines
   return [
     taskSpan(ran, stageSpanId),

@@ -4,23 +4,23 @@ import type { SpanRecord } from '../../../telemetry/span.ts'
 import { entitySpanId, parseTraceparent } from '../../../telemetry/trace-context.ts'
 import { isEnded, type EndedQuery, type KnownQuery, type PlannedQuery } from '../state.ts'
 
-/** An ended query and what all of its spans need of it. Times are milliseconds since the epoch. */
+/** An ended query with the data that all of its spans need. Times are milliseconds since the epoch. */
 export interface TracedQuery {
   readonly query: EndedQuery
   readonly traceId: string
-  /** The span of the request that brought the statement. */
+  /** The span of the request that posted the statement. */
   readonly requestSpanId: string
   readonly spanId: string
-  /** What its stages are in: `execution`, or `query` of one that was not planned. */
+  /** The parent of its stages: the span `execution`, or `query` of a query that was not planned. */
   readonly executionSpanId: string
   readonly startMs: number
   readonly endMs: number
   readonly failure: Failure | undefined
-  /** No worker had a part in it. */
+  /** True when no worker took part. */
   readonly onCoordinator: boolean
 }
 
-/** A span of a query before it is told of which. */
+/** A span of a query, before the query's ids are added. */
 export type SpanDraft = Omit<SpanRecord, 'traceId' | 'events' | 'links' | 'attributes'> &
   Partial<Pick<SpanRecord, 'events' | 'links' | 'attributes'>>
 
@@ -42,7 +42,7 @@ export function tracedQuery(query: KnownQuery): TracedQuery | undefined {
   }
 }
 
-/** The span that a draft is in this query's trace. */
+/** Completes a draft to a span in this query's trace. */
 export function spanOf({ traceId, query }: TracedQuery, draft: SpanDraft): SpanRecord {
   return {
     events: [],

@@ -17,7 +17,7 @@ export interface CancelDeps {
 
 export type Canceled = 'done' | 'ended' | 'refused' | 'unknown' | 'waiting'
 
-/** Ends a query, here or, once it is taken over, when that comes: `StatementService.cancel`. */
+/** Ends a query, here or, where recovery has not taken it over yet, after that: `StatementService.cancel`. */
 export async function cancelQuery(
   deps: CancelDeps,
   queryId: QueryId,
@@ -40,16 +40,19 @@ export async function cancelQuery(
   return endedSo(execution.aggregate.state, ending) ? 'done' : 'ended'
 }
 
-/** Did the query end by this very ending? An end without a name is the same whoever makes it. */
+/** Whether the query ended by this very ending. Ends without `endedBy` are equal if their errors are. */
 function endedSo(state: QueryState, { failure, endedBy }: Ending): boolean {
   if (state.kind !== 'FAILED') return false
   if (!endedBy) return state.failure.errorName === failure.errorName
   const by = state.failed.endedBy
-  // What was recorded of this ending holds this very object; or the statement was carried out before, by another process.
+  // The recorded state holds this very object; or another process carried the same statement out before.
   return by === endedBy || (by?.statement !== undefined && by.statement === endedBy.statement)
 }
 
-/** The query, which recovery may yet come to, with its execution while it is open; or why there is none to end. */
+/**
+ * Waits until the query is here, since recovery may still reach it. Returns it with its execution while it is open, or
+ * the reason why there is none to end.
+ */
 async function untilHere(
   { log, registry, stillWriting }: CancelDeps,
   queryId: QueryId,
@@ -60,7 +63,7 @@ async function untilHere(
     if (execution) {
       const query = execution.aggregate.state
       if (query.kind !== 'NONE') return { query, execution }
-      // Its first event is not valid yet: nobody knows of it, nor whose it is.
+      // The first event is not valid yet: no client knows the query, and it has no known owner.
       const left = leftMs()
       if (left <= 0) return 'waiting'
       await execution.news(execution.revision, left)
@@ -72,7 +75,7 @@ async function untilHere(
       return 'unknown'
     }
     if (isTerminal(query.kind)) return { query }
-    // Recovery may have come to it while its stream was read; who waits then is told of no addition.
+    // Recovery may have added it while its stream was read; waiting for an addition would then miss it.
     if (registry.get(queryId)) continue
     const left = leftMs()
     if (left <= 0) return 'waiting'

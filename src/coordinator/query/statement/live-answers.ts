@@ -19,10 +19,10 @@ import {
   type StatementView,
 } from './statement-answer.ts'
 
-/** That a page is lost is the end of its query: better later than wrong. */
+/** A lost page ends its query, so the loss is confirmed for this long before it is reported. */
 const CONFIRM_LOSS_MS = 2000
 
-/** Of each query, deliveries are recorded at most so often. */
+/** Deliveries of one query are recorded at most this often. */
 const DELIVERY_RECORD_MS = 1000
 
 export interface LiveAnswersDeps {
@@ -32,28 +32,28 @@ export interface LiveAnswersDeps {
   readonly stillWriting: StillWriting
 }
 
-/** One look at what the valid state of a query has to say about a token. */
+/** One look at the valid state of a query, for the answer about a token. */
 interface Poll {
   readonly execution: QueryExecution
   readonly view: StatementView
   readonly token: number
-  /** Of the request's time. */
+  /** Milliseconds left of the request's time. */
   readonly leftMs: number
 }
 
 /**
- * Answers about the queries of this process. A poll looks at the valid state until it has something to say:
+ * Answers polls about the queries of this process. A poll looks at the valid state until there is an answer:
  *
  * ```
  * failed ──────────────────────────► its failure
  * token's page is published ───────► the page; the last one once the query's end is valid; a lost one is its end
  * token is behind the last page ───► the end, once it is valid
- * else news, until the time is over ► the state
+ * else wait for news, then ────────► the state
  * ```
  */
 export class LiveAnswers {
   readonly #deps: LiveAnswersDeps
-  /** The highest token each query's client asked for: it has all pages before. */
+  /** The highest token that each query's client has asked for: the client has all pages before it. */
   readonly #asked = new WeakMap<QueryExecution, number>()
   /** When a delivery was last recorded. */
   readonly #recorded = new WeakMap<QueryExecution, number>()
@@ -62,7 +62,7 @@ export class LiveAnswers {
     this.#deps = deps
   }
 
-  /** Waits for something new at most `waitMs`. */
+  /** Answers a poll; waits for something new at most `waitMs`. */
   async poll(execution: QueryExecution, token: number, waitMs: number): Promise<StatementAnswer> {
     const { clock, registry, stillWriting } = this.#deps
     registry.touch(execution.queryId)
@@ -91,7 +91,7 @@ export class LiveAnswers {
     }
   }
 
-  /** @returns undefined when only waiting helps */
+  /** @returns undefined when the poll must wait */
   async #answerPoll(at: Poll): Promise<StatementAnswer | undefined> {
     const { view, token, leftMs } = at
     const { query } = view
@@ -107,7 +107,7 @@ export class LiveAnswers {
     const { execution, view, token, leftMs } = at
     const { rows } = view.query.pages[token]!
     const bytes = await this.#bytesOf(at)
-    // It is published: it will be there again, or is lost; status until then.
+    // The page is published: it will be readable again, or is lost. Until then the client gets the status.
     if (bytes === 'away') return leftMs <= 0 ? statusOf(execution, token) : undefined
     if (bytes === 'lost') return this.#answerLoss(at)
     const page = { token, bytes, rows }
@@ -116,11 +116,11 @@ export class LiveAnswers {
     return pageAnswer(view, page)
   }
 
-  /** `away`: its worker or the log. */
+  /** The bytes of a page. `away`: its worker or the log does not answer now. */
   async #bytesOf({ execution, view: { query }, token, leftMs }: Poll): Promise<BodyParts | 'lost' | 'away'> {
     try {
       const reading = this.#deps.pages.read(query, token, execution.pageInMemory(token))
-      // A worker may take its time with a large page; what is beside the log comes at once, or the log is away.
+      // A worker may take long for a large page. A page beside the log comes at once, unless the log is unreachable.
       return await (query.pages[token]?.kept === 'log' ? timely(reading, lookUpMs(leftMs)) : reading)
     } catch (error) {
       if (howToRetry(error) === 'never') throw error
@@ -136,7 +136,10 @@ export class LiveAnswers {
     return failedAnswer(viewOf(execution, view.query), failure)
   }
 
-  /** Not waited for, not for every page, and only where a restart could otherwise not know. */
+  /**
+   * Records a delivery. Not awaited, not for every page, and only where a restarted coordinator could not know
+   * otherwise.
+   */
   #recordDelivery(execution: QueryExecution, { token, rows, bytes }: AnswerPage): void {
     const now = this.#deps.clock.monotonicMs()
     if (now - (this.#recorded.get(execution) ?? -Infinity) < DELIVERY_RECORD_MS) return
@@ -145,7 +148,7 @@ export class LiveAnswers {
   }
 }
 
-/** The result's last answer: told when the query's end is valid. */
+/** The last answer of the result; it is given once the query's end is valid. */
 async function answerEnd(
   { execution, view, leftMs }: Poll,
   page: AnswerPage | undefined,
@@ -167,14 +170,14 @@ function viewOf({ liveStats, queuedReason }: QueryExecution, query: KnownQuery):
   return { query, liveStats, queuedReason }
 }
 
-/** No page will follow. */
+/** Whether no page will follow. */
 function isComplete(query: KnownQuery): boolean {
   return query.resultComplete || (query.kind === 'FINISHED' && query.pages.length === 0)
 }
 
 type Finished = Extract<KnownQuery, { kind: 'FINISHED' }>
 
-/** The log has what the client is to remember without its secrets. */
+/** The log has the response headers without their secrets; the client gets them whole. */
 function forClient({ responseHeaders }: QueryExecution, query: Finished): Finished {
   return responseHeaders ? { ...query, finished: { ...query.finished, responseHeaders: [...responseHeaders] } } : query
 }

@@ -15,17 +15,19 @@ import {
 export interface PastAnswersDeps {
   readonly clock: Clock
   readonly pages: ResultPageSource
-  /** Who asks later is told of no such query, milliseconds. */
+  /** Later than this after its end a client gets "no such query", milliseconds. */
   readonly answersKeptMs: number
 }
 
-/** What a client is told of a query that ended before this process, or that it has forgotten: the log knows it. */
+/** Answers from the log about a query that ended before this process started, or that has left its memory. */
 export type PastAnswers = (query: EndedQuery, token: number, waitMs: number) => Promise<StatementAnswer>
 
 export function createPastAnswers({ clock, pages, answersKeptMs }: PastAnswersDeps): PastAnswers {
   const wall = steadyWall(clock)
   const begunMs = clock.monotonicMs()
-  /** Counted from this process's start at the earliest: the wall clock may have jumped between the end and that. */
+  /**
+   * Counts from this process's start at the earliest: the wall clock may have jumped between the query's end and then.
+   */
   const isForgotten = (endedAt: string): boolean =>
     Math.min(wall() - Date.parse(endedAt), clock.monotonicMs() - begunMs) > answersKeptMs
 
@@ -35,14 +37,14 @@ export function createPastAnswers({ clock, pages, answersKeptMs }: PastAnswersDe
     if (query.kind === 'FAILED') return failedAnswer(view, query.failure)
     if (token < query.delivered) return { kind: 'gone' }
     if (token > query.pages.length || (token === query.pages.length && token > 0)) return { kind: 'unknown' }
-    // Without them the client would go on with half a session.
+    // Without these headers the client would continue with an incomplete session.
     if (query.created.redacted && query.finished.responseHeaders.length > 0) {
       const forgetful = { ...query, finished: { ...query.finished, responseHeaders: [] } }
       return failedAnswer({ ...view, query: forgetful }, secretsNotKept().toFailure(), false)
     }
     const record = query.pages[token]
     if (!record) return lastAnswer(view, undefined)
-    // Not to be had now is not lost: that the page source says by itself, in time.
+    // A page that is unreadable now is not lost: the page source itself decides that, in time.
     const reading = pages.read(query, token, undefined)
     const bytes = await (record.kept === 'log' ? timely(reading, lookUpMs(waitMs)) : reading)
     if (bytes === 'lost') return failedAnswer(view, lostPageFailure(token))

@@ -4,21 +4,21 @@ import { failureOf, type Failure } from '../../../shared/engine-error.ts'
 import type { KnownQuery } from '../state.ts'
 import type { TaskId } from '../../../shared/ids.ts'
 
-/** What a client is told of a query at one token. */
+/** The answer to a client about a query at one token. */
 export type StatementAnswer = QueryAnswer | { readonly kind: 'gone' } | { readonly kind: 'unknown' }
 
 export interface QueryAnswer extends StatementView {
   readonly kind: 'answer'
-  /** What the answer's nextUri counts to; absent on the last one. */
+  /** The token of the answer's nextUri; absent on the last one. */
   readonly nextToken: number | undefined
   readonly page: AnswerPage | undefined
-  /** The query's failure, or that of a page that is lost. */
+  /** The query's failure, or that of a lost page. */
   readonly failure: Failure | undefined
-  /** No such answer may change any more: asked again, it is the same to the byte. */
+  /** True when this answer is final: a repeated request gets the same bytes. */
   readonly settled: boolean
 }
 
-/** What every answer about a query has. */
+/** The data that every answer about a query has. */
 export interface StatementView {
   readonly query: KnownQuery
   readonly liveStats: ReadonlyMap<TaskId, TaskStats>
@@ -31,7 +31,7 @@ export interface AnswerPage {
   readonly rows: number
 }
 
-/** How a query stands while there is nothing new at `token`: the same is asked again. */
+/** The state of a query while there is nothing new at `token`: the client asks for the same token again. */
 export function statusAnswer(view: StatementView, token: number): QueryAnswer {
   return { kind: 'answer', ...view, nextToken: token, page: undefined, failure: undefined, settled: false }
 }
@@ -45,7 +45,7 @@ export function lastAnswer(view: StatementView, page: AnswerPage | undefined): Q
   return { kind: 'answer', ...view, nextToken: undefined, page, failure: undefined, settled: true }
 }
 
-/** The last answer when nothing comes of the rest, or of all. */
+/** The last answer when the rest of the result, or all of it, will not come. */
 export function failedAnswer(view: StatementView, failure: Failure, settled = true): QueryAnswer {
   return { kind: 'answer', ...view, nextToken: undefined, page: undefined, failure, settled }
 }

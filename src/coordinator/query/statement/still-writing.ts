@@ -1,29 +1,29 @@
 import { Fenced, LogUnavailable, type LogEnd } from '../../../events/event-log.ts'
 import { withDeadline } from '../../../shared/deadline.ts'
 
-/** What has begun to be looked up gets so long, whatever is left of the request's time, milliseconds. */
+/** A lookup that has begun gets at least this long, whatever is left of the request's time, milliseconds. */
 const LOOK_UP_MS = 200
 
-/** The time for something that has begun to be looked up. */
+/** The time for a lookup that has begun. */
 export function lookUpMs(leftMs: number): number {
   return Math.max(leftMs, LOOK_UP_MS)
 }
 
-/** @throws LogUnavailable when it takes longer; what was asked goes on */
+/** Waits for a promise at most `ms`. @throws LogUnavailable when it takes longer; the lookup itself continues */
 export function timely<T>(asked: Promise<T>, ms: number): Promise<T> {
   return withDeadline(asked, ms, () => new LogUnavailable('The event log does not answer'))
 }
 
 /**
- * Resolves when the log says in time that this coordinator still writes it.
- * @throws Fenced when another does: that one decides; LogUnavailable when the log does not say in time
+ * Resolves when the log confirms in time that this coordinator still writes it.
+ * @throws Fenced when another coordinator writes: that one decides; LogUnavailable when the log does not answer in time
  */
 export type StillWriting = (waitMs: number) => Promise<void>
 
 /**
- * A negative answer, and one that makes an end, speaks about the whole log: this process may have been fenced in its
- * sleep.
- * @param epoch of this coordinator: a higher one in the log is another's
+ * Makes the check that this coordinator is still the writer. An answer "no such query", and one that ends a query,
+ * speaks for the whole log, and this process may have been fenced while it was stopped.
+ * @param epoch of this coordinator: a higher one in the log belongs to another
  */
 export function createStillWriting(log: LogEnd, epoch: number): StillWriting {
   return async (waitMs) => {

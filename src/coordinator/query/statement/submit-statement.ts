@@ -22,7 +22,7 @@ export interface SubmitDeps {
   readonly hasDiskRoom: () => boolean
 }
 
-/** Accepts a statement, starts its query and waits until that may be told: `StatementService.submit`. */
+/** Accepts a statement, starts its query and waits until the client may see it: `StatementService.submit`. */
 export async function submitStatement(deps: SubmitDeps, statement: PostedStatement): Promise<QueryExecution> {
   admit(deps)
   const { sql, created } = statement
@@ -45,13 +45,13 @@ function admit({ registry, limits, accepting, hasDiskRoom }: SubmitDeps): void {
 /** @throws LogUnavailable when the log does not take the query in time: it is given up */
 async function untilCreated(execution: QueryExecution, waitMs: number): Promise<void> {
   const accepted = await settlesWithin(execution.created, waitMs).catch((error: unknown) => {
-    // Too much waits for a log that is away: it says so at once.
+    // Too many appends wait for an unreachable log: it reports this at once.
     if (error instanceof LogUnavailable) return false
     throw error
   })
   if (accepted) return
   const message = 'The event log did not answer in time; the client was told that the statement was not accepted'
-  // It may become valid yet: then it ends at once, and nobody waits for it.
+  // The query may still become valid: then it ends at once, and this is not awaited.
   void execution.fail(failureOf('ABANDONED_QUERY', message)).catch(() => {})
   throw new LogUnavailable('The event log does not answer; the statement was not accepted')
 }
