@@ -3,24 +3,31 @@ import { FairQueue, type SlotOwner } from '../../shared/fair-queue.ts'
 import { Shares } from '../../shared/shares.ts'
 
 export interface AcceptanceLimits {
-  /** Statements that are being accepted at once: planned, and written to the log. */
+  /** How many statements may be in acceptance at once: being planned, and written to the log. */
   readonly atOnce: number
-  /** Bytes from which on one is long, and how many long ones of these at once: each commit of the log has but one of them. */
+  /**
+   * A statement of at least `longBytes` is long; of the statements in acceptance at most `longAtOnce` are long. Each
+   * commit of the log takes only one long statement.
+   */
   readonly longBytes: number
   readonly longAtOnce: number
-  /** That wait for it, of all and of one user. */
+  /** How many statements may wait for acceptance, in all and of one user. */
   readonly waiting: number
   readonly waitingOfUser: number
-  /** Longest wait, milliseconds. */
+  /** The longest wait, milliseconds. */
   readonly waitMs: number
 }
 
-/** Who posts a thousand statements at once waits for himself, and leaves turns for others. */
+/**
+ * Limits how many statements are accepted at once. A user that posts a thousand statements waits only for itself, and
+ * other users get their turns in between.
+ */
 export interface AcceptanceQueue {
   /**
+   * Takes a turn.
    * @param bytes of the statement
-   * @returns ends the turn, once; a promise where others are before
-   * @throws EngineError TOO_MANY_REQUESTS_FAILED when too many wait, or its time is over: also as a rejection
+   * @returns a function that ends the turn, once; a promise of it when others come first
+   * @throws EngineError TOO_MANY_REQUESTS_FAILED when too many wait, or the wait took too long: also as a rejection
    */
   take(owner: SlotOwner, bytes: number): (() => void) | Promise<() => void>
 }

@@ -23,7 +23,10 @@ export function createMetadataPort(catalogs: Catalogs): MetadataPort {
   }
 }
 
-/** Lists the splits of every scan at the snapshot its handle names; they tell of the columns that are read alone. */
+/**
+ * Lists the splits of every scan at the snapshot that its handle names; their sizes cover only the columns that are
+ * read.
+ */
 export async function listSplits(
   catalogs: Catalogs,
   query: RenderedQuery,
@@ -41,7 +44,7 @@ export async function listSplits(
   return { splits: perScan.flat(), coordinatorOnly }
 }
 
-/** A stage's splits as an engine gets them: with the rows that some only name, as they are now. */
+/** A stage's splits as an engine gets them. Splits that only name their rows get the rows as they are now. */
 export async function loadSplits(
   catalogs: Catalogs,
   { fragment, splits }: StagePlan,
@@ -60,12 +63,12 @@ export async function loadSplits(
   return perScan.flat()
 }
 
-/** Does the stage read rows that only the coordinator has? */
+/** Whether the stage reads rows that only the coordinator has. */
 export function readsSystem(catalogs: Catalogs, { fragment }: StagePlan): boolean {
   return fragment?.scans.some((scan) => isOfSystem(connectorOf(catalogs, scan.catalog), scan)) ?? false
 }
 
-/** A split as its connector knows it. */
+/** A split in the form that its connector knows. */
 export function connectorSplit({ catalog, data, rows, bytes, columnBytes }: Split): ConnectorSplit {
   return {
     catalog,
@@ -91,18 +94,18 @@ function splitOf(
   }
 }
 
-/** Of the columns that are read. What a file does not tell of one stays unknown. */
+/** The bytes of the columns that are read; a column whose size the file does not give stays unknown. */
 function bytesOf(columnBytes: Readonly<Record<string, number>>, read: readonly string[]): Record<string, number> {
   const known = read.filter((column) => Object.hasOwn(columnBytes, column))
   return Object.fromEntries(known.map((column) => [column, columnBytes[column]!]))
 }
 
-/** Rows of these tables are the coordinator's own knowledge. */
+/** Whether the rows of a table are the coordinator's own data. */
 function isOfSystem(connector: Connector, { schema }: { readonly schema: string }): boolean {
   return connector.connectorName === 'system' || schema === 'information_schema'
 }
 
-/** The catalogs that a query reads, for people. */
+/** The catalogs that a query reads, as text for users. */
 export function catalogNames({ scans }: RenderedQuery): string {
   return [...new Set(scans.map(({ catalog }) => catalog))].join(', ')
 }

@@ -1,14 +1,16 @@
 export interface DiskRoom {
-  /** As last known; asks again when that is older than a second, without waiting. */
+  /**
+   * Whether there was enough room at the last look. If that is older than a second, a new look begins, without waiting.
+   */
   enough(): boolean
 }
 
 const ASKED_AGAIN_MS = 1_000
 
 /**
- * Whether the disk has room for what statements make durable: below the floor none is accepted, so that the event log
- * under open queries keeps its own.
- * @param ask free space now; an error leaves the answer as it was
+ * Checks whether the disk has room for the durable data of statements. Below the floor no statement is accepted, so
+ * that the event log keeps room for the queries that are open.
+ * @param ask the free space now; an error leaves the last answer in place
  */
 export function createDiskRoom(
   floorBytes: number,

@@ -6,7 +6,7 @@ import { faultOfValue, sessionProperty } from '../../sql/session/session-propert
 import type { QuerySession } from '../query/events.ts'
 import type { GroupedStatement } from './groups/group-selector.ts'
 
-/** As Trino's reader takes them: numbers and truth values are texts too. */
+/** Like Trino's reader, which takes numbers and booleans as texts too. */
 const propertyText = z.union([z.string(), z.number(), z.boolean()]).transform(String)
 
 const properties = z.record(z.string(), propertyText).superRefine((given, context) => {
@@ -38,19 +38,22 @@ const rule = z.strictObject({
 
 type PropertyRule = z.output<typeof rule>
 
-/** Trino's file of its session property manager, with Presto's `overrideSessionProperties`. */
+/** Trino's file of the session property manager, with Presto's `overrideSessionProperties`. */
 export interface PropertyRules {
   readonly rules: readonly PropertyRule[]
-  /** Properties that it sets and that nothing reads. */
+  /** Properties that the file sets and that no code reads. */
   readonly withoutEffect: readonly string[]
 }
 
-/** @throws Error with the line, when the text is wrong */
+/** Reads a file of property rules. @throws Error with the line, when the text is wrong */
 export function readPropertyRules(text: string): PropertyRules {
   return propertyRulesOf(readStrictJson(text, z.array(rule)))
 }
 
-/** The same of a text that `readPropertyRules` has taken, elsewhere, a little at a time. @param nextSlice resolves when others had the event loop */
+/**
+ * Reads, in slices, a text that `readPropertyRules` has accepted elsewhere.
+ * @param nextSlice resolves when other work had the event loop
+ */
 export async function readPropertyRulesInSlices(text: string, nextSlice: () => Promise<void>): Promise<PropertyRules> {
   await nextSlice()
   const raw = JSON.parse(text) as readonly unknown[]
@@ -68,10 +71,10 @@ function propertyRulesOf(rules: readonly PropertyRule[]): PropertyRules {
 }
 
 /**
- * What the rules set for a statement: the last rule that fits decides a property's value, and one that a rule overrides
- * stays so whatever comes after it.
+ * The session properties that the rules set for a statement. The last rule that fits decides a property's value; a
+ * property that any rule overrides stays overridden, whatever rules come after it.
  * @param statement as it is posted, with its resource group and the digest by which the log knows the file
- * @returns a session as it holds, with what is recorded of how it came to be
+ * @returns a function that gives the session in force, with a record of how the rules changed it
  */
 export function ruledSession(
   { rules }: PropertyRules,
@@ -103,7 +106,7 @@ export function ruledSession(
   }
 }
 
-/** All that it asks for must hold; who names no source has an empty one. */
+/** Whether all conditions of the rule hold; a session without a source has an empty one. */
 function fits(each: PropertyRule, { session, queryType }: GroupedStatement, group: string): boolean {
   return (
     (each.user?.matches(session.user) ?? true) &&

@@ -8,52 +8,53 @@ import type { GroupState } from './groups/group-state.ts'
 import type { QueryUsage } from './groups/group-tree.ts'
 
 /**
- * A place in a resource group; given back once, later calls do nothing. It belongs to the query whose signal it was asked
- * for with: aborted, it is given back by itself, whether anybody has taken it in hand yet or not.
+ * A place in a resource group; it is given back once, later calls do nothing. It belongs to the query with the signal
+ * of the request: when the signal is aborted, the place is given back by itself, even if the query has not received it
+ * yet.
  */
 export interface GroupSlot {
-  /** Where it is. */
+  /** The group of the place. */
   readonly group: string
   release(): void
 }
 
-/** Who wants a place. */
+/** A query that wants a place. */
 export interface Entrant {
-  /** Its group as it is recorded. */
+  /** The group that is recorded for it. */
   readonly group: string
-  /** Whose turn it is. */
+  /** The owner in whose turn it comes. */
   readonly owner: SlotOwner
-  /** What its group is chosen by. */
+  /** The statement, by which its group is chosen. */
   readonly statement: GroupedStatement
-  /** Of its session, above 0. */
+  /** The priority from its session, above 0. */
   readonly priority: number
-  /** Aborted when it ends. */
+  /** Aborted when the query ends. */
   readonly signal: AbortSignal
-  /** It came to the coordinator before: earlier than whoever is new. */
+  /** Whether an earlier coordinator accepted it: then it comes before all new queries. */
   readonly recovered: boolean
-  /** What it uses while it has a place. */
+  /** The usage of the query while it has a place. */
   readonly usage: () => QueryUsage
-  /** It waits in another group from now on. */
+  /** Called when the query waits in another group from now on. */
   readonly moved: (queued: Queued) => void
 }
 
-/** Where a query waits. */
+/** The wait of a query. */
 export interface Queued {
   readonly group: string
-  /** How many waited there when it came, it included: its position at worst. */
+  /** How many queries waited there when it came, itself included: its position at worst. */
   readonly position: number
-  /** Which limit of which group it waits for, now. */
+  /** The group and its limit that the query waits for now. */
   reason(): string
 }
 
 export interface GroupLimits {
-  /** Queries that may run at once. */
+  /** How many queries may run at once. */
   readonly running: number
-  /** Queries that may wait. */
+  /** How many queries may wait. */
   readonly queued: number
 }
 
-/** Of all groups that have the same name among figures. */
+/** The figures of all groups with the same label. */
 export interface GroupFigures {
   readonly group: string
   readonly running: number
@@ -61,32 +62,33 @@ export interface GroupFigures {
   readonly limits: GroupLimits
 }
 
-/** Places and turns that queries of the coordinator before have, until they are here to take them. */
+/** Places and turns that are reserved for the queries of an earlier coordinator, until they arrive to take them. */
 export interface Reservation {
-  /** Resolves when it is known how many there are; who is new and found none of the places for such waits for that. */
+  /** Resolves when their number is known; a new query that found no free place for this reason waits for it. */
   readonly counted: Promise<void>
-  /** So many come; places are kept for them. */
+  /** Expects this many queries; places are kept for them. */
   expect(queries: number): void
-  /** One has come, or ended. */
+  /** Notes that one of them has arrived, or ended. */
   queryRecovered(): void
-  /** Nothing is kept any more. */
+  /** Ends the reservation. */
   end(): void
 }
 
 /**
- * Admission: who runs now and who waits: within a group users take turns, and each has his in the order of their coming.
- * One user, or one address, leaves places to others, whose short statements would else wait for long ones.
+ * Admission: decides which queries run and which wait. Within a group users take turns, and each user's queries keep
+ * their order. One user, or one address, leaves places to others, so that their short statements do not wait for long
+ * ones.
  */
 export interface ResourceGroups {
-  /** Of a coordinator that takes queries over; undefined once it has ended. */
+  /** The reservation of a coordinator that takes queries over; undefined once it has ended. */
   readonly reservation: Reservation | undefined
-  /** @returns the reservation, for one that begins now */
+  /** @returns a reservation that begins now */
   reserve(): Reservation
-  /** The group of a query, as text; empty where no group takes it, which it is told when it enters. */
+  /** The group of a query, as text; empty where no group takes it, in which case `enter` rejects it. */
   groupOf(statement: GroupedStatement): string
-  /** A place whatever the limit says: admitted queries keep theirs over a restart. */
+  /** Takes a place whatever the limit says: admitted queries keep theirs over a restart. */
   occupy(entrant: Entrant): GroupSlot
-  /** A place at once, or undefined when the group is full, or no more the one that is recorded. */
+  /** Takes a place at once; undefined when the group is full, or is no longer the recorded one. */
   tryEnter(entrant: Entrant): GroupSlot | undefined
   /**
    * Waits for a place; undefined once the signal is aborted.
@@ -94,16 +96,16 @@ export interface ResourceGroups {
    */
   enter(entrant: Entrant): { readonly queued: Queued; readonly slot: Promise<GroupSlot | undefined> }
   figures(): readonly GroupFigures[]
-  /** Those at the top. */
+  /** The groups at the top. */
   roots(): readonly GroupState[]
-  /** A group as it is now; undefined: there is none. */
+  /** The state of a group now; undefined when it does not exist. */
   stateOf(path: GroupPath): GroupState | undefined
   stop(): void
 }
 
 export const GLOBAL_GROUP = 'global'
 
-/** Of a query that has ended. */
+/** The place of a query that has already ended. */
 const NO_PLACE: GroupSlot = { group: GLOBAL_GROUP, release() {} }
 
 interface Waiting {
@@ -114,26 +116,26 @@ interface Waiting {
 
 interface Group {
   running: number
-  /** Of those, who came to this coordinator. */
+  /** How many of them came first to this coordinator. */
   fresh: number
-  /** Of the same. */
+  /** The shares of the same queries. */
   readonly shares: Shares
-  /** Those that waited for the coordinator before, in their old order. */
+  /** Queries that waited at an earlier coordinator, in their old order. */
   readonly recovered: Waiting[]
   readonly waiting: FairQueue<Waiting>
 }
 
-/** Of so many places one is for who is new, however many the coordinator before left waiting. */
+/** One place of this many is for new queries, however many the earlier coordinator left waiting. */
 const PLACES_FOR_ONE_NEW = 4
 
-/** One group for all, without a file that says otherwise: users take turns in it. */
+/** The groups without a file of rules: one group for all, in which users take turns. */
 export function createResourceGroups(limits: GroupLimits): ResourceGroups {
   const group: Group = { running: 0, fresh: 0, shares: new Shares(), recovered: [], waiting: new FairQueue() }
   const forNew = Math.floor(limits.running / PLACES_FOR_ONE_NEW)
-  /** Queries that are still to come. */
+  /** The number of recovered queries that are still to come. */
   let expected = 0
   let reservation: Reservation | undefined
-  /** @param fresh whose it is, of one that came to this coordinator */
+  /** @param fresh the owner of a query that came first to this coordinator */
   function take(signal: AbortSignal, fresh?: SlotOwner): GroupSlot {
     if (signal.aborted) return NO_PLACE
     const leave = fresh && group.shares.take(fresh)
@@ -152,7 +154,7 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
     signal.addEventListener('abort', release)
     return { group: GLOBAL_GROUP, release }
   }
-  /** May who is new have a place, where one is free? */
+  /** Whether a free place may go to a new query. */
   function isForNew(): boolean {
     if (group.fresh < forNew) return true
     return group.recovered.length === 0 && group.running + expected < limits.running
@@ -194,10 +196,10 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
     groupOf: () => GLOBAL_GROUP,
     occupy: ({ signal }) => take(signal),
     tryEnter({ group: recorded, signal, owner, recovered }) {
-      // It was in a group of rules that are there no more: that it is in this one is told.
+      // It was in a group of rules that no longer exist: an event must record that it is in this one now.
       if (recorded !== GLOBAL_GROUP) return undefined
       const free = limits.running - group.running
-      // Others who wait while there are free ones have too many.
+      // If others wait although places are free, their owners already have their share.
       const isNext = recovered
         ? group.recovered.length === 0
         : isForNew() && group.waiting.lengthOf(owner) === 0 && group.shares.may(owner, free)
@@ -227,7 +229,7 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
   }
 }
 
-/** As Trino tells of a group that has places and turns, and nothing else. */
+/** The state in Trino's form of a group that has only places and turns. */
 function stateOfOne(running: number, queued: number, limits: GroupLimits): GroupState {
   return {
     path: [GLOBAL_GROUP],
@@ -249,7 +251,7 @@ function stateOfOne(running: number, queued: number, limits: GroupLimits): Group
   }
 }
 
-/** @returns takes it out again */
+/** @returns a function that removes the entry again */
 function atEndOf(queue: Waiting[], entry: Waiting): () => void {
   queue.push(entry)
   return () => {
@@ -259,8 +261,8 @@ function atEndOf(queue: Waiting[], entry: Waiting): () => void {
 }
 
 /**
- * Waits in a queue; undefined when the query is canceled before it has its place.
- * @param push puts it into the queue, and returns what takes it out again
+ * Waits in a queue; undefined when the query is canceled before it gets its place.
+ * @param push adds the entry to the queue, and returns a function that removes it again
  */
 function slotIn(
   push: (entry: Waiting) => () => void,

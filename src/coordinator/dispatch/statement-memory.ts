@@ -2,44 +2,44 @@ import { formatSize } from '../../shared/durations.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { SlotOwner } from '../../shared/fair-queue.ts'
 
-/** What one statement holds of this process's memory. */
+/** The part of this process's memory that one statement holds. */
 export interface HeldMemory {
-  /** To whom it counts. */
+  /** The owner to whom it counts. */
   readonly owner: SlotOwner
   /** Bytes held now. */
   readonly bytes: number
   /**
-   * Holds so many bytes more; a little is always given, so that whoever fills the limits to the brim harms no statement
-   * that was accepted.
-   * @returns gives them back, once
-   * @throws EngineError EXCEEDED_GLOBAL_MEMORY_LIMIT when that is too much: it holds what it held
+   * Holds this many bytes more. A small amount is always granted, so that a user that fills the limits to the brim does
+   * not harm accepted statements.
+   * @returns a function that releases the bytes, once
+   * @throws EngineError EXCEEDED_GLOBAL_MEMORY_LIMIT when that is too much: the statement keeps the bytes that it held
    */
   more(bytes: number): () => void
-  /** Gives back all; later calls do nothing, and nothing more is held. */
+  /** Releases everything; later calls do nothing, and no more bytes are held. */
   release(): void
 }
 
 export interface StatementMemoryLimits {
-  /** Of all open statements together, bytes. */
+  /** The limit for all open statements together, bytes. */
   readonly totalBytes: number
   readonly userBytes: number
   readonly addressBytes: number
 }
 
-/** The memory that open statements may take: bounded in all, for each user, and for each address of users who are not known. */
+/** The memory of open statements, limited in all, for each user, and for each address of unknown users. */
 export interface StatementMemory {
   /** @throws EngineError TOO_MANY_REQUESTS_FAILED when one of the limits is reached */
   hold(owner: SlotOwner, bytes: number): HeldMemory
   /**
-   * For a query that the coordinator before accepted: only what it left open counts against the limit of all.
-   * @param needed it cannot be ended instead
-   * @returns undefined when it was too much
+   * Holds memory for a query that an earlier coordinator accepted: against the limit of all, only such queries count.
+   * @param needed true when the query cannot be ended instead
+   * @returns undefined when it is too much
    */
   holdRecovered(owner: SlotOwner, bytes: number, needed: boolean): HeldMemory | undefined
   readonly heldBytes: number
 }
 
-/** To a statement that was accepted: the plan of a small one, and its result. */
+/** Bytes that an accepted statement always gets: for a small plan and a small result. */
 const ALWAYS_GIVEN = 16 * 1024
 
 export function createStatementMemory(limits: StatementMemoryLimits): StatementMemory {
@@ -54,7 +54,7 @@ export function createStatementMemory(limits: StatementMemoryLimits): StatementM
     if (!known) addresses.add(address, bytes)
   }
 
-  /** What is in the way of so many bytes more. */
+  /** The limit that forbids this many bytes more; undefined when none does. */
   function obstacle({ user, address, known }: SlotOwner, bytes: number): string | undefined {
     if (total + bytes > limits.totalBytes) return `All open statements take ${of(total, limits.totalBytes)}`
     if (users.of(user) + bytes > limits.userBytes)
@@ -123,7 +123,7 @@ function of(bytes: number, limit: number): string {
   return `${formatSize(bytes)} of at most ${formatSize(limit)}`
 }
 
-/** Sums by name; a name without anything is forgotten. */
+/** Sums by name; a name with sum 0 is removed. */
 function createTally() {
   const sums = new Map<string, number>()
   return {

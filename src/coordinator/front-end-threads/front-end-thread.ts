@@ -20,12 +20,13 @@ import type {
   ToThread,
 } from './thread-messages.ts'
 
-// The program of a thread that parses and analyses long statements, one after the other: `front-end-threads.ts` starts it.
+// The program of a thread that parses and analyses long statements, one after the other; `front-end-threads.ts` starts
+// it.
 
 const { answers, answered } = workerData as ThreadData
 const frontEnd = createSqlFrontEnd(threadIsMeasured() ? { threadCpuMs } : {})
 const waiting = new Map<number, { resolve(value: unknown): void; reject(error: unknown): void }>()
-/** Errors that answers were, by the number of their question: the process has the errors themselves. */
+/** The number of the question whose answer was this error: the process keeps the original errors. */
 const refused = new WeakMap<object, number>()
 let asked = 0
 
@@ -92,7 +93,7 @@ function sessionOf({ has, ...session }: PlainSession): SessionContext {
   }
 }
 
-/** Rights that the process is asked for; the same question is asked once for a statement. */
+/** Rights of one statement; they are asked of the process, each question once. */
 function rightsOfOne(): (user: string) => ObjectRights {
   const known = new Map<string, unknown>()
   return (user) => {
@@ -125,7 +126,7 @@ function ask<T>(question: AskedLater): Promise<T> {
   }) as Promise<T>
 }
 
-/** Stops this thread until the process has answered. */
+/** Blocks this thread until the process has answered. */
 function askNow<T>(question: AskedNow): T {
   const before = Atomics.load(answered, 0)
   send({ type: 'askNow', asked: question })
@@ -135,7 +136,7 @@ function askNow<T>(question: AskedNow): T {
   throw message.error.kind === 'asked' ? new Error('An answer refers to no question') : unpackError(message.error)
 }
 
-/** Does the system tell how much CPU one thread has had? Linux does. */
+/** Whether the system reports the CPU time of one thread. Linux does. */
 function threadIsMeasured(): boolean {
   try {
     return threadCpuMs() >= 0

@@ -17,7 +17,7 @@ import type {
   ToThread,
 } from './thread-messages.ts'
 
-/** Answers what a task asks of the process. */
+/** Answers the questions that a task asks the process. */
 export interface ThreadHost {
   later(asked: AskedLater): Promise<unknown>
   now?(asked: AskedNow): unknown
@@ -25,31 +25,37 @@ export interface ThreadHost {
   onRuleFault?(message: string): void
 }
 
-/** Whose task it is, and what ends it before its time. */
+/** The owner of a task, and the signal that ends it early. */
 export interface ThreadCaller {
   readonly owner: SlotOwner
   readonly signal?: AbortSignal | undefined
 }
 
 export interface FrontEndThreadsOptions {
-  /** Threads at once. @default 2 */
+  /** The most threads at once. @default 2 */
   readonly most?: number
   /** Memory of one thread, megabytes. @default 512 */
   readonly megabytes?: number
-  /** CPU time of one task after which its thread is ended, milliseconds: a task ends by itself long before. @default 8,000 */
+  /**
+   * A thread is ended after this much CPU time of one task, milliseconds: a task normally ends much earlier.
+   * @default 8,000
+   */
   readonly cpuMs?: number
-  /** A thread without a task ends after so many milliseconds. @default 60,000 */
+  /** A thread ends when it has no task for this long, milliseconds. @default 60,000 */
   readonly idleMs?: number
 }
 
 const WATCH_MS = 250
-/** Clock time for which a task may work without asking anything, where the system does not tell CPU times, or gives no CPU. */
+/**
+ * Wall time that a task may work without a message, where the system does not report CPU times, or gives the thread no
+ * CPU.
+ */
 const SILENT_MS = 120_000
 
 /**
- * Threads that parse and analyse statements which would hold the event loop for too long. A thread is started when there is
- * work for it and has one task at a time; others wait, in turns of their owners. A task that takes too much memory or time,
- * or whose caller gives it up, ends its thread.
+ * Threads that parse and analyse statements which would block the event loop for too long. A thread is started when
+ * there is work for it, and has one task at a time; other tasks wait, and their owners take turns. The thread of a task
+ * is ended when the task takes too much memory or time, or its caller gives up.
  */
 export class FrontEndThreads {
   readonly #options: Required<FrontEndThreadsOptions>
@@ -64,9 +70,9 @@ export class FrontEndThreads {
   }
 
   /**
-   * Carries a task out in a thread.
-   * @throws EngineError what the statement fails with: also EXCEEDED_TIME_LIMIT, and EXCEEDED_LOCAL_MEMORY_LIMIT when it needs
-   *   more memory than a thread has; the reason of the caller's signal
+   * Carries out a task in a thread.
+   * @throws EngineError the error of the statement: also EXCEEDED_TIME_LIMIT, and EXCEEDED_LOCAL_MEMORY_LIMIT when it
+   * needs more memory than a thread has; or the reason of the caller's signal
    */
   async run<T extends FrontEndTask>(
     task: T,
@@ -82,7 +88,7 @@ export class FrontEndThreads {
     }
   }
 
-  /** Ends all threads; what runs in them fails. */
+  /** Ends all threads; their tasks fail. */
   async stop(): Promise<void> {
     this.#stopped = true
     await Promise.all([...this.#all].map((thread) => thread.end(new Error('The coordinator stops'))))
@@ -118,7 +124,7 @@ export class FrontEndThreads {
     })
   }
 
-  /** The next that waits has the place. */
+  /** Gives the place to the next waiting task. */
   #leave(thread: FrontEndThread): void {
     if (thread.isUsable && !this.#stopped) {
       this.#idle.push(thread)
@@ -134,22 +140,22 @@ interface RunningTask {
   readonly host: ThreadHost
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
-  /** Questions that are not answered yet. */
+  /** The number of questions without an answer so far. */
   questions: number
-  /** Errors that answers were, by the number of their question. */
+  /** Errors that were sent as answers, by the number of the question. */
   readonly refused: Map<number, unknown>
   silentMs: number
   readonly cpuBeforeMs: number | undefined
 }
 
-/** One thread, and what it works on. */
+/** One thread, and its task. */
 class FrontEndThread {
   readonly #worker: Worker
   readonly #answers: MessagePort
   readonly #answered = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   readonly #cpuMs: number
   readonly #onGone: () => void
-  /** The system's number of it, once known. */
+  /** The system's id of the thread, once known. */
   #id: string | undefined
   #task: RunningTask | undefined
   #idleTimer: NodeJS.Timeout | undefined
@@ -164,7 +170,7 @@ class FrontEndThread {
       workerData: { answers: port2, answered: this.#answered } satisfies ThreadData,
       transferList: [port2],
       env: {},
-      // A tree of a long statement lives for as long as its task: with a small young generation it would be copied again and again.
+      // The tree of a long statement lives as long as its task: a small young generation would copy it again and again.
       resourceLimits: { maxOldGenerationSizeMb: megabytes, maxYoungGenerationSizeMb: 192 },
     })
     this.#worker.unref()
@@ -199,7 +205,7 @@ class FrontEndThread {
     }
   }
 
-  /** Ends the thread when it gets no task for so long. */
+  /** Ends the thread when it gets no task for this long. */
   rest(milliseconds: number): void {
     this.#idleTimer = setTimeout(() => void this.end(undefined), milliseconds).unref()
   }
@@ -281,7 +287,7 @@ class FrontEndThread {
     )
   }
 
-  /** CPU that the thread has had, milliseconds; undefined where that is not known. */
+  /** CPU time that the thread has used, milliseconds; undefined where unknown. */
   #usedMs(): number | undefined {
     if (this.#id === undefined) return undefined
     try {

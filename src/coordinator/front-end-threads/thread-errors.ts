@@ -1,7 +1,7 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import type { ThreadError } from './thread-messages.ts'
 
-/** An error as plain data. */
+/** Packs an error as plain data. */
 export function packError(error: unknown): ThreadError {
   if (error instanceof EngineError) {
     const { errorName, message, location } = error
@@ -11,7 +11,7 @@ export function packError(error: unknown): ThreadError {
   return { kind: 'bug', stack: error instanceof Error ? (error.stack ?? error.message) : String(error) }
 }
 
-/** The error that was packed; a fault of ours has the stack of the thread that it happened in. */
+/** The error that was packed. A bug has the stack of the thread in which it happened. */
 export function unpackError(packed: Exclude<ThreadError, { kind: 'asked' }>): Error {
   if (packed.kind === 'engine') return new EngineError(packed.errorName, packed.message, { location: packed.location })
   const error = new Error(packed.stack.split('\n', 1)[0])

@@ -7,26 +7,26 @@ import type { QuerySession } from '../query/events.ts'
 import type { FoundSecrets } from '../query/query-secrets.ts'
 
 /*
- * What the process and a thread of the front end say to each other. All of it is plain data, copied on its way.
+ * The messages between the process and a thread of the front end. All of them are plain data, copied on their way.
  *
  *   process                       thread
  *      │ ──────── task ───────────► │
- *      │ ◄─────── ask ───────────── │  what it waits for: tables, schemas
+ *      │ ◄─────── ask ───────────── │  questions that it awaits: tables, schemas
  *      │ ──────── answer ─────────► │
- *      │ ◄─────── askNow ────────── │  what the analyser asks in the middle of its work: rights. The thread stops until the
- *      │ ──────── answer (port) ──► │  answer is there, the process never waits
+ *      │ ◄─────── askNow ────────── │  the analyser's questions in the middle of its work: rights. The thread blocks until
+ *      │ ──────── answer (port) ──► │  the answer is there, the process never waits
  *      │ ◄─────── done, failed ──── │
  */
 
-/** What a thread is started with. */
+/** The data with which a thread is started. */
 export interface ThreadData {
   /** Carries answers to `askNow`. */
   readonly answers: import('node:worker_threads').MessagePort
-  /** Rises with each of them: the thread sleeps on it. */
+  /** Increases with each of these answers: the thread sleeps on it. */
   readonly answered: Int32Array
 }
 
-/** A session without what is asked of the process. */
+/** A session without its functions, which the thread asks the process for. */
 export interface PlainSession extends Omit<SessionContext, 'mayBecome' | 'rightsOf' | 'onRuleFault'> {
   readonly has: { readonly mayBecome: boolean; readonly rights: boolean }
 }
@@ -50,7 +50,7 @@ export type FrontEndTask =
       readonly preparedStatements: Readonly<Record<string, string>>
     }
 
-/** What a task has for an answer. */
+/** The answer of each kind of task. */
 export interface ThreadAnswers {
   readonly analyze: AnalyzedStatement
   readonly findSecrets: FoundSecrets & { readonly type: QueryType | undefined }
@@ -62,7 +62,7 @@ export type AskedLater =
   | { readonly of: 'tables'; readonly catalog: string; readonly schema: string | undefined }
   | { readonly of: 'table'; readonly catalog: string; readonly schema: string; readonly table: string }
   | { readonly of: 'statistics'; readonly catalog: string; readonly handle: TableHandle }
-  /** Does one of these tables have a column with the name of a secret? */
+  /** Whether one of these tables has a column with the name of a secret. */
   | { readonly of: 'secretColumns'; readonly tables: readonly (readonly string[])[] }
 
 export type AskedNow =
@@ -74,7 +74,7 @@ export type AskedNow =
     }
   | { readonly of: 'mayBecome'; readonly user: string }
 
-/** An error on its way between threads. */
+/** An error in a message between threads. */
 export type ThreadError =
   | {
       readonly kind: 'engine'
@@ -92,7 +92,7 @@ export type ToThread =
   | { readonly type: 'refused'; readonly number: number; readonly error: ThreadError }
 
 export type FromThread =
-  /** Once, after its start. `id`: the system's number of the thread, where the system tells it. */
+  /** Sent once, after the start. `id`: the system's id of the thread, where the system reports it. */
   | { readonly type: 'started'; readonly id: string | undefined }
   | { readonly type: 'ask'; readonly number: number; readonly asked: AskedLater }
   | { readonly type: 'askNow'; readonly asked: AskedNow }

@@ -13,15 +13,15 @@ import type {
 import type { FrontEndThreads, ThreadCaller, ThreadHost } from './front-end-threads.ts'
 import type { AskedLater, AskedNow, PlainSession } from './thread-messages.ts'
 
-/** Texts from so many characters on are parsed and analysed in a thread. */
+/** A text with at least this many characters is parsed and analysed in a thread. */
 export const LONG_TEXT = 64 * 1024
 
-/** A shorter one that has held the event loop for so long, milliseconds, is begun anew in a thread. */
+/** A shorter text that has blocked the event loop for this long, milliseconds, is started again in a thread. */
 export const LONGEST_HOLD_MS = 100
 
-/** A front end that no statement holds the event loop with. */
+/** A front end in which no statement blocks the event loop. */
 export interface ThreadedFrontEnd {
-  /** As `SqlFrontEnd.analyzeStatement`; ends with the caller's signal where the statement is analysed in a thread. */
+  /** Like `SqlFrontEnd.analyzeStatement`; a statement in a thread also ends with the caller's signal. */
   analyzeStatement(
     sql: string,
     session: SessionContext,
@@ -30,7 +30,7 @@ export interface ThreadedFrontEnd {
   ): Promise<AnalyzedStatement>
 }
 
-/** Analyses short statements in this thread, and in another those that are long or turn out to take long. */
+/** Analyses short statements in this thread; statements that are long or turn out to take long, in another. */
 export function createThreadedFrontEnd(
   threads: Pick<FrontEndThreads, 'run'>,
   here: SqlFrontEnd = createSqlFrontEnd({ holdMs: LONGEST_HOLD_MS }),
@@ -53,7 +53,7 @@ export function createThreadedFrontEnd(
   }
 }
 
-/** Of a statement and what it may execute. */
+/** The number of characters of a statement and of the prepared statements that it may execute. */
 export function charactersOf(sql: string, { preparedStatements }: Pick<SessionContext, 'preparedStatements'>): number {
   return Object.values(preparedStatements).reduce((sum, { length }) => sum + length, sql.length)
 }
@@ -106,7 +106,7 @@ function answerNow(asked: AskedNow, { mayBecome, rightsOf }: SessionContext): un
   return Reflect.apply(rights[asked.right], rights, asked.given) as unknown
 }
 
-/** The handle that a connector gave, which may know it again: what comes from a thread is a copy. */
+/** The connector's own handle, which the connector may recognise by identity: a thread returns copies. */
 function known(handle: TableHandle, handles: ReadonlyMap<string, TableHandle>): TableHandle {
   return handles.get(JSON.stringify(handle)) ?? handle
 }

@@ -1,11 +1,11 @@
-/** A count that loses its weight with time: c·e^(−Δt/τ). Counts add up as if each had been kept by itself. */
+/** A count that decays with time: c·e^(−Δt/τ). The sum of counts equals the sum of each decayed alone. */
 export interface DecayCounter {
   readonly count: number
-  /** Milliseconds, the time `count` is true of. */
+  /** Milliseconds; the time at which `count` holds. */
   readonly at: number
 }
 
-/** After this time, in milliseconds, a count is worth 1/e of itself: 1000 become 367.9. */
+/** After this time, in milliseconds, a count has decayed to 1/e: 1000 becomes 367.9. */
 const DECAY_MS = 60_000
 
 export const zeroCounter: DecayCounter = { count: 0, at: 0 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { nodeIdSchema } from '../../shared/id-schemas.ts'
 import type { NodeId } from '../../shared/ids.ts'
 
-/** Facts of a worker's or coordinator's stream, `node/{nodeId}`. */
+/** Events of the stream `node/{nodeId}` of a worker or coordinator. */
 const nodeFailureSchema = z.object({
   type: z.string(),
   message: z.string(),

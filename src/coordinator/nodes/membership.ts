@@ -23,31 +23,31 @@ import type { NodeId } from '../../shared/ids.ts'
 
 export type NodeStateName = HealthVerdict['state']
 
-/** A node as it looks now; counts have decayed to this moment. */
+/** The state of a node now; counts have decayed to this moment. */
 export interface NodeSnapshot extends WorkerNode {
   readonly version: string
   readonly cores: number
   readonly memoryBytes: number
   readonly epochSeen: number
   readonly state: NodeStateName
-  /** It takes no new tasks. */
+  /** Present when the node takes no new tasks. */
   readonly leaving?: true
-  /** Milliseconds the process has run, as far as is known here. */
+  /** Milliseconds that the process has run, as far as known here. */
   readonly ageMillis: number
-  /** Milliseconds since it was heard of. */
+  /** Milliseconds since the node was last heard of. */
   readonly silentMillis: number
   readonly recentRequests: number
   readonly recentFailures: number
   readonly recentSuccesses: number
   readonly recentFailureRatio: number
   readonly recentFailuresByType: Readonly<Record<string, number>>
-  /** Milliseconds since the epoch; absent while there was none. */
+  /** Milliseconds since the epoch; absent before the first. */
   readonly lastRequestAt?: number
   readonly lastResponseAt?: number
   readonly lastFailure?: NodeFailure
 }
 
-/** A node of which an earlier coordinator's events tell. */
+/** A node from the events of an earlier coordinator. */
 export interface RememberedNode {
   readonly nodeId: NodeId
   readonly url: string
@@ -57,16 +57,16 @@ export interface RememberedNode {
   readonly memoryBytes: number
 }
 
-/** Which workers there are, and how they do: told by their announcements and by the outcomes of requests to them. */
+/** The workers and their state, learned from their announcements and from the outcomes of requests to them. */
 export interface Membership extends WorkerDirectory, Service {
   announce(announcement: Announcement): void
-  /** The worker stops: it will not answer any more, and that is no failure. */
+  /** Removes a worker that stops: it will not answer any more, and this is no failure. */
   leave(nodeId: NodeId): void
-  /** The worker said that it takes no new tasks. */
+  /** Notes that the worker takes no new tasks. */
   leaving(nodeId: NodeId): void
-  /** How a request to a worker ended. */
+  /** Takes the outcome of a request to a worker. */
   outcome(url: string, error: Error | undefined): void
-  /** Nodes that were there before this coordinator: until they announce themselves they are suspect. */
+  /** Takes over nodes that were there before this coordinator: they are suspect until they announce themselves. */
   remember(nodes: readonly RememberedNode[]): void
   nodes(): readonly NodeSnapshot[]
 }
@@ -75,9 +75,9 @@ export interface MembershipOptions {
   readonly log: EventAppender
   readonly clock: Clock
   readonly limits: { readonly beatMs: number; readonly failedMs: number }
-  /** Is this process the writer? Followers watch without telling. */
+  /** Whether this process is the writer. Followers watch the nodes without recording events. */
   readonly writes: () => boolean
-  /** A failed node that is not heard of is forgotten after this. @default 10 minutes */
+  /** A failed node is removed when it is not heard of for this long. @default 10 minutes */
   readonly forgetMs?: number
   readonly onEvent?: (event: NodeEvent) => void
 }
@@ -86,11 +86,11 @@ interface Node {
   readonly announcement: Announcement
   readonly health: NodeHealth
   readonly state: NodeStateName
-  /** The state that the log tells. */
+  /** The last state that was recorded. */
   readonly recorded: NodeStateName
-  /** Not heard of by this coordinator: that it is suspect here says nothing about it. */
+  /** Whether this coordinator has not heard of the node yet: then its state "suspect" here means nothing. */
   readonly unheard: boolean
-  /** Monotonic time at which its process began, as far as is known. */
+  /** Monotonic time at which the node's process began, as far as known. */
   readonly bornAt: number
   readonly lastRequestAt?: number
   readonly lastResponseAt?: number
@@ -123,7 +123,7 @@ export function createMembership(options: MembershipOptions): Membership {
   let tickedAt = clock.monotonicMs()
   function tick(): void {
     const now = clock.monotonicMs()
-    // While this process stood still nobody could be heard: that silence is its own.
+    // While this process stood still it could hear no node: that silence is not the nodes'.
     const asleep = Math.max(0, now - tickedAt - 2 * TICK_MS)
     tickedAt = now
     for (const node of nodes.values()) {
@@ -149,7 +149,7 @@ export function createMembership(options: MembershipOptions): Membership {
       clearInterval(timer)
       timer = undefined
       await journal.settled()
-      // Started again, it knows nobody: what it heard then is long ago.
+      // After a restart of this service the old data would be outdated.
       nodes.clear()
     },
     announce(announcement) {
@@ -158,7 +158,7 @@ export function createMembership(options: MembershipOptions): Membership {
       const known = nodes.get(announcement.nodeId)
       const seen = { announcement, lastRequestAt: clock.now(), lastResponseAt: clock.now() }
       if (known && !isAnotherProcess(known, announcement, bornAt)) {
-        // One that is asked to go goes: what it said of the time before may come after.
+        // A leaving worker stays leaving: an announcement that it sent before may arrive after.
         const { state } = known.announcement
         const latest = state === undefined ? announcement : { ...announcement, state }
         put(
@@ -173,7 +173,7 @@ export function createMembership(options: MembershipOptions): Membership {
         )
         return
       }
-      // What an earlier process did says nothing about this one.
+      // The record of an earlier process of the node says nothing about this one.
       nodes.set(announcement.nodeId, {
         ...seen,
         health: answered(newHealth(now), now),
@@ -226,7 +226,7 @@ export function createMembership(options: MembershipOptions): Membership {
   }
 }
 
-/** Clocks of two processes do not run evenly; a new process is younger by far more. */
+/** Clocks of two processes differ a little; a new process is younger by much more. */
 const UPTIME_SLACK_MS = 500
 
 function isAnotherProcess(known: Node, announcement: Announcement, bornAt: number): boolean {
@@ -238,7 +238,7 @@ function isAnotherProcess(known: Node, announcement: Announcement, bornAt: numbe
   )
 }
 
-/** What the log tells of a node, before the node was heard. */
+/** A node as the log has it, before this coordinator has heard of it. */
 function nodeOf({ state, ...node }: RememberedNode, limits: HealthLimits, now: number): Node {
   const silent = state === 'failed' ? limits.failedMs : 0
   return {

@@ -1,6 +1,6 @@
 import { addToCounter, countAt, zeroCounter, type DecayCounter } from './decay-counter.ts'
 
-/** What was seen of a node's answers: requests to it and its own announcements alike. Times are monotonic milliseconds. */
+/** The health of a node, from requests to it and from its own announcements. Times are monotonic milliseconds. */
 export interface NodeHealth {
   readonly requests: DecayCounter
   readonly failures: DecayCounter
@@ -8,14 +8,14 @@ export interface NodeHealth {
   readonly failuresByType: ReadonlyMap<string, DecayCounter>
   /** When the node was last heard of. */
   readonly heardAt: number
-  /** The newest request had no answer. */
+  /** Whether the newest request had no answer. */
   readonly missed: boolean
-  /** Announcements found missing since it was heard of. */
+  /** Announcements that were missing since the node was last heard of. */
   readonly missedBeats: number
   readonly lastFailure?: NodeFailure
 }
 
-/** As the node resource shows it. */
+/** The failure in the form that the node resource shows. */
 export interface NodeFailure {
   /** Type name of the exception. */
   readonly type: string
@@ -25,13 +25,13 @@ export interface NodeFailure {
 }
 
 export interface HealthLimits {
-  /** Between two announcements. */
+  /** Milliseconds between two announcements. */
   readonly beatMs: number
   /** Silence after which a node has failed. */
   readonly failedMs: number
-  /** Share of failures above which a node has failed … @default 0.1 */
+  /** The share of failures above which a node has failed … @default 0.1 */
   readonly failureRatio: number
-  /** … once it had so many requests lately. @default 30 */
+  /** … once it had this many recent requests. @default 30 */
   readonly judgedFrom: number
 }
 
@@ -78,7 +78,7 @@ export function notAnswered(health: NodeHealth, failure: NodeFailure, now: numbe
   }
 }
 
-/** Counts the announcements that should have come by now and did not, each a failure; half a beat late is not missing. */
+/** Counts each announcement that should have come by now and did not as a failure; half a beat of delay is allowed. */
 export function withMissedBeats(health: NodeHealth, limits: HealthLimits, now: number): NodeHealth {
   const due = Math.floor((now - health.heardAt) / limits.beatMs - 0.5)
   let counted = health

@@ -3,16 +3,16 @@ import type { Clock } from '../../shared/clock.ts'
 import { nodeStream, type NodeEvent } from './events.ts'
 import type { NodeId } from '../../shared/ids.ts'
 
-/** A node's event before it has its time. */
+/** An event of a node, before it has its time. */
 export type NewNodeEvent = {
   [T in NodeEvent['type']]: Omit<Extract<NodeEvent, { type: T }>, 'time'>
 }[NodeEvent['type']]
 
-/** Events of nodes as they are recorded. */
+/** Records the events of nodes. */
 export interface NodeJournal {
-  /** Told at once, and written by the writer alone. */
+  /** Reports the event at once; only the writer also appends it to the log. */
   record(nodeId: NodeId, made: NewNodeEvent): void
-  /** Once nothing waits to be written. */
+  /** Resolves when no event waits to be written. */
   settled(): Promise<void>
 }
 

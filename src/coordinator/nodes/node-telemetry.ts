@@ -4,8 +4,8 @@ import type { NodeEvent } from './events.ts'
 import type { Membership } from './membership.ts'
 
 /**
- * Workers that came and went, as log lines and a counter. A worker is logged when it serves for the first time, and again
- * only after it was logged as lost.
+ * Reports workers that come and go, as log lines and in a counter. A worker is logged when it serves for the first
+ * time, and again only after it was logged as lost.
  */
 export function createNodeEvents(meters: () => Meters, logger: Logger): (event: NodeEvent) => void {
   const serving = new Set<string>()
@@ -36,7 +36,7 @@ export function createNodeEvents(meters: () => Meters, logger: Logger): (event: 
   }
 }
 
-/** Before each scrape: how many workers there are, and when each was last heard of. */
+/** Before each scrape, sets the number of workers and when each was last heard of. */
 export function observeWorkers(workers: Pick<Membership, 'nodes'>, meters: Meters): void {
   meters.onScrape(() => {
     const nodes = workers.nodes()

@@ -167,7 +167,7 @@ const resultDigestSchema = pageDigestSchema.extend({
 })
 export type ResultDigest = Readonly<z.infer<typeof resultDigestSchema>>
 
-/** The digest as users see it that may read the rows. */
+/** The digest as it is shown to users that may read the rows. */
 export const recordedDigestSchema = resultDigestSchema.extend({ rows: count })
 export type RecordedDigest = Readonly<z.infer<typeof recordedDigestSchema>>
 

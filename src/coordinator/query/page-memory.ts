@@ -1,4 +1,4 @@
-/** Bytes of result pages in memory. Pages that are kept beside the log are here too, so any page may be dropped. */
+/** Bytes of result pages in memory. Each page is also kept beside the log, so any of them may be dropped. */
 export interface PageMemory {
   set(token: number, bytes: Buffer): void
   get(token: number): Buffer | undefined

@@ -17,7 +17,7 @@ type Created = QueryEventOf<'QueryCreated'>['data']
 /** Examines statements before they are planned; long ones in a thread. */
 export interface PostedTexts {
   /**
-   * Makes, of a posted statement, the text to execute and the data that may be kept of it.
+   * Prepares a posted statement: its text and session for execution, and the data of it that may be kept.
    * @param rest the other data of QueryCreated
    */
   seal(

@@ -48,7 +48,7 @@ export function findSecrets(
 }
 
 /**
- * Makes, of a posted statement, the text to execute and the data that may be kept of it.
+ * Prepares a posted statement: its text and session for execution, and the data of it that may be kept.
  * @param sql as typed
  * @param session as sent
  * @param rest the other data of QueryCreated

@@ -10,9 +10,9 @@ export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Upcast
   ResultPagesPublished: { 1: (data) => data, 2: (data) => data },
   // Results had no digests.
   QueryFinished: { 1: (data) => data },
-  // Version 1 had no statements that change something; 2 no withheld fragments, and no properties that the statement
-  // set; then the files of the analysis were missing. Later fewer errors had names, and no scan was marked as read by
-  // the rules alone. Nothing must be added.
+  // Earlier versions lacked, in this order: statements that change something; withheld fragments; properties that the
+  // statement set; files of the analysis; some names of errors, and the mark on scans that only the rules read. Nothing
+  // must be added.
   QueryPlanned: { 1: (data) => data, 2: (data) => data, 3: (data) => data, 4: (data) => data, 5: (data) => data },
   WritePrepared: { 1: (data) => preparedOf(firstPrepared.parse(data)) },
   WriteCommitted: { 1: (data) => committedOf(firstCommitted.parse(data)) },

@@ -11,7 +11,7 @@ export interface Claimed {
 /**
  * Becomes the writer.
  * @param as the address under which this coordinator is reached; it goes into EpochStarted
- * @returns undefined when somebody else claimed first
+ * @returns undefined when another process claimed first
  */
 export async function claimEpoch(
   log: Pick<WriterClaim, 'claim'> & LogEnd,
@@ -27,11 +27,14 @@ export async function claimEpoch(
   }
 }
 
-/** The writer stops on purpose: who follows need not wait for its silence. Nothing that counts is appended after it. */
+/**
+ * Records that the writer stops on purpose, so that followers need not wait for its silence. Nothing that counts is
+ * appended after it.
+ */
 export async function handOver(journal: SystemJournal, claimed: Claimed, waitMs: number): Promise<void> {
   const recorded = journal.record('EpochEnded', { ...claimed, reason: 'drained' }).then(
     () => {},
-    // Fenced, or the log is away: then the next one finds out by the silence.
+    // Fenced, or the log is unreachable: then the next writer finds out by the silence.
     () => {},
   )
   let timer: NodeJS.Timeout | undefined
@@ -40,7 +43,7 @@ export async function handOver(journal: SystemJournal, claimed: Claimed, waitMs:
   clearTimeout(timer)
 }
 
-/** What a coordinator that is not to follow says when another one writes. */
+/** The error of a coordinator that must not follow, when another one writes. */
 export function anotherWrites(address: string): ExitError {
   return new ExitError(
     exitCodes.dependency,

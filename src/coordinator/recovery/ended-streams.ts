@@ -8,36 +8,36 @@ import {
   type LogEnd,
 } from '../../events/event-log.ts'
 
-/** Where in the log a stream's events lie, all of them. */
+/** The range of the log that holds all events of a stream. */
 export interface StreamSpan {
   readonly first: Position
   readonly last: Position
 }
 
 /**
- * Ended queries that have left memory before the read models knew them: of each only where its events lie. A log without
- * an index by stream is read there.
+ * Ended queries that have left memory before the read models knew them: for each, only where its events lie. In a log
+ * without an index by stream they are read there.
  */
 export interface EndedStreams {
-  /** May drop the oldest of them: whoever asks for that waits for the read models. */
+  /** May drop the oldest of them: readers of those wait for the read models. */
   add(stream: string, span: StreamSpan): void
   has(stream: string): boolean
-  /** @throws LogUnavailable where other streams' events lie too thick between its own */
+  /** @throws LogUnavailable where too many events of other streams lie between its own */
   read(stream: string): Promise<readonly Recorded[]>
-  /** The read models have all below: they are asked from now on. */
+  /** Drops the streams that the read models now have: those are read from there. */
   projected(isBelow: (position: Position) => boolean): void
 }
 
-/** A hundred bytes each. */
+/** About a hundred bytes each. */
 const MOST_STREAMS = 100_000
 const EVENTS_AT_ONCE = 1000
-/** A query that ran for hours on a busy server: a poll does not read all of that. */
+/** Bounds the read of a query that ran for hours on a busy server: a poll does not read all of that range. */
 const MOST_EVENTS = 100_000
 
 export function createEndedStreams(log: EventReader & LogEnd, most = MOST_STREAMS): EndedStreams {
   const spans = new Map<string, StreamSpan>()
 
-  /** Only the stream's log partition is read: the others are at their end. */
+  /** Reads only the stream's log partition: the others start at their end. */
   async function start({ first }: StreamSpan): Promise<{ logId: string; at: { offset: bigint }[] }> {
     const { logId, at } = await log.tip()
     return {
@@ -70,7 +70,7 @@ export function createEndedStreams(log: EventReader & LogEnd, most = MOST_STREAM
       return found
     },
     projected(isBelow) {
-      // In the order of their ends, nearly: the first that is not there yet ends the look.
+      // Nearly in the order of their ends: the first stream that is not projected yet ends the loop.
       for (const [stream, { last }] of spans) {
         if (!isBelow(last)) return
         spans.delete(stream)

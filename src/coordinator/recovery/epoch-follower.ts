@@ -8,15 +8,17 @@ import {
 } from '../../events/event-log.ts'
 import { systemEventSchemas, systemStream } from '../system/events.ts'
 
-/** Who writes the log, as the log itself says. */
+/** The writer of the log, as the log names it. */
 export interface WriterAddress {
   readonly epoch: number
   readonly writer: string
-  /** Base address under which it is reached. */
+  /** The base address under which it is reached. */
   readonly address: string
-  /** It handed its place over: the next one need not wait. */
+  /** Whether it handed the log over: then the next writer need not wait. */
   readonly ended: boolean
-  /** When the last writers were replaced by one at another address without having ended, wall clock in milliseconds. */
+  /**
+   * When earlier writers were replaced by one at another address without having handed over; wall clock, milliseconds.
+   */
   readonly takeOvers: readonly number[]
 }
 
@@ -27,28 +29,28 @@ export interface WriterNews {
   readonly at: number
 }
 
-/** Follows the log with a reader of its own, for the epochs in it. */
+/** Follows the epochs in the log with a reader of its own. */
 export interface EpochFollower {
-  /** The last one seen; undefined while nobody has ever claimed. */
+  /** The last writer seen; undefined while the log has never been claimed. */
   readonly writerAddress: WriterAddress | undefined
-  /** What the writer last wrote, as far as was read: a sign of life. */
+  /** The writer's last event, as far as was read: a sign of life. */
   readonly written: WriterNews | undefined
   /**
-   * The epoch of the log, once all that is valid now was read; undefined before, and while the log does not say. Above
-   * that of `place` when who claimed it has not told its address.
+   * The epoch of the log, once everything that is valid now was read; undefined before, and while the log does not
+   * answer. It is higher than the epoch of `writerAddress` when the claimant has not recorded its address.
    */
   epochAtEnd(): Promise<number | undefined>
-  /** Called with each new place. @returns a function that ends it */
+  /** Calls the listener with each change of the writer's address. @returns a function that stops this */
   onChange(listener: () => void): () => void
   stop(): Promise<void>
 }
 
 export interface EpochFollowerOptions {
   readonly log: LogFeed & LogEnd
-  /** Where to begin to read; what lies before it is told by `last`. */
+  /** Where reading begins; `last` covers everything before. */
   readonly from: Checkpoint
   readonly last: WriterAddress | undefined
-  /** The log is not what the checkpoint says: nothing more is followed. */
+  /** Called when the log differs from the checkpoint: then nothing more is followed. */
   readonly onStopped: (error: unknown) => void
 }
 
@@ -84,7 +86,7 @@ export function startEpochFollower(options: EpochFollowerOptions): EpochFollower
   }
 }
 
-/** The place after an event of the log; the same object when the event says nothing about it. */
+/** The writer's address after an event of the log; the same object when the event does not change it. */
 export function nextAddress(
   place: WriterAddress | undefined,
   event: Pick<Recorded, 'stream' | 'type' | 'data' | 'time'>,
@@ -92,7 +94,7 @@ export function nextAddress(
   if (event.stream !== systemStream) return place
   if (event.type === 'EpochStarted') {
     const started = systemEventSchemas.EpochStarted.safeParse(event.data)
-    // What was read from elsewhere to begin with may be ahead of the log as far as it is read.
+    // `last` was read elsewhere, and may be newer than the events read so far.
     if (!started.success || (place && started.data.epoch < place.epoch)) return place
     const { epoch, writer, address } = started.data
     return { epoch, writer, address, ended: false, takeOvers: takeOversOf(place, address, event.time) }
@@ -104,10 +106,10 @@ export function nextAddress(
   return place
 }
 
-/** More are not needed to be patient. */
+/** The silence limit needs no more than these. */
 const MOST_TAKE_OVERS = 8
 
-/** A writer that starts again where it was takes nothing from anybody. */
+/** A writer that starts again at its own address is no take-over. */
 function takeOversOf(before: WriterAddress | undefined, address: string, time: string): readonly number[] {
   if (!before || before.ended || before.address === address) return before?.takeOvers ?? []
   return [...before.takeOvers, Date.parse(time)].slice(-MOST_TAKE_OVERS)

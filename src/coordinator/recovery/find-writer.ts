@@ -5,7 +5,7 @@ import { nextAddress, type WriterAddress } from './epoch-follower.ts'
 import { askInfo, type Answer } from './writer-liveness.ts'
 
 /**
- * Who wrote the log last, and whether that one answers; undefined for a log nobody has claimed.
+ * The coordinator that wrote the log last, and whether it answers; undefined for a log without a claim.
  * @param systemAfter a sequence of the stream `system` before the last EpochStarted
  */
 export async function findWriter(

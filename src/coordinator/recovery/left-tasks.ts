@@ -12,11 +12,11 @@ export interface LeftTasksDeps {
   readonly workers: Pick<WorkerDirectory, 'active' | 'onChange'>
   readonly log: StreamReader
   readonly cleaner: TaskCleaner
-  /** A query that this coordinator holds; undefined for any other. */
+  /** The state of a query that this coordinator holds; undefined for any other. */
   readonly held: (queryId: QueryId) => QueryState | undefined
-  /** How long the pages of a query that ended may still be asked for, milliseconds. */
+  /** How long clients may still ask for the pages of an ended query, milliseconds. */
   readonly answersKeptMs: number
-  /** From seeing a worker to asking for its tasks: recovery comes first. @default 2000 */
+  /** Milliseconds between seeing a worker and asking for its tasks: recovery comes first. @default 2000 */
   readonly afterMs?: number
   readonly onError?: (error: unknown) => void
 }
@@ -25,10 +25,10 @@ const DEFAULT_AFTER_MS = 2_000
 const ASK_MS = 5_000
 
 /**
- * Takes off the workers what coordinators before this one left there: they knew when the tasks of their ended queries
- * are needed no more, and died with that. Each worker process is asked once, when this coordinator first sees it; what
- * this coordinator creates, it releases itself.
- * @returns ends it
+ * Deletes, from the workers, tasks that earlier coordinators left there: only those knew when the tasks of their ended
+ * queries were no longer needed. Each worker process is asked once, when this coordinator first sees it; this
+ * coordinator releases its own tasks itself.
+ * @returns a function that stops this
  */
 export function releaseLeftTasks(deps: LeftTasksDeps): () => void {
   const seen = new Set<string>()
@@ -37,14 +37,14 @@ export function releaseLeftTasks(deps: LeftTasksDeps): () => void {
 
   function check(): void {
     for (const node of deps.workers.active()) {
-      // A worker that was started again has another address, and still its pages.
+      // A restarted worker has another address, and still its pages.
       const key = `${node.nodeId} ${node.url}`
       if (stopped || seen.has(key)) continue
       seen.add(key)
       const timer = setTimeout(() => {
         timers.delete(timer)
         release(node).catch((error: unknown) => {
-          // Asked again when it is seen again.
+          // The worker is asked again when it is seen again.
           seen.delete(key)
           deps.onError?.(error)
         })
@@ -67,7 +67,7 @@ export function releaseLeftTasks(deps: LeftTasksDeps): () => void {
       const serving = servingTasks(query)
       const needless = left.filter((task) => isNeedless(query, task.taskId) && !serving.has(task.taskId))
       deps.cleaner.release(needless.map(ofNode), 0)
-      // A query that this coordinator saw end releases these itself.
+      // A query that this coordinator saw end releases these tasks itself.
       if (held) continue
       deps.cleaner.release(left.filter((task) => serving.has(task.taskId)).map(ofNode), deps.answersKeptMs)
     }
@@ -94,22 +94,23 @@ function byQuery(tasks: readonly TaskStatus[]): ReadonlyMap<QueryId, readonly Ta
 }
 
 /**
- * Deleted tasks are listed for a while; nothing is left of them. One that ended without pages, as those that write, has
- * a buffer that is FINISHED all the same, and its folder.
+ * Whether a task still holds data. Deleted tasks are listed for a while, but hold nothing. A task that ended without
+ * pages, such as one that writes, still has its folder, although its buffer is FINISHED.
  */
 function holdsSomething({ deleted }: TaskStatus): boolean {
   return deleted === undefined
 }
 
-/** Tasks whose pages an ended query's client may ask for again. */
+/** Tasks with pages that the client of an ended query may ask for again. */
 function servingTasks(query: QueryState): ReadonlySet<TaskId> {
   if (query.kind !== 'FINISHED') return new Set()
   return new Set(query.pages.filter((page) => page.kept === 'worker').map((page) => page.taskId))
 }
 
 /**
- * Nobody needs a task of a query that ended or never was; nor one of an open query that its stream does not know and
- * whose number is of a coordinator before: each recovery numbers on from the next thousand.
+ * Whether a task is no longer needed: its query has ended or never existed; or its query is open, but the query's
+ * stream does not know the task and its number belongs to an earlier coordinator: each recovery numbers from the next
+ * thousand on.
  */
 function isNeedless(query: QueryState, taskId: TaskId): boolean {
   if (query.kind === 'NONE' || isTerminal(query.kind)) return true

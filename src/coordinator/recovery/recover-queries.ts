@@ -25,9 +25,9 @@ import { queryTotals, stagesAtEnd } from '../query/totals.ts'
 export interface RecoveredQueries {
   readonly resumed: number
   readonly failed: number
-  /** Ended by their last coordinator, which the caller did not know. */
+  /** Queries that their last coordinator had ended without the caller's knowledge. */
   readonly ended: number
-  /** Neither resumed nor failed: what the log has of them, or takes, does not allow it. The next coordinator tries again. */
+  /** Neither resumed nor failed: the log cannot be read, or refuses the events. The next coordinator tries again. */
   readonly givenUp: number
 }
 
@@ -36,52 +36,52 @@ export interface RecoveryDeps {
   readonly clock: Clock
   readonly epoch: number
   /**
-   * Is the coordinator before known to have died? One that was only replaced did no harm to a query, and a query that had
-   * no event meanwhile did none to it.
+   * Whether the earlier coordinator is known to have died. A coordinator that was only replaced was not killed by a
+   * query, so a query without events since then is not suspect.
    */
   readonly writerDied: boolean
   /**
-   * Streams of many queries at once, folded, as far as that can be had: for the others the log is asked.
+   * Folded streams of many queries at once, as far as available; for the others the log is read.
    * @default none
    */
   readonly readMany?: (queryIds: readonly QueryId[]) => Promise<ReadonlyMap<QueryId, QueryStream>>
-  /** Memory that open statements may take. */
+  /** The memory for open statements. */
   readonly memory: Pick<StatementMemory, 'holdRecovered'>
   readonly ownerOf: LimitOwnerOf
   /**
-   * Goes on with a query; QueryRecovered is valid, unless the query is at rest. Called in the order of the queries' creation,
-   * but for those put off.
+   * Continues a query; QueryRecovered is valid, unless the query is at rest. Called in the order of the queries'
+   * creation, except for those that were put off.
    */
   readonly resume: (queryId: QueryId, resumption: Resumption) => void
-  /** Of a query that was ended, not resumed. */
+  /** Called for a query that was failed, not resumed. */
   readonly onFailed?: (query: KnownQuery) => void
-  /** Of one that stays as it is, and why. */
+  /** Called for a query that stays as it is, with the reason. */
   readonly onGivenUp?: (queryId: QueryId, error: unknown) => void
-  /** All have had their turn; those whose streams the log did not tell are tried again from now on. */
+  /** Called when all queries were tried; those whose streams could not be read are tried again from now on. */
   readonly onPutOff?: (queryIds: readonly QueryId[]) => void
-  /** Between two rounds of those that were put off, milliseconds. @default 500 */
+  /** The pause between two rounds for queries that were put off, milliseconds. @default 500 */
   readonly againMs?: number
 }
 
-/** A query's stream as it stands. */
+/** The state of a query's stream. */
 export interface QueryStream {
   readonly state: QueryState
   readonly sequence: number
 }
 
-/** Read and appended together: few, so that who is new has turns in between. */
+/** How many queries are read and appended together: few, so that new queries get turns in between. */
 const CHUNK = 25
 
 /** A coordinator that lived this long after it took a query over was not killed by the query. */
 const SUSPECT_MS = 120_000
 
 /**
- * Takes over every query that the coordinator before left open, in the order given. QueryRecovered is valid before a query is
- * carried out. A query that was recovered a short while ago, and has no event since, is failed if the coordinator before died:
- * no statement can kill coordinators for ever. A query at rest gets no event, and is never failed for that reason.
- * Each stands for itself: one that cannot go on is failed or given up, one whose stream the log does not tell now is put
- * off, and the others go on.
- * @throws Fenced and the like: this process may tell nothing more
+ * Takes over every query that the earlier coordinator left open, in the given order. QueryRecovered is valid before a
+ * query is carried out. A query that was recovered a short while ago, and has no event since, is failed if the earlier
+ * coordinator died: no statement may kill coordinators for ever. A query at rest gets no event, and is never failed for
+ * that reason. Queries are independent: one that cannot continue is failed or given up, one whose stream cannot be read
+ * now is put off, and the others continue.
+ * @throws Fenced and the like: this process may not answer clients any more
  */
 export async function recoverQueries(deps: RecoveryDeps, open: readonly QueryId[]): Promise<RecoveredQueries> {
   const counts = { resumed: 0, failed: 0, ended: 0, givenUp: 0 }
@@ -94,7 +94,7 @@ export async function recoverQueries(deps: RecoveryDeps, open: readonly QueryId[
   return counts
 }
 
-/** @returns those that were put off */
+/** @returns the queries that were put off */
 async function recoverRound(
   deps: RecoveryDeps,
   open: readonly QueryId[],
@@ -104,9 +104,9 @@ async function recoverRound(
   for (let from = 0; from < open.length; from += CHUNK) {
     const ids = open.slice(from, from + CHUNK)
     const streams = (await deps.readMany?.(ids).catch(() => undefined)) ?? new Map<QueryId, QueryStream>()
-    // Side by side, so that their appends share a commit.
+    // In parallel, so that their appends share a commit.
     const outcomes = await Promise.all(ids.map((queryId) => recoverAlone(deps, queryId, streams.get(queryId))))
-    // Those that waited wait again in the order in which they came.
+    // In order, so that queries that waited keep the order in which they came.
     for (const outcome of outcomes) {
       if (outcome.kind === 'putOff') putOff.push(outcome.queryId)
       else counts[outcome.kind === 'resumed' ? await resume(deps, outcome) : outcome.kind]++
@@ -126,7 +126,7 @@ type Outcome =
   | { readonly kind: 'putOff'; readonly queryId: QueryId }
   | { readonly kind: 'failed' | 'ended' | 'givenUp' }
 
-/** What becomes of one query, whatever is wrong with it. @throws Fenced and the like */
+/** The outcome of one query, whatever is wrong with it. @throws Fenced and the like */
 async function recoverAlone(deps: RecoveryDeps, queryId: QueryId, stream: QueryStream | undefined): Promise<Outcome> {
   if (!isQueryId(queryId)) return { kind: 'ended' }
   try {
@@ -162,14 +162,14 @@ async function recoverOne(deps: RecoveryDeps, queryId: QueryId, known: QueryStre
     return { kind: 'resumed', queryId, aggregate, resumption }
   } catch (error) {
     held.release()
-    // What was read beside the log is not what the log has: it says so itself.
+    // The stream that was read elsewhere differs from the log: the log itself is read.
     if (error instanceof SequenceConflict && known) return recoverOne(deps, queryId, undefined)
     if (error instanceof NotTaken) return failOrThrow(deps, aggregate, NOT_TAKEN, error)
     throw error
   }
 }
 
-/** @returns how it went on after all */
+/** @returns the final outcome */
 async function resume(
   deps: RecoveryDeps,
   { queryId, aggregate, resumption }: Extract<Outcome, { kind: 'resumed' }>,
@@ -188,7 +188,7 @@ async function resume(
   }
 }
 
-/** Nothing may be told any more, of any query. */
+/** Whether the error ends the recovery of all queries, since this process may not answer any more. */
 function endsAll(error: unknown): boolean {
   return error instanceof Fenced || error instanceof LogWentBackwards || error instanceof LogChanged
 }
@@ -213,7 +213,7 @@ const NOT_RESUMED = failureOf(
 )
 
 /**
- * Does a take-over carry out nothing of it? The result of such a query is complete and its client fetches the pages, or it
+ * Whether a take-over carries out nothing of the query: its result is complete and its client fetches the pages, or it
  * waits for its place, and QueryAdmitted is valid before it begins.
  */
 function isAtRest(query: LiveQuery): boolean {
@@ -221,7 +221,7 @@ function isAtRest(query: LiveQuery): boolean {
 }
 
 function reasonNotToTouch(query: LiveQuery, { writerDied, clock }: RecoveryDeps): Failure | undefined {
-  // It cannot fail any more, and what is left to do takes nothing of the statement.
+  // It cannot fail any more, and the work that is left does not run the statement.
   if (isDecided(query)) return undefined
   const untouched = query.recoveries > 0 && query.eventsSinceRecovery === 0
   const lately = clock.now() - Date.parse(query.updatedAt) < SUSPECT_MS
@@ -238,7 +238,7 @@ function reasonNotToTouch(query: LiveQuery, { writerDied, clock }: RecoveryDeps)
   return undefined
 }
 
-/** @throws `cause` when it can neither go on nor fail: its change is decided */
+/** @throws `cause` when the query can neither continue nor fail: its change is decided */
 async function failOrThrow(
   deps: RecoveryDeps,
   aggregate: QueryAggregate,
@@ -271,7 +271,7 @@ async function failQuery(aggregate: QueryAggregate, clock: Clock, failure: Failu
     ])
   await fail(true).catch((error: unknown) => {
     if (!(error instanceof NotTaken)) throw error
-    // The end itself always fits.
+    // The end itself always fits into the log.
     return fail(false)
   })
 }

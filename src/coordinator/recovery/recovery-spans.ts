@@ -2,7 +2,7 @@ import { attributes as names } from '../../telemetry/attribute-names.ts'
 import { linksTo, rootSpan } from '../../telemetry/root-span.ts'
 import type { SpanSink } from '../../telemetry/span.ts'
 
-/** What a new coordinator did with the queries of the one before; each has its own trace. */
+/** Emits a span of how a new coordinator recovered the queries of the earlier one; each query has its own trace. */
 export function emitRecovery(
   spans: SpanSink,
   recovery: {
@@ -24,7 +24,7 @@ export function emitRecovery(
   ])
 }
 
-/** How this process became the writer. */
+/** Emits a span of how this process became the writer. */
 export function emitClaim(spans: SpanSink, epoch: number, milliseconds: number): void {
   if (!spans.enabled) return
   const endMs = Date.now()

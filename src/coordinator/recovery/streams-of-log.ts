@@ -3,20 +3,20 @@ import type { EventReader, LogBeginning, Position, ReadFrom, Recorded } from '..
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import type { StreamSpan } from './ended-streams.ts'
 
-/** Streams of queries as the log alone has them, for as long as the read models cannot say. */
+/** Streams of queries read from the log alone, for as long as the read models are not ready. */
 export interface StreamsOfLog {
-  /** Of queries without an end, in the order of their creation. */
+  /** Queries without an end, in the order of their creation. */
   readonly open: readonly QueryId[]
-  /** Events of an open query, or of one that ended lately, where they had room in memory. */
+  /** Events of an open query, or of one that ended lately, if they are in memory. */
   get(stream: string): readonly Recorded[] | undefined
 }
 
 export interface StreamsOfLogOptions {
   /** ISO time; streams that ended before are left out. */
   readonly endedSince: string
-  /** Of events kept in memory, all streams together. @default 64 MB */
+  /** The limit for events in memory, all streams together. @default 64 MB */
   readonly maxBytes?: number
-  /** Told of a stream whose events had no room: where they lie. */
+  /** Called with the place in the log of a stream whose events had no room. */
   readonly onLeftOut: (stream: QueryId, span: StreamSpan) => void
 }
 
@@ -24,7 +24,7 @@ const EVENTS_AT_ONCE = 5000
 const MAX_BYTES = 64 * 1024 * 1024
 
 interface Stream {
-  /** Undefined once they had no room. */
+  /** Undefined once the events had no room. */
   events: Recorded[] | undefined
   bytes: number
   readonly first: Position
@@ -33,8 +33,8 @@ interface Stream {
 }
 
 /**
- * Reads the log, and nothing of its archive: no index by stream is needed, and no memory but for queries that somebody may still ask for, as far
- * as it is given. Events of ended queries leave memory first, then those of the oldest.
+ * Reads the log, without its archive. It needs no index by stream, and keeps only queries that clients may still ask
+ * for, up to `maxBytes`. Events of ended queries leave memory first, then those of the oldest.
  */
 export async function readStreamsOfLog(
   log: EventReader & LogBeginning,
@@ -52,7 +52,7 @@ export async function readStreamsOfLog(
   function makeRoom(): void {
     for (const onlyEnded of [true, false])
       for (const stream of streams.values()) {
-        // Some more than is needed now: the next event does not look through all of them again.
+        // Frees a little more than needed, so that the next event does not search all streams again.
         if (bytes <= maxBytes * 0.9) return
         if (stream.events && (stream.ended || !onlyEnded)) leave(stream)
       }

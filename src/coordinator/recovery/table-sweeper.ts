@@ -7,23 +7,23 @@ export interface TableSweeperDeps {
   readonly catalogs: Catalogs
   readonly clock: Clock
   /**
-   * All queries that have not ended, with the time each was created (ISO); undefined while that is not known or this
+   * All queries that have not ended, with the time each was created (ISO); undefined while they are unknown or this
    * coordinator may not write the log: then nothing is swept.
    */
   openQueries(): readonly { readonly queryId: QueryId; readonly createdAt: string | undefined }[] | undefined
   onSwept(catalog: string, report: SweepReport): void
   onTrouble(catalog: string, error: unknown): void
-  /** From the start to the first sweep. @default 300_000 */
+  /** Milliseconds from the start to the first sweep. @default 300_000 */
   readonly firstAfterMs?: number
-  /** @default 3_600_000 */
+  /** Milliseconds between two sweeps. @default 3_600_000 */
   readonly everyMs?: number
 }
 
-/** Lets the catalogs remove what nobody can need any more: files of lost attempts, old versions of tables. */
+/** Makes the catalogs remove data that is no longer needed: files of lost attempts, old versions of tables. */
 export interface TableSweeper {
-  /** All catalogs once, one after the other. */
+  /** Sweeps all catalogs once, one after the other. */
   sweep(): Promise<void>
-  /** Ends the timer and waits for a sweep that runs. */
+  /** Ends the timer and waits for a running sweep. */
   stop(): Promise<void>
 }
 
@@ -47,7 +47,7 @@ export function createTableSweeper(deps: TableSweeperDeps): TableSweeper {
   async function sweepAll(): Promise<void> {
     for (const catalog of catalogs.names()) {
       const writer = catalogs.get(catalog)?.writer
-      // Asked before each catalog: queries come and go while another one is swept.
+      // Read before each catalog: queries come and go while another catalog is swept.
       const open = deps.openQueries()
       if (stopped || !open) return
       if (!writer) continue

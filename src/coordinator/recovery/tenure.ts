@@ -4,22 +4,28 @@ import { Fenced, type LogEnd, type LogWentBackwards, type WriterClaim } from '..
 export interface TenureDeps {
   readonly log: LogEnd & Pick<WriterClaim, 'fenced'>
   readonly epoch: number
-  /** What runs here: left to the next coordinator as it is, open polls are answered with its state. */
+  /**
+   * The queries that run here. They are left to the next coordinator as they are; open polls get their state as an
+   * answer.
+   */
   readonly queries: () => Iterable<{ suspend(): void }>
-  /** From now on requests go to the coordinator that writes. */
+  /** Makes requests go to the coordinator that writes from now on. */
   readonly standAside: () => void
-  /** Answers under way get so long when the log is lost, milliseconds. */
+  /** How long requests under way may finish when the log is lost, milliseconds. */
   readonly resignMs: number
-  /** Another one writes: told at once. */
+  /** Called at once when another process writes. */
   readonly onLost: (reason: string) => void
-  /** A worker refuses this coordinator for an epoch that the log has never had; told once for each. */
+  /** Called once for each worker that refuses this coordinator for an epoch that the log has never had. */
   readonly onDisbelieved: (nodeUrl: string) => void
-  /** The tenure is over, and no answer is under way. With `broken` the log is not what it was: the process must end. */
+  /**
+   * Called when the tenure is over, and no request is under way. With `broken` the log has changed: the process must
+   * end.
+   */
   readonly end: (reason: string, broken: boolean) => void
 }
 
 /**
- * The time in which a process writes the log, from its claim until it drains or another one writes.
+ * The time in which a process writes the log, from its claim until it drains or another process writes.
  *
  * ```
  * OPEN ─ drain ─► DRAINING
@@ -36,20 +42,21 @@ export class Tenure {
     void deps.log.fenced.then((reason) => this.#lose(reason))
   }
 
-  /** New statements are taken, and what fails here is a fault of this process. */
+  /** Whether new statements are accepted, and errors are faults of this process. */
   get open(): boolean {
     return this.#state === 'OPEN'
   }
 
-  /** No admission any more. */
+  /** Stops admission. */
   drain(): void {
     if (this.#state === 'OPEN') this.#state = 'DRAINING'
     this.#suspend()
   }
 
   /**
-   * What a worker says of epochs is asked of the log: a worker that is wrong, or lies, ends no coordinator.
-   * @returns whether another one writes
+   * Checks a worker's claim about epochs in the log, so that a worker that is wrong, or lies, does not end a
+   * coordinator.
+   * @returns whether another process writes
    */
   async refusedBy(nodeUrl: string): Promise<boolean> {
     const { log, epoch, onDisbelieved } = this.#deps
@@ -63,7 +70,7 @@ export class Tenure {
     return false
   }
 
-  /** Another one writes: clients are told nothing but that they wait, until they come to it. */
+  /** Another process writes: clients only get answers that make them wait, until they reach the new writer. */
   async #lose(reason: Fenced | LogWentBackwards): Promise<void> {
     if (this.#state === 'LOST') return
     const drains = this.#state === 'DRAINING'

@@ -6,7 +6,7 @@ type Pause = (milliseconds: number) => Promise<unknown>
 
 const FIRST_LOOK_MS = 5
 
-/** What it looks like once this process has read the log to its end; `waiting` when it stops before. */
+/** The state of the writer once this process has read the log to its end; `waiting` when the process stops before. */
 export async function lookCaughtUp(
   liveness: Pick<WriterLiveness, 'check'>,
   stopping?: AbortSignal,
@@ -20,7 +20,7 @@ export async function lookCaughtUp(
   }
 }
 
-/** Looks again and again until it is this one's turn, or it stops. */
+/** Looks at the writer repeatedly until this process may claim, or stops. */
 export async function waitToClaim(
   liveness: Pick<WriterLiveness, 'check'>,
   stopping: AbortSignal,
@@ -28,7 +28,7 @@ export async function waitToClaim(
 ): Promise<void> {
   let pauseMs = FIRST_LOOK_MS
   for (let found = await liveness.check(); found !== 'claim' && !stopping.aborted; found = await liveness.check()) {
-    // It reads on, and may be there at once; a writer is asked no oftener than it must.
+    // A process that is behind may catch up at any moment; a writer is asked no more often than necessary.
     pauseMs = found === 'behind' ? Math.min(pauseMs * 2, LOOK_EVERY_MS) : LOOK_EVERY_MS
     await pause(pauseMs)
   }

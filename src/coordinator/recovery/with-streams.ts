@@ -3,8 +3,8 @@ import type { EndedStreams } from './ended-streams.ts'
 import type { StreamsOfLog } from './streams-of-log.ts'
 
 /**
- * Streams from memory as long as they are there, those of queries that the read models do not know yet from where they
- * lie, and all others from the log.
+ * Reads streams from memory while they are there, those of queries that the read models do not know yet from where they
+ * lie in the log, and all others through the log.
  */
 export function withStreams(
   log: StreamReader,

@@ -23,52 +23,55 @@ import {
 
 export interface WriterLivenessOptions {
   readonly follower: Pick<EpochFollower, 'writerAddress' | 'epochAtEnd' | 'written'>
-  /** Address of this process: whoever wrote from there is gone. */
+  /** The address of this process: a writer that had the same address is gone. */
   readonly ownAddress: string
-  /** Writer whose process is known to have ended. */
+  /** A writer whose process is known to have ended. */
   readonly deadWriter: string | undefined
   readonly silentMs: number
   readonly jitterMs: number
   readonly clock: Clock
-  /** How late the event loop ran at most since it was asked last, milliseconds. */
+  /** The longest delay of the event loop since the last call, milliseconds. */
   readonly lagMs: () => number
-  /** `askInfo`, over HTTP. It may take the given time. */
+  /** `askInfo`, over HTTP, with the time that it may take. */
   readonly ask: (address: WriterAddress, waitMs: number) => Promise<Answer>
 }
 
 /**
- * `writes`: it says that it is the writer; `gone`: nobody listens there, so no supervisor holds the socket; `silent`: no
- * answer, or not that of a writer; `unverified`: a server lives there, whose certificate nobody here vouches for.
+ * `writes`: the server says that it is the writer; `gone`: this machine refuses the connection, so no supervisor holds
+ * the socket; `silent`: no answer, or not that of a writer; `unverified`: a server answers whose certificate cannot be
+ * verified here.
  */
 export type Answer = 'writes' | 'gone' | 'silent' | 'unverified'
 
-/** What a look says: see `Turn`. */
+/** The result of a look at the writer: see `check`. */
 export type ClaimCheck = 'claim' | 'writes' | 'waiting' | 'behind'
 
 /**
- * Why the log could be claimed. `first`: nobody ever wrote. `ended`: the writer handed it over. `exit`: the writer's process
- * is known to have ended. `silence`: the writer said nothing for too long, and may live.
+ * Why the log could be claimed. `first`: the log was never claimed. `ended`: the writer handed it over. `exit`: the
+ * writer's process is known to have ended. `silence`: the writer was silent for too long, and may still live.
  */
 export type FreedBy = 'first' | 'ended' | 'exit' | 'silence'
 
-/** Whether this process may claim the log. It is liveness only: the log fences whoever guesses wrong. */
+/**
+ * Decides whether this process may claim the log. This is liveness only: the log fences a process that guesses wrong.
+ */
 export interface WriterLiveness {
   /**
-   * `claim`: nobody writes, and this process has read all there is. `writes`: the writer answers. `waiting`: it does not,
-   * yet its time is not over. `behind`: this process has not read the log to its end.
+   * `claim`: there is no writer, and this process has read the whole log. `writes`: the writer answers. `waiting`: it
+   * does not, but its time is not over. `behind`: this process has not read the log to its end.
    */
   check(): Promise<ClaimCheck>
-  /** Why the last look said `claim`. */
+  /** Why the last look returned `claim`. */
   freedBy(): FreedBy
-  /** Milliseconds since the writer was last heard of, time in which this process itself stood still taken out. */
+  /** Milliseconds since the writer was last heard of, without the time in which this process itself stood still. */
   silentMs(): number
-  /** It was heard of lately enough that an answer of it is worth waiting for. */
+  /** Whether the writer was heard of recently enough that waiting for its answer makes sense. */
   writerLives(): boolean
 }
 
-/** A writer that was heard of within this lives, on whatever machine. */
+/** A writer that was heard of within this time lives, on any machine. */
 const LIVES_MS = 1_000
-/** Changes of writer count for so long. */
+/** How long a change of writer counts. */
 const CHANGES_COUNT_MS = 15 * 60_000
 
 export function createWriterLiveness(options: WriterLivenessOptions): WriterLiveness {
@@ -101,7 +104,7 @@ export function createWriterLiveness(options: WriterLivenessOptions): WriterLive
     if (written?.epoch === current) pulse = wrote(pulse, clock.now() - written.at)
   }
 
-  /** One question is under way at a time: a writer that is slow to answer is not asked anew for that. */
+  /** Only one question is under way at a time: a writer that is slow to answer is not asked again. */
   function startAsking(address: WriterAddress): Promise<Answer> {
     if (asking?.epoch === address.epoch) return asking.answer
     const askedAt = clock.monotonicMs()
@@ -128,7 +131,7 @@ export function createWriterLiveness(options: WriterLivenessOptions): WriterLive
     // The question may have taken a while.
     noticeTime()
     if (answer === 'gone') return 'exit'
-    // It may be the writer, whose certificate was changed or has ended: for that no other takes its place.
+    // It may be the writer with a changed or expired certificate: this is no reason to take its place.
     if (answer === 'unverified') return 'waiting'
     if (answer === 'writes') return 'writes'
     return isSilent(pulse, limits(), takeOvers()) ? 'silence' : 'waiting'
@@ -142,10 +145,10 @@ export function createWriterLiveness(options: WriterLivenessOptions): WriterLive
       freedBy = found
       const known = follower.writerAddress?.epoch ?? 0
       const last = await follower.epochAtEnd()
-      // Behind the log's end there may be another writer's epoch, which has not been silent at all.
+      // After the last event read there may be another writer's epoch, and that writer has not been silent.
       if (last === undefined || (follower.writerAddress?.epoch ?? 0) !== known) return 'behind'
       if (last <= known) return 'claim'
-      // Claimed by somebody who has not told its address, and may have died before it could.
+      // Claimed by a process that has not recorded its address, and may have died before it could.
       if (unannounced?.epoch !== last) unannounced = { epoch: last, since: pulse.ownMs }
       freedBy = 'silence'
       return pulse.ownMs - unannounced.since > silenceLimit(pulse, limits(), takeOvers()) ? 'claim' : 'waiting'
@@ -160,7 +163,7 @@ const infoSchema = z.looseObject({ writer: z.boolean(), epoch: z.number() })
 
 const ASK_TIMEOUT_MS = 1000
 
-/** Asks whoever listens at the writer's address whether it writes in that epoch. */
+/** Asks the server at the writer's address whether it writes in that epoch. */
 export function askInfo(http: HttpClient, address: WriterAddress, waitMs = ASK_TIMEOUT_MS): Promise<Answer> {
   return new Promise((resolve) => {
     let to: RequestOptions
@@ -175,7 +178,7 @@ export function askInfo(http: HttpClient, address: WriterAddress, waitMs = ASK_T
       response.on('error', () => resolve('silent'))
       response.on('end', () => resolve(writesIn(address.epoch, Buffer.concat(parts).toString('utf8'))))
     })
-    // A deadline for the whole answer: a stopped process accepts connections and says nothing.
+    // A deadline for the whole answer: a stopped process accepts connections, but does not answer.
     const timer = setTimeout(() => asked.destroy(), waitMs)
     asked.on('close', () => {
       clearTimeout(timer)
@@ -183,7 +186,7 @@ export function askInfo(http: HttpClient, address: WriterAddress, waitMs = ASK_T
     })
     asked.on('error', (error: Error) => {
       if (hasCode(error, 'ECONNREFUSED') && isLoopback(to.hostname ?? '')) return resolve('gone')
-      // Node says so of a handshake that came to its end.
+      // Node sets this after a completed handshake.
       const unverified = asked.socket instanceof TLSSocket && Boolean(asked.socket.authorizationError)
       resolve(unverified ? 'unverified' : 'silent')
     })

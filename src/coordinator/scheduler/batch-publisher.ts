@@ -1,6 +1,6 @@
 import type { ClosedPage } from '../../execution/api/task.ts'
 
-/** Pages of one batch that may be published now, in the order they were closed. */
+/** Pages of one batch that may be published now, in the order in which they were closed. */
 export interface PublishableGroup {
   readonly batch: number
   readonly pages: readonly ClosedPage[]
@@ -8,30 +8,31 @@ export interface PublishableGroup {
 }
 
 /**
- * Decides when listed pages become part of the result. A streaming batch publishes as its pages close; any other when
- * it ends, or at 64 MB, or after as much time of output as it took to its first page, 2 s at most: that pins it, so it is
- * put off as long as that is cheap. A LIMIT gives rows at once, and may as well begin anew; a sort has much to lose.
+ * Decides when listed pages become part of the result. A streaming batch publishes pages as they close. Any other batch
+ * publishes when it ends, or at 64 MB, or once it has waited for as long as its task ran before its first page, 2 s at
+ * most. Publishing pins a batch, so it is delayed while a restart is cheap: a LIMIT gives rows at once and may as well
+ * start again; a sort has much to lose.
  */
 export interface BatchPublisher {
-  /** @param ranMs how long their task has run */
+  /** @param ranMs how long the task of the pages has run */
   list(pages: readonly ClosedPage[], ranMs: number): void
   batchDone(batch: number): void
-  /** Takes the next group out, or undefined when nothing may be published yet. */
+  /** Removes and returns the next group; undefined when nothing may be published yet. */
   next(): PublishableGroup | undefined
-  /** Milliseconds until `next` would give more because time has passed; undefined when only news can. */
+  /** Milliseconds until `next` returns more because time has passed; undefined when only news can change it. */
   waitMs(): number | undefined
-  /** Pages listed and not yet taken. */
+  /** The number of pages that are listed and not yet taken. */
   readonly pending: number
-  /** Token of the first page that is not known yet: all pages before it are known. */
+  /** The token of the first unknown page: all pages before it are known. */
   readonly firstUnknown: number
-  /** Whether a page is known that comes behind one that is not. */
+  /** Whether a known page follows an unknown one. */
   readonly hasGap: boolean
 }
 
 const HOLD_BYTES = 64 * 1024 * 1024
 const LONGEST_HOLD_MS = 2000
 
-/** What of a task's output was published before: its pages by their tokens, the batches they belong to. */
+/** The part of a task's output that was published before: its pages by token, and their batches. */
 export interface PublishedBefore {
   readonly tokens: ReadonlySet<number>
   readonly batches: ReadonlySet<number>
@@ -44,12 +45,12 @@ export function createBatchPublisher(
 ): BatchPublisher {
   let listed: ClosedPage[] = []
   let nextToken = 0
-  /** Pages behind one that is not known yet. The answer to a task's POST and the news of its worker may overtake each other. */
+  /** Pages after an unknown page. The answer to a task's POST and the worker's news may overtake each other. */
   const ahead = new Map<number, ClosedPage>()
   const done = new Set<number>()
   /** Batches that began to publish: the rest of their pages follow at once. */
   const begun = new Set<number>(before.batches)
-  /** When those that have given pages are held no longer. */
+  /** When the pages of each batch stop being held back. */
   const until = new Map<number, number>()
 
   function publishable(batch: number): boolean {
@@ -62,7 +63,7 @@ export function createBatchPublisher(
 
   return {
     list(pages, ranMs) {
-      // A repeated answer tells of pages again.
+      // A repeated answer lists pages again.
       for (const page of pages) if (page.token >= nextToken) ahead.set(page.token, page)
       for (;;) {
         const page = ahead.get(nextToken)

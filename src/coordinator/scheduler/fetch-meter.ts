@@ -1,7 +1,7 @@
 import type { Meters } from '../../telemetry/meters.ts'
 import type { PageFetch } from './worker-client.ts'
 
-/** Pages that the coordinator fetches of workers: it is the consumer of their exchange. */
+/** Measures the pages that the coordinator fetches from workers, as the consumer of their exchange. */
 export function createFetchMeter(meters: () => Meters): (fetch: PageFetch) => void {
   return ({ result, bytes, milliseconds }) => {
     meters().observe('exchangeRequestDuration', { result }, milliseconds / 1000)

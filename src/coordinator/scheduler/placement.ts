@@ -3,19 +3,19 @@ import { EngineError } from '../../shared/engine-error.ts'
 import type { ActiveWorker, WorkerDirectory, WorkerNode } from './workers.ts'
 import type { NodeId } from '../../shared/ids.ts'
 
-/** A worker and what it has to do for this coordinator. */
+/** A worker and its load from this coordinator. */
 export interface Candidate extends ActiveWorker {
-  /** Tasks that run on it. */
+  /** The number of tasks that run on it. */
   readonly running: number
-  /** When a task was last placed on it, in the order of all placements; 0 for never. */
+  /** The number of the placement that last chose it, counted over all placements; 0 for never. */
   readonly placed: number
 }
 
 const GB = 1024 ** 3
 
 /**
- * The worker that has the least to do for what it has: tasks a core and a gigabyte, the one more counted. Of equals one
- * with an engine that waits for work, then the one that was given none for longest.
+ * The worker with the least load for its size: tasks per core and per gigabyte, the larger of the two. Among equals,
+ * first a worker with an idle engine, then the worker that has waited longest for a task.
  */
 export function leastLoaded<T extends Candidate>(candidates: readonly T[]): T | undefined {
   return candidates.reduce<T | undefined>(
@@ -28,7 +28,7 @@ function compare(a: Candidate, b: Candidate): number {
   return loadOf(a) - loadOf(b) || engineless(a) - engineless(b) || a.placed - b.placed
 }
 
-/** In whole cores and gigabytes: machines that are alike are equal. */
+/** Load by whole cores and gigabytes, so that similar machines are equal. */
 function loadOf({ running, cores = 1, memoryBytes = GB }: Candidate): number {
   const parts = Math.min(Math.max(1, Math.floor(cores)), Math.max(1, Math.floor(memoryBytes / GB)))
   return (running + 1) / parts
@@ -38,23 +38,23 @@ function engineless({ freeEngines }: Candidate): number {
   return freeEngines === 0 ? 1 : 0
 }
 
-/** A place for a task on a worker, taken until it is left. */
+/** A slot for a task on a worker, taken until it is left. */
 export interface WorkerSlot {
   readonly node: WorkerNode
-  /** The task runs there no longer. Safe to call twice. */
+  /** Frees the slot: the task no longer runs there. Safe to call twice. */
   leave(): void
 }
 
 export interface PlacementOptions {
   readonly workers: Pick<WorkerDirectory, 'active'>
   readonly clock: Pick<Clock, 'monotonicMs'>
-  /** How long a query waits for a worker to be there, milliseconds. */
+  /** How long a query waits for a worker, milliseconds. */
   readonly workerWaitMs: number
 }
 
 const LOOK_MS = 20
 
-/** Where tasks go: to the worker with the least to do. */
+/** Chooses the workers of tasks: the worker with the least load. */
 export class Placement {
   readonly #options: PlacementOptions
   readonly #running = new Map<NodeId, number>()
@@ -66,6 +66,7 @@ export class Placement {
   }
 
   /**
+   * Waits for a worker and takes a slot on it.
    * @param avoid a worker that just lost the task: it is taken only when there is no other
    * @throws EngineError NO_NODES_AVAILABLE when there is none for too long
    */
@@ -74,7 +75,7 @@ export class Placement {
     const deadline = clock.monotonicMs() + workerWaitMs
     for (;;) {
       const node = this.#choose(avoid)
-      // Counted in the turn it is chosen in: whoever chooses next sees it.
+      // Counted without an await after the choice, so that the next choice sees it.
       if (node) return this.take(node)
       signal.throwIfAborted()
       if (clock.monotonicMs() > deadline)
@@ -83,7 +84,7 @@ export class Placement {
     }
   }
 
-  /** A place on this worker: a task runs there already. */
+  /** Takes a slot on this worker, on which a task already runs. */
   take({ nodeId, url }: WorkerNode): WorkerSlot {
     let left = false
     this.#running.set(nodeId, this.runningOn(nodeId) + 1)
@@ -117,7 +118,7 @@ export class Placement {
     )
   }
 
-  /** Names of workers that come and go are not kept for ever. */
+  /** Drops entries of workers that are gone, so that the map stays bounded. */
   #forgetGone(active: readonly WorkerNode[]): void {
     if (this.#placed.size <= 2 * active.length + 16) return
     const there = new Set(active.map(({ nodeId }) => nodeId))

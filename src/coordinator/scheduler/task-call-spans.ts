@@ -6,7 +6,7 @@ import { entitySpanId, parseTraceparent } from '../../telemetry/trace-context.ts
 
 const METHODS = { 'task-update': 'POST', 'task-delete': 'DELETE' } as const
 
-/** A request to a worker about a task, below the task as the coordinator sees it. */
+/** Emits the span of a request to a worker about a task, below the coordinator's span of the task. */
 export function emitTaskCall(spans: SpanSink, call: TaskCall): void {
   const context = parseTraceparent(call.traceparent)
   if (!spans.enabled || !context?.sampled) return
@@ -29,7 +29,7 @@ export function emitTaskCall(spans: SpanSink, call: TaskCall): void {
         [names.serverAddress]: new URL(call.nodeUrl).hostname,
         ...(status === undefined ? { [names.errorType]: 'WorkerUnreachable' } : { [names.httpStatus]: status }),
       },
-      // Of a client span: OK when it was answered well.
+      // A client span is OK when it got a good answer.
       status: status !== undefined && status < 400 ? 'OK' : 'ERROR',
       events: [],
       links: [],

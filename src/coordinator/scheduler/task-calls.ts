@@ -7,9 +7,9 @@ export interface TaskCall {
   readonly name: 'task-update' | 'task-delete'
   readonly taskId: TaskId
   readonly nodeUrl: string
-  /** Of the stage. */
+  /** The traceparent of the stage. */
   readonly traceparent: string
-  /** The request's own: the worker's span is below it. */
+  /** The id of the request's own span, the parent of the worker's span. */
   readonly spanId: string
   /** Absent when there was no answer. */
   readonly status: number | undefined
@@ -18,7 +18,7 @@ export interface TaskCall {
 
 type TaskCallListener = ((call: TaskCall) => void) | undefined
 
-/** Makes a request with headers that name its span, and tells of it; of a query without a trace, just makes it. */
+/** Makes a request with headers that name its span, and reports it; without a trace, only makes the request. */
 export async function withinTaskCall(
   onTaskCall: TaskCallListener,
   { name, taskId, nodeUrl }: Pick<TaskCall, 'name' | 'taskId' | 'nodeUrl'>,
@@ -28,7 +28,7 @@ export async function withinTaskCall(
   const context = onTaskCall ? parseTraceparent(traceparent) : undefined
   if (traceparent === undefined || !context?.sampled) return call({})
   const start = performance.now()
-  // As a successor would name it, whose stand-in is the parent of the worker's span when this one is lost.
+  // The same id as a successor would use: its stand-in is the parent of the worker's span when this span is lost.
   const spanId = name === 'task-update' ? entitySpanId(name, taskId) : newSpanId()
   let status: number | undefined
   try {

@@ -4,9 +4,9 @@ import type { WorkerDirectory } from './workers.ts'
 import { howToRetry } from '../../shared/quipu-error.ts'
 import type { TaskId, NodeId } from '../../shared/ids.ts'
 
-/** Takes tasks of ended queries off their workers, many in one request, when nobody needs their pages any more. */
+/** Deletes tasks of ended queries from their workers, many in one request, when their pages are no longer needed. */
 export interface TaskCleaner {
-  /** @param afterMs how long their pages may still be asked for */
+  /** @param afterMs how long clients may still ask for the pages */
   release(tasks: readonly UnneededTask[], afterMs: number): void
   stop(): void
 }
@@ -19,14 +19,14 @@ export interface UnneededTask {
 
 interface Due {
   readonly task: UnneededTask
-  /** On the monotonic clock, both. */
+  /** Both on the monotonic clock. */
   readonly at: number
   readonly until: number
 }
 
 const EVERY_MS = 1000
 const AT_ONCE = 1000
-/** A worker that did not answer is asked again, as long as it would keep tasks without hearing of a coordinator. */
+/** A worker that did not answer is asked again, for as long as workers keep tasks without a coordinator. */
 const AGAIN_MS = 5_000
 const GIVE_UP_MS = 10 * 60_000
 
@@ -71,7 +71,7 @@ export function createTaskCleaner(
       )
     } catch (error) {
       if (howToRetry(error) === 'never') return
-      // Started again, it has them still; one that stays away for long has dropped them.
+      // A restarted worker still has the tasks; a worker that is away for long has dropped them.
       const at = clock.monotonicMs() + AGAIN_MS
       for (const one of some) if (at < one.until) due.push({ ...one, at })
     }

@@ -4,22 +4,22 @@ import type { WorkerClient } from './worker-client.ts'
 import { WorkerLost, WorkerRefused, type WorkerError } from './worker-error.ts'
 import type { WorkerDirectory } from './workers.ts'
 
-/** Who waits for news of one task. */
+/** Receives the news of one task. */
 export interface TaskListener {
-  /** Statuses come in the worker's order; pages are those closed since the last one told. */
+  /** Statuses arrive in the worker's order; their pages are those closed since the previous status. */
   onStatus(status: TaskStatus): void
-  /** Its worker does not have the task any more, has not answered for too long, or tells nothing of its tasks. */
+  /** Its worker no longer has the task, has not answered for too long, or refuses to report its tasks. */
   onLost(error: WorkerError): void
 }
 
 /**
- * One long poll a worker brings the news of all its tasks (states, closed pages); no polling interval lies on the way
- * of a small query. A worker that does not answer is asked as long as somebody waits for a task of it.
+ * One long poll per worker brings the news of all its tasks (states, closed pages), so that a small query waits for no
+ * polling interval. A worker that does not answer is asked for as long as there is a listener for a task of it.
  */
 export interface TaskHub {
   listen(nodeUrl: string, taskId: TaskId, listener: TaskListener): void
   forget(nodeUrl: string, taskId: TaskId): void
-  /** How many tasks somebody waits for. */
+  /** The number of tasks with a listener. */
   followed(): number
   stop(): void
 }
@@ -72,15 +72,15 @@ interface FeedParts {
 
 const FIRST_PAUSE_MS = 20
 const LONGEST_PAUSE_MS = 500
-/** A worker that has left, too, may only be a little late. */
+/** Even a worker that has left may only be a little late. */
 const LEFT_AFTER_MS = 1000
 
-/** The news of one worker, from the first listener until it does not answer and nobody listens. */
+/** The news of one worker, from the first listener until the worker does not answer and there is no listener. */
 class WorkerFeed {
   readonly #parts: FeedParts
   readonly #listeners = new Map<TaskId, TaskListener>()
   readonly #abort = new AbortController()
-  /** Up to which the worker's news are known; undefined to be told all. */
+  /** The worker's version up to which its news are known; undefined asks for everything. */
   #version: string | undefined
   #lastAnswer: number
   #ended = false
@@ -112,7 +112,10 @@ class WorkerFeed {
     this.#abort.abort()
   }
 
-  /** Asks from this turn on; who listens later may be making the task just now. Resolves when the feed has ended. */
+  /**
+   * Polls from now on, synchronously at first: a later listener may only now be creating its task. Resolves when the
+   * feed has ended.
+   */
   async follow(): Promise<void> {
     let pause = FIRST_PAUSE_MS
     while (!this.#ended) {
@@ -137,7 +140,7 @@ class WorkerFeed {
   async #ask(): Promise<void> {
     const { nodeUrl, client, options } = this.#parts
     const full = this.#version === undefined
-    // A listener that comes while the request is under way is not in its answer: it must not count as lost.
+    // The answer does not cover a listener that comes during the request: its task must not count as lost.
     const asked = [...this.#listeners.keys()]
     const news = await client.taskNews(nodeUrl, this.#version, this.#abort.signal)
     this.#lastAnswer = options.monotonicMs()
@@ -149,7 +152,7 @@ class WorkerFeed {
       if (!there.has(taskId)) this.#lose(taskId, new WorkerLost(`worker ${nodeUrl} has no task ${taskId}`))
   }
 
-  /** After a request that failed: those who wait in vain are told. */
+  /** After a failed request: reports the tasks as lost when the worker refuses, or is silent for too long. */
   #giveUp(error: unknown): void {
     const { nodeUrl, workers, options } = this.#parts
     if (error instanceof WorkerRefused) return this.#loseAll(error)

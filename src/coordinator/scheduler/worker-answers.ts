@@ -4,7 +4,7 @@ import { Signal } from '../../shared/quipu-error.ts'
 import type { ErrorName } from '../../shared/engine-error.ts'
 import type { TaskId } from '../../shared/ids.ts'
 
-/** A worker's answer that says nothing that can be: what it says of its tasks goes into events, and stays. */
+/** A worker's answer has impossible content. It is rejected, because an answer's data goes into events for ever. */
 export class UnusableAnswer extends Signal {}
 
 const TIMES: ReadonlySet<string> = new Set(['createTime', 'startTime', 'endTime', 'lastHeartbeat', 'lastUpdate'])
@@ -12,8 +12,8 @@ const answeredStatus = taskStatusSchema.refine((status) => isPlausible(status), 
 const answeredStatuses = z.array(answeredStatus)
 
 /**
- * The status of one task.
- * @throws UnusableAnswer when it is none, or that of another task
+ * Reads the status of one task.
+ * @throws UnusableAnswer when it is not a status, or the status of another task
  */
 export function readTaskStatus(body: Buffer, taskId: TaskId): TaskStatus {
   const status = read(answeredStatus, body)
@@ -22,14 +22,14 @@ export function readTaskStatus(body: Buffer, taskId: TaskId): TaskStatus {
 }
 
 /**
- * Statuses of any tasks.
- * @throws UnusableAnswer when one of them is none
+ * Reads statuses of any tasks.
+ * @throws UnusableAnswer when one of them is not a status
  */
 export function readTaskStatuses(body: Buffer): readonly TaskStatus[] {
   return read(answeredStatuses, body).map(withRetriable)
 }
 
-/** A worker of a version before says by these names alone that the task may be begun again. */
+/** A worker of an earlier version marks a task as retriable by these error names alone. */
 const RETRIABLE_BEFORE: ReadonlySet<ErrorName> = new Set(['REMOTE_TASK_ERROR', 'REMOTE_HOST_GONE'])
 
 function withRetriable(status: TaskStatus): TaskStatus {
@@ -50,10 +50,10 @@ function read<T>(schema: z.ZodType<T>, body: Buffer): T {
   return parsed.data
 }
 
-/** DuckDB's guess of a join's rows knows no bounds. */
+/** DuckDB's estimate of a join's rows has no upper bound. */
 const GUESSES: ReadonlySet<string> = new Set(['estimatedPositions'])
 
-/** Counts, sizes and durations are whole numbers that can be added up; times are of the calendar. */
+/** Whether counts, sizes and durations are safe integers that can be added up, and times are valid dates. */
 function isPlausible(value: unknown, key?: string): boolean {
   if (typeof value === 'number') return Number.isSafeInteger(value) || (key !== undefined && GUESSES.has(key))
   if (typeof value === 'string') return key === undefined || !TIMES.has(key) || isTime(value)

@@ -17,7 +17,7 @@ export interface HeardTasks {
   readonly tasks: readonly TaskStatus[]
 }
 
-/** A page as its task listed it. */
+/** A page in the list of its task. */
 interface ListedPage {
   readonly taskId: TaskId
   /** Its position in the task's output. */
@@ -25,7 +25,7 @@ interface ListedPage {
   readonly bytes: number
 }
 
-/** A request of the task resource, passed on as it is. */
+/** A request to the task resource that is forwarded unchanged. */
 interface ForwardedRequest {
   readonly method: string
   readonly path: string
@@ -38,9 +38,8 @@ interface ForwardedAnswer extends Omit<WorkerAnswer, 'body'> {
 }
 
 /**
- * What the coordinator asks of workers.
- * Each call throws WorkerLost when the worker does not answer in order, WorkerRefused when it says no, StaleEpoch when it
- * knows a later coordinator.
+ * The requests of the coordinator to workers. Each call throws WorkerLost when the worker does not answer properly,
+ * WorkerRefused when it refuses, StaleEpoch when it knows a later coordinator.
  */
 export interface WorkerClient {
   /** @throws EngineError EXCEEDED_TASK_DESCRIPTOR_STORAGE_CAPACITY when a worker would not take so large an update */
@@ -49,29 +48,32 @@ export interface WorkerClient {
   getTask(nodeUrl: string, taskId: TaskId): Promise<TaskStatus | undefined>
   /** Resolves when the worker has no such task any more. */
   deleteTask(nodeUrl: string, taskId: TaskId, abort: boolean, traceparent?: string): Promise<void>
-  /** Tasks of ended queries, many at once; unknown ones are gone already. */
+  /** Deletes tasks of ended queries, many in one request; unknown tasks count as deleted. */
   deleteTasks(nodeUrl: string, taskIds: readonly TaskId[]): Promise<void>
-  /** The bytes of a closed page, or undefined when the worker has it no more. */
+  /** The bytes of a closed page, or undefined when the worker no longer has it. */
   fetchPage(nodeUrl: string, page: ListedPage, acknowledgeBefore?: number): Promise<BodyParts | undefined>
-  /** Pages below a token are passed for good. */
+  /** Acknowledges the pages below a token: they will not be read again. */
   acknowledge(nodeUrl: string, taskId: TaskId, before: number): Promise<void>
   /** Long-polls all tasks of a worker that changed since a version. */
   taskNews(nodeUrl: string, since: string | undefined, signal: AbortSignal): Promise<HeardTasks>
-  /** The worker takes no new tasks, and goes when nobody needs those that it has. */
+  /** Makes the worker take no new tasks, and stop when its tasks are no longer needed. */
   shutDown(nodeUrl: string): Promise<void>
-  /** Any request of the task resource; any answer of it. */
+  /** Forwards any request of the task resource and returns any answer. */
   forward(nodeUrl: string, request: ForwardedRequest): Promise<ForwardedAnswer>
   close(): void
 }
 
 export interface WorkerClientOptions extends WorkerRequestsOptions {
-  /** What workers take as the body of a task update. */
+  /** The largest body of a task update that workers take. */
   readonly taskBodyBytes: number
   /** The largest page that a worker makes. */
   readonly pageMaxBytes: number
-  /** Told of every request that made, changed or ended a task of a query with a trace. */
+  /** Called for every request that created, changed or ended a task of a traced query. */
   readonly onTaskCall?: (call: TaskCall) => void
-  /** Told of every request for a page. `retry`: not reached, whoever wants it asks again; `failed`: it is gone. */
+  /**
+   * Called for every request for a page. `retry`: the worker was not reached, the client asks again; `failed`: the page
+   * is gone.
+   */
   readonly onPageFetched?: (fetch: PageFetch) => void
 }
 
@@ -82,7 +84,7 @@ export interface PageFetch {
 }
 
 const MB = 1024 * 1024
-/** What answers may have, far above what they do: a task's figures grow with its batches, news with a worker's tasks. */
+/** Limits for answers, far above normal sizes: a task's figures grow with its batches, news with the worker's tasks. */
 const STATUS_BYTES = 64 * MB
 const NEWS_BYTES = 128 * MB
 const NEWS_WAIT_MS = 30_000
@@ -108,7 +110,7 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
           maxBytes: STATUS_BYTES,
         }),
       )
-      // Its own limit may be lower; every other worker's too.
+      // The worker's own limit may be lower; so may that of every other worker.
       if (answer.status === 413) throw tooLargeTask(update, body.length)
       const { body: answered } = expectOk(answer, what)
       return usable(what, () => readTaskStatus(inOnePiece(answered), taskId))
@@ -224,12 +226,12 @@ function expectOk(answer: WorkerAnswer, what: string): WorkerAnswer {
   const { status } = answer
   if (status >= 200 && status < 300) return answer
   const detail = inOnePiece(answer.body).toString('utf8', 0, 200)
-  // That it has too much to do, or is too slow, passes.
+  // Overload and slowness pass, so these are no refusals.
   if (status >= 400 && status < 500 && status !== 408 && status !== 429) throw new WorkerRefused(what, status, detail)
   throw new WorkerLost(`${what}: HTTP ${status} ${detail}`)
 }
 
-/** A worker that answers nonsense is as good as gone: others do its work. */
+/** A worker with unreadable answers counts as lost: others do its work. */
 function usable<T>(what: string, read: () => T): T {
   try {
     return read()

@@ -1,20 +1,21 @@
 import { QuipuError } from '../../shared/quipu-error.ts'
 
-/** What became of a request to a worker, when it was not done. */
+/** Why a request to a worker failed. */
 export abstract class WorkerError extends QuipuError {
   abstract readonly kind: 'lost' | 'refused' | 'stale'
 }
 
 /**
- * A worker that could not be reached, broke off, said nothing in its time, or answered as no worker in order does (5xx, nonsense, more
- * than any answer has): says nothing about what it did. It may be back soon; others do its work.
+ * A worker could not be reached, broke off, was silent for too long, or gave an answer that no healthy worker gives
+ * (5xx, unreadable, too long). It is unknown whether it carried out the request. It may be back soon; others do its
+ * work.
  */
 export class WorkerLost extends WorkerError {
   readonly kind = 'lost'
   readonly retry = 'later'
 }
 
-/** A worker that is well and says no (4xx): it did nothing, and says no again to the same. */
+/** A healthy worker refused the request (4xx): it did nothing, and would refuse the same request again. */
 export class WorkerRefused extends WorkerError {
   readonly kind = 'refused'
   readonly retry = 'never'
@@ -26,7 +27,7 @@ export class WorkerRefused extends WorkerError {
   }
 }
 
-/** The worker has seen a higher epoch, and is right: this coordinator is no longer the writer, and who is decides. */
+/** The worker has rightly seen a higher epoch: this coordinator is no longer the writer, and the new writer decides. */
 export class StaleEpoch extends WorkerError {
   readonly kind = 'stale'
   readonly retry = 'later'

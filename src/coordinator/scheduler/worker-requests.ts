@@ -18,7 +18,7 @@ export interface WorkerRequest {
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Buffer | string
-  /** The largest answer that a worker in order gives to it; what is longer is broken off. */
+  /** The largest answer that a healthy worker gives to this request; a longer one is cut off. */
   readonly maxBytes: number
   /** Silence after which the worker counts as lost, milliseconds. @default requestTimeoutMs */
   readonly timeoutMs?: number
@@ -27,32 +27,32 @@ export interface WorkerRequest {
 
 export interface WorkerRequestsOptions {
   readonly epoch: () => number
-  /** Of the log that the epoch is of. */
+  /** The log to which the epoch belongs. */
   readonly logId: string
   readonly bearer: string
-  /** Whom to believe that it is the worker. */
+  /** How the worker's certificate is verified. */
   readonly trust: ServerTrust
   readonly requestTimeoutMs: number
-  /** Told of every request's outcome: feeds the decaying counters of the node resource. */
+  /** Called with the outcome of every request: feeds the decaying counters of the node resource. */
   readonly onOutcome?: (nodeUrl: string, error: Error | undefined) => void
-  /** A worker says that it has seen a higher epoch. @returns whether it is right */
+  /** Called when a worker says that it has seen a higher epoch. @returns whether that is true */
   readonly onStaleEpoch: (nodeUrl: string) => Promise<boolean>
 }
 
-/** Requests to workers; each carries the epoch and the cluster's secret. */
+/** Requests to workers; each carries the epoch and the secret of the cluster. */
 export interface WorkerRequests {
   /**
-   * Any answer but that of a stale epoch, whatever its status.
-   * @throws WorkerLost when there is none, or one that no worker in order gives
-   * @throws StaleEpoch when the worker has seen a higher epoch, and is right
+   * Returns any answer, whatever its status, except that of a stale epoch.
+   * @throws WorkerLost when there is no answer, or one that no healthy worker gives
+   * @throws StaleEpoch when the worker has rightly seen a higher epoch
    */
   send(request: WorkerRequest): Promise<WorkerAnswer>
   close(): void
 }
 
-/** Why something was not done is said in a few words. */
+/** A refusal gives its reason in a few words. */
 const MAX_REFUSAL_BYTES = 64 * 1024
-/** An answer that comes slower than over any line, once it had its time, is none. */
+/** After the timeout, an answer that is slower than any real connection counts as lost. */
 const SLOWEST_BYTES_A_MS = 10
 
 export function createWorkerRequests(options: WorkerRequestsOptions): WorkerRequests {
@@ -70,7 +70,7 @@ export function createWorkerRequests(options: WorkerRequestsOptions): WorkerRequ
     }
   }
 
-  /** The whole answer. Rejects with what went wrong. */
+  /** The whole answer. Rejects with the cause of the failure. */
   function exchange(asked: WorkerRequest): Promise<WorkerAnswer> {
     const { nodeUrl, method, path, body, signal, timeoutMs = options.requestTimeoutMs } = asked
     return new Promise((resolve, reject) => {
@@ -103,7 +103,7 @@ export function createWorkerRequests(options: WorkerRequestsOptions): WorkerRequ
         options.onOutcome?.(nodeUrl, undefined)
         return answer
       }
-      // One worker's word ends no coordinator.
+      // The word of one worker does not end a coordinator: the log decides.
       const right = await options.onStaleEpoch(nodeUrl).catch((cause: unknown) => {
         throw lost(cause)
       })
@@ -114,7 +114,7 @@ export function createWorkerRequests(options: WorkerRequestsOptions): WorkerRequ
   }
 }
 
-/** A body of so many bytes at most, as it comes; whoever sends more, or next to nothing for long, is cut off. */
+/** Reads a body of at most this many bytes; cuts off a sender that sends more, or almost nothing for a long time. */
 function readAll(response: IncomingMessage, maxBytes: number, timeoutMs: number): Promise<BodyParts> {
   return new Promise((resolve, reject) => {
     const parts: Buffer[] = []

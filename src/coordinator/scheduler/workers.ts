@@ -1,11 +1,13 @@
 import type { NodeId } from '../../shared/ids.ts'
-/** Which workers may take tasks now; membership (`coordinator/nodes`) provides it. */
+/** The workers that may take tasks now; membership (`coordinator/nodes`) provides them. */
 export interface WorkerDirectory {
   /** Active workers, neither suspect nor failed. */
   active(): readonly ActiveWorker[]
-  /** A worker that answered is known under its url as well. */
+  /** The worker with this url; a worker that has answered is also known by its url. */
   byUrl(url: string): WorkerNode | undefined
-  /** Where a worker is now: started again, it may have another address and still its pages. */
+  /**
+   * The worker with this id at its current address: after a restart it may have another address, and still its pages.
+   */
   byId(nodeId: NodeId): WorkerNode | undefined
   /** Called whenever a worker joins, fails or leaves. */
   onChange(listener: () => void): void
@@ -16,12 +18,12 @@ export interface WorkerNode {
   readonly url: string
 }
 
-/** What a worker says of itself, as far as it does. */
+/** The capacity of a worker, as far as it reports it. */
 export interface ActiveWorker extends WorkerNode {
   readonly cores?: number
   readonly memoryBytes?: number
-  /** Engines that wait for work. */
+  /** The number of idle engines. */
   readonly freeEngines?: number
-  /** It takes no new tasks. */
+  /** Present when the worker takes no new tasks. */
   readonly leaving?: true
 }

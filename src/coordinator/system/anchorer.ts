@@ -19,20 +19,23 @@ export interface AnchorerOptions {
   readonly previous: Anchor | undefined
   readonly everyMs: number
   readonly everyEvents: number
-  /** Told of each anchor once it is valid. */
+  /** Called with each anchor once it is valid. */
   readonly onAnchored: (anchor: ExportedAnchor) => void
-  /** No more anchors are made: the log is not what the last one signed, or this process may not write any more. */
+  /**
+   * Called when no more anchors are made: the log differs from what the last one signed, or this process may not write
+   * any more.
+   */
   readonly onEnd: (error: unknown) => void
 }
 
 export interface Anchorer {
-  /** A last anchor of what changed, then none any more. */
+  /** Makes a last anchor if events came since the last one, then no more. */
   stop(): Promise<void>
 }
 
 /**
- * Signs what the log holds, each `everyMs` or `everyEvents`, whichever comes first, and only when something else than an
- * anchor came. It reads the log as any subscriber does, so nothing waits for it.
+ * Signs the content of the log every `everyMs` or `everyEvents`, whichever comes first, and only when an event other
+ * than an anchor came. It reads the log like any subscriber, so nothing waits for it.
  */
 export function startAnchorer(options: AnchorerOptions): Anchorer {
   const { log, journal, key, everyMs, everyEvents, onAnchored, onEnd } = options
@@ -40,7 +43,7 @@ export function startAnchorer(options: AnchorerOptions): Anchorer {
   let previous = options.previous
   let checkpoint: Checkpoint = start
   let heads = new Map<string, Head>()
-  /** Events since the last anchor, anchors apart. */
+  /** Events since the last anchor, anchors not counted. */
   let changes = 0
   let ended = false
   let making: Promise<void> = Promise.resolve()
@@ -58,7 +61,7 @@ export function startAnchorer(options: AnchorerOptions): Anchorer {
       previous = made
       onAnchored(exportAnchor(made, events[0]!.time, key.public))
     } catch (error) {
-      // Refused before it was sent, or by a log that is lost to this process: what was taken is still not anchored.
+      // Refused before it was sent, or by a log that this process has lost: the taken events still have no anchor.
       heads = new Map([...taken.heads, ...heads])
       changes += taken.changes
       end(error)

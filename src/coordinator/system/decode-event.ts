@@ -3,16 +3,15 @@ import { storedJson, type StoredEnvelope } from '../../events/envelope.ts'
 import { upcast, type Upcasters } from '../../events/upcast.ts'
 import { systemEventSchemas, systemEventVersions, type SystemEventType } from './events.ts'
 
-/** By type, and by the version it takes. */
+/** Upcasters by event type and by the version that each takes. */
 export const systemEventUpcasters: Readonly<Partial<Record<SystemEventType, Upcasters>>> = {
-  // Each file in force had a FileTaken of its own.
+  // Earlier each file in force had a FileTaken of its own.
   ConfigurationLoaded: { 1: (data) => data },
-  // Who was acted as stood in the text of the object, where names make it ambiguous: it is left there.
+  // Earlier the text of the object named the impersonated user; names make it ambiguous, so the text stays as it is.
   AccessDenied: { 1: (data) => data },
-  // Each of many names that nobody has was told by itself.
+  // Earlier each of many names that do not exist here had its own event.
   AuthenticationFailed: { 1: (data) => data },
-  // There was one door then, and no word for it.
-  // Who, and from where, was not told.
+  // Earlier the user and the address were not recorded. The first QueryKilled had no `how`, as there was only one way.
   ProjectionRebuilt: { 1: (data) => data },
   DataForgotten: { 1: (data) => data },
   QueryKilled: { 1: (data) => ({ ...(data as object), how: 'canceled' }), 2: (data) => data },
@@ -20,14 +19,14 @@ export const systemEventUpcasters: Readonly<Partial<Record<SystemEventType, Upca
 
 type DataOf<T extends SystemEventType> = z.output<(typeof systemEventSchemas)[T]>
 
-/** Is it a type of this version of the program? */
+/** Whether this version of the program knows the type. */
 export function isSystemEventType(type: string): type is SystemEventType {
   return Object.hasOwn(systemEventSchemas, type)
 }
 
 /**
- * What an event of the stream `system` says, brought to the version of today and checked.
- * @throws ZodError when it carries what its schema refuses; Error for a version that nothing takes
+ * The data of an event of the stream `system`, brought to today's version and checked.
+ * @throws ZodError when its schema refuses the data; Error for a version without an upcaster
  */
 export function systemEventData<T extends SystemEventType>(type: T, version: number, data: unknown): DataOf<T> {
   const raised = upcast({ type, version, current: systemEventVersions[type] }, data, systemEventUpcasters[type])
@@ -35,7 +34,8 @@ export function systemEventData<T extends SystemEventType>(type: T, version: num
 }
 
 /**
- * The same of an event as the log has it, for an audit; undefined where it does not fit, which is told as altered data.
+ * The same for an event as the log has it, for an audit; undefined where it does not fit, which the audit reports as
+ * altered data.
  */
 export function systemDataStored<T extends SystemEventType>(
   type: T,

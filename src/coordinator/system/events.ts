@@ -4,7 +4,7 @@ import { anchorKeySchema } from '../../events/audit/anchor-keys.ts'
 import { nodeIdSchema } from '../../shared/id-schemas.ts'
 import { endedBySchema } from '../query/events.ts'
 
-/** Statements by their verdict, `SAME` …; those that none had are absent. */
+/** The number of statements by verdict, `SAME` …; verdicts without statements are absent. */
 const verdictCountsSchema = z.record(z.string(), z.number().int().min(0))
 
 const replayFilterSchema = z.object({
@@ -41,7 +41,7 @@ const fileVersionFields = {
 
 const fileVersionSchema = z.object(fileVersionFields)
 
-/** Facts of the stream `system`. */
+/** The events of the stream `system`. */
 export const systemEventSchemas = {
   EpochStarted: z
     .object({
@@ -344,5 +344,8 @@ export type SystemEvent = {
 
 export const systemStream = 'system'
 
-/** In the EpochStarted of a command that writes a fact while no coordinator runs: nobody serves there, no query is taken over. */
+/**
+ * The address in the EpochStarted of a command that writes an event while no coordinator runs: it serves no clients and
+ * takes over no query.
+ */
 export const VISITOR_ADDRESS = ''

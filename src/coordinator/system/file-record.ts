@@ -1,43 +1,48 @@
 import type { SystemEvent } from './events.ts'
 import type { SystemJournal } from './system-journal.ts'
 
-/** What a file that says who may do what says at a time. */
+/** The content of an access-control file at a time. */
 export interface FileVersion {
-  /** What it is for. */
+  /** The purpose of the file. */
   readonly file: string
   readonly path: string
   /** See FileTaken. */
   readonly digest: string
   readonly bytes: number
-  /** How many rules. */
+  /** The number of rules. */
   readonly entries?: number
-  /** What may be kept of it, and how that is called; its text where it is. */
+  /** How much of the file may be kept; with its text where it is kept. */
   readonly kept:
     { readonly as: 'recorded' | 'redacted'; readonly text: string } | { readonly as: 'secret' | 'too_long' }
 }
 
-/** Tells the log of files: what is in force, and what could not be taken. Rejects as an append does. */
+/** Records files in the log: which are in force, and which could not be taken. Rejects as an append does. */
 export interface FileRecord {
-  /** Writes the text of a file that was in force when the coordinator claimed the log; ConfigurationLoaded names the file. */
+  /**
+   * Writes the text of a file that was in force when the coordinator claimed the log; ConfigurationLoaded names the
+   * file.
+   */
   keep(version: FileVersion): Promise<void>
-  /** Resolves when the change and its text are valid: what is decided by it can be derived from the log. */
+  /** Resolves when the change and its text are valid: then decisions by this file can be derived from the log. */
   changed(version: FileVersion, before: FileVersion): Promise<void>
   refused(version: FileVersion, reason: string): Promise<void>
 }
 
 export interface FileRecordDeps {
   readonly journal: Pick<SystemJournal, 'record'>
-  /** Parts of a text that the read models know of; how far they are is said by `caughtUp`. */
+  /** How many parts of a text the read models know; `caughtUp` says when they are complete. */
   readonly recordedParts: (digest: string) => Promise<number>
-  /** Resolves when the read models hold all that was in the log before this process wrote it. */
+  /** Resolves when the read models hold everything that was in the log before this process wrote it. */
   readonly caughtUp: Promise<void>
 }
 
-/** An event is small in memory and in the log, however long the rules are. */
+/** Keeps an event small in memory and in the log, however long the rules are. */
 const PART_CHARACTERS = 64 * 1024
 const MAX_REASON = 500
 
-/** A text is written once by digest; where nobody can say whether it was, again: it is the same. */
+/**
+ * Writes a text once per digest. Where it is unknown whether it was written, it is written again, which does no harm.
+ */
 export function createFileRecord({ journal, recordedParts, caughtUp }: FileRecordDeps): FileRecord {
   const written = new Set<string>()
 
@@ -75,14 +80,14 @@ export function createFileRecord({ journal, recordedParts, caughtUp }: FileRecor
   }
 }
 
-/** A file in force as events have it, without its text. */
+/** A file in force in the form of an event, without its text. */
 export function recordedVersion({ file, path, digest, bytes, entries, kept }: FileVersion): RecordedVersion {
   return { file, path, digest, bytes, text: kept.as, ...(entries === undefined ? {} : { entries }) }
 }
 
 type RecordedVersion = NonNullable<Extract<SystemEvent, { type: 'ConfigurationLoaded' }>['data']['files']>[number]
 
-/** Halves of a pair stay together: each part is text by itself. */
+/** Cuts a text into parts; surrogate pairs stay together, so that each part is a valid text. */
 function partsOf(text: string): readonly string[] {
   const parts: string[] = []
   for (let at = 0; at < text.length || parts.length === 0;) {

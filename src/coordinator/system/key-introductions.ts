@@ -10,7 +10,7 @@ import {
 } from '../../events/audit/anchor-keys.ts'
 import type { SystemJournal } from './system-journal.ts'
 
-/** A key of a coordinator, and the proof that whoever sends it has the secret of the cluster. */
+/** The key of a coordinator, with a proof that the sender has the secret of the cluster. */
 export const introducedKeySchema = z.object({
   /** SPKI, DER, base64. */
   publicKey: z.string().max(500),
@@ -19,9 +19,9 @@ export const introducedKeySchema = z.object({
 })
 export type IntroducedKey = Readonly<z.infer<typeof introducedKeySchema>>
 
-/** What a coordinator that follows sends to the one that writes. */
+/** The message of a following coordinator to the writer. */
 export const keyIntroductionSchema = introducedKeySchema.extend({
-  /** The signature by which it vouches for the key of the one that writes, once it has seen that key. */
+  /** The sender's signature for the writer's key, once the sender has seen that key. */
   vouch: z.string().max(200).optional(),
 })
 export type KeyIntroduction = Readonly<z.infer<typeof keyIntroductionSchema>>
@@ -33,13 +33,15 @@ export interface IntroducerParts {
   readonly macKey: Buffer
 }
 
-/** Shows a coordinator's own key to another coordinator. */
+/** Makes the introduction of a coordinator's own key to another coordinator. */
 export function introduceKey({ key, logId, macKey }: IntroducerParts): IntroducedKey {
   const publicKey = publicKeyText(key.public)
   return { publicKey, mac: macOf(macKey, logId, publicKey).toString('base64') }
 }
 
-/** The key that another coordinator shows; undefined where it does not prove that it has the secret of the cluster. */
+/**
+ * The key that another coordinator presents; undefined where it does not prove that it has the secret of the cluster.
+ */
 export function acceptKey(
   { logId, macKey }: Omit<IntroducerParts, 'key'>,
   shown: IntroducedKey,
@@ -50,18 +52,18 @@ export function acceptKey(
   return readPublicKey(shown.publicKey)
 }
 
-/** The coordinator that writes: it records its own key, and vouches for the keys of those that follow. */
+/** On the writer: records its own key, and vouches for the keys of the followers. */
 export interface KeyRegistrar {
   /** Records the own key, unless the log has it already. */
   recordOwn(): Promise<void>
   /**
-   * Records what two coordinators say of each other's keys.
-   * @returns the own key; undefined where the other one has not proved that it belongs to the cluster
+   * Records that two coordinators vouch for each other's keys.
+   * @returns the own key; undefined where the other coordinator has not proved that it belongs to the cluster
    */
   introduce(introduction: KeyIntroduction): Promise<IntroducedKey | undefined>
 }
 
-/** @param recorded what the log has already */
+/** @param recorded the records that the log has already */
 export function createKeyRegistrar(
   parts: IntroducerParts & {
     readonly journal: Pick<SystemJournal, 'record'>
@@ -72,7 +74,7 @@ export function createKeyRegistrar(
   const own = fingerprint(key.public)
   const records = new Map(parts.recorded.map((record) => [nameOf(record), Promise.resolve()]))
 
-  /** Each pair of keys once. */
+  /** Records each pair of keys once. */
   function record(vouched: AnchorKeyRecord): Promise<void> {
     const name = nameOf(vouched)
     const before = records.get(name)

@@ -4,7 +4,10 @@ import { unreachable } from '../../shared/unreachable.ts'
 import type { RefusalLog } from './refusal-log.ts'
 import type { SystemJournal } from './system-journal.ts'
 
-/** Tells of what is refused. What lists ask, to leave out the rest, is no attempt of anybody. */
+/**
+ * Records what is refused. Checks by lists, which only leave out rows, are not recorded: they are no attempts of a
+ * user.
+ */
 export function recordDenials(authorize: Authorize, refusals: Pick<RefusalLog, 'accessDenied'>): Authorize {
   return (identity, permission) => {
     const allowed = authorize(identity, permission)
@@ -23,9 +26,9 @@ export function recordDenials(authorize: Authorize, refusals: Pick<RefusalLog, '
 }
 
 /**
- * Tells of each query that somebody ends by its id, whichever way he takes: once its end, which has his name in the same
- * append, is valid. What was said to it is told there alone, and forgotten with it.
- * @returns to be called with each query of this process
+ * Records each query that a user ends by its id, through any interface, once the query's end, which names that user in
+ * the same append, is valid. The user's message stays in the query's own stream, and is forgotten with it.
+ * @returns a function to call with each query of this process
  */
 export function recordKills(journal: Pick<SystemJournal, 'record'>): (query: Ending) => void {
   return (query) =>

@@ -5,9 +5,9 @@ import type { QueryId } from '../../shared/ids.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 
 export interface RefusedIdentity {
-  /** As the request said; nobody vouches for it. */
+  /** The user that the request named; it is not verified. */
   readonly user: string
-  /** Of many names that nobody has here, told as one: some of them. */
+  /** Some of the names, where one event stands for many names that do not exist here. */
   readonly examples?: readonly string[]
   readonly method: 'shared_secret' | AuthenticationMethod
   readonly remoteAddress?: string | undefined
@@ -23,7 +23,7 @@ export interface LogIn {
 
 export interface RefusedAction {
   readonly user: string
-  /** Who logged in, where he acts as the user. */
+  /** The user that logged in, where they act as `user`. */
   readonly originalUser?: string | undefined
   readonly action: string
   readonly object: string
@@ -31,40 +31,43 @@ export interface RefusedAction {
   readonly remoteAddress?: string | undefined
 }
 
-/** Refusals and log-ins as events, by user and minute: who tries a million times makes no million events. */
+/** Records refusals and log-ins as events, by user and minute: a million attempts do not make a million events. */
 export interface RefusalLog {
   authenticationFailed(refused: RefusedIdentity): void
   accessDenied(refused: RefusedAction): void
   loggedIn(logIn: LogIn): void
-  /** The same, so often, as another coordinator saw it. */
+  /** Counts a sighting that another coordinator saw this many times. */
   sighted(sighting: Sighting, count: number): void
-  /** Writes what is still counted; none is taken any more. */
+  /** Writes the remaining counts; nothing is accepted after that. */
   stop(): Promise<void>
 }
 
-/** What is told of who comes. */
+/** An attempt of a user that is recorded. */
 export type Sighting =
   | { readonly type: 'AuthenticationFailed'; readonly data: RefusedIdentity }
   | { readonly type: 'AccessDenied'; readonly data: RefusedAction }
   | { readonly type: 'LoggedIn'; readonly data: LogIn }
 type SightingType = Sighting['type']
 
-/** Names of each type in one minute at most; what is beyond counts together. */
+/** The most names of each type in one minute; further names are counted together. */
 const MAX_NAMES: Readonly<Record<SightingType, number>> = {
-  // Users that there are, all of whom somebody may try.
+  // An attacker may try all existing users.
   AuthenticationFailed: 10_000,
   AccessDenied: 100,
-  // Everybody's, in the morning.
+  // All users may log in within the same minute in the morning.
   LoggedIn: 10_000,
 }
-/** Begins what is told of a name of nobody known here. */
+/** The prefix of the pseudonym under which a name that does not exist here is recorded. */
 export const STRANGER = 'unknown-'
-/** Names of nobody known, told together: the first of a minute at once, the others at its end. Whoever makes them up hides no user behind them. */
+/**
+ * Stands for names that do not exist here: the first of a minute is recorded at once, the others together at its end.
+ * So made-up names cannot hide a real user among them.
+ */
 const STRANGERS = `${STRANGER}others`
 const MAX_EXAMPLES = 10
-/** Refused objects of one user in a minute; what is beyond counts as one object, and hides nobody else's. */
+/** The most refused objects of one user in a minute. Further ones count as one object, and hide no other user's. */
 const MAX_OBJECTS = 10
-/** Of all who have no credentials. */
+/** The same for all clients without credentials. */
 const MAX_OBJECTS_OF_NOBODY = 3
 const NOBODY = 'anonymous'
 const OTHERS = '(others)'
@@ -72,13 +75,16 @@ const MAX_GROUPS = 1_000
 const MAX_TEXT = 200
 const MINUTE_MS = 60_000
 
-/** The first of a name in a minute is written at once, so that no crash hides it; the others at its end. */
+/**
+ * Makes the log. The first sighting of a name in a minute is written at once, so that no crash hides it; the others at
+ * the end of the minute.
+ */
 export function createRefusalLog(journal: SightingJournal, clock: Clock): RefusalLog {
   let counted = emptyCounts()
   let minute = minuteOf(clock.now())
 
   function write(sighting: Sighting, count: number): void {
-    // A log that is lost to this process takes no refusals either; its next writer counts its own.
+    // A log that this process has lost takes no refusals either; the next writer counts its own.
     recordSighting(journal, sighting, count, minute).catch(() => {})
   }
 
@@ -143,7 +149,7 @@ export function createRefusalLog(journal: SightingJournal, clock: Clock): Refusa
   }
 }
 
-/** With texts as long as an event may have them. */
+/** The sighting with its texts cut to the length that an event may have. */
 export function bounded(sighting: Sighting): Sighting {
   const user = sighting.data.user.slice(0, MAX_TEXT)
   switch (sighting.type) {
@@ -164,7 +170,7 @@ export function bounded(sighting: Sighting): Sighting {
   }
 }
 
-/** Where sightings are written. */
+/** The journal in which sightings are written. */
 export type SightingJournal = Pick<SystemJournal, 'record' | 'settled'>
 
 function recordSighting(
@@ -189,7 +195,7 @@ export function isStranger({ type, data }: Sighting): boolean {
   return type === 'AuthenticationFailed' && data.user.startsWith(STRANGER)
 }
 
-/** One of many names of nobody, as they are told together. */
+/** The sighting under the common name for names that do not exist here. */
 export function asStrangers(sighting: Sighting): Sighting {
   return { ...sighting, data: { ...sighting.data, user: STRANGERS } } as Sighting
 }
@@ -203,13 +209,13 @@ function mostObjectsOf({ user }: RefusedAction): number {
   return user === NOBODY ? MAX_OBJECTS_OF_NOBODY : MAX_OBJECTS
 }
 
-/** Who logged in stays told. */
+/** A refusal of one object too many. The name of the user that logged in is kept. */
 function ofOtherObjects({ user, originalUser, action, remoteAddress }: RefusedAction): RefusedAction {
   const userFields = originalUser === undefined ? { user } : { user: OTHERS, originalUser }
   return { ...userFields, action, object: OTHERS, remoteAddress }
 }
 
-/** One of too many names. */
+/** A sighting under the common name for too many names. */
 export function ofOthers(sighting: Sighting): Sighting {
   if (sighting.type !== 'AccessDenied') return { ...sighting, data: { ...sighting.data, user: OTHERS } } as Sighting
   const { action, remoteAddress } = sighting.data
@@ -218,18 +224,21 @@ export function ofOthers(sighting: Sighting): Sighting {
 
 interface CountedName {
   readonly sighting: Sighting
-  /** Nothing of it was written yet. */
+  /** Whether nothing of it was written yet. */
   isNew: boolean
-  /** What is to be written at the end of the minute. */
+  /** The count to write at the end of the minute. */
   more: number
   readonly examples: Set<string>
 }
 
-/** Of one type in one minute. What bounds it is counted as it comes: a flood of refusals costs each of them no look at all. */
+/**
+ * The sightings of one type in one minute. Counters are kept up to date, so that checking the bounds needs no search
+ * even in a flood of refusals.
+ */
 class Counted {
   readonly names = new Map<string, CountedName>()
   hasStranger = false
-  /** Refused objects, by who logged in. */
+  /** The number of refused objects, by the user that logged in. */
   readonly #objects = new Map<string, number>()
 
   add(key: string, sighting: Sighting): CountedName {
@@ -242,7 +251,7 @@ class Counted {
     return name
   }
 
-  /** How many objects the same person was refused so far. */
+  /** How many objects the same user was refused so far. */
   objectsOf(refused: RefusedAction): number {
     return this.#objects.get(personOf(refused)) ?? 0
   }
@@ -260,7 +269,7 @@ function emptyCounts(): Readonly<Record<SightingType, Counted>> {
   return { AuthenticationFailed: new Counted(), AccessDenied: new Counted(), LoggedIn: new Counted() }
 }
 
-/** What is counted together. */
+/** The key of sightings that are counted together. */
 export function sightingKey({ type, data }: Sighting): string {
   switch (type) {
     case 'AuthenticationFailed':

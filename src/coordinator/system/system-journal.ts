@@ -8,22 +8,25 @@ import {
   type SystemEventType,
 } from './events.ts'
 
-/** Writes facts about the whole system. */
+/** Writes events about the whole system. */
 export interface SystemJournal {
   /**
-   * Resolves when the fact is valid; rejects as an append does.
-   * @throws ZodError when the data is not what the type promises
+   * Resolves when the event is valid; rejects as an append does.
+   * @throws ZodError when the data does not fit the type's schema
    */
   record<T extends SystemEventType>(
     type: T,
     data: Extract<SystemEvent, { type: T }>['data'],
     traceparent?: string,
   ): Promise<Appended>
-  /** When nothing is on its way any more. */
+  /** Resolves when no append is under way. */
   settled(): Promise<void>
 }
 
-/** One append after the other: the stream has one author in this process, but for the claim before it. */
+/**
+ * Makes the appends one after the other: apart from the claim before it, this journal is the only author of the stream
+ * in this process.
+ */
 export function createSystemJournal(log: EventAppender, clock: Clock): SystemJournal {
   let last: Promise<unknown> = Promise.resolve()
 

@@ -3,10 +3,13 @@ import type { GroupRules } from './group-rules.ts'
 import type { GroupedSession, GroupedStatement } from './group-selector.ts'
 import { choose, type Choice } from './rules-lookup.ts'
 
-/** Of so many kinds of session it is remembered what they get. */
+/** The most kinds of session whose group is cached. */
 const MOST_REMEMBERED = 10_000
 
-/** The groups that statements get while rules stay as they are: a thousand expressions are not evaluated for each. */
+/**
+ * Caches the groups of statements while the rules stay the same, so that a thousand expressions are not evaluated each
+ * time.
+ */
 export class Choices {
   readonly #rules: GroupRules
   readonly #ofSessions = new WeakMap<GroupedSession, Choice>()
@@ -16,7 +19,7 @@ export class Choices {
     this.#rules = rules
   }
 
-  /** Is it remembered what statements of this session get? */
+  /** Whether the group for statements of this session is cached. */
   has(session: GroupedSession): boolean {
     return this.#ofSessions.has(session)
   }
@@ -49,7 +52,7 @@ export class Choices {
   }
 }
 
-/** By all that a selector may ask of a session, which is as long as a client makes it: its digest. */
+/** A digest of everything that a selector may ask of a session; a client may make those texts long. */
 function kindOf(session: GroupedSession): string {
   const { user, groups, originalUser, principal, source, clientTags, resourceEstimates } = session
   const asked = JSON.stringify([user, groups, originalUser, principal, source, clientTags, resourceEstimates])

@@ -13,16 +13,16 @@ import { limitText } from './limit-text.ts'
 import { groupAt, labelledRules } from './rules-lookup.ts'
 
 export interface ConfiguredGroupsDeps {
-  /** The rules in force; others when their file was read again. */
+  /** The rules in force; another object after the file was read again. */
   readonly rules: () => GroupRules
-  /** What the workers that are there have, bytes. */
+  /** The memory of all present workers, bytes. */
   readonly memory: () => number
   readonly clock: Pick<Clock, 'monotonicMs'>
-  /** Of [0, 1). @default Math.random */
+  /** A random number in [0, 1). @default Math.random */
   readonly draw?: () => number
 }
 
-/** A query that has entered. */
+/** A query that has entered a group. */
 interface Visit {
   readonly entrant: Entrant
   wake(slot: GroupSlot | undefined): void
@@ -34,20 +34,23 @@ interface Configuration {
   readonly choices: Choices
 }
 
-/** Of usage, quotas and rules, how often they are looked at; Trino does so as often. */
+/** How often usage, quotas and rules are looked at, as often as Trino does. */
 const LOOK_MS = 100
-/** Of those that wait when the rules change: more are decided in turns of the event loop, of so many milliseconds each. */
+/**
+ * When the rules change, up to this many waiting queries are decided at once; more are decided in slices of the event
+ * loop, each of this many milliseconds.
+ */
 const DECIDED_AT_ONCE = 200
 const DECIDING_MS = 8
 const MOST_ROUNDS = 5
 
-/** Resource groups by the rules of a file: the machine of `GroupTree` with promises, a clock and signals around it. */
+/** Resource groups by the rules of a file: connects the state machine `GroupTree` to promises, a clock and signals. */
 export class ConfiguredGroups implements ResourceGroups {
   readonly #deps: ConfiguredGroupsDeps
   readonly #tree: GroupTree<Visit>
   readonly #running = new Set<Ticket<Visit>>()
   #choices: Choices
-  /** Of rules that are not in force yet: those that wait are decided by them, a little at a time. */
+  /** Rules that are not in force yet, while the groups of waiting queries are chosen by them, a little at a time. */
   #next: Configuration | undefined
   readonly #timer: NodeJS.Timeout
   #reservation: Reservation | undefined
@@ -69,7 +72,10 @@ export class ConfiguredGroups implements ResourceGroups {
     return this.#reservation
   }
 
-  /** Who waited keeps his order and who ran his place: nobody starts until all of them are here, or cannot be told. */
+  /**
+   * Lets waiting queries keep their order and running ones their places: no query starts until all of them have
+   * arrived, or the reservation ends.
+   */
   reserve(): Reservation {
     const counted = deferred()
     this.#expected = Number.POSITIVE_INFINITY
@@ -78,7 +84,7 @@ export class ConfiguredGroups implements ResourceGroups {
       this.#expected = queries
       if (queries <= 0) this.#releaseSlots()
     }
-    // Nobody waits for the count: who is new waits in his group, behind those who come.
+    // The count is not awaited: a new query waits in its group, behind the recovered ones.
     counted.resolve()
     return (this.#reservation = {
       counted: counted.promise,
@@ -88,7 +94,7 @@ export class ConfiguredGroups implements ResourceGroups {
     })
   }
 
-  /** Are other rules on their way into force? */
+  /** Whether other rules are about to come into force. */
   get isDeciding(): boolean {
     return this.#next !== undefined
   }
@@ -99,7 +105,7 @@ export class ConfiguredGroups implements ResourceGroups {
   }
 
   occupy(entrant: Entrant): GroupSlot {
-    // Where it was, whether there still is such a group or not.
+    // Its recorded group, whether the rules still have it or not.
     const chosen = this.#choices.of(entrant.statement)
     const isThere = typeof chosen !== 'string' && groupText(chosen.path) === entrant.group
     const group = isThere ? chosen : groupAt(groupPath(entrant.group), this.#tree.rules.rootGroups)
@@ -168,7 +174,7 @@ export class ConfiguredGroups implements ResourceGroups {
     this.#next = undefined
   }
 
-  /** Looks at what queries use, at the time and at the rules, and starts whoever may start by that. */
+  /** Looks at the usage of queries, at the time and at the rules, and starts the queries that may start now. */
   check(): void {
     this.#reload()
     this.#tree.setMemory(this.#deps.memory())
@@ -182,8 +188,8 @@ export class ConfiguredGroups implements ResourceGroups {
   }
 
   /**
-   * Those that wait are decided again by who they are; those that run keep their places. Where many wait, what they get is
-   * worked out before, beside all else, and until then the rules before are in force.
+   * Reads the rules again. If they changed, waiting queries get their groups anew, and running ones keep their places.
+   * When many wait, their groups are computed beforehand, in slices; until then the old rules are in force.
    */
   #reload(): void {
     const rules = this.#deps.rules()
@@ -205,7 +211,10 @@ export class ConfiguredGroups implements ResourceGroups {
     this.#start()
   }
 
-  /** What is decided is remembered. Who comes meanwhile is decided in the rounds after, of which there are few. */
+  /**
+   * Computes and caches the groups of waiting queries. Queries that come meanwhile are handled in later rounds, of
+   * which there are few.
+   */
   async #decideBefore(choices: Choices, isWanted: () => boolean): Promise<void> {
     let left = Infinity
     for (let round = 0; round < MOST_ROUNDS && left > DECIDED_AT_ONCE; round++) {
@@ -278,7 +287,7 @@ export class ConfiguredGroups implements ResourceGroups {
     }
   }
 
-  /** @throws EngineError as Trino: no selector fits, or the group has sub-groups */
+  /** @throws EngineError in Trino's words: no selector fits, or the group has sub-groups */
   #groupOrThrow(statement: GroupedStatement): ChosenGroup {
     const chosen = this.#choices.of(statement)
     if (chosen === 'none')
@@ -294,7 +303,7 @@ export class ConfiguredGroups implements ResourceGroups {
   }
 }
 
-/** Of one that does not wait. */
+/** The visit of a query that does not wait. */
 function silentVisit(entrant: Entrant): Visit {
   return { entrant, wake() {}, refuse() {} }
 }

@@ -3,10 +3,10 @@ import type { GroupRule } from './group-rules.ts'
 import type { GroupLevel } from './rules-lookup.ts'
 import { WaitingLine, type Waits } from './waiting-line.ts'
 
-/** What keeps the queries of a group from running. */
+/** The limit that keeps the queries of a group from running. */
 export type GroupLimit =
   | { readonly kind: 'hardConcurrencyLimit'; readonly group: string; readonly running: number; readonly limit: number }
-  /** Used CPU time leaves it so many of its places. */
+  /** Used CPU time leaves the group only `limit` of its places. */
   | { readonly kind: 'softCpuLimit'; readonly group: string; readonly running: number; readonly limit: number }
   | { readonly kind: 'hardCpuLimit'; readonly group: string; readonly usedMillis: number; readonly limitMillis: number }
   | {
@@ -22,23 +22,23 @@ export type GroupLimit =
       readonly limitBytes: number
     }
 
-/** Below its soft limit a group's weight counts so many times. */
+/** The weight of a group below its soft limit is multiplied by this. */
 const BELOW_SOFT = 2 ** 31 - 1
 
-/** A group with what runs, waits and is used in it and below. Only the tree changes it. */
+/** A group with the running and waiting queries and the usage in it and below. Only the tree changes it. */
 export class GroupNode<T extends Waits> {
   readonly parent: GroupNode<T> | undefined
-  /** Its own name, the last of its path. */
+  /** The group's own name, the last of its path. */
   readonly key: string
   readonly path: GroupPath
   readonly text: string
   readonly subGroups = new Map<string, GroupNode<T>>()
-  /** Sub-groups with somebody to start, in the order in which they came to be so. */
+  /** Sub-groups with a query to start, in the order in which they became eligible. */
   readonly eligible = new Set<GroupNode<T>>()
-  /** Of the group itself. */
+  /** The waiting queries of the group itself. */
   readonly line = new WaitingLine<T>()
   readonly runs = new Set<T>()
-  /** With all groups below. */
+  /** Both include all groups below. */
   running = 0
   queued = 0
   #level: GroupLevel
@@ -47,7 +47,7 @@ export class GroupNode<T extends Waits> {
   #memoryBytes = 0
   #scannedBytes = 0
 
-  /** One that the rules do not know until `setLevel` tells. */
+  /** A new group has no rule until `setLevel`. */
   constructor(parent: GroupNode<T> | undefined, key: string) {
     this.parent = parent
     this.key = key
@@ -61,7 +61,7 @@ export class GroupNode<T extends Waits> {
     return this.#level.label
   }
 
-  /** Undefined of one that the rules have no more: who runs there runs on, and nobody else may. */
+  /** Undefined for a group that the rules no longer have: its queries run on, and no new ones start. */
   get rule(): GroupRule | undefined {
     return this.#level.rule
   }
@@ -90,7 +90,7 @@ export class GroupNode<T extends Waits> {
     return this.#scannedBytes
   }
 
-  /** It uses up quotas that come back. */
+  /** Whether the group has used quotas that come back. */
   get isIndebted(): boolean {
     return this.#cpuMillis > 0 || this.#scannedBytes > 0
   }
@@ -105,7 +105,7 @@ export class GroupNode<T extends Waits> {
     this.setMemory(memoryBytes)
   }
 
-  /** @param bytes that the workers have */
+  /** @param bytes the memory of the workers */
   setMemory(bytes: number): void {
     const limit = this.rule?.softMemoryLimit
     if (!limit) this.#memoryLimitBytes = Infinity
@@ -118,7 +118,7 @@ export class GroupNode<T extends Waits> {
     this.#scannedBytes += scannedBytes
   }
 
-  /** What is used and has no limit is forgotten at once. */
+  /** Gives back quotas. Usage without a limit is forgotten at once. */
   regenerate(seconds: number): void {
     this.#cpuMillis = Math.max(0, this.#cpuMillis - seconds * (this.rule?.cpuMillisPerSecond ?? Infinity))
     this.#scannedBytes = Math.max(0, this.#scannedBytes - seconds * (this.rule?.scanBytesPerSecond ?? Infinity))
@@ -132,7 +132,7 @@ export class GroupNode<T extends Waits> {
     return this.queued < this.maxQueued
   }
 
-  /** While nobody starts, who could run waits beside who could wait. */
+  /** Whether another query may wait while starts are held: places to run count as places to wait. */
   canHoldMore(): boolean {
     return this.running + this.queued < this.maxQueued + this.hardConcurrencyLimit
   }
@@ -141,7 +141,7 @@ export class GroupNode<T extends Waits> {
     return (this.line.length > 0 || this.eligible.size > 0) && this.canRunMore()
   }
 
-  /** What it has reached; undefined: it may run more. */
+  /** The limit that the group has reached; undefined: it may run more. */
   limit(): GroupLimit | undefined {
     const { rule, running, text: group } = this
     if (!rule) return this.parent && { kind: 'hardConcurrencyLimit', group, running, limit: 0 }
@@ -160,18 +160,18 @@ export class GroupNode<T extends Waits> {
     return running < limit ? undefined : { kind: 'softCpuLimit', group, running, limit }
   }
 
-  /** Lots in a draw among its siblings. */
+  /** The group's lots in a draw among its siblings. */
   get lots(): number {
     const { softConcurrencyLimit = Infinity, schedulingWeight = 1 } = this.rule ?? {}
     return this.running < softConcurrencyLimit ? schedulingWeight * BELOW_SOFT : schedulingWeight
   }
 
-  /** How much of what its weight gives it runs, to be compared with that of its siblings. */
+  /** How many queries run in proportion to the group's weight, for comparison with its siblings. */
   get served(): number {
     return this.running / (this.rule?.schedulingWeight ?? 1)
   }
 
-  /** Highest priority of those that it could start. */
+  /** The highest priority of the queries that the group could start. */
   get highestPriority(): number {
     let highest = this.line.highest
     for (const group of this.eligible) highest = Math.max(highest, group.highestPriority)
@@ -179,7 +179,10 @@ export class GroupNode<T extends Waits> {
   }
 }
 
-/** Between its soft and its hard CPU limit a group loses places in proportion, one at least, and keeps one. */
+/**
+ * The places of a group by its used CPU time: between the soft and the hard limit it loses places in proportion, at
+ * least one, and keeps at least one.
+ */
 function penalized({ softCpuLimitMillis, hardCpuLimitMillis, hardConcurrencyLimit }: GroupRule, used: number): number {
   if (used < softCpuLimitMillis) return hardConcurrencyLimit
   const penalty = (used - softCpuLimitMillis) / (hardCpuLimitMillis - softCpuLimitMillis)

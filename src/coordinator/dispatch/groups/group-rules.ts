@@ -11,10 +11,10 @@ import { sizeBytes } from '../../../shared/quantities.ts'
 const schedulingPolicies = ['fair', 'weighted', 'weighted_fair', 'query_priority'] as const
 export type SchedulingPolicy = (typeof schedulingPolicies)[number]
 
-/** A part of the workers' memory, or so many bytes. */
+/** A fraction of the workers' memory, or a number of bytes. */
 type MemoryLimit = { readonly fraction: number } | { readonly bytes: number }
 
-/** What a group may, as the file has it. Infinity: no limit. */
+/** The limits of a group in the file. Infinity: no limit. */
 export interface GroupRule {
   readonly name: NameTemplate
   readonly maxQueued: number
@@ -23,7 +23,7 @@ export interface GroupRule {
   readonly softMemoryLimit: MemoryLimit
   readonly softCpuLimitMillis: number
   readonly hardCpuLimitMillis: number
-  /** What of its used CPU time is forgotten each second. */
+  /** How much used CPU time is forgiven each second. */
   readonly cpuMillisPerSecond: number
   readonly hardScanLimitBytes: number
   readonly scanBytesPerSecond: number
@@ -32,10 +32,10 @@ export interface GroupRule {
   readonly subGroups: readonly GroupRule[]
 }
 
-/** What a file of resource groups says. */
+/** The content of a file of resource groups. */
 export interface GroupRules {
   readonly rootGroups: readonly GroupRule[]
-  /** The first that fits decides. */
+  /** The first selector that fits decides. */
   readonly selectors: readonly GroupSelector[]
 }
 
@@ -78,7 +78,7 @@ const groupKeys = z.strictObject({
       .min(1)
       .max(2 ** 31 - 1),
   ),
-  // Figures are exported of every group.
+  // Accepted and ignored: the figures of every group are exported.
   jmxExport: optional(z.boolean()),
   get subGroups() {
     return section(groupKeys)
@@ -157,7 +157,7 @@ function groupOf(
   if (above === 'query_priority' && schedulingPolicy !== above)
     complain([...path, 'schedulingPolicy'], 'The group above schedules by query_priority, so this one must, too')
   const subGroups = keys.subGroups ?? []
-  // As Trino: without a policy of its own a group's may have weights, and nothing acts on them.
+  // As in Trino: sub-groups of a group without a policy of its own may have weights, which then have no effect.
   if (keys.schedulingPolicy) checkWeights(keys.schedulingPolicy, subGroups, path, complain)
   return {
     name: nameTemplate(keys.name),
@@ -172,7 +172,7 @@ function groupOf(
   }
 }
 
-/** Weights for all groups below or for none, and only where they have a meaning. */
+/** Checks that all sub-groups have weights or none, and only where weights have a meaning. */
 function checkWeights(
   policy: SchedulingPolicy,
   subGroups: readonly GroupKeys[],
@@ -221,7 +221,7 @@ function perSecond(limit: number, periodMillis: number | undefined): number {
 }
 
 /**
- * A file of resource groups in Trino's JSON, whole: what it says wrongly anywhere makes all of it wrong.
+ * Reads a whole file of resource groups in Trino's JSON: one error anywhere makes the whole file invalid.
  * @throws Error whose text begins with the line
  */
 export function readGroupRules(text: string): GroupRules {
@@ -236,9 +236,9 @@ interface RawFile {
 }
 
 /**
- * The same of a text that `readGroupRules` has taken, elsewhere: a little at a time, so that ten thousand groups hold the event
+ * Reads, in slices, a text that `readGroupRules` has accepted elsewhere, so that ten thousand groups block the event
  * loop no longer than one statement.
- * @param nextSlice resolves when others had the event loop
+ * @param nextSlice resolves when other work had the event loop
  */
 export async function readGroupRulesInSlices(text: string, nextSlice: () => Promise<void>): Promise<GroupRules> {
   await nextSlice()
@@ -258,7 +258,7 @@ export async function readGroupRulesInSlices(text: string, nextSlice: () => Prom
   return { rootGroups, selectors }
 }
 
-/** Each with its sub-groups, however many those are. */
+/** Each group with its sub-groups, in slices, however many there are. */
 async function groupKeysInSlices(groups: readonly RawGroup[], nextSlice: () => Promise<void>): Promise<GroupKeys[]> {
   const read = await inSlices(groups, nextSlice, (some) =>
     z.array(groupKeys).parse(some.map(({ subGroups: _, ...own }) => own)),
@@ -268,7 +268,7 @@ async function groupKeysInSlices(groups: readonly RawGroup[], nextSlice: () => P
   return read
 }
 
-/** It was looked whether all of it is right. */
+/** The text was checked before, so a complaint is a bug. */
 function taken(_where: unknown, message: string): never {
   throw new Error(message)
 }

@@ -6,7 +6,7 @@ import { levelAt, type GroupLevel } from './rules-lookup.ts'
 import type { FindingPattern, SelectorKeys } from './selector-schema.ts'
 import { durationMillis, sizeBytes } from '../../../shared/quantities.ts'
 
-/** What a statement is chosen a group by: nothing that its record does not have. */
+/** The session data by which a group is chosen: only data that the statement's record has too. */
 export type GroupedSession = Pick<
   QuerySession,
   'user' | 'groups' | 'originalUser' | 'principal' | 'source' | 'clientTags' | 'resourceEstimates'
@@ -15,23 +15,23 @@ export type GroupedSession = Pick<
 /** A statement as selectors see it. */
 export interface GroupedStatement {
   readonly session: GroupedSession
-  /** What kind it is; undefined for what is no statement. Asked where a selector wants to know. */
+  /** The type of the statement; undefined if the text is not a statement. Computed only where a selector needs it. */
   readonly queryType: () => string | undefined
 }
 
-/** A group that was chosen. */
+/** The group that a selector chose. */
 export interface ChosenGroup {
   readonly path: GroupPath
-  /** What it and those above it are by the file, from the root on. */
+  /** The rules of the group and of those above it, from the root on. */
   readonly levels: readonly GroupLevel[]
-  /** It may have queries: no groups below it. */
+  /** Whether the group may have queries: it has no sub-groups. */
   readonly leaf: boolean
 }
 
 export interface GroupSelector {
-  /** Those alone whom it can fit; undefined: anybody. */
+  /** The only users that it can fit; undefined: any user. */
   readonly users: ReadonlySet<string> | undefined
-  /** @returns undefined where it does not fit; 'unnamed' where it does, and a name of the group would be empty */
+  /** @returns undefined where it does not fit; 'unnamed' where it fits, but a name of the group would be empty */
   choose(statement: GroupedStatement): ChosenGroup | 'unnamed' | undefined
 }
 
@@ -39,9 +39,10 @@ export interface GroupSelector {
 const STANDARD = ['USER', 'SOURCE'] as const
 
 /**
- * A selector as Trino's: all that it asks for must hold, and what its expressions name goes into the name of the group.
- * @param knownLabels of all groups of the file
- * @param complain told of what is wrong with a key
+ * Makes a selector with Trino's meaning: all its conditions must hold, and the values of its named groups go into the
+ * name of the group.
+ * @param knownLabels the labels of all groups of the file
+ * @param complain called with the fault of a key
  */
 export function groupSelector(
   keys: SelectorKeys,
@@ -105,7 +106,7 @@ function fitsRest(keys: SelectorKeys, { session, queryType }: GroupedStatement):
   )
 }
 
-/** Both ends belong to a range, and who gives no estimate is in none. */
+/** Whether an estimate is in the range. Both ends belong to a range; a session without an estimate is in none. */
 function fitsEstimate(
   { executionTime, cpuTime, peakMemory }: NonNullable<SelectorKeys['selectorResourceEstimate']>,
   given: Readonly<Record<string, string>>,

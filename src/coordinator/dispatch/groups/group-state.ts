@@ -2,7 +2,7 @@ import type { SchedulingPolicy } from './group-rules.ts'
 import type { GroupPath } from './group-path.ts'
 import type { TreeGroup } from './group-tree.ts'
 
-/** A group as it is now. Infinity: no limit. */
+/** The state of a group now. Infinity: no limit. */
 export interface GroupState {
   readonly path: GroupPath
   readonly state: 'CAN_RUN' | 'CAN_QUEUE' | 'FULL'
@@ -16,11 +16,11 @@ export interface GroupState {
   readonly memoryBytes: number
   readonly cpuMillis: number
   readonly scannedBytes: number
-  /** With all groups below, as `queued`. */
+  /** Both include all groups below. */
   readonly running: number
   readonly queued: number
   readonly eligibleSubGroups: number
-  /** Those with queries, and nothing of those below them. */
+  /** The sub-groups with queries, without their own sub-groups. */
   readonly subGroups: readonly Omit<GroupState, 'subGroups'>[]
 }
 

@@ -6,13 +6,13 @@ import { levelAt, type GroupLevel } from './rules-lookup.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import { drawn, type Waits } from './waiting-line.ts'
 
-/** What a query has used and uses. */
+/** The total and current usage of a query. */
 export interface QueryUsage {
-  /** In all, until now. */
+  /** In total, until now. */
   readonly cpuMillis: number
-  /** Now. */
+  /** Held now. */
   readonly memoryBytes: number
-  /** In all, until now. */
+  /** In total, until now. */
   readonly scannedBytes: number
 }
 
@@ -33,22 +33,22 @@ interface MutableTicket<T> extends Ticket<T> {
 
 export interface Arrival<T> {
   readonly subject: T
-  /** Of the session: above 0. */
+  /** The priority from its session, above 0. */
   readonly priority: number
-  /** It came to the coordinator before: it stands before whoever is new, and no full queue turns it away. */
+  /** Whether an earlier coordinator accepted it: then it comes before all new queries, and no full queue refuses it. */
   readonly recovered: boolean
 }
 
 const NOTHING: QueryUsage = { cpuMillis: 0, memoryBytes: 0, scannedBytes: 0 }
-/** Those of the coordinator before came earlier than everybody else. */
+/** Puts queries of the earlier coordinator before all others. */
 const BEFORE_ALL = -(2 ** 52)
 
 /**
- * Trino's resource groups as a machine of its own: who arrives, ends and uses what goes in, who starts comes out. It sees no
- * clock and no randomness but what it is given, and does nothing.
+ * Trino's resource groups as a pure state machine: arrivals, ends and usage of queries go in, the queries to start come
+ * out. Time and randomness are only its inputs, and it has no effects of its own.
  *
- * A group may run more when it is below its limits; it is *eligible* when, besides, it has somebody to start. Each group keeps
- * its eligible sub-groups in the order in which they became so, and its policy picks among them.
+ * A group may run more when it is below its limits; it is *eligible* when it also has a query to start. Each group keeps
+ * its eligible sub-groups in the order in which they became eligible, and its policy picks among them.
  *
  * ```
  *  arrive ─► all groups up to the root may run more? ── yes ─► running ─► finish
@@ -58,7 +58,7 @@ const BEFORE_ALL = -(2 ** 52)
  * ```
  */
 export class GroupTree<T> {
-  /** Above all root groups; it has no limits. */
+  /** The parent of all root groups; it has no limits. */
   readonly #top = new GroupNode<Ticket<T>>(undefined, '')
   readonly #draw: () => number
   /** Groups with used CPU time or scanned bytes that are not forgotten yet. */
@@ -68,7 +68,7 @@ export class GroupTree<T> {
   #arrivals = 0
   #held = false
 
-  /** @param draw of [0, 1) */
+  /** @param draw a random number in [0, 1) */
   constructor(draw: () => number) {
     this.#draw = draw
   }
@@ -77,7 +77,7 @@ export class GroupTree<T> {
     return this.#rules
   }
 
-  /** Nobody starts until it is let go; who comes waits. */
+  /** Holds or releases starts: while they are held no query starts, and new ones wait. */
   hold(held: boolean): void {
     this.#held = held
   }
@@ -86,7 +86,7 @@ export class GroupTree<T> {
     return this.#held
   }
 
-  /** How many wait in all groups. */
+  /** The number of waiting queries in all groups. */
   get queued(): number {
     let queued = 0
     for (const node of this.#top.subGroups.values()) queued += node.queued
@@ -94,15 +94,15 @@ export class GroupTree<T> {
   }
 
   /**
-   * Other rules are in force: queries stay where they are, running ones whatever the limits say. Which of several templates a
-   * group is made of is known again when somebody is led to it.
+   * Puts other rules into force. Queries stay in their groups, running ones whatever the limits say. Where several
+   * templates fit a group, the next query that is led there decides which one it is made of.
    */
   configure(rules: GroupRules): void {
     this.#rules = rules
     for (const node of below(this.#top)) this.#setLevel(node, levelAt(node.path, rules.rootGroups, node.label))
   }
 
-  /** What the workers have; percentages of memory are of it. */
+  /** Sets the memory of the workers, to which percentages refer. */
   setMemory(bytes: number): void {
     if (bytes === this.#memoryBytes) return
     this.#memoryBytes = bytes
@@ -110,19 +110,19 @@ export class GroupTree<T> {
     for (const node of below(this.#top)) this.#refresh(node)
   }
 
-  /** The group where there is one. */
+  /** The group of a path, if it exists. */
   find(path: GroupPath): TreeGroup<T> | undefined {
     let node: TreeGroup<T> | undefined = this.#top
     for (const name of path) node = node?.subGroups.get(name)
     return path.length === 0 ? undefined : node
   }
 
-  /** All groups that there are. */
+  /** All groups that exist. */
   groups(): Iterable<TreeGroup<T>> {
     return below(this.#top)
   }
 
-  /** @returns undefined where it cannot run at once */
+  /** @returns undefined where the query cannot run at once */
   start(chosen: ChosenGroup, arrival: Arrival<T>): Ticket<T> | undefined {
     const node = this.#at(chosen)
     if (!this.#held && upFrom(node).every((group) => group.canRunMore())) return this.occupy(chosen, arrival)
@@ -130,7 +130,7 @@ export class GroupTree<T> {
     return undefined
   }
 
-  /** @returns undefined where neither running nor waiting has room for it */
+  /** @returns undefined where the query can neither run nor wait */
   arrive(chosen: ChosenGroup, arrival: Arrival<T>): Ticket<T> | undefined {
     const started = this.start(chosen, arrival)
     if (started) return started
@@ -146,7 +146,7 @@ export class GroupTree<T> {
     return ticket
   }
 
-  /** A place for one that has it already, whatever the limits say. */
+  /** Gives a place to a query that has one already, whatever the limits say. */
   occupy(chosen: ChosenGroup, arrival: Arrival<T>): Ticket<T> {
     const node = this.#at(chosen)
     const ticket = this.#ticket(node, arrival)
@@ -156,8 +156,8 @@ export class GroupTree<T> {
   }
 
   /**
-   * It waits there from now on, as one that came when it came.
-   * @returns whether that is elsewhere
+   * Moves a waiting query to another group, where it keeps its time of arrival.
+   * @returns whether the group is another one
    */
   move(given: Ticket<T>, chosen: ChosenGroup): boolean {
     const ticket = given as MutableTicket<T>
@@ -169,7 +169,7 @@ export class GroupTree<T> {
     return true
   }
 
-  /** It runs or waits no more. */
+  /** Removes a query: it no longer runs or waits. */
   finish(given: Ticket<T>): void {
     const ticket = given as MutableTicket<T>
     const { group, state } = ticket
@@ -185,7 +185,7 @@ export class GroupTree<T> {
     this.#dropIdle(group)
   }
 
-  /** What a running query has used by now. */
+  /** Takes the usage of a running query until now. */
   measure(given: Ticket<T>, usage: QueryUsage): void {
     const ticket = given as MutableTicket<T>
     if (ticket.state !== 'running') return
@@ -204,7 +204,7 @@ export class GroupTree<T> {
     this.#refresh(group)
   }
 
-  /** So much time has passed: used quotas come back. */
+  /** Lets time pass: used quotas come back. */
   pass(seconds: number): void {
     const changed = [...this.#indebted]
     for (const node of changed) {
@@ -215,7 +215,7 @@ export class GroupTree<T> {
     for (const node of changed) this.#dropIdle(node)
   }
 
-  /** Starts everybody who may start, in their order. */
+  /** Starts all queries that may start, in their order. */
   startAll(): readonly Ticket<T>[] {
     const started: Ticket<T>[] = []
     if (this.#held) return started
@@ -232,7 +232,7 @@ export class GroupTree<T> {
     return undefined
   }
 
-  /** All that wait, those of one group in their order. */
+  /** All waiting queries, those of one group in their order. */
   waiting(): readonly Ticket<T>[] {
     return [...below(this.#top)].flatMap((node) => [...node.line.all])
   }
@@ -273,7 +273,7 @@ export class GroupTree<T> {
     }
     const next = this.#pick(node)
     if (!next) return undefined
-    // Taken out even when it has more to start: it goes to the end.
+    // Removed even when it has more to start: it is added again at the end.
     node.eligible.delete(next)
     const started = this.#startNext(next)
     if (next.isEligible()) node.eligible.add(next)
@@ -299,7 +299,7 @@ export class GroupTree<T> {
     }
   }
 
-  /** Whether a group, and those above it, are eligible may have changed. */
+  /** Updates whether a group, and those above it, are eligible. */
   #refresh(node: TreeGroup<T>): void {
     for (let group: TreeGroup<T> = node; group.parent; group = group.parent) {
       if (group.isEligible()) group.parent.eligible.add(group)
@@ -327,7 +327,7 @@ export class GroupTree<T> {
     this.#refresh(node)
   }
 
-  /** A group that has nothing is none: users come and go, and the next one makes it anew. */
+  /** Removes a group without queries and debts: users come and go, and the next query creates it again. */
   #dropIdle(node: TreeGroup<T>): void {
     for (let group: TreeGroup<T> = node; group.parent && group.isIdle; group = group.parent) {
       group.parent.subGroups.delete(group.key)
@@ -355,7 +355,7 @@ function first<N>(of: Iterable<N>): N | undefined {
   return undefined
 }
 
-/** The first of those with the highest figure. */
+/** The first item with the highest figure. */
 function best<N>(of: Iterable<N>, figure: (one: N) => number): N | undefined {
   let found: { readonly one: N; readonly figure: number } | undefined
   for (const one of of) {

@@ -2,7 +2,7 @@ import { formatDuration, formatSize } from '../../../shared/durations.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import type { GroupLimit } from './group-node.ts'
 
-/** A limit that was reached, for who waits for it. */
+/** The text of a reached limit, for the user of a query that waits for it. */
 export function limitText(limit: GroupLimit): string {
   const { group, kind } = limit
   switch (kind) {

@@ -1,12 +1,15 @@
 import { groupText, type GroupPath } from './group-path.ts'
 
-/** A group's name in which `${NAME}` stands for what a selector found. */
+/** The name of a group in which `${NAME}` stands for a value from the selector. */
 export interface NameTemplate {
   readonly text: string
   readonly variables: readonly string[]
-  /** @returns undefined where a variable has no value, as one of an expression's branch that was not taken */
+  /**
+   * @returns undefined where a variable has no value, such as a named group in a branch of an expression that did not
+   * match
+   */
   expand(values: ReadonlyMap<string, string>): string | undefined
-  /** Could it be the name of a group made of this? */
+  /** Whether the template could make a group of this name. */
   fits(name: string): boolean
 }
 
@@ -39,7 +42,7 @@ export function nameTemplate(text: string): NameTemplate {
   }
 }
 
-/** Literals one after the other, anything between them. */
+/** Whether the name has the literals one after the other, with anything between them. */
 function fitsLiterals(literals: readonly string[], name: string): boolean {
   const first = literals[0]!
   if (literals.length === 1) return name === first
@@ -54,12 +57,12 @@ function fitsLiterals(literals: readonly string[], name: string): boolean {
   return at <= name.length - last.length
 }
 
-/** `global.adhoc.${USER}` as its templates. */
+/** The templates of a path such as `global.adhoc.${USER}`. */
 export function pathTemplates(text: string): readonly NameTemplate[] {
   return text.split('.').map(nameTemplate)
 }
 
-/** One name for all groups that a template makes: bounded by the file, for figures. */
+/** One label for all groups that a template makes: the file bounds how many labels metrics have. */
 export function templateText(templates: readonly Pick<NameTemplate, 'text'>[]): string {
   return groupText(templates.map(({ text }) => text))
 }

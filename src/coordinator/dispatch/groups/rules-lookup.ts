@@ -3,7 +3,7 @@ import type { GroupRule, GroupRules } from './group-rules.ts'
 import type { ChosenGroup, GroupedStatement, GroupSelector } from './group-selector.ts'
 import { templateText, type NameTemplate } from './name-template.ts'
 
-/** The group that the first selector which fits a statement gives it; `none` where none fits. */
+/** The group from the first selector that fits a statement; `none` where none fits. */
 export type Choice = ChosenGroup | 'unnamed' | 'none'
 
 export function choose({ selectors }: GroupRules, statement: GroupedStatement): Choice {
@@ -14,7 +14,7 @@ export function choose({ selectors }: GroupRules, statement: GroupedStatement): 
   return 'none'
 }
 
-/** Places of selectors in the file. */
+/** The positions of selectors in the file. */
 interface SelectorIndex {
   readonly ofUsers: ReadonlyMap<string, readonly number[]>
   readonly ofAnybody: readonly number[]
@@ -22,7 +22,10 @@ interface SelectorIndex {
 
 const selectorIndexes = new WeakMap<readonly GroupSelector[], SelectorIndex>()
 
-/** Those that can fit a user, in their order: of ten thousand that name a user each, one is asked. */
+/**
+ * The selectors that may fit a user, in their order. If ten thousand selectors name one user each, only one is
+ * evaluated.
+ */
 function* selectorsFor(selectors: readonly GroupSelector[], user: string): Generator<GroupSelector> {
   const index = selectorIndexes.get(selectors) ?? indexOf(selectors)
   const ofUser = index.ofUsers.get(user) ?? []
@@ -50,17 +53,18 @@ function indexOf(selectors: readonly GroupSelector[]): SelectorIndex {
   return index
 }
 
-/** What a group is by the file. */
+/** The rule of a group in the file. */
 export interface GroupLevel {
-  /** Its name there: one for all groups that a template makes. */
+  /** Its label in the file: one for all groups that a template makes. */
   readonly label: string
   /** Undefined where the file has no such group. */
   readonly rule: GroupRule | undefined
 }
 
 /**
- * What the group of a path is by the file: what stands there with just this name, whoever leads to it. Else a template that fits.
- * @param label of the template that is taken where several fit; without one, or where it is gone, the first
+ * The rule for the group of a path. A rule with exactly these names comes first, whichever selector leads to the group;
+ * else a template that fits.
+ * @param label of the template to take where several fit; without a label, or if it is gone, the first
  */
 export function levelAt(path: GroupPath, rootGroups: readonly GroupRule[], label?: string): GroupLevel {
   let first: GroupLevel | undefined
@@ -72,19 +76,19 @@ export function levelAt(path: GroupPath, rootGroups: readonly GroupRule[], label
   return first ?? { label: groupText(path), rule: undefined }
 }
 
-/** A group by its path alone, as one that is there already: nothing of it is asked. */
+/** A group by its path alone, for a group that exists already: no selector is evaluated. */
 export function groupAt(path: GroupPath, rootGroups: readonly GroupRule[]): ChosenGroup {
   return { path, levels: path.map((_, at) => levelAt(path.slice(0, at + 1), rootGroups)), leaf: true }
 }
 
-/** The name that figures have for a group: those of the file, and one for all others. */
+/** The label of a group in metrics: those of the file, and one for all other groups. */
 export function groupLabel(path: GroupPath, rootGroups: readonly GroupRule[]): string {
   if (path.length === 0) return 'none'
   const { label, rule } = levelAt(path, rootGroups)
   return rule ? label : 'other'
 }
 
-/** All groups of a file by their names among figures. */
+/** All groups of a file, with their labels in metrics. */
 export function* labelledRules(
   groups: readonly GroupRule[],
   above: readonly NameTemplate[] = [],
@@ -96,7 +100,10 @@ export function* labelledRules(
   }
 }
 
-/** Rules that may make a path, from the root on: at each step names before variables, else in the order of the file. */
+/**
+ * Rules that may make a path, from the root on: at each step literal names before templates, else in the order of the
+ * file.
+ */
 function* fitting([name, ...rest]: GroupPath, groups: readonly GroupRule[]): Generator<readonly GroupRule[]> {
   if (name === undefined) return yield []
   const { literals, templates } = namesOf(groups)
@@ -107,7 +114,7 @@ function* fitting([name, ...rest]: GroupPath, groups: readonly GroupRule[]): Gen
 }
 
 interface GroupNames {
-  /** By name, which is there once among the groups of one. */
+  /** Rules with a literal name, by that name; names are unique among the sub-groups of one group. */
   readonly literals: ReadonlyMap<string, GroupRule>
   readonly templates: readonly GroupRule[]
 }

@@ -4,10 +4,10 @@ import { compileJava, namePattern, type NamePattern } from '../../../security/ru
 import { wrong } from '../../../security/rules/rule-patterns.ts'
 import { durationMillis, sizeBytes } from '../../../shared/quantities.ts'
 
-/** An expression for a whole text, and what its named groups find in it. */
+/** An expression that matches a whole text, with its named groups. */
 export interface FindingPattern {
   readonly pattern: NamePattern
-  /** Undefined where it has no named groups. */
+  /** Undefined where the expression has no named groups. */
   readonly finding: RE2JS | undefined
   readonly names: readonly string[]
 }
@@ -29,9 +29,9 @@ function measured(parse: (text: string) => number | undefined, what: string) {
   return z.string().transform((text, context): number => parse(text) ?? wrong(context, [], `'${text}' is no ${what}`))
 }
 
-/** Milliseconds. */
+/** In milliseconds. */
 export const durationText = measured(durationMillis, 'duration')
-/** Bytes. */
+/** In bytes. */
 export const sizeText = measured(sizeBytes, 'data size')
 
 function range(text: typeof durationText) {
@@ -55,7 +55,7 @@ const queryTypes = [
   'MERGE',
 ] as const
 
-/** A selector as the file has it. */
+/** A selector in the form of the file. */
 export const selectorSchema = z.strictObject({
   user: findingPattern,
   userGroup: findingPattern,

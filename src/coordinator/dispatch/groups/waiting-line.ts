@@ -1,13 +1,13 @@
 import type { SchedulingPolicy } from './group-rules.ts'
 
-/** Of one that waits. */
+/** A waiting query. */
 export interface Waits {
   readonly priority: number
-  /** Lower came earlier; no two have the same. */
+  /** Lower came earlier; no two are equal. */
   readonly order: number
 }
 
-/** Queries that wait in one group, in the order in which its policy takes them. */
+/** The queries that wait in one group, in the order in which its policy takes them. */
 export class WaitingLine<T extends Waits> {
   #policy: SchedulingPolicy = 'fair'
   readonly #waiting: T[] = []
@@ -26,12 +26,12 @@ export class WaitingLine<T extends Waits> {
     this.#waiting.sort((a, b) => this.#compare(a, b))
   }
 
-  /** Those that wait, as they stand. */
+  /** The waiting queries, in their order. */
   get all(): readonly T[] {
     return this.#waiting
   }
 
-  /** @returns how many stand before it */
+  /** @returns how many queries are before it */
   add(one: T): number {
     const at = this.#placeOf(one)
     this.#waiting.splice(at, 0, one)
@@ -43,14 +43,15 @@ export class WaitingLine<T extends Waits> {
     if (this.#waiting[at] === one) this.#waiting.splice(at, 1)
   }
 
-  /** Highest priority of those that wait; 0 for none. */
+  /** The highest priority of the waiting queries; 0 for none. */
   get highest(): number {
     return this.#waiting[0]?.priority ?? 0
   }
 
   /**
-   * The next one; it waits no more.
-   * @param draw of [0, 1): under `weighted` a lot is drawn, with as many tickets for each as its priority
+   * Removes and returns the next query.
+   * @param draw a random number in [0, 1): under `weighted` a lot is drawn, and each query has as many lots as its
+   * priority
    */
   take(draw: () => number): T | undefined {
     if (this.#policy !== 'weighted' || this.#waiting.length < 2) return this.#waiting.shift()
@@ -58,7 +59,7 @@ export class WaitingLine<T extends Waits> {
     return this.#waiting.splice(at, 1)[0]
   }
 
-  /** Where it stands, or would. */
+  /** The position where it is, or would be. */
   #placeOf(one: T): number {
     let low = 0
     let high = this.#waiting.length
@@ -76,7 +77,7 @@ export class WaitingLine<T extends Waits> {
   }
 }
 
-/** Which of several a lot falls on. @param tickets of one, above 0 */
+/** The position of a drawn item. @param tickets the lots of an item, above 0 */
 export function drawn<T>(of: readonly T[], tickets: (one: T) => number, draw: () => number): number {
   let left = draw() * of.reduce((sum, one) => sum + tickets(one), 0)
   for (const [at, one] of of.entries()) {

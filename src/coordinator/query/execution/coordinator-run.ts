@@ -37,8 +37,8 @@ export const NO_STAGES = {
 } satisfies Partial<PlanFacts>
 
 /**
- * Runs a stage in the coordinator's engine and publishes its result. @param plan to record first; undefined when it is
- * recorded
+ * Runs a stage in the coordinator's engine and publishes its result.
+ * @param plan to record first; undefined when it is recorded
  */
 export async function runOnCoordinator(
   deps: CoordinatorRunDeps,
@@ -87,8 +87,8 @@ export async function runOnCoordinator(
 }
 
 /**
- * The whole result of a run in the coordinator's engine. @throws EngineError when the engine is lost, or the result is
- * too large
+ * The whole result of a run in the coordinator's engine.
+ * @throws EngineError when the engine is lost, or the result is too large
  */
 async function wholeResult(
   { limits }: Pick<CoordinatorRunDeps, 'limits'>,

@@ -35,8 +35,8 @@ interface StatementParts {
 }
 
 /**
- * Carries out a statement from its text to its result. Resolves once all of it is recorded. @throws the error that
- * fails the query
+ * Carries out a statement from its text to its result. Resolves once all of it is recorded.
+ * @throws the error that fails the query
  */
 export async function executeStatement(parts: StatementParts): Promise<void> {
   const { deps, created, resumed, admission, analysis } = parts

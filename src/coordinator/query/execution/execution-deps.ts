@@ -23,7 +23,7 @@ export interface ExecutionDeps extends WorkerStageDeps, WriteDeps, CallDeps, Sta
   readonly groups: ResourceGroups
   readonly limits: {
     readonly pageBytes: number
-    /** Rows of a coordinator-only result held in memory at most. */
+    /** The most bytes of rows of a coordinator-only result in memory. */
     readonly inlineBytes: number
     readonly server: ServerBounds
     readonly answersKeptMs: number

@@ -29,7 +29,7 @@ export class Figures {
   readonly #ports: FiguresPorts
   readonly #live = new Map<TaskId, TaskStats>()
   #progressAt: number
-  /** The number of QueryProgressed events so far. */
+  /** How many of the waits have passed, those under earlier coordinators included. */
   #recorded: number
 
   constructor(ports: FiguresPorts) {

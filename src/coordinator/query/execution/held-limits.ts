@@ -69,8 +69,8 @@ export class HeldLimits {
   }
 
   /**
-   * Starts the time limits that run from the query's beginning. @param planned the plan of a query that an earlier
-   * coordinator planned
+   * Starts the time limits that run from the query's beginning.
+   * @param planned the plan of a query that an earlier coordinator planned
    */
   begin(planned?: QueryEventOf<'QueryPlanned'>['data']): void {
     this.#began.runTime = this.#monotonic(this.#ports.createdMillis)
@@ -99,8 +99,8 @@ export class HeldLimits {
   }
 
   /**
-   * Ends the limit for planning. @throws EngineError EXCEEDED_TIME_LIMIT when planning blocked the event loop past its
-   * limit
+   * Ends the limit for planning.
+   * @throws EngineError EXCEEDED_TIME_LIMIT when planning blocked the event loop past its limit
    */
   planned(): void {
     const { planningTime: since } = this.#began

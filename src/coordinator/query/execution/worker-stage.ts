@@ -69,8 +69,8 @@ export async function runWorkerStage(
     const begun = number === firstNumber && plan ? [plan, ...retry, create] : [...retry, create]
     const [first] = await Promise.all([
       new FollowedTask(deps, run, { stage, node, taskId, attempt: failures }).create(splits).finally(slot.leave),
-      // A small task may end before the first append leaves. Recording another append takes a while, so it comes after
-      // the POST's bytes.
+      // A small task may end before the first append leaves, so its commands wait for that. For any other task the append,
+      // which takes a while to make, is made after the POST's bytes are written.
       stage.fragment.estimate.small ? run.recordSoon(begun) : afterRequests().then(() => run.record(begun)),
     ])
     const task = openTask(run, stage)
@@ -96,7 +96,8 @@ interface LostTask {
 }
 
 /**
- * Records the bad end of a task. Undefined when the stage is done. @throws EngineError when the task cannot be retried
+ * Records the bad end of a task. Undefined when the stage is done.
+ * @throws EngineError when the task cannot be retried
  */
 async function settle(
   run: RunContext,
