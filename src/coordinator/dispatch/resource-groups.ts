@@ -92,7 +92,8 @@ export interface ResourceGroups {
   tryEnter(entrant: Entrant): GroupSlot | undefined
   /**
    * Waits for a place; undefined once the signal is aborted.
-   * @throws EngineError QUERY_QUEUE_FULL, QUERY_REJECTED where no group takes it; the latter also in the promise
+   * @throws EngineError QUERY_QUEUE_FULL; QUERY_REJECTED or INVALID_RESOURCE_GROUP where no group takes it, also in the
+   * promise
    */
   enter(entrant: Entrant): { readonly queued: Queued; readonly slot: Promise<GroupSlot | undefined> }
   figures(): readonly GroupFigures[]

@@ -9,8 +9,8 @@ export interface HeldMemory {
   /** Bytes held now. */
   readonly bytes: number
   /**
-   * Holds this many bytes more. A small amount is always granted, so that a user that fills the limits to the brim does
-   * not harm accepted statements.
+   * Holds this many bytes more. A small amount is always granted, so that a user that exhausts the limits does not harm
+   * accepted statements.
    * @returns a function that releases the bytes, once
    * @throws EngineError EXCEEDED_GLOBAL_MEMORY_LIMIT when that is too much: the statement keeps the bytes that it held
    */
@@ -31,7 +31,7 @@ export interface StatementMemory {
   /** @throws EngineError TOO_MANY_REQUESTS_FAILED when one of the limits is reached */
   hold(owner: SlotOwner, bytes: number): HeldMemory
   /**
-   * Holds memory for a query that an earlier coordinator accepted: against the limit of all, only such queries count.
+   * Holds memory for a query that an earlier coordinator accepted: only such queries count against the total limit.
    * @param needed true when the query cannot be ended instead
    * @returns undefined when it is too much
    */

@@ -13,8 +13,8 @@ import type { FoundSecrets } from '../query/query-secrets.ts'
  *      │ ──────── task ───────────► │
  *      │ ◄─────── ask ───────────── │  questions that it awaits: tables, schemas
  *      │ ──────── answer ─────────► │
- *      │ ◄─────── askNow ────────── │  the analyser's questions in the middle of its work: rights. The thread blocks until
- *      │ ──────── answer (port) ──► │  the answer is there, the process never waits
+ *      │ ◄─────── askNow ────────── │  questions in the middle of the analyser's work: rights. The thread
+ *      │ ──────── answer (port) ──► │  blocks until the answer is there, the process never waits
  *      │ ◄─────── done, failed ──── │
  */
 

@@ -48,7 +48,7 @@ export type QueryStep = QueryCommand | ((intended: QueryState) => readonly Query
 export interface AggregateStart {
   readonly state: QueryState
   readonly sequence: number
-  /** Removes from an event what nobody may read. @default nothing */
+  /** Removes the parts of an event that may not be read. @default nothing */
   readonly seal?: ((event: QueryEvent) => QueryEvent) | undefined
 }
 

@@ -75,7 +75,7 @@ export function recordedSubmission(created: Created): PostedStatement {
   return { sql: created.sql, session: created.session, created, secrets }
 }
 
-/** Whether this is the recorded rest of a change whose text had secrets. Then nobody can make the change any more. */
+/** Whether this is the recorded rest of a change whose text had secrets. Then the change cannot be made any more. */
 export function isTakenOut(created: Created, change: WriteTarget['change']): boolean {
   return created.redacted && JSON.stringify(change).includes(REDACTED)
 }

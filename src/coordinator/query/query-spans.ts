@@ -23,7 +23,7 @@ export interface QuerySpansOptions {
   readonly calls?: readonly ConnectorCall[]
 }
 
-/** A query has ended whose events were traced one by one: its spans can be made. */
+/** The end of a query whose appends the span maker has followed: it can make the spans now. */
 export interface QueryEnded {
   readonly kind: 'queryEnded'
   readonly queryId: QueryId
@@ -31,8 +31,8 @@ export interface QueryEnded {
 }
 
 /**
- * The trace of an ended query, from its events alone. The same spans, ids and times whoever makes them: the coordinator
- * that saw the end, its successor, or `/v1/query/{id}/trace`.
+ * The trace of an ended query, from its events alone. Spans, ids and times are the same wherever they are made: in the
+ * coordinator that saw the end, in its successor, or for `/v1/query/{id}/trace`.
  *
  * ```
  * POST /v1/statement                             spans/query-span.ts

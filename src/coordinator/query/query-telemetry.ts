@@ -51,9 +51,9 @@ export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry
     logEnd(query, recovered)
     if (!query.created.sampled || !parts.spans().enabled) return
     const options = { withRequest: recovered, pollsUnrecorded: parts.pollsUnrecorded(query), times, calls }
-    // The span of the POST may be lost with the coordinator that answered it; if it is not, the ids are the same. Only
-    // that coordinator saw the query's first events. For its own queries this coordinator traces events when it appends
-    // them.
+    // The span of the POST may be lost with the coordinator that answered it; if it is not, the ids are the same. The
+    // span maker follows this process's appends: it has all events of the process's own queries, but lacks the first
+    // events of a recovered query, so that the spans of such a query are made here.
     if (recovered) return parts.spans().emit(querySpans(query, options))
     const end: QueryEnded = { kind: 'queryEnded', queryId: query.queryId, options }
     parts.spans().later(end)

@@ -6,9 +6,10 @@ import { queryEventVersions, type QueryEventType } from './events.ts'
 export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Upcasters>>> = {
   // At that time no rules set properties.
   QueryCreated: { 1: (data) => data },
-  // First pages had no place: stream and token find them, as today where no place is named. Then they had no digests.
+  // At first pages had no place: stream and token find them, as today where no place is named. Later they had no
+  // digests.
   ResultPagesPublished: { 1: (data) => data, 2: (data) => data },
-  // Results had no digests.
+  // At that time results had no digests.
   QueryFinished: { 1: (data) => data },
   // Earlier versions lacked, in this order: statements that change something; withheld fragments; properties that the
   // statement set; files of the analysis; some names of errors, and the mark on scans that only the rules read. Nothing
@@ -16,9 +17,10 @@ export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Upcast
   QueryPlanned: { 1: (data) => data, 2: (data) => data, 3: (data) => data, 4: (data) => data, 5: (data) => data },
   WritePrepared: { 1: (data) => preparedOf(firstPrepared.parse(data)) },
   WriteCommitted: { 1: (data) => committedOf(firstCommitted.parse(data)) },
-  // Files that cannot be read had no errors of their own.
+  // At that time unreadable files had no errors of their own.
   TaskFailed: { 1: (data) => data },
-  // First only the stream `system` said which user ended a query; then no statement could; then fewer errors had names.
+  // At first only the stream `system` named the user that ended a query; then no statement could end one; then fewer
+  // errors had names.
   QueryFailed: { 1: (data) => data, 2: (data) => data, 3: (data) => data },
 }
 

@@ -16,10 +16,7 @@ export interface Administrator {
   readonly remoteAddress?: string
 }
 
-/**
- * `open`: the query has not ended, nothing was done. `forgotten`: this many events lost their data, 0 when none had
- * any.
- */
+/** `open`: the query has not ended, nothing was done. `forgotten`: how many events lost their data; 0: none had any. */
 export type ForgetOutcome =
   { readonly kind: 'unknown' } | { readonly kind: 'open' } | { readonly kind: 'forgotten'; readonly events: number }
 

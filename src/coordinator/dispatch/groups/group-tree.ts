@@ -47,8 +47,8 @@ const BEFORE_ALL = -(2 ** 52)
  * Trino's resource groups as a pure state machine: arrivals, ends and usage of queries go in, the queries to start come
  * out. Time and randomness are only its inputs, and it has no effects of its own.
  *
- * A group may run more when it is below its limits; it is *eligible* when it also has a query to start. Each group keeps
- * its eligible sub-groups in the order in which they became eligible, and its policy picks among them.
+ * A group may run more when it is below its limits; it is *eligible* when it also has a query to start. Each group
+ * keeps its eligible sub-groups in the order in which they became eligible, and its policy picks among them.
  *
  * ```
  *  arrive ─► all groups up to the root may run more? ── yes ─► running ─► finish

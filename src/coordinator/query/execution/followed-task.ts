@@ -88,7 +88,7 @@ export class FollowedTask {
     const { node, taskId } = this.#task
     const update = this.#updateOf(splits)
     if (!update) {
-      // Without the secrets nobody can create the task again.
+      // Without the secrets the task cannot be created again.
       this.#end(undefined, secretsNotKept())
       return this.#outcome.promise
     }

@@ -33,13 +33,13 @@ import { identityOf } from './session-identity.ts'
  *       │ a write, once its client follows              ├─ query ─────────┬─ literals ────────────► coordinator-run
  *       └───────────────────────────────────────────────┤                 ├─ system tables … ─────► coordinator-run
  *                                                       │                 └─ any other ───────────► worker-stage
- *       planned, after a restart: goes on ─────────────►├─ session, call: wait for their client
+ *       planned, after a restart: continues ───────────►├─ session, call: wait for their client
  *                                                       ├─ explain ───────────────────────────────► coordinator-run
  *                                                       ├─ explain analyze: a stage for its figures
  *                                                       └─ write: rows by worker-stage, decision, commit
  *
  *  ends:      finished with the last pages, or when the client has them │ failed, canceled
- *             then the place, the memory and the tasks are given back; work that goes on is stopped
+ *             then the place, the memory and the tasks are given back; running work is stopped
  *  waiters:   answers wait for the plan and for news; some statements wait for their client
  * ```
  * All parts see the query through one `RunContext`. This file puts them together and is the handle that the

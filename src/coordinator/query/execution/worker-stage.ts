@@ -69,8 +69,8 @@ export async function runWorkerStage(
     const begun = number === firstNumber && plan ? [plan, ...retry, create] : [...retry, create]
     const [first] = await Promise.all([
       new FollowedTask(deps, run, { stage, node, taskId, attempt: failures }).create(splits).finally(slot.leave),
-      // A small task may end before the first append leaves, so its commands wait for that. For any other task the append,
-      // which takes a while to make, is made after the POST's bytes are written.
+      // A small task may end before the first append leaves, so its commands wait for that. For any other task the
+      // append, which takes a while to make, is made after the POST's bytes are written.
       stage.fragment.estimate.small ? run.recordSoon(begun) : afterRequests().then(() => run.record(begun)),
     ])
     const task = openTask(run, stage)
