@@ -2,7 +2,7 @@ import type { QueryEventOf } from './events.ts'
 import type { Recorded } from '../../events/event-log.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 
-/** Counts what a valid event alone shows, whichever process appended it: ends of writes, pages kept or lost, refusals. */
+/** Counts what a valid event alone shows, whichever process wrote it: ends of writes, pages kept or lost, refusals. */
 export function countFact(event: Pick<Recorded, 'type' | 'data'>, meters: Meters): void {
   switch (event.type) {
     case 'WriteCommitted': {
