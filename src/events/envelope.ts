@@ -15,13 +15,13 @@ import type { KeySource, StreamCipher } from './record-store.ts'
 /** Data above this many bytes is stored as gzip in base64. */
 const GZIP_ABOVE_BYTES = 8192
 
-/** Readers have all of an event in memory, however small it is when it is packed. */
+/** Limits an event's unpacked data: readers hold it in memory, however small its packed form is. */
 const MAX_DATA_CHARACTERS = 64 << 20
 
-/** How data lies in the log; encrypted it names its key: `aes:block.index`. */
+/** How the log stores data; encrypted data names its key: `aes:block.index`. */
 export type StoredEncoding = Encoding | `aes:${string}` | `aes+gzip:${string}`
 
-/** An event as stored: compact JSON, its data a string so that the bytes hashed are the bytes kept. */
+/** An event as stored: compact JSON. Its data is a string, so that the hashed bytes are the stored bytes. */
 export interface StoredEnvelope {
   readonly sequence: number
   readonly epoch: number
@@ -34,11 +34,11 @@ export interface StoredEnvelope {
   readonly digest: string
   readonly enc: StoredEncoding
   readonly data: string
-  /** The data was replaced by a tombstone; the digest, and so the chain, still stands. */
+  /** Set when the data was replaced by a tombstone; the digest stays, so the chain stays valid. */
   readonly forgotten?: true
 }
 
-/** Data of an event as text, however the log has it. */
+/** Data of an event as text, decrypted. */
 interface OpenedData {
   readonly enc: Encoding
   readonly stored: string
@@ -49,7 +49,7 @@ export interface Sealed {
   readonly opened: OpenedData
   /** The stored text; has no raw newline or tab. */
   readonly text: string
-  /** The data itself, of an event that is as its type has it: nobody reads it out of its text again. */
+  /** The data itself, when the event was built by its type: no reader parses its text again. */
   readonly made: { readonly data: unknown } | undefined
 }
 
@@ -69,7 +69,7 @@ export function sealEvent(
   cipher?: Pick<StreamCipher, 'keyFor'>,
 ): Sealed {
   const json = jsonText(event)
-  // Level 1: events wait for this on the event loop, and the text of a statement shrinks well at any level.
+  // Level 1: packing blocks the event loop, and the text of a statement shrinks well at any level.
   const packed = Buffer.byteLength(json) > GZIP_ABOVE_BYTES ? gzipSync(json, { level: 1 }) : undefined
   const opened: OpenedData = packed ? { enc: 'gzip', stored: packed.toString('base64') } : { enc: 'none', stored: json }
   const { stream, sequence, epoch, time, prevhash } = at
@@ -93,7 +93,7 @@ function jsonText({ type, data }: Event): string {
   try {
     json = JSON.stringify(data)
   } catch (cause) {
-    // Too deep, too long for a text, or no JSON at all.
+    // The data is nested too deeply, too long for a string, or no JSON at all.
     throw new Unstorable(`Data of ${type} cannot be written: ${(cause as Error).name}`, { cause })
   }
   if (json === undefined) throw new Unstorable(`Data of ${type} is no JSON value`)
@@ -101,7 +101,7 @@ function jsonText({ type, data }: Event): string {
   return json
 }
 
-/** SHA-256(prevhash ‖ header ‖ digest): does not need the data, so a tombstone leaves the chain whole. */
+/** SHA-256(prevhash ‖ header ‖ digest). Does not need the data, so a tombstone leaves the chain whole. */
 export function eventHash(stream: string, e: HeaderFields & Pick<StoredEnvelope, 'prevhash' | 'digest'>): string {
   return hash('sha256', e.prevhash + headerText(stream, e) + e.digest)
 }
@@ -118,7 +118,7 @@ function encryptedBy(key: string, enc: Encoding): StoredEncoding {
   return enc === 'gzip' ? `aes+gzip:${key}` : `aes:${key}`
 }
 
-/** How the log has the data of an event. */
+/** How the log encodes the data of an event. */
 export function storedEncoding({ enc, key }: Pick<Recorded, 'enc' | 'key'>): StoredEncoding {
   return key === undefined ? enc : encryptedBy(key, enc)
 }
@@ -130,13 +130,13 @@ export function keyNameOf(enc: string): string | undefined {
 
 const KEY_IN_ENVELOPE = /"enc":"aes(?:\+gzip)?:([^"]+)"/
 
-/** As `keyNameOf`, of an envelope's text; quick, since it is asked of every record. */
+/** As `keyNameOf`, for an envelope's text. It must be fast: it runs for every record. */
 export function keyNameInText(text: string): string | undefined {
-  // Data in the clear cannot have it: quotes are escaped there.
+  // Unencrypted data cannot contain this text: quotes are escaped there.
   return text.includes('"enc":"aes') ? KEY_IN_ENVELOPE.exec(text)?.[1] : undefined
 }
 
-/** The envelope that a record's text is; undefined when it is none. Its hashes are not looked at. */
+/** The envelope in a record's text; undefined when the text is none. Does not check its hashes. */
 export function readEnvelope(text: string): StoredEnvelope | undefined {
   let read: Partial<StoredEnvelope> | null
   try {
@@ -144,13 +144,13 @@ export function readEnvelope(text: string): StoredEnvelope | undefined {
   } catch {
     return undefined
   }
-  // No schema: 50,000 of them a second are read at a start.
+  // No schema: a start reads 50,000 envelopes a second.
   const texts = [read?.hash, read?.digest, read?.data, read?.time, read?.type, read?.enc]
   const whole = texts.every((one) => typeof one === 'string') && typeof read?.sequence === 'number'
   return whole ? (read as StoredEnvelope) : undefined
 }
 
-/** @throws LogChanged when the text of a record that counts is no envelope */
+/** Reads the envelope of a record that counts. @throws LogChanged when its text is no envelope */
 export function parseEnvelope(text: string): StoredEnvelope {
   const envelope = readEnvelope(text)
   if (!envelope) throw new LogChanged('A valid record of the log is no event')
@@ -158,8 +158,8 @@ export function parseEnvelope(text: string): StoredEnvelope {
 }
 
 /**
- * What readers get of an envelope.
- * @throws LogChanged when the stored bytes are not those that were hashed, or are encrypted with a key that is not there
+ * Makes the event that readers see from an envelope.
+ * @throws LogChanged when the stored bytes are not those that were hashed, or their key is missing
  */
 export function toRecorded(stream: string, envelope: StoredEnvelope, position: Position, keys?: KeySource): Recorded {
   checkHash(stream, envelope)
@@ -167,14 +167,14 @@ export function toRecorded(stream: string, envelope: StoredEnvelope, position: P
   return recordedOf(stream, envelope, position, openData(stream, envelope, keys))
 }
 
-/** As `toRecorded`, for an envelope this process sealed itself. */
+/** As `toRecorded`, for an envelope that this process sealed itself. */
 export function openSealed(stream: string, { envelope, opened, made }: Sealed, position: Position): Recorded {
   return recordedOf(stream, envelope, position, opened, made)
 }
 
 /**
- * As `toRecorded`, for a row of `query_events`: it has the data as readers had it.
- * @throws LogChanged when it is not that of the event any more, as far as its hashes tell
+ * As `toRecorded`, for a row of `query_events`, which holds the decrypted data.
+ * @throws LogChanged when the hashes show that the data was altered
  */
 export function toProjected(stream: string, row: StoredEnvelope, position: Position): Recorded {
   checkHash(stream, row)
@@ -183,7 +183,7 @@ export function toProjected(stream: string, row: StoredEnvelope, position: Posit
   return openProjected(stream, row, position)
 }
 
-/** As `toProjected`, unchecked. */
+/** As `toProjected`, without checks. */
 export function openProjected(stream: string, row: StoredEnvelope, position: Position): Recorded {
   return recordedOf(
     stream,
@@ -195,7 +195,7 @@ export function openProjected(stream: string, row: StoredEnvelope, position: Pos
 
 /**
  * Data as text; undefined when it was forgotten.
- * @throws LogChanged when there is no key for it, or the key does not open it
+ * @throws LogChanged when there is no key for it, or the key does not decrypt it
  */
 export function openData(stream: string, envelope: StoredEnvelope, keys?: KeySource): OpenedData | undefined {
   if (envelope.forgotten) return undefined
@@ -223,7 +223,7 @@ function altered(stream: string, { sequence }: StoredEnvelope): LogChanged {
   return new LogChanged(`Event ${stream}/${sequence} was altered after it was written`)
 }
 
-/** The stored text of an event whose data is gone: its digest stays, and with it the chain. */
+/** The stored text of an event whose data is forgotten: its digest stays, so the chain stays valid. */
 export function tombstoneText(text: string): string {
   return JSON.stringify({ ...parseEnvelope(text), data: '', forgotten: true } satisfies StoredEnvelope)
 }
@@ -235,7 +235,7 @@ function recordedOf(
   opened: OpenedData | undefined,
   made?: Sealed['made'],
 ): Recorded {
-  // Written out: a spread here was a tenth of a busy writer's time.
+  // Assigned one by one: an object spread took a tenth of a busy writer's time.
   const recorded: { -readonly [Key in keyof Recorded]: Recorded[Key] } = {
     stream,
     sequence: envelope.sequence,
@@ -268,16 +268,15 @@ function jsonOf({ enc, stored }: OpenedData): string {
   return enc === 'gzip' ? gunzipSync(Buffer.from(stored, 'base64')).toString() : stored
 }
 
-/** An event beside its data: its hashes, names and times. */
+/** Memory of an event without its data: its hashes, names and times. */
 const EVENT_BYTES = 400
 
 /**
- * What an event takes of memory, about: its data as it is, which may be a thousand times what is stored, and the text that
- * is stored.
+ * An event's approximate memory: its unpacked data, which may be a thousand times the stored size, and the stored text.
  */
 export function memoryOf({ enc, stored }: Pick<Recorded, 'enc' | 'stored'>): number {
   if (enc !== 'gzip' || stored === '') return EVENT_BYTES + 2 * stored.length
-  // The last four bytes of gzip are the length of what is packed.
+  // The last four bytes of gzip are the length of the unpacked data.
   const end = Buffer.from(stored.slice(-8), 'base64')
   return EVENT_BYTES + stored.length + end.readUInt32LE(end.length - 4)
 }

@@ -15,10 +15,13 @@ export interface Event {
   readonly v: number
   /** ISO 8601, UTC, milliseconds. Stored as it is, or as the last time of the log partition where that is later. */
   readonly time: string
-  /** W3C trace context; one an append. */
+  /** W3C trace context; the same for all events of an append. */
   readonly traceparent?: string
   readonly data: unknown
-  /** This process built the data by its type: it need not be checked when it is read again here. Never stored. */
+  /**
+   * Set when this process built the data by its type: a reader in this process need not validate it again. Never
+   * stored.
+   */
   readonly typed?: true
 }
 
@@ -33,10 +36,10 @@ export interface Recorded extends Event {
   /** The previous event's `hash` in the stream, '' for the first. */
   readonly prevhash: string
   readonly hash: string
-  /** SHA-256 of the data as the log has it: of `stored`, or of that encrypted. */
+  /** SHA-256 of the data as the log stores it: `stored`, or its encrypted form. */
   readonly digest: string
   readonly enc: Encoding
-  /** Names the key that the data is encrypted with in the log; absent where it lies there as `stored`. */
+  /** Name of the key that encrypts the data in the log; absent when the log holds `stored` unencrypted. */
   readonly key?: string
   /** The data as text: JSON, or its gzip in base64 when `enc` says so. */
   readonly stored: string
@@ -45,12 +48,12 @@ export interface Recorded extends Event {
   readonly position: Position
 }
 
-/** What a reader is given of an event whose data was forgotten. */
+/** The event as readers see it once its data is forgotten. */
 export function tombstoneOf(event: Recorded): Recorded {
   return { ...event, stored: '', data: null, forgotten: true }
 }
 
-/** A place in the log; ordered within one log partition only. Postgres has log partition 0 alone. */
+/** A position in the log; ordered within one log partition only. Postgres has log partition 0 alone. */
 export interface Position {
   readonly partition: number
   readonly offset: bigint
@@ -63,28 +66,31 @@ export interface Appended extends Position {
 
 /** How far a reader has got: by log partition, the first offset not read and the fold of all below it. */
 export interface Checkpoint {
-  /** '' before anything was read: the beginning of whatever log is there. */
+  /** '' before anything was read: the beginning of any log. */
   readonly logId: string
   readonly at: readonly { readonly offset: bigint; readonly state: State }[]
 }
 
-/** A checkpoint, or bare offsets: then the state is found in the log itself (each record tells what its writer saw). */
+/**
+ * A checkpoint, or bare offsets: then the reader finds the state in the log itself (each record says what its writer
+ * had seen).
+ */
 export interface ReadFrom {
   readonly logId: string
   readonly at: readonly { readonly offset: bigint; readonly state?: State }[]
 }
 
-/** An append that became valid, as telemetry wants to know it. */
+/** Figures of an append that became valid, for telemetry. */
 export interface AppendReport {
   readonly stream: string
-  /** Of its last event. */
+  /** Sequence of the append's last event. */
   readonly sequence: number
   readonly epoch: number
   readonly events: readonly Recorded[]
-  /** Encoded. */
+  /** Size of the encoded events. */
   readonly bytes: number
   readonly traceparent: string | undefined
-  /** Milliseconds: waiting for its turn, until the log acknowledged it, until it was read back as valid. */
+  /** Milliseconds: in the queue; until the log acknowledged the append; until it was read back as valid. */
   readonly queueMs: number
   readonly sendMs: number
   readonly readBackMs: number
@@ -93,99 +99,112 @@ export interface AppendReport {
 /** Appends that were committed together, once they are valid. */
 export interface CommitReport {
   readonly partition: number
-  /** Of the last record. */
+  /** Offset of the last record. */
   readonly offset: bigint
   readonly records: number
   readonly appends: readonly {
     readonly stream: string
-    /** Of its last event. */
+    /** Sequence of the append's last event. */
     readonly sequence: number
     readonly traceparent: string | undefined
   }[]
-  /** Milliseconds: until the log acknowledged it, and from then until it was read back as valid. */
+  /** Milliseconds: until the log acknowledged the commit; from then until it was read back as valid. */
   readonly sendMs: number
   readonly readBackMs: number
 }
 
 export interface Subscription {
-  /** What was delivered and returned from. */
+  /** The end of the batches that were delivered and whose callback has returned. */
   readonly checkpoint: Checkpoint
-  /** Resolves after `stop`; rejects with LogChanged, or with what the callback threw. Nothing is skipped: it ends there. */
+  /**
+   * Resolves after `stop`; rejects with LogChanged or the callback's error. The subscription then ends and skips
+   * nothing.
+   */
   readonly done: Promise<void>
   /** Resolves when the callback in progress has returned. */
   stop(): Promise<void>
 }
 
 export interface OpenedLog {
-  /** '' while nobody has ever claimed the log. */
+  /** '' while no process has ever claimed the log. */
   readonly logId: string
   readonly partitions: number
   /** An encoded event above this is refused with TooLarge. */
   readonly maxEventBytes: number
 }
 
-/** Where a read of the past ends: by log partition, the first offset that is not told any more. A checkpoint is one. */
+/**
+ * Where a read of the past ends: by log partition, the first offset that is not delivered. A checkpoint can serve as
+ * this.
+ */
 export interface ReadUntil {
   readonly at: readonly { readonly offset: bigint }[]
 }
 
-/** Makes facts true. */
-/** Where a stream must end for an append to follow. */
+/** The last sequence that a stream must have for an append to follow. */
 export type Expected = number | 'end'
 
+/** Appends events to streams. */
 export interface EventAppender {
   /**
-   * All or nothing. Resolves when the events are durable and valid for every reader for ever; goes on trying while the log
-   * is away, so callers set their own deadline: the events may become valid after it.
-   * @param expected sequence of the stream's last event, 0 for a new stream; `end` of a stream whose author is whoever
-   *   writes the log, and has nothing to decide by what lies before
-   * @param pages what `keepPages` gave to go with the append; there whenever the events are valid
-   * @throws SequenceConflict | TooLarge | LogFull nothing was sent; LogFull of new streams only
-   * @throws Unstorable nothing of it is there, and no repetition brings it there
-   * @throws Fenced | LogWentBackwards not valid as far as was read: answer nobody
+   * Appends all events or none. Resolves when the events are durable and valid for every reader for ever. Goes on
+   * trying while the log is away, so callers set their own deadline; the events may become valid after it.
+   * @param expected sequence of the stream's last event, 0 for a new stream; `end` for a stream that only the log's
+   *   writer appends to, when the events do not depend on earlier ones
+   * @param pages what `keepPages` returned for this append; they are there whenever the events are valid
+   * @throws SequenceConflict
+   *  TooLarge
+   *  LogFull nothing was sent; LogFull for new streams only
+   * @throws Unstorable no event is in the log, and no repetition changes that
+   * @throws Fenced
+   *  LogWentBackwards the events were not valid as far as the log was read: the caller must not answer its client
    */
   append(stream: string, expected: Expected, events: readonly Event[], pages?: readonly ResultPage[]): Promise<Appended>
 }
 
-/** The past of one stream. */
+/** Reads the past of one stream. */
 export interface StreamReader {
-  /** A stream's events after a sequence, below a bound or up to the tip at the call. @throws LogUnavailable */
+  /** Reads a stream's events after a sequence, below a bound or up to the tip at the call. @throws LogUnavailable */
   readStream(stream: string, after?: number, until?: ReadUntil): AsyncIterable<Recorded>
 }
 
-/** The past of all streams. */
+/** Reads the past of all streams. */
 export interface EventReader {
   /**
-   * Valid events only, once, in order within a log partition; fewer than the limit where they are large. At the end, or
-   * at the bound: no events, `next` as far as was read.
-   * @throws LogUnavailable | LogChanged
+   * Reads valid events only, each once, in order within a log partition. Returns fewer than the limit when events are
+   * large. At the end, or at the bound: no events, and `next` is the position that the read reached.
+   * @throws LogUnavailable
+   *  LogChanged
    */
   read(from: ReadFrom, limit: number, until?: ReadUntil): Promise<{ events: Recorded[]; next: Checkpoint }>
 }
 
 /**
- * All that was, by stream and in order, up to a bound: whatever holds a part of it (the log, memory, an archive) can stand
- * behind this.
+ * All past events, by stream and in order, up to a bound. Anything that holds a part of them (the log, memory, an
+ * archive) can implement this.
  */
 export interface EventHistory extends StreamReader, EventReader {}
 
-/** Where the log ends. */
+/** Finds where the log ends. */
 export interface LogEnd {
-  /** Asked of the log and not of memory. @throws LogUnavailable */
+  /** The end, asked from the log and not from memory. @throws LogUnavailable */
   tip(): Promise<Checkpoint>
 }
 
-/** Where the log itself begins: what was before lies in its archive, and is read from there. */
+/** Finds where the log itself begins: earlier records are in its archive, and are read from there. */
 export interface LogBeginning {
-  /** A stream that ends some day, and has not, has no event before. @throws LogUnavailable */
+  /**
+   * The first position in the log. A stream that can end, and has not ended, has no event before it.
+   * @throws LogUnavailable
+   */
   start(): Promise<Checkpoint>
 }
 
-/** What comes from now on. */
+/** Delivers new events. */
 export interface LogFeed {
   /**
    * Delivers batches in order and waits for each; store `next` together with the effect of the batch.
-   * @param mostEvents of a batch, which is held while `on` has not resolved; 2,000 by default
+   * @param mostEvents limit of events in a batch, which stays in memory until `on` resolves; 2,000 by default
    */
   subscribe(
     from: ReadFrom,
@@ -194,54 +213,59 @@ export interface LogFeed {
   ): Subscription
 }
 
-/** Small result pages, beside the events that name them. */
+/** Stores small result pages, beside the events that name them. */
 export interface ResultPages {
   /**
    * Makes small result pages ready for the append of the event that names them. Goes on trying while the log is away.
-   * @returns places for the event to carry, and what to hand to `append`
+   * @returns positions for the event to carry, and the pages to pass to `append`
    */
   keepPages(stream: string, pages: readonly ResultPage[]): Promise<KeptPages>
-  /** undefined once dropped. Ask only for a page a valid event names, with the place it names, and check its hash. */
+  /**
+   * Reads a page; undefined once it was dropped. The caller asks only for a page that a valid event names, with the
+   * position in that event, and checks its hash.
+   */
   readPage(stream: string, token: number, place?: PageOffset): Promise<Uint8Array | undefined>
 }
 
-/** Takes data out of what was recorded. */
+/** Removes data from recorded events. */
 export interface DataForgetter {
   /**
-   * All events of a stream, so that `forget` may take them and leave what is appended from now on.
-   * @throws Unforgettable when one lies in the clear where records cannot be rewritten
+   * All events of a stream, for a later `forget`. Events that are appended from now on are not among them.
+   * @throws Unforgettable when an event is not encrypted in a log whose records cannot be rewritten
    */
   forgettable(stream: string): Promise<readonly Recorded[]>
   /**
-   * Replaces the data of events by tombstones that keep its digest, and drops the stream's pages; what is forgotten already
-   * stays so. Where records cannot be rewritten their keys go. Ask `forgettable` before, and say in the log what goes: an
-   * audit takes a tombstone that no event tells of for an alteration.
+   * Replaces the data of events by tombstones that keep its digest, and drops the stream's pages. Events that are
+   * already forgotten stay so. Where records cannot be rewritten, deletes their keys. Call `forgettable` first, and
+   * record in the log which events are forgotten: an audit reports a tombstone without such an event as an alteration.
    */
   forget(stream: string, sequences: readonly number[]): Promise<void>
 }
 
-/** The right to write: one process has it. */
+/** The right to write, which one process has at a time. */
 export interface WriterClaim {
   /**
-   * Becomes the writer: a compare-and-set in the log itself. The event EpochStarted on stream `system` is valid when it resolves.
-   * @param as with the newest epoch of a log that this one goes on from: its own begin above
+   * Becomes the writer by a compare-and-set in the log itself. The event EpochStarted on stream `system` is valid when
+   * it resolves.
+   * @param as with `above` when this log continues another: the newest epoch of that log; the epochs of this log begin
+   *   above it
    * @returns the epoch
-   * @throws Fenced when another claimed first
+   * @throws Fenced when another process claimed first
    */
   claim(as: { readonly address: string; readonly version: string; readonly above?: number }): Promise<number>
   /** Why this process may write no more; pending until then. */
   readonly fenced: Promise<Fenced | LogWentBackwards>
 }
 
-/** The log whole, as a process opens it; whoever is given a part of it asks for that port alone. */
+/** The whole log, as a process opens it. Code that needs a part of it depends on that interface alone. */
 export interface EventLog
   extends EventAppender, EventHistory, LogBeginning, LogEnd, LogFeed, ResultPages, DataForgetter, WriterClaim {
-  /** Connects, checks that the log is fit to hold the truth (MisconfiguredLog if not). */
+  /** Connects, and checks that the log is fit to hold events. @throws MisconfiguredLog if it is not */
   open(): Promise<OpenedLog>
   close(): Promise<void>
 }
 
-/** The beginning of a log, whichever it is. */
+/** The beginning of any log. */
 export function beginning(partitions = 1): Checkpoint {
   const state: State = { epoch: 0, writer: '', number: 0, count: 0, hash: '' }
   return { logId: '', at: Array.from({ length: partitions }, () => ({ offset: 0n, state })) }
@@ -253,8 +277,8 @@ export function hasReached(reached: Checkpoint, target: Checkpoint): boolean {
 }
 
 /**
- * Whether a reader has every event below `target`. Counted where the offset does not say so: a log may end with records
- * that do not count, for which nobody is called.
+ * Whether a reader has every event below `target`. Compares counts where the offset is not enough: a log may end with
+ * records that do not count, and no reader receives those.
  */
 export function hasEventsOf(reached: Checkpoint, target: Checkpoint): boolean {
   return target.at.every((place, partition) => {
@@ -268,7 +292,7 @@ export function isBelow(position: Position, until: ReadUntil): boolean {
   return position.offset < (until.at[position.partition]?.offset ?? 0n)
 }
 
-/** JSON has no bigint: offsets travel as decimal strings. */
+/** Writes a checkpoint as JSON. JSON has no bigint, so offsets are decimal strings. */
 export function checkpointToJson(checkpoint: Checkpoint): string {
   return JSON.stringify({
     logId: checkpoint.logId,
@@ -276,7 +300,7 @@ export function checkpointToJson(checkpoint: Checkpoint): string {
   })
 }
 
-/** @param text what `checkpointToJson` wrote */
+/** Reads a checkpoint. @param text what `checkpointToJson` wrote */
 export function checkpointFromJson(text: string): Checkpoint {
   const parsed = JSON.parse(text) as { logId: string; at: { offset: string; state: State }[] }
   return {
@@ -285,7 +309,7 @@ export function checkpointFromJson(text: string): Checkpoint {
   }
 }
 
-/** What the log says of itself, and of what it is given. */
+/** An error of the log, or of the events that it is asked to store. */
 export abstract class EventLogError extends QuipuError {
   abstract readonly kind:
     | 'fenced'
@@ -299,13 +323,15 @@ export abstract class EventLogError extends QuipuError {
     | 'unavailable'
 }
 
-/** Another writer holds the log, or this process never claimed it. Exit code 75 for a coordinator that had it. */
+/**
+ * Another writer holds the log, or this process never claimed it. A coordinator that held the log exits with code 75.
+ */
 export class Fenced extends EventLogError {
   readonly kind = 'fenced'
   readonly retry = 'later'
 }
 
-/** The stream is not where the author thought; nothing was sent. */
+/** The stream's last sequence is not the one that the author expected; nothing was sent. */
 export class SequenceConflict extends EventLogError {
   readonly kind = 'conflict'
   readonly retry = 'anew'
@@ -322,12 +348,12 @@ export class SequenceConflict extends EventLogError {
   }
 }
 
-/** The log will never take these events: nothing of them is there, and the stream stands where it stood. */
+/** The log will never store these events: none of them is in the log, and the stream is unchanged. */
 export abstract class NotTaken extends EventLogError {
   readonly retry = 'never'
 }
 
-/** The encoded event is larger than the log takes; nothing was sent. */
+/** The encoded event is larger than the log allows; nothing was sent. */
 export class TooLarge extends NotTaken {
   readonly kind = 'too_large'
   readonly bytes: number
@@ -340,40 +366,40 @@ export class TooLarge extends NotTaken {
   }
 }
 
-/** They are nothing that the log can hold, or it says so itself. */
+/** The log cannot hold these events, or its storage says so. */
 export class Unstorable extends NotTaken {
   readonly kind = 'unstorable'
 }
 
-/** The log is shorter than what was read of it (recreated, or restored from a backup): stop for good, alarm. */
+/** The log is shorter than what was read from it (recreated, or restored from a backup): stop for good, and alarm. */
 export class LogWentBackwards extends EventLogError {
   readonly kind = 'backwards'
   readonly retry = 'never'
 }
 
-/** Another log than the checkpoint's, or one whose past was altered: stop, never skip. */
+/** The log is not the checkpoint's, or its past was altered: stop, never skip. */
 export class LogChanged extends EventLogError {
   readonly kind = 'changed'
   readonly retry = 'never'
 }
 
-/** The log's settings could lose or alter the truth; the message is one line that says what to change. */
+/** The log's settings could lose or alter events; the message is one line that says what to change. */
 export class MisconfiguredLog extends EventLogError {
   readonly kind = 'misconfigured'
   readonly retry = 'never'
 }
 
-/** The log keeps its records as they are for ever, and these are not encrypted. */
+/** The log never rewrites its records, and these are not encrypted. */
 export class Unforgettable extends EventLogError {
   readonly kind = 'unforgettable'
   readonly retry = 'never'
 }
 
-/** The log does not answer. Appends and subscriptions go on trying by themselves; reads say so with this. */
+/** The log does not answer. Appends and subscriptions go on trying by themselves; reads throw this. */
 export class LogUnavailable extends EventLogError {
   readonly kind = 'unavailable'
   readonly retry = 'later'
 }
 
-/** Too much waits for a log that does not take it: a new stream is not begun, and nothing of it was sent. */
+/** Too many events wait for a log that does not answer: no new stream is begun, and nothing of this append was sent. */
 export class LogFull extends LogUnavailable {}

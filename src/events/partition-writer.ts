@@ -40,27 +40,27 @@ export interface PartitionWriterParts {
   readonly fold?: Fold
   /** Wall clock, milliseconds. */
   readonly now: () => number
-  /** Encoded events that may wait. */
+  /** Limit of the encoded events in the queue, in bytes. */
   readonly maxQueuedBytes: number
-  /** The epoch in which a stream's name was made, where that is known. */
+  /** The epoch in which a stream's name was made, where it is known. */
   readonly bornIn?: (stream: string) => number | undefined
-  /** Whether another log was before: its streams may go on in this one. */
+  /** Whether this log continues another log: streams of that log may go on in this one. */
   readonly isContinued?: () => boolean
-  /** This process may write no more, in any log partition. */
+  /** Called when this process may no longer write, in any log partition. */
   readonly onLost: (error: Fenced | LogWentBackwards) => void
-  /** The log does not take records just now; the writer goes on trying. */
+  /** Called when the log does not store records just now; the writer goes on trying. */
   readonly onTrouble: (error: Error) => void
   readonly onAppended?: (report: AppendReport) => void
   readonly onCommitted?: (report: CommitReport) => void
-  /** A record that does not count was read. */
+  /** Called when a record was read that does not count. */
   readonly onIgnored?: (verdict: IgnoredVerdict) => void
 }
 
-/** An append on its way. Its numbers are given when it is first sent, and stay. */
+/** An append in progress. Its record numbers are assigned when it is first sent, and stay. */
 export interface PendingAppend extends SealedAppend {
   assumedNew: boolean
   firstNumber: number
-  /** Monotonic milliseconds: when it came, and when it was first sent. */
+  /** Monotonic milliseconds: when the append was queued, and when it was first sent. */
   readonly queuedAt: number
   sentAt: number
   readonly resolve: (appended: Appended) => void
@@ -72,20 +72,20 @@ const MAX_BATCH_BYTES = 512 << 10
 const MAX_BATCH_EVENTS = 1000
 
 /**
- * The writer's side of one log partition: one batch in flight, what arrives meanwhile is the next (group commit).
- * An append resolves when its records are folded 'valid', whichever attempt brought them there.
+ * The writer's side of one log partition. One batch is in flight; appends that arrive meanwhile form the next (group
+ * commit). An append resolves when its records are folded 'valid', no matter which attempt wrote them.
  */
 export class PartitionWriter {
   readonly partition: number
   protected readonly parts: PartitionWriterParts
-  /** All offsets below are folded here. */
+  /** Records at all lower offsets are folded into this. */
   protected logPosition: LogPosition = { offset: 0n, state: { epoch: 0, writer: '', number: 0, count: 0, hash: '' } }
   readonly #fold: Fold
   readonly #heads = new StreamHeads()
   #epoch = 0
   #writer = ''
   #lastTime = ''
-  /** Last number of ours that folded 'valid', and its events until their append has resolved. */
+  /** The last number of this writer that folded 'valid', and its events until their append has resolved. */
   protected validThrough = 0
   readonly #landed = new Map<number, Recorded>()
   #queue: PendingAppend[] = []
@@ -93,7 +93,7 @@ export class PartitionWriter {
   #running: Promise<void> | undefined
   /** When the store last answered, monotonic milliseconds. */
   #answeredAt = 0
-  /** Of the newest attempt to store something, monotonic milliseconds. */
+  /** When the newest attempt to store records began, monotonic milliseconds. */
   #attemptedAt = 0
   #start: Checkpoint | undefined
   #closed = false
@@ -113,7 +113,7 @@ export class PartitionWriter {
     return this.logPosition
   }
 
-  /** Begins to fold: at the place from which heads can be looked up, or at the end. */
+  /** Begins to fold at the position from which heads can be looked up, or at the end. */
   async catchUp(start: Checkpoint | undefined): Promise<void> {
     await this.#idle()
     this.#heads.clear()
@@ -129,8 +129,8 @@ export class PartitionWriter {
   }
 
   /**
-   * Puts the claim at the end until it, or another, is there.
-   * @param textOf the claim record, made anew for each end
+   * Writes the claim at the log's end, until this claim or another one is there.
+   * @param textOf makes the text of the claim record, anew at each attempt
    */
   async claim(epoch: number, writer: string, textOf: (time: string) => string): Promise<void> {
     this.#epoch = epoch
@@ -161,7 +161,8 @@ export class PartitionWriter {
     pages: readonly ResultPage[],
   ): Promise<Appended> {
     if (this.#lost) return Promise.reject(this.#lost)
-    // What goes on is bounded by what was begun; a query that cannot say its end would be without one.
+    // Only new streams are refused. Streams that have begun bound what follows, and a running query must be able to
+    // record its end.
     if (expected === 0 && this.#queuedBytes > this.parts.maxQueuedBytes)
       return Promise.reject(new LogFull('Too much waits for the event log already'))
     const known = this.#heads.get(stream) ?? (expected === 0 && this.#isNew(stream) ? NO_EVENTS : undefined)
@@ -194,14 +195,14 @@ export class PartitionWriter {
     })
   }
 
-  /** Of a stream without a head here: whether it is certain, without asking the store, that nobody wrote to it. */
+  /** Whether it is certain, without asking the store, that a stream without a head here has no events. */
   #isNew(stream: string): boolean {
     const foldedWhole =
       this.#start?.at.every((logPosition) => logPosition.offset === 0n) && this.#heads.knownFrom === 0n
     return (foldedWhole === true && this.parts.isContinued?.() !== true) || this.parts.bornIn?.(stream) === this.#epoch
   }
 
-  /** Somebody's reader saw this epoch: if it is not ours, settle what is on its way and step down. */
+  /** A reader of this process saw this epoch. If another writer holds it, settles what is in flight and steps down. */
   noticeEpoch(epoch: number): void {
     if (this.#lost || epoch <= this.#epoch || this.#running) return
     this.#running = this.#guard(async () => {
@@ -210,7 +211,7 @@ export class PartitionWriter {
     })
   }
 
-  /** Rejects what is not settled; its outcome stays unknown to the caller. */
+  /** Rejects appends that are not settled; the caller does not learn whether they landed. */
   stop(error: EventLogError): void {
     this.#lost ??= error
     for (const append of this.#queue.splice(0)) append.reject(error)
@@ -223,7 +224,7 @@ export class PartitionWriter {
     await this.#idle()
   }
 
-  /** Checked before every send, not only after errors. */
+  /** Whether this writer holds the log. Checked before every send, not only after errors. */
   protected isMine(): boolean {
     const { state } = this.logPosition
     return state.epoch === this.#epoch && state.writer === this.#writer
@@ -233,7 +234,7 @@ export class PartitionWriter {
     return this.logPosition.state.number + 1
   }
 
-  /** The same at every attempt: a number belongs to its event for ever. */
+  /** The record number of an append; the same at every attempt, because a number belongs to its event for ever. */
   protected numberOf(append: PendingAppend): number {
     return append.firstNumber
   }
@@ -252,7 +253,10 @@ export class PartitionWriter {
     return queue.splice(0, count)
   }
 
-  /** The store acknowledged our records at `at`: dense offsets say what that proves. */
+  /**
+   * Handles the store's answer that the records landed at `at`. Offsets are dense, so `at` shows whether other records
+   * came before.
+   */
   protected async onLanded(at: bigint, batch: RecordBatch): Promise<void> {
     if (at === this.logPosition.offset) this.foldOwn(batch)
     else if (at > this.logPosition.offset) await this.#readOn(at + BigInt(batch.records.length))
@@ -282,7 +286,7 @@ export class PartitionWriter {
       events.push(event)
       this.#noteValid(record.number, event)
     }
-    // Of each append the last: those of a stream follow one another.
+    // Only the last event of each append: events of a stream follow one another.
     for (const [index, event] of events.entries())
       if (events[index + 1]?.stream !== event.stream) this.#heads.folded(event.stream, event, event.position.offset)
     this.#advance(from, { offset: from.offset + BigInt(records.length), state }, events)
@@ -295,7 +299,7 @@ export class PartitionWriter {
     return this.#lastTime
   }
 
-  /** What waits for a stream's head, in the order it came: appends to it must not overtake one another. */
+  /** Callers that wait for a stream's head, in order of arrival: appends to a stream must not overtake one another. */
   readonly #learning = new Map<string, { readonly onHead: () => void; readonly failed: (error: Error) => void }[]>()
 
   #learnHead(stream: string, onHead: () => void, failed: (error: Error) => void): void {
@@ -330,7 +334,7 @@ export class PartitionWriter {
   #run(): void {
     if (this.#running) return
     this.#running = this.#guard(async () => {
-      // A turn of the microtask queue gathers appends made together.
+      // Waiting for one microtask gathers appends that are made together.
       await undefined
       while (this.#queue.length > 0 && !this.#lost) {
         const batch = this.cutBatch(this.#queue)
@@ -369,7 +373,8 @@ export class PartitionWriter {
       number += append.sealed.length
     }
     let pending = batch
-    // Appends sent at once: fewer while one of them is more than the store does in its time, or takes at all.
+    // Most appends to send at once. It shrinks while a batch takes the store too long, or contains an append that it
+    // never takes.
     let most = batch.length
     try {
       for (let delay = 0; pending.length > 0;) {
@@ -389,7 +394,7 @@ export class PartitionWriter {
         delay = outcome.kind === 'impossible' ? 0 : await this.#pause(before, delay)
       }
       this.#landed.clear()
-      // All were valid, yet another claim was read behind them.
+      // All records were valid, but another claim follows them in the log.
       if (!this.isMine()) throw this.#fencedNow()
     } catch (error) {
       for (const append of pending) append.reject(error as Error)
@@ -483,7 +488,10 @@ export class PartitionWriter {
     })
   }
 
-  /** Nothing new in the log, yet refused: a stream believed new is not, or the log ends below what was read. */
+  /**
+   * Handles a refusal without new records in the log: a stream that was believed new exists, or the log ends below what
+   * was read.
+   */
   async #refuseTaken(pending: readonly PendingAppend[]): Promise<PendingAppend[]> {
     const taken = new Map<string, number>()
     for (const append of pending.filter((each) => each.assumedNew)) {
@@ -496,18 +504,24 @@ export class PartitionWriter {
     return this.#withoutStreams(pending, taken)
   }
 
-  /** The first of them is alone in what the store will never take: it fails, and with it what was built on it. */
+  /**
+   * Handles an append that the store will never take: the first one, which was sent alone. It fails, and with it the
+   * appends to the same stream behind it.
+   */
   #refuseUnstorable([first, ...others]: readonly PendingAppend[], error: Unstorable): PendingAppend[] {
     const { stream, sealed, assumedNew } = first!
     const { sequence, prevhash } = sealed[0]!.envelope
-    // Whether there is such a stream the store has not said.
+    // The store has not said whether this stream exists.
     if (assumedNew) this.#heads.forget(stream)
     else this.#heads.back(stream, { sequence: sequence - 1, hash: prevhash })
     first!.reject(error)
     return this.#withoutStreams(others, new Map([[stream, sequence - 1]]))
   }
 
-  /** Rejects what is queued of streams that stand elsewhere. @param actual where they stand */
+  /**
+   * Rejects queued appends to streams whose last sequence is different.
+   * @param actual the last sequence of each stream
+   */
   #withoutStreams(pending: readonly PendingAppend[], actual: ReadonlyMap<string, number>): PendingAppend[] {
     const conflicts = (append: PendingAppend): boolean => {
       const sequence = actual.get(append.stream)
@@ -515,20 +529,20 @@ export class PartitionWriter {
       append.reject(new SequenceConflict(append.stream, append.sealed[0]!.envelope.sequence - 1, sequence))
       return true
     }
-    // Appends queued behind were built on those refused.
+    // Later appends in the queue were built on the refused ones.
     this.#queue = this.#queue.filter((append) => !conflicts(append))
     const rest = pending.filter((append) => !conflicts(append))
     let number = this.firstNumberOfBatch()
     for (const append of rest) {
-      // None of these numbers can be in the log or come late: whatever was sent with these had before them what the store
-      // refuses in every copy.
+      // None of these numbers can be in the log or arrive late: every batch that used them also contained a record,
+      // before them, that the store refuses in every copy.
       append.firstNumber = number
       number += append.sealed.length
     }
     return rest
   }
 
-  /** Reads and folds to the end, or to a target known to be there. */
+  /** Reads and folds to the end, or to a target that is known to exist. */
   async #readOn(target?: bigint): Promise<void> {
     const { store, reader } = this.parts
     for (let delay = 20; ; delay = Math.min(delay * 2, 500)) {
@@ -545,7 +559,7 @@ export class PartitionWriter {
           const records = await store.fetch(this.partition, from.offset, 1000)
           if (records.length === 0) break
           const folded = reader.foldRecords(this.partition, from, records, (verdict, record, event) => {
-            // What lies in the log before the claim was told of by the writer before.
+            // The earlier writer has already reported the records before this claim.
             if (verdict !== 'valid' && verdict !== 'epoch' && !this.#lost) this.parts.onIgnored?.(verdict)
             if (verdict !== 'valid' || !event) return
             this.#heads.folded(event.stream, event, record.offset)
@@ -576,7 +590,7 @@ export class PartitionWriter {
     if (this.#lost === undefined) this.parts.store.prepareFor(to.offset)
   }
 
-  /** Waits only when the last attempt changed nothing. */
+  /** Waits only when the last attempt did not move the log. */
   async #pause(before: bigint, delay: number): Promise<number> {
     if (this.logPosition.offset !== before) return 0
     await sleep(Math.max(delay, 20))

@@ -30,74 +30,78 @@ export interface ProjectionRunnerOptions {
   readonly schema?: string
   readonly clock: Clock
   /**
-   * How long a batch waits for more events when nobody waits for it, in milliseconds: a transaction costs the same for
+   * How long a batch waits for more events when no read waits for it, in milliseconds: a transaction costs the same for
    * one event and for fifty. @default 75
    */
   readonly lingerMs?: number
-  /** Events that end the lingering. @default 500 */
+  /** Number of events that end this wait. @default 500 */
   readonly enough?: number
   /** Events in one transaction at most. @default 2000 */
   readonly maxBatch?: number
-  /** Things an operator should know; the loop goes on by itself. */
+  /** Called when an operator should know something; the loop goes on by itself. */
   readonly onTrouble?: (trouble: ProjectionTrouble) => void
-  /** A read had to wait for its writes. */
+  /** Called when a read had to wait for its writes. */
   readonly onWait?: (wait: { readonly passed: boolean; readonly milliseconds: number }) => void
-  /** After each commit. */
+  /** Called after each commit. */
   readonly onBatch?: (batch: ProjectedBatch) => void
 }
 
 export interface ProjectedBatch {
   readonly events: number
   readonly recorded: readonly Recorded[]
-  /** From folding to the commit's answer. */
+  /** From the start of folding to the answer of the commit. */
   readonly milliseconds: number
-  /** From the arrival of its first events: they waited for company. */
+  /** From the arrival of the first events: how long they waited for more. */
   readonly waitedMillis: number
   readonly statements: readonly StatementReport[]
 }
 
 type ProjectionTrouble =
   | { readonly kind: 'dead_letter'; readonly letter: DeadLetter }
-  /** Tried again after a pause. */
+  /** The batch is tried again after a pause. */
   | { readonly kind: 'retry'; readonly error: unknown }
-  /** The log is not what the checkpoint says; nothing more is applied. */
+  /** The log does not match the checkpoint; nothing more is applied. */
   | { readonly kind: 'stopped'; readonly error: unknown }
 
 export interface ProjectionRunner extends Service {
-  /** What is in the read models. */
+  /** The end of the events that are in the read models. */
   readonly committed: Checkpoint
-  /** Events that could not be applied and wait to be mended. */
+  /** Events that could not be applied and wait to be repaired. */
   readonly deadLetters: number
-  /** Whether it moves. */
+  /** Whether the projection follows the log, retries, or has stopped. */
   readonly condition: ProjectionCondition
-  /** Called after each commit with what is now in the read models. @returns a function that ends it */
+  /**
+   * Registers a listener that is called after each commit with the new checkpoint.
+   * @returns a function that removes the listener
+   */
   onCommitted(listener: (committed: Checkpoint) => void): () => void
   /**
    * Waits, without polling, until the read models hold everything up to a position (the event at it included) or below
-   * a checkpoint. @returns false when the time is over first
+   * a checkpoint.
+   * @returns false when the time is over first
    */
   waitFor(target: Position | Checkpoint, timeoutMs: number): Promise<boolean>
   /**
-   * Waits until the read models hold all that is valid now, whoever wrote it: asks the log where it ends.
+   * Waits until the read models hold all events that are valid now, from any writer: asks the log where it ends.
    * @returns false when the time is over first, or the log does not answer
    */
   barrier(timeoutMs: number): Promise<boolean>
-  /** Never rejects: with a log that is away, what was delivered counts. */
+  /** How far the read models are behind. Never rejects: without the log it counts the delivered events. */
   lag(): Promise<ProjectionLag>
 }
 
 interface Delivery {
   readonly events: readonly Recorded[]
   readonly next: Checkpoint
-  /** Of its events' data. */
+  /** Memory of its events. */
   readonly bytes: number
   /** Monotonic time of its arrival, milliseconds. */
   readonly at: number
 }
 
-/** Of the data of events: what is delivered beyond waits in the log. */
+/** Limit of delivered events in memory; further events wait in the log. */
 const MAX_WAITING_BYTES = 32 << 20
-/** Of one transaction: its rows are made in one go. */
+/** Limit of one transaction: its rows are built at once. */
 const MAX_BATCH_BYTES = 4 << 20
 
 interface TipQuestion {
@@ -105,7 +109,7 @@ interface TipQuestion {
   next?: Promise<Checkpoint>
 }
 
-/** For figures the log is not waited for long: without it the events at hand are counted. */
+/** Waiting time for the log's end in `lag`; without it the delivered events are counted. */
 const LAG_WAIT_MS = 1000
 const RETRY_MIN_MS = 20
 const RETRY_MAX_MS = 2000
@@ -118,7 +122,9 @@ class Runner implements ProjectionRunner {
   readonly #options: Required<Pick<ProjectionRunnerOptions, 'lingerMs' | 'enough' | 'maxBatch' | 'schema'>> &
     ProjectionRunnerOptions
   readonly #listeners = new Set<(committed: Checkpoint) => void>()
-  /** By log partition: offsets for positions, numbers of valid events for checkpoints. */
+  /**
+   * By log partition: the first waits for offsets (positions), the second for numbers of valid events (checkpoints).
+   */
   readonly #offsetWaiters: WaitHeap[] = []
   readonly #countWaiters: WaitHeap[] = []
   #committed: Checkpoint = beginning()
@@ -131,7 +137,7 @@ class Runner implements ProjectionRunner {
   #wake: () => void = () => undefined
   #room: () => void = () => undefined
   #tip: TipQuestion | undefined
-  /** Events in a transaction at most: fewer after one that failed, which may have been more than the database does in its time. */
+  /** Most events in a transaction. Smaller after a failed one, which may have taken the database too long. */
   #mostAtOnce: number
   /** The batch being applied, and the time of its oldest event. */
   #applying: { readonly events: number; readonly time: string; readonly waited: number } | undefined
@@ -159,14 +165,14 @@ class Runner implements ProjectionRunner {
     return this.#condition
   }
 
-  /** Resolves when the checkpoint is known; catching up is the loop's business. */
+  /** Resolves when the checkpoint is known; the loop then catches up. */
   start(): Promise<void> {
     return (this.#starting ??= this.#open().then(
       () => {
         this.#loop = this.#run()
       },
       (error: unknown) => {
-        // The database may be there the next time.
+        // The database may be available at the next start.
         this.#starting = undefined
         throw error
       },
@@ -198,7 +204,7 @@ class Runner implements ProjectionRunner {
       return isBelow(target, this.#committed)
         ? []
         : [heapAt(this.#offsetWaiters, target.partition).wait(target.offset + 1n, timeoutMs)]
-    // Counted, not by offset: the log may end with records that do not count, which nobody delivers.
+    // Compares counts, not offsets: the log may end with records that do not count, and those are never delivered.
     return target.at.flatMap((place, partition) =>
       place.state.count <= countAt(this.#committed, partition)
         ? []
@@ -223,7 +229,7 @@ class Runner implements ProjectionRunner {
     return { events, oldestMillis: oldest === '' ? 0 : Math.max(0, this.#options.clock.now() - Date.parse(oldest)) }
   }
 
-  /** Time of the first event that is not in the read models; between two attempts it lies in the log alone. */
+  /** Time of the first event that is not in the read models; between two attempts only the log has it. */
   async #oldestWaiting(): Promise<string | undefined> {
     const here = this.#applying?.time ?? this.#deliveries[0]?.events[0]?.time
     if (here !== undefined) return here
@@ -231,7 +237,7 @@ class Runner implements ProjectionRunner {
     return read?.events[0]?.time
   }
 
-  /** @returns undefined when the log does not say within the time */
+  /** Awaits an answer. @returns undefined when there is none within the time, or it fails */
   async #within<T>(timeoutMs: number, ask: () => Promise<T>): Promise<T | undefined> {
     const timer = new AbortController()
     const over = sleep(timeoutMs, undefined, { signal: timer.signal }).catch(() => undefined)
@@ -242,7 +248,10 @@ class Runner implements ProjectionRunner {
     }
   }
 
-  /** One question to the log serves all who ask while it runs; who comes during one shares the next, which begins later. */
+  /**
+   * Asks the log for its end. Callers share a question. A caller during a running question shares the next one, which
+   * begins later and so covers its events.
+   */
   #askTip(): Promise<Checkpoint> {
     const ask = (): Promise<Checkpoint> => {
       const current: TipQuestion = {
@@ -281,7 +290,7 @@ class Runner implements ProjectionRunner {
     this.#deliveries = []
     this.#delivered = 0
     this.#deliveredBytes = 0
-    // Somebody else applied what was in vain here.
+    // Another process applied the batch that failed here.
     if (eventsBelow(this.#applier.committed) > eventsBelow(this.#committed)) this.#moves()
     this.#settle(this.#applier.committed)
     this.#receiving = true
@@ -323,14 +332,14 @@ class Runner implements ProjectionRunner {
     if (this.#condition.kind !== 'stopped') this.#condition = { kind: 'following' }
   }
 
-  /** From the first of several failures on. */
+  /** Reports a failure. `since` stays the time of the first of several failures. */
   #fails(error: unknown): void {
     this.#options.onTrouble?.({ kind: 'retry', error })
     const since = this.#condition.kind === 'retrying' ? this.#condition.since : this.#now()
     if (this.#condition.kind !== 'stopped') this.#condition = { kind: 'retrying', since, reason: reasonOf(error) }
   }
 
-  /** The subscription waits while a full batch is waiting here, so memory is bounded. */
+  /** Receives a batch. The subscription waits while a full batch waits here, so memory is bounded. */
   async #receive(events: readonly Recorded[], next: Checkpoint): Promise<void> {
     if (!this.#receiving) return
     const bytes = events.reduce((sum, event) => sum + memoryOf(event), 0)
@@ -354,8 +363,8 @@ class Runner implements ProjectionRunner {
         if (await this.#applyWaiting()) this.#moves()
         pause = RETRY_MIN_MS
       } catch (error) {
-        // Whatever was cached may be wrong now, and a lost connection leaves a commit's outcome open: begin again from
-        // what the database has.
+        // Cached state may be wrong now, and after a lost connection the outcome of a commit is unknown: begin again
+        // from what the database has.
         if (!(error instanceof CheckpointMoved)) {
           this.#fails(error)
           await sleep(pause)
@@ -406,7 +415,7 @@ class Runner implements ProjectionRunner {
   }
 
   /**
-   * Takes one batch of what was delivered.
+   * Applies one batch of the delivered events.
    * @returns whether there was one
    */
   async #applyWaiting(): Promise<boolean> {
@@ -459,7 +468,7 @@ function countAt(checkpoint: Checkpoint, partition: number): number {
   return checkpoint.at[partition]?.state.count ?? 0
 }
 
-/** What may be shown to anybody: messages of a database quote the data that it refuses. */
+/** A reason that any user may see: messages of a database quote the data that it refuses. */
 function reasonOf(error: unknown): string {
   if (error instanceof EventLogError) return error.message
   const state = sqlStateOf(error)

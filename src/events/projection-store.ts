@@ -10,11 +10,11 @@ export interface StoredProgress {
   readonly revision: bigint
   /** Streams with an open dead letter. */
   readonly parked: ReadonlySet<string>
-  /** Events that failed and wait to be mended. */
+  /** Events that failed and wait to be repaired. */
   readonly deadLetters: number
 }
 
-/** A statement that wrote rows; monotonic milliseconds. */
+/** A statement that wrote rows; times are monotonic milliseconds. */
 export interface StatementReport {
   readonly text: string
   readonly startMs: number
@@ -23,17 +23,17 @@ export interface StatementReport {
 
 const CONNECT_MS = 5_000
 const STATEMENT_MS = 60_000
-/** A process that is stopped within a commit must not keep its successor from the checkpoint. */
+/** A process that is stopped within a commit must not block the checkpoint for its successor. */
 const IDLE_IN_COMMIT_MS = 3_000
 
-/** Somebody else moved the checkpoint: another runner, a rebuild, a repair. */
+/** Another process moved the checkpoint: another runner, a rebuild, a repair. */
 export class CheckpointMoved extends QuipuError {
   readonly retry = 'anew'
 }
 
 /**
- * The database side of one projection: rows, dead letters and checkpoint in one transaction, on a connection of its own.
- * Commits do not wait for the disk: rows and checkpoint vanish together, and the log has them still.
+ * The database side of one projection: rows, dead letters and checkpoint in one transaction, on a connection of its
+ * own. Commits do not wait for the disk: a crash loses rows and checkpoint together, and the log still has the events.
  */
 export class ProjectionStore {
   readonly #name: string
@@ -49,7 +49,7 @@ export class ProjectionStore {
     client.on('error', (error) => (this.#broken = error))
   }
 
-  /** @param schema where the projection's tables are; `checkpoints` and `dead_letters` with them */
+  /** Connects. @param schema of the projection's tables, and of `checkpoints` and `dead_letters` */
   static async connect(
     database: pg.ClientConfig,
     schema: string,
@@ -58,7 +58,7 @@ export class ProjectionStore {
     const client = new pg.Client({
       ...database,
       application_name: 'quipu projection',
-      // A server that is gone without a word must not hold the projection for ever.
+      // A server that vanishes silently must not block the projection for ever.
       connectionTimeoutMillis: CONNECT_MS,
       query_timeout: STATEMENT_MS,
       idle_in_transaction_session_timeout: IDLE_IN_COMMIT_MS,
@@ -73,7 +73,7 @@ export class ProjectionStore {
   readonly query: QueryRows = async (text, values) =>
     (await this.#client.query<Record<string, unknown>>(text, [...values])).rows
 
-  /** Where the projection stands; makes its checkpoint row when there is none. */
+  /** Reads how far the projection got; makes its checkpoint row when there is none. */
   async load(): Promise<StoredProgress> {
     const { rows } = await this.#client.query<{ checkpoint: string; revision: string }>(
       'select checkpoint, revision from checkpoints where name = $1 and version = $2',
@@ -98,7 +98,7 @@ export class ProjectionStore {
     return { checkpoint, revision: 0n, parked, deadLetters }
   }
 
-  /** Rows stay, and the events of another log come. */
+  /** Sets the checkpoint to the beginning for the events of another log. Rows stay. */
   async beginLog(): Promise<void> {
     await this.#client.query(
       'update checkpoints set checkpoint = $3, events = 0, revision = revision + 1 where name = $1 and version = $2',
@@ -112,6 +112,7 @@ export class ProjectionStore {
   }
 
   /**
+   * Writes a batch.
    * @returns the new revision
    * @throws CheckpointMoved nothing was written
    */
@@ -123,7 +124,7 @@ export class ProjectionStore {
     const client = this.#client
     await client.query('begin')
     try {
-      // First, so that of two runners one waits here and then writes nothing.
+      // This statement is the first, so that the later of two runners waits here and then writes nothing.
       const moved = await client.query({
         name: 'checkpoint',
         text: `update checkpoints set checkpoint = $3, events = $4, revision = revision + 1, updated_at = now()

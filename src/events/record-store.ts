@@ -2,20 +2,20 @@ import type { Checkpoint, Recorded, Unstorable } from './event-log.ts'
 import type { RecordHeader, State } from './fold.ts'
 import type { ResultPageStore } from './result-page-store.ts'
 
-/** A place in a log partition and what all records below it add up to. */
+/** A position in a log partition, and the fold of all records below it. */
 export interface LogPosition {
   readonly offset: bigint
   readonly state: State
 }
 
-/** A record as the store holds it, ours or not. */
+/** A record as the store holds it, written by Quipu or not. */
 export interface StoredRecord {
   readonly offset: bigint
   readonly header: RecordHeader | undefined
   readonly stream: string
-  /** Where the store keeps it beside the envelope, to find it by. */
+  /** Set when the store keeps the sequence beside the envelope, for look-ups. */
   readonly sequence?: number
-  /** The envelope of an event, the data of a claim. */
+  /** The envelope of an event, or the data of a claim. */
   readonly text: string
 }
 
@@ -34,12 +34,12 @@ export interface OutPage {
   readonly stream: string
   readonly token: number
   readonly epoch: number
-  /** ISO time; the same whenever the page is sent again. */
+  /** ISO time; the same at every attempt to send the page. */
   readonly created: string
   readonly bytes: Uint8Array
 }
 
-/** Records with consecutive numbers that must land together, at the place their writer knows as the end. */
+/** Records with consecutive numbers that must land together, at the position that their writer knows as the end. */
 export interface RecordBatch {
   readonly partition: number
   readonly kind: 'epoch' | 'event'
@@ -48,14 +48,17 @@ export interface RecordBatch {
   readonly seen: LogPosition
   readonly records: readonly OutRecord[]
   readonly pages: readonly OutPage[]
-  /** Streams the writer believes to be new but did not look up; a store with `checksNewStreams` refuses the batch if one is not. */
+  /**
+   * Streams that the writer believes to be new but did not look up. A store with `checksNewStreams` refuses the batch
+   * if one of them exists.
+   */
   readonly newStreams: readonly string[]
 }
 
 /**
- * `landed`: the first record is at `at`, the others follow. `refused`: for certain nothing was written by this attempt.
- * `impossible`: as `refused`, and because of the records themselves. `unknown`: it may have landed, or may still land;
- * `slow` when the store did not end it in the time it had: the next attempt has more.
+ * `landed`: the first record is at `at`, the others follow. `refused`: this attempt certainly wrote nothing.
+ * `impossible`: as `refused`, and the reason is the records themselves. `unknown`: the records may have landed, or may
+ * still land; `slow` when the store did not finish in its time: the next attempt has more time.
  */
 export type PutOutcome =
   | { readonly kind: 'landed'; readonly at: bigint }
@@ -76,7 +79,7 @@ export interface StoreLimits {
   readonly maxAppendBytes: number
 }
 
-/** A query's own key. */
+/** The key of one query. */
 export interface StreamKey {
   readonly name: string
   /** 32 bytes. */
@@ -86,93 +89,118 @@ export interface StreamKey {
 /** Where readers find the keys of encrypted data. */
 export interface KeySource {
   /**
-   * Of a name that `learn` has seen.
+   * The secret of a key whose name `learn` has seen.
    * @returns undefined for a key that was forgotten
-   * @throws LogChanged when it is nowhere, and was not forgotten
+   * @throws LogChanged when the key is missing and was not forgotten
    */
   keyOf(name: string): Buffer | undefined
 }
 
-/** Keys for the data of streams, in a log that forgets by losing them. */
+/** Keys for the data of streams, in a log that forgets data by deleting its key. */
 export interface StreamCipher extends KeySource {
-  /** To be called before a claim. @throws LogUnavailable when there are no keys for that epoch yet */
+  /** Must be called before a claim. @throws LogUnavailable when there are no keys for that epoch yet */
   prepare(epoch: number): Promise<void>
   encrypts(stream: string): boolean
-  /** For the stream's next event; undefined where its data is not encrypted. @throws LogUnavailable when all are used */
+  /**
+   * The key for the stream's next event; undefined when the stream's data is not encrypted.
+   * @throws LogUnavailable when all keys are used
+   */
   keyFor(stream: string): StreamKey | undefined
-  /** False, too, for one this process does not know. */
+  /** Whether a key was forgotten. False also for a key that this process does not know. */
   isForgotten(name: string): boolean
-  /** What comes from now on is encrypted with another key. */
+  /** Makes the stream's later events use another key. */
   retire(stream: string): void
 }
 
-/** Where a log begins whose first records have left it for its archive. */
+/** The beginning of a log whose first records have moved to its archive. */
 export interface LogStart {
   readonly logId: string
-  /** By log partition: the first offset that is still there. */
+  /** By log partition: the first offset that is still in the log. */
   readonly at: readonly LogPosition[]
 }
 
-/** Records that may leave the log: they lie in its archive, byte for byte. */
+/** Records that may leave the log because its archive has them, byte for byte. */
 export interface Drop {
   readonly partition: number
-  /** All below it goes; what went before goes on to be gone. */
+  /** All records below it leave the log; earlier ones stay gone. */
   readonly to: LogPosition
   readonly logId: string
-  /** Of the writer: another one that claimed since drops by itself. */
+  /** Epoch of the writer that drops. A writer that claimed later drops archived records by itself. */
   readonly epoch: number
 }
 
-/** Lets records go that were archived. */
+/** Deletes archived records from the log. */
 export interface RecordDropper {
-  /** In one call, at most. */
+  /** Most records in one call. */
   readonly recordsAtOnce: number
   /**
-   * Remembers the last events of streams that never end, before their records go.
+   * Keeps the last events of streams that never end, before their records are deleted.
    * @throws LogUnavailable
    */
   keepHeads(heads: ReadonlyMap<string, StreamHead>): Promise<void>
-  /** From the beginning on, so that what stays is whole. @throws LogUnavailable | Fenced */
+  /**
+   * Deletes from the beginning on, so that the rest has no gap.
+   * @throws LogUnavailable
+   *  Fenced
+   */
   drop(drop: Drop): Promise<void>
 }
 
-/** What a technology adds to the algorithm of `FoldedEventLog`: records in dense offsets, one attempt at a time. */
+/**
+ * What a storage technology adds to the algorithm of `FoldedEventLog`: records in dense offsets, one attempt at a time.
+ */
 export interface RecordStore {
   /** Connects and checks the settings. */
   open(): Promise<StoreLimits>
-  /** One attempt; never throws. The caller never has two in progress in one log partition. */
+  /** Makes one attempt; never throws. The caller never has two attempts in progress in one log partition. */
   put(batch: RecordBatch): Promise<PutOutcome>
   /**
-   * Records from an offset on, in order, dense; none at the end.
+   * Reads records from an offset on, in order and dense; none at the end.
    * @throws LogUnavailable
    * @throws LogWentBackwards when the offset lies beyond the end
    */
   fetch(partition: number, from: bigint, limit: number): Promise<StoredRecord[]>
-  /** First offset not written yet. @throws LogUnavailable */
+  /** The first offset that is not written yet. @throws LogUnavailable */
   end(partition: number): Promise<bigint>
-  /** Whether `end` may lie below what was read for a while (change of leader); else that means the log went backwards. */
+  /**
+   * Whether `end` may lie below what was read for a while (change of leader); otherwise that means the log went
+   * backwards.
+   */
   readonly endMayLag: boolean
   /** Resolves when there may be records at or beyond one of the offsets, at the latest after about a second. */
   awaitMore(offsets: readonly bigint[], signal: AbortSignal): Promise<void>
   partitionOf(stream: string): number
   readonly checksNewStreams: boolean
-  /** Where a writer must begin to fold so that `head` can answer for all streams untouched since; undefined: anywhere. */
+  /**
+   * Where a writer must begin to fold so that `head` can answer for all streams untouched since; undefined: any
+   * position.
+   */
   foldStart(): Promise<Checkpoint | undefined>
-  /** Last valid event of a stream below a checkpoint at least. */
+  /** The last valid event of a stream, as of at least a checkpoint. */
   head(stream: string, atLeast: Checkpoint): Promise<StreamHead>
   readStream(stream: string, after: number, tip: Checkpoint): AsyncIterable<Recorded>
   readonly pages: ResultPageStore
-  /** Absent where records can be rewritten, and in a process that looks at records alone. */
+  /** Absent where records can be rewritten, and in a process that only looks at records. */
   readonly cipher?: StreamCipher | undefined
-  /** @param epoch of the writer, which asks for it @throws LogUnavailable | Fenced */
+  /**
+   * Replaces the data of events by tombstones, or deletes their keys.
+   * @param epoch of the writer that calls this
+   * @throws LogUnavailable
+   *  Fenced
+   */
   forget(stream: string, sequences: readonly number[], epoch: number): Promise<void>
-  /** Undefined while the log is whole. Absent in a store that drops nothing. @throws LogUnavailable */
+  /**
+   * Where the log begins; undefined while nothing has left it. Absent in a store that drops nothing.
+   * @throws LogUnavailable
+   */
   start?(): Promise<LogStart | undefined>
-  /** The newest epoch of the log that this one goes on from; undefined: it goes on from none. @throws LogUnavailable */
+  /** The newest epoch of the log that this one continues; undefined when it continues none. @throws LogUnavailable */
   epochBefore?(): Promise<number | undefined>
   /** Absent in a store that drops nothing. */
   readonly dropper?: RecordDropper | undefined
-  /** Called after a successful claim and as the log grows, for what is made ahead. */
+  /**
+   * Called after a successful claim and as the log grows, so that the store can prepare partitions and the like ahead.
+   */
   prepareFor(end: bigint): void
   close(): Promise<void>
 }

@@ -13,39 +13,39 @@ import { packRecords, sha256Of, unpackLines, unpackRecords } from './segment.ts'
 import { headsOf, mayHave, positionsOf, type StreamPositions } from './stream-index.ts'
 
 export interface ArchiveOptions {
-  /** Where the archives of all logs lie; this one's folder is named by the log. */
+  /** Holds the archives of all logs; the folder of this one is named by the log's id. */
   readonly root: string
   readonly logId: string
-  /** Whether a stream ends some day: that of a query. */
+  /** Whether a stream can end: streams of queries do. */
   readonly canEnd: (stream: string) => boolean
-  /** Bytes that a disk must have left for another period. @default 512 MiB */
+  /** Bytes that must be free on the disk before another period is copied. @default 512 MiB */
   readonly roomBytes?: number
 }
 
 const ROOM_BYTES = 512 << 20
 const MANIFEST = 'manifest.json'
-/** Begin the names of folders that are no periods yet, and of those that are being deleted. */
+/** Prefixes of folders that are not yet periods, and of folders that are being deleted. */
 const COPY = '.period-'
 const GONE = '.gone-'
-/** Unpacked segments in memory. */
+/** Unpacked segments to keep in memory. */
 const OPENED = 2
 
-/** Events of a stream that are to lose their data. */
+/** Events of a stream whose data is to be forgotten. */
 interface Forgotten {
   readonly stream: string
   readonly sequences: ReadonlySet<number>
 }
 
-/** The periods of a log that were archived, each in a folder of its own; files are replaced whole or not at all. */
+/** The archived periods of a log, each in a folder of its own; a file is replaced as a whole or not at all. */
 export class Archive implements ArchivedRecords {
   readonly folder: string
   readonly #canEnd: (stream: string) => boolean
   readonly #roomBytes: number
   #periods: Promise<readonly PeriodManifest[]> | undefined
   readonly #opened = new Map<string, readonly StoredRecord[]>()
-  /** The period that this process copies, and what was forgotten meanwhile: it may have been copied before. */
+  /** The period that this process copies, and what was forgotten meanwhile: the copy may already contain it. */
   #copy: { readonly folder: string; readonly forgotten: Forgotten[] } | undefined
-  /** Files are rewritten one after the other. */
+  /** Ends when the last queued rewrite ends: files are rewritten one after the other. */
   #rewriting: Promise<unknown> = Promise.resolve()
 
   constructor({ root, logId, canEnd, roomBytes = ROOM_BYTES }: ArchiveOptions) {
@@ -54,7 +54,11 @@ export class Archive implements ArchivedRecords {
     this.#canEnd = canEnd
   }
 
-  /** In order, one where the other ends. @throws ArchiveDamaged | LogUnavailable */
+  /**
+   * The periods in order; each begins where the one before ends.
+   * @throws ArchiveDamaged
+   *  LogUnavailable
+   */
   periods(): Promise<readonly PeriodManifest[]> {
     if (!this.#periods) {
       this.#periods = this.#readPeriods()
@@ -63,7 +67,7 @@ export class Archive implements ArchivedRecords {
     return this.#periods
   }
 
-  /** As they lie there now: another process may have archived more, or forgotten some. */
+  /** Reads the periods again: another process may have archived more, or forgotten some data. */
   reread(): Promise<readonly PeriodManifest[]> {
     this.#periods = undefined
     return this.periods()
@@ -74,8 +78,8 @@ export class Archive implements ArchivedRecords {
   }
 
   /**
-   * A folder for the next period. It counts when it is published; what is forgotten until then loses its data there too. Who
-   * writes the log archives it alone: copies of others are left from before.
+   * Makes a folder for the next period. It counts once it is published; until then forgotten data is removed from it
+   * too. Only the log's writer archives, so copies of other processes are leftovers and are deleted.
    */
   beginCopy(): Promise<string> {
     return this.#queued(async () => {
@@ -89,7 +93,7 @@ export class Archive implements ArchivedRecords {
     })
   }
 
-  /** A full disk is full for others too: whoever writes results there, or the log itself. */
+  /** Refuses a full disk: results or the log itself may need the same disk. */
   async #mustHaveRoom(): Promise<void> {
     const { bavail, bsize } = await statfs(this.folder)
     if (bavail * bsize < this.#roomBytes)
@@ -104,7 +108,10 @@ export class Archive implements ArchivedRecords {
     await rm(copy, { recursive: true, force: true })
   }
 
-  /** Puts a period that was written into its place. @returns it without what was forgotten since it was copied */
+  /**
+   * Moves a written period to its final folder.
+   * @returns the manifest, without the data that was forgotten since it was copied
+   */
   publish(copy: string, manifest: PeriodManifest): Promise<PeriodManifest> {
     return this.#queued(async () => {
       let written = manifest
@@ -134,7 +141,7 @@ export class Archive implements ArchivedRecords {
     try {
       return await read()
     } catch (error) {
-      // A segment that was rewritten has another name: the manifest says which.
+      // A rewritten segment has another name, which the manifest gives.
       if (!hasCode(error, 'ENOENT')) throw this.#away(error)
       await this.reread()
       return this.#reading(read)
@@ -175,7 +182,7 @@ export class Archive implements ArchivedRecords {
     return anchor && isSignedBy(anchor, exportedKey(anchor)) ? placeOf(anchor.at[partition]!) : undefined
   }
 
-  /** Last events of the streams that never end, up to the end of a period. */
+  /** The last events of the streams that never end, up to the end of a period. */
   heads(period: PeriodManifest): Promise<ReadonlyMap<string, StreamHead>> {
     return this.#reading(async () => {
       const bytes = await readFile(join(this.folderOf(period), period.heads.name))
@@ -218,14 +225,14 @@ export class Archive implements ArchivedRecords {
     return done
   }
 
-  /** @throws LogUnavailable when it ends before */
+  /** Reads the periods again. @throws LogUnavailable when they end before these offsets */
   async #rereadTo(below: readonly bigint[]): Promise<readonly PeriodManifest[]> {
     const periods = await this.reread()
     if (reaches(periods, below)) return periods
     throw new LogUnavailable(`The archive at ${this.folder} has not all that has left the event log`)
   }
 
-  /** Copies that were not come to the end of. Renamed first: nobody can publish half of one. */
+  /** Deletes copies that were never finished. Renames them first: then no process can publish half of one. */
   async #removeLeft(): Promise<void> {
     for (const name of await this.#names()) {
       const path = join(this.folder, name)
@@ -238,8 +245,8 @@ export class Archive implements ArchivedRecords {
   }
 
   /**
-   * Writes the segments that have forgotten data anew, beside the old ones, with tombstones in its place.
-   * @param found gathers the sequences of those events that are there, forgotten now or before
+   * Writes the segments that contain forgotten events anew, beside the old ones, with tombstones for their data.
+   * @param found receives the sequences of the events that are there, forgotten now or before
    */
   async #bury(
     folder: string,
@@ -278,7 +285,7 @@ export class Archive implements ArchivedRecords {
     return replaced
   }
 
-  /** The manifest says which file counts. */
+  /** Replaces a period's manifest, which says which files count. */
   async #replace(period: PeriodManifest, replaced: ReadonlyMap<Segment, Segment>): Promise<void> {
     const folder = this.folderOf(period)
     await syncNames(folder)
@@ -289,7 +296,7 @@ export class Archive implements ArchivedRecords {
     await renameDurably(join(folder, `.${MANIFEST}`), join(folder, MANIFEST))
   }
 
-  /** Names of a period's segments that were replaced, and whoever did was killed. Younger ones are about to count. */
+  /** Names of a period's replaced segments that a killed process left behind. Younger files may be about to count. */
   async replacedIn({ number }: Pick<PeriodManifest, 'number'>): Promise<readonly string[]> {
     return this.#reading(async () => {
       const period = (await this.reread())[number - 1]!
@@ -327,14 +334,14 @@ export class Archive implements ArchivedRecords {
   }
 
   async #open(folder: string, segment: Segment): Promise<readonly StoredRecord[]> {
-    // By its digest: whoever mends an archive may have put another file into the place of one.
+    // The key is the digest: a repair of the archive may have replaced the file under the same name.
     const { name, sha256 } = segment
     const path = join(folder, name)
     const known = this.#opened.get(sha256)
-    // Another process may have forgotten some of it: its file is gone.
+    // Another process may have forgotten data of this segment: its file is then gone.
     if (known) await stat(path)
     const opened = known ?? (await unpackRecords(await readFile(path)))
-    // The one used last is the last to go.
+    // Moves the entry to the end, so that the least recently used one is dropped.
     this.#opened.delete(sha256)
     this.#opened.set(sha256, opened)
     if (this.#opened.size > OPENED) this.#opened.delete(this.#opened.keys().next().value!)
@@ -349,14 +356,14 @@ export class Archive implements ArchivedRecords {
     }
   }
 
-  /** What a disk or a packed file does not give is away. */
+  /** Wraps an error of the disk or of a packed file as LogUnavailable. */
   #away(error: unknown): Error {
     if (error instanceof QuipuError) return error
     const { message } = error as Error
     return new LogUnavailable(`The archive at ${this.folder} cannot be read: ${message}`, { cause: error })
   }
 
-  /** What the folder holds; nothing where there is none. */
+  /** Names in the folder; none when it does not exist. */
   #names(): Promise<readonly string[]> {
     return readdir(this.folder).catch((error: Error) => {
       if (hasCode(error, 'ENOENT')) return []
@@ -379,7 +386,7 @@ export class Archive implements ArchivedRecords {
   }
 }
 
-/** What names a period's files and their digests, as it lies in its folder. */
+/** The text of a manifest file, which names a period's files and their digests. */
 export function manifestText(manifest: PeriodManifest): string {
   return `${JSON.stringify(manifest)}\n`
 }
@@ -388,7 +395,7 @@ function withSegments(period: PeriodManifest, replaced: ReadonlyMap<Segment, Seg
   return { ...period, segments: period.segments.map((segment) => replaced.get(segment) ?? segment) }
 }
 
-/** @throws ArchiveDamaged */
+/** Reads a manifest. @throws ArchiveDamaged */
 function manifestOf(path: string, text: string): PeriodManifest {
   try {
     return manifestSchema.parse(JSON.parse(text))

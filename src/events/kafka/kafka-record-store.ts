@@ -44,30 +44,30 @@ export interface KafkaOptions {
   readonly brokers: readonly string[]
   /** @default 'quipu.events.v1' */
   readonly topic?: string
-  /** Fixed when the log begins. One is enough for one writer, and gives one total order. @default 1 */
+  /** Fixed when the log begins. One partition is enough for one writer, and gives a total order. @default 1 */
   readonly partitions?: number
   /** @default the number of brokers, 3 at most */
   readonly replication?: number
   readonly ssl?: boolean | ConnectionOptions
   readonly sasl?: SASLOptions
-  /** Where small result pages go. Absent: this process only reads events. */
+  /** Where small result pages are stored. Absent when this process only reads events. */
   readonly pages?: {
     /** @default that of `pagesTopicOf` */
     readonly topic?: string
-    /** 32 bytes that pages are encrypted with. */
+    /** Encrypts the pages; 32 bytes. */
     readonly key: Buffer
   }
-  /** How connections are made; for tests that hurt them. */
+  /** Makes the connections; tests use it to disturb them. */
   readonly socketFactory?: ISocketFactory
-  /** Told of each page that could not be kept at once. */
+  /** Called for each page that could not be stored at the first attempt. */
   readonly onTrouble?: ((error: Error) => void) | undefined
-  /** Told of each request to write or to read back; long polls wait for news and are not told. */
+  /** Called for each request that writes or reads back; not for long polls, which wait for news. */
   readonly onRequest?: (request: KafkaRequest) => void
 }
 
 export const DEFAULT_TOPIC = 'quipu.events.v1'
 const CONNECT_TIMEOUT_MS = 1500
-/** Past this an answer counts as unknown; the records are looked for, or sent again. */
+/** After this time an answer counts as unknown; the records are searched, or sent again. */
 const REQUEST_TIMEOUT_MS = 3000
 const LONG_POLL_MS = 500
 
@@ -87,7 +87,7 @@ export class KafkaRecordStore implements RecordStore {
   readonly #producer: PatientProducer
   readonly #readBack: LogPartitionReader
   readonly #follower: LogPartitionReader
-  /** What a long poll brought, by log partition, until somebody asks for it. */
+  /** Records that a long poll brought, by log partition, until the next fetch. */
   readonly #polled = new Map<number, StoredRecord[]>()
   readonly #polls = new Map<string, Promise<void>>()
   readonly #archives: LogArchives | undefined
@@ -95,18 +95,19 @@ export class KafkaRecordStore implements RecordStore {
   readonly #start: TopicStart
   readonly dropper: RecordDropper = {
     recordsAtOnce: Infinity,
-    // They lie in the archive, and in the read models.
+    // Nothing to keep: the archive and the read models have the heads.
     keepHeads: async () => {},
     drop: (drop) => this.#drop(drop),
   }
-  /** Null where it is certain that there is none. */
+  /** Null when it is certain that this log continues none. */
   #before: LogBefore | null | undefined
   #closed = false
   #prepared = false
 
   /**
-   * @param parts with the pages of events that name no place: a version before wrote them; without keys data is written in
-   * the clear, and encrypted data cannot be read
+   * Makes the store; does not connect.
+   * @param parts `pagesOfOld` has the pages of events that name no position, which an earlier version wrote; without
+   *   `keys` data is written unencrypted, and encrypted data cannot be read
    */
   constructor(
     options: KafkaOptions,
@@ -115,7 +116,7 @@ export class KafkaRecordStore implements RecordStore {
       readonly streams: KafkaStreamReader
       readonly keys?: KeyStore | undefined
       readonly archives?: LogArchives | undefined
-      /** Does something while no other process does: the archive of a log is rewritten by one after the other. */
+      /** Runs work while no other process runs it: only one process at a time rewrites a log's archive. */
       readonly alone?: (<T>(logId: string, work: () => Promise<T>) => Promise<T>) | undefined
     },
   ) {
@@ -166,7 +167,7 @@ export class KafkaRecordStore implements RecordStore {
       new KafkaResultPages({
         topic: this.#pagesTopic!,
         key: pages.key,
-        // Connections of its own: pages do not wait behind events.
+        // The pages have their own connections, so that they do not wait behind events.
         producer: new PatientProducer(kafkaOf, createProducer),
         cluster: { ...cluster, clientId: 'quipu-result-pages' },
         onTrouble: options.onTrouble,
@@ -183,7 +184,7 @@ export class KafkaRecordStore implements RecordStore {
     }
   }
 
-  /** Numbers do the work of an idempotent producer. */
+  /** Record numbers do the work of an idempotent producer. */
   protected createProducer(kafka: Kafka): Producer {
     return createProducer(kafka)
   }
@@ -256,7 +257,7 @@ export class KafkaRecordStore implements RecordStore {
     try {
       return await this.#fetchKept(partition, from, limit)
     } catch (error) {
-      // They may have left since this process looked.
+      // The records may have moved to the archive since this process looked.
       const left = error instanceof LogWentBackwards ? leftBefore(await this.#start.find(), partition, from) : undefined
       if (!left) throw error
       return [...(await left.fetch(partition, from, limit))]
@@ -278,7 +279,10 @@ export class KafkaRecordStore implements RecordStore {
     await this.#start.find()
   }
 
-  /** Kafka deletes for everybody: this much is asked before. What was archived and compared is there for the next writer too. */
+  /**
+   * Checks for a later claim before a deletion, because Kafka does not check the writer of a deletion. Archived and
+   * compared records are there for the next writer too.
+   */
   async #refuseFenced(epoch: number): Promise<void> {
     const end = await this.end(0)
     const from = end > RECORDS_LOOKED_AT ? end - RECORDS_LOOKED_AT : 0n
@@ -291,7 +295,7 @@ export class KafkaRecordStore implements RecordStore {
     }
   }
 
-  /** Whoever folds records does not wait: their keys are here, or known to be nowhere. */
+  /** Loads the keys of records, so that folding them never waits: each key is then here, or known to be missing. */
   async #learnKeys(records: readonly StoredRecord[]): Promise<void> {
     if (!this.cipher) return
     const names = new Set(
@@ -315,7 +319,10 @@ export class KafkaRecordStore implements RecordStore {
     over.abort()
   }
 
-  /** Subscribers at the end share one long poll: on one connection the second would be answered after the first. */
+  /**
+   * Polls for new records. Subscribers at the end share one long poll: on one connection Kafka would answer the second
+   * after the first.
+   */
   #poll(partition: number, offset: bigint): Promise<void> {
     const key = `${partition}/${offset}`
     const running = this.#polls.get(key)
@@ -336,8 +343,9 @@ export class KafkaRecordStore implements RecordStore {
   }
 
   /**
-   * Streams the writer has not folded itself are looked up in the projection: so it folds from where that one is. Where
-   * its database is away all that is in the topic is folded: what is not there is new, or in the archive.
+   * Where a writer begins to fold. The projection answers for streams that the writer has not folded, so the writer
+   * begins at its checkpoint. Without its database the writer folds the whole topic: a stream that is not in it is new,
+   * or archived.
    */
   async foldStart(): Promise<Checkpoint> {
     const checkpoint = await this.#streams.checkpoint().catch((error: unknown) => {
@@ -372,16 +380,16 @@ export class KafkaRecordStore implements RecordStore {
     for await (const event of this.#streams.read(stream, after)) {
       if (isFirst && event.sequence !== after + 1) yield* this.#readArchived(stream, after, event.sequence)
       isFirst = false
-      // The projection may be beyond the tip already. Places in the log before are no places in this one.
+      // The projection may already be beyond the tip. Positions in the earlier log cannot be compared with this one.
       if (event.epoch > epochBefore && event.position.offset >= tip.at[event.position.partition]!.offset) continue
-      // Nor need it have read yet that an event was forgotten.
+      // The projection may not yet have read that an event was forgotten.
       const gone = event.key !== undefined && this.cipher?.isForgotten(event.key) === true
       yield gone ? tombstoneOf(event) : event
     }
     if (isFirst) yield* this.#readArchived(stream, after, undefined)
   }
 
-  /** Events of a stream that the read models do not have any more. */
+  /** Events of a stream that the read models no longer have. */
   async *#readArchived(stream: string, after: number, before: number | undefined): AsyncIterable<Recorded> {
     const archived = this.#archivedEvents(stream, after)
     yield* readArchived(archived, { stream, after, before }, async ({ envelope, position }) => {
@@ -391,7 +399,7 @@ export class KafkaRecordStore implements RecordStore {
     })
   }
 
-  /** Of the log before, and of what has left this one. */
+  /** Events from the archive of the earlier log, and from the archive of this one. */
   async *#archivedEvents(stream: string, after: number): AsyncIterable<ArchivedEvent> {
     const logBefore = await this.#logBefore()
     if (logBefore) yield* logBefore.archive.readStream(stream, after, [])
@@ -405,7 +413,10 @@ export class KafkaRecordStore implements RecordStore {
     this.#inTopic?.prepare()
   }
 
-  /** Records stay as they are; their keys go, and with the last copy of a key its data. The archive loses that too. */
+  /**
+   * Forgets events. Records stay as they are; their keys are deleted, and without its key the data is lost. The archive
+   * loses the data too.
+   */
   async forget(stream: string, sequences: readonly number[], epoch: number): Promise<void> {
     await this.cipher?.forget(await this.#streams.keysOf(stream, sequences))
     const before = await this.#logBefore()
@@ -416,7 +427,7 @@ export class KafkaRecordStore implements RecordStore {
     await this.#alone(logId, async () => {
       await this.#refuseFenced(epoch)
       const names = new Set<string>()
-      // The read models may have lost it before.
+      // The read models may have dropped these events already.
       for await (const { envelope } of archive.readStream(stream, 0, offsetsOf(start))) {
         const name = sequences.includes(envelope.sequence) ? keyNameOf(envelope.enc) : undefined
         if (name !== undefined) names.add(name)
@@ -444,20 +455,22 @@ export class KafkaRecordStore implements RecordStore {
     return (await this.#logBefore())?.epoch
   }
 
-  /** Of a log that goes on from another one the first events say so, and its first claim is not the first of all. */
+  /**
+   * The log that this one continues. In that case the first events say so, and the first claim has an epoch above 1.
+   */
   async #logBefore(): Promise<LogBefore | undefined> {
     if (this.#before !== undefined) return this.#before ?? undefined
     const records = await this.#fetchAnywhere(0, 0n, FIRST_RECORDS)
     const first = records.find(({ header }) => header?.kind === 'epoch')
     if (!first) return undefined
     const continued = first.header!.epoch > 1 ? continuedFrom(records) : undefined
-    // The event that says so may be about to be written.
+    // The event that says so may be written in a moment.
     if (first.header!.epoch > 1 && !continued) return undefined
     this.#before = continued && this.#archives ? { ...continued, archive: this.#archives.of(continued.logId) } : null
     return this.#before ?? undefined
   }
 
-  /** Of a topic that nothing has left, and some of it may be archived all the same. */
+  /** The archive of a topic that nothing has left: parts of it may be archived all the same. */
   async #whole(): Promise<BegunTopic | undefined> {
     if (!this.#archives) return undefined
     const logId = await new LogReader(this).logId()
@@ -477,7 +490,7 @@ export class KafkaRecordStore implements RecordStore {
     ])
   }
 
-  /** Appends and claims wait for the projection's database as they wait for the log. */
+  /** Repeats until it succeeds: appends and claims wait for the projection's database as they wait for the log. */
   async #retry<T>(ask: () => Promise<T>): Promise<T> {
     for (let delay = 20; ; delay = Math.min(delay * 2, 500)) {
       try {
@@ -491,17 +504,17 @@ export class KafkaRecordStore implements RecordStore {
 }
 
 const NO_EVENTS: StreamHead = { sequence: 0, hash: '' }
-/** Among them are those of a log's beginning that say from what it goes on. */
+/** Records at a log's beginning that are searched for the event that names the earlier log. */
 const FIRST_RECORDS = 100
 
-/** The log that this one goes on from, and its newest epoch. */
+/** The log that this one continues, and its newest epoch. */
 interface LogBefore {
   readonly logId: string
   readonly epoch: number
   readonly archive: ArchivedRecords
 }
 
-/** What LogContinued says, as far as a store needs it. */
+/** The fields of LogContinued that a store needs. */
 const continuedSchema = z.object({ logId: z.string(), epoch: z.number().int() })
 
 function continuedFrom(records: readonly StoredRecord[]): z.infer<typeof continuedSchema> | undefined {
@@ -513,10 +526,10 @@ function continuedFrom(records: readonly StoredRecord[]): z.infer<typeof continu
   return undefined
 }
 
-/** The newest of them say which epoch it is. */
+/** The newest records at the log's end that are searched for a later epoch. */
 const RECORDS_LOOKED_AT = 50n
 
-/** What has an offset that has left the topic. */
+/** The archive that has an offset which has left the topic; undefined while the topic has it. */
 function leftBefore(begun: BegunTopic | undefined, partition: number, offset: bigint): ArchivedRecords | undefined {
   return begun && offset < begun.at[partition]!.offset ? begun.archive : undefined
 }
@@ -530,7 +543,7 @@ export function pagesTopicOf(eventsTopic: string): string {
   return eventsTopic === DEFAULT_TOPIC ? 'quipu.result-pages' : `${eventsTopic}.result-pages`
 }
 
-/** Not idempotent: an idempotent producer of kafkajs acknowledges what it never writes. */
+/** Not idempotent: kafkajs's idempotent producer acknowledges records that it never writes. */
 function createProducer(kafka: Kafka): Producer {
   return kafka.producer({
     createPartitioner: kafkajs.Partitioners.DefaultPartitioner,

@@ -54,13 +54,16 @@ import { openTopicKeys, type TopicKeys } from './topic-keys.ts'
 import { WriterConnection } from './writer-connection.ts'
 
 const LIMITS: StoreLimits = { partitions: 1, maxEventBytes: 8 << 20, maxAppendBytes: 15 << 20 }
-/** Each attempt at an append that was cut has twice the time, up to this: however slow the disk, it gets there. */
+/**
+ * Limit of the time for an append. After each attempt that was cut the next has twice the time, so a slow disk succeeds
+ * in the end.
+ */
 const LONGEST_ANSWER_MS = 600_000
-/** query_canceled and transaction_timeout: the server's own limits. */
+/** SQLSTATEs query_canceled and transaction_timeout: the server's own time limits. */
 const CUT_BY_TIME: ReadonlySet<string> = new Set(['57014', '25P04'])
-/** A lost notification costs this long. */
+/** How long a lost notification delays readers. */
 const POLL_MS = 1000
-/** A transaction that drops more keeps who vacuums waiting. */
+/** Most records to drop in one transaction: a longer one delays vacuum. */
 const DROPPED_AT_ONCE = 2000
 
 /** Records as rows of one table. The writer assigns positions, so the primary key is the compare-and-set. */
@@ -70,7 +73,7 @@ export class PostgresRecordStore implements RecordStore {
   protected readonly writer: WriterConnection
   protected readonly pool: pg.Pool
   readonly pages: PostgresResultPages
-  /** Of a log that came out of a topic. */
+  /** Set for a log that was converted from a topic. */
   cipher: TopicKeys | undefined
   readonly #config: pg.ClientConfig
   readonly #onTrouble: (error: Error) => void
@@ -78,7 +81,7 @@ export class PostgresRecordStore implements RecordStore {
   #listener: pg.Client | undefined
   #listening: Promise<void> | undefined
   readonly #waiting = new Set<() => void>()
-  /** How long the answer to an insert is waited for: longer after one that did not come. */
+  /** How long to wait for the answer to an insert; longer after a missing answer. */
   #answerMs = ANSWER_TIMEOUT_MS
   #eventPartitionsMade = -1n
   #housekeeping: { stop(): void } | undefined
@@ -133,7 +136,7 @@ export class PostgresRecordStore implements RecordStore {
       sentAt = performance.now()
       const statement: PostgresStatement = { query_timeout: answerMs, ...this.insertOf(batch) }
       const result = await client.query<{ rows?: number }>(statement)
-      // What is slow once is so for a while.
+      // A slow disk stays slow for a while.
       this.#answerMs = Math.max(ANSWER_TIMEOUT_MS, Math.min(this.#answerMs, 2 * (performance.now() - sentAt)))
       const count = batch.pages.length > 0 ? result.rows[0]?.rows : result.rowCount
       return count === batch.records.length ? { kind: 'landed', at: batch.seen.offset } : { kind: 'refused' }
@@ -157,7 +160,7 @@ export class PostgresRecordStore implements RecordStore {
       return { kind: 'unknown', error }
     }
     const lacksPartition = hasSqlState(error, 'checkViolation')
-    // A missing partition is no fault of the records.
+    // A missing partition is not the records' fault.
     if (!lacksPartition && isNeverTaken(error)) {
       const state = sqlStateOf(error)
       const what = state === undefined ? error.name : `SQLSTATE ${state}`
@@ -178,7 +181,7 @@ export class PostgresRecordStore implements RecordStore {
       values: [String(from), limit],
     })
     if (rows[0] && BigInt(rows[0].position) > from) {
-      // Whatever is gone without having been archived is missing, as whoever reads this finds.
+      // Records that are gone without being in the archive are missing; the reader finds that out.
       const start = await this.start()
       if (start && from < start.at[0]!.offset) return [...(await this.#archived(start).fetch(0, from, limit))]
     }
@@ -216,7 +219,7 @@ export class PostgresRecordStore implements RecordStore {
     const { rows } = await this.#read<{ moved: number }>({ name: 'drop', text: DROP_RECORDS, values })
     if (rows[0]!.moved > 0) return
     const start = await this.start()
-    // An answer that was lost: they are gone.
+    // The answer to an earlier attempt was lost: the records are already gone.
     if (start && start.logId === logId && start.at[0]!.offset >= offset) return
     throw new Fenced('Another writer has claimed the log: it drops what is archived by itself')
   }
@@ -230,7 +233,7 @@ export class PostgresRecordStore implements RecordStore {
     return 0
   }
 
-  /** The table has an index by stream, so any place will do. */
+  /** The table has an index by stream, so a writer can begin anywhere. */
   async foldStart(): Promise<undefined> {
     return undefined
   }
@@ -248,7 +251,7 @@ export class PostgresRecordStore implements RecordStore {
           ? { sequence: row.sequence, hash: parseEnvelope(row.data).hash }
           : ((await this.#archivedHead(stream)) ?? { sequence: 0, hash: '' })
       } catch (error) {
-        // An append that needs this waits for the log as any other does.
+        // An append that needs this head waits for the log, as other appends do.
         if (!(error instanceof LogUnavailable) || this.#closed) throw error
         this.#onTrouble(error)
         await sleep(delay)
@@ -299,7 +302,10 @@ export class PostgresRecordStore implements RecordStore {
     }
   }
 
-  /** The events of a stream that have left the log: it begins after them. @param before the first one that is there */
+  /**
+   * Events of a stream that have left the log, before the first one that is still there.
+   * @param before sequence of that first event
+   */
   async *#readArchived(stream: string, after: number, before: number | undefined): AsyncIterable<Recorded> {
     const start = await this.start()
     if (!start) return
@@ -309,7 +315,10 @@ export class PostgresRecordStore implements RecordStore {
     )
   }
 
-  /** Rows of the log are rewritten here alone, and only their data: what readers fold stays as it is. */
+  /**
+   * Replaces the data of events by tombstones. Only this rewrites rows of the log, and only their data: the fields that
+   * readers fold stay.
+   */
   async forget(stream: string, sequences: readonly number[], epoch: number): Promise<void> {
     const { rows } = await this.#read<{ position: string; data: string }>({
       name: 'forgettable',
@@ -321,7 +330,8 @@ export class PostgresRecordStore implements RecordStore {
     await this.#read({ name: 'forget', text: UPDATE_DATA, values: [positions, texts] })
     await this.cipher?.forget(rows.map(({ data }) => keyNameInText(data)).filter((name) => name !== undefined))
     await this.#read({ name: 'forget-pages', text: DELETE_PAGES, values: [stream] })
-    // Last: what was copied before the rows above were changed is in the archive by now, or will be compared with them.
+    // The archive is last: rows that were copied before the update above are in the archive by now, or are compared
+    // with the log later.
     const start = (await this.start()) ?? (await this.#wholeLog())
     if (!start) return
     const archived = await this.#alone(start, epoch, (archive) =>
@@ -333,7 +343,7 @@ export class PostgresRecordStore implements RecordStore {
       throw new LogUnavailable(`Event ${stream}/${lost} is neither in the event log nor found in its archive`)
   }
 
-  /** While no other process rewrites the archive, nor has the next one claimed. */
+  /** Runs work while no other process rewrites the archive, unless a later writer has claimed the log. */
   #alone<T>(start: LogStart, epoch: number, work: (archive: ArchivedRecords) => Promise<T>): Promise<T> {
     return this.#archiveLock.hold(start.logId, async () => {
       const { rows } = await this.#read<{ claimed: boolean }>({
@@ -346,7 +356,7 @@ export class PostgresRecordStore implements RecordStore {
     })
   }
 
-  /** Of a log that nothing has left: its first claim names it, and some of it may be archived all the same. */
+  /** The start of a log that nothing has left: its first claim names it. Parts of it may be archived all the same. */
   async #wholeLog(): Promise<LogStart | undefined> {
     const { rows } = await this.#read<{ data: string }>({ name: 'first-claim', text: SELECT_FIRST_CLAIM, values: [] })
     const claim = rows[0] && (parseJson(rows[0].data) as { logId?: unknown } | undefined)
@@ -362,7 +372,7 @@ export class PostgresRecordStore implements RecordStore {
     const timer = setTimeout(wake, POLL_MS)
     signal.addEventListener('abort', wake, { once: true })
     try {
-      // Looked at after the wait began: what came in between would otherwise cost a poll.
+      // The end is read after the wait began: otherwise a record that came in between would wait for the next poll.
       if ((await this.end()) === offsets[0]) await woken
     } finally {
       clearTimeout(timer)
@@ -385,7 +395,7 @@ export class PostgresRecordStore implements RecordStore {
     if (this.#eventPartitionsMade > 1n) await makeEventPartition(this.pool, this.#eventPartitionsMade)
   }
 
-  /** For an insert that found no partition: whatever it lacks. */
+  /** Makes the partitions that an insert did not find. */
   async #makePartitions(): Promise<void> {
     await this.#makeEventPartitions()
     await makePagePartitions(this.pool, (this.#options.now ?? Date.now)())
@@ -402,7 +412,7 @@ export class PostgresRecordStore implements RecordStore {
     await Promise.all([this.writer.close(), this.pool.end().catch(() => {}), listener?.end().catch(() => {})])
   }
 
-  /** Notifications die with their connection; the poll goes on meanwhile. */
+  /** Starts listening. A lost connection loses notifications; the poll replaces them meanwhile. */
   #listen(): void {
     if (this.#listener || this.#closed) return
     this.#listening ??= (async () => {
