@@ -33,48 +33,52 @@ import { RecentEvents } from './recent-events.ts'
 import type { LogPosition, RecordStore, StoreLimits } from './record-store.ts'
 import { startSubscription } from './subscription.ts'
 
-/** Stream of facts about the whole system; a claim's event goes there. */
+/** The stream of facts about the whole system; the event of a claim goes there. */
 export const SYSTEM_STREAM = 'system'
 
 const LOOK_AGAIN_MS = 20
-/** Of data handed out at once, besides the step that passes it: events of megabytes come in smaller numbers. */
+/**
+ * Limit of the data that one read returns, apart from the step that passes it: large events come in smaller numbers.
+ */
 const MAX_READ_BYTES = 32 << 20
 
 export interface EventLogOptions {
-  /** Wall clock in milliseconds; stored times never decrease whatever it does. @default Date.now */
+  /** Wall clock in milliseconds. Stored times never decrease, even when this does. @default Date.now */
   readonly now?: () => number
   /**
-   * The epoch in which a stream's name was made, where the name says so: in its own epoch a stream that was never
-   * written to needs no look at the store.
+   * The epoch in which a stream's name was made, where the name shows it. In that epoch a stream without events here is
+   * new, without a look at the store.
    */
   readonly bornIn?: (stream: string) => number | undefined
-  /** Where records of a log lie that have left it, by the log's id; without it they are not to be read. */
+  /** The archived records of a log, by the log's id; without it records that have left the log cannot be read. */
   readonly archiveOf?: (logId: string) => ArchivedRecords
-  /** Logs that have an archive: a topic does not say which one's first records it has lost. */
+  /** The logs that have an archive: a topic that lost its first records does not say which log it is. */
   readonly archivedLogs?: () => Promise<readonly string[]>
-  /** Told of each failed attempt; the log goes on by itself. */
+  /** Called for each failed attempt; the log goes on by itself. */
   readonly onTrouble?: (error: Error) => void
   /**
-   * Result pages made before this may be dropped: nobody can ask for them any more. Asked every few minutes.
+   * Result pages that were made before this may be dropped, because no client can ask for them any more. Called every
+   * few minutes.
    * @default 25 hours ago: no query runs longer than a day
    */
   readonly pagesNeededSince?: () => Date
   /**
-   * Encoded events that may wait for a log that is away; beyond, appends are refused with LogUnavailable at once.
+   * Limit of the encoded events that wait for a log that is away; beyond it appends are refused with LogUnavailable at
+   * once.
    * @default 256 MiB
    */
   readonly maxQueuedBytes?: number
-  /** Told of each append once it is valid. */
+  /** Called for each append once it is valid. */
   readonly onAppended?: (report: AppendReport) => void
-  /** Told of each group of appends that was committed together, after each of them was told of. */
+  /** Called for each group of appends that was committed together, after `onAppended` for each of them. */
   readonly onCommitted?: (report: CommitReport) => void
-  /** Told of records that do not count: a fenced writer's, copies. */
+  /** Called for records that do not count: a fenced writer's, copies. */
   readonly onIgnored?: (verdict: IgnoredVerdict) => void
-  /** Told why an append was not taken. */
+  /** Called with the reason why an append was refused. */
   readonly onAppendRefused?: (error: Error) => void
 }
 
-/** Parts that tests replace to show that the contract suite catches a broken one. */
+/** Parts that tests replace, to show that the contract suite detects a broken one. */
 export interface EventLogSeams {
   readonly fold?: Fold
   readonly createReader?: (store: RecordStore, fold?: Fold) => LogReader
@@ -82,8 +86,8 @@ export interface EventLogSeams {
 }
 
 /**
- * The event log over any store of records in dense offsets: what is valid is decided by `fold` alone, so the same code
- * serves Kafka and Postgres.
+ * The event log over any store of records in dense offsets. `fold` alone decides which records are valid, so the same
+ * code serves Kafka and Postgres.
  */
 export class FoldedEventLog implements EventLog {
   readonly #store: RecordStore
@@ -95,7 +99,7 @@ export class FoldedEventLog implements EventLog {
   #recent: RecentEvents[] = []
   #writers: PartitionWriter[] = []
   #epoch: number | undefined
-  /** Another log was before: its epochs were. */
+  /** Whether this log continues another one, whose epochs came before. */
   #isContinued = false
   #fenced = newPromise<Fenced | LogWentBackwards>()
   #opening: Promise<OpenedLog> | undefined
@@ -170,7 +174,7 @@ export class FoldedEventLog implements EventLog {
     if (this.#epoch !== undefined) throw new Error('This process already holds the log')
     await this.#patiently(async () => {
       const from = await this.#store.foldStart()
-      // A projection of another log, or of another past, must not tell this writer its streams.
+      // A projection of another log, or of another past, must not give this writer its streams.
       const start = from && (await this.#reader.begin(from))
       await Promise.all(this.#writers.map((writer) => writer.catchUp(start)))
     })
@@ -191,7 +195,7 @@ export class FoldedEventLog implements EventLog {
     return epoch
   }
 
-  /** A claim, like an append, waits for a log that is away. */
+  /** Repeats work until the log answers: a claim, like an append, waits for a log that is away. */
   async #patiently<T>(work: () => Promise<T>): Promise<T> {
     for (let delay = 20; ; delay = Math.min(delay * 2, 500)) {
       try {
@@ -204,7 +208,9 @@ export class FoldedEventLog implements EventLog {
     }
   }
 
-  /** The claim record is no event; this one is, and projections see it. Nothing else was appended by this writer before. */
+  /**
+   * Appends EpochStarted, this writer's first event. The claim record itself is no event, so projections do not see it.
+   */
   async #announce(claim: Omit<ClaimData, 'time'>): Promise<void> {
     const writer = this.#writers[this.#store.partitionOf(SYSTEM_STREAM)]!
     const time = new Date((this.#options.now ?? Date.now)()).toISOString()
@@ -248,7 +254,7 @@ export class FoldedEventLog implements EventLog {
     return { events, next: this.#reader.trust({ logId, at }) }
   }
 
-  /** @param left so many records are told at most: a record may hold no event, and each event is one */
+  /** Reads new records of a log partition. @param left most records to read, because a bound follows */
   async #newsAfter(
     partition: number,
     position: LogPosition,
@@ -280,10 +286,11 @@ export class FoldedEventLog implements EventLog {
 
   async forgettable(stream: string): Promise<readonly Recorded[]> {
     const { cipher } = this.#store
-    // What was encrypted with the key of before is on its way at most, and is waited for: none of it is left out.
+    // Events that were encrypted with the earlier key can only be in flight; the loop waits for them, so it leaves none
+    // out.
     cipher?.retire(stream)
     for (let sealed = Infinity; ; await sleep(LOOK_AGAIN_MS)) {
-      // Again each time: what is refused after all is not waited for, nor is anything once this process is fenced.
+      // Looked up again each time: a refused append is not waited for, and after a fencing nothing is.
       sealed = cipher ? Math.min(sealed, await this.#headOf(stream)) : 0
       const events: Recorded[] = []
       for await (const event of this.readStream(stream)) events.push(event)
@@ -294,13 +301,13 @@ export class FoldedEventLog implements EventLog {
     }
   }
 
-  /** Events of the log before lie in its archive, which is rewritten. */
+  /** Events of this log only. Earlier ones are in the archive of the log before, which can be rewritten. */
   async #ofThisLog(events: readonly Recorded[]): Promise<readonly Recorded[]> {
     const before = (await this.#store.epochBefore?.()) ?? 0
     return events.filter(({ epoch }) => epoch > before)
   }
 
-  /** With what is queued. @throws Fenced */
+  /** Sequence of a stream's last event, queued ones included. @throws Fenced */
   async #headOf(stream: string): Promise<number> {
     if (this.#epoch === undefined) throw new Fenced('This process does not hold the log')
     return this.#writers[this.#store.partitionOf(stream)]!.headOf(stream)
@@ -356,7 +363,7 @@ export class FoldedEventLog implements EventLog {
       Array.from({ length: partitions }, async (_, partition): Promise<LogPosition> => {
         const offset = await this.#store.end(partition)
         const folded = this.#writers[partition]!.folded
-        // What this process folded as the writer needs no second reading.
+        // The writer of this process has already folded these records.
         if (folded.offset === offset) return folded
         const position = { offset, state: await this.#reader.stateAt(partition, offset) }
         this.#noticePlace(partition, position)

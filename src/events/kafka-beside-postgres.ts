@@ -10,25 +10,25 @@ import { PostgresResultPages } from './postgres/postgres-result-pages.ts'
 import { DEFAULT_TOPIC, KafkaRecordStore, type KafkaOptions } from './kafka/kafka-record-store.ts'
 
 export interface KafkaEventLogOptions extends KafkaOptions {
-  /** Where the projection `query_events` is; migrated before. */
+  /** The database with the projection `query_events`; it must be migrated. */
   readonly database: pg.ClientConfig
   readonly streams?: ProjectedStreamsOptions
-  /** Absent: data is written in the clear, and encrypted data cannot be read. */
+  /** Absent: data is written unencrypted, and encrypted data cannot be read. */
   readonly dataKeys?: DataKeyOptions
 }
 
 export interface DataKeyOptions {
-  /** Copy of the keys in the data folder. */
+  /** Path of the copy of the keys in the data folder. */
   readonly file: string
-  /** Whether this process keeps that copy. @default true */
+  /** Whether this process maintains that copy. @default true */
   readonly keepsFile?: boolean
-  /** Whose data is encrypted. @default all but that of the stream `system` */
+  /** Whether a stream's data is encrypted. @default all streams but `system` */
   readonly encrypts?: (stream: string) => boolean
-  /** As of `KeyRing`. */
+  /** As in `KeyRing`. */
   readonly openWaitMs?: number
 }
 
-/** The event log in a Kafka topic, small result pages in another, streams by key in Postgres beside it. */
+/** Makes the event log: records in a Kafka topic, small result pages in another, streams by key in Postgres. */
 export function createKafkaEventLog(
   options: KafkaEventLogOptions,
   log: EventLogOptions = {},
@@ -37,7 +37,7 @@ export function createKafkaEventLog(
   return new FoldedEventLog(new KafkaStoreBesidePostgres(options, log), log, seams)
 }
 
-/** The keys of a topic's queries, in Postgres and in a file. */
+/** Makes the keys of a topic's queries, in Postgres and in a file. */
 export function createKeyRing(
   pool: pg.Pool,
   topic: string,
@@ -55,7 +55,7 @@ export function createKeyRing(
   })
 }
 
-/** Kafka for the records, Postgres for what it does not have. */
+/** Kafka for the records, Postgres for streams, keys and locks. */
 export class KafkaStoreBesidePostgres extends KafkaRecordStore {
   readonly #pool: pg.Pool
   readonly #log: EventLogOptions
@@ -68,7 +68,7 @@ export class KafkaStoreBesidePostgres extends KafkaRecordStore {
       max: 4,
       connectionTimeoutMillis: 2000,
       query_timeout: 10_000,
-      // Whoever is stopped while it forgets a key keeps nobody from it.
+      // A process that is stopped while it forgets a key must not block the others.
       idle_in_transaction_session_timeout: 5_000,
       allowExitOnIdle: true,
     })

@@ -3,7 +3,7 @@ import { LogChanged, type Checkpoint, type ReadFrom, type Recorded } from './eve
 import { fold as trueFold, sameState, zeroState, type Fold, type State, type Verdict } from './fold.ts'
 import type { LogPosition, RecordStore, StoredRecord } from './record-store.ts'
 
-/** What a claim record says, besides its header. */
+/** The data of a claim record, besides its header. */
 export interface ClaimData {
   readonly time: string
   readonly epoch: number
@@ -15,7 +15,7 @@ export interface ClaimData {
 }
 
 interface FirstClaim extends Pick<ClaimData, 'logId' | 'partitions'> {
-  /** Undefined where that record is archived. */
+  /** Undefined when the claim record is archived. */
   readonly epoch: number | undefined
 }
 
@@ -28,10 +28,13 @@ export interface FoldedRecords {
 
 export type OnVerdict = (verdict: Verdict, record: StoredRecord, event: Recorded | undefined) => void
 
-/** Of events in one step: a thousand that are small in the log may be gigabytes. */
+/**
+ * Limit of the events in one step, in bytes of memory: a thousand events that are small in the log may unpack to
+ * gigabytes.
+ */
 const MAX_FOLDED_BYTES = 8 << 20
 
-/** What is needed of a store to read it. */
+/** The part of a store that reading needs. */
 type ReadStore = Pick<RecordStore, 'fetch' | 'end' | 'start' | 'cipher'>
 
 /** Reads a log partition by folding it, from any offset. */
@@ -46,10 +49,10 @@ export class LogReader {
     this.#fold = fold
   }
 
-  /** The first claim of the log, which names it; undefined while there is none. */
+  /** The first claim of the log, which names the log; undefined while there is none. */
   async firstClaim(): Promise<FirstClaim | undefined> {
     if (this.#first) return this.#first
-    // That record may be in the archive; what it says is told where the log begins.
+    // The claim record may be archived; the log's start then has its fields.
     const begun = await this.#store.start?.()
     if (begun) this.#first = { logId: begun.logId, partitions: begun.at.length, epoch: undefined }
     for (let offset = 0n; !this.#first;) {
@@ -66,7 +69,7 @@ export class LogReader {
     return (await this.firstClaim())?.logId ?? ''
   }
 
-  /** A checkpoint this process made by folding needs no proof when it comes back. */
+  /** Marks a checkpoint that this process folded itself: it needs no proof later. */
   trust(checkpoint: Checkpoint): Checkpoint {
     this.#verified.add(checkpoint)
     return checkpoint
@@ -94,7 +97,10 @@ export class LogReader {
     return this.trust({ logId, at })
   }
 
-  /** The state at an offset, from what the record there (or the last of ours before it) says its writer saw. */
+  /**
+   * The state at an offset. Taken from the state that the record there names as seen by its writer, or the last such
+   * record before it.
+   */
   async stateAt(partition: number, offset: bigint): Promise<State> {
     return (await this.coldPosition(partition, offset)).position.state
   }
@@ -115,7 +121,7 @@ export class LogReader {
   async #seenAtOrBefore(partition: number, offset: bigint): Promise<LogPosition> {
     for (let at = offset; at >= 0n; at--) {
       const [record] = await this.#store.fetch(partition, at, 1)
-      // The record at the offset itself serves only when what its writer saw does not lie beyond.
+      // The record at the offset itself helps only when its writer's position does not lie beyond the offset.
       if (record?.offset === at && record.header && record.header.seen.offset <= offset) {
         const seen = record.header.seen
         // A record before the offset is folded again, so that its time is known.
@@ -125,20 +131,24 @@ export class LogReader {
     return { offset: 0n, state: zeroState }
   }
 
-  /** A batch may have been cut where the log begins: what its writer saw is archived, and need not be read. */
+  /** A batch may be cut by the log's start. Its writer's position is then archived, and reading begins at the start. */
   async #notBelowStart(partition: number, seen: LogPosition, offset: bigint): Promise<LogPosition> {
     const start = (await this.#store.start?.())?.at[partition]
     return start && start.offset > seen.offset && start.offset <= offset ? start : seen
   }
 
-  /** One step from a place: no more than `limit` records, fewer where they are large. The place stays where it is at the end of the log. */
+  /**
+   * Reads one step from a position: at most `limit` records, fewer when they are large. At the end of the log the
+   * position stays.
+   */
   async step(partition: number, from: LogPosition, limit: number): Promise<FoldedRecords> {
     return this.foldRecords(partition, from, await this.#store.fetch(partition, from.offset, limit))
   }
 
   /**
-   * Folds records that begin at a place, and checks them against each other: what their writers saw, and that no
-   * stored byte changed. Ends before the last of them where their events take much memory: the place says how far it came.
+   * Folds records from a position on, and checks them against each other: the states that their writers saw, and that
+   * no stored byte changed. Stops before the last record when the events take much memory: the returned position says
+   * where.
    * @throws LogChanged
    */
   foldRecords(partition: number, from: LogPosition, records: readonly StoredRecord[], on?: OnVerdict): FoldedRecords {
@@ -170,7 +180,7 @@ export class LogReader {
         events.push(event)
         bytes += memoryOf(event)
       }
-      // What does not count is passed over whole: anybody may have written it.
+      // Skips the text of a record that does not count: any process may have written it.
       const time = counts ? (envelope ?? readClaim(record.text)).time : ''
       if (time > lastTime) lastTime = time
       offset++
@@ -181,13 +191,13 @@ export class LogReader {
   }
 }
 
-/** @throws LogChanged when the text of a claim that counts is none */
+/** Reads a claim that counts. @throws LogChanged when the text is no claim */
 function readClaim(text: string): ClaimData {
   try {
     const claim = JSON.parse(text) as ClaimData | null
     if (typeof claim?.time === 'string') return claim
   } catch {
-    // Told below.
+    // The error below reports it.
   }
   throw new LogChanged('A claim of the log is none')
 }

@@ -7,10 +7,10 @@ export interface ApplierOptions {
   readonly store: ProjectionStore
   readonly projection: Projection
   readonly log: EventReader
-  /** Events in one transaction at most. */
+  /** Most events in one transaction. */
   readonly maxBatch: number
   readonly onDeadLetter?: (letter: DeadLetter) => void
-  /** After each commit, with the events it held. */
+  /** Called after each commit, with its events. */
   /** @param milliseconds from folding to the commit's answer */
   readonly onCommitted?: (
     committed: Checkpoint,
@@ -21,19 +21,19 @@ export interface ApplierOptions {
 }
 
 /**
- * Brings events into a projection's tables, a batch a transaction, and knows how far it came. An event that the database
- * refuses is found by halving its batch and becomes a dead letter; any other error is thrown, and then nothing of the
- * batch was written.
+ * Applies events to a projection's tables, one batch per transaction, and knows how far it got. It finds an event that
+ * the database refuses by halving the batch, and records it as a dead letter. It throws any other error, and then
+ * nothing of the batch was written.
  */
 export class ProjectionApplier {
   readonly #options: ApplierOptions
-  /** When the batch in work began to be folded, monotonic milliseconds. */
+  /** When folding of the current batch began, monotonic milliseconds. */
   #foldedAt = 0
   #committed: Checkpoint
   #revision: bigint
   #parked: ReadonlySet<string>
   #deadLetters: number
-  /** Events in the next transaction at most: fewer while an event is looked for that the database refuses. */
+  /** Most events in the next transaction; smaller while it searches for an event that the database refuses. */
   #limit: number
   #tried = 0
 
@@ -59,12 +59,12 @@ export class ProjectionApplier {
     return this.#deadLetters
   }
 
-  /** Events of the last transaction, whatever became of it. */
+  /** Number of events in the last transaction, whether it succeeded or not. */
   get tried(): number {
     return this.#tried
   }
 
-  /** @param events all that is valid from the checkpoint, or from before it, to `next` */
+  /** Applies events. @param events all that are valid from the checkpoint, or from before it, to `next` */
   async apply(events: readonly Recorded[], next: Checkpoint): Promise<void> {
     const fresh = events.filter((event) => !isBelow(event.position, this.#committed))
     if (fresh.length > this.#limit) return this.readOn(eventsBelow(next))
@@ -90,7 +90,7 @@ export class ProjectionApplier {
     }
   }
 
-  /** @returns false when the batch was too much at once: nothing of it was written, and the next is to be smaller */
+  /** Applies one batch. @returns false when the batch must be smaller: nothing of it was written */
   async #take(events: readonly Recorded[], next: Checkpoint): Promise<boolean> {
     try {
       await this.#fold(events, next)
@@ -102,14 +102,17 @@ export class ProjectionApplier {
         this.#limit = Math.floor(events.length / 2)
         return false
       }
-      // A checkpoint alone: there is no event to set aside.
+      // A batch without events has no event to set aside.
       if (events.length === 0) throw error
       await this.#bury(events[0]!, error, next)
       return true
     }
   }
 
-  /** Keeps the event as a dead letter, with what else can be written of it: rows, or the event alone, or nothing. */
+  /**
+   * Records the event as a dead letter, with whatever else of it can be written: its rows, or the event alone, or
+   * nothing.
+   */
   async #bury(event: Recorded, error: unknown, next: Checkpoint): Promise<void> {
     const { projection } = this.#options
     const dead: DeadLetter[] = [{ kind: 'failed', event, error }]

@@ -7,22 +7,24 @@ import type { LogPosition, RecordStore } from './record-store.ts'
 export interface SubscriptionParts {
   readonly store: RecordStore
   readonly reader: LogReader
-  /** One a log partition. */
+  /** One for each log partition. */
   readonly recent: readonly RecentEvents[]
-  /** Whether this process writes the log: then news come from its memory. */
+  /** Whether this process writes the log: then new events come from its memory. */
   readonly isWriter: () => boolean
   readonly onPlace: (partition: number, position: LogPosition) => void
   readonly onTrouble: (error: Error) => void
-  /** Handed over at once. */
+  /** Most events in one delivery. */
   readonly mostEvents: number | undefined
 }
 
-/** Events handed over at once, where the subscriber does not say. */
+/** Most events in one delivery, unless the subscriber says otherwise. */
 const MOST_EVENTS = 2000
-/** A writer's own followers look at the log itself this often: it may have been fenced while it slept. */
+/**
+ * How often subscriptions in the writer's process read the log itself: the process may have been fenced while it slept.
+ */
 const LOOK_AGAIN_MS = 1000
 
-/** Follows the log in a loop that waits for its callback; ends at the first error that waiting cannot mend. */
+/** Follows the log in a loop that waits for its callback. Ends at the first error that waiting cannot repair. */
 export function startSubscription(
   parts: SubscriptionParts,
   from: ReadFrom,
@@ -31,7 +33,7 @@ export function startSubscription(
   const stopping = new AbortController()
   const follower = new Follower(parts, on, stopping.signal)
   const done = follower.run(from)
-  // Whoever does not look at `done` must not be ended by an unhandled rejection.
+  // A caller that ignores `done` must not cause an unhandled rejection.
   done.catch(() => {})
   return {
     get checkpoint() {
@@ -81,7 +83,7 @@ class Follower {
     }
   }
 
-  /** @returns whether anything was read */
+  /** Reads and delivers each log partition once. @returns whether anything was read */
   async #round(): Promise<boolean> {
     let moved = false
     for (let partition = 0; partition < this.checkpoint!.at.length && !this.#signal.aborted; partition++) {
@@ -119,10 +121,10 @@ class Follower {
   }
 
   async #wait(): Promise<void> {
-    // Stopped during the round: nobody would wake this any more.
+    // When stopped during the round, nothing would wake this wait.
     if (this.#signal.aborted) return
     const { recent, isWriter, store } = this.#parts
-    // A writer waits at each event: with a timer alone, since aborting what sleeps makes an error and its stack.
+    // A writer waits at each event, so it uses only a timer: aborting a sleep creates an error with a stack.
     const elsewhere = isWriter() ? undefined : new AbortController()
     const releases: (() => void)[] = []
     let again: NodeJS.Timeout | undefined

@@ -4,10 +4,10 @@ import type { LogPosition, RecordStore } from '../record-store.ts'
 import type { Archive } from './archive.ts'
 import { placeOf, type PeriodManifest } from './manifest.ts'
 
-/** The records of a log that lies in its archive whole. */
+/** The records of a log that is completely archived. */
 export type ArchivedStore = Pick<RecordStore, 'fetch' | 'end' | 'endMayLag'>
 
-/** @param last period of the log */
+/** Makes a store that reads from an archive. @param last period of the log */
 export function archivedStore(archive: Archive, last: PeriodManifest): ArchivedStore {
   const ends = last.to.map((place) => placeOf(place).offset)
   return {
@@ -20,7 +20,7 @@ export function archivedStore(archive: Archive, last: PeriodManifest): ArchivedS
   }
 }
 
-/** All events of a log that lies in its archive whole. */
+/** All events of a log that is completely archived. */
 export class ArchivedHistory implements EventReader, LogEnd {
   readonly #reader: LogReader
   readonly #tip: Checkpoint

@@ -8,25 +8,26 @@ import type { PeriodManifest } from './manifest.ts'
 import { writePeriod } from './write-period.ts'
 
 export interface ArchiverParts {
-  /** Opened. */
+  /** Must be open. */
   readonly store: Pick<RecordStore, 'fetch' | 'start' | 'forget' | 'cipher'>
   readonly archive: Archive
-  /** Whether a stream ends some day: that of a query. */
+  /** Whether a stream can end: streams of queries do. */
   readonly canEnd: (stream: string) => boolean
 }
 
 export interface DropperParts extends ArchiverParts {
   readonly dropper: RecordDropper
-  /** Of this process, which writes the log. */
+  /** Epoch of this process, which writes the log. */
   readonly epoch: number
-  /** Tells the log of a period what has not been told of it; resolves when that is valid. */
+  /** Records an event about a period unless the log already has it; resolves when the event is valid. */
   readonly announce: (type: 'LogArchived' | 'LogDropped', period: PeriodManifest) => Promise<void>
 }
 
 /**
- * Archives what lies between the last period and an anchor: copied, read back, and only then put into its place. A process
- * that ends on the way leaves what the next attempt throws away.
- * @throws ArchiveDamaged | LogUnavailable
+ * Archives the records between the last period and an anchor: copies them, reads the copy back, and only then publishes
+ * it. When the process dies midway, the next attempt deletes the remains.
+ * @throws ArchiveDamaged
+ *  LogUnavailable
  */
 export async function archivePeriod(parts: ArchiverParts, anchor: ExportedAnchor): Promise<PeriodManifest> {
   const { archive, canEnd } = parts
@@ -42,18 +43,20 @@ export async function archivePeriod(parts: ArchiverParts, anchor: ExportedAnchor
 }
 
 /**
- * Lets go of what is archived, period by period: each is read back again and compared with the log byte for byte, then the
- * log tells of it, and only then do its records leave. It may be cut off anywhere: the next call goes on.
+ * Drops archived records from the log, period by period. Reads each period back again and compares it with the log byte
+ * for byte, then records this in the log, and only then drops the records. It may be interrupted anywhere: the next
+ * call goes on.
  * @returns the periods whose records left the log now
  * @throws ArchiveDamaged nothing more is dropped
- * @throws Fenced | LogUnavailable
+ * @throws Fenced
+ *  LogUnavailable
  */
 export async function dropArchived(parts: DropperParts): Promise<readonly PeriodManifest[]> {
   const { store, archive, canEnd, announce } = parts
   const dropped: PeriodManifest[] = []
   const isDue = await dueIn(store)
   if (!(await archive.periods()).some(isDue)) return []
-  // What is on the disk counts, and not what this process remembers of it.
+  // Reads the manifests from the disk: this process's memory may be outdated.
   for (const period of (await archive.reread()).filter(isDue)) {
     const manifest = await checkArchived(archive, period, { canEnd, isBelieved })
     await comparePeriod(parts, manifest)
@@ -65,7 +68,10 @@ export async function dropArchived(parts: DropperParts): Promise<readonly Period
   return dropped
 }
 
-/** The log itself has the anchor: that it is by the key it names is enough here. An audit knows whom to believe. */
+/**
+ * The log itself has the anchor, so a signature by the key that the anchor names is enough here. An audit knows which
+ * keys to believe.
+ */
 const isBelieved = believes(undefined)
 
 /** Whether a period has records that are still in the log. */
@@ -77,9 +83,10 @@ async function dueIn(store: ArchiverParts['store']): Promise<(period: PeriodMani
 export type ArchivePeriods = Pick<Archive, 'periods' | 'reread' | 'heads' | 'folderOf' | 'replacedIn'>
 
 /**
- * `checkPeriod` of one that is in its place. Data may be forgotten meanwhile: other files count then.
- * @returns it as it is there now
- * @throws ArchiveDamaged | LogUnavailable
+ * Runs `checkPeriod` on a published period. When data is forgotten meanwhile, checks the new files.
+ * @returns the manifest as it is now
+ * @throws ArchiveDamaged
+ *  LogUnavailable
  */
 export async function checkArchived(
   archive: ArchivePeriods,

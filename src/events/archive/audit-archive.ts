@@ -12,14 +12,15 @@ const DELETED_WITHIN_MS = 1000
 export interface AuditArchiveOptions {
   readonly archive: ArchivePeriods
   readonly canEnd: (stream: string) => boolean
-  /** Keys that are known; undefined: any signature by the key that an anchor names is believed. */
+  /** Keys that are known; undefined: an anchor must be signed by the key that it names. */
   readonly keys: readonly KeyObject[] | undefined
   readonly onFinding: (finding: Finding) => void
 }
 
 /**
- * Reads every file of an archive, those too whose records are still in the log. The walk of an audit goes over what is in them.
- * @returns the periods
+ * Reads every file of an archive, also files whose records are still in the log. The audit of the log checks the
+ * records themselves.
+ * @returns the number of periods
  * @throws LogUnavailable
  */
 export async function auditArchive(options: AuditArchiveOptions): Promise<number> {
@@ -60,7 +61,7 @@ export async function auditArchive(options: AuditArchiveOptions): Promise<number
   }
 }
 
-/** Replaced files that stay: somebody may be about to delete one. */
+/** Replaced files that stay. A process may be about to delete such a file, so this looks twice. */
 async function left(archive: ArchivePeriods, period: PeriodManifest): Promise<readonly string[]> {
   const seen = await archive.replacedIn(period)
   if (seen.length === 0) return []

@@ -9,30 +9,31 @@ import { placeOf, signedPlaceOf, type PeriodManifest, type Segment } from './man
 import { sha256Of, unpackLines, unpackRecords } from './segment.ts'
 import { headsOf, StreamIndexBuilder } from './stream-index.ts'
 
-/** Records between two turns of the loop. */
+/** Number of records after which other work of the event loop may run. */
 const RECORDS_AT_ONCE = 250
 
 export interface PeriodBefore {
   readonly manifest: PeriodManifest
-  /** Last events of the streams that never end, up to its end. */
+  /** Last events of the streams that never end, up to the end of that period. */
   readonly heads: ReadonlyMap<string, StreamHead>
 }
 
 export interface PeriodCheck {
-  /** Where the period's files lie. */
+  /** The folder with the period's files. */
   readonly folder: string
   readonly manifest: PeriodManifest
   readonly before: PeriodBefore | undefined
-  /** Whether a stream ends some day. */
+  /** Whether a stream can end. */
   readonly canEnd: (stream: string) => boolean
-  /** Whether an anchor is one of this log's. */
+  /** Whether an anchor is signed by a key that the caller believes. */
   readonly isBelieved: (anchor: ExportedAnchor) => boolean
 }
 
 /**
- * Reads a period back from its files: each is what was written, they follow one another, and fold from where the period
- * before ended to what an anchor signed; index and last events are what the records make. Keys of data are not needed.
- * @throws ArchiveDamaged with what is wrong first
+ * Reads a period back from its files. Checks that each file is unchanged, that they follow one another, that they fold
+ * from the end of the period before to the state that an anchor signed, and that index and last events match the
+ * records. Needs no data keys.
+ * @throws ArchiveDamaged with the first fault
  */
 export async function checkPeriod(check: PeriodCheck): Promise<void> {
   const { manifest, before, canEnd, isBelieved } = check
@@ -98,7 +99,7 @@ async function hasIndex(check: PeriodCheck, index: StreamIndexBuilder): Promise<
   return passed === made.length
 }
 
-/** A file of the period, if it is what was written. */
+/** Reads a file of the period and checks its digest. */
 async function fileOf(
   { folder, manifest: { number } }: PeriodCheck,
   { name, sha256 }: { readonly name: string; readonly sha256: string },

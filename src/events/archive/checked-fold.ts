@@ -4,7 +4,7 @@ import { fold, type State } from '../fold.ts'
 import type { LogPosition, StoredRecord } from '../record-store.ts'
 import { ArchiveDamaged } from './archived-records.ts'
 
-/** Folds records one after another, and checks of each event what its hashes say; keys are not needed. */
+/** Folds records one after another, and checks the hashes of each event. Needs no data keys. */
 export class CheckedFold {
   #offset: bigint
   #state: State
@@ -19,12 +19,13 @@ export class CheckedFold {
     return { offset: this.#offset, state: this.#state }
   }
 
-  /** Events that counted. */
+  /** Number of events that counted. */
   get events(): number {
     return this.#events
   }
 
   /**
+   * Folds the next record.
    * @returns the envelope of an event that counts
    * @throws ArchiveDamaged
    */

@@ -14,12 +14,12 @@ export interface DropParts {
   readonly epoch: number
 }
 
-/** Read and compared at once: the loop has other work between. */
+/** Most records to read and compare at once, so that other work of the event loop runs between. */
 const RECORDS_AT_ONCE = 250
 
 /**
- * Compares each record of a period that is still in the log with the archive, byte for byte. What was forgotten since it
- * was copied is forgotten there too.
+ * Compares each record of a period that is still in the log with the archive, byte for byte. Data that was forgotten
+ * since the copy is forgotten in the other one too.
  * @throws ArchiveDamaged when they differ
  * @throws LogUnavailable
  */
@@ -47,13 +47,13 @@ async function compare(
   const same =
     log.offset === archived.offset &&
     log.stream === archived.stream &&
-    // A topic has the sequence in the envelope alone, and so has what was archived of it.
+    // A topic stores the sequence only in the envelope, and so does its archive.
     (archived.sequence === undefined || log.sequence === archived.sequence) &&
     headerOf(log) === headerOf(archived)
   if (same && log.text === archived.text) return
   const [here, there] = [readEnvelope(log.text), readEnvelope(archived.text)]
   const key = here && keyNameOf(here.enc)
-  // Records of a topic stay as they are, and lose their key.
+  // Records of a topic never change; forgetting deletes their key.
   const isGone = key !== undefined && there?.forgotten === true && store.cipher?.isForgotten(key) === true
   if (!same || !here || here.hash !== there?.hash || !(here.forgotten === true || isGone))
     throw new ArchiveDamaged(`Offset ${log.offset} of the log is not what its archive has`)
@@ -61,9 +61,10 @@ async function compare(
 }
 
 /**
- * Lets the records of a period leave the log, from the first on, a few at a time. It may be cut off anywhere and be called
- * again.
- * @throws LogUnavailable | Fenced
+ * Drops the records of a period from the log, from the first on, in small groups. It may be interrupted anywhere and
+ * called again.
+ * @throws LogUnavailable
+ *  Fenced
  */
 export async function dropPeriod(parts: DropParts, period: PeriodManifest): Promise<void> {
   const { store, dropper, archive, epoch } = parts
@@ -84,7 +85,7 @@ export async function dropPeriod(parts: DropParts, period: PeriodManifest): Prom
   }
 }
 
-/** By log partition: where the part of a period begins that is still in the log. */
+/** By log partition: the start of the part of a period that is still in the log. */
 async function leftOf(store: DropParts['store'], period: PeriodManifest): Promise<readonly LogPosition[]> {
   const start = await store.start?.()
   return period.from.map((from, partition) => {

@@ -1,7 +1,7 @@
 import { open, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-/** Written and on the disk when it resolves; readable by its owner alone. */
+/** Writes a file that only its owner can read; resolves when it is on the disk. */
 export async function writeDurably(path: string, bytes: Buffer | string): Promise<void> {
   const file = await open(path, 'w', 0o600)
   try {
@@ -12,7 +12,7 @@ export async function writeDurably(path: string, bytes: Buffer | string): Promis
   }
 }
 
-/** The new name is on the disk when it resolves. */
+/** Renames a file; resolves when the new name is on the disk. */
 export async function renameDurably(from: string, to: string): Promise<void> {
   await rename(from, to)
   await syncNames(dirname(to))

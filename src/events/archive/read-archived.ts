@@ -3,16 +3,16 @@ import { LogChanged, type Recorded } from '../event-log.ts'
 
 export interface ArchivedPart {
   readonly stream: string
-  /** Sequence of the event before the first that is told. */
+  /** Sequence of the event before the first one to read. */
   readonly after: number
-  /** Sequence of the first event that others tell; undefined: they have none. */
+  /** Sequence of the first event that the log or the read models still have; undefined: they have none. */
   readonly before: number | undefined
 }
 
 /**
- * The part of a stream that others do not tell any more, one event after the other.
- * @param open what readers get of an event
- * @throws LogChanged where one is missing
+ * Reads the events of a stream that only the archive still has, one after the other.
+ * @param open makes the event that readers get
+ * @throws LogChanged when one is missing
  */
 export async function* readArchived(
   events: AsyncIterable<ArchivedEvent>,

@@ -10,17 +10,22 @@ import { checkArchived } from './archiver.ts'
 import { CheckedFold } from './checked-fold.ts'
 import { placeOf, type PeriodManifest } from './manifest.ts'
 
-/** Where records of an archive are put, so that they are a log again. */
+/** Receives records of an archive to make a log of them again. */
 export interface RestoreTarget {
   /**
-   * @param from by log partition: where the log is to begin
-   * @param heads last events of streams that never end, as far as they lie before
-   * @throws LogUnavailable; ExitError where a log is already
+   * Begins an empty log.
+   * @param from by log partition: the position where the log is to begin
+   * @param heads last events before that position, of streams that never end
+   * @throws LogUnavailable; ExitError when there is a log already
    */
   begin(logId: string, from: readonly LogPosition[], heads: ReadonlyMap<string, StreamHead>): Promise<void>
-  /** The next records of a log partition. @throws LogUnavailable | ArchiveDamaged */
+  /**
+   * Writes the next records of a log partition.
+   * @throws LogUnavailable
+   *  ArchiveDamaged
+   */
   put(partition: number, records: readonly StoredRecord[]): Promise<void>
-  /** All was put, and is what was signed: it counts from now on. @throws LogUnavailable */
+  /** Makes the new log count: all records are written and match what was signed. @throws LogUnavailable */
   finish(): Promise<void>
 }
 
@@ -29,9 +34,9 @@ export interface RestoreOptions {
   /** The first and the last period. */
   readonly first: number
   readonly last: number
-  /** Whether a stream ends some day. */
+  /** Whether a stream can end. */
   readonly canEnd: (stream: string) => boolean
-  /** Whose signatures are believed; undefined: any that is by the key it names. */
+  /** Keys whose signatures are believed; undefined: an anchor must be signed by the key that it names. */
   readonly keys: readonly KeyObject[] | undefined
   readonly target: RestoreTarget
 }
@@ -39,10 +44,11 @@ export interface RestoreOptions {
 const RECORDS_AT_ONCE = 500
 
 /**
- * Puts the records of periods where they are a log again: each period's files are read back as an audit does, and what is put
- * folds to what its anchor signed.
+ * Makes a log of the records of archived periods. Reads each period's files back as an audit does, and checks that the
+ * records fold to the state that the period's anchor signed.
  * @returns the periods
- * @throws ArchiveDamaged | LogUnavailable
+ * @throws ArchiveDamaged
+ *  LogUnavailable
  */
 export async function restoreLog(options: RestoreOptions): Promise<readonly PeriodManifest[]> {
   const { archive, first, last, canEnd, keys, target } = options
@@ -64,10 +70,11 @@ export async function restoreLog(options: RestoreOptions): Promise<readonly Peri
 }
 
 /**
- * Puts a whole log elsewhere as it stands: what its archive has of it, then what the store has, each record checked.
- * @param store nobody writes it meanwhile
- * @returns how many records
- * @throws ArchiveDamaged | LogUnavailable
+ * Copies a whole log to another store: first its archived records, then those in the store, each checked.
+ * @param store no process writes to it meanwhile
+ * @returns the number of records
+ * @throws ArchiveDamaged
+ *  LogUnavailable
  */
 export async function copyLog(store: Pick<RecordStore, 'end' | 'fetch'>, target: RestoreTarget): Promise<bigint> {
   const end = await store.end(0)

@@ -7,14 +7,14 @@ import type { StoredRecord } from '../record-store.ts'
 const pack = promisify(gzip)
 const unpack = promisify(gunzip)
 
-/** A segment or a block of an index is never larger when it is opened. */
+/** Limit of an unpacked segment or block of an index. */
 const MAX_UNPACKED_BYTES = 256 << 20
 
 export function sha256Of(bytes: Buffer): string {
   return hash('sha256', bytes)
 }
 
-/** Records as a file has them: their header as it stands in the log, and their text byte for byte. */
+/** Packs records into a file: their header as in the log, and their text byte for byte. */
 export function packRecords(records: readonly StoredRecord[]): Promise<Buffer> {
   return packLines(
     records.map(({ offset, header, stream, sequence, text }) => [
@@ -40,7 +40,7 @@ export async function unpackRecords(bytes: Buffer): Promise<StoredRecord[]> {
   }))
 }
 
-/** A JSON line each. */
+/** Packs one JSON line for each value. */
 export function packLines(lines: readonly unknown[]): Promise<Buffer> {
   return pack(lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
 }

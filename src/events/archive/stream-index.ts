@@ -4,29 +4,29 @@ import type { LogPosition, StreamHead } from '../record-store.ts'
 import type { PeriodManifest } from './manifest.ts'
 import { packLines, unpackLines } from './segment.ts'
 
-/** Where the valid events of a stream lie in a period. */
+/** The offsets of a stream's valid events in a period. */
 export interface StreamPositions {
   readonly partition: number
   readonly offsets: readonly bigint[]
 }
 
-/** A line of the index: offsets count from where the period begins. */
+/** A line of the index; offsets count from the beginning of the period. */
 type IndexLine = readonly [stream: string, partition: number, offsets: readonly number[]]
 
 const STREAMS_IN_BLOCK = 1000
 
-/** Gathers where each stream of a period has its events, and the last events of those that never end. */
+/** Collects the offsets of each stream's events in a period, and the last events of streams that never end. */
 export class StreamIndexBuilder {
   readonly #streams = new Map<string, { readonly partition: number; readonly offsets: number[] }>()
   readonly #heads: Map<string, StreamHead>
   readonly #from: readonly LogPosition[]
   readonly #canEnd: (stream: string) => boolean
 
-  /** @param heads those of the periods before */
+  /** Makes an empty index. @param heads last events from the periods before */
   constructor(
     from: readonly LogPosition[],
     heads: ReadonlyMap<string, StreamHead>,
-    /** Whether a stream ends some day. */
+    /** Whether a stream can end. */
     canEnd: (stream: string) => boolean,
   ) {
     this.#from = from
@@ -46,13 +46,13 @@ export class StreamIndexBuilder {
     return this.#heads
   }
 
-  /** Of streams that end; undefined without one. */
+  /** First and last name of the streams that can end; undefined without one. */
   get names(): PeriodManifest['names'] {
     const names = [...this.#streams.keys()].filter(this.#canEnd).sort()
     return names.length === 0 ? undefined : { first: names[0]!, last: names.at(-1)! }
   }
 
-  /** In order of names, by code units. */
+  /** The lines of the index, ordered by the code units of the stream names. */
   lines(): IndexLine[] {
     const names = [...this.#streams.keys()].sort()
     return names.map((name) => {
@@ -77,12 +77,12 @@ export class StreamIndexBuilder {
   }
 }
 
-/** Whether a period can have events of a stream, as far as its manifest says. */
+/** Whether a period can contain events of a stream, according to its manifest. */
 export function mayHave({ names }: PeriodManifest, stream: string, canEnd: (stream: string) => boolean): boolean {
   return !canEnd(stream) || (names !== undefined && names.first <= stream && stream <= names.last)
 }
 
-/** @param path of the index; one block of it is read */
+/** Finds a stream in an index; reads one block of it. @param path of the index */
 export async function positionsOf(
   path: string,
   manifest: PeriodManifest,
@@ -105,7 +105,7 @@ export async function positionsOf(
   return { partition, offsets: offsets.map((offset) => from + BigInt(offset)) }
 }
 
-/** Last events of streams, of the lines that a file has of them. */
+/** The last events of streams, from the lines of their file. */
 export function headsOf(lines: readonly unknown[]): ReadonlyMap<string, StreamHead> {
   return new Map(
     (lines as readonly (readonly [string, number, string])[]).map(([stream, sequence, hash]) => [

@@ -12,7 +12,7 @@ import { packLines, packRecords, sha256Of } from './segment.ts'
 import { StreamIndexBuilder } from './stream-index.ts'
 
 export interface WrittenPeriod {
-  /** Where it lies until it is published. */
+  /** The folder of the copy, until it is published. */
   readonly folder: string
   readonly manifest: PeriodManifest
 }
@@ -20,28 +20,28 @@ export interface WrittenPeriod {
 export interface PeriodParts {
   readonly store: Pick<RecordStore, 'fetch'>
   readonly archive: Archive
-  /** The period ends where this one signed. */
+  /** The anchor at the period's end. */
   readonly anchor: ExportedAnchor
-  /** Whether a stream ends some day. */
+  /** Whether a stream can end. */
   readonly canEnd: (stream: string) => boolean
 }
 
-/** Of one file, whichever comes first. */
+/** Limits of one file; the first one reached ends it. */
 const SEGMENT_RECORDS = 5000
 const SEGMENT_BYTES = 4 << 20
-/** Read at once: the loop has other work between. */
+/** Most records to read at once, so that other work of the event loop runs between. */
 const RECORDS_AT_ONCE = 250
 
-/** Where the period after the last one begins. */
+/** The position where the next period begins. */
 function nextPeriodStart(periods: readonly PeriodManifest[], partitions: number): readonly LogPosition[] {
   const last = periods.at(-1)
   return last?.to.map(placeOf) ?? Array.from({ length: partitions }, () => ({ offset: 0n, state: zeroState }))
 }
 
 /**
- * Copies the records from the end of the last period to an anchor, and checks on the way that they are what was hashed and
- * signed. Nothing counts until it is published.
- * @throws ArchiveDamaged when the log is not what the anchor, or the last period, says
+ * Copies the records from the end of the last period to an anchor, and checks that they match their hashes and the
+ * signature. The copy does not count until it is published.
+ * @throws ArchiveDamaged when the log differs from what the anchor, or the last period, says
  * @throws LogUnavailable
  */
 export async function writePeriod({ store, archive, anchor, canEnd }: PeriodParts): Promise<WrittenPeriod> {
@@ -111,7 +111,7 @@ function fileOf(name: string, bytes: Buffer) {
   return { name, bytes: bytes.length, sha256: sha256Of(bytes) }
 }
 
-/** Cuts the records of a log partition into files. */
+/** Writes the records of a log partition into files of limited size. */
 class SegmentWriter {
   readonly #folder: string
   readonly #partition: number

@@ -8,27 +8,30 @@ import type { Finding } from './finding.ts'
 export interface AnchorChecksOptions {
   readonly logId: string
   readonly partitions: number
-  /** Those of the log. */
+  /** The anchors that the log recorded. */
   readonly recorded: readonly { readonly sequence: number; readonly anchor: Anchor }[]
-  /** Those that left the system and are believed. */
+  /** Anchors that were exported from the system and are believed. */
   readonly exported?: readonly ExportedAnchor[]
-  /** What the log tells of its keys. */
+  /** The records of keys in the log. */
   readonly keyRecords: readonly AnchorKeyRecord[]
-  /** Keys that are trusted; undefined: those of the exported anchors, else the log's first. Without any no signature is looked at. */
+  /**
+   * Keys that are trusted; undefined: the keys of the exported anchors, else the log's first. Without any key
+   * signatures are not checked.
+   */
   readonly keys?: readonly KeyObject[]
   readonly onFinding: (finding: Finding) => void
 }
 
-/** Compares the log with what was signed of it, while an audit walks it. */
+/** Compares the log with its anchors while an audit reads it. */
 export class AnchorChecks {
   readonly #signed = new Set<string>()
   readonly #options: AnchorChecksOptions
-  /** In the order of their numbers. */
+  /** Ordered by number. */
   readonly #anchors: readonly Anchor[]
-  /** By log partition: the anchor that signs the events to come. */
+  /** By log partition: index of the anchor that signs the next events. */
   readonly #next: number[]
   readonly #heads = new Map<number, Map<string, Head>>()
-  /** What an anchor signs is other than the log from here on: told once. */
+  /** By log partition: whether the log already differed from an anchor; reported once. */
   readonly #broken: boolean[]
 
   constructor(options: AnchorChecksOptions) {
@@ -39,7 +42,10 @@ export class AnchorChecks {
     const chain = followKeys(trustedKeys(options), logId, options.keyRecords)
     const byUnknown = new Map<string, number[]>()
     const byNumber = new Map<number, Anchor>()
-    /** @returns whether it is compared with the log: one by an unknown key is, though it proves nothing */
+    /**
+     * Checks a signature.
+     * @returns whether to compare the anchor with the log; true also for an unknown key, although that proves nothing
+     */
     const verify = (anchor: Anchor, where: Pick<Finding, 'stream' | 'sequence'>): boolean => {
       if (chain.known.size === 0) return true
       const key = chain.known.get(anchor.key)
@@ -88,7 +94,9 @@ export class AnchorChecks {
     }
   }
 
-  /** A finding for each key that is not known, and for each record that a known key is said to have signed and has not. */
+  /**
+   * Reports each unknown key, and each record that names a known key as its signer although that key did not sign it.
+   */
   #reportKeys({ known, forged, unknown }: KeyChain, byUnknown: ReadonlyMap<string, readonly number[]>): void {
     for (const { key, signedBy } of forged)
       this.#find(`A record says that key ${signedBy} vouches for key ${key}, and that key has not signed it`)
@@ -105,7 +113,7 @@ export class AnchorChecks {
       this.#find('Not one anchor is by a known key: the log may be another one, or written anew as a whole')
   }
 
-  /** Anchors whose signature was verified. */
+  /** Number of anchors whose signature was verified. */
   get signed(): number {
     return this.#signed.size
   }
@@ -114,7 +122,7 @@ export class AnchorChecks {
     return this.#anchors.length
   }
 
-  /** The fold of the log partition below an offset; to be called with every offset, in order. */
+  /** Takes the fold of the log partition below an offset. The caller must call it with every offset, in order. */
   place(partition: number, offset: bigint, state: State): void {
     for (;;) {
       const index = this.#next[partition]!
@@ -136,7 +144,7 @@ export class AnchorChecks {
     heads.set(stream, { sequence: envelope.sequence, hash: envelope.hash })
   }
 
-  /** At the end of the log: what was signed must lie below it. */
+  /** Reports anchors that sign offsets beyond the end of the log. */
   finish(): void {
     for (let partition = 0; partition < this.#options.partitions; partition++) {
       const anchor = this.#anchors[this.#next[partition]!]

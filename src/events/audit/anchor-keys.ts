@@ -2,7 +2,7 @@ import { createPublicKey, sign, verify, type KeyObject } from 'node:crypto'
 import { z } from 'zod'
 import { exportedKey, fingerprint, type AnchorKey, type ExportedAnchor } from './anchor.ts'
 
-/** What the event AnchorKeyVouched carries. */
+/** The data of the event AnchorKeyVouched. */
 export const anchorKeySchema = z.object({
   logId: z.string(),
   key: z.string().describe('Fingerprint of the key that is vouched for, as anchors name it'),
@@ -11,7 +11,7 @@ export const anchorKeySchema = z.object({
   signature: z.string().describe('Ed25519 by `signedBy`, base64, over the text that docs/audit.md names'),
 })
 
-/** One key says that another one belongs to a coordinator of the same log. */
+/** A record by which a key vouches that another key belongs to a coordinator of the same log. */
 export type AnchorKeyRecord = Readonly<z.infer<typeof anchorKeySchema>>
 
 /** Vouches for the key of another coordinator of a log, or introduces the signer's own key. */
@@ -26,7 +26,7 @@ export function vouchFor(publicKey: KeyObject, logId: string, signer: AnchorKey)
   return { ...unsigned, signature: signature.toString('base64') }
 }
 
-/** Whether a record is what the key that it names as its signer has signed. */
+/** Whether a record was signed by the key that it names as its signer. */
 export function isVouchedBy(record: AnchorKeyRecord, signer: KeyObject): boolean {
   const key = readPublicKey(record.publicKey)
   if (!key || fingerprint(key) !== record.key || fingerprint(signer) !== record.signedBy) return false
@@ -38,7 +38,7 @@ export function publicKeyText(key: KeyObject): string {
   return key.export({ type: 'spki', format: 'der' }).toString('base64')
 }
 
-/** The Ed25519 key of such a text; undefined where it is none. */
+/** Reads an Ed25519 key from such a text; undefined when it is none. */
 export function readPublicKey(text: string): KeyObject | undefined {
   try {
     const key = createPublicKey({ key: Buffer.from(text, 'base64'), type: 'spki', format: 'der' })
@@ -48,19 +48,19 @@ export function readPublicKey(text: string): KeyObject | undefined {
   }
 }
 
-/** The keys of a log, as its records tell them. */
+/** The keys of a log, as its records give them. */
 export interface KeyChain {
-  /** By fingerprint: keys that are trusted, and those that a known key vouches for. */
+  /** By fingerprint: trusted keys, and keys that a known key vouches for. */
   readonly known: ReadonlyMap<string, KeyObject>
-  /** Records that name a known key as their signer, which has not signed them. */
+  /** Records that name a known key as their signer but were not signed by it. */
   readonly forged: readonly AnchorKeyRecord[]
   /** Records of keys that are not known. */
   readonly unknown: readonly AnchorKeyRecord[]
 }
 
 /**
- * Follows the chain of keys: whoever can write the log can add records, and cannot sign any with a known key.
- * @param trusted keys that need nobody to vouch for them; without any the key of the log's first record is trusted
+ * Follows the chain of keys. A process that can write the log can add records, but cannot sign them with a known key.
+ * @param trusted keys that need no voucher; without any, the key of the log's first record is trusted
  */
 export function followKeys(trusted: readonly KeyObject[], logId: string, all: readonly AnchorKeyRecord[]): KeyChain {
   const records = all.filter((record) => record.logId === logId)
@@ -84,7 +84,7 @@ export function followKeys(trusted: readonly KeyObject[], logId: string, all: re
   }
 }
 
-/** Keys that need nobody to vouch for them: those that were named, else those of the exported anchors. */
+/** Keys that need no voucher: the given ones, else those of the exported anchors. */
 export function trustedKeys(given: {
   readonly keys?: readonly KeyObject[]
   readonly exported?: readonly ExportedAnchor[]

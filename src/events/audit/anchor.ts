@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Checkpoint } from '../event-log.ts'
 import { merkleRoot } from './merkle.ts'
 
-/** By log partition: an offset, and what all below it fold to. */
+/** A position in a log partition: an offset, and the fold of all records below it. */
 export const positionSchema = z.object({
   offset: z.string().regex(/^\d{1,19}$/),
   epoch: z.number().int(),
@@ -15,7 +15,7 @@ export const positionSchema = z.object({
 
 export type SignedPosition = Readonly<z.infer<typeof positionSchema>>
 
-/** What the event LogAnchored carries. */
+/** The data of the event LogAnchored. */
 export const anchorSchema = z.object({
   number: z.number().int().min(1).describe('1, 2, 3 … in this log'),
   logId: z.string(),
@@ -31,9 +31,9 @@ export const anchorSchema = z.object({
 
 export type Anchor = Readonly<z.infer<typeof anchorSchema>>
 
-/** An anchor as it leaves the system: a line of the anchor file, the body sent to the webhook. */
+/** An anchor as it leaves the system: a line of the anchor file, or the body sent to the webhook. */
 export const exportedAnchorSchema = anchorSchema.extend({
-  /** Of the event. */
+  /** Time of the event. */
   time: z.string(),
   /** SPKI, DER, base64. */
   publicKey: z.string(),
@@ -52,7 +52,7 @@ export interface AnchorKey {
   readonly public: KeyObject
 }
 
-/** Signs what the log holds up to a checkpoint. */
+/** Signs the log up to a checkpoint. */
 export function makeAnchor(
   checkpoint: Checkpoint,
   heads: ReadonlyMap<string, Head>,
@@ -78,7 +78,7 @@ export function makeAnchor(
   return { ...unsigned, signature: sign(null, Buffer.from(signedText(unsigned)), key.private).toString('base64') }
 }
 
-/** Where an anchor ends, as a place to read on from; it is proved against the log when it is used. */
+/** The end of an anchor as a checkpoint to read on from. Its first use proves it against the log. */
 export function anchorCheckpoint(anchor: Anchor): Checkpoint {
   return {
     logId: anchor.logId,
@@ -87,7 +87,7 @@ export function anchorCheckpoint(anchor: Anchor): Checkpoint {
 }
 
 export function headsRoot(heads: ReadonlyMap<string, Head>): string {
-  // By code units, which is the same everywhere.
+  // Sorted by code units, so the order is the same everywhere.
   const streams = [...heads.keys()].sort()
   return merkleRoot(
     streams.map((stream) => {
@@ -97,7 +97,7 @@ export function headsRoot(heads: ReadonlyMap<string, Head>): string {
   )
 }
 
-/** What the next anchor calls `previous`. */
+/** The hash that the next anchor names as `previous`. */
 export function anchorHash(anchor: Anchor): string {
   return hash('sha256', signedText(anchor) + anchor.signature)
 }
@@ -106,7 +106,7 @@ export function isSignedBy(anchor: Anchor, key: KeyObject): boolean {
   return verify(null, Buffer.from(signedText(anchor)), key, Buffer.from(anchor.signature, 'base64'))
 }
 
-/** Whether an anchor is by one of some keys; without any, by the one it names. */
+/** Makes a check whether an anchor is signed by one of some keys; without keys, by the key that it names. */
 export function believes(keys: readonly KeyObject[] | undefined): (anchor: ExportedAnchor) => boolean {
   const known = keys && new Map(keys.map((key) => [fingerprint(key), key]))
   return (anchor) => {

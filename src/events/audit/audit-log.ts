@@ -5,7 +5,7 @@ import { fold, sameState, zeroState, type RecordHeader, type State, type Verdict
 import type { RecordStore, StoredRecord, StreamHead } from '../record-store.ts'
 import type { Finding, FindingKind } from './finding.ts'
 
-/** A counted event as the audit passes it on, its data perhaps altered. */
+/** A counted event as the audit passes it on; its data may have been altered. */
 export interface AuditedEvent {
   readonly stream: string
   readonly envelope: StoredEnvelope
@@ -17,13 +17,13 @@ export interface AuditedEvent {
 export interface AuditLogOptions {
   readonly store: Pick<RecordStore, 'fetch' | 'end' | 'endMayLag'>
   readonly partitions: number
-  /** What readers of the log remember of it; each must be what the log still says. */
+  /** Checkpoints of the log's readers. The audit reports any that the log contradicts. */
   readonly checkpoints?: readonly { readonly name: string; readonly checkpoint: Checkpoint }[]
-  /** Last events of streams that go on from a log before. */
+  /** Last events of streams that continue from an earlier log. */
   readonly heads?: ReadonlyMap<string, StreamHead>
   readonly onFinding: (finding: Finding) => void
   readonly onEvent?: (event: AuditedEvent) => void
-  /** Told of every offset in order, and what all below it fold to. */
+  /** Called for every offset in order, with the fold of all records below it. */
   readonly onPlace?: (partition: number, offset: bigint, state: State) => void
 }
 
@@ -33,17 +33,17 @@ export interface AuditedLog {
   readonly records: number
   /** The newest epoch. */
   readonly epoch: number
-  /** Fold of each log partition, at the end it had when the audit began. */
+  /** Fold of each log partition, at its end when the audit began. */
   readonly checkpoint: Checkpoint
 }
 
-/** States that a record may refer back to; a batch refers to its own beginning. */
+/** Number of recent states to keep: a record refers to an earlier state, a batch to the state at its beginning. */
 const REMEMBERED_STATES = 20_000
 
 /**
- * Walks every record of the log from the first, with the fold that all readers use, and reports what does not fit. It goes
- * on behind a finding: what it cannot know from there it takes from the next record, so that one change is told once or
- * twice and not for all that follows.
+ * Reads every record of the log from the first, with the fold that all readers use, and reports what does not fit. Goes
+ * on after a finding: it takes a state that it can no longer know from the next record, so one change is reported once
+ * or twice and not for all later records.
  * @throws LogUnavailable
  */
 export async function auditLog(options: AuditLogOptions): Promise<AuditedLog> {
@@ -68,11 +68,11 @@ class PartitionAudit {
   readonly #options: AuditLogOptions
   readonly #partition: number
   readonly #heads: Map<string, StreamHead>
-  /** The state at each offset, the newest of them. */
+  /** The state at each of the newest offsets. */
   readonly #states = new Map<bigint, State>()
-  /** Count and hash are not known at offsets above this until a record tells them; undefined: they are. */
+  /** Count and hash are unknown at offsets from here on, until a record gives them; undefined: they are known. */
   #damagedAt: bigint | undefined
-  /** A run of records that saw what lies beyond them is one finding. */
+  /** Whether the last record claimed to have seen offsets beyond itself: a run of such records is one finding. */
   #ahead = false
 
   constructor(options: AuditLogOptions, partition: number) {
@@ -115,7 +115,8 @@ class PartitionAudit {
     const before = this.state
     let folded = fold(before, { header, hash: envelope?.hash ?? '' })
     if (header && isOutOfOrder(folded.verdict, header, before) && (missing > 0n || this.#refusesOthers())) {
-      // Its writer could not have come here: what it follows is gone or was moved. From here on it is believed.
+      // Its writer could not have written it here: the records before it are gone or were moved. From here on its
+      // header is believed.
       if (missing === 0n) this.#notCounted(folded.verdict, record, envelope)
       this.#damagedAt ??= record.offset
       const { epoch, writer, number } = header
@@ -132,7 +133,7 @@ class PartitionAudit {
     this.#remember()
   }
 
-  /** Whether the store lets nobody write but who knows its end: then every record counts. */
+  /** Whether only a writer that knows the store's end can write. Then every record must count. */
   #refusesOthers(): boolean {
     return !this.#options.store.endMayLag
   }
@@ -161,7 +162,7 @@ class PartitionAudit {
       this.#adopt(seen)
       return
     }
-    // A record of a writer out of office may tell the truth or not: it does not count.
+    // A record of a fenced writer may be right or wrong about the past: it does not count.
     if (sameState(ours, seen) || (header.kind === 'event' && header.epoch < this.state.epoch)) return
     const counts = ours.count === seen.count ? 'the same number of' : `${ours.count} instead of ${seen.count}`
     this.#find('history', at, `Below offset ${offset} are ${counts} events, other than those its writer saw`)
@@ -227,7 +228,7 @@ class PartitionAudit {
   }
 }
 
-/** An event ahead of what its writer had written, or of a writer who had not yet claimed. */
+/** Whether an event skips numbers of its writer, or its writer had not yet claimed. */
 function isOutOfOrder(verdict: Verdict, header: RecordHeader, state: State): boolean {
   return verdict === 'gap' || (verdict === 'stale' && header.kind === 'event' && header.epoch > state.epoch)
 }

@@ -4,7 +4,7 @@ import type { KeySource } from '../record-store.ts'
 import type { AuditedEvent } from './audit-log.ts'
 import type { Finding } from './finding.ts'
 
-/** The keys of a log's queries, as an audit looks at them. */
+/** The keys of a log's queries, as an audit sees them. */
 export interface AuditedKeys extends KeySource {
   encrypts(stream: string): boolean
   stateOf(name: string): 'held' | 'forgotten' | 'missing'
@@ -13,22 +13,25 @@ export interface AuditedKeys extends KeySource {
 export type DataLeft = 'there' | 'forgotten' | 'key missing'
 
 /**
- * Looks into encrypted data while an audit walks the log. Hashes can be computed by anybody who can write the log; what
- * opens was written by somebody who has the keys.
+ * Decrypts data while an audit reads the log. Anyone who can write the log can compute hashes; only a holder of the
+ * keys can write data that decrypts.
  */
 export class EncryptedData {
   readonly #keys: AuditedKeys | undefined
   readonly #onFinding: (finding: Finding) => void
-  /** A log that was begun before data was encrypted has it in the clear first, and not again. */
+  /**
+   * Whether an encrypted event was seen. A log that is older than encryption begins with unencrypted data; later data
+   * must be encrypted.
+   */
   #begun = false
 
-  /** @param keys absent: encrypted data is believed to be there */
+  /** Makes the check. @param keys absent: encrypted data is assumed to be there */
   constructor(keys: AuditedKeys | undefined, onFinding: (finding: Finding) => void) {
     this.#keys = keys
     this.#onFinding = onFinding
   }
 
-  /** What is left of an event's data. */
+  /** Whether an event's data is there; reports data that does not decrypt. */
   take({ stream, envelope, place }: AuditedEvent): DataLeft {
     if (envelope.forgotten) return 'forgotten'
     if (!this.#keys?.encrypts(stream)) return 'there'

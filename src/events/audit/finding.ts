@@ -1,6 +1,6 @@
 /** What an audit can find wrong. */
 export type FindingKind =
-  /** Places of the log that hold no record. */
+  /** Offsets of the log without a record. */
   | 'missing-record'
   /** A record that does not count, in a store where no writer can have written one. */
   | 'not-counted'
@@ -14,26 +14,26 @@ export type FindingKind =
   | 'sequence'
   /** `prevhash` is not the hash of the event before. */
   | 'chain'
-  /** The past is not what a later record, or a reader's checkpoint, says it was. */
+  /** The past differs from what a later record, or a reader's checkpoint, says. */
   | 'history'
-  /** The log, or an anchor in it, is not what was signed. */
+  /** The log, or an anchor in it, differs from what was signed. */
   | 'anchor'
   /** Anchors or records of a key that is not trusted and that no known key vouches for. */
   | 'unknown-key'
-  /** A tombstone that no event tells of, or data that an event says is gone. */
+  /** A tombstone without an event that says so, or data that an event says is gone. */
   | 'forgotten'
-  /** Encrypted data whose key is gone though nobody forgot it. */
+  /** Encrypted data whose key is missing although it was not forgotten. */
   | 'key'
-  /** A file of the archive is not what was written, or does not follow what was before. */
+  /** A file of the archive differs from what was written, or does not follow the file before. */
   | 'archive'
   | 'query-without-end'
   | 'query-with-two-ends'
-  /** A table differs from what the log makes of it. */
+  /** A table differs from the fold of the log. */
   | 'read-model'
 
 export interface Finding {
   readonly kind: FindingKind
-  /** Absent where no stream is known, as for a missing record. */
+  /** Absent when the stream is unknown, as for a missing record. */
   readonly stream?: string
   readonly sequence?: number
   /** `partition/offset` in the log. */

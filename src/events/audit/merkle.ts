@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 
 /**
- * Root of a Merkle tree as in RFC 6962: leaves and inner nodes are hashed under different prefixes, and the left half is
- * the largest full one. So that a stream head is in an anchor can be shown with a logarithm of its hashes.
+ * Root of a Merkle tree as in RFC 6962: leaves and inner nodes are hashed under different prefixes, and the left half
+ * is the largest full one. A number of hashes logarithmic in the leaves proves that an anchor contains a stream head.
  * @param leaves in their order
  * @returns 64 hex digits
  */
@@ -13,7 +13,7 @@ export function merkleRoot(leaves: readonly string[]): string {
     const above: Buffer[] = []
     for (let index = 0; index < level.length; index += 2) {
       const [left, right] = [level[index]!, level[index + 1]]
-      // One without a neighbour goes up as it is: the same tree as the recursive definition.
+      // A node without a neighbour moves up unchanged: this gives the same tree as the recursive definition.
       above.push(right ? sha256(Buffer.concat([NODE, left, right])) : left)
     }
     level = above

@@ -7,43 +7,46 @@ import { readKeyFile, writeKeyFile } from './key-file.ts'
 import type { KeyTable } from './key-table.ts'
 
 export interface KeyRingOptions {
-  /** Where keys live. */
+  /** The table of keys in Postgres. */
   readonly table: Pick<KeyTable, 'stamp' | 'read' | 'add' | 'forget'>
-  /** The copy in the data folder, for when Postgres is away or was lost. */
+  /** Path of the copy in the data folder, for the time when Postgres is away or was lost. */
   readonly file: string
-  /** Whether this process keeps the copy, as a coordinator does; others read it, and take out of it what they forget. */
+  /**
+   * Whether this process maintains the copy, as a coordinator does. Other processes read it, and remove the keys that
+   * they forget.
+   */
   readonly keepsFile: boolean
-  /** The topic; undefined: the keys of all topics, which open what was encrypted before. */
+  /** The topic whose keys are used; undefined: the keys of all topics, to decrypt what was encrypted earlier. */
   readonly log: string | undefined
-  /** Whose data is encrypted; of other streams it lies in the clear. */
+  /** Whether the data of a stream is encrypted. */
   readonly encrypts: (stream: string) => boolean
   readonly onTrouble?: ((error: Error) => void) | undefined
-  /** 2^depth queries a block. @default 20 */
+  /** A block has keys for 2^depth queries. @default 20 */
   readonly depth?: number
-  /** How often what others changed is looked for, and what could not be done is tried again. @default 15 s */
+  /** How often the ring reads other processes' changes, and repeats what failed. @default 15 s */
   readonly lookMs?: number
-  /** How long `open` waits for Postgres; 0 where it is known to be away. @default 1 s */
+  /** How long `open` waits for Postgres; 0 when Postgres is known to be away. @default 1 s */
   readonly openWaitMs?: number
 }
 
-/** A start waits so long for Postgres: what others made and forgot is then known. */
+/** A start waits this long for Postgres, to know the keys that other processes made and forgot. */
 const OPEN_WAIT_MS = 1000
 const LOOK_MS = 15_000
-/** Epochs ahead that have a block: so many times the log may change hands while Postgres is away. */
+/** Blocks are made for this many epochs ahead: the log can change its writer so many times while Postgres is away. */
 const EPOCHS_AHEAD = 8
-/** Streams whose key is remembered; one beyond gets another key with its next event. */
+/** Limit of streams whose key is remembered. A stream beyond it gets another key with its next event. */
 const MAX_STREAMS = 20_000
 
 /**
- * The keys that this process has, of all queries of a log. They are made ahead by the million, in Postgres and in a file
- * of the data folder, before any is used: so no statement waits for Postgres, and none stops when it is away.
+ * The keys of this process, for all queries of a log. Keys are made ahead by the million, in Postgres and in a file of
+ * the data folder, before any is used. So no statement waits for Postgres, and none fails when it is away.
  */
 export class KeyRing implements StreamCipher {
   readonly #options: KeyRingOptions
   readonly #blocks = new Map<string, KeyBlock>()
   readonly #ofStreams = new Map<string, StreamKey>()
   #epoch: number | undefined
-  /** The block that gives out keys, the next of them; blocks that gave out all. */
+  /** The block that gives out keys, and the next index in it. Below: blocks that gave out all their keys. */
   #current: { readonly block: KeyBlock; next: number } | undefined
   readonly #used = new Set<string>()
   #stamp = ''
@@ -56,7 +59,7 @@ export class KeyRing implements StreamCipher {
     this.#options = options
   }
 
-  /** @throws MisconfiguredLog when the file is none */
+  /** Reads the file and waits a while for Postgres. @throws MisconfiguredLog when the file is not a key file */
   async open(): Promise<void> {
     if (this.#timer) return
     const { lookMs = LOOK_MS, openWaitMs = OPEN_WAIT_MS } = this.#options
@@ -68,7 +71,7 @@ export class KeyRing implements StreamCipher {
     timer.abort()
   }
 
-  /** Brings what others did since. @throws LogUnavailable */
+  /** Reads the changes of other processes. @throws LogUnavailable */
   refresh(): Promise<void> {
     return this.#lookAnew()
   }
@@ -78,7 +81,7 @@ export class KeyRing implements StreamCipher {
     clearInterval(this.#timer)
   }
 
-  /** Keys for the streams of an epoch. @throws LogUnavailable when there are none yet and Postgres is away */
+  /** Provides keys for the streams of an epoch. @throws LogUnavailable when there are none yet and Postgres is away */
   async prepare(epoch: number): Promise<void> {
     this.#epoch = epoch
     this.#current = undefined
@@ -116,12 +119,12 @@ export class KeyRing implements StreamCipher {
     return block.tree.key(parsed.index)
   }
 
-  /** All that this process knows. */
+  /** All blocks that this process knows. */
   get blocks(): readonly KeyBlock[] {
     return [...this.#blocks.values()]
   }
 
-  /** What has become of a key. */
+  /** Whether a key is there, was forgotten, or is missing. */
   stateOf(name: KeyName): 'held' | 'forgotten' | 'missing' {
     const parsed = parseKeyName(name)
     const block = parsed && this.#blocks.get(parsed.block)
@@ -136,7 +139,7 @@ export class KeyRing implements StreamCipher {
   async loadKeys(names: Iterable<KeyName>): Promise<void> {
     const isKnown = (name: KeyName): boolean => this.#blocks.has(parseKeyName(name)?.block ?? '')
     if ([...names].every(isKnown)) return
-    // One that was made after this process looked.
+    // The block of such a key was made after this process last read the table.
     await this.#lookAnew()
   }
 
@@ -148,7 +151,7 @@ export class KeyRing implements StreamCipher {
       if (indexes) indexes.push(parsed.index)
       else byBlock.set(parsed.block, [parsed.index])
     }
-    // A block that only the file has comes to the table first, or it would bring the keys back.
+    // A block that only the file has goes to the table first; otherwise it would bring the keys back.
     await this.#lookAnew()
     for (const [id, indexes] of byBlock) {
       await this.#ask(() => this.#options.table.forget(id, indexes))
@@ -166,7 +169,7 @@ export class KeyRing implements StreamCipher {
       if (index === size / 2) void this.#look().catch(() => {})
       if (index < size) {
         const secret = block.tree.key(index)
-        // Forgotten in another log that had this one's name.
+        // A missing secret was forgotten in another log of the same name.
         if (secret) return { name: keyName(block.id, index), secret }
         continue
       }
@@ -188,7 +191,7 @@ export class KeyRing implements StreamCipher {
     )
   }
 
-  /** A look that begins from now on. */
+  /** Compares once more; does not count a comparison that began earlier. */
   async #lookAnew(): Promise<void> {
     await this.#looking?.catch(() => {})
     await this.#look()
@@ -212,7 +215,7 @@ export class KeyRing implements StreamCipher {
     }
   }
 
-  /** Brings memory, table and file together: a key that is forgotten in one of them is so in all. */
+  /** Makes memory, table and file agree: a key that is forgotten in one of them is forgotten in all. */
   async #compare(): Promise<void> {
     const { table } = this.#options
     const stamp = await table.stamp()
@@ -234,31 +237,31 @@ export class KeyRing implements StreamCipher {
     if (made.length === 0) this.#stamp = stamp
   }
 
-  /** @returns whether memory learned something */
+  /** Makes a block in memory and in the table agree. @returns whether memory changed */
   async #reconcile(own: KeyBlock, there: KeyBlock): Promise<boolean> {
     const [ours, theirs] = [own.tree.forgotten, there.tree.forgotten]
     if (ours.length === theirs.length) return false
     const known = new Set(theirs)
     const more = ours.filter((index) => !known.has(index))
-    // The table was brought back from a time before.
+    // The table was restored from an older backup.
     if (more.length > 0) await this.#options.table.forget(own.id, more)
     return theirs.map((index) => own.tree.forget(index)).some(Boolean)
   }
 
-  /** What should have been made ahead. */
+  /** Blocks that should exist by now, made anew. */
   #missing(): KeyBlock[] {
     const { log, depth = BLOCK_DEPTH } = this.#options
     if (this.#epoch === undefined || log === undefined) return []
     const there = new Set([...this.#blocks.values()].map(({ epoch }) => epoch))
     const ahead = Array.from({ length: EPOCHS_AHEAD }, (_, index) => this.#epoch! + 1 + index)
     const epochs = ahead.filter((epoch) => !there.has(epoch))
-    // One in use and one to come.
+    // One block in use and one in reserve.
     const own = (this.#current ? 1 : 2) - this.#unused().length
     for (let count = 0; count < own; count++) epochs.unshift(this.#epoch)
     return epochs.map((epoch) => makeKeyBlock(log, epoch, depth))
   }
 
-  /** What other logs, or other processes of this data folder, put there stays. */
+  /** Writes the file. Keeps blocks of other logs, and those that other processes of this data folder wrote. */
   #write(): void {
     const { file } = this.#options
     const blocks = new Map<string, KeyBlock>()
@@ -281,7 +284,7 @@ export class KeyRing implements StreamCipher {
     try {
       return readKeyFile(file)
     } catch (error) {
-      // Postgres has them all; whose file it is says what is wrong with it.
+      // Postgres has all keys; the process that maintains the file reports what is wrong with it.
       if (!keepsFile) return []
       throw error
     }

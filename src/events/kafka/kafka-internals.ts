@@ -3,8 +3,8 @@ import type { ISocketFactory, SASLOptions } from 'kafkajs'
 import type { ConnectionOptions } from 'node:tls'
 
 /*
- * kafkajs reads through consumer groups only, whose first join takes seconds; its own Cluster and Broker can Fetch
- * directly. This is the one file that reaches into the package, which is pinned to 2.2.4 for it.
+ * kafkajs reads only through consumer groups, whose first join takes seconds; its internal Cluster and Broker can Fetch
+ * directly. Only this file uses internals of the package, which is pinned to 2.2.4 for that reason.
  */
 
 export interface ClusterOptions {
@@ -90,7 +90,7 @@ export function createCluster(options: ClusterOptions): Cluster {
   })
 }
 
-/** As Kafka's own clients place a key. */
+/** The partition of a key, computed as Kafka's own clients do. */
 export function logPartitionOf(stream: string, partitions: number): number {
   return partitions === 1 ? 0 : (murmur2(Buffer.from(stream)) & 0x7fffffff) % partitions
 }

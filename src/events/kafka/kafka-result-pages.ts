@@ -9,7 +9,7 @@ import { MAX_PAGE_BYTES } from './topic.ts'
 
 export interface KafkaResultPagesOptions {
   readonly topic: string
-  /** 32 bytes; pages sealed with another do not open. */
+  /** 32 bytes; pages that were sealed with another key cannot be opened. */
   readonly key: Buffer
   readonly producer: PatientProducer
   readonly cluster: ClusterOptions
@@ -25,14 +25,14 @@ interface Waiting {
 
 const LOG_PARTITION = 0
 const MAX_BATCH_BYTES = 1 << 20
-/** A batch of one, with its key and what Kafka adds. */
+/** Limit of a single page: leaves room for its key and Kafka's overhead. */
 const MAX_VALUE_BYTES = MAX_PAGE_BYTES - 1024
 const MAX_CACHED_BYTES = 16 << 20
 
 /**
- * Result pages in a topic that forgets them after a while. Every in-sync replica has a page before its offset is told,
- * so the event that carries the offset names bytes that are there. A page whose answer was lost is sent again; nobody
- * ever asks for the first copy.
+ * Result pages in a topic that deletes them after a while. Every in-sync replica has a page before its offset is
+ * returned, so an event that carries the offset names existing bytes. A page whose answer was lost is sent again; no
+ * event names the first copy.
  */
 export class KafkaResultPages implements ResultPageStore {
   readonly #options: KafkaResultPagesOptions
@@ -68,7 +68,7 @@ export class KafkaResultPages implements ResultPageStore {
     return sealed && openPage(this.#options.key, stream, token, sealed)
   }
 
-  /** Connects ahead, so that no statement waits for it. */
+  /** Connects ahead, so that no statement waits for a connection. */
   prepare(): void {
     if (!this.#closed) this.#options.producer.connect().catch((error: Error) => this.#options.onTrouble?.(error))
   }
@@ -87,7 +87,7 @@ export class KafkaResultPages implements ResultPageStore {
       if (value) this.#remember(place.offset, value)
       return value
     } catch (error) {
-      // Below what the topic still has: its time is over.
+      // The offset is below the start of the topic: the page was deleted.
       if (error instanceof LogWentBackwards) return undefined
       throw error
     }
@@ -103,7 +103,7 @@ export class KafkaResultPages implements ResultPageStore {
     }
   }
 
-  /** One batch in flight; what comes meanwhile is the next. */
+  /** Sends one batch at a time; pages that arrive meanwhile form the next batch. */
   async #run(): Promise<void> {
     await undefined
     while (this.#queue.length > 0) {
@@ -112,7 +112,7 @@ export class KafkaResultPages implements ResultPageStore {
     this.#running = undefined
   }
 
-  /** A page that is never taken fails alone. */
+  /** Sends a batch. When Kafka never takes one of its pages, sends each alone, so that only that page fails. */
   async #put(batch: readonly Waiting[]): Promise<void> {
     try {
       const first = await this.#send(batch)
@@ -135,8 +135,10 @@ export class KafkaResultPages implements ResultPageStore {
   }
 
   /**
-   * @returns the offset of the first
-   * @throws Unstorable | LogUnavailable once it is closed
+   * Sends a batch until Kafka takes it.
+   * @returns the offset of the first page
+   * @throws Unstorable
+   *  LogUnavailable once the store is closed
    */
   async #send(batch: readonly Waiting[]): Promise<number> {
     const { topic, producer, onTrouble } = this.#options

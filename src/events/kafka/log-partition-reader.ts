@@ -9,12 +9,12 @@ import {
 import { kafkaErrorType } from './kafka-error.ts'
 
 const MAX_FETCH_BYTES = 4 << 20
-/** A rough event: a fetch for few records should not carry megabytes. */
+/** Rough size of an event: a fetch of few records should not carry megabytes. */
 const BYTES_A_RECORD = 4096
 
 /**
- * Direct requests to one topic. Each has connections of its own: Kafka answers a connection in order, so a long poll would
- * hold up whatever is asked behind it.
+ * Sends direct requests to one topic. Each reader has its own connections: Kafka answers a connection in order, so a
+ * long poll would delay all requests behind it.
  */
 export class LogPartitionReader {
   readonly #options: ClusterOptions
@@ -50,7 +50,7 @@ export class LogPartitionReader {
     return cluster
   }
 
-  /** @param maxWaitMs how long to wait at the end of the log for more */
+  /** Fetches records. @param maxWaitMs how long to wait at the end of the log for more */
   async fetch(partition: number, from: bigint, limit: number, maxWaitMs: number): Promise<FetchedMessage[]> {
     const { responses } = await this.#ask(partition, (broker) =>
       broker.fetch({
@@ -76,11 +76,11 @@ export class LogPartitionReader {
       }),
     )
     const messages = responses[0]?.partitions[0]?.messages ?? []
-    // Kafka gives whole batches, also what lies in the first below the asked offset.
+    // Kafka returns whole batches; the first may contain records below the requested offset.
     return messages.filter((message) => BigInt(message.offset) >= from).slice(0, limit)
   }
 
-  /** @param timestamp -1 for the end, -2 for the first offset that is still there */
+  /** An offset of a partition. @param timestamp -1 for the end, -2 for the first offset that is still there */
   async offset(partition: number, timestamp: -1 | -2 = -1): Promise<bigint> {
     const { responses } = await this.#ask(partition, (broker) =>
       broker.listOffsets({
@@ -94,7 +94,7 @@ export class LogPartitionReader {
     return BigInt(offset)
   }
 
-  /** Deletes all below an offset; what went before stays gone. */
+  /** Deletes all records below an offset; earlier deletions stay. */
   async deleteBelow(partition: number, offset: bigint): Promise<void> {
     const request = { topics: [{ topic: this.#topic, partitions: [{ partition, offset: String(offset) }] }] }
     await this.#ask(partition, (broker) => broker.deleteRecords(request))
@@ -104,7 +104,7 @@ export class LogPartitionReader {
     try {
       return await request(this.#leaders.get(partition) ?? (await this.#leaderOf(partition)))
     } catch (cause) {
-      // Whatever went wrong, leaders may have moved and connections may be dead: begin anew.
+      // After any error leaders may have moved and connections may be dead: connect anew.
       this.#leaders.clear()
       const cluster = this.#cluster
       this.#cluster = undefined

@@ -1,12 +1,12 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 
 /*
- * A page at rest: form (1 byte), nonce (12), tag (16), then the page encrypted with AES-256-GCM. A topic has no rights
- * by query, and results are what people may least see of each other; so whoever reads the topic reads noise. Stream and
- * token are authenticated with it: a page moved to another place of another result does not open.
+ * A stored page: form (1 byte), nonce (12), tag (16), then the page encrypted with AES-256-GCM. A topic has no access
+ * rights per query, and users must not see each other's results; so a reader of the topic sees only encrypted bytes.
+ * Stream and token are authenticated: a page that was moved to another token or result cannot be opened.
  *
- * Random nonces are safe for some 2^32 pages of one key, so each query has a key of its own, derived from the cluster's
- * (form 2). Pages of form 1, sealed with the cluster's key itself, are still read.
+ * Random nonces are safe for some 2^32 pages per key, so each query has a key of its own, derived from the cluster's
+ * key (form 2). Pages of form 1, which were sealed with the cluster's key itself, can still be read.
  */
 
 const FORM = 2
@@ -15,7 +15,7 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const HEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES
 
-/** @param key of the cluster, 32 bytes */
+/** Encrypts a page. @param key of the cluster, 32 bytes */
 export function sealPage(key: Buffer, stream: string, token: number, bytes: Uint8Array): Buffer {
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv('aes-256-gcm', keyOf(key, stream), nonce)
@@ -24,7 +24,7 @@ export function sealPage(key: Buffer, stream: string, token: number, bytes: Uint
   return Buffer.concat([Buffer.of(FORM), nonce, cipher.getAuthTag(), ...sealed])
 }
 
-/** @returns undefined for what this key did not seal for this stream and token */
+/** Decrypts a page. @returns undefined when this key did not seal these bytes for this stream and token */
 export function openPage(key: Buffer, stream: string, token: number, sealed: Buffer): Buffer | undefined {
   const form = sealed[0]
   if (sealed.length < HEAD_BYTES || (form !== FORM && form !== FORM_OF_ONE_KEY)) return undefined
@@ -39,7 +39,7 @@ export function openPage(key: Buffer, stream: string, token: number, sealed: Buf
   }
 }
 
-/** Of one query's pages. */
+/** The key for the pages of one query. */
 function keyOf(key: Buffer, stream: string): Buffer {
   return Buffer.from(hkdfSync('sha256', key, '', `quipu result pages of ${stream}`, 32))
 }

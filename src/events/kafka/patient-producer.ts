@@ -2,12 +2,12 @@ import type { Kafka, Message, Producer } from 'kafkajs'
 import { LogUnavailable, Unstorable } from '../event-log.ts'
 import { kafkaErrorType } from './kafka-error.ts'
 
-/** How long an answer is waited for, milliseconds: as long as the bytes need, and longer after one that did not come. */
+/** How long to wait for an answer, milliseconds: as long as the bytes need, and longer after a missing answer. */
 const WAITS_MS = [3_000, 30_000, 300_000] as const
-/** A slow link carries so much in a millisecond. */
+/** Bytes that a slow link carries in a millisecond. */
 const BYTES_A_MS = 1000
 
-/** By these a broker says that it will never take a batch, and has nothing of it. */
+/** Errors by which a broker says that it will never take a batch, and has stored nothing of it. */
 const NEVER_TAKEN: ReadonlySet<string> = new Set([
   'MESSAGE_TOO_LARGE',
   'RECORD_LIST_TOO_LARGE',
@@ -16,10 +16,12 @@ const NEVER_TAKEN: ReadonlySet<string> = new Set([
   'UNSUPPORTED_FOR_MESSAGE_FORMAT',
 ])
 
-/** The answer did not come in its time: the records may be there, or come yet. The next attempt has more time. */
+/** The answer did not come in time: the records may have landed, or may still land. The next attempt has more time. */
 export class SlowAnswer extends LogUnavailable {}
 
-/** Writes to one topic, a request at a time; whoever writes much over a slow link, or to a slow disk, gets there. */
+/**
+ * Writes to one topic, one request at a time. Large batches over a slow link, or to a slow disk, succeed in the end.
+ */
 export class PatientProducer {
   readonly #kafkaOf: (requestTimeoutMs: number) => Kafka
   readonly #createProducer: (kafka: Kafka) => Producer
@@ -37,10 +39,10 @@ export class PatientProducer {
   }
 
   /**
-   * One attempt.
+   * Makes one attempt.
    * @returns the offset of the first message
-   * @throws Unstorable nothing of it is there, and no repetition brings it there
-   * @throws SlowAnswer and others when that is not known
+   * @throws Unstorable no message is in the topic, and no repetition changes that
+   * @throws SlowAnswer and others when that is unknown
    */
   async send(topic: string, messages: Message[]): Promise<bigint> {
     const bytes = messages.reduce((sum, { value }) => sum + (value?.length ?? 0), 0)
@@ -51,14 +53,14 @@ export class PatientProducer {
     try {
       const [answer] = await producer.send({ topic, acks: -1, timeout: waitMs, messages })
       if (answer?.baseOffset === undefined) throw new LogUnavailable('The broker answered without an offset')
-      // What is slow once is so for a while.
+      // A slow broker stays slow for a while.
       this.#waitMs = Math.max(WAITS_MS[0], Math.min(this.#waitMs, 2 * (performance.now() - sentAt)))
       return BigInt(answer.baseOffset)
     } catch (error) {
       const type = kafkaErrorType(error)
       if (type !== undefined && NEVER_TAKEN.has(type))
         throw new Unstorable(`Kafka does not take these records: ${type}`, { cause: error })
-      // Half of it: the clocks of two timers differ, and a fault that comes at once is none of time.
+      // Half the time, because two timers may differ; an error that comes earlier is not a timeout.
       if (performance.now() - sentAt < waitMs / 2) throw error
       this.#waitMs = Math.min(2 * waitMs, WAITS_MS.at(-1)!)
       throw new SlowAnswer(`Kafka did not answer in time: ${(error as Error).message}`, { cause: error })
@@ -80,7 +82,7 @@ export class PatientProducer {
       one = { producer: this.#createProducer(this.#kafkaOf(waitMs)), connected: undefined }
       this.#producers.set(waitMs, one)
     }
-    // kafkajs connects again by itself once it was connected at all.
+    // kafkajs reconnects by itself once it was connected.
     one.connected ??= one.producer.connect()
     try {
       await one.connected

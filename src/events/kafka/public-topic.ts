@@ -7,7 +7,7 @@ import { makePublicTopic } from './topic.ts'
 export interface PublicTopicOptions {
   readonly brokers: readonly string[]
   readonly topic: string
-  /** How long messages stay, milliseconds; of a topic that is made here. */
+  /** How long messages stay, milliseconds; applies only when this process makes the topic. */
   readonly retentionMs: number
   readonly ssl?: boolean | ConnectionOptions | undefined
   readonly sasl?: SASLOptions | undefined
@@ -21,7 +21,7 @@ interface KeyedText {
 const CONNECT_TIMEOUT_MS = 3_000
 const CONTENT_TYPE = 'application/cloudevents+json; charset=utf-8'
 
-/** A topic that others read: messages are placed by their keys as Kafka's own clients do, and in order. */
+/** A topic that other systems read: messages are placed by their keys as Kafka's own clients do, and stay in order. */
 export class PublicTopic {
   readonly #options: PublicTopicOptions
   readonly #producer: PatientProducer
@@ -41,7 +41,9 @@ export class PublicTopic {
     )
   }
 
-  /** Brings messages there, all or as many as are refused for good beside those that are; makes the topic first. */
+  /**
+   * Sends messages; makes the topic first. All messages are taken, except those that Kafka refuses for good, or none.
+   */
   async deliver(
     messages: readonly KeyedText[],
   ): Promise<{ readonly taken: number; readonly refused: readonly string[]; readonly trouble?: string }> {
@@ -50,13 +52,13 @@ export class PublicTopic {
       this.#made = true
       return { taken: messages.length, refused: await this.#send(messages) }
     } catch (error) {
-      // It may be gone, and is looked for again.
+      // The topic may have been deleted: look for it again next time.
       this.#made = false
       return { taken: 0, refused: [], trouble: (error as Error).message }
     }
   }
 
-  /** @returns why some were refused: one that is too large takes no other with it */
+  /** Sends messages. @returns the reasons of refusals: a message that is too large does not affect the others */
   async #send(messages: readonly KeyedText[]): Promise<readonly string[]> {
     const { topic } = this.#options
     try {

@@ -9,9 +9,10 @@ import { DEFAULT_TOPIC, type KafkaOptions } from './kafka-record-store.ts'
 const MAX_SENT_BYTES = 8 << 20
 
 /**
- * A topic that holds nothing else. What a call before put there is compared, and gone on with.
+ * Runs work with a topic that contains only this log. Records from an earlier call are compared, and the work continues
+ * behind them.
  * @param store of that topic, opened
- * @throws MisconfiguredLog when it holds something else
+ * @throws MisconfiguredLog when the topic contains something else
  */
 export async function withTopicTarget<T>(
   { brokers, topic = DEFAULT_TOPIC, ssl, sasl }: Pick<KafkaOptions, 'brokers' | 'topic' | 'ssl' | 'sasl'>,
@@ -22,7 +23,7 @@ export async function withTopicTarget<T>(
     clientId: 'quipu-restore',
     brokers: [...brokers],
     logLevel: kafkajs.logLevel.NOTHING,
-    // What is sent again may be there twice.
+    // No retries: a record that is sent again may land twice.
     retry: { retries: 0 },
     ...(ssl === undefined ? {} : { ssl }),
     ...(sasl === undefined ? {} : { sasl }),
@@ -36,7 +37,7 @@ export async function withTopicTarget<T>(
       `Topic ${topic} has another record at offset ${offset} than the archive: restore into an empty one`,
     )
 
-  /** @returns how many of the records are there */
+  /** Compares records that the topic already has. @returns how many of the given records are there */
   async function compareThere(partition: number, records: readonly StoredRecord[]): Promise<number> {
     const end = await store.end(partition)
     const due = records.filter(({ offset }) => offset < end)

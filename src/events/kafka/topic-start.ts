@@ -4,35 +4,36 @@ import { MisconfiguredLog } from '../event-log.ts'
 import { fold, sameState, zeroState } from '../fold.ts'
 import type { LogPosition, LogStart, StoredRecord } from '../record-store.ts'
 
-/** The archives that a process can reach, by the logs they are of. */
+/** The archives that a process can reach, by the id of their log. */
 export interface LogArchives {
   of(logId: string): ArchivedRecords
-  /** @throws LogUnavailable */
+  /** Ids of the logs that have an archive. @throws LogUnavailable */
   logs(): Promise<readonly string[]>
 }
 
 export interface TopicStartParts {
   readonly topic: string
   readonly partitions: number
-  /** Absent: a log is whole, or not taken. */
+  /** Absent: a log must be complete, or it is refused. */
   readonly archives: LogArchives | undefined
-  /** First offset that the broker still has. */
+  /** The first offset that the broker still has. */
   readonly lowOf: (partition: number) => Promise<bigint>
-  /** Of the topic alone. */
+  /** Reads from the topic only, not from the archive. */
   readonly fetch: (partition: number, from: bigint, limit: number) => Promise<readonly StoredRecord[]>
 }
 
-/** A log that begins later than it began once, and what has the rest of it. */
+/** A log whose first records have left its topic, and the archive that has them. */
 export interface BegunTopic extends LogStart {
   readonly archive: ArchivedRecords
 }
 
-/** More than a batch has: the one behind it says what its writer had seen. */
+/** More records than a batch has: the record after a batch shows what its writer had seen. */
 const COMPARED_RECORDS = 2000
 
 /**
- * Where a topic begins whose first records were deleted. Kafka keeps one offset of that, and after a crash perhaps an
- * earlier one: what counts is the end of a period, which an anchor signed, and all before is read from the archive.
+ * Finds where a topic begins after its first records were deleted. Kafka keeps only an offset, and after a crash
+ * perhaps an earlier one. So the beginning is the end of an archived period, which an anchor signed; all earlier
+ * records are read from the archive.
  */
 export class TopicStart {
   readonly #parts: TopicStartParts
@@ -43,13 +44,14 @@ export class TopicStart {
     this.#parts = parts
   }
 
-  /** As of the last look. */
+  /** The result of the last `find`. */
   get known(): BegunTopic | undefined {
     return this.#begun
   }
 
   /**
-   * @returns undefined while the topic is whole
+   * Looks where the topic begins.
+   * @returns undefined while the topic is complete
    * @throws MisconfiguredLog when its first records are gone, and no archive has them
    */
   async find(): Promise<BegunTopic | undefined> {
@@ -81,7 +83,7 @@ export class TopicStart {
       const position = low === 0n ? { offset: 0n, state: zeroState } : await archive.endFrom(partition, low)
       if (!position) return undefined
       const records = low === 0n ? [] : await this.#parts.fetch(partition, position.offset, COMPARED_RECORDS)
-      // Nothing is archived behind which nothing was written: the anchor itself lies there.
+      // An archived period always has a record behind it: its own anchor.
       if (low > 0n && (records.length === 0 || !follow(position, records))) return undefined
       at.push(position)
     }
@@ -89,7 +91,7 @@ export class TopicStart {
   }
 }
 
-/** Whether the writers of records had seen below them what a place says. Keys of data are not needed. */
+/** Whether the states that the writers of records had seen match a position. Needs no data keys. */
 function follow(position: LogPosition, records: readonly StoredRecord[]): boolean {
   const states = [position.state]
   for (const { header, text } of records) {

@@ -5,25 +5,30 @@ import { isKafkaRetriable, saysOnly } from './kafka-error.ts'
 
 const MAX_MESSAGE_BYTES = 16 << 20
 
-/** A page's JSON and what encryption adds: a coordinator-only result of one very wide row is the largest. */
+/**
+ * Limit of a page's JSON and the encryption's overhead: the largest is a coordinator-only result of one very wide row.
+ */
 export const MAX_PAGE_BYTES = 20 << 20
 
 export interface TopicSettings {
   readonly topic: string
   readonly holds: 'events' | 'result pages'
   readonly partitions: number
-  /** Copies of the log; with 3, two must have a record before it counts. Defaults to as many as there are brokers, 3 at most. */
+  /**
+   * Copies of the log; with 3, two brokers must have a record before it counts. Defaults to the number of brokers, 3 at
+   * most.
+   */
   readonly replication?: number | undefined
 }
 
-/** What is made, and how a setting that is there already must stand to it. */
+/** A setting for a new topic, and how an existing topic's setting must compare with it. */
 interface Wanted {
   readonly name: string
   readonly value: string
   readonly must: 'equal' | 'at least' | 'nothing'
 }
 
-/** What the topic needs; each default of Kafka's loses or refuses something. */
+/** The settings that the topic needs; each of Kafka's defaults would lose or refuse something. */
 function wanted(holds: TopicSettings['holds'], replication: number): readonly Wanted[] {
   const common: Wanted[] = [
     { name: 'cleanup.policy', value: 'delete', must: 'equal' },
@@ -33,9 +38,9 @@ function wanted(holds: TopicSettings['holds'], replication: number): readonly Wa
   if (holds === 'result pages')
     return [
       ...common,
-      // No result is asked for longer than the minutes that its query lives on after its end.
+      // Clients ask for a result only while its query lives, and that ends some minutes after the query does.
       { name: 'retention.ms', value: String(PAGES_KEPT_MS), must: 'at least' },
-      // Only whole segments are deleted.
+      // Kafka deletes only whole segments.
       { name: 'segment.ms', value: String(PAGES_KEPT_MS / 6), must: 'nothing' },
       { name: 'max.message.bytes', value: String(MAX_PAGE_BYTES), must: 'at least' },
     ]
@@ -44,8 +49,8 @@ function wanted(holds: TopicSettings['holds'], replication: number): readonly Wa
     { name: 'retention.ms', value: '-1', must: 'equal' },
     { name: 'retention.bytes', value: '-1', must: 'equal' },
     { name: 'max.message.bytes', value: String(MAX_MESSAGE_BYTES), must: 'at least' },
-    // One broker alone has no copy elsewhere: it must not answer before its disk has the record. The operator who sets
-    // it otherwise trades that for speed.
+    // A single broker has no copy elsewhere, so it must not answer before its disk has the record. An operator may set
+    // another value and trade safety for speed.
     ...(replication === 1 ? [{ name: 'flush.messages', value: '1', must: 'nothing' } as const] : []),
   ]
 }
@@ -53,7 +58,7 @@ function wanted(holds: TopicSettings['holds'], replication: number): readonly Wa
 const PAGES_KEPT_MS = 3_600_000
 
 /**
- * Makes the topics unless they are there, and checks that they keep what they must.
+ * Makes the topics unless they exist, and checks that their settings keep all records.
  * @throws MisconfiguredLog with one line that names the setting
  */
 export async function ensureTopics(kafka: Kafka, topics: readonly TopicSettings[]): Promise<void> {
@@ -73,8 +78,8 @@ export async function ensureTopics(kafka: Kafka, topics: readonly TopicSettings[
 }
 
 /**
- * Makes a topic for others to read unless it is there: one partition, for one order of all, and a bounded past. Whoever makes
- * it himself has both as he likes.
+ * Makes a topic for other systems unless it exists: one partition, for a total order, and a limited retention. An
+ * operator who makes the topic first may choose both.
  */
 export async function makePublicTopic(
   kafka: Kafka,
@@ -84,7 +89,7 @@ export async function makePublicTopic(
   const entries = [
     { name: 'cleanup.policy', value: 'delete' },
     { name: 'retention.ms', value: String(retentionMs) },
-    // Only whole segments are deleted, and not before their last message is as old.
+    // Kafka deletes only whole segments, and only once their last message is old enough.
     { name: 'segment.ms', value: String(Math.max(1000, Math.round(retentionMs / 7))) },
     { name: 'max.message.bytes', value: String(MAX_MESSAGE_BYTES) },
   ]
@@ -111,12 +116,12 @@ async function createTopic(
       topics: [{ topic, numPartitions: partitions, replicationFactor: copies, configEntries }],
     })
     .catch((error: Error) => {
-      // Another process made it meanwhile: the check that follows looks at what it made.
+      // Another process made it meanwhile; the check that follows verifies its settings.
       if (!saysOnly(error, 'TOPIC_ALREADY_EXISTS')) throw error
     })
 }
 
-/** A topic just made, or a broker just back, has no leader for a moment. */
+/** Repeats a request: a topic that was just made, or a broker that just came back, has no leader for a moment. */
 async function whenLed<T>(ask: () => Promise<T>): Promise<T> {
   for (let attempt = 0; ; attempt++) {
     try {
@@ -146,7 +151,7 @@ async function checkTopic(admin: Admin, { topic, holds, partitions }: TopicSetti
   const actual = new Map(resources[0]!.configEntries.map((entry) => [entry.configName, entry.configValue]))
   for (const { name, value, must } of wanted(holds, copies)) {
     const is = actual.get(name)
-    // -1 is without end for a retention.
+    // For a retention, -1 means unlimited.
     const enough =
       must === 'nothing' || is === value || (must === 'at least' && (Number(is) >= Number(value) || is === '-1'))
     if (!enough)

@@ -2,17 +2,19 @@ import type pg from 'pg'
 import { LogUnavailable } from '../event-log.ts'
 import { LOCK_ARCHIVE } from './statements.ts'
 
-/** Held by whoever rewrites files of a log's archive, in whichever process: one that was paused may go on beside the next. */
+/**
+ * A lock for processes that rewrite files of a log's archive: a process that was paused may go on beside its successor.
+ */
 export class ArchiveLock {
   readonly #pool: pg.Pool
-  /** Each holds a connection: one after the other. */
+  /** Ends when the last holder ends. Each holder takes a connection, so this process has one holder at a time. */
   #previous: Promise<unknown> = Promise.resolve()
 
   constructor(pool: pg.Pool) {
     this.#pool = pool
   }
 
-  /** @throws LogUnavailable when the database does not give it */
+  /** Runs work while holding the lock. @throws LogUnavailable when the database does not grant it */
   hold<T>(logId: string, work: () => Promise<T>): Promise<T> {
     const done = this.#previous.then(async () => {
       const client = await this.#pool.connect().catch(doesNotAnswer)

@@ -5,11 +5,11 @@ import pg from 'pg'
 import { QuipuError } from '../../shared/quipu-error.ts'
 import { migrationsFolder } from '../../shared/shipped-files.ts'
 
-/** Where read models live; a rebuild makes them in another schema and swaps the two. */
+/** Schema of the read models; a rebuild builds them in another schema and swaps the two. */
 export const READ_MODEL_SCHEMA = 'm'
-/** First lines of a migration whose tables are read models: their names carry no schema. */
+/** First lines of a migration whose tables are read models: its table names carry no schema. */
 const READ_MODELS = /^(--.*\n)*-- schema: read models\b/
-/** Any number that nobody else locks in this database. */
+/** An arbitrary lock number that nothing else in this database uses. */
 const LOCK = 7_218_450_113
 
 export interface Migration {
@@ -19,14 +19,14 @@ export interface Migration {
   readonly checksum: string
 }
 
-/** A migration that was applied has changed since, or the database is newer than this program. */
+/** An applied migration was changed later, or the database is newer than this program. */
 export class MigrationError extends QuipuError {
   readonly retry = 'never'
 }
 
 /**
- * Brings a database to the newest version: numbered SQL files, each in its transaction, once. Any process may call it at any
- * time; those that come together wait for each other.
+ * Migrates a database to the newest version: numbered SQL files, each applied once and in its own transaction. Any
+ * process may call this at any time; concurrent calls wait for each other.
  * @returns the numbers applied by this call
  * @throws MigrationError
  */
@@ -59,7 +59,7 @@ export async function migrate(connection: pg.ClientConfig, folder = migrationsFo
     }
     return done
   } finally {
-    // Ending the session frees the lock.
+    // The end of the session releases the lock.
     await client.end().catch(() => {})
   }
 }
@@ -84,12 +84,12 @@ async function apply(client: pg.Client, migration: Migration): Promise<void> {
   }
 }
 
-/** Whether its tables are read models. */
+/** Whether the tables of a migration are read models. */
 export function isOfReadModels(migration: Migration): boolean {
   return READ_MODELS.test(migration.sql)
 }
 
-/** The numbered files of a folder, in order. @throws MigrationError when two have one number */
+/** The numbered files of a folder, in order. @throws MigrationError when two files have the same number */
 export async function readMigrations(folder = migrationsFolder): Promise<Migration[]> {
   const names = (await readdir(folder)).filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name)).sort()
   const migrations = await Promise.all(

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { hasSqlState } from './database-error.ts'
 
-/** Positions in one partition of `events`. */
+/** Number of positions in one partition of `events`. */
 export const EVENTS_IN_PARTITION = 10_000_000n
 const PAGE_PARTITION_MS = 600_000
 const HOUSEKEEPING_EVERY_MS = 300_000
@@ -11,7 +11,7 @@ interface Queries {
   query(text: string): Promise<pg.QueryResult>
 }
 
-/** Makes the partition of `events` with this number, unless it is there. */
+/** Makes the partition of `events` with this number, unless it exists. */
 export async function makeEventPartition(sql: Queries, number: bigint): Promise<void> {
   const from = number * EVENTS_IN_PARTITION
   await attach(sql, 'events', `events_${number}`, `(${from}) to (${from + EVENTS_IN_PARTITION})`)
@@ -25,15 +25,15 @@ export async function makePagePartitions(sql: Queries, now: number): Promise<voi
     try {
       await attach(sql, 'result_pages', `result_pages_${index}`, `('${from}') to ('${to}')`)
     } catch (error) {
-      // Rows of this time already lie in the partition for the others, after a jump of the clock: they are well there.
+      // After a jump of the clock, rows of this time may already be in the default partition. They can stay there.
       if (!hasSqlState(error, 'checkViolation')) throw error
     }
   }
 }
 
 /**
- * Drops the pages made before an instant: everything older than what any client may still ask for.
- * @returns how many partitions went
+ * Drops the pages made before an instant, which no client can ask for any more.
+ * @returns the number of dropped partitions
  */
 export async function dropResultPages(sql: Queries, before: Date): Promise<number> {
   const { rows } = await sql.query(`select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -42,7 +42,7 @@ export async function dropResultPages(sql: Queries, before: Date): Promise<numbe
   for (const { name } of rows as { name: string }[]) {
     const end = (Number(name.slice('result_pages_'.length)) + 1) * PAGE_PARTITION_MS
     if (end > before.getTime()) continue
-    // A reader of the table must not make the writer wait behind this: better later than long.
+    // Must not make the writer wait behind this drop while a reader uses the table: rather drop later.
     await sql.query(`set local lock_timeout = '200ms'; drop table quipu_log.${name}`)
     dropped++
   }
@@ -50,7 +50,7 @@ export async function dropResultPages(sql: Queries, before: Date): Promise<numbe
   return dropped
 }
 
-/** Makes page partitions ahead and drops old ones, now and every few minutes; the process may end meanwhile. */
+/** Makes page partitions ahead and drops old ones, now and every few minutes. Does not keep the process alive. */
 export function startPageHousekeeping(
   sql: Queries,
   options: {
@@ -70,7 +70,9 @@ export function startPageHousekeeping(
   return { stop: () => clearInterval(timer) }
 }
 
-/** Attaching, unlike creating in place, does not stop readers and writers of the parent. */
+/**
+ * Creates a partition separately and attaches it: unlike creating it in place, this does not block readers and writers.
+ */
 async function attach(sql: Queries, parent: string, name: string, range: string): Promise<void> {
   const { rows } = await sql.query(
     `select 1 from pg_inherits where inhrelid = to_regclass('quipu_log.${name}') and inhparent = 'quipu_log.${parent}'::regclass`,
@@ -79,13 +81,13 @@ async function attach(sql: Queries, parent: string, name: string, range: string)
   try {
     await sql.query(`create table if not exists quipu_log.${name} (like quipu_log.${parent} including all)`)
   } catch (error) {
-    // Another process makes it at the same time, which Postgres tells so; it has been made now.
+    // Another process makes it at the same time; Postgres reports this as a unique violation. The table now exists.
     if (!hasSqlState(error, 'uniqueViolation')) throw error
   }
   try {
     await sql.query(`alter table quipu_log.${parent} attach partition quipu_log.${name} for values from ${range}`)
   } catch (error) {
-    // Another process was quicker: it is already a partition.
+    // Another process was faster: the table is already a partition.
     if (!hasSqlState(error, 'wrongObjectType')) throw error
   }
 }

@@ -4,7 +4,7 @@ import type { EventLog } from '../event-log.ts'
 import { PostgresRecordStore } from './postgres-record-store.ts'
 
 /**
- * The event log in an append-only table: the embedded default. The tables must be there (`migrate`).
+ * Makes the event log in an append-only table: the embedded default. The tables must exist (`migrate`).
  * @param connection as `pg` takes it; the log keeps one connection to write, up to four to read, one to listen
  */
 export function createPostgresEventLog(

@@ -3,7 +3,7 @@ import { LogUnavailable } from '../event-log.ts'
 import type { KeptPages, ResultPage, ResultPageStore } from '../result-page-store.ts'
 import { SELECT_PAGE } from './statements.ts'
 
-/** Result pages in a table beside the events, written by the append's own statement. */
+/** Result pages in a table beside the events; the statement of the append writes them. */
 export class PostgresResultPages implements ResultPageStore {
   readonly #pool: pg.Pool
 
@@ -15,7 +15,10 @@ export class PostgresResultPages implements ResultPageStore {
     return { places: pages.map(() => undefined), beside: pages }
   }
 
-  /** Of several, that of the highest epoch: a valid event that names a page ends all older writers' wish to write it. */
+  /**
+   * Reads a page. Of several copies the one with the highest epoch counts: once a valid event names it, no older writer
+   * can add one.
+   */
   async read(stream: string, token: number): Promise<Uint8Array | undefined> {
     try {
       const { rows } = await this.#pool.query<{ bytes: Buffer }>({

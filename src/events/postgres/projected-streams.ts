@@ -16,9 +16,9 @@ export interface ProjectedStreamsOptions {
   /** Name of the projection that fills `query_events`. @default 'readmodels' */
   readonly projection?: string
   readonly schema?: string
-  /** Told by the projection's runner, where it runs in this process; else the table is polled. */
+  /** Resolves when the projection's runner in this process has passed a checkpoint. Absent: the table is polled. */
   readonly whenReached?: (target: Checkpoint) => Promise<void>
-  /** So long a projection that is behind is waited for, in milliseconds. @default 5000 */
+  /** How long to wait for a projection that is behind, in milliseconds. @default 5000 */
   readonly waitMs?: number
 }
 
@@ -51,7 +51,10 @@ export class ProjectedStreams {
     return rows[0] && checkpointFromJson(rows[0].checkpoint)
   }
 
-  /** Resolves when the read models have all below. @throws LogUnavailable when they are too far behind */
+  /**
+   * Resolves when the read models have all events below a checkpoint.
+   * @throws LogUnavailable when they are too far behind
+   */
   async reached(target: Checkpoint): Promise<void> {
     if (hasEventsOf(beginning(target.at.length), target)) return
     if (this.#whenReached) return this.#whenReached(target)

@@ -20,8 +20,9 @@ const INSERT_START = `insert into quipu_log.log_start (position, epoch, writer, 
 values ($1, $2, $3, $4, $5, $6, $7)`
 
 /**
- * A database without a log, which has one when all is there: one transaction, so that nobody takes a part for the whole.
- * @throws MisconfiguredLog when a log is there already
+ * Runs work with a database without a log, which has the log once all records are written. It is one transaction, so
+ * that no process takes a part for the whole.
+ * @throws MisconfiguredLog when the database already has a log
  */
 export async function withPostgresTarget<T>(
   database: pg.ClientConfig,
@@ -61,7 +62,7 @@ export async function withPostgresTarget<T>(
       },
     })
   } finally {
-    // Without a commit nothing of it is there.
+    // Without a commit nothing was written.
     await client.end().catch(() => {})
   }
 }
@@ -73,14 +74,14 @@ function startOf(logId: string, { offset, state }: LogPosition): unknown[] {
 
 type Row = readonly [string, string, number, string, number, string, number, string, string, string]
 
-/** @throws ArchiveDamaged for what no table of this log ever held */
+/** Makes a row. @throws ArchiveDamaged for a record that no table of this log ever held */
 function rowOf({ offset, header, stream, sequence, text }: StoredRecord): Row {
   const envelope = readEnvelope(text)
   const time = envelope?.time ?? (parseJson(text) as { time?: unknown } | undefined)?.time
   if (!header || typeof time !== 'string')
     throw new ArchiveDamaged(`The record at offset ${offset} is none that a writer put there`)
   const { kind, epoch, writer, number, seen } = header
-  // A topic has the sequence in the envelope alone; claims have none.
+  // A topic has the sequence only in the envelope; claims have none.
   const at = sequence ?? envelope?.sequence ?? 0
   return [String(offset), kind, epoch, writer, number, stream, at, time, formatSeen(seen), text]
 }

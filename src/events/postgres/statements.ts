@@ -4,16 +4,17 @@ export interface PostgresStatement {
   readonly name: string
   readonly text: string
   readonly values: unknown[]
-  /** How long to wait for the answer, when not as long as the connection says. */
+  /** How long to wait for the answer, if not as long as the connection's own setting. */
   readonly query_timeout?: number
 }
 
-/** Past this the answer to a small append is given up as unknown; sending again at the same positions is harmless. */
+/** After this time the answer to a small append counts as unknown. Sending again at the same positions is harmless. */
 export const ANSWER_TIMEOUT_MS = 3000
 
 /**
- * All rows of an append in two text parameters, split in SQL: arrays would cost a third more on both sides. The guard
- * refuses rows that would leave a gap (the log went backwards) and batches that begin a stream which exists.
+ * Inserts all rows of an append from two text parameters, which SQL splits: arrays would cost a third more on both
+ * sides. The condition refuses rows that would leave a gap (the log went backwards), and batches that begin an existing
+ * stream.
  */
 const INSERT_EVENTS = `insert into quipu_log.events
   (position, kind, epoch, writer, number, stream, sequence, time, seen, data)
@@ -26,7 +27,7 @@ where ($1::bigint = 0 or exists (select from quipu_log.events where position = $
     select from quipu_log.events where kind = 'event' and stream = any(string_to_array($9::text, E'\\n')))
   and not exists (select from quipu_log.archived_heads where stream = any(string_to_array($9::text, E'\\n')))`
 
-/** Pages lie one after another in one binary parameter; their places in it are in the text before. */
+/** Inserts pages. They follow one another in one binary parameter; the text parameter gives their positions in it. */
 const INSERT_PAGES = `insert into quipu_log.result_pages (stream, token, epoch, created, bytes)
 select split_part(h, E'\\t', 1), split_part(h, E'\\t', 2)::bigint, split_part(h, E'\\t', 3)::bigint,
   split_part(h, E'\\t', 4)::timestamptz,
@@ -38,7 +39,7 @@ const INSERT_BOTH = `with inserted as (${INSERT_EVENTS} returning 1),
 pages as (${INSERT_PAGES.replace('$PAGES', '$11').replace('$HEADERS', '$10')})
 select count(*)::int as rows from inserted`
 
-/** The insert of a batch. Its rows are in the answer's `rowCount`, or with pages in the column `rows`. */
+/** The insert of a batch. Its answer has the number of rows in `rowCount`, or with pages in the column `rows`. */
 export function insertStatement(batch: RecordBatch): PostgresStatement {
   const { records, pages } = batch
   let headers = ''
@@ -64,7 +65,7 @@ export function insertStatement(batch: RecordBatch): PostgresStatement {
   return { name: 'append-pages', text: INSERT_BOTH, values: [...values, packed.headers, packed.bytes] }
 }
 
-/** How long a slow disk may take for a batch, milliseconds: it writes a megabyte a second. */
+/** How long a slow disk, one that writes a megabyte per second, may take for a batch, milliseconds. */
 export function timeFor({ records, pages }: Pick<RecordBatch, 'records' | 'pages'>): number {
   let bytes = 0
   for (const { text } of records) bytes += text.length
@@ -82,7 +83,7 @@ function packPages(pages: RecordBatch['pages']): { headers: string; bytes: Buffe
   return { headers: headers.join('\n'), bytes: Buffer.concat(pages.map((page) => page.bytes)) }
 }
 
-/** As many as asked for, or fewer when they are large: some megabytes, and one record at least. */
+/** Reads up to the given number of records, fewer when they are large: some megabytes, and at least one record. */
 export const SELECT_RECORDS = `select position, kind, epoch, writer, number, seen, stream, sequence, data from (
   select *, sum(pg_column_size(data)) over (order by position rows unbounded preceding) - pg_column_size(data) as before
   from quipu_log.events where position >= $1 order by position limit $2
@@ -91,8 +92,9 @@ export const SELECT_RECORDS = `select position, kind, epoch, writer, number, see
 export const SELECT_END = 'select position from quipu_log.events order by position desc limit 1'
 
 /**
- * A row counts when the claim in force before it is its writer's: claims are few, so this needs no fold of the log. The one
- * that was in force where the log begins may be archived. Repeated and overtaking numbers, which the primary key does not let in, show in the stream's own hash chain.
+ * A row counts when its writer made the claim that is in force at its position. Claims are few, so this needs no fold
+ * of the log. The claim in force at the log's beginning may be archived. The primary key prevents repeated and
+ * overtaking numbers; if they occur, the stream's own hash chain shows them.
  */
 const VALID_ROWS = `from quipu_log.events e
 left join quipu_log.log_start s on true
@@ -109,7 +111,7 @@ and e.sequence > $2 and e.position < $3 order by e.sequence, e.position limit $4
 
 export const SELECT_HEAD = `select e.sequence, e.data ${VALID_ROWS} order by e.sequence desc, e.position limit 1`
 
-/** Held by whoever rewrites files of a log's archive, until its connection ends. */
+/** Lock for processes that rewrite files of a log's archive; its connection holds it until it ends. */
 export const LOCK_ARCHIVE = `select pg_advisory_lock(hashtextextended('quipu archive ' || $1::text, 0))`
 
 export const SELECT_CLAIMED_SINCE = `select exists (
@@ -127,8 +129,8 @@ on conflict (stream) do update set sequence = excluded.sequence, hash = excluded
 where archived_heads.sequence < excluded.sequence`
 
 /**
- * Where the log begins moves with the rows that go, and only for the writer of the newest epoch. Nothing goes where it does
- * not move.
+ * Moves the start of the log and deletes the rows before it, only for the writer of the newest epoch. Deletes nothing
+ * when the start does not move.
  */
 export const DROP_RECORDS = `with moved as (
   insert into quipu_log.log_start as s (position, epoch, writer, number, count, hash, log_id)
@@ -154,8 +156,8 @@ from rows from (unnest($1::bigint[]), unnest($2::text[])) as f (position, data) 
 export const DELETE_PAGES = 'delete from quipu_log.result_pages where stream = $1'
 
 /**
- * Ends whoever holds the place at the end of the log without finishing: a writer frozen between sending and committing.
- * Only row locks of writers count; readers and maintenance hold others.
+ * Ends sessions that block the end of the log without finishing: a writer frozen between sending and committing. Only
+ * row locks of writers count; readers and maintenance hold others.
  */
 export const TERMINATE_BLOCKERS = `select pg_terminate_backend(l.pid) from pg_locks l
 join pg_inherits i on i.inhrelid = l.relation

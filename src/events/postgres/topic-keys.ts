@@ -3,18 +3,18 @@ import { KeyRing } from '../data-keys/key-ring.ts'
 import { KeyTable } from '../data-keys/key-table.ts'
 import type { StreamCipher } from '../record-store.ts'
 
-/** A log in Postgres has no file of keys: the keys lie beside its records. */
+/** A log in Postgres has no file of keys: the keys are in the same database as its records. */
 const NO_FILE = ''
-/** The database is there: it has just answered. */
+/** The database has just answered, so a long wait is safe. */
 const OPEN_WAIT_MS = 60_000
 
-/** Keys of a log that came out of a topic: they open its records. What is written from now on lies in the clear. */
+/** Keys of a log that was converted from a topic: they decrypt its records. New records are not encrypted. */
 export interface TopicKeys extends StreamCipher {
   forget(names: Iterable<string>): Promise<void>
   close(): void
 }
 
-/** @returns undefined where the database has no keys of a topic */
+/** Loads the keys. @returns undefined when the database has no keys of a topic */
 export async function openTopicKeys(pool: pg.Pool): Promise<TopicKeys | undefined> {
   const { rows } = await pool.query<{ there: boolean }>('select exists (select from quipu_log.key_blocks) as there')
   if (!rows[0]!.there) return undefined

@@ -2,20 +2,22 @@ import { Socket } from 'node:net'
 import pg from 'pg'
 import { ANSWER_TIMEOUT_MS } from './statements.ts'
 
-/** Settings without which a promise of the log does not hold. */
+/** Settings without which the log could break its guarantees. */
 const SESSION = `set synchronous_commit = on; set lock_timeout = '500ms';
   set client_connection_check_interval = '1s'; set standard_conforming_strings = on`
-/** The server gives up an insert so long after its writer has: one that is frozen holds the end of the log no longer. */
+/**
+ * The server cancels an insert this long after the writer gave it up: a frozen one no longer blocks the end of the log.
+ */
 const GIVEN_UP_AFTER_MS = 2000
 const WRITER_NAME = 'quipu-event-log-writer'
 const CONNECT_TIMEOUT_MS = 1500
 
-/** The one connection that inserts: made when needed, thrown away at the first doubt. */
+/** The one connection that inserts: made when needed, and dropped at the first doubt. */
 export class WriterConnection {
   readonly #config: pg.ClientConfig
   #client: pg.Client | undefined
   #socket: Socket | undefined
-  /** The server's limit for one insert of this connection. */
+  /** The server's time limit for one insert of this connection. */
   #limitMs = 0
   #connecting: Promise<pg.Client> | undefined
   #closed = false
@@ -24,14 +26,14 @@ export class WriterConnection {
     this.#config = config
   }
 
-  /** Without a promise's turn when it is there: this is on the way of every append. */
+  /** The open connection, without waiting for a promise: every append needs this. */
   get current(): pg.Client | undefined {
     return this.#client
   }
 
   /**
-   * Inserts from now on may take so long. Needs Postgres 17 (`transaction_timeout`).
-   * @throws what the server says; then the connection is in doubt
+   * Sets how long inserts may take from now on. Needs Postgres 17 (`transaction_timeout`).
+   * @throws the server's error; then the connection is in doubt
    */
   async allow(client: pg.Client, answerMs: number): Promise<void> {
     if (answerMs + GIVEN_UP_AFTER_MS <= this.#limitMs) return
@@ -39,7 +41,7 @@ export class WriterConnection {
     this.#limitMs = answerMs + GIVEN_UP_AFTER_MS
   }
 
-  /** Whether inserts of this connection may take so long already. */
+  /** Whether inserts of this connection may already take that long. */
   allows(answerMs: number): boolean {
     return answerMs + GIVEN_UP_AFTER_MS <= this.#limitMs
   }
@@ -58,7 +60,7 @@ export class WriterConnection {
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       query_timeout: ANSWER_TIMEOUT_MS,
       keepAlive: true,
-      // pg connects it; held here to be destroyed when an answer is given up.
+      // pg connects this socket; it is kept here to be destroyed when an answer is given up.
       stream: () => socket,
     })
     const forget = (): void => {
@@ -84,7 +86,7 @@ export class WriterConnection {
     return client
   }
 
-  /** The answer in progress is given up: a busy client would queue what comes next. */
+  /** Drops the connection whose answer is given up: a busy client would queue the next statement. */
   drop(): void {
     const socket = this.#socket
     this.#client = undefined
