@@ -1,45 +1,47 @@
 import { hash } from 'node:crypto'
 
-/** What the records of a log partition add up to. */
+/** The fold of the records of a log partition. */
 export interface State {
   readonly epoch: number
   /** Id of the process that holds the epoch. */
   readonly writer: string
-  /** Events of this writer in this epoch that count. */
+  /** Number of the last event of this writer in this epoch that counts. */
   readonly number: number
-  /** Events that count, of all writers. */
+  /** Number of events that count, of all writers. */
   readonly count: number
-  /** Chained over the hashes of the events that count, 32 hex digits; '' at first. */
+  /** Chained hash over the hashes of the events that count, 32 hex digits; '' at first. */
   readonly hash: string
 }
 
 export const zeroState: State = { epoch: 0, writer: '', number: 0, count: 0, hash: '' }
 
-/** What a record says about itself and about the log as its writer knew it. */
+/** A record's own data, and the state of the log as its writer knew it. */
 export interface RecordHeader {
   readonly kind: 'epoch' | 'event'
   readonly epoch: number
   readonly writer: string
-  /** Counts the writer's events within its epoch, from 1; bound to its event for ever. 0 in a claim. */
+  /**
+   * Number of the event among its writer's events within the epoch, from 1; bound to its event for ever. 0 in a claim.
+   */
   readonly number: number
-  /** A fact about an immutable prefix, whoever wrote it: the state at offset `seen.offset`. */
+  /** The state at offset `seen.offset`: a fact about an immutable prefix, from any writer. */
   readonly seen: { readonly offset: bigint; readonly state: State }
 }
 
 export interface LogRecord {
-  /** undefined when the record is not ours. */
+  /** Undefined when Quipu did not write the record. */
   readonly header: RecordHeader | undefined
   /** The event's own hash; '' in a claim. */
   readonly hash: string
 }
 
 export type Verdict = 'epoch' | 'valid' | IgnoredVerdict
-/** Of records that change nothing. */
+/** The verdicts on records that change nothing. */
 export type IgnoredVerdict = 'stale' | 'duplicate' | 'gap' | 'foreign'
 
 /**
- * Decides what a record means after all before it. This one function fences: writer, followers, projections and audit
- * run it over the same records and so agree on which events are valid.
+ * Decides whether a record counts, given all records before it. This function is the fence: writer, followers,
+ * projections and audit run it over the same records, and so agree on which events are valid.
  */
 export function fold(state: State, record: LogRecord): { verdict: Verdict; state: State } {
   const header = record.header
@@ -71,12 +73,12 @@ export function sameState(a: State, b: State): boolean {
   )
 }
 
-/** One line: five columns or five headers would cost more than the event (28 µs against 19). */
+/** Formats a header as one line: five columns or five headers would cost more than the event (28 µs against 19). */
 export function formatHeader(header: RecordHeader): string {
   return `${header.kind}|${header.epoch}|${header.writer}|${header.number}|${formatSeen(header.seen)}`
 }
 
-/** @returns undefined when the text was not written by `formatHeader` */
+/** Parses a header. @returns undefined when the text was not written by `formatHeader` */
 export function parseHeader(text: string): RecordHeader | undefined {
   const parts = text.split('|')
   const kind = parts[0]
@@ -93,7 +95,7 @@ export function formatSeen(seen: RecordHeader['seen']): string {
   return `${offset}|${state.epoch}|${state.writer}|${state.number}|${state.count}|${state.hash}`
 }
 
-/** @param parts the text of `formatSeen`, split at its bars */
+/** Parses the text of `formatSeen`. @param parts the text, split at its bars */
 export function parseSeen(parts: readonly string[]): RecordHeader['seen'] | undefined {
   const [offset, epoch, writer, number, count, stateHash] = parts
   if (parts.length !== 6 || !/^\d{1,19}$/.test(offset!)) return undefined

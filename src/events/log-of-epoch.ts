@@ -1,13 +1,13 @@
 import { Fenced, type EventLog } from './event-log.ts'
 
-/** The log as one epoch of this process writes it. */
+/** The log as this process writes it in one epoch. */
 export interface LogOfEpoch {
   readonly log: EventLog
-  /** What is left of the epoch writes no more, though this process may claim the log again. */
+  /** Stops all writes of this epoch, even if this process claims the log again. */
   end(): void
 }
 
-/** The same log, whose writing ends with the epoch that it was claimed for. */
+/** Wraps the log so that its writes end with the epoch. */
 export function logOfEpoch(log: EventLog): LogOfEpoch {
   let ended = false
   const { fenced } = log

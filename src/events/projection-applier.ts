@@ -10,8 +10,10 @@ export interface ApplierOptions {
   /** Most events in one transaction. */
   readonly maxBatch: number
   readonly onDeadLetter?: (letter: DeadLetter) => void
-  /** Called after each commit, with its events. */
-  /** @param milliseconds from folding to the commit's answer */
+  /**
+   * Called after each commit, with its events.
+   * @param milliseconds from the start of folding to the answer of the commit
+   */
   readonly onCommitted?: (
     committed: Checkpoint,
     events: readonly Recorded[],

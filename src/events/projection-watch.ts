@@ -4,28 +4,29 @@ import type { ProjectionLag, QueryRows } from './projection.ts'
 import type { ProjectionRunner } from './projection-runner.ts'
 import { eventsBelow } from './projection-store.ts'
 
-/** How far the read models are, for a process that reads them and leaves the writing to another. */
+/** How far the read models are, for a process that only reads them while another process writes them. */
 export interface ProjectionWatch extends Pick<ProjectionRunner, 'barrier' | 'lag'> {
-  /** As the database says now. */
+  /** The checkpoint in the database. */
   checkpoint(): Promise<Checkpoint>
 }
 
 interface Progress {
   readonly checkpoint: Checkpoint
-  /** Milliseconds since it moved. */
+  /** Milliseconds since the checkpoint moved. */
   readonly ageMillis: number
 }
 
 const POLL_MS = 25
 
 /**
+ * Makes a watch.
  * @param read rows of the read models, which are first in the search path
  * @param name of the projection
  */
 export function createProjectionWatch(log: LogEnd & EventReader, read: QueryRows, name: string): ProjectionWatch {
   let asked: Promise<Progress> | undefined
 
-  /** One question serves all who ask while it runs. */
+  /** Callers share a running query. */
   function progress(): Promise<Progress> {
     return (asked ??= (async () => {
       const [row] = await read(
@@ -59,7 +60,7 @@ export function createProjectionWatch(log: LogEnd & EventReader, read: QueryRows
       const [tip, { checkpoint, ageMillis }] = await Promise.all([log.tip(), progress()])
       const events = Math.max(0, eventsBelow(tip) - eventsBelow(checkpoint))
       if (events === 0) return { events, oldestMillis: 0 }
-      // Before this one came, nothing may have happened for days.
+      // The checkpoint's age is no measure: before the oldest event, nothing may have happened for days.
       const oldest = await log.read(checkpoint, 1).then(
         (read) => read.events[0]?.time,
         () => undefined,
@@ -70,7 +71,7 @@ export function createProjectionWatch(log: LogEnd & EventReader, read: QueryRows
   }
 }
 
-/** Counted, not by offset: the log may end with records that do not count, which nobody projects. */
+/** Compares counts, not offsets: the log may end with records that do not count, and those are never projected. */
 function holds(reached: Checkpoint, tip: Checkpoint): boolean {
   return tip.at.every((place, partition) => (reached.at[partition]?.state.count ?? 0) >= place.state.count)
 }

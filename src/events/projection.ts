@@ -1,43 +1,49 @@
 import type { Recorded } from './event-log.ts'
 
 /**
- * Folds valid events into rows. The runner owns the loop, the transaction and the checkpoint; a projection says what a
- * batch does to which rows. Rows depend on the events alone, never on how they were cut into batches.
+ * Folds valid events into rows. The runner has the loop, the transaction and the checkpoint; a projection decides which
+ * rows a batch changes. Rows depend only on the events, never on how they were cut into batches.
  */
 export interface Projection {
-  /** Names the checkpoint. */
+  /** Name of the checkpoint. */
   readonly name: string
-  /** Raised when the same events would give other rows: they are then folded anew. */
+  /** Must be raised when the same events give other rows; the events are then folded anew. */
   readonly version: number
-  /** Without effect: what the fold learned counts from `keep` on. Never throws because of an event. */
+  /**
+   * Folds a batch without side effects: its results become part of the state only by `keep`. Never throws because of an
+   * event.
+   */
   fold(batch: readonly Recorded[], context: FoldContext): Promise<Folded>
-  /** What keeps an event, without effect on any other row: all that is written of one that cannot be applied. */
+  /**
+   * The writes that store an event and change no other row. They are all that is written of an event that cannot be
+   * applied.
+   */
   eventAlone(event: Recorded): readonly TableWrite[]
-  /** Forgets all that was kept: the tables may have changed under it. */
+  /** Drops all cached state: the tables may have changed. */
   reset(): void
 }
 
 export interface FoldContext {
-  /** Reads rows as of the checkpoint before the batch. */
+  /** Reads rows as they were at the checkpoint before the batch. */
   readonly query: QueryRows
   /** Streams with an open dead letter: their events are parked. */
   readonly parked: ReadonlySet<string>
-  /** Positions (`stream/sequence`) of events that the database refused, with its error: dead letters. */
+  /** Events (`stream/sequence`) that the database refused, each with its error: dead letters. */
   readonly refused: ReadonlyMap<string, unknown>
 }
 
 export type QueryRows = (text: string, values: readonly unknown[]) => Promise<readonly Record<string, unknown>[]>
 
 export interface Folded {
-  /** In order; one a table. */
+  /** In order; one per table. */
   readonly writes: readonly TableWrite[]
   readonly dead: readonly DeadLetter[]
-  /** The rows are committed. */
+  /** Must be called once the rows are committed. */
   keep(): void
 }
 
 export interface TableWrite {
-  /** A named statement is planned once a connection. */
+  /** Name of the statement; Postgres plans a named statement once per connection. */
   readonly name?: string
   readonly text: string
   readonly values: readonly unknown[]
@@ -45,23 +51,23 @@ export interface TableWrite {
 
 export type DeadLetter =
   | { readonly kind: 'failed'; readonly event: Recorded; readonly error: unknown }
-  /** Later events of a stream that has one. */
+  /** Later events of a stream that has a dead letter. */
   | { readonly kind: 'parked'; readonly event: Recorded }
 
 /** How far behind the log the read models are. */
 export interface ProjectionLag {
   /** Valid events not yet applied. */
   readonly events: number
-  /** Age of the oldest of them, 0 when there is none. */
+  /** Age of the oldest such event, 0 when there is none. */
   readonly oldestMillis: number
 }
 
-/** What a projection does about the log; times in ISO UTC. */
+/** Whether a projection follows the log; times in ISO UTC. */
 export type ProjectionCondition =
   | { readonly kind: 'following' }
-  /** The same events have been tried in vain since then; it goes on trying. */
+  /** The same events have failed since then; the runner goes on trying. */
   | { readonly kind: 'retrying'; readonly since: string; readonly reason: string }
-  /** The log is not what its checkpoint says: nothing more is applied until somebody acts. */
+  /** The log does not match the checkpoint: nothing more is applied until an operator acts. */
   | { readonly kind: 'stopped'; readonly since: string; readonly reason: string }
 
 export function eventKey(event: { readonly stream: string; readonly sequence: number }): string {

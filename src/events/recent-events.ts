@@ -10,10 +10,13 @@ interface Chunk {
   readonly bytes: number
 }
 
-/** Of events handed out at once: whoever folds them does it in one go. */
+/** Limit of the events returned at once: a subscriber handles them in one go. */
 const STEP_BYTES = 4 << 20
 
-/** What the writer of this process folded last, so that subscribers beside it need not read it back. */
+/**
+ * The newest events that the writer of this process folded, so that subscribers in the same process need not read them
+ * back.
+ */
 export class RecentEvents {
   readonly #chunks = new Map<bigint, Chunk>()
   readonly #maxBytes: number
@@ -21,7 +24,7 @@ export class RecentEvents {
   #bytes = 0
   #end: bigint | undefined
 
-  /** @param maxBytes of memory that the events kept take; older chunks are read from the log again */
+  /** Keeps nothing yet. @param maxBytes limit of the memory for events; older chunks are read from the log again */
   constructor(maxBytes = 16 << 20) {
     this.#maxBytes = maxBytes
   }
@@ -39,7 +42,7 @@ export class RecentEvents {
     for (const wake of this.#waiting) wake()
   }
 
-  /** Whole chunks from a place on, few where they are large, or undefined where only the log can tell. */
+  /** Whole chunks from a position on, few when they are large; undefined when only the log has them. */
   after(position: LogPosition, limit: number): { events: Recorded[]; position: LogPosition } | undefined {
     const events: Recorded[] = []
     let at = position
@@ -55,7 +58,7 @@ export class RecentEvents {
     return at === position ? undefined : { events, position: at }
   }
 
-  /** Data of these events is not handed out any more. */
+  /** Replaces these events by tombstones for later readers. */
   forget(stream: string, isGone: (event: Recorded) => boolean): void {
     for (const [offset, chunk] of this.#chunks) {
       if (!chunk.events.some((event) => event.stream === stream)) continue
@@ -66,12 +69,12 @@ export class RecentEvents {
     }
   }
 
-  /** Whether the writer has folded nothing beyond a place. */
+  /** Whether the writer has folded nothing beyond a position. */
   endsAt(position: LogPosition): boolean {
     return this.#end === position.offset
   }
 
-  /** Calls back once with each addition until released. */
+  /** Calls back on each addition, until the returned function is called. */
   onAdd(wake: () => void): () => void {
     this.#waiting.add(wake)
     return () => this.#waiting.delete(wake)

@@ -3,30 +3,33 @@ import { SequenceConflict, TooLarge, Unstorable, type Event, type ResultPage } f
 import type { OutPage, StoreLimits, StreamCipher, StreamHead } from './record-store.ts'
 
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
-// Control characters separate columns in the text of a statement; a lone surrogate is read back as another character,
-// which is not what was hashed.
+// Control characters separate columns in the text of a statement. A lone surrogate would be read back as another
+// character and not match its hash.
 const STREAM = /^[^\u0000-\u001f\u007f\p{Surrogate}]{1,255}$/u
 const TRACEPARENT = /^[\da-f-]{1,64}$/
-/** What a record has beside its envelope: its header, its key. */
+/** Size of a record beside its envelope: its header, its key. */
 const RECORD_BYTES = 512
-/** Of pages that go beside one append. */
+/** Limit of the pages that one append writes. */
 const MAX_PAGES_BYTES = 64 << 20
 
-/** An append with its place in its stream, ready to be sent as often as it takes. */
+/** An append with its position in its stream, ready to be sent any number of times. */
 export interface SealedAppend {
   readonly stream: string
   readonly sealed: readonly Sealed[]
   readonly pages: readonly OutPage[]
   /** Encoded size of its events. */
   readonly bytes: number
-  /** Bytes that wait with it for the log: events, and pages that go beside them. */
+  /** Bytes that this append holds in the queue: its events, and the pages that it writes. */
   readonly held: number
 }
 
 /**
- * Chains the events of an append to its stream.
+ * Adds the events of an append to the hash chain of its stream.
  * @param known the stream's last event, queued ones included; times are not before `notBefore`
- * @throws SequenceConflict | TooLarge | Unstorable | TypeError nothing of it may be sent, and nothing has moved
+ * @throws SequenceConflict
+ *  TooLarge
+ *  Unstorable
+ *  TypeError nothing of the append may be sent, and no state has changed
  */
 export function sealAppend(
   append: {

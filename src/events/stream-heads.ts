@@ -3,20 +3,20 @@ import type { StreamHead } from './record-store.ts'
 interface Entry {
   sequence: number
   hash: string
-  /** Offset of the last event folded; -1 while only queued. */
+  /** Offset of the last folded event; -1 while all are queued. */
   offset: bigint
-  /** Appends queued and not settled. */
+  /** Number of appends that are queued and not settled. */
   pending: number
 }
 
-/** Last event of each stream the writer touched lately, queued events included. */
+/** The last event of each stream that the writer touched recently, queued events included. */
 export class StreamHeads {
   readonly #entries = new Map<string, Entry>()
   readonly #max: number
-  /** Heads of streams touched at or after this offset are here; for others ask the store. */
+  /** Heads of streams touched at or after this offset are here; the store must be asked for others. */
   knownFrom = 0n
 
-  /** @param max streams remembered; those forgotten are looked up again */
+  /** Knows no stream yet. @param max streams to remember; forgotten ones are looked up again */
   constructor(max = 100_000) {
     this.#max = max
   }
@@ -25,7 +25,7 @@ export class StreamHeads {
     return this.#entries.get(stream)
   }
 
-  /** A head found in the store, unless the stream moved meanwhile. */
+  /** Stores a head that was found in the store, unless the stream moved meanwhile. */
   remember(stream: string, head: StreamHead): void {
     if (!this.#entries.has(stream)) this.#entries.set(stream, { ...head, offset: -1n, pending: 0 })
   }
@@ -44,7 +44,7 @@ export class StreamHeads {
     if (entry) entry.pending--
   }
 
-  /** An event of the log, folded. Later queued events of the stream stay its head. */
+  /** Notes a folded event of the log. Later queued events of the stream remain its head. */
   folded(stream: string, head: StreamHead, offset: bigint): void {
     const { sequence, hash } = head
     const entry = this.#entries.get(stream)
@@ -52,14 +52,14 @@ export class StreamHeads {
     else {
       if (entry.sequence < sequence) Object.assign(entry, { sequence, hash })
       entry.offset = offset
-      // Moved to the end: the map's order is the order of use.
+      // Moved to the end: the map keeps the order of use.
       this.#entries.delete(stream)
       this.#entries.set(stream, entry)
     }
     if (this.#entries.size > this.#max) this.#forgetOldest()
   }
 
-  /** What was queued from here on will not come. */
+  /** Sets a stream's head back: the events queued after it will not come. */
   back(stream: string, head: StreamHead): void {
     const entry = this.#entries.get(stream)
     if (entry) this.#entries.set(stream, { ...head, offset: entry.offset, pending: 0 })

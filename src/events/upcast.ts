@@ -1,20 +1,20 @@
-/** Data of one version as the next one has it. */
+/** Converts data of one version to the next version. */
 export type Upcaster = (data: unknown) => unknown
 
-/** Of one event type, by the version that each takes. */
+/** The upcasters of one event type, each by the version that it takes. */
 export type Upcasters = Readonly<Record<number, Upcaster>>
 
 export interface StoredVersion {
   readonly type: string
-  /** That it was stored with; data of a later program's is left as it is. */
+  /** The version that the data was stored with; data of a later program stays as it is. */
   readonly version: number
-  /** Of today. */
+  /** The newest version that this program knows. */
   readonly current: number
 }
 
 /**
- * Brings stored data up to the version of today, a version at a time.
- * @throws Error where no upcaster takes a version
+ * Converts stored data to the current version, one version at a time.
+ * @throws Error when no upcaster takes a version
  */
 export function upcast({ type, version, current }: StoredVersion, data: unknown, upcasters: Upcasters = {}): unknown {
   let raised = data

@@ -6,19 +6,19 @@ interface Waiter {
 }
 
 /**
- * Those who wait until a number has passed theirs, nearest first: releasing costs the log of the waiters for each one
- * released and nothing for the rest.
+ * Waiters for a number, nearest first. A release costs the logarithm of the waiters for each released one, and nothing
+ * for the rest.
  */
 export class WaitHeap {
   #heap: Waiter[] = []
   #live = 0
 
-  /** Waiters not yet released or timed out. */
+  /** Number of waiters that are neither released nor timed out. */
   get size(): number {
     return this.#live
   }
 
-  /** @returns true once `release` was called with `key` or more, false after the time */
+  /** Waits for a number. @returns true once `release` was called with `key` or more, false after the time */
   wait(key: bigint, timeoutMs: number): Promise<boolean> {
     return new Promise((resolve) => {
       const waiter: Waiter = {
@@ -44,7 +44,7 @@ export class WaitHeap {
     }
   }
 
-  /** Lets all go unpassed. */
+  /** Resolves all waiters with false. */
   abandon(): void {
     for (const waiter of this.#heap.splice(0)) this.#settle(waiter, false)
   }
@@ -57,7 +57,7 @@ export class WaitHeap {
     waiter.resolve(passed)
   }
 
-  /** While nothing is released, those that timed out would pile up. */
+  /** Removes waiters that timed out; without releases they would pile up. */
   #forgetDone(): void {
     if (this.#heap.length < 64 || this.#heap.length < this.#live * 2) return
     const live = this.#heap.filter((waiter) => !waiter.done)

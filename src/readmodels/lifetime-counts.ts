@@ -1,14 +1,14 @@
 import pg from 'pg'
 
-/** What the coordinators at one address counted before, as far as the read models tell. */
+/** Counts of the coordinators at one address in earlier epochs, according to the read models. */
 export interface LifetimeCounts {
-  /** Epochs that they won. */
+  /** Number of epochs that they won. */
   readonly epochs: number
   readonly queries: readonly QueryCounts[]
-  /** Ended queries by who sent them. */
+  /** Ended queries by user. */
   readonly users: readonly { readonly value: string; readonly count: number }[]
   readonly sources: readonly { readonly value: string | null; readonly count: number }[]
-  /** Times of ended queries, by the ends that bounds were asked for; `bucket` counts from 0, the last is beyond all. */
+  /** Times of ended queries, by the requested bounds; `bucket` counts from 0, the last is above all bounds. */
   readonly durations: readonly {
     readonly state: string
     readonly route: string | null
@@ -20,10 +20,10 @@ export interface LifetimeCounts {
   readonly tasks: readonly { readonly state: string; readonly retryReason: string | null; readonly count: number }[]
   /** Planned splits of ended queries. */
   readonly splits: readonly { readonly catalog: string; readonly count: number }[]
-  /** Failed queries that were to write. */
+  /** Failed queries that should have written. */
   readonly refusedWrites: number
   readonly events: readonly { readonly type: string; readonly count: number; readonly bytes: number }[]
-  /** What events say by themselves: ends of writes, lost pages, refusals; `detail` is what tells them apart. */
+  /** Counts of events that count by themselves: ends of writes, lost pages, refusals; `detail` distinguishes them. */
   readonly facts: readonly { readonly type: string; readonly detail: string | null; readonly count: number }[]
 }
 
@@ -43,21 +43,21 @@ interface QueryCounts {
 }
 
 export interface LifetimeOptions {
-  /** Base address of the coordinator: what others counted is theirs to tell. */
+  /** Base address of the coordinator: other addresses report their own counts. */
   readonly address: string
-  /** Only epochs below this one: its own events a process counts itself. */
+  /** Only epochs below this one: the process counts the events of its own epoch itself. */
   readonly before: number
-  /** Upper bounds of the buckets of query times, seconds. */
+  /** Upper bounds of the time buckets, seconds. */
   readonly bounds: readonly number[]
 }
 
-/** Counting years of history may take this long; then the counters begin at 0, as after any other restart. */
+/** Time limit for counting years of history; after it the counters begin at 0, as after any other restart. */
 const PATIENCE_MS = 10_000
 
 /**
- * Counts what the read models hold of all epochs of one address. To be asked once they hold all that was valid when the
- * last of these epochs ended: what came out less than it was would look like a counter's new beginning.
- * @returns undefined where data of a query was forgotten, or queries left the read models: their share is not known there
+ * Counts the read models' contents for all epochs of one address. Call it once they hold all events that were valid
+ * when the last of these epochs ended: a smaller count would look like a reset of the counter.
+ * @returns undefined when data of a query was forgotten, or queries left the read models: their share is unknown
  */
 export async function readLifetimeCounts(
   connection: pg.ClientConfig,
@@ -81,7 +81,9 @@ export async function readLifetimeCounts(
   }
 }
 
-/** Of a query its end says who counted it: what came later, as lost pages, may be of another epoch. */
+/**
+ * The event that ends a query has the epoch that counted it; later events, such as lost pages, may be of another epoch.
+ */
 const ENDED = `ended as materialized (
   select q.* from m.query_events e join m.queries q on q.query_id = e.stream
   where e.type in ('QueryFinished', 'QueryFailed') and e.epoch = any($1) and q.ended_at is not null)`

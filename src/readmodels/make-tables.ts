@@ -1,18 +1,18 @@
 import type pg from 'pg'
 import { isOfReadModels, readMigrations } from '../events/postgres/migrate.ts'
 
-/** Tables of read models that wait for their rows. */
+/** New tables of read models, without rows. */
 export interface MadeTables {
   /**
-   * Makes what lists filter and sort by, sooner done over all rows at once than row by row, and counts what is there: Postgres
-   * would choose its ways through new tables blindly until it comes to do so by itself.
+   * Makes the indexes that lists filter and sort by: over all rows at once this is faster than row by row. Also
+   * collects statistics, because Postgres plans badly for new tables until it collects them itself.
    */
   makeIndexes(): Promise<void>
 }
 
 /**
- * Makes the tables of read models in a new schema of any name, as `migrate` makes them in the one that serves. All migrations
- * run over no rows, each after those before it; rows never meet an index that a later migration has replaced.
+ * Makes the tables of read models in a new schema, as `migrate` makes the live ones. All migrations run, in order, over
+ * empty tables; so rows never meet an index that a later migration replaced.
  */
 export async function makeReadModelTables(client: pg.ClientBase, schema: string, folder?: string): Promise<MadeTables> {
   const migrations = (await readMigrations(folder)).filter(isOfReadModels)
@@ -34,7 +34,7 @@ export async function makeReadModelTables(client: pg.ClientBase, schema: string,
   }
 }
 
-/** Without those that keep a constraint: a key has to hold while rows come. */
+/** Without indexes of constraints: keys must hold while rows are inserted. */
 const INDEXES = `
   select i.indexrelid::regclass::text as name, pg_get_indexdef(i.indexrelid) as definition
   from pg_index i join pg_class c on c.oid = i.indexrelid

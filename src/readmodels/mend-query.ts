@@ -8,26 +8,26 @@ import { tablesOfQueries } from './queries/tables.ts'
 
 export interface Mended {
   readonly events: number
-  /** Dead letters, parked events included, that are dealt with now. */
+  /** Dead letters, parked events included, that are now resolved. */
   readonly deadLetters: number
 }
 
 /**
- * Writes one query's rows anew from its stored events and closes its dead letters, while the server serves: the running
- * projection finds its checkpoint moved and looks again at what is parked.
- * @throws what still keeps an event from being applied; then nothing is changed
+ * Writes a query's rows anew from its stored events and closes its dead letters, while the server runs. The running
+ * projection finds its checkpoint moved and reads the parked streams again.
+ * @throws the error that still prevents an event from being applied; then nothing is changed
  */
 export function mendQuery(database: pg.ClientConfig, queryId: QueryId): Promise<Mended> {
   return withClient(database, (client) => mendBy(client, queryId))
 }
 
-/** The database took these events; the program that projected them did not. */
+/** Streams with events that the database accepted but the projecting program refused. */
 const SELECT_REFUSED = `select distinct stream from dead_letters
   where projection = $1 and kind = 'failed' and sqlstate is null and resolved_at is null order by stream`
 
 /**
- * Mends the queries with events that a program refused: most often an older version, while it wrote a log that a newer one had
- * written before. A query that this program cannot read either stays as it is.
+ * Repairs the queries with events that a program refused: most often an older version, in a log that a newer version
+ * had written. A query that this program cannot read either stays as it is.
  */
 export function mendRefused(database: pg.ClientConfig, stopping: AbortSignal): Promise<Mended> {
   return withClient(database, async (client) => {
@@ -61,7 +61,7 @@ async function withClient<T>(database: pg.ClientConfig, work: (client: pg.Client
 async function mendBy(client: pg.Client, queryId: QueryId): Promise<Mended> {
   try {
     await client.query('begin')
-    // Holds the running projection just before its commit.
+    // Blocks the running projection just before its commit.
     await client.query('update checkpoints set revision = revision + 1 where name = $1', [READ_MODELS.name])
     const query = async (text: string, values: readonly unknown[]): Promise<Record<string, unknown>[]> =>
       (await client.query<Record<string, unknown>>(text, [...values])).rows

@@ -12,15 +12,15 @@ const ADOPT = `insert into ${READ_MODEL_SCHEMA}.checkpoints (name, version, revi
   on conflict do nothing`
 
 /**
- * Lets this program go on with tables that an earlier version filled, where it can read them: the projection goes on behind their
- * checkpoint, and what is new in this version is empty in the rows from before. The earlier version's checkpoint
- * stays, and says that these tables are to be made anew.
+ * Lets this program go on with tables that an earlier version filled, if it can read them. The projection continues
+ * from their checkpoint; new columns and tables are empty for the older rows. The earlier version's checkpoint stays,
+ * and marks these tables for a rebuild.
  */
 export async function adoptOlderTables(database: pg.ClientConfig, versions: Versions = READ_MODELS): Promise<void> {
   await withClient(database, (client) => client.query(ADOPT, [READ_MODELS.name, versions.version, versions.readable]))
 }
 
-/** Whether rows of the tables that serve are of an earlier version. */
+/** Whether rows of the live tables are of an earlier version. */
 export async function hasOlderTables(database: pg.ClientConfig, { version }: Versions = READ_MODELS): Promise<boolean> {
   const { rows } = await withClient(database, (client) =>
     client.query(`select from ${READ_MODEL_SCHEMA}.checkpoints where name = $1 and version < $2 and events > 0`, [

@@ -6,13 +6,13 @@ import { rebuildProgress } from './rebuild.ts'
 
 const PROJECTION = 'readmodels'
 
-/** A batch that was projected. */
+/** Counts a batch that was projected. */
 export function countProjected(meters: Meters, batch: ProjectedBatch): void {
   meters.count('projectionEvents', { projection: PROJECTION }, batch.events)
   meters.observe('postgresQueryDuration', { operation: 'project' }, batch.milliseconds / 1000)
 }
 
-/** Before each scrape: how far the read models are behind the log, and how much of a rebuild is done. */
+/** Reports before each scrape how far the read models are behind the log, and how much of a rebuild is done. */
 export function observeProjection(
   projection: Pick<ProjectionRunner, 'deadLetters' | 'condition' | 'lag' | 'committed'>,
   read: QueryRows,

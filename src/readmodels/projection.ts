@@ -9,14 +9,15 @@ import { QueryFolds } from './queries/projection.ts'
 import { queryEventWrites } from './query-events/table.ts'
 
 /**
- * `readable` is the oldest version whose rows this program can read and go on with, once its migrations ran: such tables serve
- * while those of this version are made beside them. Raise it with a change that makes older rows unreadable.
+ * Version of the read models. `readable` is the oldest version whose rows this program can read and extend after its
+ * migrations: such tables serve while tables of this version are built. Raise it with a change that makes older rows
+ * unreadable.
  */
 export const READ_MODELS = { name: 'readmodels', version: 4, readable: 3 } as const
 
 /**
- * All read models of the log: they move together, under one checkpoint.
- * @param queries folds that are kept from batch to batch
+ * Makes the projection of all read models: they move together, under one checkpoint.
+ * @param queries folds to keep from batch to batch
  */
 export function createReadModelsProjection(queries = new QueryFolds()): Projection {
   let days = new Set<string>()
@@ -67,7 +68,7 @@ export function createReadModelsProjection(queries = new QueryFolds()): Projecti
   }
 }
 
-/** Applies a batch in order and tells what could not be applied, or came after such an event of its stream. */
+/** Applies a batch in order. Returns the events that could not be applied, and later events of their streams. */
 function deadLettersOf(
   batch: readonly Recorded[],
   context: FoldContext,
@@ -76,7 +77,7 @@ function deadLettersOf(
   const dead: DeadLetter[] = []
   const parked = new Set(context.parked)
   for (const event of batch) {
-    // Events of `system` do not build on each other: one that fails stops none.
+    // Events of `system` do not build on each other: a failed one does not park the others.
     if (parked.has(event.stream) && !isSystemEvent(event)) {
       dead.push({ kind: 'parked', event })
       continue

@@ -7,7 +7,7 @@ import type { SpanSink } from '../telemetry/span.ts'
 import { countedClass } from '../events/postgres/database-error.ts'
 import { nodeCode } from '../shared/node-error.ts'
 
-/** Reads of the read models, timed; errors by the class of their SQLSTATE. */
+/** Wraps reads of the read models: times them, and counts errors by their SQLSTATE class. */
 export function timedRead(
   pool: { query(text: string, values: unknown[]): Promise<{ rows: Record<string, unknown>[] }> },
   meters: () => Meters,
@@ -25,7 +25,7 @@ export function timedRead(
   }
 }
 
-/** A pool of connections to Postgres. */
+/** Figures of a pool of connections to Postgres. */
 export interface PoolFigures {
   readonly totalCount: number
   readonly idleCount: number
@@ -33,7 +33,7 @@ export interface PoolFigures {
   readonly options: { readonly max: number }
 }
 
-/** Before each scrape: connections to Postgres. */
+/** Reports the connections to Postgres before each scrape. */
 export function observePool(pool: PoolFigures, meters: Meters): void {
   meters.onScrape(() => {
     meters.set('postgresConnections', { state: 'idle' }, pool.idleCount)
@@ -47,7 +47,7 @@ export function countPostgresError(meters: Meters, error: unknown): void {
   meters.count('postgresErrors', { class: countedClass(error) })
 }
 
-/** Reads of the read models as spans, where they belong to one. */
+/** Wraps reads of the read models: emits a span for each read that belongs to another span. */
 export function tracedRead(read: QueryRows, spans: () => SpanSink): QueryRows {
   return async (text, values) => {
     const parent = currentSpan()

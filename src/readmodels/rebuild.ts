@@ -12,15 +12,15 @@ import { createReadModelsProjection, READ_MODELS } from './projection.ts'
 
 export interface RebuildOptions {
   readonly log: EventReader & LogEnd
-  /** Logs that it goes on from, the first of them first. @default none */
+  /** The logs that this one continues, the oldest first. @default none */
   readonly before?: readonly (EventReader & LogEnd)[]
   readonly database: pg.ClientConfig
-  /** Folder of the numbered SQL files. @default this program's */
+  /** Folder of the numbered SQL files. @default the files of this program */
   readonly migrations?: string
   readonly clock: Clock
-  /** Events in one transaction. @default 5000 */
+  /** Most events in one transaction. @default 5000 */
   readonly batch?: number
-  /** Called after each batch with the events done and those there were at the beginning. */
+  /** Called after each batch with the number of events done, and the number at the beginning. */
   readonly onProgress?: (done: number, total: number) => void
 }
 
@@ -30,21 +30,21 @@ export interface Rebuilt {
   readonly deadLetters: number
 }
 
-/** Held by whoever makes tables beside those that serve. */
+/** Lock for the process that builds tables beside the live ones. */
 export const TAKE_REBUILD_LOCK = `select pg_try_advisory_lock(hashtext('quipu rebuild')) as held`
 
 const NEW = `${READ_MODEL_SCHEMA}_new`
 const OLD = `${READ_MODEL_SCHEMA}_old`
-/** Events that the running projection applies from nothing within a second. */
+/** The running projection applies this many events from the beginning within a second. */
 const SOON_CAUGHT_UP = 10_000
-/** A server that has not caught up after this does not run, or not as it should: the new tables are the better ones. */
+/** After this time a server that has not caught up is stopped or broken: the new tables are better. */
 const WAIT_FOR_LIVE_MS = 2000
 
 /**
- * Folds the log from its first event into a schema of its own while the old one serves, makes the indexes, catches up,
- * and swaps the schemas in one transaction when both hold the same events. Who projects into the old tables then finds
- * the checkpoint moved and goes on in the new ones. Serves a lost database as well.
- * @throws LogChanged when the tables that serve were made from another log
+ * Folds the log from its first event into a schema of its own while the old one serves. Then makes the indexes, catches
+ * up, and swaps the schemas in one transaction when both hold the same events. The running projection then finds its
+ * checkpoint moved and goes on in the new tables. Restores a lost database as well.
+ * @throws LogChanged when the live tables were made from another log
  */
 export async function rebuildReadModels(options: RebuildOptions): Promise<Rebuilt> {
   const { log, database, clock, migrations, onProgress, batch = 5000 } = options
@@ -85,8 +85,8 @@ export async function rebuildReadModels(options: RebuildOptions): Promise<Rebuil
 }
 
 /**
- * Folds logs that lie behind another one; its own events come next.
- * @returns their events
+ * Folds the logs that another one continues; that log's own events come next.
+ * @returns the number of their events
  */
 export async function foldLogsBefore(
   store: ProjectionStore,
@@ -108,8 +108,9 @@ export async function foldLogsBefore(
 }
 
 /**
- * How far a rebuild beside this process is, by the events there are.
- * @returns 1 when none runs
+ * The progress of a rebuild in another process, from 0 to 1.
+ * @param events number of events in the log
+ * @returns 1 when no rebuild runs
  */
 export async function rebuildProgress(query: QueryRows, events: number): Promise<number> {
   const [there] = await query(`select to_regclass('${NEW}.checkpoints') is not null as there`, [])
@@ -118,7 +119,10 @@ export async function rebuildProgress(query: QueryRows, events: number): Promise
   return Math.min(1, Number(row?.['events'] ?? 0) / events)
 }
 
-/** Until what serves has all that is in the new tables: nobody who reads now may be shown less later, or more too early. */
+/**
+ * Waits until the live tables hold all events of the new ones. Otherwise a reader could see less after the swap, or new
+ * rows too early.
+ */
 async function waitForLive(admin: pg.Client, applier: ProjectionApplier, clock: Clock): Promise<void> {
   for (const started = clock.monotonicMs(); clock.monotonicMs() - started < WAIT_FOR_LIVE_MS;) {
     const live = await readLive(admin, '')
@@ -149,12 +153,13 @@ async function swap(admin: pg.Client, applier: ProjectionApplier): Promise<void>
   await admin.query('begin')
   try {
     await admin.query(LOCK_PERIODS)
-    // Holds the live projection just before its commit.
+    // Blocks the live projection just before its commit.
     const live = await readLive(admin, 'for update')
     if (live) {
       await applier.readOn(eventsBelow(live.checkpoint))
       mustAgree(live.checkpoint, applier.committed)
-      // It may be waiting for this very row with its revision; then it must find another, also in the old table.
+      // The projection may wait for this row with its revision. It must then find another revision, in the old table as
+      // well.
       const revision = String(live.revision + 1n)
       await admin.query(`update ${READ_MODEL_SCHEMA}.checkpoints set revision = $1`, [revision])
       await admin.query(`update ${NEW}.checkpoints set revision = $1`, [revision])
@@ -164,7 +169,7 @@ async function swap(admin: pg.Client, applier: ProjectionApplier): Promise<void>
         if to_regnamespace('${READ_MODEL_SCHEMA}') is not null then alter schema ${READ_MODEL_SCHEMA} rename to ${OLD}; end if;
         alter schema ${NEW} rename to ${READ_MODEL_SCHEMA};
       end $$`)
-    // All rows are in the new tables: the archive is made anew of them, as its rules say.
+    // The new tables have all rows: the archive is made anew from them by its own rules.
     await admin.query('delete from quipu_log.query_periods')
     await admin.query('commit')
   } catch (error) {
@@ -174,7 +179,7 @@ async function swap(admin: pg.Client, applier: ProjectionApplier): Promise<void>
   await admin.query(`drop schema if exists ${OLD} cascade`)
 }
 
-/** Counts and hashes prove that both folded the same events, wherever they hold as many. */
+/** Compares counts and hashes. They prove that both folded the same events in log partitions with equal counts. */
 function mustAgree(live: Checkpoint, rebuilt: Checkpoint): void {
   const same = live.at.every((position, partition) => {
     const other = rebuilt.at[partition]?.state
@@ -188,15 +193,15 @@ function mustAgree(live: Checkpoint, rebuilt: Checkpoint): void {
 }
 
 /**
- * To be called before the projection starts: tables that are empty beside a long log (a lost database), or that an older
- * projection filled, are made anew at once.
- * @returns what was done, undefined when the tables can be gone on with
+ * Rebuilds the read models if needed; must be called before the projection starts. Rebuilds tables that are empty
+ * beside a long log (a lost database), and tables that an older projection filled.
+ * @returns the rebuild, or undefined when the projection can go on with the tables
  */
 export async function rebuildIfNeeded({
   logsBefore,
   ...options
 }: Omit<RebuildOptions, 'before'> & {
-  /** Asked only when the tables are made anew. @default none */
+  /** Called only when the tables are rebuilt or have rows without a checkpoint. @default none */
   readonly logsBefore?: () => Promise<NonNullable<RebuildOptions['before']>>
 }): Promise<Rebuilt | undefined> {
   const client = new pg.Client({ ...options.database, application_name: 'quipu rebuild' })
@@ -211,7 +216,8 @@ export async function rebuildIfNeeded({
     if (current && Number(current.events) > 0) return undefined
     const filledByOlder = !current && rows.length > 0
     const events = eventsBelow(await options.log.tip())
-    // A log that goes on from another one adds to the tables; else its events are in them, and would be told twice.
+    // A log that continues another adds to that log's rows. Otherwise these rows are this log's own events, and
+    // projecting from the beginning would count them twice.
     const isFilled = events > 0 && (await hasRows(client)) && ((await logsBefore?.()) ?? []).length === 0
     if (!filledByOlder && !isFilled && events < SOON_CAUGHT_UP) return undefined
   } finally {
@@ -220,7 +226,7 @@ export async function rebuildIfNeeded({
   return rebuildReadModels({ ...options, before: (await logsBefore?.()) ?? [] })
 }
 
-/** Of the first event of a log already. */
+/** Whether the read models have rows; the first event of a log already makes one. */
 async function hasRows(client: pg.Client): Promise<boolean> {
   const { rows } = await client.query<{ filled: boolean }>(
     `select exists (select from ${READ_MODEL_SCHEMA}.audit_log) as filled`,

@@ -4,14 +4,14 @@ import { storableJson } from '../events/storable-text.ts'
 import type { QueryId } from '../shared/ids.ts'
 
 /**
- * Tables of read models, each told once here in code: from its columns come the statements that write its rows, the types
- * of these, and the schema that reads them. A test holds them against what the migrations make.
+ * Defines the tables of read models once, in code. The columns give the statements that write rows, the types of rows,
+ * and the schema that reads them. A test compares them with the tables that the migrations make.
  */
 
-/** Types that columns of read models have, as Postgres names them. */
+/** Column types of read models, by their Postgres names. */
 type ColumnType = 'text' | 'bigint' | 'integer' | 'double precision' | 'boolean' | 'timestamptz' | 'jsonb'
 
-/** A column as a migration declares it: one whose type ends in `null` may be null. */
+/** A column as a migration declares it; a type that ends in `null` may be null. */
 export type Column = ColumnType | `${ColumnType} null`
 
 export type Columns = Readonly<Record<string, Column>>
@@ -34,7 +34,7 @@ type ValueOf<C extends Column> = C extends `${infer T extends ColumnType} null`
     ? Values[C]
     : never
 
-/** Columns of these names hold ids, in whichever table. */
+/** Columns of these names hold ids, in every table. */
 interface Ids {
   readonly query_id: QueryId
 }
@@ -43,7 +43,7 @@ type CellOf<C extends Columns, K extends keyof C> = K extends keyof Ids
   ? Ids[K] | Extract<ValueOf<C[K]>, null>
   : ValueOf<C[K]>
 
-/** A row as it is written, and as it is read. */
+/** A row as it is written and read. */
 export type RowOf<C extends Columns> = { readonly [K in keyof C]: CellOf<C, K> }
 
 type RowSchema<C extends Columns> = z.ZodObject<{ -readonly [K in keyof C]: z.ZodType<CellOf<C, K>> }>
@@ -52,11 +52,11 @@ export interface ReadModelTable<C extends Columns> {
   readonly name: string
   readonly key: readonly (keyof C & string)[]
   readonly columns: C
-  /** Of a row as pg gives it; what reads some columns only picks or leaves out of it. */
+  /** Schema of a row as pg returns it; code that reads only some columns picks or omits. */
   readonly row: RowSchema<C>
-  /** One statement that inserts the rows or, by key, writes over them; the last of equal keys counts. */
+  /** One statement that inserts the rows or replaces those with the same key; the last of equal keys counts. */
   upsert(rows: readonly RowOf<C>[]): TableWrite | undefined
-  /** As `upsert`, but rows that are there stay. */
+  /** As `upsert`, but existing rows stay. */
   insert(rows: readonly RowOf<C>[]): TableWrite | undefined
 }
 
@@ -76,12 +76,12 @@ export function defineTable<const C extends Columns>(
   const updates = rest.map((column) => `"${column}" = excluded."${column}"`)
   const upsertText = `${insert} (${keys}) do update set ${updates.join(', ')}`
   const insertText = `${insert} do nothing`
-  /** Each column with what stands before its value. */
+  /** Each column with the text before its value. */
   const cells = names.map(
     (column, index) => [column, `${index === 0 ? '{' : ','}"${column}":`, typeOf(column) === 'jsonb'] as const,
   )
 
-  /** The row as a JSON object of what Postgres takes as text, with JSON text of its own put in as it is. */
+  /** The row as a JSON object of texts that Postgres accepts; JSON columns are inserted as they are. */
   const toJson = (row: RowOf<C>): string => {
     let text = ''
     for (const [column, start, isJson] of cells) {
@@ -90,7 +90,8 @@ export function defineTable<const C extends Columns>(
     }
     return `${text}}`
   }
-  // One text, not an array a column: pg's escaping of arrays costs ten times as much as this, and their reading twice.
+  // One text instead of an array per column: pg takes ten times as long to escape arrays, and twice as long to read
+  // them.
   const write = (statement: string, text: string, rows: readonly RowOf<C>[]): TableWrite | undefined => {
     if (rows.length === 0) return undefined
     const unique = rows.length === 1 ? rows : [...new Map(rows.map((row) => [keyOf(row, key), row])).values()]
@@ -106,7 +107,7 @@ export function defineTable<const C extends Columns>(
   }
 }
 
-/** A copy of a row without its JSON, as an object, cost several times as much. */
+/** A value as JSON. Copying the row without its JSON columns, as an object, cost several times as much. */
 function cellJson(value: string | number | boolean | null | undefined): string {
   if (value === undefined || value === null) return 'null'
   return typeof value === 'string' ? storableJson(value) : typeof value === 'number' ? jsonNumber(value) : `${value}`
@@ -124,7 +125,7 @@ function quote(column: string): string {
   return `"${column}"`
 }
 
-/** The columns that a row's schema reads, as they stand in a `select`. */
+/** The columns that a row's schema reads, for a `select`. */
 export function selected(row: z.ZodObject): string {
   return Object.keys(row.shape).map(quote).join(', ')
 }
@@ -137,7 +138,7 @@ export function splitColumn(column: Column): { readonly type: ColumnType; readon
 
 const readers = {
   text: z.string(),
-  // pg gives text: one may be larger than a number.
+  // pg returns text, because a bigint may be larger than a number.
   bigint: z.coerce.number(),
   integer: z.number(),
   'double precision': z.number(),
@@ -151,14 +152,14 @@ function valueSchema(column: Column): z.ZodType {
   return nullable ? readers[type].nullable() : readers[type]
 }
 
-/** A count for a `bigint` column. */
+/** Rounds a count for a `bigint` column. */
 export function whole(value: number): number
 export function whole(value: number | undefined): number | null
 export function whole(value: number | undefined): number | null {
   return value === undefined ? null : Math.round(value)
 }
 
-/** Nanoseconds for a column in milliseconds. */
+/** Converts nanoseconds for a column in milliseconds. */
 export function millis(nanos: number): number
 export function millis(nanos: number | undefined): number | null
 export function millis(nanos: number | undefined): number | null {

@@ -1,16 +1,16 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 
 /*
- * Data of an event at rest in a log whose records cannot be rewritten: nonce (12 bytes), tag (16), then the data
- * encrypted with AES-256-GCM, in base64. The event's header is authenticated with it, so that data cannot be moved to another
- * event, and nobody without the key can forge an event whose hashes are right.
+ * Encrypted data of an event, in a log whose records cannot be rewritten: nonce (12 bytes), tag (16), then the data
+ * encrypted with AES-256-GCM, in base64. The event's header is authenticated, so the data cannot be moved to another
+ * event, and without the key nobody can forge an event whose hashes are right.
  */
 
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const HEAD_BYTES = NONCE_BYTES + TAG_BYTES
 
-/** @param key 32 bytes */
+/** Encrypts data. @param key 32 bytes */
 export function encryptData(key: Buffer, header: string, data: string | Buffer): string {
   const nonce = nextNonce()
   const cipher = createCipheriv('aes-256-gcm', key, nonce)
@@ -22,7 +22,7 @@ export function encryptData(key: Buffer, header: string, data: string | Buffer):
 
 let nonces = Buffer.alloc(0)
 
-/** Random bytes by the page: drawn one by one they cost as much as the cipher. */
+/** A random nonce. Random bytes are drawn for 256 nonces at once: one by one they cost as much as the cipher. */
 function nextNonce(): Buffer {
   if (nonces.length < NONCE_BYTES) nonces = randomBytes(NONCE_BYTES * 256)
   const nonce = nonces.subarray(0, NONCE_BYTES)
@@ -30,7 +30,7 @@ function nextNonce(): Buffer {
   return nonce
 }
 
-/** @returns undefined for what this key did not encrypt for this event */
+/** Decrypts data. @returns undefined when this key did not encrypt the text for this event */
 export function decryptData(key: Buffer, header: string, text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64')
   if (bytes.length < HEAD_BYTES) return undefined

@@ -22,13 +22,13 @@ const lineSchema = z.object({
   log: z.string(),
   epoch: z.number().int(),
   depth: z.number().int().min(1).max(30),
-  /** Base64, by path; null for a forgotten key. */
+  /** Secrets in base64, by path; null for a forgotten key. */
   secrets: z.record(z.string(), z.string().nullable()),
 })
 
 /**
- * The blocks that a data folder holds, of whatever logs; none when there is no file yet.
- * @throws MisconfiguredLog when it is no such file
+ * Reads the key blocks of a data folder, for any logs; none when there is no file yet.
+ * @throws MisconfiguredLog when the file is not a key file
  */
 export function readKeyFile(path: string): KeyBlock[] {
   let text: string
@@ -50,7 +50,7 @@ export function readKeyFile(path: string): KeyBlock[] {
     })
 }
 
-/** Replaces the file whole, durably: what was forgotten is not in it any more. */
+/** Replaces the whole file durably, so that forgotten keys are not in it any more. */
 export function writeKeyFile(path: string, blocks: Iterable<KeyBlock>): void {
   const lines = [...blocks].map(({ id: block, log, epoch, tree }) => {
     const secrets = Object.fromEntries(
@@ -64,7 +64,7 @@ export function writeKeyFile(path: string, blocks: Iterable<KeyBlock>): void {
   try {
     writeFileSync(file, lines.join(''))
     const { uid, gid } = statSync(dirname(path))
-    // Written by an administrator, it is still the server's.
+    // When an administrator (root) writes it, the file must still belong to the server.
     if (uid !== process.getuid?.() && process.getuid?.() === 0) fchownSync(file, uid, gid)
     fsyncSync(file)
   } finally {

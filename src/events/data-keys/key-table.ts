@@ -2,18 +2,18 @@ import type pg from 'pg'
 import type { KeyBlock } from './key-block.ts'
 import { KeyTree } from './key-tree.ts'
 
-/** The blocks of one log in Postgres, or of all: where keys live. */
+/** The key blocks of one log, or of all logs, in Postgres. */
 export class KeyTable {
   readonly #pool: pg.Pool
   readonly #log: string | undefined
 
-  /** @param log undefined: blocks of all logs */
+  /** Makes the table's client. @param log undefined: blocks of all logs */
   constructor(pool: pg.Pool, log: string | undefined) {
     this.#pool = pool
     this.#log = log
   }
 
-  /** Another text whenever anything in the table has changed. */
+  /** A text that changes whenever anything in the table changes. */
   async stamp(): Promise<string> {
     const { rows } = await this.#pool.query<{ stamp: string }>({
       name: 'data-keys-stamp',
@@ -49,7 +49,7 @@ export class KeyTable {
     }))
   }
 
-  /** All or none; one that is there already stays as it is. */
+  /** Adds all blocks or none; an existing block stays as it is. */
   async add(blocks: readonly KeyBlock[]): Promise<void> {
     if (blocks.length === 0) return
     const keys = blocks.flatMap(({ id, tree }) => [...tree.secrets].map(([path, secret]) => ({ id, path, secret })))
@@ -74,7 +74,7 @@ export class KeyTable {
     )
   }
 
-  /** Takes keys of a block out of the table. What was forgotten before stays so. */
+  /** Removes keys of a block from the table. Keys that were forgotten before stay forgotten. */
   async forget(block: string, indexes: readonly number[]): Promise<void> {
     const client = await this.#pool.connect()
     let broken: Error | undefined
@@ -103,7 +103,7 @@ export class KeyTable {
       broken = error as Error
       throw error
     } finally {
-      // A connection in the middle of a transaction serves nobody.
+      // A connection in the middle of a transaction cannot be used again.
       client.release(broken)
     }
   }

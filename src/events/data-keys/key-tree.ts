@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto'
 
-/** A secret of 32 bytes by its path from the root, a bit a level; null where a key was forgotten. */
+/** Secrets of 32 bytes by their path from the root, one bit per level; null where a key was forgotten. */
 export type Secrets = ReadonlyMap<string, Buffer | null>
 
-/** What forgetting a key changes: one secret goes, those beside the way down to the key come. */
+/** The changes that forget a key: one secret is removed, and the secrets beside the path to the key are added. */
 export interface Puncture {
   readonly removed: string
   readonly added: Secrets
@@ -14,14 +14,14 @@ const ONE = Buffer.of(1)
 
 /**
  * 2^depth keys made from one secret: the two below a secret s are SHA-256(s ‖ 0) and SHA-256(s ‖ 1), a leaf is a key
- * (Goldreich, Goldwasser and Micali's tree). Whoever has a secret has all keys below it and none beside it. So one key is
- * forgotten by putting the `depth` secrets beside the way down to it in the place of the one above it: a million keys take 32
- * bytes, and each of them can go alone.
+ * (Goldreich, Goldwasser and Micali's tree). A secret gives all keys below it and none beside it. To forget one key,
+ * the secret above it is replaced by the `depth` secrets beside the path to the key. So a million keys take 32 bytes,
+ * and each can be forgotten alone.
  */
 export class KeyTree {
   readonly depth: number
   readonly #secrets: Map<string, Buffer | null>
-  /** Secrets on the way down to the key made last: keys are mostly asked for in order. */
+  /** Secrets on the path to the newest key: keys are mostly requested in order. */
   #way: (Buffer | undefined)[] = []
   #wayTo = 0
   #wayFrom = Infinity
@@ -35,12 +35,12 @@ export class KeyTree {
     return this.#secrets
   }
 
-  /** Keys of which nothing is left. */
+  /** Indexes of the forgotten keys. */
   get forgotten(): number[] {
     return [...this.#secrets].flatMap(([path, secret]) => (secret === null ? [Number.parseInt(path, 2)] : []))
   }
 
-  /** @returns undefined for a key that was forgotten */
+  /** Derives a key. @returns undefined for a key that was forgotten */
   key(index: number): Buffer | undefined {
     const shared = this.depth - bitLength(index ^ this.#wayTo)
     let at = shared >= this.#wayFrom ? shared : this.#begin(index)
@@ -51,7 +51,7 @@ export class KeyTree {
     return this.#way[this.depth]
   }
 
-  /** @returns undefined when it was forgotten before */
+  /** Forgets a key. @returns undefined when it was forgotten before */
   forget(index: number): Puncture | undefined {
     const path = this.#pathOf(index)
     const above = this.#above(path)

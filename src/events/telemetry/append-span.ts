@@ -2,7 +2,7 @@ import type { AppendReport } from '../event-log.ts'
 import { attributes as names } from '../../telemetry/attribute-names.ts'
 import type { SpanRecord } from '../../telemetry/span.ts'
 
-/** An append of a traced query: its span, and what the query's other spans will be made of. */
+/** An append of a traced query: the data for its span, and for the query's other spans. */
 export interface TracedAppend {
   readonly kind: 'append'
   readonly stream: string

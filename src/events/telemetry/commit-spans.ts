@@ -4,13 +4,13 @@ import { MOST_LINKS } from '../../telemetry/root-span.ts'
 import type { SpanRecord } from '../../telemetry/span.ts'
 import { newSpanId, newTraceId } from '../../telemetry/trace-context.ts'
 
-/** A group of appends that the log took at once, some of them of traced queries. */
+/** A group of appends that the log committed at once, some of them of traced queries. */
 export interface TracedCommit {
   readonly kind: 'commit'
   /** The Kafka topic; absent with the log in Postgres. */
   readonly topic: string | undefined
   readonly partition: number
-  /** Of the last record. */
+  /** Offset of the last record. */
   readonly offset: number
   readonly records: number
   /** Spans of the traced appends. */
@@ -28,8 +28,8 @@ interface AppendSpan {
 }
 
 /**
- * The log's own work for a group of appends. In Postgres it is a statement, a child of the first of them; in Kafka it is
- * sent and read back, as traces of their own. Both are linked to all that they served.
+ * Spans of the log's own work for a group of appends. In Postgres it is one statement, a child of the first append; in
+ * Kafka the records are sent and read back, each as a trace of its own. All are linked to the appends that they served.
  */
 export function commitSpans(commit: TracedCommit): readonly SpanRecord[] {
   const { topic, appends, endMs, sendMs, readBackMs } = commit
@@ -82,10 +82,13 @@ export function commitSpans(commit: TracedCommit): readonly SpanRecord[] {
   ]
 }
 
-/** The projection's statements name every column of their table; their beginning says which they are. */
+/**
+ * Limit of a statement's text: the projection's statements name every column of their table, but their beginning
+ * identifies them.
+ */
 const MOST_TEXT = 256
 
-/** A statement in Postgres, as its client sees it; trace, parent and times are the caller's. */
+/** The span of a statement in Postgres, as its client sees it; the caller adds trace, parent and times. */
 export function sqlSpan(
   operation: string,
   table: string,
@@ -101,7 +104,7 @@ export function sqlSpan(
       [names.dbOperation]: operation,
       [names.dbCollection]: table,
       [names.dbSummary]: summary,
-      // Parameterised: no value of anybody's is in it.
+      // The statement is parameterised: its text contains no values.
       ...(text === undefined ? {} : { [names.dbText]: text.replaceAll(/\s+/g, ' ').trim().slice(0, MOST_TEXT) }),
     },
     status: 'UNSET',

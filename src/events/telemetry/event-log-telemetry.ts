@@ -11,9 +11,9 @@ import { unreachable } from '../../shared/unreachable.ts'
 import { queryOfStream } from '../../shared/ids.ts'
 
 export interface EventLogTelemetry {
-  /** What the log is to tell of itself. */
+  /** Callbacks for the log. */
   readonly hooks: EventLogHooks
-  /** To be called before each scrape, once the log is open. */
+  /** Must be called before each scrape, once the log is open. */
   observe(log: LogEnd, meters: Meters): Promise<void>
 }
 
@@ -24,14 +24,14 @@ interface EventLogHooks extends EventLogOptions {
 export interface EventLogTelemetryParts {
   readonly meters: () => Meters
   readonly spans: () => SpanSink
-  /** Of Kafka; absent with the log in Postgres, where the time of an append is a statement's. */
+  /** Topic in Kafka; absent with the log in Postgres, where the time of an append is that of a statement. */
   readonly topic: string | undefined
   readonly onTrouble: (error: Error) => void
-  /** Each event that became valid, for what it counts by itself. */
+  /** Called for each event that became valid, for metrics of its own. */
   readonly onEvent: (event: Pick<Recorded, 'type' | 'data'>, meters: Meters) => void
 }
 
-/** Appends counted, timed and traced; whether the log takes them. */
+/** Counts, times and traces appends, and reports whether the log takes them. */
 export function createEventLogTelemetry(parts: EventLogTelemetryParts): EventLogTelemetry {
   let troubled = false
 
@@ -100,7 +100,7 @@ export function createEventLogTelemetry(parts: EventLogTelemetryParts): EventLog
       },
     },
     async observe(log, meters) {
-      // Until it answers, or an append goes through, it counts as down.
+      // The log counts as down until it answers, or an append succeeds.
       meters.set('logUp', {}, troubled ? 0 : 1)
       if (!troubled) return
       await log.tip()
@@ -110,7 +110,7 @@ export function createEventLogTelemetry(parts: EventLogTelemetryParts): EventLog
   }
 }
 
-/** The span of a traced append; its id follows from the append, so that whatever serves it can name it. */
+/** The span of a traced append. Its id is derived from the append, so that spans of other work can link to it. */
 function appendSpanOf(
   stream: string,
   sequence: number,
@@ -130,7 +130,7 @@ function reasonOf(error: Error): string {
     case 'backwards':
     case 'unavailable':
       return error.kind
-    // Such a log is not opened at all: nothing is appended to it.
+    // A log with such an error is never opened, so nothing is appended to it.
     case 'changed':
     case 'misconfigured':
     case 'unforgettable':

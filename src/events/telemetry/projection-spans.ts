@@ -6,12 +6,12 @@ import { sqlSpan } from './commit-spans.ts'
 
 const MOST_STATEMENTS = 20
 const STATEMENT = /\b(insert|update|delete)\b(?:\s+into|\s+from)?\s+"?(\w+)/i
-/** Events older than this are replayed: a trace of last year must not grow. */
+/** Events older than this are replayed: their old traces must not grow. */
 const REPLAYED_MS = 60_000
 
 /**
- * A batch of the projection: a trace of its own, linked to the traces whose events it wrote, since it serves many.
- * Emits nothing for batches without a taken trace.
+ * Emits spans of a projection's batch: a trace of its own, linked to the traces whose events it wrote, since it serves
+ * many. Emits nothing for a batch without a sampled trace.
  * @param topic of the log in Kafka: there the batch begins with a poll
  */
 export function emitProjection(
@@ -52,7 +52,7 @@ export function emitProjection(
   ])
 }
 
-/** From the first events' arrival until the batch is taken on. */
+/** The span from the arrival of the first events until the batch begins. */
 function pollSpan(topic: string, batch: ProjectedBatch, endMs: number, links: SpanRecord['links']): SpanRecord {
   return {
     ...rootSpan(`poll ${topic}`, 'CLIENT', endMs - batch.waitedMillis, endMs),

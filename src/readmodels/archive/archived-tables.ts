@@ -13,11 +13,14 @@ import { splitColumn, type Columns } from '../table.ts'
 export interface ArchivedTable {
   readonly name: ArchivedName
   readonly columns: Columns
-  /** The column that has the query's id. */
+  /** The column with the query's id. */
   readonly id: string
-  /** Rows lie in this order, that of ids first: of an id few groups of rows are read. */
+  /** Order of the rows, by id first: the rows of an id lie in few row groups. */
   readonly order: readonly string[]
-  /** What readers would otherwise have to take out of JSON, over the table's columns in DuckDB. */
+  /**
+   * Additional columns, as DuckDB expressions over the table's columns; without them readers would extract the values
+   * from JSON.
+   */
   readonly derived: Readonly<Record<string, string>>
 }
 
@@ -32,7 +35,7 @@ const ofQuery = (name: ArchivedName, columns: Columns, ...order: string[]): Arch
   derived: {},
 })
 
-/** All that has rows of a query. */
+/** All tables with rows of a query. */
 export const archivedTables: readonly ArchivedTable[] = [
   {
     ...ofQuery('queries', queriesTable.columns),
@@ -50,7 +53,7 @@ export function isArchivedName(name: string): name is ArchivedName {
   return archivedTables.some((table) => table.name === name)
 }
 
-/** DuckDB's types; times are UTC, JSON is its text. */
+/** DuckDB's types; times are UTC, JSON is text. */
 const TYPES = {
   text: 'VARCHAR',
   bigint: 'BIGINT',
@@ -65,7 +68,7 @@ export function typeInFile(table: ArchivedTable, column: string): string {
   return TYPES[splitColumn(table.columns[column]!).type]
 }
 
-/** A column as it travels to a file: a member of a JSON object. */
+/** A column on its way to a file: a member of a JSON object. */
 export function sentColumn(table: ArchivedTable, column: string): string {
   switch (splitColumn(table.columns[column]!).type) {
     case 'timestamptz':
@@ -77,13 +80,13 @@ export function sentColumn(table: ArchivedTable, column: string): string {
   }
 }
 
-/** Names and types of what comes back out of a file, for `json_to_recordset`. */
+/** Name and type of a column that comes back from a file, for `json_to_recordset`. */
 export function returnedColumn(table: ArchivedTable, column: string): string {
   const { type } = splitColumn(table.columns[column]!)
   return `"${column}" ${type === 'timestamptz' || type === 'jsonb' ? 'text' : type}`
 }
 
-/** What came back as the column has it. */
+/** Converts a column that came back to its type in the table. */
 export function restoredColumn(table: ArchivedTable, column: string): string {
   switch (splitColumn(table.columns[column]!).type) {
     case 'timestamptz':

@@ -7,9 +7,11 @@ export type ParquetParameter = string | bigint | null | readonly string[]
 export interface ParquetEngine {
   run(text: string, values: readonly ParquetParameter[]): Promise<void>
   /**
-   * Rows as they come, some thousand at most at a time; who stops early stops the reading.
-   * @param limitMs after which it is broken off, with an error
-   * @throws ParquetTooLong | DuckDB's errors
+   * Runs a statement and returns its rows as they come, at most some thousand at a time. Reading ends when the caller
+   * stops.
+   * @param limitMs time limit, after which the statement is interrupted with an error
+   * @throws ParquetTooLong
+   *  DuckDB's errors
    */
   rows(
     text: string,
@@ -19,14 +21,14 @@ export interface ParquetEngine {
   close(): Promise<void>
 }
 
-/** What was asked takes longer than it may. */
+/** The statement exceeds its time limit. */
 export class ParquetTooLong extends QuipuError {
   readonly retry = 'never'
 }
 
 const MEMORY = '1GB'
 
-/** An engine of this process that begins when it is first asked, and sees nothing of the disk but the folder. */
+/** Makes an engine in this process. It starts at its first use, and can access only the folder. */
 export function createParquetEngine(folder: string): ParquetEngine {
   let opened: Promise<DuckDBInstance> | undefined
   const open = async (): Promise<DuckDBInstance> => {
@@ -34,7 +36,7 @@ export function createParquetEngine(folder: string): ParquetEngine {
     const instance = await DuckDBInstance.create(':memory:', {
       memory_limit: MEMORY,
       threads: '2',
-      // What does not fit into memory is refused: no copies lie about.
+      // A statement that does not fit into memory is refused, so that no copies of data stay on the disk.
       temp_directory: '',
       autoinstall_known_extensions: 'false',
       autoload_known_extensions: 'false',

@@ -8,40 +8,47 @@ import { findOpenQueries } from '../queries/open-queries.ts'
 
 export interface PeriodEndParts {
   readonly log: EventHistory & LogEnd
-  /** The read models, which hold what the log had a while ago. */
+  /** Reads the read models, which lag behind the log a little. */
   readonly query: QueryRows
-  /** Whose anchors end periods. */
+  /** The key whose anchors end periods. */
   readonly key: KeyObject
 }
 
-/** Which records are to be archived: those that are old enough, and those that are too many. */
+/** Decides which records to archive: those that are old enough, and those beyond a number. */
 export interface ArchivePolicy {
-  /** Those written before, ISO UTC. */
+  /** Records written before this are archived, ISO UTC. */
   readonly before: string | undefined
-  /** Those behind which the log has so many more. */
+  /** Records are archived when at least so many follow them in the log. */
   readonly keepRecords: bigint | undefined
-  /** Of a period, about. */
+  /** Approximate limit of a period. */
   readonly mostRecords: bigint
-  /** A period is made when it has so many, or when its anchors lie so far apart; the first one in any case. */
+  /**
+   * A period is made when it has at least so many records, or when the time between its anchors is at least so long.
+   * The first period is always made.
+   */
   readonly leastRecords: bigint
   readonly leastMs: number
 }
 
-/** Where the last period ends. */
+/** The end of the last period. */
 export interface PeriodsEnd {
   readonly anchor: number
-  /** Of that anchor, ISO UTC. */
+  /** Time of that anchor, ISO UTC. */
   readonly time: string
   readonly at: Checkpoint['at']
 }
 
 const ANCHORS_AT_ONCE = 500
-/** What a period makes of records itself: that it was archived, that it was dropped, anchors of that, perhaps a claim. */
+/**
+ * Records that archiving a period adds to the log: events that it was archived and dropped, their anchors, perhaps a
+ * claim.
+ */
 const OF_ARCHIVING = 20n
 const STREAMS_AT_ONCE = 1000
 
 /**
- * By log partition the first offset that must stay: no open query has events below, and the read models have all below.
+ * By log partition, the first offset that must stay in the log. No open query has events below it, and the read models
+ * have all events below it.
  * @returns undefined while the read models are empty
  */
 export async function firstNeeded({ log, query }: PeriodEndParts): Promise<readonly bigint[] | undefined> {
@@ -67,10 +74,10 @@ export async function firstNeeded({ log, query }: PeriodEndParts): Promise<reado
 }
 
 /**
- * The anchor at which the next period ends: the last one that leaves the period at the size asked for, where there is one,
- * of those that were made in time and below which nothing is needed.
- * @param periodsEnd where the last period ends; undefined: nothing is archived yet
- * @param needed as of `firstNeeded`
+ * Finds the anchor at which the next period ends. It is the last one that keeps the period within the wanted size,
+ * among the anchors that are due by the policy and have no needed record below them.
+ * @param periodsEnd the end of the last period; undefined: nothing is archived yet
+ * @param needed as returned by `firstNeeded`
  */
 export async function nextPeriodEnd(
   { log, query, key }: PeriodEndParts,
@@ -97,7 +104,7 @@ export async function nextPeriodEnd(
       const isOld = before !== undefined && time < before
       const isTooMuch = keepRecords !== undefined && distance(anchor.at, tip) >= keepRecords
       if (isNeeded || !(isOld || isTooMuch) || (chosen && records > mostRecords)) return worth()
-      // Those of another coordinator's key are signed by nobody who is believed here.
+      // Anchors of another coordinator's key are skipped: this process does not believe that key.
       if (records > 0n && anchor.key === fingerprint(key) && isSignedBy(anchor, key)) {
         chosen = exportAnchor(anchor, time, key)
         size = records
@@ -108,7 +115,7 @@ export async function nextPeriodEnd(
   }
 }
 
-/** Records between two places, over all log partitions. */
+/** Number of records between two positions, over all log partitions. */
 function distance(
   from: readonly { readonly offset: bigint | string }[],
   to: readonly { readonly offset: bigint | string }[],

@@ -22,17 +22,20 @@ import {
   type Content,
 } from './write-files.ts'
 
-/** Which queries leave the read models. */
+/** The rules that decide which queries leave the read models. */
 export interface QueryArchivePolicy {
-  /** Those that ended before, ISO UTC. */
+  /** Queries that ended before this leave, ISO UTC. */
   readonly before: string | undefined
-  /** Those behind which so many others ended. */
+  /** Queries beyond this number of most recently ended ones leave. */
   readonly keepQueries: number | undefined
-  /** Only those that ended before: of a result that is still read something may be told. */
+  /** Only queries that ended before this leave: while a result is still read, more events may follow. */
   readonly settledBefore?: string
-  /** Of these only those of which nothing was written since: streams of a log without an index are found by their rows. */
+  /** Only queries without events since then leave: a log without an index finds their streams by these rows. */
   readonly writtenBefore?: string
-  /** A period is made when it has so many, or when its first ended so long before those that stay. */
+  /**
+   * A period is made when it has at least so many queries, or when its first query ended so long before those that
+   * stay.
+   */
   readonly leastQueries: number
   readonly leastMs: number
 }
@@ -40,45 +43,51 @@ export interface QueryArchivePolicy {
 export interface QueryArchiveParts {
   readonly database: pg.ClientConfig
   readonly engine: ParquetEngine
-  /** Of this log, and nobody else's. */
+  /** Folder for this log's archive only. */
   readonly folder: string
-  /** Asked before each period. */
+  /** Called before each period. */
   readonly isStopped?: () => boolean
   /** Whether the disk has room for so many bytes. */
   readonly hasRoom?: (bytes: number) => Promise<boolean>
 }
 
-/** Of a period at most, so that its rows leave in one transaction of some seconds, and a file's rows fit into memory. */
+/**
+ * Limits of a period: its rows must leave in one transaction of some seconds, and a file's rows must fit into memory.
+ */
 export const PERIOD_QUERIES = 20_000
 const PERIOD_BYTES = 192 << 20
 
-/** Files and read models do not agree, or rows changed while they were copied: nothing was deleted. */
+/** Files and read models differ, or rows changed while they were copied: nothing was deleted. */
 class QueriesChanged extends QuipuError {
   readonly retry = 'anew'
 }
 
-/** What was archived before is not there: a disk is not mounted. */
+/** The archive's folder is missing although it has periods: a disk is not mounted. */
 class FolderAway extends QuipuError {
   readonly retry = 'later'
 }
 
-/** Nothing was copied. */
+/** The disk has no room: nothing was copied. */
 class NoRoom extends QuipuError {
   readonly retry = 'later'
 }
 
 const COPY = '.copy-'
-/** Events of `system` that readers look through for what was forgotten. */
+/**
+ * Number of new `system` events after which files are rewritten: until then readers search these events for forgotten
+ * queries.
+ */
 const LOOKED_THROUGH = 1000
-/** Held by whoever writes the archive's files. */
+/** Lock for the process that writes the archive's files. */
 const TAKE_LOCK = `select pg_try_advisory_lock(hashtext('quipu query archive')) as held`
 
 /**
- * Moves the rows of queries that ended long ago from Postgres to Parquet files, a period after the other, and takes what was forgotten out
- * of those that are there. Each period is copied, read back and compared before its rows go, in the transaction that says that
- * the files count: cut off anywhere, rows are in one of the two.
- * @returns the periods made now; none where another process is at it
- * @throws QueriesChanged | errors of Postgres, of the disk and of DuckDB
+ * Moves the rows of queries that ended long ago from Postgres to Parquet files, one period after the other, and removes
+ * forgotten data from existing files. Each period is copied, read back and compared. One transaction then deletes its
+ * rows and makes the files count: after an interruption at any point, the rows are in one of the two.
+ * @returns the periods made now; none when another process holds the lock
+ * @throws QueriesChanged
+ *  errors of Postgres, of the disk and of DuckDB
  */
 export async function archiveQueries(
   parts: QueryArchiveParts,
@@ -130,7 +139,7 @@ class Archiving {
     await this.#forget()
     const made: QueriesPeriod[] = []
     while (policy && this.#parts.isStopped?.() !== true) {
-      // Rows lie there as lines for a while, beside the files.
+      // For a while the folder has the rows as text lines, beside the files.
       if ((await this.#parts.hasRoom?.(2 * PERIOD_BYTES)) === false)
         throw new NoRoom('The disk has no room for a period of queries')
       const period = await this.#archive(policy)
@@ -140,7 +149,10 @@ class Archiving {
     return made
   }
 
-  /** Copies that were not come to the end of, and what a rebuild made superfluous: the read models have their rows. */
+  /**
+   * Deletes unfinished copies, and periods that a rebuild made superfluous because the read models have their rows
+   * again.
+   */
   async #removeUnknown(periods: readonly QueriesPeriod[]): Promise<void> {
     const { folder } = this.#parts
     const known = new Set(periods.map((period) => period.folder))
@@ -159,7 +171,7 @@ class Archiving {
     }
   }
 
-  /** All tables as of one moment. */
+  /** Copies all tables as of one moment. */
   async #copy(
     policy: QueryArchivePolicy,
     folder: string,
@@ -187,7 +199,7 @@ class Archiving {
     }
   }
 
-  /** The first that ended, of those that are to leave: none of whose events waits to be mended. */
+  /** Chooses the queries that ended first among those that may leave. None of their events may wait for a repair. */
   async #choose(policy: QueryArchivePolicy): Promise<Chosen | undefined> {
     const before = await this.#border(policy)
     if (before === undefined) return undefined
@@ -223,7 +235,7 @@ class Archiving {
     }
   }
 
-  /** Those that ended before are to leave. */
+  /** The time before which queries must have ended to leave. */
   async #border({ before, keepQueries, settledBefore }: QueryArchivePolicy): Promise<string | undefined> {
     const settled = (border: string | undefined): string | undefined =>
       border !== undefined && settledBefore !== undefined && settledBefore < border ? settledBefore : border
@@ -236,7 +248,9 @@ class Archiving {
     return settled(last === undefined || (before !== undefined && before > last) ? before : last)
   }
 
-  /** The files get their name, and in one transaction they count and the rows go, if those are still what was copied. */
+  /**
+   * Renames the folder. Then one transaction makes the files count and deletes the rows, if those still equal the copy.
+   */
   async #publish(chosen: Chosen, files: Files, copy: string): Promise<QueriesPeriod> {
     const folder = basename(copy).slice(COPY.length)
     await renameDurably(copy, join(this.#parts.folder, folder))
@@ -250,7 +264,7 @@ class Archiving {
         )
         mustAgree(table.name, files.get(table.name)!, contentOf(row))
       }
-      // What is kept of them in memory would become rows again, of an event that comes late.
+      // Makes the projection drop its cached folds: a late event would turn them into rows again.
       await this.#query('update checkpoints set revision = revision + 1 where name = $1', [READ_MODELS.name])
       const ids = [...chosen.ids].sort(byCodeUnits)
       await this.#query(
@@ -272,7 +286,7 @@ class Archiving {
     })
   }
 
-  /** Writes the periods anew that have data which was forgotten since they were made. */
+  /** Rewrites the periods with data that was forgotten since they were made. */
   async #forget(): Promise<void> {
     await this.#query('begin isolation level repeatable read read only', [])
     const archived = await readArchivedQueries(this.#query)

@@ -5,13 +5,13 @@ import { archivedTables, type ArchivedName } from './archived-tables.ts'
 
 const fileSchema = z.object({
   rows: z.number().int(),
-  /** Sum of the hashes of the rows' texts as Postgres makes them, whatever their order. */
+  /** Sum of the hashes of the rows' texts as Postgres computes them, independent of their order. */
   sum: z.string().regex(/^-?\d+$/),
   bytes: z.number().int(),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
 })
 
-/** What a period has of one table. */
+/** A table's file of a period. */
 export type PeriodFile = Readonly<z.infer<typeof fileSchema>>
 
 const names = archivedTables.map(({ name }) => name) as [ArchivedName, ...ArchivedName[]]
@@ -31,19 +31,22 @@ const periodSchema = z.object({
   tables: z.record(z.enum(names), fileSchema),
 })
 
-/** Queries that ended after one another, and whose rows lie in a folder of files, one a table. Times are ISO UTC, ids ends of a range. */
+/**
+ * A period: queries in the order of their end, with their rows in a folder of files, one file per table. Times are ISO
+ * UTC; ids are the bounds of a range.
+ */
 export type QueriesPeriod = Readonly<z.infer<typeof periodSchema>>
 
-/** The archive as it is at one moment of the database. */
+/** The archive at one moment of the database. */
 export interface ArchivedQueries {
   readonly periods: readonly QueriesPeriod[]
-  /** Queries whose data is forgotten, and still in files that are about to be written anew. */
+  /** Queries whose data is forgotten but still in files, which will be rewritten. */
   readonly forgotten: readonly string[]
 }
 
 const COLUMNS = Object.keys(periodSchema.shape).join(', ')
 
-/** One statement: what is forgotten is so in the files, or told beside them. */
+/** One statement, so that forgotten data is either gone from the files or named beside them. */
 const READ = `select ${COLUMNS}, (
     select coalesce(json_agg(distinct a.details->>'stream'), '[]') from audit_log a
     where a.stream = '${systemStream}' and a.kind = 'DataForgotten'
@@ -62,5 +65,5 @@ export function fileOf(name: ArchivedName): string {
   return `${name}.parquet`
 }
 
-/** Whoever changes which files count; a rebuild too, which empties the table when it swaps the rows. */
+/** Lock for changing which files count; also for a rebuild, which empties the table when it swaps the rows. */
 export const LOCK_PERIODS = 'lock table quipu_log.query_periods in share row exclusive mode'

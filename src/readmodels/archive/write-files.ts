@@ -15,32 +15,35 @@ import {
 import type { ParquetEngine } from './parquet-engine.ts'
 import { fileOf, type PeriodFile } from './query-periods.ts'
 
-/** Rows of a table: how many, and the sum of their hashes as Postgres makes them. */
+/** Number of a table's rows, and the sum of their hashes as Postgres computes them. */
 export type Content = Pick<PeriodFile, 'rows' | 'sum'>
 
 const ROWS_AT_ONCE = 100
-/** Rows that come back are compared so many at once. */
+/** Number of returned rows to compare at once. */
 const COMPARED_AT_ONCE = 500
-/** Of a file; an id is looked for in one group, or two. */
+/** Rows in a row group of a file; an id lies in one group, or two. */
 const ROW_GROUP = 8192
-/** Of rows that take more together there are as many in a group as DuckDB reads at once: who reads them has a group in memory. */
+/**
+ * When a group is larger, the file's groups have only as many rows as DuckDB reads at once: a reader holds a whole
+ * group in memory.
+ */
 const GROUP_BYTES = 32 << 20
 const FEW_ROWS = 32
 
-/** What a table's rows of some queries come to. Told in UTC: the connection's times are. */
+/** Count and hash sum of a table's rows for some queries. Times are texts in UTC, the connection's time zone. */
 export const CONTENT = `count(*)::text as rows, coalesce(sum(hashtextextended(t::text, 0)::numeric), 0)::text as sum`
 
 export function contentOf(row: Readonly<Record<string, unknown>> | undefined): Content {
   return { rows: Number(row?.['rows']), sum: String(row?.['sum']) }
 }
 
-/** Which rows of a table are meant: those of some queries, whose first began then. */
+/** Selects rows of a table: those of some queries, the first of which was created at `since`. */
 export interface OfQueries {
   readonly ids: readonly string[]
   readonly since: string
 }
 
-/** Conditions over `t`, with two parameters; events lie in partitions by their times. */
+/** A condition on `t` with two parameters; events are partitioned by time. */
 export function whereOf(table: ArchivedTable): string {
   const own = `t."${table.id}" = any($1)`
   return table.name === 'query_events'
@@ -49,7 +52,7 @@ export function whereOf(table: ArchivedTable): string {
 }
 
 /**
- * Copies rows out of Postgres into a file of a folder, in no more memory than some rows take.
+ * Copies rows from Postgres into a file of a folder; holds only some rows in memory.
  * @param query on a connection that sees one moment, in UTC
  */
 export async function copyRows(
@@ -97,7 +100,9 @@ export async function copyRows(
   await unlink(lines)
 }
 
-/** Writes a file anew, in groups that are not larger, without the rows of some queries, or with their events' data gone. */
+/**
+ * Rewrites a file, in small groups, without the rows of some queries; in the file of events only their data is removed.
+ */
 export async function copyWithout(
   engine: ParquetEngine,
   name: ArchivedName,
@@ -116,7 +121,7 @@ export async function copyWithout(
   )
 }
 
-/** Reads a file back from the disk, row by row into Postgres, which says what they come to there. */
+/** Reads a file back from the disk, row by row into Postgres, which computes count and hash sum. */
 export async function contentOfFile(
   query: QueryRows,
   engine: ParquetEngine,
@@ -144,7 +149,7 @@ export async function contentOfFile(
   return { rows, sum: String(sum) }
 }
 
-/** In the order in which a row's text has them. */
+/** The columns in the order in which a row's text has them. */
 async function physicalColumns(query: QueryRows, table: ArchivedTable): Promise<string[]> {
   const rows = await query(
     `select attname from pg_attribute where attrelid = $1::regclass and attnum > 0 and not attisdropped order by attnum`,
@@ -157,7 +162,7 @@ async function physicalColumns(query: QueryRows, table: ArchivedTable): Promise<
   return names
 }
 
-/** On the disk when it resolves, and its owner's alone. */
+/** Flushes a file to the disk and makes it readable by its owner only. */
 export async function sealFile(path: string): Promise<Pick<PeriodFile, 'bytes' | 'sha256'>> {
   await chmod(path, 0o600)
   const file = await open(path, 'r')

@@ -4,8 +4,8 @@ import { readAuditRuns } from './audit-runs.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 
 /**
- * Before each scrape: what audits, which are programs of their own, have found since.
- * @param counted what this process has counted already
+ * Reports before each scrape the new findings of audits, which run as separate programs.
+ * @param counted findings that this process has already counted
  */
 export function observeAudits(read: QueryRows, meters: Meters, counted: Map<FindingKind, number>): void {
   meters.onScrape(async () => {

@@ -2,7 +2,7 @@ import pg from 'pg'
 import type { Finding, FindingKind } from '../../events/audit/finding.ts'
 import type { QueryRows } from '../../events/projection.ts'
 
-/** Keeps how often an audit found what: the coordinator's metrics tell of it. */
+/** Stores the number of an audit's findings by kind, for the coordinator's metrics. */
 export async function recordAuditRun(database: pg.ClientConfig, findings: readonly Finding[]): Promise<void> {
   const counts: Partial<Record<FindingKind, number>> = {}
   for (const { kind } of findings) counts[kind] = (counts[kind] ?? 0) + 1
@@ -16,9 +16,9 @@ export async function recordAuditRun(database: pg.ClientConfig, findings: readon
 }
 
 export interface AuditRuns {
-  /** When the last audit that found nothing ended, seconds since the epoch; absent without one. */
+  /** Time when the last audit without findings ended, seconds since the epoch; absent without one. */
   readonly cleanAt: number | undefined
-  /** Of all audits together. */
+  /** Sums over all audits. */
   readonly findings: readonly { readonly kind: FindingKind; readonly count: number }[]
 }
 

@@ -5,7 +5,7 @@ import { isArchivedName } from '../archive/archived-tables.ts'
 import { fileOf, readArchivedQueries } from '../archive/query-periods.ts'
 import { digestOf } from '../archive/write-files.ts'
 
-/** Whether the files of the queries that left the read models are those that were written. */
+/** Checks the files of the queries that left the read models against their recorded digests. */
 export async function checkQueryFiles(
   query: QueryRows,
   folder: string,

@@ -12,7 +12,7 @@ import { foldLogsBefore, TAKE_REBUILD_LOCK } from '../rebuild.ts'
 
 const MADE = `${READ_MODEL_SCHEMA}_audit`
 
-/** What the read models that serve have read of the log; undefined where there are none yet. */
+/** The checkpoint of the live read models; undefined when there are none yet. */
 export async function readModelCheckpoint(database: pg.ClientConfig): Promise<Checkpoint | undefined> {
   const client = await connect(database)
   try {
@@ -26,17 +26,17 @@ export async function readModelCheckpoint(database: pg.ClientConfig): Promise<Ch
 }
 
 interface ComparedTo {
-  /** Where queries lie that left the read models; their files are not looked at without it. */
+  /** Folder of the queries that left the read models; without it their files are not checked. */
   readonly queriesFolder?: string | undefined
-  /** Logs that it goes on from, the first of them first. */
+  /** The logs that this one continues, the oldest first. */
   readonly before?: readonly (EventReader & LogEnd)[]
   readonly onFinding: (finding: Finding) => void
 }
 
 /**
- * Folds the log into tables beside those that serve, up to where they have come, and compares all rows. What serves goes
- * on meanwhile: a snapshot of it is compared.
- * @returns the tables compared
+ * Folds the log into tables beside the live ones, up to their checkpoint, and compares all rows. The live tables go on
+ * meanwhile: a snapshot of them is compared.
+ * @returns the number of compared tables
  */
 export async function compareReadModels(
   log: EventReader,
@@ -80,7 +80,7 @@ export async function compareReadModels(
 }
 
 async function connect(database: pg.ClientConfig): Promise<pg.Client> {
-  // Times are compared as text.
+  // Times are compared as text, so all connections use UTC.
   const client = new pg.Client({
     ...database,
     application_name: 'quipu audit',
@@ -100,7 +100,7 @@ async function checkpointOf(client: pg.Client): Promise<Checkpoint | undefined> 
   return rows[0] && checkpointFromJson(rows[0].checkpoint)
 }
 
-/** All but those about the projection itself: dead letters have the times of their repair. */
+/** All tables but those about the projection itself: dead letters have the times of their repair. */
 async function tablesOf(client: pg.Client): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>(
     `select relname as name from pg_class where relnamespace = '${READ_MODEL_SCHEMA}'::regnamespace
@@ -114,7 +114,7 @@ interface Content {
   readonly sum: string
 }
 
-/** What left the live tables, by table, as it is told of the files. */
+/** Counts and hash sums of the rows that left the live tables, by table, as recorded for the files. */
 async function archivedContents(client: pg.Client): Promise<ReadonlyMap<string, readonly Content[]>> {
   const { rows } = await client.query<Content & { name: string }>(
     `select t.key as name, t.value->>'rows' as rows, t.value->>'sum' as sum
@@ -130,7 +130,7 @@ function together(parts: readonly Content[]): Content {
   return { rows: sum('rows'), sum: sum('sum') }
 }
 
-/** Rows, and a sum of their hashes: whatever the order, and in no memory. */
+/** Number of rows and a sum of their hashes: independent of the order, and without much memory. */
 async function contentOf(client: pg.Client, schema: string, table: string): Promise<Content> {
   const { rows } = await client.query<{ rows: string; sum: string }>(
     `select count(*)::text as rows, coalesce(sum(hashtextextended(t::text, 0)::numeric), 0)::text as sum

@@ -21,14 +21,14 @@ export const auditTable = defineTable('audit_log', ['stream', 'sequence'], {
 
 type AuditRow = Parameters<typeof auditTable.insert>[0][number]
 
-/** Events of the stream `system`, each a row by itself. */
+/** Collects events of the stream `system`, one row each. */
 export class AuditBatch {
   readonly #rows: AuditRow[] = []
 
-  /** @throws ZodError when the data does not fit the type */
+  /** Applies an event. @throws ZodError when the data does not fit the type */
   apply({ stream, sequence, type, v, time, data, forgotten }: Recorded): void {
     if (forgotten || !isSystemEventType(type)) return
-    // Texts of files are in the log alone: they say what is hidden from whom.
+    // Texts of files stay in the log only: they show what is hidden from which users.
     const { text: _, ...details }: Readonly<Record<string, unknown>> = systemEventData(type, v, data)
     const { queryId } = details
     this.#rows.push({
@@ -36,7 +36,7 @@ export class AuditBatch {
       sequence,
       at: time,
       kind: type,
-      // Who did it, whoever he acted as.
+      // The user who really acted, even when acting as another user.
       user_name: text(details['originalUser'] ?? details['user'] ?? details['by']),
       count: typeof details['count'] === 'number' ? details['count'] : 1,
       action: text(details['action'] ?? details['method'] ?? details['file']),

@@ -6,11 +6,11 @@ import type { QueryRows } from '../../events/projection.ts'
 
 export interface StoredAnchor {
   readonly anchor: Anchor
-  /** Of the event. */
+  /** Time of the event. */
   readonly time: string
 }
 
-/** The last anchor of a log that the read models know; ask a barrier first. */
+/** The last anchor of a log in the read models; wait for a barrier first. */
 export async function readLastAnchor(query: QueryRows, logId: string): Promise<StoredAnchor | undefined> {
   const rows = await query(
     `select details, at from audit_log where kind = 'LogAnchored' and details->>'logId' = $1
@@ -20,7 +20,7 @@ export async function readLastAnchor(query: QueryRows, logId: string): Promise<S
   return rows[0] && toAnchor(rows[0])
 }
 
-/** Anchors of a log with a number above one, the first of them. */
+/** The first anchors of a log with a number above a given one. */
 export async function readAnchorsAfter(
   query: QueryRows,
   { logId, number }: Pick<Anchor, 'logId' | 'number'>,
@@ -34,7 +34,7 @@ export async function readAnchorsAfter(
   return rows.map(toAnchor)
 }
 
-/** What a log tells of the keys of its anchors, as far as the read models know; ask a barrier first. */
+/** A log's records about the keys of its anchors, from the read models; wait for a barrier first. */
 export async function readAnchorKeys(query: QueryRows, logId: string): Promise<AnchorKeyRecord[]> {
   const rows = await query(
     `select details from audit_log where kind = 'AnchorKeyVouched' and details->>'logId' = $1 order by at, sequence`,
@@ -43,7 +43,7 @@ export async function readAnchorKeys(query: QueryRows, logId: string): Promise<A
   return rows.map((row) => anchorKeySchema.parse(row['details']))
 }
 
-/** Numbers of the periods of which the log tells something, as far as the read models know; ask a barrier first. */
+/** Numbers of the periods that have an event of this type, from the read models; wait for a barrier first. */
 export async function readRecordedPeriods(
   query: QueryRows,
   type: 'LogArchived' | 'LogDropped',
@@ -56,7 +56,7 @@ export async function readRecordedPeriods(
   return new Set(rows.map((row) => Number(row['number'])))
 }
 
-/** How many parts of the text of a file the log has, as far as the read models know. */
+/** Number of parts of a file's text in the log, according to the read models. */
 export async function readTextParts(query: QueryRows, digest: string): Promise<number> {
   const rows = await query(
     `select count(distinct details->>'part')::int as parts from audit_log
@@ -66,7 +66,7 @@ export async function readTextParts(query: QueryRows, digest: string): Promise<n
   return Number(rows[0]?.['parts'] ?? 0)
 }
 
-/** The last two beginnings and ends of epochs that the read models know, the older first. */
+/** The newest beginnings and ends of epochs in the read models, at most 12, the oldest first. */
 export async function readLastEpochs(
   query: QueryRows,
 ): Promise<{ readonly type: string; readonly time: string; readonly data: unknown }[]> {
@@ -80,7 +80,7 @@ export async function readLastEpochs(
     .toReversed()
 }
 
-/** The sequence in the stream `system` before the last EpochStarted that the read models know; 0 without one. */
+/** The sequence in the stream `system` before the last EpochStarted in the read models; 0 without one. */
 export async function beforeLastEpoch(database: pg.ClientConfig): Promise<number> {
   const client = new pg.Client(database)
   client.on('error', () => undefined)

@@ -6,10 +6,10 @@ import type { DataLeft } from '../../events/audit/encrypted-data.ts'
 import type { Finding } from '../../events/audit/finding.ts'
 import type { StoredEnvelope } from '../../events/envelope.ts'
 
-/** What an audit must still see of a query. */
+/** Facts about a query without an end so far. */
 interface OpenQuery {
   sequence: number
-  /** The newest that wrote of it. */
+  /** The newest epoch that wrote an event of it. */
   epoch: number
   place: string
 }
@@ -21,15 +21,15 @@ const UNTOLD = {
   'key missing': { kind: 'key', what: 'Its data cannot be read: its key is gone, and no DataForgotten tells of it' },
 } as const
 
-/** Checks over all events of a log what its hashes do not say: each query has one end, each tombstone its reason. */
+/** Checks over all events of a log that hashes cannot make: each query has one end, each tombstone its reason. */
 export class QueryEnds {
   readonly #onFinding: (finding: Finding) => void
   readonly #open = new Map<string, OpenQuery>()
   readonly #ended = new Set<string>()
-  /** What there is to say of data that is gone, where nobody told of it. */
+  /** Findings for missing data, reported unless an event explains them. */
   readonly #tombstones = new Map<string, Finding>()
   readonly #reported = new Map<string, Omit<Finding, 'kind' | 'what'>>()
-  /** Epochs of somebody who only wrote a fact or two, and took over no query. */
+  /** Epochs of processes that wrote only an event or two, and took over no query. */
   readonly #visits = new Set<number>()
 
   constructor(onFinding: (finding: Finding) => void) {
@@ -55,9 +55,9 @@ export class QueryEnds {
   }
 
   /**
-   * To be called at the end of the log.
-   * @param epoch the newest: its writer may yet end the queries it wrote of
-   * @returns queries, and how many of them are open
+   * Reports what is missing at the end of the log.
+   * @param epoch the newest: its writer may yet end the queries that it wrote about
+   * @returns the number of queries, and how many of them are open
    */
   finish(epoch: number): { readonly queries: number; readonly open: number } {
     let open = 0
@@ -85,7 +85,7 @@ export class QueryEnds {
     if (systemDataStored('EpochStarted', envelope)?.address === VISITOR_ADDRESS) this.#visits.add(envelope.epoch)
   }
 
-  /** A query at rest has no event of its own from the coordinator that goes on with it. */
+  /** An idle query has no event from the coordinator that took it over. */
   #takenOver(envelope: StoredEnvelope): void {
     for (const queryId of systemDataStored('QueriesTakenOver', envelope)?.queries ?? []) {
       const open = this.#open.get(queryId)

@@ -12,17 +12,18 @@ export interface RecordedAnchors {
   readonly anchors: readonly { readonly sequence: number; readonly anchor: Anchor }[]
   /** In the order of the log. */
   readonly keys: readonly AnchorKeyRecord[]
-  /** Name of the log, as its first claim says; '' where there is none. */
+  /** Id of the log from its first claim; '' when there is none. */
   readonly logId: string
-  /** What it says of the log that it goes on from. */
+  /** The log's event about the log that it continues. */
   readonly continued: Continued | undefined
 }
 
 type Continued = Extract<SystemEvent, { type: 'LogContinued' }>['data']
 
 /**
- * The keys that are known in an archive: those that are trusted, and those that the archived records lead to.
- * @throws ArchiveDamaged | LogUnavailable
+ * The known keys of an archive: the trusted ones, and those that the archived records vouch for.
+ * @throws ArchiveDamaged
+ *  LogUnavailable
  */
 export async function keysOfArchive(archive: Archive, trusted: readonly KeyObject[]): Promise<readonly KeyObject[]> {
   const periods = await archive.reread()
@@ -33,7 +34,7 @@ export async function keysOfArchive(archive: Archive, trusted: readonly KeyObjec
   return [...followKeys(trusted, last.logId, keys).known.values()]
 }
 
-/** The anchors and keys that a log holds. What is wrong with the log is not told here. */
+/** Reads the anchors and keys of a log. Does not report faults of the log. */
 export async function recordedAnchors(
   store: Pick<RecordStore, 'fetch' | 'end' | 'endMayLag'>,
   partitions: number,

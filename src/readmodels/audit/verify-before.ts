@@ -13,17 +13,17 @@ import { recordedAnchors, type RecordedAnchors } from './recorded-anchors.ts'
 import type { VerifyOptions } from './verify-log.ts'
 
 export interface VerifiedBefore {
-  /** Last events of streams that never end: the next log's follow them. */
+  /** Last events of streams that never end; the next log continues them. */
   readonly heads: ReadonlyMap<string, StreamHead>
-  /** The logs, the first of them first. */
+  /** The logs, the oldest first. */
   readonly logs: readonly (EventReader & LogEnd)[]
   readonly records: number
   readonly events: number
   readonly anchors: number
   readonly signatures: number
-  /** Periods of their archives whose files were read. */
+  /** Number of periods of their archives whose files were read. */
   readonly periods: number
-  /** Names of the logs. */
+  /** Ids of the logs. */
   readonly logIds: ReadonlySet<string>
 }
 
@@ -38,14 +38,14 @@ const NONE: VerifiedBefore = {
   logIds: new Set(),
 }
 
-/** What is needed to go over a log that lies in its archive. */
+/** Options for the audit of an archived log. */
 export interface BeforeOptions extends Pick<VerifyOptions, 'archiveOf' | 'exported' | 'keys' | 'onFinding'> {
   readonly queryEnds: QueryEnds
 }
 
 /**
- * Walks the log that another one goes on from, in its archive, and those before: its records are what it says that they are, up
- * to the anchor that LogContinued names. The archive's files are another check.
+ * Audits the log that another one continues, in its archive, and all logs before it. Checks the records up to the
+ * anchor that LogContinued names. The archive's files are checked separately.
  * @throws LogUnavailable
  */
 export async function verifyBefore(
@@ -74,7 +74,7 @@ export async function verifyBefore(
   const checks = new AnchorChecks({
     logId,
     partitions,
-    // The last one stands in the archive alone.
+    // The last anchor is only in the archive.
     recorded: [...recorded.anchors, { sequence: 0, anchor: last.anchor }],
     keyRecords: recorded.keys,
     ...known(options, logId),
@@ -104,7 +104,7 @@ export async function verifyBefore(
   }
 }
 
-/** Reads every file of the archive of a log; its anchors are by the keys that its records make known. */
+/** Reads every file of a log's archive. Believes anchors of the keys that the log's records make known. */
 export async function archivedPeriods(
   options: Pick<VerifyOptions, 'archiveOf' | 'exported' | 'keys' | 'onFinding'>,
   logId: string,

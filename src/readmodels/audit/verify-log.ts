@@ -16,46 +16,46 @@ import { recordedAnchors } from './recorded-anchors.ts'
 import { archivedPeriods, verifyBefore } from './verify-before.ts'
 
 export interface VerifyOptions {
-  /** Opened. */
+  /** Must be open. */
   readonly store: Pick<RecordStore, 'fetch' | 'end' | 'endMayLag' | 'start'>
   readonly partitions: number
-  /** Where the read models are; migrated. */
+  /** Database of the read models; it must be migrated. */
   readonly database: pg.ClientConfig
-  /** Anchors that left the system: the log must be what they signed. */
+  /** Anchors that were exported: the log must match what they signed. */
   readonly exported?: readonly ExportedAnchor[]
-  /** Keys that are trusted; without them those of the exported anchors, else the log's first. */
+  /** Keys that are trusted; absent: the keys of the exported anchors, else the log's first. */
   readonly keys?: readonly KeyObject[]
-  /** Of data that is encrypted; without them it is not looked into. */
+  /** Keys of encrypted data; without them the data is not checked. */
   readonly dataKeys?: AuditedKeys
-  /** To compare the read models with; they are not, without it. */
+  /** The log to compare the read models with; absent: they are not compared. */
   readonly compareWith?: EventReader
-  /** Where records lie that have left the log, by the log's id. */
+  /** The archive of the records that left the log, by the log's id. */
   readonly archiveOf?: (logId: string) => Archive
-  /** Where queries lie that have left the read models, by the log's id. */
+  /** The folder of the queries that left the read models, by the log's id. */
   readonly queriesFolderOf?: (logId: string) => string
   readonly onFinding: (finding: Finding) => void
 }
 
-/** What an audit came to. */
+/** The result of an audit. */
 export interface AuditSummary {
   readonly findings: number
   readonly records: number
-  /** Those that count. */
+  /** Number of events that count. */
   readonly events: number
   readonly queries: number
-  /** Queries that the newest epoch has written of and not ended. */
+  /** Queries with events of the newest epoch and without an end. */
   readonly open: number
-  /** Tables compared with the log. */
+  /** Number of tables compared with the log. */
   readonly tables: number
   readonly anchors: number
-  /** Periods of the archive whose files were read. */
+  /** Number of archived periods whose files were read. */
   readonly periods: number
-  /** Anchors whose signature was verified: none without a key. */
+  /** Number of anchors whose signature was verified; 0 without a key. */
   readonly signatures: number
 }
 
 /**
- * Whether the log is as it was written, each query ended once, and the read models what the log makes of them.
+ * Checks that the log is unaltered, that each query ended once, and that the read models match the log.
  * @throws LogUnavailable
  */
 export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
@@ -65,7 +65,7 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
     findings++
     options.onFinding(finding)
   }
-  // Read before the end of the log is: it cannot have read more than there is then.
+  // Read before the log's end, so that it cannot be beyond that end.
   const checkpoint = await readModelCheckpoint(database)
   const { exported, keys } = options
   const withFindings = { ...options, onFinding }
@@ -79,7 +79,7 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
   const archived = begun ?? found?.logId ?? ''
   const periods = archived === '' ? 0 : await archivedPeriods(withFindings, archived, found?.keys ?? [])
   if (!found) {
-    // Whoever cannot read a damaged file has found something all the same.
+    // When a damaged file was already reported, the failure to read it is no error of the audit.
     if (findings === 0) throw unreadable
     onFinding({ kind: 'archive', what: 'What it should hold cannot be read: log and read models were not looked at' })
     return { findings, records: 0, events: 0, queries: 0, open: 0, tables: 0, periods, anchors: 0, signatures: 0 }
@@ -112,7 +112,7 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
   anchors.finish()
   const { queries, open } = ends.finish(epoch)
   let tables = 0
-  // Rows of an earlier version are about to be made anew: they need not be what this version makes of the log.
+  // Rows of an earlier version are about to be rebuilt: they need not match this version.
   if (compareWith && checkpoint && !(await hasOlderTables(database))) {
     try {
       tables = await compareReadModels(compareWith, database, {

@@ -2,23 +2,23 @@ import type { TimeUnit } from '../../connectors/spi/scan-question.ts'
 import { seenQueriesCondition, type SeenQueries } from '../queries/queries.ts'
 import type { HistoryColumn } from './tables.ts'
 
-/** Makes a parameter of a value, and tells its place in the text. */
+/** Adds a value as a parameter; returns the placeholder for the text. */
 export type Bind = (value: string | readonly string[]) => string
 
-/** What one engine writes otherwise than the other: Postgres over the read models, DuckDB over the archive's files. */
+/** The differences between the engines: Postgres over the read models, DuckDB over the archive's files. */
 export interface Dialect {
   column(column: HistoryColumn): string
   cast(value: string, type: HistoryColumn['type']): string
-  /** Among values, at least one. */
+  /** Whether a column equals one of some values; there is at least one. */
   among(column: HistoryColumn, values: readonly string[], bind: Bind): string
   equals(column: HistoryColumn, value: string): string
-  /** Texts in the order of their code points. */
+  /** The column in an order by code points. */
   ordered(column: HistoryColumn): string
   day(sql: string): string
   begun(unit: TimeUnit, sql: string): string
-  /** Of the table `queries`, which is named `q`. */
+  /** A condition on the table `queries`, under the name `q`. */
   seen(sight: SeenQueries, bind: Bind): string
-  /** Values as the driver gives them, sums as what does not overflow. */
+  /** A value as the driver should return it. `sum`: a sum that does not overflow silently. */
   shown(sql: string, type: HistoryColumn['type'] | 'integer'): string
   sum(sql: string, type: HistoryColumn['type']): string
 }
@@ -38,7 +38,7 @@ export const POSTGRES: Dialect = {
   begun: (unit, sql) => `date_trunc('${unit}', ${sql}, 'UTC')`,
   seen: (sight, bind) => seenQueriesCondition(sight, bind),
   shown: (sql) => sql,
-  // Of whole numbers Postgres makes a longer one, of which what does not fit is refused.
+  // Postgres sums whole numbers in a wider type; the cast refuses a sum that does not fit.
   sum: (sql, type) => `sum(${sql})::${type}`,
 }
 
@@ -69,17 +69,17 @@ export const DUCKDB: Dialect = {
     return `(q.user_name in (${users.join(', ')}) or q.original_user = ${bind(sight.poster)})`
   },
   shown: (sql, type) => (type === 'timestamptz' ? `strftime(${sql}, '%Y-%m-%dT%H:%M:%S.%gZ')` : sql),
-  // Longer than a column can have: who adds the halves refuses it.
+  // The sum may exceed the column's type: the code that adds the parts refuses it.
   sum: (sql, type) => (type === 'bigint' ? `cast(sum(${sql}) as varchar)` : `sum(${sql})`),
 }
 
-/** Indexes hold beginnings of what somebody else chose. */
+/** Compares for equality. The indexes on texts that users chose hold only their first characters. */
 function equalsInPostgres({ sql, indexed }: HistoryColumn, value: string): string {
   const same = `${sql} = ${value}`
   return indexed === undefined ? same : `(left(${sql}, ${indexed}) = left(${value}, ${indexed}) and ${same})`
 }
 
-/** Characters as Postgres counts them. */
+/** The first characters of a text, as Postgres counts them. */
 function beginningOf(text: string, characters: number): string {
   return Array.from(text.slice(0, 2 * characters))
     .slice(0, characters)

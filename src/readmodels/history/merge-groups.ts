@@ -2,17 +2,17 @@ import type { ScanMeasure, ScanQuestion } from '../../connectors/spi/scan-questi
 import { QuipuError } from '../../shared/quipu-error.ts'
 import type { HistoryValue } from './read-history.ts'
 
-/** A sum of whole numbers is none of 64 bits. */
+/** A sum of whole numbers does not fit into 64 bits. */
 export class SumTooLarge extends QuipuError {
   readonly retry = 'never'
 }
 
-/** So many groups are held by nobody. */
+/** The groups would take too much memory. */
 export class TooManyGroups extends QuipuError {
   readonly retry = 'never'
 }
 
-/** What groups are known by, in characters: beyond it a scan of as many rows is refused, too. */
+/** Limit of all groups' keys together, in characters; a scan of as many rows is refused, too. */
 const LONGEST_KEYS = 32 * 1024 * 1024
 
 type Row = readonly HistoryValue[]
@@ -21,9 +21,10 @@ type Merge = (a: HistoryValue, b: HistoryValue) => HistoryValue
 const LARGEST = 2n ** 63n
 
 /**
- * One answer of the answers of parts that have no row in common: groups with equal keys are one.
+ * Merges the answers of parts that have no row in common: groups with equal keys become one.
  * @param columns by position
- * @throws SumTooLarge | TooManyGroups
+ * @throws SumTooLarge
+ *  TooManyGroups
  */
 export async function mergedGroups(
   groups: NonNullable<ScanQuestion['groups']>,
@@ -49,7 +50,7 @@ export async function mergedGroups(
   return [...found.values()].map((row) => row.map((value, i) => fitting(value, measures.get(columns[i]!))))
 }
 
-/** What is NULL has nothing to add. */
+/** The function that merges two values; NULL adds nothing. */
 function mergeOf({ of, type }: ScanMeasure): Merge {
   const merge = (both: (a: NonNullable<HistoryValue>, b: NonNullable<HistoryValue>) => HistoryValue): Merge => {
     return (a, b) => (a === null ? b : b === null ? a : both(a, b))
@@ -67,7 +68,7 @@ function mergeOf({ of, type }: ScanMeasure): Merge {
   }
 }
 
-/** By code points. */
+/** Compares by code points. */
 function isBefore(a: string, b: string): boolean {
   return Buffer.compare(Buffer.from(a), Buffer.from(b)) < 0
 }

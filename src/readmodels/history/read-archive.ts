@@ -7,16 +7,19 @@ import { historyValue, type HistoryValue } from './read-history.ts'
 import type { AnswerType, ArchivedStatement } from './statement.ts'
 import type { HistoryViewName } from './tables.ts'
 
-/** Where files of the archive are read. */
+/** The archive's files and the limits for reading them. */
 export interface ArchivedFiles {
   readonly engine: ParquetEngine
-  /** Of this log's archive. */
+  /** Folder of this log's archive. */
   readonly folder: string
-  /** Longest read. */
+  /** Time limit of one read. */
   readonly limitMs: number
 }
 
-/** The periods that can have rows for a question: what is told of their times is about queries, whose tasks have others. */
+/**
+ * The periods that can have rows for a question. A period's times are those of its queries; tasks have others, so only
+ * the table `queries` is selected by time.
+ */
 export function periodsFor(
   periods: readonly QueriesPeriod[],
   table: HistoryViewName,
@@ -38,7 +41,7 @@ export function periodsFor(
 }
 
 /**
- * A statement over tables of some periods' files, as rows that are not forgotten.
+ * Runs a statement over tables in some periods' files, without forgotten rows.
  * @param values its parameters `$1` …
  */
 export function readFiles(
@@ -71,7 +74,7 @@ function tableText(
     : `select * ${rows} where not list_contains(${gone}, query_id)`
 }
 
-/** A value as DuckDB gives it: times and lists as texts. */
+/** Converts a value from DuckDB, which returns times and lists as texts. */
 export function archivedValue(value: unknown, type: AnswerType): HistoryValue {
   if (value === null || value === undefined) return null
   if (type === 'timestamptz') return String(value)

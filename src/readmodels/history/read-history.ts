@@ -3,23 +3,28 @@ import type { QueryRows } from '../../events/projection.ts'
 import { readArchivedQueries, type ArchivedQueries } from '../archive/query-periods.ts'
 import type { AnswerType, HistoryStatement } from './statement.ts'
 
-/** A value of an answer as it fits JSON: times as ISO UTC, days as `2026-11-23`, whole numbers beyond 53 bits as digits. */
+/**
+ * A value of an answer that fits JSON: times as ISO UTC, days as `2026-11-23`, whole numbers beyond 53 bits as digits.
+ */
 export type HistoryValue = string | number | boolean | null | readonly string[]
 
-/** The history at one moment: what is in the read models, and what had left them then. */
+/** The history at one moment: the rows in the read models, and the rows that had left them by then. */
 export interface HistoryMoment {
   readonly archived: ArchivedQueries
-  /** Rows of a statement, so many at a time; who stops early stops the reading. One after the other. */
+  /**
+   * Returns the rows of a statement in pages. Reading ends when the caller stops. Only one statement may run at a time.
+   */
   pages(statement: HistoryStatement, rowsAtATime: number): AsyncGenerator<readonly (readonly unknown[])[]>
-  /** Lets go of the moment; may be called twice. */
+  /** Ends the transaction; may be called twice. */
   end(): Promise<void>
 }
 
 export type HistoryMoments = () => Promise<HistoryMoment>
 
 /**
- * Reads through a cursor: no more of an answer is in memory than one page, and all is of one moment, whatever is written meanwhile.
- * @param pool its statements end after a time of their own
+ * Makes snapshots that are read through a cursor: only one page is in memory, and all rows are of one moment, even
+ * while others write.
+ * @param pool its statements have a time limit of their own
  */
 export function createHistoryMoments(pool: Pick<pg.Pool, 'connect'>): HistoryMoments {
   return async () => {
@@ -56,7 +61,7 @@ export function createHistoryMoments(pool: Pick<pg.Pool, 'connect'>): HistoryMom
           }
         },
         async end() {
-          // What was broken off is not waited for: the connection goes with it.
+          // A broken statement is not waited for: its connection is closed.
           if (broken) return release(broken)
           if (open) await client.query('rollback').then(() => release(), release)
         },
@@ -68,7 +73,7 @@ export function createHistoryMoments(pool: Pick<pg.Pool, 'connect'>): HistoryMom
   }
 }
 
-/** A value as Postgres' driver gives it. */
+/** Converts a value from Postgres' driver. */
 export function historyValue(value: unknown, type: AnswerType): HistoryValue {
   if (value === null || value === undefined) return null
   switch (type) {

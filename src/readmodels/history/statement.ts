@@ -17,23 +17,23 @@ import {
   type HistoryViewName,
 } from './tables.ts'
 
-/** A statement for Postgres or DuckDB; its rows have the values of the columns that were asked for, by position. */
+/** A statement for Postgres or DuckDB; its rows have the values of the requested columns, by position. */
 export interface HistoryStatement {
   readonly text: string
   readonly values: readonly (string | readonly string[])[]
-  /** How each value is told. */
+  /** The type of each value of a row. */
   readonly types: readonly AnswerType[]
 }
 
 export type AnswerType = HistoryColumn['type'] | 'date'
 
-/** Who looks: absent, where he sees all. */
+/** The user's rights to queries; undefined when the user sees everything. */
 export type HistorySight = SeenQueries | undefined
 
 /**
- * What a question comes to in the read models. All that comes from outside is a parameter.
+ * Translates a question into SQL over the read models. All values from outside are parameters.
  * @param columns of the table, or of the answer's groups
- * @param beside columns of the `from` that are told behind these, for who makes more of them
+ * @param beside columns of the `from` to return after these, for a caller that builds more from them
  */
 export function historyStatement(
   table: HistoryViewName,
@@ -53,9 +53,9 @@ export function historyStatement(
   return { text, values, types }
 }
 
-/** What it comes to in files of the archive, for DuckDB. Times are told as text, lists as JSON. */
+/** The same question as SQL over files of the archive, for DuckDB. Returns times as text and lists as JSON. */
 export interface ArchivedStatement extends HistoryStatement {
-  /** Tables that it reads, each to be put before it as a common table of that name. */
+  /** Tables that the statement reads; the caller must define each as a common table of that name before it. */
   readonly reads: ReadonlySet<ArchivedName>
 }
 
@@ -77,7 +77,7 @@ interface Selecting {
   readonly sight: HistorySight
   readonly bind: Bind
   readonly dialect: Dialect
-  /** Gathers the tables. */
+  /** Receives the names of the tables that are read. */
   readonly reads: Set<ArchivedName>
 }
 
@@ -142,7 +142,7 @@ interface Answer {
   readonly type: AnswerType
 }
 
-/** A row without columns is still a row. */
+/** The columns of a select. A row without columns is still a row. */
 function listed(columns: readonly string[]): string {
   return columns.length > 0 ? columns.join(', ') : 'null'
 }
@@ -198,7 +198,7 @@ function keyText(
     by,
   })
   if (cut === undefined) return answer(sql, found.type)
-  // One of a closed list, by its type: no parameter could be grouped by.
+  // The unit is part of the text, because SQL cannot group by a parameter; it comes from a closed list.
   return cut === 'date'
     ? answer(dialect.day(sql), 'date')
     : answer(dialect.begun(timeUnitText(cut), sql), 'timestamptz')
@@ -214,7 +214,7 @@ const UNITS = {
   year: 'year',
 } as const satisfies Record<TimeUnit, TimeUnit>
 
-/** A plan is read from the log: what it names is looked up. */
+/** Checks a unit at runtime: the plan comes from the log. */
 function timeUnitText(unit: TimeUnit): TimeUnit {
   if (!Object.hasOwn(UNITS, unit)) throw new Error(`No unit of time: ${JSON.stringify(unit)}`)
   return UNITS[unit]

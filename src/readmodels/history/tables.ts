@@ -1,32 +1,36 @@
 import type { ArchivedName } from '../archive/archived-tables.ts'
 
-/** How a column of the history is read of the read models. */
+/** How a column of the history is read from the read models. */
 export interface HistoryColumn {
-  /** Over the table's `from`. */
+  /** SQL over the table's `from`. */
   readonly sql: string
   readonly type: 'text' | 'bigint' | 'double precision' | 'boolean' | 'timestamptz' | 'jsonb'
-  /** An order over it says where NULL stands; an index has that order only if it is said of what can be NULL. */
+  /**
+   * Whether the column can be NULL. Only then does an order say where NULL stands: an index on other columns would not
+   * match it.
+   */
   readonly nullable: boolean
-  /** Its index has so many characters of it. */
+  /** Number of first characters that its index holds. */
   readonly indexed?: number
-  /** Over the archive's files, where they have more than the tables. */
+  /** SQL over the archive's files, which have more columns than the tables. */
   readonly archived?: string
 }
 
-/** A table of the history over the read models. */
+/** A table of the history, defined over the read models. */
 export interface HistoryView {
   readonly from: string
-  /** Tables of the `from` that are archived; none where all stays in the read models. */
+  /** Tables of the `from` that are archived; none when all rows stay in the read models. */
   readonly archived: readonly ArchivedName[]
   readonly where?: string
-  /** What says whose a row is. */
+  /** Says which users may see a row. */
   readonly owner: HistoryOwner
   readonly columns: Readonly<Record<string, HistoryColumn>>
 }
 
 /**
- * `query`: whoever sees the query of this id, a column; `self`: who runs the query that the row is; `person`: who is meant, and
- * who logged in where he acted as him, both texts.
+ * The users that may see a row. `query`: users who may see the query with the id in this column. `self`: the row is a
+ * query; users who may see it. `person`: the user named in the first text, and the logged-in user in the second, who
+ * acted as another user.
  */
 export type HistoryOwner =
   | { readonly kind: 'query'; readonly id: string }
@@ -175,7 +179,7 @@ export const historyViews = {
   events: {
     from: 'query_events e',
     archived: ['query_events'],
-    // Streams of the system and of nodes are of no query: they are for whoever sees all.
+    // Streams of the system and of nodes belong to no query: only users who see everything see their events.
     owner: { kind: 'query', id: 'e.stream' },
     columns: {
       stream: text('e.stream', NEVER_NULL),

@@ -28,7 +28,7 @@ export const nodesTable = defineTable('nodes', ['node_id'], {
 
 type NodeRow = z.output<typeof nodesTable.row>
 
-/** Nodes as their streams tell. */
+/** Begins a batch of node events: reads the rows of their nodes. */
 export async function beginNodes(events: readonly Recorded[], query: QueryRows): Promise<NodeBatch> {
   const ids = [...new Set(events.map((event) => event.stream.slice(nodeStreamPrefix.length)))]
   const rows =
@@ -44,7 +44,7 @@ class NodeBatch {
     this.#rows = new Map(rows.map((row) => [row.node_id, row]))
   }
 
-  /** @throws ZodError when the data does not fit the type */
+  /** Applies an event. @throws ZodError when the data does not fit the type */
   apply(recorded: Recorded): void {
     const event = parseNodeEvent(recorded)
     if (!event) return

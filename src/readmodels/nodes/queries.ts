@@ -15,7 +15,7 @@ const knownWorker = z.object({
 })
 export type KnownWorker = z.output<typeof knownWorker>
 
-/** Workers that have not left, as far as the read models know. */
+/** Workers that have not left, according to the read models. */
 export async function readKnownWorkers(query: QueryRows): Promise<KnownWorker[]> {
   const rows = await query(
     `select node_id as "nodeId", url, version, state, cores, coalesce(memory_bytes, 0) as "memoryBytes"

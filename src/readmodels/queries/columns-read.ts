@@ -14,10 +14,13 @@ interface Source {
   readonly masked?: boolean | undefined
 }
 
-/** A plan names so many sources at most, each a row. */
+/** Limit of a query's sources, each of which is a row. */
 const MOST_ROWS = 10_000
 
-/** What a query's plan says of the columns that it reads: a row for each that one of them goes into, and one where it decides about rows. */
+/**
+ * The columns that a query's plan reads. One row for each output column that a source goes into, one when the source
+ * decides about rows, and one for a column that is read otherwise.
+ */
 export function columnsReadRows(query: KnownQuery): ColumnsReadRow[] {
   const { planned } = query
   if (!planned) return []
@@ -40,7 +43,10 @@ export function columnsReadRows(query: KnownQuery): ColumnsReadRow[] {
 
 type Planned = NonNullable<KnownQuery['planned']>
 
-/** Of a column of which the lineage says nothing else its sources are as they are, where there is a lineage. */
+/**
+ * The output columns with their sources. A column without its own entry in the lineage has its sources unchanged, if
+ * there is a lineage.
+ */
 function outputsOf({ columns, lineage }: Planned): { readonly name: string; readonly sources: readonly Source[] }[] {
   const special = new Set(lineage?.columns.map(({ position }) => position))
   return [
@@ -62,7 +68,7 @@ function madeOf({ direct, indirect, masked }: Source): Omit<Made, 'output_name'>
   return { direct: direct ?? null, indirect: storableJson(indirect), masked: masked ?? false }
 }
 
-/** Columns that are read by the text that the lineage has of them: parts of a name may have dots of their own. */
+/** The columns that the query reads, by their text in the lineage: parts of a name may contain dots. */
 function readColumns(query: KnownQuery): ReadonlyMap<string, Pick<ColumnsReadRow, 'table_ordinal' | 'column_name'>> {
   const found = new Map<string, Pick<ColumnsReadRow, 'table_ordinal' | 'column_name'>>()
   for (const { ordinal, mode, catalog_name, schema_name, table_name, columns } of tableAccessRows(query)) {

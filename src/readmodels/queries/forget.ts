@@ -3,7 +3,9 @@ import { tombstoneOf, type Recorded } from '../../events/event-log.ts'
 import type { DeadLetter, TableWrite } from '../../events/projection.ts'
 import { tablesOfQueries } from './tables.ts'
 
-/** What a batch says is to be forgotten. An event that does not fit its type is a dead letter, and tells nothing here. */
+/**
+ * Collects the data to forget from a batch. An event that does not fit its type is a dead letter and is ignored here.
+ */
 export class ForgetBatch {
   readonly #forgotten: { readonly stream: string; readonly sequence: number }[] = []
   readonly #streams = new Set<string>()
@@ -19,7 +21,10 @@ export class ForgetBatch {
     return this.#streams
   }
 
-  /** Letters of the same batch are written after its rows. What the database said of the data quotes it. */
+  /**
+   * Removes the data of a dead letter of the same batch, which is written after the batch's rows. Also removes the
+   * database's error, which quotes the data.
+   */
   withoutData(letter: DeadLetter): DeadLetter {
     if (!this.#streams.has(letter.event.stream)) return letter
     const event = tombstoneOf(letter.event)
@@ -27,8 +32,8 @@ export class ForgetBatch {
   }
 
   /**
-   * To come after all others of the batch: rows of its earlier events go with them. A log folded anew has only the
-   * tombstones, and so no rows to begin with.
+   * The writes that forget data. They must come after all others of the batch, so that they also delete rows of its
+   * earlier events. A log that is folded anew has only tombstones, and so no rows to begin with.
    */
   writes(): readonly TableWrite[] {
     if (this.#streams.size === 0) return []
@@ -45,7 +50,7 @@ export class ForgetBatch {
         values: [this.#forgotten.map((one) => one.stream), this.#forgotten.map((one) => one.sequence)],
       },
       { text: `update dead_letters set data = '', error_message = null where stream = any($1)`, values: [streams] },
-      // Who ended it stays told; what was said of it goes.
+      // The row still names the user who ended the query; only the message goes.
       { text: `update audit_log set details = details - 'message' where query_id = any($1)`, values: [streams] },
     ]
   }

@@ -7,11 +7,11 @@ import { READ_MODELS } from '../projection.ts'
 import { readStreams } from '../query-events/queries.ts'
 import { foldQueryStream } from './projection.ts'
 
-/** Queries without an end, as the log has it at the call, however far behind it the read models are. */
+/** Queries without an end, according to the log at the call, no matter how far the read models are behind. */
 export interface OpenQueries {
-  /** In the order of their creation. */
+  /** Ordered by creation. */
   readonly open: readonly QueryId[]
-  /** Folds of whole streams; of one that the read models have in part only nothing is said: the log has it. */
+  /** Folds of whole streams. Leaves out a stream that the read models have only in part. */
   readMany(
     queryIds: readonly QueryId[],
   ): Promise<ReadonlyMap<QueryId, { readonly state: QueryState; readonly sequence: number }>>
@@ -21,8 +21,8 @@ const EVENTS_AT_ONCE = 5000
 const ENDS = ['QueryFinished', 'QueryFailed']
 
 /**
- * One snapshot, so that the open queries are those of the checkpoint. Of a stream with a dead letter the rows stand still:
- * what is parked tells its end.
+ * One snapshot, so that the open queries match the checkpoint. Rows of a stream with a dead letter do not change any
+ * more: its parked events show whether it ended.
  */
 const SNAPSHOT = `with dead as (
     select stream, bool_or(type = any($3)) as ended from dead_letters
@@ -42,15 +42,16 @@ const snapshotRow = z.object({
 })
 
 /**
- * Takes what the read models know and reads the log from there to its end: nobody waits for a projection.
- * @throws LogChanged when the read models are those of another log
+ * Finds open queries: takes them from the read models, and reads the log from their checkpoint to its end. So nothing
+ * waits for the projection.
+ * @throws LogChanged when the read models belong to another log
  */
 export async function findOpenQueries(log: EventReader & LogEnd, query: QueryRows): Promise<OpenQueries> {
   const [row] = await query(SNAPSHOT, [READ_MODELS.name, READ_MODELS.version, ENDS])
   const { checkpoint, open, unlisted } = snapshotRow.parse(row)
   const left = new Set([...open, ...unlisted].filter(isQueryId))
   const news = new Map<string, Recorded[]>()
-  // Up to here alone: a busy log has always more.
+  // Reads only up to this end: a busy log always has more.
   const tip = await log.tip()
   let from = checkpoint === null ? beginning(tip.at.length) : checkpointFromJson(checkpoint)
   for (;;) {
@@ -78,7 +79,7 @@ export async function findOpenQueries(log: EventReader & LogEnd, query: QueryRow
       for (const event of await readStreams(query, queryIds)) streams.get(queryOfStream(event.stream))?.push(event)
       const folded = new Map<QueryId, { readonly state: QueryState; readonly sequence: number }>()
       for (const [queryId, events] of streams) {
-        // The projection may have gone on meanwhile.
+        // The projection may have moved on meanwhile.
         const last = events.at(-1)?.sequence ?? 0
         events.push(...(news.get(queryId) ?? []).filter(({ sequence }) => sequence > last))
         const { state, sequence, incomplete } = foldQueryStream(events)

@@ -10,26 +10,26 @@ import { columnsReadRows } from './columns-read.ts'
 import { operatorRows, queryRow, stageRows, tableAccessRows, taskRow } from './rows.ts'
 import { columnsReadTable, operatorsTable, queriesTable, stagesTable, tableAccessTable, tasksTable } from './tables.ts'
 
-/** A query's fold up to one of its events. */
+/** The fold of a query up to one of its events. */
 export interface QueryFold {
   readonly state: QueryState
   readonly sequence: number
   readonly epoch: number
   readonly incomplete: boolean
-  /** What its events took of memory, of which it holds a part. */
+  /** Memory of its events; the fold holds a part of them. */
   readonly bytes: number
 }
 
 const nothing: QueryFold = { state: initialQueryState, sequence: 0, epoch: 0, incomplete: false, bytes: 0 }
 
 /**
- * The queries of a batch on their way: the fold of each before the batch and after what was applied so far. Rows are
- * functions of the fold, so they do not depend on how events were cut into batches.
+ * The queries of a batch: the fold of each before the batch, and after the events applied so far. Rows are functions of
+ * the fold, so they do not depend on how events were cut into batches.
  */
 export interface QueryBatch {
-  /** @throws what parsing throws: the event does not fit its type */
+  /** Applies an event. @throws the parser's error when the event does not fit its type */
   apply(event: Recorded): void
-  /** The event was not applied: the query's rows say so. */
+  /** Marks the query as incomplete, because this event was not applied. */
   leaveOut(event: Recorded): void
   writes(): readonly TableWrite[]
   keep(): void
@@ -37,16 +37,16 @@ export interface QueryBatch {
 
 interface Kept {
   readonly queries: number
-  /** Of events, all queries together. */
+  /** Memory of the events of all queries together. */
   readonly bytes: number
 }
 
-/** Queries kept while they are open … */
+/** Limit of open queries to keep … */
 const OPEN_KEPT: Kept = { queries: 20_000, bytes: 64 << 20 }
-/** … and after their end: little more comes, and a plan is large. */
+/** … and of ended ones: few events follow, and a plan is large. */
 const ENDED_KEPT: Kept = { queries: 500, bytes: 16 << 20 }
 
-/** Folds of queries that may get more events; one that was let go is folded again from its stored events. */
+/** Folds of queries that may get more events; a dropped one is folded again from its stored events. */
 export class QueryFolds {
   readonly #open: KeptFolds
   readonly #ended: KeptFolds
@@ -61,7 +61,7 @@ export class QueryFolds {
     this.#ended.clear()
   }
 
-  /** Of all queries, about, bytes. */
+  /** Approximate memory of all kept queries, bytes. */
   get bytes(): number {
     return this.#open.bytes + this.#ended.bytes
   }
@@ -94,7 +94,7 @@ export class QueryFolds {
   }
 }
 
-/** The newest folds, so many and so large at most. */
+/** The newest folds, up to a limit of number and size. */
 class KeptFolds {
   readonly #folds = new Map<string, QueryFold>()
   readonly #most: Kept
@@ -129,7 +129,7 @@ class KeptFolds {
   }
 }
 
-/** Folds whole stored streams; an event that does not fit ends its stream's fold, as it did the first time. */
+/** Folds whole stored streams. An event that does not fit ends the fold of its stream, as it did the first time. */
 function foldStored(events: readonly Recorded[]): Map<string, QueryFold> {
   const folds = new Map<string, QueryFold>()
   for (const event of events) {
@@ -139,7 +139,7 @@ function foldStored(events: readonly Recorded[]): Map<string, QueryFold> {
   return folds
 }
 
-/** One stream from its beginning; for `quipu rebuild --query`, time travel and ended queries. */
+/** Folds one stream from its beginning; used by `quipu rebuild --query`, time travel and ended queries. */
 export function foldQueryStream(events: readonly Recorded[]): QueryFold {
   return foldStored(events).values().next().value ?? nothing
 }

@@ -4,7 +4,7 @@ import { selected } from '../table.ts'
 import { queriesTable } from './tables.ts'
 import { queryOfStream, type QueryId } from '../../shared/ids.ts'
 
-/** A row of `queries` as lists show it; counts as numbers, times as ISO UTC. */
+/** A row of `queries` as lists show it; counts are numbers, times ISO UTC. */
 export const queryListRow = queriesTable.row.omit({
   header_family: true,
   route: true,
@@ -21,10 +21,13 @@ export type QueryListRow = z.output<typeof queryListRow>
 
 const COLUMNS = selected(queryListRow.omit({ sql_text: true, error_message: true }))
 
-/** More than any text has. */
+/** Larger than the length of any text. */
 export const WHOLE_TEXTS = 2 ** 31 - 1
 
-/** Texts are searched so far, as the index has them (`0012_text_search.sql`): of thousands each may be a megabyte. */
+/**
+ * Only this many characters of a text are searched, as many as the index has (`0012_text_search.sql`): there may be
+ * thousands of texts of a megabyte each.
+ */
 export const SEARCHED_CHARACTERS = 4096
 
 export interface QueryFilter {
@@ -32,35 +35,36 @@ export interface QueryFilter {
   readonly user?: string
   /** Created at or after, ISO UTC. */
   readonly since?: string
-  /** Part of the beginning of the text, `SEARCHED_CHARACTERS` of it, in either case. */
+  /** A part of the text's first `SEARCHED_CHARACTERS` characters; upper and lower case match. */
   readonly text?: string
-  /** After this one in the order of the list. */
+  /** Only queries after this one in the order of the list. */
   readonly cursor?: QueryCursor
   /** Open, or ended at or after this, ISO UTC. */
   readonly endedSince?: string
-  /** Not these. */
+  /** Excludes these queries. */
   readonly without?: readonly QueryId[]
-  /** What one person may see; all, where it is absent. Rows in memory are passed by their owners before. */
+  /** Only queries that one user may see; absent: all. Rows in memory are filtered by the caller before. */
   readonly seen?: SeenQueries
 }
 
-/** Queries that run as one of these users, or were posted by somebody as another. */
+/** Rights to queries: those that run as one of these users, and those that `poster` posted as another user. */
 export interface SeenQueries {
   readonly users: readonly string[]
   readonly poster: string
-  /** Who looks, by the name that he has now. */
+  /** The user's current name. */
   readonly self: string
 }
 
-/** Place in a list: newest first, the higher id first among equals. */
+/** A position in a list: newest first; among equal times the higher id first. */
 export interface QueryCursor {
   readonly createdAt: string
   readonly queryId: QueryId
 }
 
 /**
- * Queries that pass a filter, newest first.
- * @param textCharacters so much of the statement and of the error's message: whole, a page of them may be gigabytes
+ * Reads the queries that match a filter, newest first.
+ * @param textCharacters most characters of the statement and of the error message: a page of whole texts may be
+ *   gigabytes
  */
 export async function readQueries(
   query: QueryRows,
@@ -78,7 +82,7 @@ export async function readQueries(
   return rows.map((row) => queryListRow.parse(row))
 }
 
-/** Their ids alone, newest first. */
+/** Only the ids of these queries, newest first. */
 export async function readQueryIds(query: QueryRows, filter: QueryFilter, limit: number): Promise<QueryId[]> {
   const { where, bind, values } = conditions(filter)
   const rows = await query(
@@ -88,13 +92,13 @@ export async function readQueryIds(query: QueryRows, filter: QueryFilter, limit:
   return rows.map((row) => queryOfStream(String(row['query_id'])))
 }
 
-/** Users of whom there are queries: each costs one look into an index, however many his queries are. */
+/** Users that have queries. Each user costs one look-up in an index, no matter how many queries they have. */
 export async function readQueryUsers(query: QueryRows): Promise<string[]> {
   const rows = await query(USERS, [])
   return rows.map((row) => String(row['user_name']))
 }
 
-/** The index has the beginnings of names: of each beginning there may be several. */
+/** The index holds the first characters of names: several names may share them. */
 const USERS = `
   with recursive beginnings(name) as (
     (select left(user_name, 200) from queries order by left(user_name, 200) limit 1)
@@ -121,14 +125,14 @@ function conditions(filter: QueryFilter): Conditions {
   if (filter.states) wheres.push(`state = any(${bind(filter.states)})`)
   if (filter.user !== undefined) {
     const user = bind(filter.user)
-    // The index has the beginnings of names.
+    // The index holds the first characters of names.
     wheres.push(`left(user_name, 200) = left(${user}, 200) and user_name = ${user}`)
   }
   if (filter.seen) wheres.push(seenQueriesCondition(filter.seen, bind))
   if (filter.since !== undefined) wheres.push(`created_at >= ${bind(filter.since)}`)
   if (filter.text !== undefined) {
     const found = `left(sql_text, ${SEARCHED_CHARACTERS}) ilike ${bind(`%${likeText(filter.text)}%`)}`
-    // The index has ended ones alone; of the others there are few.
+    // The index has only ended queries; there are few others.
     wheres.push(`((ended_at is not null and ${found}) or (ended_at is null and ${found}))`)
   }
   if (filter.endedSince !== undefined) wheres.push(`(ended_at is null or ended_at >= ${bind(filter.endedSince)})`)
@@ -140,7 +144,7 @@ function conditions(filter: QueryFilter): Conditions {
   return { where: wheres.length > 0 ? `where ${wheres.join(' and ')}` : '', values, bind }
 }
 
-/** Of the table `queries`: those that somebody may see. */
+/** A condition on the table `queries` for the queries that a user may see. */
 export function seenQueriesCondition(seen: SeenQueries, bind: (value: string | readonly string[]) => string): string {
   const users = bind(seen.users)
   const runsAs = `(left(user_name, 200) = any(select left(one, 200) from unnest(${users}::text[]) as one) and user_name = any(${users}::text[]))`
@@ -152,14 +156,14 @@ function postedBy(poster: string): string {
   return `(left(${posted}, 200) = left(${poster}, 200) and ${posted} = ${poster})`
 }
 
-/** What the tables search of a text, which count a pair of halves as one. */
+/** The part of a text that the tables search. They count a surrogate pair as one character. */
 function searched(text: string): string {
   return Array.from(text.slice(0, 2 * SEARCHED_CHARACTERS))
     .slice(0, SEARCHED_CHARACTERS)
     .join('')
 }
 
-/** The same filter over a row that is not in the tables yet. */
+/** Applies the same filter to a row that is not yet in the tables. */
 export function passesFilter(row: QueryListRow, filter: QueryFilter): boolean {
   const { states, user, since, text, endedSince, cursor } = filter
   return (
@@ -172,7 +176,7 @@ export function passesFilter(row: QueryListRow, filter: QueryFilter): boolean {
   )
 }
 
-/** Order of lists: newest first. */
+/** The order of lists: newest first. */
 export function compareNewest(
   a: Pick<QueryListRow, 'created_at' | 'query_id'>,
   b: Pick<QueryListRow, 'created_at' | 'query_id'>,
@@ -184,7 +188,7 @@ function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** A text as LIKE finds it, `\\` before what means more. */
+/** Escapes a text for LIKE: `\\` before special characters. */
 export function likeText(text: string): string {
   return text.replaceAll(/[\\%_]/g, '\\$&')
 }

@@ -3,9 +3,10 @@ import { isQueryEventType, queryEventVersions, type QueryEvent } from '../../coo
 import type { Recorded } from '../../events/event-log.ts'
 
 /**
- * A recorded event as one of a query's, of whatever version up to today's, its data checked: the log is outside.
- * @returns undefined for what is no query's event (any more): unknown types, forgotten data
- * @throws ZodError when the data is not what the type promises; Error when a newer program wrote it
+ * Parses a recorded event as an event of a query, of any version up to the current one. Checks its data, because the
+ * log is outside input.
+ * @returns undefined for an event that is not (any more) a query's event: unknown types, forgotten data
+ * @throws ZodError when the data does not fit the type; Error when a newer program wrote it
  */
 export function parseQueryEvent(recorded: Recorded): QueryEvent | undefined {
   const { type, v } = recorded

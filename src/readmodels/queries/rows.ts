@@ -14,17 +14,17 @@ export type TaskRow = RowIn<typeof tasksTable>
 export type OperatorRow = RowIn<typeof operatorsTable>
 export type TableAccessRow = RowIn<typeof tableAccessTable>
 
-/** What the fold of a stream does not know of its last event. */
+/** Facts about a stream's last event that the query's state does not have. */
 export interface StreamPosition {
   readonly sequence: number
   readonly epoch: number
-  /** A later event of the stream could not be applied. */
+  /** Whether a later event of the stream could not be applied. */
   readonly incomplete: boolean
 }
 
 /**
- * The query's figures as the log knows them: those of its terminal event, else the sums over its tasks as of its last
- * event, so that the same events always give the same row.
+ * The query's figures according to the log: those of its terminal event, else the sums over its tasks as of its last
+ * event. So the same events always give the same row.
  */
 function recordedTotals(query: KnownQuery): QueryTotals {
   if (query.kind === 'FINISHED') return query.finished.totals
@@ -150,7 +150,7 @@ function splitsByCatalog(splits: readonly { readonly catalog: string }[]): Reado
   return Object.fromEntries(counts)
 }
 
-/** Depends on the task alone: a task that no event touched has its row already. */
+/** Makes a task's row. It depends only on the task: a task without new events already has its row. */
 export function taskRow(queryId: QueryId, task: TaskRecord): TaskRow {
   const { stats } = task
   return {
@@ -193,7 +193,7 @@ export function taskRow(queryId: QueryId, task: TaskRecord): TaskRow {
   }
 }
 
-/** Of a task that has ended: figures of a running one are not kept by operator. */
+/** Makes the rows of an ended task's operators; a running task has none. */
 export function operatorRows(queryId: QueryId, task: TaskRecord): OperatorRow[] {
   if (!isTaskTerminal(task.state)) return []
   return (task.stats?.pipelines ?? []).flatMap((pipeline) =>

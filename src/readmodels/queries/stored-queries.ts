@@ -16,11 +16,11 @@ import {
 import { queriesTable } from './tables.ts'
 import { splitColumn } from '../table.ts'
 
-/** Queries as they were recorded, wherever their rows are: in the read models, or in files of the archive. */
+/** Recorded queries, read from the read models or from files of the archive. */
 export interface StoredQueries {
   /** As `readStreamPage`. */
   page(stream: string, after: number, limit: number, until?: StreamUntil): Promise<Recorded[]>
-  /** A stream to its end. Ask a barrier first. */
+  /** A stream up to its end. Wait for a barrier first. */
   stream(stream: string): AsyncIterable<Recorded>
   /** As `readQueries`. */
   list(filter: QueryFilter, limit: number, textCharacters: number): Promise<QueryListRow[]>
@@ -28,11 +28,11 @@ export interface StoredQueries {
 
 const PAGE = 500
 
-/** Files are asked after the read models: what leaves these meanwhile is in both, and told once. */
+/** Reads the files after the read models: rows that move meanwhile are found in both, and returned once. */
 export function createStoredQueries(read: QueryRows, files: ArchivedFiles): StoredQueries {
   async function page(stream: string, after: number, limit: number, until?: StreamUntil): Promise<Recorded[]> {
     const hot = await readStreamPage(read, stream, after, limit, until)
-    // All of a query are in one place, but for what came late.
+    // All events of a query are in one place, except late ones.
     if (hot[0]?.sequence === after + 1) return hot
     const { periods, forgotten } = await readArchivedQueries(read)
     const found = periods.filter((period) => period.first_id <= stream && stream <= period.last_id)
@@ -94,7 +94,7 @@ function mayHave(period: QueriesPeriod, { states, since, endedSince, cursor }: Q
   )
 }
 
-/** What `readQueries` asks Postgres, for DuckDB. */
+/** The query of `readQueries`, for DuckDB. */
 function listStatement(filter: QueryFilter, limit: number, textCharacters: number) {
   const { states, user, since, text, cursor, endedSince, without, seen } = filter
   const values: string[] = []

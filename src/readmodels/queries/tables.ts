@@ -155,7 +155,7 @@ export const columnsReadTable = defineTable('columns_read', ['query_id', 'ordina
   masked: 'boolean',
 })
 
-/** All that has rows of a query, by its `query_id`; its events are apart. */
+/** All tables with rows of a query, by its `query_id`; the table of events is separate. */
 export const tablesOfQueries = [
   queriesTable,
   stagesTable,

@@ -12,20 +12,20 @@ const eventRow = queryEventsTable.row.extend({
 
 const COLUMNS = selected(eventRow)
 
-/** What `storedEvent` is made of, in this order. */
+/** The columns that `storedEvent` needs, in this order. */
 export const STORED_COLUMNS: readonly string[] = Object.keys(eventRow.shape).map((column) => `"${column}"`)
 
-/** The same, of a file of the archive. */
+/** The same columns in a file of the archive. */
 export const ARCHIVED_COLUMNS: readonly string[] = STORED_COLUMNS.map((column) =>
   column === '"time"' ? `strftime("time", '%Y-%m-%dT%H:%M:%S.%gZ')` : column,
 )
 
-/** @param values of `STORED_COLUMNS` */
+/** Makes an event from a row. @param values of `STORED_COLUMNS` */
 export function storedEvent(values: readonly unknown[]): Recorded {
   return toRecorded(Object.fromEntries(Object.keys(eventRow.shape).map((column, i) => [column, values[i]])))
 }
 
-/** Events of some streams in the order of each stream. */
+/** Events of some streams, each stream in order. */
 export async function readStreams(
   query: QueryRows,
   streams: readonly string[],
@@ -54,7 +54,7 @@ export interface EventHead {
   readonly [column: string]: string | number
 }
 
-/** The same events, without their data. */
+/** The events of some streams without their data. */
 export async function readStreamHeads(query: QueryRows, streams: readonly string[]): Promise<EventHead[]> {
   const rows = await query(
     `select ${HEAD_COLUMNS} from query_events where stream = any($1) order by stream, sequence`,
@@ -66,7 +66,7 @@ export async function readStreamHeads(query: QueryRows, streams: readonly string
   })
 }
 
-/** Nothing later than this; the time in ISO UTC. */
+/** Excludes later events; the time in ISO UTC. */
 export interface StreamUntil {
   readonly sequence?: number
   readonly time?: string

@@ -28,7 +28,7 @@ type SmallColumn = Exclude<EventColumn, 'data'>
 
 const isSmall = (column: string): column is SmallColumn => column !== 'data'
 const columns = Object.keys(queryEventsTable.columns) as EventColumn[]
-/** As they stand in a line of the first parameter. */
+/** In the order of a line in the first parameter. */
 const smallColumns = columns.filter(isSmall)
 
 function partOf(column: EventColumn): string {
@@ -39,17 +39,17 @@ function partOf(column: EventColumn): string {
 }
 
 /**
- * Lines of the small columns in one parameter, lines of the data in another: stored data is JSON or base64, in which
- * there is no raw line end (a tombstone alone in a batch is no line at all). A third of the time of arrays, a tenth of the CPU here.
+ * One parameter has lines of the small columns, another has lines of the data. Stored data is JSON or base64, which
+ * contain no raw line end (a single tombstone in a batch gives no line at all). Takes a third of the time of arrays,
+ * and a tenth of the CPU here.
  */
 const INSERT = `insert into query_events (${selected(queryEventsTable.row)})
   select ${columns.map(partOf).join(', ')}
   from rows from (string_to_table($1, E'\\n'), string_to_table($2, E'\\n')) as u (h, d)`
 
 /**
- * Keeps every event with its data as readers have it, and with the `enc` of the log: it names the key of data that is
- * encrypted there,
- * in partitions by day that are made when the first event of the day before comes.
+ * Stores every event with its decrypted data, and with the `enc` of the log, which names the key of encrypted data.
+ * Partitions are made by day, a day ahead.
  */
 export function queryEventWrites(
   batch: readonly Recorded[],
