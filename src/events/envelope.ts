@@ -54,7 +54,7 @@ export interface Sealed {
 }
 
 /**
- * Gives an event its place in its stream's hash chain.
+ * Adds an event to the hash chain of its stream.
  * @param cipher encrypts the data of some streams
  */
 export function sealEvent(
@@ -87,7 +87,7 @@ export function sealEvent(
   return { envelope, opened, text: JSON.stringify(envelope), made: event.typed && { data: event.data } }
 }
 
-/** @throws Unstorable | TooLarge */
+/** The data of an event as JSON. @throws Unstorable | TooLarge */
 function jsonText({ type, data }: Event): string {
   let json: string | undefined
   try {
@@ -123,7 +123,7 @@ export function storedEncoding({ enc, key }: Pick<Recorded, 'enc' | 'key'>): Sto
   return key === undefined ? enc : encryptedBy(key, enc)
 }
 
-/** @returns the name of the key that data is encrypted with, undefined for data in the clear */
+/** The name of the key that encrypts data. @returns undefined for unencrypted data */
 export function keyNameOf(enc: string): string | undefined {
   return /^aes(?:\+gzip)?:(.+)$/.exec(enc)?.[1]
 }
@@ -299,7 +299,7 @@ export interface CloudEvent {
   readonly digest: string
 }
 
-/** @param source URI reference of the log, e.g. `/quipu/<logId>` */
+/** Converts an event to a CloudEvent. @param source URI reference of the log, e.g. `/quipu/<logId>` */
 export function toCloudEvent(event: Recorded, source: string): CloudEvent {
   return {
     specversion: '1.0',

@@ -30,7 +30,7 @@ export type Encoding = 'none' | 'gzip'
 /** A valid event as every reader sees it. */
 export interface Recorded extends Event {
   readonly stream: string
-  /** Place in the stream: 1, 2, 3 … without gaps. */
+  /** Position in the stream: 1, 2, 3 … without gaps. */
   readonly sequence: number
   readonly epoch: number
   /** The previous event's `hash` in the stream, '' for the first. */
@@ -64,7 +64,7 @@ export interface Appended extends Position {
   readonly events: readonly Recorded[]
 }
 
-/** How far a reader has got: by log partition, the first offset not read and the fold of all below it. */
+/** How far a reader has got: by log partition, the first offset not read and the fold of all records below it. */
 export interface Checkpoint {
   /** '' before anything was read: the beginning of any log. */
   readonly logId: string
@@ -152,12 +152,10 @@ export interface EventAppender {
    * @param expected sequence of the stream's last event, 0 for a new stream; `end` for a stream that only the log's
    *   writer appends to, when the events do not depend on earlier ones
    * @param pages what `keepPages` returned for this append; they are there whenever the events are valid
-   * @throws SequenceConflict
-   *  TooLarge
-   *  LogFull nothing was sent; LogFull for new streams only
+   * @throws SequenceConflict | TooLarge | LogFull nothing was sent; LogFull for new streams only
    * @throws Unstorable no event is in the log, and no repetition changes that
-   * @throws Fenced
-   *  LogWentBackwards the events were not valid as far as the log was read: the caller must not answer its client
+   * @throws Fenced | LogWentBackwards the events were not valid as far as the log was read: the caller must not answer
+   *   its client
    */
   append(stream: string, expected: Expected, events: readonly Event[], pages?: readonly ResultPage[]): Promise<Appended>
 }
@@ -173,8 +171,7 @@ export interface EventReader {
   /**
    * Reads valid events only, each once, in order within a log partition. Returns fewer than the limit when events are
    * large. At the end, or at the bound: no events, and `next` is the position that the read reached.
-   * @throws LogUnavailable
-   *  LogChanged
+   * @throws LogUnavailable | LogChanged
    */
   read(from: ReadFrom, limit: number, until?: ReadUntil): Promise<{ events: Recorded[]; next: Checkpoint }>
 }
@@ -253,7 +250,7 @@ export interface WriterClaim {
    * @throws Fenced when another process claimed first
    */
   claim(as: { readonly address: string; readonly version: string; readonly above?: number }): Promise<number>
-  /** Why this process may write no more; pending until then. */
+  /** Resolves with the reason when this process may no longer write. */
   readonly fenced: Promise<Fenced | LogWentBackwards>
 }
 

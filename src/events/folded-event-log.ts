@@ -185,7 +185,7 @@ export class FoldedEventLog implements EventLog {
     const logId = (await this.#patiently(() => this.#reader.logId())) || randomUUID()
     const claim: Omit<ClaimData, 'time'> = { epoch, writer, partitions, logId, ...as }
     const textOf = (time: string): string => JSON.stringify({ ...claim, time })
-    // The compare-and-set is in log partition 0; only its winner goes on to the others.
+    // The compare-and-set happens in log partition 0; only its winner claims the others.
     await first!.claim(epoch, writer, textOf)
     await Promise.all(others.map((each) => each.claim(epoch, writer, textOf)))
     this.#fenced = newPromise()

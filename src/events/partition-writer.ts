@@ -202,7 +202,10 @@ export class PartitionWriter {
     return (foldedWhole === true && this.parts.isContinued?.() !== true) || this.parts.bornIn?.(stream) === this.#epoch
   }
 
-  /** A reader of this process saw this epoch. If another writer holds it, settles what is in flight and steps down. */
+  /**
+   * Handles an epoch that a reader of this process saw. If another writer holds it, settles what is in flight and steps
+   * down.
+   */
   noticeEpoch(epoch: number): void {
     if (this.#lost || epoch <= this.#epoch || this.#running) return
     this.#running = this.#guard(async () => {

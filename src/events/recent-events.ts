@@ -24,7 +24,7 @@ export class RecentEvents {
   #bytes = 0
   #end: bigint | undefined
 
-  /** Keeps nothing yet. @param maxBytes limit of the memory for events; older chunks are read from the log again */
+  /** @param maxBytes limit of the memory for events; older chunks are read from the log again */
   constructor(maxBytes = 16 << 20) {
     this.#maxBytes = maxBytes
   }

@@ -138,11 +138,7 @@ export interface RecordDropper {
    * @throws LogUnavailable
    */
   keepHeads(heads: ReadonlyMap<string, StreamHead>): Promise<void>
-  /**
-   * Deletes from the beginning on, so that the rest has no gap.
-   * @throws LogUnavailable
-   *  Fenced
-   */
+  /** Deletes from the beginning on, so that the rest has no gap. @throws LogUnavailable | Fenced */
   drop(drop: Drop): Promise<void>
 }
 
@@ -185,8 +181,7 @@ export interface RecordStore {
   /**
    * Replaces the data of events by tombstones, or deletes their keys.
    * @param epoch of the writer that calls this
-   * @throws LogUnavailable
-   *  Fenced
+   * @throws LogUnavailable | Fenced
    */
   forget(stream: string, sequences: readonly number[], epoch: number): Promise<void>
   /**

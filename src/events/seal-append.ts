@@ -26,10 +26,8 @@ export interface SealedAppend {
 /**
  * Adds the events of an append to the hash chain of its stream.
  * @param known the stream's last event, queued ones included; times are not before `notBefore`
- * @throws SequenceConflict
- *  TooLarge
- *  Unstorable
- *  TypeError nothing of the append may be sent, and no state has changed
+ * @throws SequenceConflict | TooLarge | Unstorable | TypeError nothing of the append may be sent, and no state has
+ *   changed
  */
 export function sealAppend(
   append: {

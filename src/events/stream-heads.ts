@@ -16,7 +16,7 @@ export class StreamHeads {
   /** Heads of streams touched at or after this offset are here; the store must be asked for others. */
   knownFrom = 0n
 
-  /** Knows no stream yet. @param max streams to remember; forgotten ones are looked up again */
+  /** @param max streams to remember; forgotten ones are looked up again */
   constructor(max = 100_000) {
     this.#max = max
   }

@@ -201,7 +201,7 @@ export async function rebuildIfNeeded({
   logsBefore,
   ...options
 }: Omit<RebuildOptions, 'before'> & {
-  /** Called only when the tables are rebuilt or have rows without a checkpoint. @default none */
+  /** Called only for a rebuild, or when tables have rows although no event counts as projected. @default none */
   readonly logsBefore?: () => Promise<NonNullable<RebuildOptions['before']>>
 }): Promise<Rebuilt | undefined> {
   const client = new pg.Client({ ...options.database, application_name: 'quipu rebuild' })

@@ -90,8 +90,8 @@ export function defineTable<const C extends Columns>(
     }
     return `${text}}`
   }
-  // One text instead of an array per column: pg takes ten times as long to escape arrays, and twice as long to read
-  // them.
+  // One text instead of an array per column: pg would take ten times as long to escape arrays, and the server twice as
+  // long to read them.
   const write = (statement: string, text: string, rows: readonly RowOf<C>[]): TableWrite | undefined => {
     if (rows.length === 0) return undefined
     const unique = rows.length === 1 ? rows : [...new Map(rows.map((row) => [keyOf(row, key), row])).values()]

@@ -54,11 +54,7 @@ export class Archive implements ArchivedRecords {
     this.#canEnd = canEnd
   }
 
-  /**
-   * The periods in order; each begins where the one before ends.
-   * @throws ArchiveDamaged
-   *  LogUnavailable
-   */
+  /** The periods in order; each begins where the one before ends. @throws ArchiveDamaged | LogUnavailable */
   periods(): Promise<readonly PeriodManifest[]> {
     if (!this.#periods) {
       this.#periods = this.#readPeriods()

@@ -19,8 +19,7 @@ export interface ArchivedRecords {
   /**
    * Reads a stream's valid events after a sequence, in order, as far as they are archived.
    * @param below by log partition: only events below these offsets
-   * @throws LogUnavailable
-   *  LogChanged
+   * @throws LogUnavailable | LogChanged
    */
   readStream(stream: string, after: number, below: readonly bigint[]): AsyncIterable<ArchivedEvent>
   /** The last archived event of a stream. @throws LogUnavailable */
@@ -28,8 +27,7 @@ export interface ArchivedRecords {
   /**
    * The first end of a period at or after an offset of a log partition; all records below it are archived.
    * @returns undefined when there is none, or no anchor signed it
-   * @throws LogUnavailable
-   *  ArchiveDamaged
+   * @throws LogUnavailable | ArchiveDamaged
    */
   endFrom(partition: number, offset: bigint): Promise<LogPosition | undefined>
   /**

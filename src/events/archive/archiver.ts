@@ -26,8 +26,7 @@ export interface DropperParts extends ArchiverParts {
 /**
  * Archives the records between the last period and an anchor: copies them, reads the copy back, and only then publishes
  * it. When the process dies midway, the next attempt deletes the remains.
- * @throws ArchiveDamaged
- *  LogUnavailable
+ * @throws ArchiveDamaged | LogUnavailable
  */
 export async function archivePeriod(parts: ArchiverParts, anchor: ExportedAnchor): Promise<PeriodManifest> {
   const { archive, canEnd } = parts
@@ -48,8 +47,7 @@ export async function archivePeriod(parts: ArchiverParts, anchor: ExportedAnchor
  * call goes on.
  * @returns the periods whose records left the log now
  * @throws ArchiveDamaged nothing more is dropped
- * @throws Fenced
- *  LogUnavailable
+ * @throws Fenced | LogUnavailable
  */
 export async function dropArchived(parts: DropperParts): Promise<readonly PeriodManifest[]> {
   const { store, archive, canEnd, announce } = parts
@@ -85,8 +83,7 @@ export type ArchivePeriods = Pick<Archive, 'periods' | 'reread' | 'heads' | 'fol
 /**
  * Runs `checkPeriod` on a published period. When data is forgotten meanwhile, checks the new files.
  * @returns the manifest as it is now
- * @throws ArchiveDamaged
- *  LogUnavailable
+ * @throws ArchiveDamaged | LogUnavailable
  */
 export async function checkArchived(
   archive: ArchivePeriods,

@@ -18,8 +18,8 @@ export interface DropParts {
 const RECORDS_AT_ONCE = 250
 
 /**
- * Compares each record of a period that is still in the log with the archive, byte for byte. Data that was forgotten
- * since the copy is forgotten in the other one too.
+ * Compares each record of a period that is still in the log with the archive, byte for byte. Data that was forgotten in
+ * the log since the copy is forgotten in the archive too.
  * @throws ArchiveDamaged when they differ
  * @throws LogUnavailable
  */
@@ -63,8 +63,7 @@ async function compare(
 /**
  * Drops the records of a period from the log, from the first on, in small groups. It may be interrupted anywhere and
  * called again.
- * @throws LogUnavailable
- *  Fenced
+ * @throws LogUnavailable | Fenced
  */
 export async function dropPeriod(parts: DropParts, period: PeriodManifest): Promise<void> {
   const { store, dropper, archive, epoch } = parts

@@ -19,11 +19,7 @@ export interface RestoreTarget {
    * @throws LogUnavailable; ExitError when there is a log already
    */
   begin(logId: string, from: readonly LogPosition[], heads: ReadonlyMap<string, StreamHead>): Promise<void>
-  /**
-   * Writes the next records of a log partition.
-   * @throws LogUnavailable
-   *  ArchiveDamaged
-   */
+  /** Writes the next records of a log partition. @throws LogUnavailable | ArchiveDamaged */
   put(partition: number, records: readonly StoredRecord[]): Promise<void>
   /** Makes the new log count: all records are written and match what was signed. @throws LogUnavailable */
   finish(): Promise<void>
@@ -31,7 +27,7 @@ export interface RestoreTarget {
 
 export interface RestoreOptions {
   readonly archive: Archive
-  /** The first and the last period. */
+  /** Numbers of the first and the last period. */
   readonly first: number
   readonly last: number
   /** Whether a stream can end. */
@@ -47,8 +43,7 @@ const RECORDS_AT_ONCE = 500
  * Makes a log of the records of archived periods. Reads each period's files back as an audit does, and checks that the
  * records fold to the state that the period's anchor signed.
  * @returns the periods
- * @throws ArchiveDamaged
- *  LogUnavailable
+ * @throws ArchiveDamaged | LogUnavailable
  */
 export async function restoreLog(options: RestoreOptions): Promise<readonly PeriodManifest[]> {
   const { archive, first, last, canEnd, keys, target } = options
@@ -73,8 +68,7 @@ export async function restoreLog(options: RestoreOptions): Promise<readonly Peri
  * Copies a whole log to another store: first its archived records, then those in the store, each checked.
  * @param store no process writes to it meanwhile
  * @returns the number of records
- * @throws ArchiveDamaged
- *  LogUnavailable
+ * @throws ArchiveDamaged | LogUnavailable
  */
 export async function copyLog(store: Pick<RecordStore, 'end' | 'fetch'>, target: RestoreTarget): Promise<bigint> {
   const end = await store.end(0)

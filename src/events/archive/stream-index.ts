@@ -22,7 +22,7 @@ export class StreamIndexBuilder {
   readonly #from: readonly LogPosition[]
   readonly #canEnd: (stream: string) => boolean
 
-  /** Makes an empty index. @param heads last events from the periods before */
+  /** @param heads last events from the periods before */
   constructor(
     from: readonly LogPosition[],
     heads: ReadonlyMap<string, StreamHead>,

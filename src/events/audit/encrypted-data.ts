@@ -25,7 +25,7 @@ export class EncryptedData {
    */
   #begun = false
 
-  /** Makes the check. @param keys absent: encrypted data is assumed to be there */
+  /** @param keys absent: encrypted data is assumed to be there */
   constructor(keys: AuditedKeys | undefined, onFinding: (finding: Finding) => void) {
     this.#keys = keys
     this.#onFinding = onFinding

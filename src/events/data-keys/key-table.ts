@@ -7,7 +7,7 @@ export class KeyTable {
   readonly #pool: pg.Pool
   readonly #log: string | undefined
 
-  /** Makes the table's client. @param log undefined: blocks of all logs */
+  /** @param log undefined: blocks of all logs */
   constructor(pool: pg.Pool, log: string | undefined) {
     this.#pool = pool
     this.#log = log

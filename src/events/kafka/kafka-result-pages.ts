@@ -137,8 +137,7 @@ export class KafkaResultPages implements ResultPageStore {
   /**
    * Sends a batch until Kafka takes it.
    * @returns the offset of the first page
-   * @throws Unstorable
-   *  LogUnavailable once the store is closed
+   * @throws Unstorable | LogUnavailable once the store is closed
    */
   async #send(batch: readonly Waiting[]): Promise<number> {
     const { topic, producer, onTrouble } = this.#options

@@ -33,7 +33,7 @@ export class PatientProducer {
     this.#createProducer = createProducer
   }
 
-  /** Connects ahead. */
+  /** Connects ahead of the first message. */
   async connect(): Promise<void> {
     await this.#connected(WAITS_MS[0])
   }

@@ -42,7 +42,8 @@ export class PublicTopic {
   }
 
   /**
-   * Sends messages; makes the topic first. All messages are taken, except those that Kafka refuses for good, or none.
+   * Sends messages; makes the topic first. Either all count as taken, apart from those that Kafka refuses for good, or
+   * none does.
    */
   async deliver(
     messages: readonly KeyedText[],

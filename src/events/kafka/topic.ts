@@ -38,7 +38,7 @@ function wanted(holds: TopicSettings['holds'], replication: number): readonly Wa
   if (holds === 'result pages')
     return [
       ...common,
-      // Clients ask for a result only while its query lives, and that ends some minutes after the query does.
+      // Clients request a result at most some minutes after its query has ended.
       { name: 'retention.ms', value: String(PAGES_KEPT_MS), must: 'at least' },
       // Kafka deletes only whole segments.
       { name: 'segment.ms', value: String(PAGES_KEPT_MS / 6), must: 'nothing' },

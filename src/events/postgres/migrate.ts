@@ -89,7 +89,7 @@ export function isOfReadModels(migration: Migration): boolean {
   return READ_MODELS.test(migration.sql)
 }
 
-/** The numbered files of a folder, in order. @throws MigrationError when two files have the same number */
+/** Reads the numbered files of a folder, in order. @throws MigrationError when two files have the same number */
 export async function readMigrations(folder = migrationsFolder): Promise<Migration[]> {
   const names = (await readdir(folder)).filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name)).sort()
   const migrations = await Promise.all(

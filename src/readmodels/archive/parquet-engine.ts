@@ -10,8 +10,7 @@ export interface ParquetEngine {
    * Runs a statement and returns its rows as they come, at most some thousand at a time. Reading ends when the caller
    * stops.
    * @param limitMs time limit, after which the statement is interrupted with an error
-   * @throws ParquetTooLong
-   *  DuckDB's errors
+   * @throws ParquetTooLong | DuckDB's errors
    */
   rows(
     text: string,

@@ -47,7 +47,7 @@ export interface QueryArchiveParts {
   readonly folder: string
   /** Called before each period. */
   readonly isStopped?: () => boolean
-  /** Whether the disk has room for so many bytes. */
+  /** Whether the disk has room for that many bytes. */
   readonly hasRoom?: (bytes: number) => Promise<boolean>
 }
 
@@ -74,8 +74,8 @@ class NoRoom extends QuipuError {
 
 const COPY = '.copy-'
 /**
- * Number of new `system` events after which files are rewritten: until then readers search these events for forgotten
- * queries.
+ * Readers search the `system` events after a stored sequence for forgotten queries. The sequence is moved on when more
+ * events than this follow it.
  */
 const LOOKED_THROUGH = 1000
 /** Lock for the process that writes the archive's files. */
@@ -86,8 +86,7 @@ const TAKE_LOCK = `select pg_try_advisory_lock(hashtext('quipu query archive')) 
  * forgotten data from existing files. Each period is copied, read back and compared. One transaction then deletes its
  * rows and makes the files count: after an interruption at any point, the rows are in one of the two.
  * @returns the periods made now; none when another process holds the lock
- * @throws QueriesChanged
- *  errors of Postgres, of the disk and of DuckDB
+ * @throws QueriesChanged | errors of Postgres, of the disk and of DuckDB
  */
 export async function archiveQueries(
   parts: QueryArchiveParts,

@@ -22,8 +22,7 @@ type Continued = Extract<SystemEvent, { type: 'LogContinued' }>['data']
 
 /**
  * The known keys of an archive: the trusted ones, and those that the archived records vouch for.
- * @throws ArchiveDamaged
- *  LogUnavailable
+ * @throws ArchiveDamaged | LogUnavailable
  */
 export async function keysOfArchive(archive: Archive, trusted: readonly KeyObject[]): Promise<readonly KeyObject[]> {
   const periods = await archive.reread()

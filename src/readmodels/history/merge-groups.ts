@@ -23,8 +23,7 @@ const LARGEST = 2n ** 63n
 /**
  * Merges the answers of parts that have no row in common: groups with equal keys become one.
  * @param columns by position
- * @throws SumTooLarge
- *  TooManyGroups
+ * @throws SumTooLarge | TooManyGroups
  */
 export async function mergedGroups(
   groups: NonNullable<ScanQuestion['groups']>,

@@ -29,8 +29,8 @@ export interface HistoryView {
 
 /**
  * The users that may see a row. `query`: users who may see the query with the id in this column. `self`: the row is a
- * query; users who may see it. `person`: the user named in the first text, and the logged-in user in the second, who
- * acted as another user.
+ * query; users who may see it. `person`: the user that the first text names, and the logged-in user that the second
+ * text names, when they acted as another user.
  */
 export type HistoryOwner =
   | { readonly kind: 'query'; readonly id: string }
