@@ -249,8 +249,8 @@ class Runner implements ProjectionRunner {
   }
 
   /**
-   * Asks the log for its end. Callers share a question. A caller during a running question shares the next one, which
-   * begins later and so covers its events.
+   * Asks the log for its end. A caller during a running question shares the next one with others: it begins after the
+   * call, and so covers all events that were valid then.
    */
   #askTip(): Promise<Checkpoint> {
     const ask = (): Promise<Checkpoint> => {
