@@ -6,8 +6,9 @@ import { exitCodes } from '../shared/exit-codes.ts'
 import { hasCode } from '../shared/node-error.ts'
 
 /**
- * The Ed25519 key that signs anchors. It lies outside log and database: who can write those must not be able to sign.
- * Made at the first start, readable by its owner only; the public half is put beside it as `<path>.pub`.
+ * Loads the Ed25519 key that signs anchors. The key lies outside log and database: a process that can write those must
+ * not be able to sign.
+ * The first start makes the key, readable by its owner only, and puts the public half beside it as `<path>.pub`.
  * @throws ExitError 64 when the file cannot be read or holds another kind of key
  */
 export function loadAnchorKey(path: string): { readonly private: KeyObject; readonly public: KeyObject } {
@@ -22,7 +23,7 @@ export function loadAnchorKey(path: string): { readonly private: KeyObject; read
 }
 
 /**
- * Public keys of a PEM file.
+ * Reads the public keys of a PEM file.
  * @throws ExitError 64
  */
 export function readPublicKeys(path: string): readonly KeyObject[] {
@@ -49,7 +50,8 @@ function readOrMake(path: string): string {
   const own = `${path}.${process.pid}`
   writeFileSync(own, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
   try {
-    // Two coordinators may come here at once: a link made whole, and only one of them makes it.
+    // Two coordinators may run this at the same time. A link appears with its whole content, and only one of them
+    // creates it.
     linkSync(own, path)
     writeFileSync(publicKeyPath(path), publicKey.export({ type: 'spki', format: 'pem' }), { mode: 0o600 })
   } catch (error) {

@@ -1,75 +1,75 @@
 import type { QueryId } from '../shared/ids.ts'
 import { unreachable } from '../shared/unreachable.ts'
 
-/** Who asks. */
+/** The user of a request. */
 export interface Identity {
   readonly user: string
-  /** By which name he was verified; absent where nobody is authenticated. */
+  /** The name by which the user was verified; absent where nobody is authenticated. */
   readonly principal?: string
-  /** Who logged in, where he acts as another. */
+  /** The user who logged in, where they act as another. */
   readonly originalUser?: string
   readonly groups: readonly string[]
   readonly remoteAddress?: string
 }
 
-/** Whose a query is: who it runs as, and who posted it where that was another. */
+/** The owner of a query: the user that it runs as, and the user who posted it where that is another. */
 export interface QueryOwner {
   readonly user: string
   readonly originalUser?: string | undefined
 }
 
-/** What somebody wants to do with what. */
+/** An action, and the object that a user wants to do it on. */
 export type Permission =
-  /** `queryId`, wherever there is one: who is refused is told of with it. */
+  /** `queryId`, in all permissions: named in the report of a refusal. */
   | { readonly action: 'execute'; readonly queryId?: QueryId }
-  /** `results`: its rows; `cancel`: to end it by the address that its client was given; `kill`: by its id. */
+  /** `results`: read its rows; `cancel`: end it by the address that its client was given; `kill`: end it by its id. */
   | {
       readonly action: 'view' | 'kill' | 'results' | 'cancel'
       readonly query: QueryOwner
       readonly queryId?: QueryId
     }
-  /** Have it in a list: as `view`, but what is left out is refused to nobody. */
+  /** See it in a list: as `view`, but leaving it out is not reported as a refusal. */
   | { readonly action: 'list'; readonly query: QueryOwner }
-  /** See everybody's queries in lists, and what is of no query. */
+  /** See all users' queries in lists, and events that belong to no query. */
   | { readonly action: 'viewAll' }
-  /** See somebody else's queries in lists, perhaps. */
+  /** See at least some queries of other users in lists. */
   | { readonly action: 'viewOthers' }
-  /** What is told of the server itself: its nodes. */
+  /** Read about the server itself: its nodes. */
   | { readonly action: 'readSystem' }
-  /** Its figures, which have the names of users. */
+  /** Read the server's figures, which include names of users. */
   | { readonly action: 'readFigures' }
-  /** Have of it what is in lists. */
+  /** See the server's own data in lists. */
   | { readonly action: 'listSystem' }
-  /** What administrators do with it. */
+  /** Do an administrator's work on the server. */
   | { readonly action: 'writeSystem' }
-  /** Who was verified, by his name, wants to be a user at all. */
+  /** Become a user, for a principal that was verified. */
   | { readonly action: 'setUser'; readonly user: string; readonly queryId?: QueryId }
   | { readonly action: 'impersonate'; readonly user: string; readonly queryId?: QueryId }
 
-/** The one place where rights are decided. */
+/** Decides whether a user has a right. All decisions are made here. */
 export type Authorize = (identity: Identity, permission: Permission) => boolean
 
-/** Without authentication configured nobody is known, so nothing can be refused. */
+/** Without authentication no user is known, so nothing can be refused. */
 export const allowAll: Authorize = () => true
 
-/** Whose queries somebody may see: everybody's, his own alone, or some people's. */
+/** Whose queries a user may see: all users', only their own, or those of some users. */
 export type Sight = 'all' | 'own' | 'some'
 
-/** The sections of a rules file that say who may do what with queries and with the server, and as whom. */
+/** The sections of a rules file about queries, the server and impersonation. */
 export interface QueryRules {
   readonly execute: (identity: Identity) => boolean
-  /** What the section `queries` says; all, where there is none. */
+  /** By the section `queries`; true where there is none. */
   readonly queries: (identity: Identity, action: 'view' | 'kill', owner: string) => boolean
-  /** The same for what a nextUri gives: nothing, where there is no such section. */
+  /** The same for results by nextUri; false where there is no such section. */
   readonly results: (identity: Identity, action: 'view' | 'kill', owner: string) => boolean
   readonly sight: (identity: Identity) => Sight
   readonly impersonation: (identity: Identity, user: string) => boolean
-  /** What the section `principals` says; all, where there is none. */
+  /** By the section `principals`; true where there is none. */
   readonly setUser: (principal: string | undefined, user: string) => boolean
   readonly system: (identity: Identity, access: 'read' | 'write') => boolean
 }
 
-/** Each has what is his, and what the rules in force give him; without rules nothing else. */
+/** Users have rights to their own queries. Rules in force grant further rights. */
 export function authorizeBy(rules: () => QueryRules | undefined): Authorize {
   return (identity, permission) => {
     switch (permission.action) {
@@ -114,13 +114,13 @@ export function authorizeBy(rules: () => QueryRules | undefined): Authorize {
   }
 }
 
-/** Who it runs as owns a query, and who posted it as somebody else, whoever he is now. */
+/** A query is owned by the user that it runs as, and by the user who posted it as another, whoever they act as now. */
 function owns(identity: Identity, owner: QueryOwner): boolean {
   if (identity.user === owner.user) return true
   return owner.originalUser !== undefined && posterOf(identity) === owner.originalUser
 }
 
-/** Who logged in, whoever he acts as. */
+/** The user who logged in, whoever they act as. */
 export function posterOf({ user, originalUser }: Identity): string {
   return originalUser ?? user
 }

@@ -5,7 +5,7 @@ import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { hasCode } from '../shared/node-error.ts'
 
-/** What a key is for; a key of one purpose says nothing about those of the others. */
+/** The purpose of a key. The key of one purpose reveals nothing about the others. */
 export type KeyPurpose =
   | 'statement-token'
   | 'stage-cancel'
@@ -27,9 +27,9 @@ export type KeyPurpose =
 const SHORTEST_SECRET = 16
 
 /**
- * The secret of the cluster: the one configured, else that of `<data>/secret`, which is made at the first start and
+ * Loads the secret of the cluster: the configured one, else that of `<data>/secret`. The first start makes that file,
  * readable by its owner only.
- * @throws ExitError 64 when it is too short to keep anything
+ * @throws ExitError 64 when the secret is too short to be safe
  */
 export function loadClusterSecret(dataDir: string, configured: string | undefined): string {
   const path = join(dataDir, 'secret')
@@ -41,12 +41,12 @@ export function loadClusterSecret(dataDir: string, configured: string | undefine
   return secret
 }
 
-/** 32 bytes for one purpose, by HKDF over SHA-256. */
+/** Derives the key of one purpose: 32 bytes, by HKDF over SHA-256. */
 export function deriveKey(secret: string, purpose: KeyPurpose): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, 'quipu', purpose, 32))
 }
 
-/** What goes after `Authorization: Bearer ` on requests between processes of the cluster. */
+/** The token after `Authorization: Bearer ` in requests between processes of the cluster. */
 export function internalBearer(secret: string): string {
   return deriveKey(secret, 'internal-bearer').toString('hex')
 }
@@ -60,7 +60,10 @@ function readSecret(path: string): string | undefined {
   }
 }
 
-/** Coordinator and worker may both come here at the first start: a link made whole, and only one of them makes it. */
+/**
+ * Makes the secret. Coordinator and worker may both run this at the first start: a link appears with its whole content,
+ * and only one of them creates it.
+ */
 function makeSecret(dataDir: string, path: string): string {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const own = `${path}.${process.pid}`

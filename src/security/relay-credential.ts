@@ -9,15 +9,15 @@ interface RelayedClient {
   readonly confidential: boolean
 }
 
-/** What one coordinator vouches for when it passes a client's request on to another. */
+/** What one coordinator asserts when it passes a client's request on to another. */
 export interface RelayClaims {
-  /** Address of the client; absent when its connection was gone already. */
+  /** The address of the client; absent when its connection was gone already. */
   readonly clientAddress?: string | undefined
-  /** How the client reached that coordinator; absent where one of an earlier version says nothing of it. */
+  /** How the client reached that coordinator; absent where a coordinator of an earlier version does not say it. */
   readonly client?: RelayedClient | undefined
-  /** Who the client is, once somebody was verified. */
+  /** The client's principal, once it was verified. */
   readonly principal?: VerifiedPrincipal | undefined
-  /** The request is that coordinator's own, and no client's. */
+  /** The request is that coordinator's own, not a client's. */
   readonly own?: true | undefined
 }
 
@@ -28,19 +28,19 @@ export interface RelayedCall {
   readonly target: string
 }
 
-/** How a credential is looked at: `clock` and `epoch` are no attack, the asker tries again. */
+/** The result of verifying a credential. `clock` and `epoch` are no attack: the sender tries again. */
 type RelayVerdict =
   | { readonly kind: 'accepted'; readonly claims: RelayClaims; readonly bodyDigest: string }
   | { readonly kind: 'forged' | 'replayed' | 'epoch' }
-  /** Its time is too far from this process's; `clock` tells the asker what time it is here. */
+  /** The credential's time is too far from this process's time, which `clock` contains. */
   | { readonly kind: 'clock'; readonly clock: string }
 
 export interface RelayVerifier {
-  /** Each credential is accepted once. */
+  /** Verifies a credential. Each credential is accepted once. */
   verify(credential: string, call: RelayedCall): RelayVerdict
 }
 
-/** A credential's time may be so far from the verifier's, in milliseconds, either way. */
+/** The most difference between a credential's time and the verifier's, in milliseconds, either way. */
 const RELAY_SKEW_MS = 30_000
 
 const payloadSchema = z.object({
@@ -55,14 +55,15 @@ const payloadSchema = z.object({
 })
 type Payload = z.output<typeof payloadSchema>
 
-/** SHA-256 of a body, as credentials name it. */
+/** SHA-256 of a body, in the form that credentials contain. */
 export function bodyDigest(body: Buffer): string {
   return createHash('sha256').update(body).digest('base64url')
 }
 
 /**
- * A credential for one request to the coordinator that writes in `epoch`: `payload.mac`, with an HMAC-SHA256 over method,
- * target, body digest, time, a nonce, epoch and claims. Whoever sees it learns no key, and can ask nothing else with it.
+ * Makes a credential for one request to the coordinator that writes in `epoch`: `payload.mac`, with an HMAC-SHA256 over
+ * method, target, body digest, time, a nonce, epoch and claims. Anybody who sees it learns no key, and cannot use it
+ * for another request.
  * @param now milliseconds since 1970 by the verifier's clock
  */
 export function sealRelay(
@@ -93,12 +94,12 @@ export function openRelayClock(key: Buffer, clock: string, nonce: string): numbe
 }
 
 /**
- * Credentials for the epoch in which this process writes: those of a process before it, whose nonces nobody remembers, are
- * for another epoch.
+ * Verifies credentials for the epoch in which this process writes. Credentials for an earlier process, whose nonces are
+ * not remembered, are for another epoch and are refused.
  * @param now milliseconds since 1970; must not run backwards
  */
 export function createRelayVerifier(key: Buffer, epoch: number, now: () => number): RelayVerifier {
-  /** Nonces in the order of their coming, with the time until which their credentials could come again. */
+  /** Nonces in the order of arrival, with the time until which their credentials could be sent again. */
   const seen = new Map<string, number>()
 
   function isNew(nonce: string, time: number): boolean {
@@ -137,7 +138,7 @@ export function createRelayVerifier(key: Buffer, epoch: number, now: () => numbe
   }
 }
 
-/** Of a list of texts: JSON keeps apart what belongs apart. */
+/** An HMAC over a list of texts. JSON keeps the texts apart. */
 function macOf(key: Buffer, parts: readonly string[]): string {
   return createHmac('sha256', key).update(JSON.stringify(parts)).digest('base64url')
 }

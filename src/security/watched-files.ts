@@ -2,16 +2,16 @@ import { readFileSync, statSync, type Stats } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { nodeCode } from '../shared/node-error.ts'
 
-/** What becomes of files that were changed. */
+/** Is called after files changed. */
 export interface FileNews {
-  /** What lies there now is in force. */
+  /** The new content is in force. */
   onReloaded(): void
-  /** What lies there is not in force: what was there before is. Told once for each change. */
+  /** The new content is not in force, the previous content is. Called once for each change. */
   onBroken(error: Error): void
 }
 
 export interface WatchedFiles<T> {
-  /** What is in force. */
+  /** The content that is in force. */
   readonly value: T
   stop(): void
 }
@@ -19,22 +19,25 @@ export interface WatchedFiles<T> {
 type Texts<P extends readonly string[]> = { readonly [Index in keyof P]: string }
 
 const LOOK_MS = 1_000
-/** Files that change on and on are read so often at once, and then again each so many milliseconds: what is in force is recorded. */
+/**
+ * Files that change all the time are read this often at once, and then once in this many milliseconds, because each
+ * content that comes into force is recorded.
+ */
 const AT_ONCE = 10
 const THEN_EACH_MS = 10_000
 
 export interface WatchOptions<P extends readonly string[], T> {
-  /** What a process before this one had in force, and stays so while the files cannot be taken. */
+  /** The value that the previous process had in force. It stays in force while the files cannot be read. */
   readonly before?: () => { readonly value: T } | undefined
-  /** As `read`, of what changed; it is in force once this resolves. */
+  /** As `read`, for a change; the value is in force once this resolves. */
   readonly readAgain?: (texts: Texts<P>, before: T) => Promise<T>
 }
 
 /**
- * Files that are read at once, and again whenever one was changed: replaced, or written anew in its place, which is waited
- * for until all rest from one look to the next. They are looked at by their names, so links may lead elsewhere meanwhile.
- * @param read makes what is in force of the texts; what it throws is told, so it must quote nothing that is secret
- * @throws what `read` throws, or the reading, the first time, where nothing was in force before
+ * Reads files at once, and again whenever a file changed: replaced, or rewritten. A change is read after all files
+ * stayed the same from one check to the next. Files are checked by name, so links may lead elsewhere meanwhile.
+ * @param read makes the value from the texts; its errors are reported, so they must quote nothing secret
+ * @throws what `read` or the reading throws at the first time, where nothing was in force before
  */
 export function watchFiles<const P extends readonly string[], T>(
   paths: P,
@@ -52,7 +55,7 @@ export function watchFiles<const P extends readonly string[], T>(
     value = last.value
     queueMicrotask(() => news.onBroken(error as Error))
   }
-  /** Not in force yet: they may still be written. */
+  /** The mark of a change that is not in force yet, because the files may still be being written. */
   let fresh = ''
   let looking = false
   const allowance = createAllowance(AT_ONCE, THEN_EACH_MS)
@@ -87,7 +90,7 @@ export function watchFiles<const P extends readonly string[], T>(
   }
 }
 
-/** So many at once, and then one each so many milliseconds. */
+/** Allows `most` at once, and then one in every `eachMs` milliseconds. */
 export function createAllowance(most: number, eachMs: number): { take(nowMs: number): boolean } {
   let left = most
   let at = 0
@@ -106,7 +109,7 @@ async function marksAt(paths: readonly string[]): Promise<string> {
   return (await Promise.all(paths.map(markAt))).join()
 }
 
-/** A file that is not there has a mark too: that it went is told once. */
+/** A missing file has a mark too, so that its removal is reported once. */
 async function markAt(path: string): Promise<string> {
   try {
     return markOf(await stat(path))

@@ -10,24 +10,27 @@ import { callerOf } from './caller.ts'
 
 export interface ActsAsDeps {
   readonly authorize: Authorize
-  /** Groups of a user, by the groups file. */
+  /** The groups of a user, by the groups file. */
   readonly groupsOf: (user: string) => readonly string[]
   /**
-   * Does a name in a header mean whoever logged in, in another spelling? Clients send the name as it was typed, and a directory
-   * takes more than one spelling of it.
-   * @default none does
+   * Whether a name in a header means the user who logged in, in another spelling. Clients send the name as it was
+   * typed, and a directory accepts several spellings.
+   * @default false for all names
    */
   readonly meansOneself?: (claimed: string, principal: VerifiedPrincipal) => boolean
 }
 
 /**
- * As whom a request acts: as who logged in, or as the user that its headers name, if he may.
- * @throws HttpProblem 401 without somebody; 403 for another whom he may not be; 400 for headers that cannot be
+ * Returns the user that a request acts as: the user who logged in, or the one that its headers name, if that is
+ * allowed.
+ * @throws HttpProblem 401 without authentication; 403 for a user that they may not act as; 400 for invalid headers
  */
 export type ActsAs = (request: IncomingMessage) => Identity
 
 export function createActsAs({ authorize, groupsOf, meansOneself = () => false }: ActsAsDeps): ActsAs {
-  /** Trino asks for each step: who logged in to the original user, and from him to the user. */
+  /**
+   * As Trino does, each step is checked: from the user who logged in to the original user, and from there to the user.
+   */
   function impersonate(from: Identity, user: string): Identity {
     if (!authorize(from, { action: 'setUser', user }))
       throw new HttpProblem(403, `Access Denied: Principal ${from.principal} cannot become user ${user}`)
@@ -37,7 +40,10 @@ export function createActsAs({ authorize, groupsOf, meansOneself = () => false }
     return { ...from, user, originalUser: from.originalUser ?? from.user, groups: groupsOf(user) }
   }
 
-  /** @throws HttpProblem 400 for what is no user's name: rules for that user would not hold for it */
+  /**
+   * Checks a name of a header. @throws HttpProblem 400 for a text that is no user name: the rules for that user would
+   * not apply to it
+   */
   function claimed(name: string | undefined, principal: VerifiedPrincipal): string | undefined {
     if (name === undefined || name === principal.user) return name
     if (meansOneself(name, principal)) return principal.user

@@ -7,16 +7,17 @@ import { keyNeeded } from '../task/internal-request.ts'
 import { callerOf } from './caller.ts'
 
 export interface AdministratorDeps {
-  /** Does the request carry the cluster's secret? */
+  /** Whether the request carries the cluster's secret. */
   readonly isInternal: (request: IncomingMessage) => boolean
   readonly identify: (request: IncomingMessage) => Identity
   readonly authorize: Authorize
 }
 
 /**
- * Who asks for what only administrators do: a user is who he is, whoever has the key says for whom he asks.
- * @param named whom the request names; asked with the key alone
- * @throws HttpProblem 401 without user or key, 403 for a user to whom the rules do not let write system information
+ * Returns who asks for an administrator's action. A user is known by authentication; a caller with the cluster's key
+ * says for whom it asks.
+ * @param named reads the name in the request; called only for callers with the key
+ * @throws HttpProblem 401 without user or key, 403 for a user whom the rules do not let write system information
  */
 export async function administratorOf(
   request: IncomingMessage,

@@ -15,15 +15,15 @@ import { isAuthorized } from '../task/internal-request.ts'
 import { NOBODY, type Caller } from './caller.ts'
 
 export interface AuthenticateDeps {
-  /** In the order of the setting: the first whose credential is there decides. */
+  /** In the order of the setting: the first authenticator that finds its credential decides. */
   readonly authenticators: readonly Authenticator[]
-  /** Who may not even try now; and what is told of each attempt. */
+  /** Says which clients may not try now, and records each attempt. */
   readonly attempts: Attempts
-  /** The user that a verified name is; undefined: the mapping has none for it. */
+  /** The user of a verified name; undefined: the mapping has none for it. */
   readonly principalOf: (verified: VerifiedName, method: Authenticator['method']) => VerifiedPrincipal | undefined
   /** The cluster's key, as after `Authorization: Bearer `. */
   readonly bearer: string
-  /** Did the request come where nobody listens: TLS, or loopback? */
+  /** Whether the request came over a connection that nobody can read along: TLS, or loopback. */
   readonly confidential: (request: IncomingMessage) => boolean
   /** Scheme, host and port as the client used them. */
   readonly baseUri: (request: IncomingMessage) => string
@@ -31,38 +31,41 @@ export interface AuthenticateDeps {
 
 export interface FailedAttempt {
   readonly method: Authenticator['method']
-  /** The name that was given; of a credential that was verified and has no user here, that name. */
+  /** The name that was given; for a verified credential without a user here, the verified name. */
   readonly user: string
   readonly verified: boolean
-  /** For this server alone. */
+  /** For the log of this server only. */
   readonly reason: string
 }
 
-/** Log-ins, as they are counted and recorded. */
+/** Counts and records log-ins. */
 export interface Attempts {
   /**
-   * @param remembered was the credential verified lately? Undefined where nobody remembers such ones
-   * @returns seconds until somebody may try again; undefined: now
+   * Whether a client must wait before it tries again.
+   * @param remembered whether the credential was verified lately; undefined where the authenticator remembers none
+   * @returns seconds to wait; undefined: none
    */
   blockedSeconds(credential: Credential, request: IncomingMessage, remembered: boolean | undefined): number | undefined
   refused(failed: FailedAttempt, request: IncomingMessage): void
   loggedIn(principal: VerifiedPrincipal, request: IncomingMessage): void
-  /** By a credential that was verified before, perhaps for somebody elsewhere. */
+  /** Records a user whose credential was verified before, perhaps by another coordinator. */
   cameAgain(principal: VerifiedPrincipal, request: IncomingMessage): void
 }
 
 /**
- * Who sends a request that may come from anywhere. At once when he was seen lately.
- * @throws HttpProblem 401 without a credential, or with one of nobody; 403 where a secret came over plain HTTP; 429; 503
+ * Returns who sent a request that may come from anywhere. Synchronous when the sender was seen lately.
+ * @throws HttpProblem 401 without a valid credential; 403 where a secret came over plain HTTP; 429; 503
  */
 export type Authenticate = (request: IncomingMessage) => Caller | Promise<Caller>
 
 export interface Authentication {
   readonly request: Authenticate
-  /** The same for a credential that came otherwise than in headers: counted, slowed and told of alike. */
+  /**
+   * The same for a credential that did not come in headers. It is counted, slowed down and recorded in the same manner.
+   */
   credential(by: Authenticator, credential: Credential, request: IncomingMessage): Caller | Promise<Caller>
   /**
-   * Of somebody whom another has verified just now.
+   * Returns the principal of a user that another service has just verified.
    * @throws HttpProblem 403 when the name has no user here
    */
   verified(verified: VerifiedName, method: Authenticator['method'], request: IncomingMessage): VerifiedPrincipal
@@ -111,7 +114,7 @@ export function createAuthenticate(deps: AuthenticateDeps): Authentication {
         }
         note('ok')
         if (verdict.fresh) attempts.loggedIn(principal, request)
-        // Who has a session was told of when he was given it.
+        // A session was recorded when it was issued.
         else if (verdict.verified.user === undefined) attempts.cameAgain(principal, request)
         return { kind: 'principal', principal }
       }
@@ -153,7 +156,7 @@ export function createAuthenticate(deps: AuthenticateDeps): Authentication {
     const verdict = by.verify(credential, clientNetwork(request))
     if (!(verdict instanceof Promise)) return callerFor(verdict, credential, method, request)
     return verdict.then((late) => {
-      // Many guesses that were sent at once are told no more than those that come one after the other.
+      // Many guesses that were sent at once must learn no more than guesses that are sent one after the other.
       checkBlocked(credential, by, request)
       return callerFor(late, credential, method, request)
     })
@@ -178,7 +181,10 @@ export function createAuthenticate(deps: AuthenticateDeps): Authentication {
   }
 }
 
-/** A page's script asks, which leads to the log-in page itself: the browser would ask for a password in a window of its own. */
+/**
+ * Whether a script of a page asks. The page leads to the log-in page itself; with this challenge the browser would open
+ * its own password dialog.
+ */
 function asksBrowser({ headers }: IncomingMessage, challenge: string): boolean {
   return headers['sec-fetch-site'] !== undefined && /^Basic\b/i.test(challenge)
 }
@@ -187,21 +193,22 @@ function notVerified(retryAfterSeconds: number): HttpProblem {
   return new HttpProblem(503, 'Log-ins cannot be verified now', { 'retry-after': String(retryAfterSeconds) })
 }
 
-/** The same for every reason. */
+/** The message is the same for every reason. */
 const REFUSED = 'Authentication failed'
 
-/** Where authentication is configured, these are open all the same; of the figures see {@link callerAt}. */
+/** Paths that are open although authentication is configured; for the figures see {@link callerAt}. */
 const OPEN = /^\/(?:v1\/(?:info|status)\/?$|oauth2\/|ui\/(?:log-in|log-out)(?:\/|$)|ui\/[a-z]+\.(?:js|css)$)/
-/** What a browser opens leads to the log-in page where it is nobody's. */
+/** Pages that a browser opens. Without authentication they lead to the log-in page. */
 const PAGE = /^\/ui(?:\/|$)/
 
-/** Of those who watch this server rather than ask it. */
+/** Paths for programs that monitor this server. */
 const WATCHED = /^\/(?:metrics|openapi\.json)\/?$/
 
 /**
- * What a door asks of each request: nobody is turned away from what is open, and credentials that come along are not looked
- * at there.
- * @param mayWatch may it have `/metrics` and `/openapi.json`, whoever sends it? Of others their right is asked there
+ * Makes the check of each request. Open paths are open to everybody, and credentials that come along are not verified
+ * there.
+ * @param mayWatch whether any sender of this request may have `/metrics` and `/openapi.json`; for other requests the
+ * user's right is checked later
  */
 export function callerAt(
   authenticate: Authenticate,
@@ -232,7 +239,7 @@ export function callerAt(
   }
 }
 
-/** The key of the cluster's processes opens no figures. */
+/** The key of the cluster's processes gives no access to figures. */
 function onlyPeople(caller: Caller): Caller {
   if (caller.kind !== 'principal') throw watcherNeeded()
   return caller
@@ -242,7 +249,7 @@ function isNavigation({ method, headers }: IncomingMessage): boolean {
   return (method === 'GET' || method === 'HEAD') && /\btext\/html\b/.test(headers.accept ?? '')
 }
 
-/** @throws HttpProblem 401 for who may not have the figures of this server */
+/** @throws HttpProblem 401 for a sender that may not have the figures of this server */
 export function checkWatcher(request: IncomingMessage, mayWatch: (request: IncomingMessage) => boolean): void {
   if (!mayWatch(request)) throw watcherNeeded()
 }
@@ -251,7 +258,7 @@ function watcherNeeded(): HttpProblem {
   return new HttpProblem(401, 'The figures need their own token', { 'www-authenticate': 'Bearer realm="metrics"' })
 }
 
-/** From this machine, or with the token that is for this alone. */
+/** Accepts requests from this machine, or with the token for monitoring. */
 export function watchersBy(token: string | undefined): (request: IncomingMessage) => boolean {
   return (request) => isLocal(request) || (token !== undefined && isAuthorized(request, token))
 }

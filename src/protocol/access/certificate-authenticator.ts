@@ -5,12 +5,13 @@ import { createVerifiedCache } from '../../security/authentication/verified-cach
 import { clientCertificate } from '../edge/client-certificate.ts'
 
 const MOST_REMEMBERED = 10_000
-/** Somebody who comes again within this has not logged in anew. */
+/** A user who comes again within this time has not logged in anew. */
 const REMEMBERED_MS = 5 * 60_000
 
 /**
- * By the subject of the certificate that a client has shown: TLS has verified that it is his, and whose authority signed it.
- * @param certificateOf of the request's connection
+ * Authenticates by the subject of the client's certificate. TLS has verified that the client holds its key, and which
+ * authority signed it.
+ * @param certificateOf returns the certificate of the request's connection
  */
 export function createCertificateAuthenticator(now: () => number, certificateOf = clientCertificate): Authenticator {
   const seen = createVerifiedCache<true>(MOST_REMEMBERED, now)

@@ -6,7 +6,7 @@ import { QuipuError } from '../../shared/quipu-error.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import type { ActsAs } from './acts-as.ts'
 
-/** What the address of a page is used for: to have it, or to end the query. */
+/** The use of a page's address: to read the page, or to end the query. */
 export type ResultsAction = 'results' | 'cancel'
 
 export interface ResultsOf {
@@ -15,12 +15,12 @@ export interface ResultsOf {
 }
 
 /**
- * Whether who asks may have the results of a query, or end it: the address of a page alone does not suffice.
+ * Checks whether the caller may have the results of a query, or end it. The address of a page alone does not suffice.
  * @throws HttpProblem 401, 403
  */
 export type CheckResults = (request: IncomingMessage, asked: ResultsOf, owner: QueryOwner) => void
 
-/** @param configured must clients be known? Without that whoever has the address may have the results */
+/** @param configured whether clients must authenticate. Otherwise everybody with the address may have the results */
 export function createCheckResults(configured: boolean, actsAs: ActsAs, authorize: Authorize): CheckResults {
   if (!configured) return () => {}
   return (request, { queryId, action }, query) => {
@@ -31,10 +31,13 @@ export function createCheckResults(configured: boolean, actsAs: ActsAs, authoriz
   }
 }
 
-/** Whose a query is, as far as that is known at once or soon; undefined: there is no such query. */
+/** The owner of a query, at once or soon; undefined: there is no such query. */
 export type OwnerOf = (queryId: QueryId) => QueryOwner | undefined | Promise<QueryOwner | undefined>
 
-/** The same before anything is known of the query, so that who may not ask changes nothing and learns nothing. */
+/**
+ * Makes the same check before the query is looked up, so that a caller without the right changes nothing and learns
+ * nothing.
+ */
 export function createResultsGuard(
   configured: boolean,
   check: CheckResults,
@@ -48,12 +51,15 @@ export function createResultsGuard(
   }
 }
 
-/** Whose a query is was not said in time. */
+/** The owner of a query was not found in time. */
 class OwnerUnknown extends QuipuError {
   readonly retry = 'later'
 }
 
-/** Gives a guard so long to find out whose the query is. @throws a passing error when it takes longer */
+/**
+ * Waits at most `ms` milliseconds for a guard to find the owner. @throws OwnerUnknown, a passing error, when it takes
+ * longer
+ */
 export async function guardWithin(guarded: void | Promise<void>, ms: number): Promise<void> {
   if (guarded) await withDeadline(guarded, ms, () => new OwnerUnknown())
 }

@@ -2,15 +2,15 @@ import type { QueryRows } from '../../events/projection.ts'
 import { readQueryUsers, type QueryFilter } from '../../readmodels/queries/queries.ts'
 import { posterOf, type Authorize, type Identity, type QueryOwner } from '../../security/authorization.ts'
 
-/** Which queries a list shows to who asks for it. */
+/** Selects the queries that a list shows to a caller. */
 export interface SeenList {
-  /** Of those in the tables; nothing, where he sees all. */
+  /** The filter for queries in the tables; empty where the caller may see all. */
   readonly filter: Pick<QueryFilter, 'seen'>
-  /** Of those in memory. */
+  /** Whether the list shows a query in memory. */
   has(owner: QueryOwner): boolean
 }
 
-/** The rights are asked for each user of whom there are queries, and not for each query. */
+/** Makes the selection. Rights are checked once for each user who has queries, not for each query. */
 export async function seenBy(identity: Identity, authorize: Authorize, read: QueryRows): Promise<SeenList> {
   if (authorize(identity, { action: 'viewAll' })) return { filter: {}, has: () => true }
   const has = (query: QueryOwner): boolean => authorize(identity, { action: 'list', query })

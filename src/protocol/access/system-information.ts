@@ -10,7 +10,7 @@ export interface SystemInformationDeps {
   readonly authorize: Authorize
 }
 
-/** @throws HttpProblem 403 in Trino's words, for whom the rules do not give what the server tells of itself */
+/** @throws HttpProblem 403 in Trino's words, where the rules do not let the user read system information */
 export function checkReadSystem(
   request: IncomingMessage,
   { identify, authorize }: SystemInformationDeps,
@@ -20,7 +20,10 @@ export function checkReadSystem(
     throw new HttpProblem(403, 'Access Denied: Cannot read system information')
 }
 
-/** Before the figures: who watches this server by a token or from its machine was let in, of users the rules are asked. */
+/**
+ * Guards the figures. Monitoring by token or from this machine was already admitted; the rights of users are checked
+ * here.
+ */
 export function createFiguresGuard(deps: SystemInformationDeps): Router {
   const router = Router({ caseSensitive: true })
   router.use(['/metrics', '/openapi.json'], (request, _response, next) => {

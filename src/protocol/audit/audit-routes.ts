@@ -10,7 +10,7 @@ import { keyNeeded } from '../task/internal-request.ts'
 import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
 
 export interface AuditRoutesDeps extends AdministratorDeps {
-  /** Resolves when the read models have forgotten it too. @throws HttpProblem 409 where the log cannot forget */
+  /** Resolves when the read models have forgotten the query too. @throws HttpProblem 409 where the log cannot forget */
   readonly forget: (queryId: QueryId, administrator: Administrator) => Promise<ForgetOutcome>
   readonly rebuilt: (rebuilt: RebuiltReport) => Promise<void>
   readonly onError?: (error: unknown) => void
@@ -28,8 +28,8 @@ const rebuiltBody = z.object({
 type RebuiltReport = Readonly<z.infer<typeof rebuiltBody>> & Pick<Administrator, 'remoteAddress'>
 
 /**
- * What is asked of the coordinator that writes the log: `/v1/query/{queryId}/forget`, by commands and by users to whom the
- * rules give it, and `/v1/system/rebuilt`, by commands.
+ * Routes of the coordinator that writes the log: `/v1/query/{queryId}/forget`, for commands and for users with the
+ * right to it, and `/v1/system/rebuilt`, for commands.
  */
 export function createAuditRoutes(deps: AuditRoutesDeps): Router {
   const router = resourceRouter()

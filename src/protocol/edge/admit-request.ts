@@ -6,8 +6,9 @@ import { relayHeaders, RELAYED_MORE } from './relay-headers.ts'
 import { requestTarget } from './request-target.ts'
 
 /**
- * What every request to every server here must be, before anybody looks at it: one host, a target that can be read, not
- * too many headers, of proxies ones that can be read, and a body framed as this server frames it, or else the next hop may see two requests in it.
+ * Checks what every request to every server must fulfil, before anything else reads it: one host, a readable target,
+ * not too many headers, readable headers of proxies, and a body framed as this server frames it. Otherwise the next hop
+ * may see two requests in it.
  * @throws HttpProblem; its connection is to be closed
  */
 export function admitRequest(request: IncomingMessage, most: HeadLimits, isProxy: AddressRanges): void {
@@ -25,10 +26,12 @@ export function admitRequest(request: IncomingMessage, most: HeadLimits, isProxy
   }
 }
 
-/** What is read of a request at the coordinator that writes, or at the one that passes it on: it is to be the same at both. */
+/**
+ * Headers that the coordinator that writes reads, or the one that passes the request on. Both must see the same ones.
+ */
 const READ_ANYWHERE = /^(?:x-(?:trino|presto|quipu|forwarded)-.*|forwarded|authorization|cookie|origin|host)$/
 
-/** Does a Connection header say that something of this goes no further? RFC 9110, 7.6.1, has nobody send that. */
+/** Whether a Connection header withdraws one of these headers. RFC 9110, 7.6.1, forbids senders to do that. */
 function withdraws(connection: string): boolean {
   return connection
     .toLowerCase()
@@ -38,11 +41,14 @@ function withdraws(connection: string): boolean {
 
 interface HeadLimits {
   readonly headers: number
-  /** Of names and values together, with the target. */
+  /** Bytes of names and values together, with the target. */
   readonly headerBytes: number
 }
 
-/** What passes at one coordinator passes at another, which passes it on with a credential of its own. */
+/**
+ * Checks the size of the head. A request that one coordinator admits must be admitted by the next one, which receives
+ * it with a relay credential added.
+ */
 function checkHead({ rawHeaders, url = '' }: IncomingMessage, most: HeadLimits): void {
   let [headers, bytes, moreHeaders, moreBytes] = [0, url.length, 0, 0]
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
@@ -63,8 +69,8 @@ function checkHead({ rawHeaders, url = '' }: IncomingMessage, most: HeadLimits):
 const CLOSE = { connection: 'close' } as const
 
 /**
- * A head that cannot be sent changes nothing: Node would keep what it had read of it before the header that it refuses,
- * and answer the error with status, length and framing of both.
+ * Checks headers before Node writes the head. Otherwise Node would keep the headers that it read before the invalid
+ * one, and the error would be answered with status, length and framing of both.
  */
 export function guardHead(response: ServerResponse): void {
   const writeHead = response.writeHead.bind(response) as (...head: unknown[]) => ServerResponse

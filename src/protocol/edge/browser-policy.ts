@@ -5,13 +5,13 @@ import { HttpProblem } from './problem.ts'
 import { requestTarget } from './request-target.ts'
 
 export interface BrowserPolicy {
-  /** Is authentication configured? Without it, the Host must be one of this server's. */
+  /** Whether authentication is configured. Without it, the Host must be one of this server's. */
   readonly authenticated: boolean
   /** Host names under which this server may be addressed, besides loopback and addresses; `*` for any. */
   readonly publicHosts: readonly string[]
 }
 
-/** Of the settings: the configured names, and those that this process gives others for itself. */
+/** The policy of the settings: the configured host names, and those under which this process is known to others. */
 export function browserPolicyOf(config: {
   readonly publicHosts: readonly string[]
   readonly host: string
@@ -23,13 +23,13 @@ export function browserPolicyOf(config: {
   return { authenticated: config.authentication.length > 0, publicHosts: names }
 }
 
-/** What the browser says of where a request comes from; a program says nothing. */
+/** Values of Sec-Fetch-Site that are accepted. Programs send no such header. */
 const OWN_SITES: readonly unknown[] = [undefined, 'same-origin', 'same-site', 'none']
 
 /**
- * A page of another site must not drive this server through somebody's browser: a foreign `Origin`, a cross-site
- * fetch, or, without authentication, a Host whose name is not configured gets 403: whoever owns that name may have made
- * it lead here (DNS rebinding). An address as Host leads only to itself.
+ * Keeps pages of other sites from using this server through a user's browser. A foreign `Origin` or a cross-site fetch
+ * gets 403. Without authentication so does a Host whose name is not configured: the owner of that name may have pointed
+ * it here (DNS rebinding). An address as Host leads only to itself.
  * @throws HttpProblem 403; 400 for a target that cannot be read
  */
 export function checkBrowser(request: IncomingMessage, policy: BrowserPolicy): void {
@@ -46,7 +46,10 @@ export function checkBrowser(request: IncomingMessage, policy: BrowserPolicy): v
   )
 }
 
-/** Opened in a window by what another site, or a program, shows or redirects to: these pages ask before they do anything. */
+/**
+ * Pages that another site or a program may open in a window, by a link or a redirect. They ask the user before they do
+ * anything.
+ */
 const FROM_ANYWHERE = /^\/(?:oauth2\/(?:callback|token\/initiate\/[^/]+)|ui\/log-in)$/
 
 function comesToLogIn(request: IncomingMessage): boolean {
@@ -62,7 +65,8 @@ function mayBeCalled(name: string, { publicHosts }: BrowserPolicy): boolean {
 function sameOrigin(origin: string, scheme: string, authority: string): boolean {
   if (!URL.canParse(origin)) return false
   const { host, protocol } = new URL(origin)
-  // A page that anybody on the way may have written. The other way round a proxy that is not named may have ended TLS.
+  // Such a page came unprotected, so anybody on the network path may have written it. The other direction is allowed:
+  // an unknown proxy may have ended TLS.
   if (scheme === 'https' && protocol !== 'https:') return false
   // A Host may name the port that an Origin leaves out.
   return host !== '' && (host === authority || `${host}:${protocol === 'https:' ? 443 : 80}` === authority)
@@ -72,7 +76,7 @@ function hostName(authority: string): string {
   return withoutDot(authority.replace(/:\d+$/, ''))
 }
 
-/** `host.` is `host`. */
+/** Removes the last dot: `host.` is `host`. */
 function withoutDot(name: string): string {
   return name.toLowerCase().replace(/\.$/, '')
 }

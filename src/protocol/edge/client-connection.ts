@@ -12,25 +12,26 @@ export interface ClientConnection {
   readonly authority: string
   /** Undefined when the connection was gone already. */
   readonly address: string | undefined
-  /** Nobody between can read along, as far as is known: TLS all the way, or within this machine. */
+  /** Whether nobody can read along, as far as is known: TLS all the way, or within this machine. */
   readonly confidential: boolean
 }
 
 const known = new WeakMap<IncomingMessage, ClientConnection>()
 
 /**
- * Reads what a trusted proxy says of the client; of nobody else a word is believed.
- * @throws HttpProblem 400 when it cannot be read
+ * Reads what a trusted proxy says about the client. Headers of other senders are ignored.
+ * @throws HttpProblem 400 when the headers cannot be read
  */
 export function readConnection(request: IncomingMessage, isProxy: AddressRanges): void {
   const { remoteAddress: peer } = request.socket
   if (peer === undefined || !isProxy(peer)) return
-  // One that says nothing passes on whatever comes to it: it is no client of this machine.
+  // A proxy without such headers passes on requests of unknown clients, so they do not count as coming from this
+  // machine.
   const forwarded = forwardedClient(request.headers, peer, isProxy) ?? { address: peer }
   known.set(request, throughProxy(request, forwarded))
 }
 
-/** Another coordinator has vouched for how the client reached it. */
+/** Sets how the client reached another coordinator, as that coordinator asserts it. */
 export function vouchConnection(request: IncomingMessage, connection: Partial<ClientConnection>): void {
   const own = directConnection(request)
   known.set(request, {
@@ -41,13 +42,13 @@ export function vouchConnection(request: IncomingMessage, connection: Partial<Cl
   })
 }
 
-/** Address of the client, whatever is between; undefined when its connection was gone already. */
+/** The address of the client, behind proxies and coordinators; undefined when its connection was gone already. */
 export function remoteAddressOf(request: IncomingMessage): string | undefined {
   const connection = known.get(request)
   return connection ? connection.address : request.socket.remoteAddress
 }
 
-/** By what is counted how much somebody takes. */
+/** The network that limits count a request for. */
 export function clientNetwork(request: IncomingMessage): string {
   return networkOf(remoteAddressOf(request))
 }
@@ -70,7 +71,7 @@ export function clientConnection(request: IncomingMessage): ClientConnection {
 function directConnection(request: IncomingMessage): ClientConnection {
   const { remoteAddress: address } = request.socket
   const encrypted = isEncrypted(request)
-  // Who comes from this machine and tells of others is a proxy that nobody has named.
+  // A sender on this machine that sends headers of proxies is a proxy that is not configured.
   const local = address !== undefined && isLoopback(address) && !saysForwarded(request.headers)
   return {
     scheme: encrypted ? 'https' : 'http',

@@ -6,19 +6,20 @@ export type Handler<A> = (request: IncomingMessage, response: ServerResponse, ad
 type Method = 'GET' | 'HEAD' | 'POST' | 'DELETE' | 'OPTIONS'
 type Handlers<A> = Partial<Record<Method, Handler<A>>>
 
-/** Addresses of one form on bare `node:http`, and all that can be done with them; `resource` is that of Express. */
+/** Addresses of one form on bare `node:http`, with their methods. The counterpart for Express is `resource`. */
 export interface Endpoint {
-  /** As the OpenAPI document writes it. */
+  /** The form, as the OpenAPI document writes it. */
   readonly template: string
   readonly methods: readonly string[]
-  /** @returns what answers a request for a path; undefined when the path has another form */
+  /** @returns the handler for a path; undefined when the path has another form */
   at(path: string): ((request: IncomingMessage, response: ServerResponse) => Promise<void>) | undefined
 }
 
 /**
- * @param addressOf what a path of this form names, undefined for any other path; may throw what is then the answer
- * @param handlers by method; without one of its own HEAD goes with GET, and any other method is 405
- * @param refusal what a 405 says
+ * Makes an endpoint.
+ * @param addressOf parses a path of this form; undefined for any other path; may throw an error that becomes the answer
+ * @param handlers by method; HEAD uses the handler of GET if it has none, and any other method gets 405
+ * @param refusal the message of a 405
  */
 export function endpoint<A>(
   template: string,
@@ -47,7 +48,7 @@ function handlerOf<A>(handlers: Handlers<A>, method: string): Handler<A> | undef
   return handlers[method as Method] ?? (method === 'HEAD' ? handlers.GET : undefined)
 }
 
-/** The first that knows a path answers; undefined when none does. */
+/** Finds the first endpoint that knows a path; undefined when none does. */
 export function findEndpoint(endpoints: readonly Endpoint[], path: string): ReturnType<Endpoint['at']> {
   for (const one of endpoints) {
     const answer = one.at(path)

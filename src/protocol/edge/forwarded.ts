@@ -4,7 +4,7 @@ import type { AddressRanges } from '../../shared/address-ranges.ts'
 import { HttpProblem } from './problem.ts'
 import { isAuthority } from './request-target.ts'
 
-/** What proxies say of a client; what they do not say is absent. */
+/** What proxies say about a client; what they leave out is absent. */
 export interface ForwardedClient {
   readonly scheme?: 'http' | 'https'
   readonly authority?: string
@@ -12,9 +12,9 @@ export interface ForwardedClient {
   readonly address: string
 }
 
-/** What one proxy says of who came to it. */
+/** What one proxy says about the sender that it got the request from. */
 interface Hop {
-  /** `hidden`: it does not say which address. */
+  /** `hidden`: the proxy conceals the address. */
   readonly address?: string | 'hidden'
   readonly proto?: string
   readonly host?: string
@@ -22,7 +22,7 @@ interface Hop {
 
 const NAMES = ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port'] as const
 
-/** Headers by which proxies tell of clients; whoever is no proxy may have written them, too. */
+/** Headers in which proxies describe clients. Senders that are no proxies may have written them too. */
 export const forwardedHeaders: readonly string[] = ['forwarded', ...NAMES]
 
 /** Other headers that proxies add. Nothing is read from them: they only show that there is a proxy. */
@@ -34,12 +34,12 @@ export function saysForwarded(headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * Who the client of a request is that a proxy has passed on, by `Forwarded` (RFC 7239) or `X-Forwarded-*`. Each proxy adds
- * at the right, so the right-most address that is no proxy's is the client's; what stands left of it the client may have
- * written itself, and is not looked at.
+ * The client of a request that a proxy has passed on, by `Forwarded` (RFC 7239) or `X-Forwarded-*`. Each proxy adds at
+ * the right, so the right-most address that is not a proxy's is the client's. The client may have written the parts
+ * left of it, so they are ignored.
  * @param peer address of the proxy that the request came from
- * @throws HttpProblem 400 when what is looked at cannot be read, or the two families contradict each other: a proxy that
- * sets one of them may let a client's other one pass
+ * @throws HttpProblem 400 when the relevant parts cannot be read, or when the two families contradict each other: a
+ * proxy that sets one of them may pass on a client's other one
  */
 export function forwardedClient(
   headers: IncomingHttpHeaders,
@@ -53,7 +53,7 @@ export function forwardedClient(
   return byStandard && byCustom ? { ...byStandard, ...byCustom } : (byStandard ?? byCustom)
 }
 
-/** What one family says and the other does not may be a client's. */
+/** Checks that both families agree. A value that only one of them has may come from the client. */
 function checkSame(standard: ForwardedClient, custom: ForwardedClient): void {
   for (const name of ['address', 'scheme', 'authority'] as const)
     if (standard[name] !== custom[name])
@@ -128,7 +128,7 @@ function ofCustom(headers: IncomingHttpHeaders, peer: string, isProxy: AddressRa
   const place = Math.min(fromRight, Math.max(nodes.length - 1, 0))
   const pick = (name: (typeof NAMES)[number]): string | undefined => {
     const values = listOf(headers[name])
-    // One for all is what the farthest proxy said and the others left.
+    // A single value was set by the farthest proxy and left alone by the others.
     const value = values.length === 1 ? values[0] : values.at(-1 - place)
     if (values.length > 0 && value === undefined) throw malformed(name)
     return value
@@ -145,7 +145,7 @@ function listOf(header: string | string[] | undefined): string[] {
   return text === '' ? [] : text.split(',').map((one) => one.trim())
 }
 
-// ---- what both are made of ----------------------------------------------------------------------
+// ---- parts of both ------------------------------------------------------------------------------
 
 function clientOf({ proto, host }: Hop, address: string): ForwardedClient {
   const scheme = proto?.toLowerCase()
@@ -157,7 +157,7 @@ function clientOf({ proto, host }: Hop, address: string): ForwardedClient {
 
 const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 
-/** An address without its port; undefined for what is none. */
+/** An address without its port; undefined for a text that is no address. */
 function nodeOf(text: string): string | 'hidden' | undefined {
   if (/^(unknown|_[\w.-]+)(:[\w.-]+)?$/i.test(text)) return 'hidden'
   const address =

@@ -1,9 +1,9 @@
-/** What a header cannot carry, and the outermost spaces: its reader would cut off all around it. */
+/** Characters that a header cannot carry, and the outermost spaces, which its reader would cut off. */
 const UNSENDABLE = /[\u0000-\u001f\u007f]|^ | $/g
 
 /**
- * Any text as the value of a response header: UTF-8, which clients give back byte for byte; what no header can carry is
- * percent-encoded, and a lone surrogate is U+FFFD.
+ * Encodes any text as the value of a response header: as UTF-8, which clients give back byte for byte. Characters that
+ * no header can carry are percent-encoded, and a lone surrogate becomes U+FFFD.
  */
 export function headerText(text: string): string {
   const sendable = text.replaceAll(UNSENDABLE, (part) => encodeURIComponent(part))

@@ -7,19 +7,19 @@ import { discardBody, readBody } from './request-body.ts'
 export interface HeldBodyOptions {
   readonly maxBytes: number
   readonly memory: Pick<StatementMemory, 'hold'>
-  /** Whose memory it counts to. */
+  /** The owner that the memory is counted for. */
   readonly owner: SlotOwner
 }
 
-/** A request's body, which counts for as long as it is held. */
+/** A request's body, whose memory is counted as long as it is held. */
 export interface HeldBody {
-  /** Hands the body over: this holds it no more, although it counts on. */
+  /** Hands the body over: this object no longer holds it, but its memory still counts. */
   take(): Buffer
-  /** It counts no more; later calls do nothing. */
+  /** Stops counting the memory; later calls do nothing. */
   release(): void
 }
 
-/** Of a body of unknown length, held while it comes. */
+/** Bytes that are reserved at a time for a body of unknown length. */
 const BODY_STEP_BYTES = 64 * 1024
 
 function announcedBytes({ headers }: IncomingMessage): number {
@@ -29,8 +29,10 @@ function announcedBytes({ headers }: IncomingMessage): number {
 }
 
 /**
- * Reads a body that counts before it is read: the length that it announces, or what has come of it and a step ahead.
- * @throws EngineError TOO_MANY_REQUESTS_FAILED when there is no room for it; then it has been read to its end, and is gone
+ * Reads a body whose memory is reserved before it is read: the length that it announces, or the bytes received and one
+ * step ahead.
+ * @throws EngineError TOO_MANY_REQUESTS_FAILED when there is no memory for it; the body has then been read to its end
+ * and discarded
  * @throws HttpProblem as `readBody` does
  */
 export async function readHeldBody(
@@ -39,7 +41,7 @@ export async function readHeldBody(
 ): Promise<HeldBody> {
   const announced = announcedBytes(request)
   try {
-    // What is refused for its length is not read.
+    // A body that is refused for its length is not read.
     const held = memory.hold(owner, announced > maxBytes ? 0 : announced)
     try {
       let body = await readBody(request, maxBytes, (bytes) => {
@@ -59,7 +61,7 @@ export async function readHeldBody(
     }
   } catch (error) {
     if (!(error instanceof EngineError)) throw error
-    // A client reads no answer before it has sent all.
+    // A client reads no answer before it has sent everything.
     await discardBody(request, maxBytes)
     throw new EngineError('TOO_MANY_REQUESTS_FAILED', error.message)
   }

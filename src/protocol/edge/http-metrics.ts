@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AuthenticationMethod } from '../../security/authentication/principal.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 
-/** How a client wanted to be known, and what became of it. */
+/** The method by which a client authenticated, and the result. */
 interface Authentication {
   readonly method: AuthenticationMethod | 'shared_secret' | 'none'
   readonly result: 'ok' | 'refused' | 'blocked' | 'unavailable'
@@ -10,7 +10,7 @@ interface Authentication {
 
 const looked = new WeakMap<IncomingMessage, Authentication>()
 
-/** Somebody looked at a credential that came with the request. */
+/** Notes the result of verifying the request's credential. */
 export function noteAuthentication(
   request: IncomingMessage,
   seen: Authentication & { method: AuthenticationMethod },
@@ -18,7 +18,7 @@ export function noteAuthentication(
   looked.set(request, seen)
 }
 
-/** Times a request by route, and counts what was refused and who was let in, once its answer has left. */
+/** Measures the time of a request by route, and counts refusals and authentications, once its answer has been sent. */
 export function observeRequest(
   request: IncomingMessage,
   response: ServerResponse,
@@ -30,7 +30,7 @@ export function observeRequest(
   const route = routeOf(path)
   response.once('finish', () => {
     const { statusCode } = response
-    // How long somebody followed the live feed says nothing about how fast this server answers.
+    // The time that a client follows the live feed says nothing about the speed of this server.
     if (response.getHeader('content-type')?.toString().startsWith('text/event-stream')) return
     const labels = { method, route, code: `${Math.floor(statusCode / 100)}xx` }
     meters().observe('httpRequestDuration', labels, (performance.now() - start) / 1000)
@@ -42,7 +42,7 @@ export function observeRequest(
   })
 }
 
-/** Of a request at whose credential no authenticator looked. */
+/** The authentication of a request whose credential no authenticator verified. */
 function authenticationBy(request: IncomingMessage, route: string, status: number): Authentication | undefined {
   const internal = INTERNAL.test(route)
   if (status === 401) return { method: internal ? 'shared_secret' : 'none', result: 'refused' }
@@ -50,14 +50,17 @@ function authenticationBy(request: IncomingMessage, route: string, status: numbe
   return route === '/v1/statement' && request.method === 'POST' ? { method: 'none', result: 'ok' } : undefined
 }
 
-/** Of a status that means that the request was not looked into; 409 of a task only: a coordinator's epoch is over. */
+/**
+ * Status codes by which a request is refused before it is processed. 409 counts for tasks only: the epoch of a
+ * coordinator is over.
+ */
 const REFUSALS: Readonly<Record<number, string>> = {
   409: 'stale_epoch',
   413: 'body_limit',
   429: 'overload',
   431: 'header_limit',
 }
-/** What only processes of the cluster may ask for. */
+/** Paths for processes of the cluster only. */
 const INTERNAL = /^\/v1\/(task|announcement|system)/
 
 /** Routes as templates: ids and macs never become labels. */

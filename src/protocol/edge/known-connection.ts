@@ -3,12 +3,12 @@ import type { Socket } from 'node:net'
 
 const listeners = new WeakMap<Socket, (user: string) => void>()
 
-/** From now on `tell` learns of the user whom a request on the connection was verified to be of, each time one is. */
+/** Registers a listener, called with the user each time a request on the connection was authenticated. */
 export function whenKnown(socket: Socket, listener: (user: string) => void): void {
   listeners.set(socket, listener)
 }
 
-/** The sender of the request was verified. */
+/** Reports that the sender of the request was authenticated as `user`. */
 export function connectionIsOf({ socket }: IncomingMessage, user: string): void {
   listeners.get(socket)?.(user)
 }

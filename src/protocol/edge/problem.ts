@@ -2,7 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { EngineError, type ErrorName } from '../../shared/engine-error.ts'
 import { QuipuError } from '../../shared/quipu-error.ts'
 
-/** An answer to a request that is no statement's: a status, a sentence, perhaps headers. Thrown by routes. */
+/**
+ * An error answer of a route that is not about a statement's execution: a status, a sentence, perhaps headers. Thrown
+ * by routes.
+ */
 export class HttpProblem extends QuipuError {
   readonly retry = 'never'
   readonly status: number
@@ -43,22 +46,25 @@ const STATUS_OF: Partial<Record<ErrorName, number>> = {
   SERVER_STARTING_UP: 503,
 }
 
-/** Any thrown value as a problem; what is neither a problem nor an EngineError is a bug: 500 without its text. */
+/**
+ * Turns any thrown value into a problem. A value that is neither a problem nor an EngineError is a bug: 500 without its
+ * text.
+ */
 export function toProblem(error: unknown): HttpProblem {
   if (error instanceof HttpProblem) return error
   if (error instanceof EngineError) {
     const status = STATUS_OF[error.errorName] ?? (error.errorType === 'USER_ERROR' ? 400 : 500)
-    // It passes: clients that try again do it after so many seconds.
+    // The condition passes: clients try again after this many seconds.
     return new HttpProblem(status, error.message, status === 429 ? { 'retry-after': '1' } : {})
   }
-  // Express says so of a path.
+  // Express throws this for a path that it cannot decode.
   if (error instanceof URIError) return new HttpProblem(400, 'The path is not UTF-8 in percent-encoding')
   return new HttpProblem(500, 'Internal error')
 }
 
 /** Writes a problem: `application/problem+json` where Accept allows JSON, else text. */
 export function sendProblem(request: IncomingMessage, response: ServerResponse, problem: HttpProblem): void {
-  // Part of another answer is out: the client must not take this one for its end.
+  // Part of another answer was sent: the client must not take this answer for its end.
   if (response.headersSent) {
     response.destroy()
     return
@@ -74,21 +80,21 @@ export function sendProblem(request: IncomingMessage, response: ServerResponse, 
     'x-content-type-options': 'nosniff',
     'cache-control': 'no-store',
     ...problem.headers,
-    // A body that was not read to its end would be taken for the next request.
+    // The rest of an unread body would be taken for the next request.
     ...(request.complete ? {} : { connection: 'close' }),
   })
   response.end(request.method === 'HEAD' ? undefined : body)
 }
 
 /**
- * Who is told to come later, which is a second at least, is told so after half of one: who comes again at once all the same
- * makes less work by it, on each of his connections.
+ * A refusal with 429 is sent after half a second, although it asks clients to wait at least a second. So clients that
+ * come again at once cause less work, on each of their connections.
  */
 const LATER_AFTER_MS = 500
 
 /**
- * Answers a request with what was thrown.
- * @param onBug told of what is neither a problem nor an EngineError
+ * Answers a request with a thrown error.
+ * @param onBug called with a value that is neither a problem nor an EngineError
  */
 export function answerError(
   request: IncomingMessage,

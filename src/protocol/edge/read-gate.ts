@@ -4,29 +4,32 @@ import { requestOwner } from '../access/request-owner.ts'
 import { HttpProblem } from './problem.ts'
 
 export interface ReadGateLimits {
-  /** Reads at once. */
+  /** Reads that run at once. */
   readonly running: number
-  /** Of one user who is known, or of one network. */
+  /** The same for one authenticated user or one network. */
   readonly runningOfOne: number
   /** Reads that wait for their turn. */
   readonly waiting: number
-  /** Of one user, or network. */
+  /** The same for one user or one network. */
   readonly waitingOfOne: number
-  /** A read whose reader went away, and that makes no answer any more, is over after so many milliseconds. */
+  /** Milliseconds after which a read whose reader went away, and which no longer makes an answer, counts as ended. */
   readonly lingerMs: number
 }
 
-/** History is read by anybody, and each read costs more than its asking: so few at once, in turns of users and networks. */
+/**
+ * Limits reads of history. Anybody can read it, and each read costs much more than sending its request, so few run at
+ * once. Users and networks take turns.
+ */
 export interface ReadGate {
   /**
-   * Resolves when the read may begin; its place is given back when its answer is made.
-   * @returns false when its reader went away: there is nothing to read for
+   * Waits until the read may begin. Its slot is released when its answer is made.
+   * @returns false when its reader went away: nothing is to be read
    * @throws HttpProblem 429 when too many wait
    */
   enter(request: IncomingMessage, response: ServerResponse): Promise<boolean>
 }
 
-/** Nobody has more places to wait than so many for each that is free: one is left for who is new. */
+/** One owner may use at most this many waiting slots for each free one, so that a slot is left for a new owner. */
 const OF_EACH_FREE = 3
 
 export function createReadGate(limits: ReadGateLimits): ReadGate {
@@ -55,7 +58,7 @@ export function createReadGate(limits: ReadGateLimits): ReadGate {
     waiting.shift({ address: mayBegin, user: () => true })?.()
   }
 
-  /** @returns false when the reader went away before its turn */
+  /** @returns false when the reader went away while it waited */
   function queueFor(owner: SlotOwner, response: ServerResponse): Promise<boolean> {
     return new Promise((resolve) => {
       add(ownWaiting, owner.address, 1)
@@ -90,7 +93,8 @@ export function createReadGate(limits: ReadGateLimits): ReadGate {
         if (!left) end(address)
         left = true
       }
-      // Made, whether or not its reader has taken it yet. A reader that goes away ends no read that has begun.
+      // The answer is made, whether or not the reader has received it. A reader that goes away does not stop a read
+      // that has begun.
       response.once('prefinish', leave)
       response.once('close', () => setTimeout(leave, limits.lingerMs).unref())
       return true

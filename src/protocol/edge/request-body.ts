@@ -2,19 +2,19 @@ import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { HttpProblem } from './problem.ts'
 
-/** SHA-256 of the bodies of requests that were vouched for, base64url. */
+/** SHA-256 of the bodies that another coordinator has sealed, base64url. */
 const expected = new WeakMap<IncomingMessage, string>()
 
-/** No other body than the one with this SHA-256 (base64url) will be read. */
+/** Makes `readBody` accept only the body with this SHA-256 (base64url). */
 export function expectBody(request: IncomingMessage, sha256: string): void {
   expected.set(request, sha256)
 }
 
 /**
- * Reads a body, counted while it comes.
- * @param onBytes told how many there are; what it throws ends the reading
- * @throws HttpProblem 413 above the limit, 415 when it is encoded, 400 when the client breaks off, 401 when it is not the
- * one vouched for
+ * Reads a body, counted while it arrives.
+ * @param onBytes called with the number of bytes so far; an error that it throws ends the reading
+ * @throws HttpProblem 413 above the limit, 415 when it is encoded, 400 when the client breaks off, 401 when its SHA-256
+ * is not the expected one
  */
 export function readBody(
   request: IncomingMessage,
@@ -58,7 +58,7 @@ export function readBody(
   })
 }
 
-/** Lets a body go by that nobody wants, as far as `maxBytes`; resolves at its end, or when the client breaks off. */
+/** Reads and discards a body, up to `maxBytes`; resolves at its end, or when the client breaks off. */
 export function discardBody(request: IncomingMessage, maxBytes: number): Promise<void> {
   return new Promise((resolve) => {
     if (request.complete || request.destroyed) return resolve()
@@ -76,7 +76,10 @@ export function discardBody(request: IncomingMessage, maxBytes: number): Promise
   })
 }
 
-/** Each chunk of a body, one byte even, is an event and an object of its own: a sender of whole texts makes few. */
+/**
+ * The most chunks for a body. Each chunk, even of one byte, is an event and an object of its own; a normal sender makes
+ * few.
+ */
 function mostParts(bytes: number): number {
   return FREE_PARTS + bytes / LEAST_PART_BYTES
 }
@@ -86,7 +89,7 @@ const LEAST_PART_BYTES = 64
 
 interface GrowingBuffer {
   bytes(): number
-  /** Copies: a part is a view of what the socket read, and keeps all of that. */
+  /** Copies the part, since it is a view that keeps the socket's whole buffer in memory. */
   add(part: Buffer): void
   clear(): void
   whole(): Buffer
@@ -95,8 +98,8 @@ interface GrowingBuffer {
 const FIRST_BYTES = 4096
 
 /**
- * Bytes that come in parts, in at most twice their memory however small the parts are.
- * @param expected bytes, once the first of them have come
+ * Collects bytes that arrive in parts, in at most twice their memory however small the parts are.
+ * @param expected number of bytes, allocated when the first of them arrive
  */
 function createGrowingBuffer(expected: number): GrowingBuffer {
   let buffer = Buffer.alloc(0)
@@ -131,7 +134,7 @@ export function decodeUtf8(body: Buffer): string {
 }
 
 /**
- * A body that is JSON.
+ * Reads a body that is JSON.
  * @throws HttpProblem as `readBody` does, 400 when it is not JSON in UTF-8
  */
 export async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
@@ -143,7 +146,7 @@ export async function readJson(request: IncomingMessage, maxBytes: number): Prom
   }
 }
 
-/** RFC 9110, 8.4: `identity` is the name of no encoding. */
+/** Whether the body is encoded. RFC 9110, 8.4: `identity` means no encoding. */
 function isEncoded({ headers }: IncomingMessage): boolean {
   return (headers['content-encoding'] ?? '')
     .split(',')

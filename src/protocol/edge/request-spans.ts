@@ -9,7 +9,7 @@ import { routeOf } from './http-metrics.ts'
 
 const TASK = /^\/v1\/task\/([^/]+)$/
 
-/** A worker's side of a request that makes a task: below the coordinator's span of the same request. */
+/** Records a worker's span of a request that creates a task, below the coordinator's span of the same request. */
 export function traceTaskRequest(
   request: IncomingMessage,
   response: ServerResponse,
@@ -26,8 +26,8 @@ export function traceTaskRequest(
 }
 
 /**
- * A read over HTTP in its client's trace: its span, and below it what the read models were asked. Without a client's
- * trace it is not worth one.
+ * Records a read over HTTP in its client's trace: its span, and below it the queries of the read models. Without a
+ * client's trace nothing is recorded.
  */
 export function traceReads(
   spans: () => SpanSink,
@@ -54,7 +54,7 @@ function contextOf(request: IncomingMessage): TraceContext | undefined {
 
 /** A request that is answered here, as a span. */
 interface ServedSpan {
-  /** As a template, without ids. */
+  /** A template, without ids. */
   readonly route: string
   readonly parent: TraceContext
   readonly spanId: string

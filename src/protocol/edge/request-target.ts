@@ -3,21 +3,21 @@ import { HttpProblem } from './problem.ts'
 
 declare const parsed: unique symbol
 
-/** What a request is for. Made by `requestTarget` alone: nothing else reads what a client wrote there. */
+/** The target of a request. Only `requestTarget` makes it: no other code reads the client's text. */
 export interface RequestTarget {
-  /** Begins with a slash, `*` for the server as a whole; nothing in it is decoded. */
+  /** Begins with a slash, or is `*` for the server as a whole. Nothing in it is decoded. */
   readonly path: string
   readonly query: URLSearchParams
-  /** Path and query as they came, without scheme and host: what may be passed on. */
+  /** Path and query as they came, without scheme and host. It can be passed on. */
   readonly text: string
-  /** Host and port that the request names: the target's in absolute form, else those of Host. Lower case. */
+  /** The host and port that the request names: the target's in absolute form, else those of Host. Lower case. */
   readonly authority: string | undefined
   readonly [parsed]: true
 }
 
 const known = new WeakMap<IncomingMessage, RequestTarget>()
 
-/** Visible ASCII; what is none, and the fragment, has no place in a target. */
+/** Visible ASCII without the fragment; other characters are not allowed in a target. */
 const TARGET = /^[!"$-~]+$/
 /** `host[:port]`, IPv6 in brackets; no user, no escapes. */
 const AUTHORITY = /^(?:\[[0-9a-f:.]{2,45}\]|[a-z0-9_](?:[a-z0-9._-]{0,252}))(?::\d{1,5})?$/i
@@ -48,7 +48,7 @@ function readTarget(request: IncomingMessage): RequestTarget {
   return targetOf(rest.startsWith('/') ? rest : `/${rest}`, authority.toLowerCase())
 }
 
-/** Host, and a port where there is one, as a request may name them. */
+/** Whether a text is a host with an optional port, in the form that a request may name. */
 export function isAuthority(text: string): boolean {
   return AUTHORITY.test(text)
 }

@@ -3,12 +3,12 @@ import { answerError, HttpProblem } from './problem.ts'
 
 type Methods = Partial<Record<'GET' | 'PUT' | 'POST' | 'DELETE', RequestHandler>>
 
-/** Of resources. A path in other letters is another one, as it is for who looks at paths before: who may come in, and how often. */
+/** Makes a router of resources. Paths are case-sensitive, as they are for the earlier checks of access and of rates. */
 export function resourceRouter(): Router {
   return express.Router({ caseSensitive: true })
 }
 
-/** A path and all that can be done with it: HEAD goes with GET, OPTIONS tells, anything else is 405. */
+/** Adds a path with its methods: HEAD uses GET, OPTIONS lists the methods, any other method gets 405. */
 export function resource(router: Router, path: string, methods: Methods): void {
   const allow = [...Object.keys(methods), ...(methods.GET ? ['HEAD'] : []), 'OPTIONS'].join(', ')
   const route = router.route(path)
@@ -22,14 +22,14 @@ export function resource(router: Router, path: string, methods: Methods): void {
   })
 }
 
-/** Last of a router: what its handlers threw becomes the answer. */
+/** The last handler of a router: turns an error that a handler threw into the answer. */
 export function problemHandler(onError?: (error: unknown) => void): ErrorRequestHandler {
   return (error: unknown, request, response, _next) => {
     answerError(request, response, error, onError)
   }
 }
 
-/** JSON of this moment: never from a cache, never sniffed for another type. */
+/** Sends JSON that must not be cached or sniffed for another type. */
 export function sendJson(
   response: Response,
   body: unknown,

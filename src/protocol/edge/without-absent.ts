@@ -1,4 +1,4 @@
-/** Absent, never null: what a body leaves out is no key of it. */
+/** Removes keys whose value is undefined or null: answers leave such keys out. */
 export function withoutAbsent(value: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined && one !== null))
 }

@@ -9,42 +9,42 @@ import { formatFeedId } from './feed-position.ts'
 export interface EventFeedParts {
   readonly log: LogFeed
   readonly logId: string
-  /** By log partition, the first offset not read yet. */
+  /** By log partition, the first offset that was not read yet. */
   readonly from: readonly bigint[]
-  /** By log partition, where the log ended when the reader came. */
+  /** By log partition, the end of the log when the reader came. */
   readonly ends: readonly bigint[]
   readonly accept: AcceptEvent
   readonly seesEnder: SeesEnder
   readonly response: ServerResponse
-  /** Something is written at least so often, in milliseconds: proxies cut what is silent. */
+  /** Something is written at least once in this many milliseconds, since proxies cut silent connections. */
   readonly keepAliveMs: number
   readonly onError?: ((error: unknown) => void) | undefined
 }
 
 /** One reader's server-sent events. */
 export interface EventFeed {
-  /** Resolves when the reader is gone or has been told to come again. */
+  /** Resolves when the reader is gone or its answer was ended. */
   readonly closed: Promise<void>
-  /** Resolves when the reader has been told what there was at his coming, or is gone. */
+  /** Resolves when the reader has received the events that existed when it came, or is gone. */
   readonly caughtUp: Promise<void>
-  /** Ends the answer after the event under way; the reader comes again with the last id he has. */
+  /** Ends the answer after the current event. The reader comes again with the last id that it has. */
   end(): void
 }
 
-/** Written at once, in characters: the socket takes no more before it was emptied. */
+/** Characters written at once. The next write waits until the socket is empty. */
 const CHUNK = 64 * 1024
-/** Held for a reader who does not read: 2,000 of them took 11 MB. */
+/** Events held for a reader that does not read: 2,000 of them took 11 MB. */
 const EVENTS_AT_ONCE = 250
-/** Others have a turn after so many events that are not sent. */
+/** After this many events that are not sent, the event loop is released. */
 const EVENTS_A_TURN = 256
-/** A client waits so long before it comes again, in milliseconds. */
+/** The time that a client waits before it connects again, milliseconds. */
 const RETRY_MS = 1000
-/** A reader who does not even take the rest of an ended answer is cut off. */
+/** Milliseconds after which the connection is cut when the reader does not receive the rest of an ended answer. */
 const LINGER_MS = 1000
 
 /**
- * Sends the log to one reader as fast as he reads: the subscription waits for the socket, so what is held in memory is
- * one batch of it and one chunk, however slow he is.
+ * Sends the log to one reader at the reader's speed: the subscription waits for the socket. So memory holds one batch
+ * and one chunk, however slow the reader is.
  */
 export function startEventFeed(parts: EventFeedParts): EventFeed {
   const { response, accept, logId } = parts
@@ -55,7 +55,7 @@ export function startEventFeed(parts: EventFeedParts): EventFeed {
   let sendCaughtUp = (): void => {}
   const caughtUp = new Promise<void>((resolve) => (sendCaughtUp = resolve))
 
-  // Told at once: who is cut off before the first event comes again to this place.
+  // Sent at once: a reader that is cut off before the first event comes again at this position.
   response.write(`retry: ${RETRY_MS}\nid: ${formatFeedId(next)}\n\n`)
 
   async function deliver(batch: readonly Recorded[]): Promise<void> {
@@ -91,7 +91,7 @@ export function startEventFeed(parts: EventFeedParts): EventFeed {
     try {
       await deliver(batch)
     } catch (error) {
-      // Were this thrown on, the subscription would hand over the whole batch again: part of it is sent.
+      // Throwing this on would make the subscription deliver the whole batch again, part of which was sent.
       fail(error)
     } finally {
       busy = false
@@ -101,7 +101,7 @@ export function startEventFeed(parts: EventFeedParts): EventFeed {
   const subscription = parts.log.subscribe(from, take, EVENTS_AT_ONCE)
   subscription.done.then(end, fail)
 
-  // The id goes with it: a reader whose filter lets little pass need not look through all that again.
+  // The id is sent too, so that a reader whose filter passes little need not scan the same events again.
   const keepAlive = setInterval(() => {
     if (!busy && !response.writableNeedDrain) response.write(`: keep-alive\nid: ${formatFeedId(next)}\n\n`)
   }, parts.keepAliveMs)

@@ -25,32 +25,33 @@ export interface EventRoutesDeps {
   /** @throws HttpProblem 401 */
   readonly identify: (request: Request) => Identity
   /**
-   * Who it is by now, his credential looked at anew: a feed is open for long. @default nobody changes
-   * @throws HttpProblem 401, 403 for nobody any more; 429, 503 where that cannot be said now
+   * The user of the request as of now, with the credential verified again, since a feed stays open for long. @default
+   * the user stays the same
+   * @throws HttpProblem 401, 403 when the user lost access; 429, 503 when it cannot be verified now
    */
   readonly identifyAgain?: (request: Request) => Promise<Identity>
   readonly authorize: Authorize
-  /** Also how often is looked whether the reader still may. @default 15_000 */
+  /** Also the interval at which the reader's rights are checked, milliseconds. @default 15_000 */
   readonly keepAliveMs?: number
-  /** Readers at once; one more gets 429. Each may hold a batch of the log in memory. @default 100 */
+  /** The most readers at once; a further one gets 429. Each may hold a batch of the log in memory. @default 100 */
   readonly maxReaders?: number
-  /** Of one owner. @default maxReaders */
+  /** The same for one owner. @default maxReaders */
   readonly maxReadersOfOne?: number
   readonly ownerOf: LimitOwnerOf
-  /** Readers at once that are far behind the end of the log: each reads all of it. @default 8 */
+  /** The most readers at once that are far behind the end of the log, since each reads all of it. @default 8 */
   readonly maxReplays?: number
-  /** One who begins so many events before the end. @default 10_000 */
+  /** A reader is far behind when it begins more than this many events before the end. @default 10_000 */
   readonly farBehind?: number
   readonly onError?: (error: unknown) => void
 }
 
 export interface EventRoutes {
   readonly router: Router
-  /** Ends all feeds, so that their readers go to the next coordinator; takes no more. */
+  /** Ends all feeds, so that their readers go to the next coordinator, and accepts no more. */
   close(): Promise<void>
 }
 
-/** The live feed: `/v1/events`, all valid events as server-sent events. */
+/** Routes of the live feed: `/v1/events`, all valid events as server-sent events. */
 export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
   const { log, keepAliveMs = 15_000, maxReaders = 100, maxReplays = 8, farBehind = 10_000 } = deps
   const router = resourceRouter()
@@ -70,7 +71,7 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
         if (!deps.authorize(identity, { action: 'view', query: { user } }))
           throw new HttpProblem(403, `Access denied: user ${identity.user} cannot view queries of ${user}`)
       const tip = await answered(() => log.tip())
-      // A browser that comes again repeats the address, and says in the header where it is by now.
+      // A browser that connects again repeats the address, and gives its current position in the header.
       const asked = placeOf(request.get('last-event-id') || after, tip)
       const from = filter.query ? skipTo(asked, tip, await firstPlaces(filter.query, identity)) : asked
       const ends = tip.at.map(({ offset }) => offset)
@@ -100,7 +101,7 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
         onError: deps.onError,
       })
       feeds.add(feed)
-      // Its reader comes again from where it was, and finds a place when there is one.
+      // The reader comes again at its position, and is admitted when there is a free slot.
       const leave = readers.take(owner, () => feed.end())
       void feed.closed.then(() => {
         feeds.delete(feed)
@@ -114,7 +115,10 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
   })
   router.use(problemHandler(deps.onError))
 
-  /** Whoever logged out, lost his account, or has other rights now, comes again and is told so. */
+  /**
+   * Ends the feed of a user who logged out, lost access, or has other rights now. The reader comes again and gets the
+   * answer that is right then.
+   */
   function endWithRights(feed: EventFeed, request: Request, identity: Identity): void {
     const { identifyAgain, authorize } = deps
     if (!identifyAgain) return

@@ -2,13 +2,15 @@ import { FairQueue, type SlotOwner } from '../../shared/fair-queue.ts'
 import { Shares } from '../../shared/shares.ts'
 
 /**
- * Work that a machine can do little of at once: so many run, so many wait, more are told so. Addresses take turns, and none
- * has all the places, so that who sends much at once waits for himself.
+ * Work of which a machine can do little at the same time. A limited number of tasks runs, a limited number waits,
+ * further ones are refused. Addresses take turns, and no address gets all slots: a client that sends much at once waits
+ * for its own work.
  */
 export interface BoundedWork {
   /**
-   * @param network whose work it is, as `networkOf` has it
-   * @returns undefined, having begun nothing, when too many wait already, or too many of his
+   * Starts the work or queues it.
+   * @param network the network that the work is for, as `networkOf` returns it
+   * @returns undefined, without starting anything, when too many tasks wait already, in all or from this network
    */
   run<T>(network: string, work: () => Promise<T>): Promise<T> | undefined
 }
@@ -51,7 +53,7 @@ export function createBoundedWork(atOnce: number, mostWaiting: number): BoundedW
 
   return {
     run(network, work) {
-      // By name nobody is counted: many guess at the same one.
+      // The name does not count here: many clients may guess at the same name.
       const owner = { address: network, user: network }
       if (waiting.lengthOf(owner) === 0 && places.may(owner, atOnce - running)) {
         waiting.passed(owner)

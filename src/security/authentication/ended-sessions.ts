@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Sessions that were ended before their time, as the coordinators of a cluster tell each other of them. */
+/** Sessions that ended before they expired, stored in the database that all coordinators of a cluster share. */
 export interface EndedSessionStore {
-  /** Those that ended within so many milliseconds, and whose own time is not over; all of them without a number. */
+  /** Sessions that ended within the last `withinMs` milliseconds and have not expired; without a number all of them. */
   endedSessions(withinMs?: number): Promise<readonly EndedSession[]>
   endSession(ended: EndedSession): Promise<void>
 }
@@ -12,9 +12,9 @@ export interface EndedSession {
   readonly expiresAt: number
 }
 
-/** What this process knows of them, in memory. */
+/** The ended sessions that this process knows, in memory. */
 export interface EndedSessions {
-  /** Undefined until the first look: nobody can say yet. */
+  /** Whether the session has ended. Undefined until the first read of the database: not known yet. */
   has(id: string): boolean | undefined
   /**
    * Ends a session: at once in this process, within two seconds in the other coordinators.
@@ -24,14 +24,19 @@ export interface EndedSessions {
   stop(): Promise<void>
 }
 
-/** The others learn of a log-out within so long, and the time of a question. */
+/**
+ * Interval between two reads of the database: other coordinators learn of a log-out within this time plus the time of
+ * the query.
+ */
 const LOOK_EVERY_MS = 2000
-/** A statement that ends a session may be so slow: what is looked at overlaps. */
+/** A statement that ends a session may take this long to commit, so the periods that are read overlap by it. */
 const OVERLAP_MS = 60_000
-/** Log-outs that wait for the database. Beyond that this process still knows them, but does not store them later. */
+/**
+ * Log-outs that wait for the database. Beyond this number this process still knows them, but does not store them later.
+ */
 const MOST_UNSTORED = 10_000
 
-/** @param lookEveryMs between two questions to the database */
+/** @param lookEveryMs interval between two reads of the database */
 export function followEndedSessions(
   store: EndedSessionStore,
   now: () => number,
@@ -65,7 +70,7 @@ export function followEndedSessions(
   const looking = (async () => {
     while (!stopping.signal.aborted) {
       await storeRest().catch(() => {})
-      // What is known stays known while the database is away.
+      // Sessions that are known stay known while the database is unreachable.
       await reload().catch(() => {})
       await sleep(lookEveryMs, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
     }

@@ -1,33 +1,42 @@
 import { createHmac } from 'node:crypto'
 import { networkOf } from '../../shared/network-of.ts'
 
-/** What failures are counted by: a user and an address together, or an address. A digest: a name may be a mistyped password. */
+/**
+ * The key by which failures are counted: a user and an address together, or an address. It is a digest, because a name
+ * may be a mistyped password.
+ */
 export type FailureKey = string
 
-/** How often something failed; how many milliseconds of failures are remembered of it. */
+/** For each key, a number: how often something failed, or how many milliseconds of failures are remembered. */
 export type FailureCounts = readonly (readonly [key: FailureKey, count: number])[]
 
-/** Seconds of waiting, by why. */
+/** Seconds to wait, by reason. */
 export interface Blocked {
   readonly user: number | undefined
   readonly network: number | undefined
 }
 
-/** Failed log-ins, by user and address together, and by address: never by user alone, so that nobody locks another out. */
+/**
+ * Counts failed log-ins by user and address together, and by address. Never by user alone, so that nobody can lock out
+ * another user.
+ */
 export interface FailedLogIns {
-  /** @returns seconds until this user may try again from there, and until anybody may; undefined: now */
+  /** @returns seconds until this user may try again from there, and until any user may; undefined: now */
   blockedSeconds(user: string, address: string | undefined): Blocked
-  /** @returns what it is counted by now */
+  /** Counts a failed log-in. @returns the keys that it is counted by */
   failed(user: string, address: string | undefined): readonly FailureKey[]
-  /** A guess that nobody looked at, for the network had failed too often: it counts for the user alone. @returns what it is counted by */
+  /**
+   * Counts a guess that was not verified because the network had failed too often. It counts for the user alone.
+   * @returns the keys that it is counted by
+   */
   guessed(user: string, address: string | undefined): readonly FailureKey[]
-  /** Whoever got in may mistype again. @returns what is not counted any more */
+  /** Clears the count of a user who logged in, so that they may mistype again. @returns the key that was cleared */
   succeeded(user: string, address: string | undefined): FailureKey
-  /** Counts what happened at another coordinator. @returns what is remembered of these by now */
+  /** Counts failures that happened at another coordinator. @returns what is remembered of these keys now */
   merge(failures: FailureCounts, forgiven: readonly FailureKey[]): FailureCounts
-  /** Remembers of these no less than another coordinator does. */
+  /** Raises the counts of these keys to at least what another coordinator remembers. */
   mergeFailures(remembered: FailureCounts): void
-  /** Of how many something is remembered. */
+  /** The number of keys for which failures are remembered. */
   readonly size: number
 }
 
@@ -40,21 +49,26 @@ interface Rate {
 const OF_USER: Rate = { burst: 5, everyMs: 10_000 }
 /** Many people may come from one address. */
 const OF_ADDRESS: Rate = { burst: 50, everyMs: 1_000 }
-/** Buckets that are kept. The oldest go first, so who fills them loses only what is nearly empty again. */
+/**
+ * The most buckets that are kept. The oldest are dropped first, so a client that fills them makes this lose only
+ * buckets that are nearly empty.
+ */
 const MOST = 20_000
-/** Of more nobody is told by another coordinator. */
+/** The most time of failures that is taken over from another coordinator. */
 const LONGEST_MS = 60 * 60_000
 
 /**
- * @param digestKey the same for all coordinators of a cluster, which tell each other what they count
- * @param comparedAs what a name is counted as: the same for all spellings that whoever verifies it takes for one
+ * Creates the counters.
+ * @param digestKey the same for all coordinators of a cluster, which tell each other their counts
+ * @param comparedAs maps a name to the form that is counted: the same for all spellings that the verifier takes for one
+ * name
  */
 export function createFailedLogIns(
   now: () => number,
   digestKey: Buffer,
   comparedAs: (user: string) => string = (user) => user,
 ): FailedLogIns {
-  /** When a bucket is empty again, milliseconds; the one that was poured into last is the last. */
+  /** The time when each bucket is empty again, milliseconds. The bucket that was filled last comes last. */
   const emptyAt = new Map<FailureKey, number>()
 
   const keyOf = (kind: 'user' | 'address', parts: readonly string[]): FailureKey =>
@@ -104,7 +118,7 @@ export function createFailedLogIns(
       const network = networkOf(address)
       const pair = pairOf(user, network)
       pour(pair, 1)
-      // Many names do not make its own failures the oldest, which are forgotten.
+      // Guesses at many names must not make the network's own bucket the oldest, which would be dropped.
       const until = emptyAt.get(ofNetwork(network))
       if (until !== undefined) set(ofNetwork(network), until)
       return [pair]

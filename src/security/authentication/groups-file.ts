@@ -2,14 +2,14 @@ import { linesOf, withoutSpaceAround } from './file-lines.ts'
 import { isTellable } from './principal.ts'
 import { isUserName, NO_USER_NAME } from './user-name.ts'
 
-/** Groups of a user. */
+/** Returns the groups of a user. */
 export type GroupsOf = (user: string) => readonly string[]
 
 const NONE: readonly string[] = []
 
 /**
- * Trino's form: a line a group, `group:user,user`.
- * @throws Error that names the line, also where a user has a name that nobody can log in by
+ * Parses Trino's form: one line for each group, `group:user,user`.
+ * @throws Error that names the line, also where a name is not one that a user can log in with
  */
 export function parseGroupsFile(text: string): GroupsOf {
   const groups = new Map<string, string[]>()

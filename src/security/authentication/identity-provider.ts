@@ -9,12 +9,12 @@ export interface IdentityProviderSettings {
   /** Undefined: a public client, which PKCE protects. */
   readonly clientSecret: string | undefined
   readonly scopes: readonly string[]
-  /** Claim that names who it is. */
+  /** The claim that names the user. */
   readonly principalField: string
   readonly groupsField: string | undefined
 }
 
-/** What an answer of the provider is checked by. */
+/** The values that an answer of the provider is checked against. */
 export interface LogInChecks {
   readonly state: string
   readonly nonce: string
@@ -22,12 +22,12 @@ export interface LogInChecks {
   readonly redirectUri: string
 }
 
-/** It cannot be reached, or says nothing that could be used: nobody can log in now. */
+/** The provider cannot be reached or gives no usable answer: nobody can log in now. */
 export class ProviderAway extends QuipuError {
   readonly retry = 'later'
 }
 
-/** It, or its user, did not want; `code` is OAuth's word for why, `description` whatever the provider writes. */
+/** The provider or its user refused the log-in. `code` is OAuth's error code, `description` is the provider's text. */
 export class LogInDenied extends QuipuError {
   readonly retry = 'never'
   readonly code: string
@@ -40,54 +40,61 @@ export class LogInDenied extends QuipuError {
   }
 }
 
-/** What came back vouches for nobody: forged, of another log-in or provider, or without the claims that are configured. */
+/**
+ * The answer verifies nobody: it is forged, belongs to another log-in or provider, or lacks the claims that are
+ * configured.
+ */
 export class LogInInvalid extends QuipuError {
   readonly retry = 'never'
 }
 
-/** By what a provider says again, later and without its user, who somebody is. */
+/** The data by which the provider confirms a user again later, without the user. */
 export interface Renewal {
   readonly refreshToken: string
-  /** `sub` of whom it is. */
+  /** The claim `sub` of the user. */
   readonly subject: string
 }
 
 export interface KnownByProvider {
   readonly verified: VerifiedName
-  /** Undefined where the provider gave nothing to renew it by. */
+  /** Undefined where the provider gave no refresh token. */
   readonly renewal: Renewal | undefined
 }
 
 /** OpenID Connect's code flow with PKCE, state and nonce, at one provider. */
 export interface IdentityProvider {
   /**
-   * Where a browser goes to log in.
-   * @param renewable is it for a session that goes on without its user? Only where `offline_access` is configured
+   * Starts a log-in.
+   * @param renewable whether it is for a session that is renewed without its user; only where `offline_access` is
+   * configured
+   * @returns the address that the browser goes to, and the values for `finish`
    * @throws ProviderAway
    */
   begin(redirectUri: string, renewable: boolean): Promise<{ readonly url: URL; readonly checks: LogInChecks }>
   /**
-   * @param parameters the query with which a browser came back
+   * Ends a log-in.
+   * @param parameters the query with which the browser came back
    * @throws ProviderAway, LogInDenied, LogInInvalid
    */
   finish(parameters: URLSearchParams, checks: LogInChecks): Promise<KnownByProvider>
   /**
-   * @param known as it was said last: what the provider leaves out now has not changed
-   * @throws ProviderAway, LogInInvalid: it does not know him any more, or says that he is somebody else
+   * Asks the provider to confirm a user again.
+   * @param known what the provider said last: claims that it leaves out now have not changed
+   * @throws ProviderAway, LogInInvalid: the provider does not know the user any more, or says that it is another user
    */
   renew(renewal: Renewal, known: VerifiedName): Promise<{ readonly verified: VerifiedName; readonly renewal: Renewal }>
-  /** Tells it that nobody will ask again. Rejects when it cannot be told. */
+  /** Revokes the refresh token at the provider. Rejects when the provider cannot be reached or refuses. */
   revoke(renewal: Renewal): Promise<void>
 }
 
 const ANSWER_SECONDS = 10
-/** One that did not answer is not asked again at once, whoever wants to log in. */
+/** How long a provider that did not answer is not asked again, milliseconds. */
 const REST_MS = 1000
 
 export function createIdentityProvider(settings: IdentityProviderSettings): IdentityProvider {
   let connected: Promise<Known> | undefined
 
-  /** Asked when somebody logs in: a server starts without it. */
+  /** Connects at the first log-in: the server starts without the provider. */
   function connect(): Promise<Known> {
     if (connected) return connected
     const asked = discover(settings)
@@ -99,7 +106,7 @@ export function createIdentityProvider(settings: IdentityProviderSettings): Iden
     return asked
   }
 
-  /** What the ID token does not say is asked for. */
+  /** Returns the claims of the ID token. Claims that it lacks are read from the provider's UserInfo endpoint. */
   async function withMore(
     { client, provider }: Known,
     accessToken: string,
@@ -195,7 +202,7 @@ interface Known {
 }
 
 async function discover({ issuer, clientId, clientSecret }: IdentityProviderSettings): Promise<Known> {
-  // Its libraries are loaded when somebody logs in.
+  // The library is loaded at the first log-in.
   const client = await import('openid-client')
   const address = new URL(issuer)
   try {
@@ -206,7 +213,7 @@ async function discover({ issuer, clientId, clientSecret }: IdentityProviderSett
       clientSecret === undefined ? client.None() : client.ClientSecretBasic(clientSecret),
       {
         timeout: ANSWER_SECONDS,
-        // The configuration lets no other than one on this machine be reached without TLS.
+        // The configuration allows an address without TLS only on this machine.
         execute: [
           client.enableNonRepudiationChecks,
           ...(address.protocol === 'http:' ? [client.allowInsecureRequests] : []),
@@ -231,7 +238,7 @@ function distinguished(client: typeof openid, error: unknown): unknown {
 
 const OFFLINE = 'offline_access'
 
-/** OpenID Connect Core, 11: who asks to come back without his user asks him for consent. */
+/** OpenID Connect Core, 11: a client that asks for offline access must ask the user for consent. */
 function scopesOf(scopes: readonly string[], renewable: boolean): { readonly scope: string; readonly prompt?: string } {
   if (!scopes.includes(OFFLINE)) return { scope: scopes.join(' ') }
   return renewable
@@ -250,7 +257,7 @@ function nameIn(claims: Claims, { principalField, groupsField }: IdentityProvide
   return { name, groups: groupsField === undefined ? [] : groupsIn(claims[groupsField]) }
 }
 
-/** A list of texts, or one text. */
+/** The texts of a claim that is a list of texts, or one text. */
 function groupsIn(value: unknown): readonly string[] {
   const all: readonly unknown[] = Array.isArray(value) ? value : [value]
   return all.filter((one) => typeof one === 'string' && one !== '') as string[]

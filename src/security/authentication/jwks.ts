@@ -19,7 +19,7 @@ interface NamedKey extends TokenKey {
   readonly kid: string | undefined
 }
 
-/** A key that is published, by what it can be told from others. */
+/** A published key, with what distinguishes it from others. */
 export interface PublishedKey {
   readonly kid?: string
   /** SHA-256 of its SubjectPublicKeyInfo, hex. */
@@ -29,31 +29,36 @@ export interface PublishedKey {
 export interface JwksOptions {
   readonly fetchText: () => Promise<string>
   readonly now: () => number
-  /** They are there, for the first time or again. */
+  /** Called when the keys were read for the first time, or again after a failure. */
   readonly onTaken: () => void
-  /** What is published was changed: those that tokens are believed by from now on, in the order of the server. */
+  /**
+   * Called when the published keys changed. `keys`: the keys that verify tokens from now on, in the order of the
+   * server.
+   */
   readonly onKeys: (keys: readonly PublishedKey[]) => void
-  /** The keys could not be had; those that are known stay. */
+  /** Called when the keys could not be read. The known keys stay. */
   readonly onTrouble: (error: Error) => void
 }
 
-/** A token that no known key has signed asks for the keys anew, but no sooner than this after the last time. */
+/**
+ * A token that no known key has signed makes Quipu read the keys again, but no sooner than this after the last time.
+ */
 const LEAST_BETWEEN_MS = 5_000
-/** Where the answer is late. */
+/** The least time to retry when the answer is late. */
 const LEAST_RETRY_MS = 1_000
-/** Keys are asked for anew after so long, so that one that was withdrawn is not believed for ever. */
+/** The keys are read again after this time, so that a withdrawn key is not accepted for ever. */
 const REFRESH_MS = 5 * 60_000
 const MOST_KEYS = 100
 const MOST_BYTES = 1024 * 1024
 const FETCH_MS = 5_000
 
-/** Keys that a server publishes: new ones are found when the first token of theirs comes. */
+/** Keys that a server publishes. A new key is found when the first token that it signed arrives. */
 export function createJwks({ fetchText, now, onTaken, onKeys, onTrouble }: JwksOptions): TokenKeys {
   let known: readonly NamedKey[] | undefined
   let version = {}
   let text = ''
   let askedAt = -Infinity
-  /** How often they were asked for, and which of these has come to its end last. */
+  /** The number of reads that were started, and the number of the last read that ended. */
   let asks = 0
   let answered = 0
   let failing = true
@@ -93,16 +98,18 @@ export function createJwks({ fetchText, now, onTaken, onKeys, onTrouble }: JwksO
     async *keysFor({ kid }) {
       const before = asks
       const first = fitting(kid)
-      // Whoever logs in does not wait for keys that are known.
+      // A user who logs in does not wait for keys that are known.
       if (first.length > 0 && now() - askedAt > REFRESH_MS) void ask()
       yield* first
-      // Their names, where they have any, need not change with them.
+      // A server may change its keys without changing their ids, so the keys are read again.
       if (!asking && now() - askedAt > LEAST_BETWEEN_MS) await ask()
-      // One waits for who has the keys, and not all whom a stranger sends: they come again.
+      // While no keys are known, a token waits for the read under way. Otherwise it does not wait, since anybody can
+      // send unknown tokens: the client comes again.
       else if (!known) await asking
       yield* fitting(kid).filter((key) => !first.includes(key))
       if (!known || failing) throw new KeysUnavailable('The keys of tokens cannot be had')
-      // It may have been published since: whoever makes the keys be asked for all the time keeps no new one out.
+      // The key may have been published since. A client that sends unknown tokens all the time must not keep a new key
+      // out.
       if (answered <= before) throw new KeyNotYetKnown(Math.max(LEAST_RETRY_MS, askedAt + LEAST_BETWEEN_MS - now()))
     },
   }
@@ -115,11 +122,14 @@ function publishedKey({ kid, key }: NamedKey): PublishedKey {
   return kid === undefined ? { fingerprint } : { kid, fingerprint }
 }
 
-/** @throws Error when it is none. Keys of other kinds, and those that sign nothing, are passed over */
+/**
+ * Parses a JWKS document. Skips keys of other kinds and keys that do not sign. @throws Error when the text is no JWKS
+ * document
+ */
 function parseJwks(text: string): readonly NamedKey[] {
   const { keys } = jwksSchema.parse(JSON.parse(text))
   return keys.slice(0, MOST_KEYS).flatMap((jwk): NamedKey[] => {
-    // A secret that is published is none.
+    // A symmetric key that is published is not secret.
     if (jwk.kty === 'oct' || (jwk.use !== undefined && jwk.use !== 'sig')) return []
     try {
       const found = tokenPublicKey(publicKeyOf(jwk))
@@ -137,9 +147,9 @@ function publicKeyOf(jwk: Readonly<Record<string, unknown>>): KeyObject {
 }
 
 /**
- * What a server of keys says.
+ * Reads the document of a key server.
  * @param url as configured; user and password in it are sent by Basic authentication
- * @throws Error when it takes long, says much, or something else than 200
+ * @throws Error when the server takes too long, sends too much, or answers with another status than 200
  */
 export async function fetchKeys(http: HttpClient, url: string): Promise<string> {
   const { origin, pathname, search, username, password } = new URL(url)

@@ -8,9 +8,9 @@ import { createVerifiedCache } from './verified-cache.ts'
 export interface JwtOptions {
   readonly keys: TokenKeys
   readonly requiredIssuer?: string | undefined
-  /** One of them must be there; none: whatever audience a token has. */
+  /** A token must have one of these audiences. Empty: any audience is accepted. */
   readonly requiredAudiences: readonly string[]
-  /** Claim that names the principal; of nested ones the path, by dots. */
+  /** The claim that names the principal; for a nested claim the path, with dots. */
   readonly principalField: string
   readonly groupsField?: string | undefined
   readonly clockSkewMs: number
@@ -19,17 +19,17 @@ export interface JwtOptions {
 }
 
 const MOST_REMEMBERED = 10_000
-/** Keys may be withdrawn. */
+/** A verified token is remembered for at most this time, since keys may be withdrawn. */
 const LONGEST_REMEMBERED_MS = 5 * 60_000
 const MOST_TOKEN_CHARS = 16_384
 const AT_ONCE = 4
 const MOST_WAITING = 256
 
-/** Tokens that somebody else gave out, signed. */
+/** Verifies signed tokens that another service issued. */
 export function createJwtAuthenticator(options: JwtOptions): Authenticator {
   const { keys, now } = options
   const remembered = createVerifiedCache<VerifiedName>(MOST_REMEMBERED, now)
-  /** Tokens that no known key has signed, each until the keys may be asked for again, by the wall clock. */
+  /** Tokens that no known key has signed. The value is the time when the keys may be read again, by the wall clock. */
   const unproven = createVerifiedCache<number>(MOST_REMEMBERED, now)
   const work = createBoundedWork(AT_ONCE, MOST_WAITING)
   let version = keys.version()
@@ -69,7 +69,7 @@ export function createJwtAuthenticator(options: JwtOptions): Authenticator {
         return unprovenFor(error.retryAfterMs, fresh)
       }
       if (error instanceof KeysUnavailable) return { kind: 'unavailable', reason: error.message }
-      // What jose says of a token names claims and kinds, never values.
+      // The error codes of jose name claims and kinds, never values.
       return refused(error instanceof errors.JOSEError ? error.code : 'the key of the token is not known')
     }
   }
@@ -83,14 +83,14 @@ export function createJwtAuthenticator(options: JwtOptions): Authenticator {
       const verdict = known(credential)
       if (verdict) return verdict
       if (credential.secret.length > MOST_TOKEN_CHARS) return refused('the token is too long')
-      // Another may have sent the same one while it waited.
+      // Another request may have sent the same token while this one waited.
       const looking = work.run(network, async () => known(credential) ?? look(credential.secret))
       return looking ?? { kind: 'busy', retryAfterSeconds: 1 }
     },
   }
 }
 
-/** Loaded where there are tokens. */
+/** Loads the library where tokens are used. */
 function jose() {
   return import('jose')
 }
@@ -104,13 +104,15 @@ function unprovenFor(ms: number, fresh: boolean): CredentialVerdict {
   return { kind: 'unproven', user: '', reason, retryAfterSeconds: Math.ceil(ms / 1000), fresh }
 }
 
-/** Tokens of others are for other authenticators. */
+/** The JWT in the header. Other bearer tokens are for other authenticators. */
 function credentialOf({ headers }: IncomingMessage): Credential | undefined {
   const token = /^Bearer +([\w-]+\.[\w-]*\.[\w-]*) *$/i.exec(headers.authorization ?? '')?.[1]
   return token === undefined ? undefined : { user: '', secret: token }
 }
 
-/** @throws JOSEError when nobody vouches for it, now and for this server; KeysUnavailable */
+/**
+ * The payload of a verified token. @throws JOSEError when no key verifies it, now and for this server; KeysUnavailable
+ */
 async function payloadOf(token: string, options: JwtOptions): Promise<JWTPayload> {
   const { decodeProtectedHeader, errors, jwtVerify } = await jose()
   const head: TokenHead = decodeProtectedHeader(token)
@@ -128,7 +130,7 @@ async function payloadOf(token: string, options: JwtOptions): Promise<JWTPayload
       return payload
     } catch (error) {
       last = error
-      // Another key may have signed it; what is wrong with the claims is wrong by every key.
+      // Another key may have signed the token. Wrong claims are wrong with every key.
       const mayBeOthers =
         error instanceof errors.JWSSignatureVerificationFailed || error instanceof errors.JOSEAlgNotAllowed
       if (!mayBeOthers) break

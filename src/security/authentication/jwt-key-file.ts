@@ -7,8 +7,8 @@ const LEAST_HMAC_BYTES = 32
 const LEAST_RSA_BITS = 2048
 
 /**
- * A key that vouches for tokens: a public key or certificate (PEM), or a secret in Base64, as Trino reads them.
- * @throws Error when it is none, or too weak
+ * Parses a key that verifies tokens: a public key or certificate (PEM), or a secret in Base64, as Trino reads them.
+ * @throws Error when the text is no key, or the key is too weak
  */
 export function parseTokenKey(text: string): TokenKey {
   if (text.includes('-----BEGIN')) {
@@ -22,7 +22,7 @@ export function parseTokenKey(text: string): TokenKey {
   return { key: createSecretKey(secret), algorithms: ['HS256', 'HS384', 'HS512'] }
 }
 
-/** What a key is for is said by the key: a token that asks for something else is refused. */
+/** A public key with its algorithms. The key decides the algorithms: a token that asks for another one is refused. */
 export function tokenPublicKey(key: KeyObject): TokenKey {
   return { key, algorithms: algorithmsOf(key) }
 }
@@ -56,7 +56,10 @@ export function namesKeyId(path: string): boolean {
   return path.includes(KID)
 }
 
-/** A file for each key id, read for each token that was not seen lately. What is no letter, digit, `_` or `-` is `_` in its name. */
+/**
+ * One file for each key id, read for each token that was not seen lately. In the file name `_` replaces every character
+ * of the id that is no letter, digit, `_` or `-`.
+ */
 export function keysOfFiles(path: string): TokenKeys {
   const version = {}
   return {

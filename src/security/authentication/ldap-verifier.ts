@@ -5,11 +5,14 @@ import { comparedName, isUserName, lowerName } from './user-name.ts'
 
 export interface LdapOptions {
   readonly url: string
-  /** `${USER}` is the name; several by colons, one of which must let him in. */
+  /** `${USER}` stands for the name. Several patterns are separated by colons; one of them must let the user in. */
   readonly bindPattern: string
-  /** Certificates (PEM) that vouch for the server, in place of the machine's. */
+  /** Certificates (PEM) that are trusted for the server, instead of those of the machine. */
   readonly ca: () => string | undefined
-  /** What the user is named whom the directory lets in: what was typed in small letters, or as the directory writes it. */
+  /**
+   * How the user is named whom the directory lets in: the typed name in lower case, or the name as the directory writes
+   * it.
+   */
   readonly names: LdapNames
   readonly work: BoundedWork
   readonly waitMs: number
@@ -17,12 +20,12 @@ export interface LdapOptions {
 
 export type LdapNames = 'lower' | 'directory'
 
-/** Loaded where there is a directory. */
+/** Loads the library where a directory is configured. */
 async function ldap() {
   const library = await import('ldapts')
   return {
     Client: library.Client,
-    /** The directory has answered: not with this password. */
+    /** Errors by which the directory says that this name and password do not match. */
     saysNo: [
       library.InvalidCredentialsError,
       library.NoSuchObjectError,
@@ -37,10 +40,13 @@ async function ldap() {
 
 const USER = '${USER}'
 
-/** RFC 4532: by whom the directory says that a connection is bound. */
+/** RFC 4532: asks the directory for the identity that a connection is bound as. */
 const WHO_AM_I = '1.3.6.1.4.1.4203.1.11.3'
 
-/** Passwords that a directory vouches for, by a simple bind. Each account of it is one user, however its name is spelled. */
+/**
+ * Verifies passwords by a simple bind at a directory. Each account of the directory is one user, however the name is
+ * spelled.
+ */
 export function createLdapVerifier(options: LdapOptions): PasswordVerifier {
   const { url, bindPattern, ca, names, work, waitMs } = options
   const patterns = bindPattern.split(':')
@@ -88,16 +94,20 @@ export function createLdapVerifier(options: LdapOptions): PasswordVerifier {
     version: () => version,
     knows: () => false,
     check(given, password, network) {
-      // What is bound is the name that the user gets: a directory that looks at case lets only one of them in.
+      // The name that is bound is the name that the user gets. A directory that compares case lets in only one of the
+      // spellings.
       const user = names === 'lower' ? lowerName(given) : given
-      // A bind without a password is anonymous, and always lets in.
+      // A bind without a password is anonymous and always succeeds.
       if (password === '' || user === undefined || !isUserName(user)) return { kind: 'wrong' }
       return work.run(network, () => check(user, password)) ?? { kind: 'busy' }
     },
   }
 }
 
-/** The name of a bound user as the directory itself writes it. Answers may repeat what was typed, so the entry is read. */
+/**
+ * The name of a bound user as the directory writes it. The answer to "who am I" may repeat the typed name, so the entry
+ * is read.
+ */
 async function named(client: LdapClient, pattern: string, typed: string): Promise<PasswordVerdict> {
   const { value: said = '' } = await client.exop(WHO_AM_I)
   const name = said.startsWith('dn:') ? await entryName(client, said.slice(3), pattern, typed) : accountName(said)
@@ -105,7 +115,9 @@ async function named(client: LdapClient, pattern: string, typed: string): Promis
   return { kind: 'unavailable', reason: 'LDAP: the directory does not say how it writes the name of who was let in' }
 }
 
-/** The value of the attribute that the pattern names the user by, of the values that the user's entry has. */
+/**
+ * The user's name in their directory entry: of the values of the attribute that the pattern uses, the one that fits.
+ */
 async function entryName(client: LdapClient, dn: string, pattern: string, typed: string): Promise<string | undefined> {
   const attribute = new RegExp(String.raw`([\w.-]+) *= *\$\{USER\} *(?:[,+]|$)`).exec(pattern)?.[1]
   if (attribute === undefined || dn === '') return undefined
@@ -116,18 +128,21 @@ async function entryName(client: LdapClient, dn: string, pattern: string, typed:
   return texts.length === 1 ? texts[0] : texts.find((value) => comparedName(value) === comparedName(typed))
 }
 
-/** Of `u:DOMAIN\\name` or `u:name@realm`, as Active Directory says it. */
+/** The name in `u:DOMAIN\\name` or `u:name@realm`, which is how Active Directory answers. */
 function accountName(said: string): string | undefined {
   return /^u:(?:[^\\]*\\)?([^@]+)/.exec(said)?.[1]
 }
 
-/** @returns undefined where the pattern is no distinguished name, and the user would be something else than a name in it */
+/**
+ * The name to bind with.
+ * @returns undefined where the pattern is no distinguished name, and the user's text would be more than a name in it
+ */
 function boundName(pattern: string, user: string): string | undefined {
   if (pattern.includes('=')) return pattern.split(USER).join(escapeDn(user))
   return /[\\,=+<>#;"/@]/.test(user) ? undefined : pattern.split(USER).join(user)
 }
 
-/** RFC 4514, 2.4. */
+/** Escapes a value for a distinguished name. RFC 4514, 2.4. */
 export function escapeDn(value: string): string {
   return Array.from(value, (char, index) => {
     const first = index === 0 && (char === '#' || char === ' ')

@@ -7,30 +7,31 @@ import { seal, unseal } from './sealed.ts'
 /** How long a log-in may take, from the 401 to the token. */
 export const LOG_IN_MS = 10 * 60_000
 
-/** A program that was told to log in, as its request showed it. */
+/** A program that was asked to log in, as its request showed it. */
 export interface AskingProgram {
   readonly address: string
-  /** User-Agent; whatever it says. */
+  /** The header User-Agent, unverified. */
   readonly program: string
 }
 
-/** A log-in that a program began, by one of the two addresses that it was told. */
+/** A log-in that a program began, named by one of its two addresses. */
 export interface OfferedLogIn {
-  /** The same for both addresses, and says nothing of either. */
+  /** The same for both addresses. Neither address can be derived from it. */
   readonly id: Buffer
   readonly expiresAt: number
 }
 
 /**
- * The two addresses of a log-in: at one its user logs in, at the other its program fetches the token. Nobody who has the
- * first knows the second. Nothing is kept of them, by whichever coordinator they were told: what they name is in them.
+ * The two addresses of a log-in: the user logs in at the first, the program fetches the token at the second. Knowing
+ * the first does not reveal the second. The server stores nothing about them: the addresses hold all data, sealed, so
+ * every coordinator understands them.
  */
 export interface LogInAddresses {
   offer(asking: AskingProgram): { readonly initiate: string; readonly token: string }
-  /** Undefined for what no coordinator of the cluster offered, or too long ago. */
+  /** Opens an address. Undefined for one that no coordinator of the cluster offered, or that has expired. */
   ofInitiate(text: string): (OfferedLogIn & AskingProgram) | undefined
   ofToken(text: string): OfferedLogIn | undefined
-  /** Where the program of a session fetches its next token. @param session its id */
+  /** The address where the program of a session fetches its next token. @param session the session's id */
   offerRenewal(session: string): string
   ofRenewal(text: string): OfferedRenewal | undefined
 }
@@ -43,7 +44,7 @@ const tokenSchema = z.object({ seed: z.string(), expiresAt: z.number() })
 const initiateSchema = z.object({ id: z.string(), expiresAt: z.number(), address: z.string(), program: z.string() })
 const renewalSchema = z.object({ seed: z.string(), expiresAt: z.number(), session: z.string() })
 const LONGEST_PROGRAM = 120
-/** No address that was offered is longer. */
+/** Every offered address is shorter. */
 const LONGEST_TEXT = 2048
 
 export function createLogInAddresses(key: Buffer, clock: Pick<Clock, 'now'>): LogInAddresses {

@@ -4,19 +4,19 @@ import { QuipuError } from '../../shared/quipu-error.ts'
 import type { EndedSessionStore } from './ended-sessions.ts'
 import { seal, unseal } from './sealed.ts'
 
-/** Rows of the cluster's database. */
+/** Runs SQL in the cluster's database and returns its rows. */
 type Ask = (text: string, values: readonly unknown[]) => Promise<readonly Record<string, unknown>[]>
 
-/** A log-in that goes to the identity provider. */
+/** A log-in that is sent to the identity provider. */
 export interface AskedLogIn {
   readonly id: Buffer
-  /** Hashes of what the browser has to bring back. */
+  /** Hashes of the values that the browser has to bring back. */
   readonly state: Buffer
   readonly browser: Buffer
-  /** Of the browser. */
+  /** The address of the browser. */
   readonly address: string
   readonly forMs: number
-  /** What its answer is checked by. */
+  /** The values that the provider's answer is checked against. */
   readonly secrets: string
 }
 
@@ -25,24 +25,32 @@ export class TooManyLogIns extends QuipuError {
   readonly retry = 'later'
 }
 
-/** Log-ins under way, for all coordinators of the cluster; what is secret lies there encrypted. Every call may reject: no database. */
+/**
+ * Log-ins under way, for all coordinators of the cluster. Secrets are stored encrypted. Every call may reject when the
+ * database is unreachable.
+ */
 export interface LogInStore extends EndedSessionStore {
-  /** @returns false when this log-in has come to its end already. @throws TooManyLogIns */
+  /** Stores a log-in. @returns false when this log-in has ended already. @throws TooManyLogIns */
   ask(logIn: AskedLogIn): Promise<boolean>
-  /** The log-in of a state that comes back to the browser that took it, once; undefined for any other. */
+  /**
+   * Takes the log-in of a state that comes back in the browser that started it. It can be taken once; undefined for any
+   * other state.
+   */
   comeBack(state: Buffer, browser: Buffer): Promise<{ readonly id: Buffer; readonly secrets: string } | undefined>
-  /** @returns false when its time is over */
+  /** Stores the outcome of a log-in. @returns false when the log-in has expired */
   finish(id: Buffer, outcome: string): Promise<boolean>
-  /** Outcomes that are there, each given once; `undefined` for a log-in whose outcome was given before. */
+  /** Returns the outcomes that are there, each once. `undefined`: the outcome of this log-in was returned before. */
   take(ids: readonly Buffer[]): Promise<readonly { readonly id: Buffer; readonly outcome: string | undefined }[]>
-  /** Of a renewal, which counts for no bound. @returns false when what is known by this was given before */
+  /** Marks a renewal as used; renewals do not count for the limits. @returns false when it was used before */
   spend(id: Buffer, forMs: number): Promise<boolean>
-  /** Nobody will fetch it. */
+  /** Deletes a log-in whose outcome no program will fetch. */
   drop(id: Buffer): Promise<void>
 }
 
 const MOST = 10_000
-/** Nobody is known before the log-in: of one address no more than so many for each that is free. */
+/**
+ * Users are not known before they log in, so an address is limited: to this many log-ins for each slot that is free.
+ */
 const OF_EACH_FREE = 3
 
 /** @param key of the purpose `log-ins` */

@@ -4,26 +4,28 @@ import type { Authenticator, Credential, CredentialVerdict } from './authenticat
 import { isUserName, NO_USER_NAME } from './user-name.ts'
 import { createVerifiedCache } from './verified-cache.ts'
 
-/** Whoever knows whose a password is. */
+/** Verifies passwords. */
 export interface PasswordVerifier {
   /**
-   * Must take as long, and do the same, for users who are not there.
-   * @param network where it comes from: what takes long goes in turns by it
+   * Verifies a password. It must take as long, and do the same, for users who do not exist.
+   * @param network the network that the password comes from; networks take turns in slow verifications
    */
   check(user: string, password: string, network: string): Promise<PasswordVerdict> | PasswordVerdict
-  /** Whether there is such a user, as far as that is known here. */
+  /** Whether the user exists, as far as the verifier knows without the password. */
   knows(user: string): boolean
   /**
-   * Another one when he has another password: what a session of the page holds by. It tells nothing of the password.
-   * @returns undefined when there is no such user. Absent where nobody can say without his password
+   * A mark that changes with the user's password. Sessions of the page are valid only while it is the same. It reveals
+   * nothing about the password.
+   * @returns undefined when there is no such user. The method is absent where the verifier cannot know it without the
+   * password
    */
   markOf?(user: string): string | undefined
-  /** Changes whenever passwords may have changed: what was verified before counts no more. */
+  /** Changes whenever passwords may have changed: passwords that were verified before must be verified again. */
   readonly version: () => unknown
 }
 
 export type PasswordVerdict =
-  /** `name`: the one name of the user, where several spellings of it are taken; as it was given when absent. */
+  /** `name`: the one name of the user, where several spellings are accepted. Absent: the name as it was given. */
   | { readonly kind: 'right'; readonly name?: string }
   | { readonly kind: 'wrong' }
   | { readonly kind: 'busy' }
@@ -37,10 +39,10 @@ export interface PasswordAuthenticatorOptions {
 }
 
 const MOST_REMEMBERED = 1_000
-/** What is longer is no password; it is not looked at. */
+/** Longer users and passwords are refused without verifying them. */
 const MOST_BYTES = 1_024
 
-/** Basic authentication. */
+/** Verifies Basic authentication. */
 export function createPasswordAuthenticator(options: PasswordAuthenticatorOptions): Authenticator {
   const { verifier, rememberMs, now } = options
   const remembered = createVerifiedCache<string>(MOST_REMEMBERED, now)
@@ -54,7 +56,7 @@ export function createPasswordAuthenticator(options: PasswordAuthenticatorOption
     const verdict = await checking
     switch (verdict.kind) {
       case 'right':
-        // Asked of passwords that are no longer in force, it is not kept.
+        // A verdict about passwords that are no longer in force is not remembered.
         if (verifier.version() === before) remembered.set([user, secret], verdict.name ?? user, rememberMs)
         return { kind: 'verified', verified: { name: verdict.name ?? user, groups: [] }, fresh: true }
       case 'wrong':
@@ -96,7 +98,7 @@ function credentialOf({ headers }: IncomingMessage): Credential | undefined {
   const match = /^Basic +([A-Za-z0-9+/=_-]*) *$/i.exec(headers.authorization ?? '')
   if (!match) return undefined
   const bytes = Buffer.from(match[1]!, 'base64')
-  // As the challenge asks for it, or as Trino's own clients (Java, Python) send it all the same.
+  // UTF-8 as the challenge asks for, or Latin-1, which some clients send all the same.
   const text = bytes.toString(isUtf8(bytes) ? 'utf8' : 'latin1')
   const at = text.indexOf(':')
   return at < 0 ? { user: text, secret: '' } : { user: text.slice(0, at), secret: text.slice(at + 1) }

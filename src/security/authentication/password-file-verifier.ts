@@ -4,9 +4,9 @@ import { matches, type PasswordHash } from './password-hash.ts'
 import type { PasswordVerifier } from './password-authenticator.ts'
 
 /**
- * Passwords of a file.
- * @param book what is in force
- * @param work hashing takes long: few at once
+ * Verifies passwords of a file.
+ * @param book returns the passwords that are in force
+ * @param work limits how many are hashed at once, since hashing is slow
  */
 export function createPasswordFileVerifier(
   book: () => PasswordBook,

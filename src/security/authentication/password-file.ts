@@ -7,20 +7,20 @@ import { parsePasswordHash, type PasswordHash } from './password-hash.ts'
 export interface PasswordBook {
   readonly users: ReadonlyMap<string, PasswordHash>
   /**
-   * The hash that a password of this user is held against; of somebody unknown that of somebody else, always the same, so
-   * that the work does not tell. `known`: whether it counts.
+   * The hash that a password of this user is compared with. For an unknown user it is the hash of another user, always
+   * the same, so that the time does not reveal whether the user exists. `known`: whether a match counts.
    */
   hashOf(user: string): { readonly hash: PasswordHash; readonly known: boolean }
   /** A digest of the user's line. */
   markOf(user: string): string | undefined
 }
 
-/** Of nobody: what an empty file is held against. */
+/** A hash of no user, for comparison when the file is empty. */
 const NOBODYS: PasswordHash = parsePasswordHash('$2b$10$abcdefghijklmnopqrstuuCpuTTnCeMuA65KPC8WEnjCQ6RQWrxAK')
 
 /**
- * Trino's form: a line a user, `user:hash`.
- * @param key by which strangers are drawn to hashes, and lines are digested
+ * Parses Trino's form: one line for each user, `user:hash`.
+ * @param key chooses the hashes for unknown users, and digests lines
  * @throws Error that names the line and quotes nothing of it
  */
 export function parsePasswordFile(text: string, key: Buffer): PasswordBook {
@@ -45,7 +45,7 @@ export function parsePasswordFile(text: string, key: Buffer): PasswordBook {
   return {
     users,
     hashOf(user) {
-      // Also of those who are known, so that the one takes no longer than the other.
+      // Computed for known users too, so that both cases take the same time.
       const drawn = digest(user).readUInt32BE() % Math.max(1, hashes.length)
       const hash = users.get(user)
       return { hash: hash ?? hashes[drawn] ?? NOBODYS, known: hash !== undefined }

@@ -1,18 +1,18 @@
 import { pbkdf2, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 
-/** A hash as Trino's password files have them. */
+/** A hash in the form of Trino's password files. */
 export type PasswordHash =
   | { readonly kind: 'bcrypt'; readonly text: string }
   | { readonly kind: 'pbkdf2'; readonly iterations: number; readonly salt: Buffer; readonly hash: Buffer }
 
 const LEAST_COST = 8
 const LEAST_ITERATIONS = 1_000
-/** What one password may take is bounded too: nobody could log in any more. */
+/** The cost of one password has an upper limit too: a higher cost would keep all users from logging in. */
 const MOST_COST = 16
 const MOST_ITERATIONS = 10_000_000
 
-/** @throws Error that says what is wrong and quotes nothing */
+/** Parses a hash. @throws Error that says what is wrong and quotes nothing */
 export function parsePasswordHash(text: string): PasswordHash {
   const bcrypt = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/.exec(text)
   if (bcrypt) {
@@ -34,21 +34,21 @@ export function parsePasswordHash(text: string): PasswordHash {
   return { kind: 'pbkdf2', iterations, salt: Buffer.from(parts[2]!, 'hex'), hash }
 }
 
-/** bcrypt looks at so many bytes: a longer password would be as good as another. */
+/** bcrypt reads only this many bytes, so a longer password would match another one. */
 const BCRYPT_BYTES = 72
 
 const derive = promisify(pbkdf2)
 
-/** Off the event loop. What it costs depends on the hash alone, not on whether the password is right. */
+/** Compares off the event loop. The time depends on the hash alone, not on whether the password is right. */
 export async function matches(password: string, hash: PasswordHash): Promise<boolean> {
   if (hash.kind === 'bcrypt') {
-    // Loaded where there is such a hash.
+    // The library is loaded where there is such a hash.
     const { verify } = await import('@node-rs/bcrypt')
     const same = await verify(password, hash.text)
     return same && Buffer.byteLength(password) <= BCRYPT_BYTES && !password.includes('\0')
   }
   const { salt, iterations, hash: wanted } = hash
-  // Nothing in the file says which; Trino tries the one and then the other too.
+  // The file does not say which digest was used. Trino tries both too.
   const sha256 = await derive(password, salt, iterations, wanted.length, 'sha256')
   const sha1 = await derive(password, salt, iterations, wanted.length, 'sha1')
   return [timingSafeEqual(sha256, wanted), timingSafeEqual(sha1, wanted)].includes(true)

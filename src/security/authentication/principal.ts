@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The ways of being known that may be configured. */
+/** The methods of authentication that can be configured. */
 const authenticationMethods = ['password', 'jwt', 'oauth2', 'certificate'] as const
 export type AuthenticationMethod = (typeof authenticationMethods)[number]
 
@@ -14,20 +14,23 @@ export const principalSchema = z.object({
   method: z.enum(authenticationMethods),
 })
 
-/** Somebody who was verified. */
+/** A user who was verified. */
 export type VerifiedPrincipal = Readonly<z.output<typeof principalSchema>>
 
-/** What is told of somebody is in each request that a coordinator passes on, and in each of his queries: not more. */
+/**
+ * The most bytes of a principal. It is sent with each request that a coordinator passes on, and recorded with each
+ * query.
+ */
 const MOST_PRINCIPAL_BYTES = 24 * 1024
 
-/** Are name, user and groups, together, what may be told with every request? */
+/** Whether name, user and groups together are small enough to be sent with every request. */
 export function isShort(principal: VerifiedPrincipal): boolean {
   return Buffer.byteLength(JSON.stringify(principal)) <= MOST_PRINCIPAL_BYTES
 }
 
 const LONGEST_NAME = 1_000
 
-/** What others vouch for is a name only if it can be told, in events, tables, headers and lines, as itself and nothing else. */
+/** Whether a name from an external source can be written unchanged into events, tables, headers and lines. */
 export function isTellable(name: string): boolean {
   return name.length <= LONGEST_NAME && !/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(name)
 }

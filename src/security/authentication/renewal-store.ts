@@ -1,35 +1,38 @@
 import { seal, unseal } from './sealed.ts'
 
-/** Rows of the cluster's database. */
+/** Runs SQL in the cluster's database and returns its rows. */
 type Ask = (text: string, values: readonly unknown[]) => Promise<readonly Record<string, unknown>[]>
 
 export type TakenRenewal =
   | { readonly kind: 'taken'; readonly secrets: string }
-  /** Somebody else asks the provider just now. */
+  /** Another request asks the provider at the moment. */
   | { readonly kind: 'busy' }
   | { readonly kind: 'gone' }
 
-/** What sessions are renewed by, for all coordinators of the cluster, encrypted. Every call may reject: no database. */
+/**
+ * The data by which sessions are renewed, for all coordinators of the cluster, encrypted. Every call may reject when
+ * the database is unreachable.
+ */
 export interface RenewalStore {
-  /** @param id of the session */
+  /** Stores the data of a session. @param id of the session */
   keep(id: string, secrets: string, forMs: number): Promise<void>
-  /** For whoever asks the provider, alone for {@link BUSY_MS}. */
+  /** Takes the data for a request to the provider. Nobody else can take it for {@link BUSY_MS}. */
   take(id: string): Promise<TakenRenewal>
-  /** In place of what was taken. @returns false when it was dropped meanwhile */
+  /** Replaces the data that was taken. @returns false when it was dropped meanwhile */
   put(id: string, secrets: string, forMs: number): Promise<boolean>
-  /** As it was when it was taken. */
+  /** Gives the data back unchanged. */
   release(id: string): Promise<void>
-  /** @returns what was there */
+  /** Deletes the data of a session. @returns the deleted data */
   drop(id: string): Promise<string | undefined>
 }
 
-/** Longer than the provider is waited for. */
+/** Longer than a request to the provider may take. */
 const BUSY_MS = 30_000
 
 /** @param key of the purpose `log-ins` */
 export function createRenewalStore(ask: Ask, key: Buffer): RenewalStore {
   const bytesOf = (id: string): Buffer => Buffer.from(id, 'base64url')
-  // What is sealed for one session is nothing for another, whoever writes into the table.
+  // Data that is sealed for one session cannot be opened for another, even by somebody who can write into the table.
   const sealFor = (id: string, secrets: string): Buffer => seal(key, `renewal ${id}`, secrets)
   const openFor = (id: string, sealed: unknown): string | undefined => unseal(key, `renewal ${id}`, sealed as Buffer)
 

@@ -4,8 +4,8 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
 /**
- * AES-256-GCM, with a nonce of its own.
- * @param purpose what is sealed for one is nothing for another
+ * Encrypts a text by AES-256-GCM, with a new nonce.
+ * @param purpose a text that is sealed for one purpose cannot be opened for another
  */
 export function seal(key: Buffer, purpose: string, plain: string): Buffer {
   const nonce = randomBytes(NONCE_BYTES)
@@ -13,7 +13,7 @@ export function seal(key: Buffer, purpose: string, plain: string): Buffer {
   return Buffer.concat([nonce, cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()])
 }
 
-/** Undefined for what was not sealed by this key, for this purpose. */
+/** Decrypts. Undefined for bytes that were not sealed by this key for this purpose. */
 export function unseal(key: Buffer, purpose: string, bytes: Uint8Array): string | undefined {
   if (bytes.length < NONCE_BYTES + TAG_BYTES) return undefined
   const end = bytes.length - TAG_BYTES

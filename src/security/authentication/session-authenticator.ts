@@ -5,29 +5,32 @@ import type { Session, SessionMethod, SessionTokens, ShownSession } from './sess
 
 export interface SessionAuthenticatorDeps {
   readonly tokens: SessionTokens
-  /** Undefined before the database was reached. */
+  /** Undefined before the database was reached for the first time. */
   readonly ended: () => Pick<EndedSessions, 'has'> | undefined
-  /** Would its holder be given it now, by what the files of users say? */
+  /** Whether the holder would get the session now, by the files of users. */
   readonly holds: (session: Session) => boolean
-  /** The cookie of the page, where a request may act by it; of any other request undefined. */
+  /** The cookie of the page, where the request may use it; otherwise undefined. */
   readonly pageToken: (request: IncomingMessage) => string | undefined
-  /** How a 401 offers to log in this way. */
+  /** The value by which a 401 offers this method. */
   readonly challenge: (baseUri: string, request: IncomingMessage) => string | undefined
 }
 
-/** What a program shows as its session. */
+/** The session token that a program sends. */
 export function bearerIn({ authorization = '' }: IncomingHttpHeaders): string | undefined {
   return /^Bearer +(quipu~\S+)$/i.exec(authorization)?.[1]
 }
 
-/** Knows those who logged in this way before, by the token that they were given. */
+/** Authenticates users who logged in before, by the token that they were given. */
 export function createSessionAuthenticator(method: SessionMethod, deps: SessionAuthenticatorDeps): Authenticator {
   const { tokens, ended } = deps
 
-  /** What was opened to be shown as a credential; undefined: no coordinator of this cluster issued it. */
+  /** The session of each credential; undefined: no coordinator of this cluster issued it. */
   const opened = new WeakMap<Credential, Session | undefined>()
 
-  /** One whose time is over, or whose holder logged out or is nobody any more, is no credential: nobody guessed anything. */
+  /**
+   * The credential of a session token. A session that expired, that was ended, or whose holder lost the right to it is
+   * no credential, so it is no failed guess either.
+   */
   function shownBy(text: string | undefined, carrier: ShownSession['carrier']): Credential | undefined {
     const shown = text === undefined ? undefined : tokens.peek(text)
     if (shown?.method !== method || shown.carrier !== carrier || ended()?.has(shown.id) === true) return undefined
@@ -44,7 +47,7 @@ export function createSessionAuthenticator(method: SessionMethod, deps: SessionA
     if (ended()?.has(session.id) === undefined)
       return { kind: 'unavailable', reason: 'nobody can say yet which sessions were ended' }
     const { name, user, groups } = session
-    // Whoever logged in was told of when he did.
+    // The log-in itself was reported when it happened.
     return { kind: 'verified', fresh: false, verified: { name, user, groups } }
   }
 
@@ -55,7 +58,7 @@ export function createSessionAuthenticator(method: SessionMethod, deps: SessionA
       if (request.headers.authorization !== undefined) return shownBy(bearerIn(request.headers), 'program')
       return shownBy(deps.pageToken(request), 'page')
     },
-    // Whoever guesses is told no more by it: only what a coordinator signed is known.
+    // A client that guesses learns nothing from this: only tokens that a coordinator signed are known.
     recall(credential) {
       const verdict = verify(credential)
       return verdict.kind === 'verified' ? verdict : undefined

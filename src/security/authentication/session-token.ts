@@ -4,59 +4,66 @@ import type { Clock } from '../../shared/clock.ts'
 import { parseJson } from '../../shared/parse-json.ts'
 import type { VerifiedPrincipal } from './principal.ts'
 
-/** How whoever has the session logged in. */
+/** How the holder of the session logged in. */
 export type SessionMethod = Extract<VerifiedPrincipal['method'], 'oauth2' | 'password'>
-/** Who carries it: a program as a bearer token, a browser as a cookie. Neither is taken for the other. */
+/**
+ * How the session is carried: by a program as a bearer token, by a browser as a cookie. Neither is accepted as the
+ * other.
+ */
 export type SessionCarrier = 'program' | 'page'
 
-/** What a token shows to whoever has it, before anybody looks at its signature. */
+/** The part of a token that is readable before its signature is checked. */
 export interface ShownSession {
   readonly id: string
   readonly method: SessionMethod
   readonly carrier: SessionCarrier
-  /** Its program may be given the next one without its user. */
+  /** Whether the program may get the next token without its user. */
   readonly renewable: boolean
   /** Milliseconds since the epoch. */
   readonly expiresAt: number
 }
 
-/** Whom a session is given to. */
+/** The holder of a session. */
 export interface SessionHolder extends Pick<VerifiedPrincipal, 'name' | 'user'> {
   readonly method: SessionMethod
-  /** Those that his credential named; those of the groups file are asked for each time. */
+  /** Groups that the credential named. The groups of the groups file are looked up for each request. */
   readonly groups: readonly string[]
-  /** Of the password that he logged in by: see `PasswordVerifier`. */
+  /** The mark of the password that the user logged in by: see `PasswordVerifier`. */
   readonly passwordMark?: string | undefined
 }
 
 export type Session = ShownSession & SessionHolder
 
-/** Tokens of Quipu's own, for those who logged in at an identity provider or at the page. */
+/** Quipu's own tokens, for users who logged in at an identity provider or at the page. */
 export interface SessionTokens {
-  /** How long one holds, milliseconds. */
+  /** How long a token is valid, milliseconds. */
   readonly lifetimeMs: number
   /**
-   * @param kind of a program alone; `id` of the session that goes on
-   * @returns undefined when it would be too long for a cookie: of somebody with hundreds of groups
+   * Issues a token.
+   * @param kind for a program only; `id` of the session that is continued
+   * @returns undefined when the token would be too long for a cookie, as for a user with hundreds of groups
    */
   issue(
     holder: SessionHolder,
     carrier: SessionCarrier,
     kind?: { readonly renewable: true; readonly id?: string },
   ): string | undefined
-  /** Undefined for any other text, and for one whose time is over. Costs next to nothing. */
+  /**
+   * Reads a token without checking its signature. Undefined for any other text, and for an expired token. Costs very
+   * little.
+   */
   peek(text: string): ShownSession | undefined
-  /** Undefined for what no coordinator of this cluster issued. */
+  /** Verifies a token. Undefined for one that no coordinator of this cluster issued, or that has expired. */
   open(text: string): Session | undefined
-  /** One that could be renewed: it ended no longer ago than it held. Undefined for any other. */
+  /** Verifies an expired token that can be renewed: it expired less than one lifetime ago. Undefined for any other. */
   openLapsed(text: string): Session | undefined
 }
 
 const METHODS: Readonly<Record<string, SessionMethod>> = { o: 'oauth2', p: 'password' }
 const CARRIERS: Readonly<Record<string, SessionCarrier>> = { b: 'program', r: 'program', c: 'page' }
-/** No JWT: it has no dots. Method, carrier, end in seconds, id, who it is, signature. */
+/** No JWT: the token has no dots. Its parts are method and carrier, end in seconds, id, holder, signature. */
 const FORM = /^(quipu~([op])([bcr])~([0-9a-z]{1,9})~([\w-]{22})~([\w-]+))~([\w-]{43})$/
-/** Browsers keep cookies of 4096 bytes, name and attributes with them. */
+/** Browsers keep cookies of at most 4096 bytes, including name and attributes. */
 const LONGEST = 3800
 
 const bodySchema = z.object({

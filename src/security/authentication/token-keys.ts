@@ -1,13 +1,13 @@
 import type { KeyObject } from 'node:crypto'
 import { QuipuError } from '../../shared/quipu-error.ts'
 
-/** A key that vouches for tokens, and what it may sign: never what a token says. */
+/** A key that verifies tokens, and the algorithms that it may be used with. The token never decides them. */
 export interface TokenKey {
   readonly key: KeyObject
   readonly algorithms: readonly string[]
 }
 
-/** The head of a token, which nobody vouches for. */
+/** The head of a token, not verified. */
 export interface TokenHead {
   readonly alg?: string | undefined
   readonly kid?: string | undefined
@@ -15,19 +15,21 @@ export interface TokenHead {
 
 export interface TokenKeys {
   /**
-   * The keys that a token may be signed with, to be tried one after the other: those behind the first are had with more ado.
-   * Throws on the way where others, which might have signed it, cannot be known now: KeysUnavailable, KeyNotYetKnown.
+   * The keys that a token may be signed with, to be tried in order. The first ones are at hand, later ones may have to
+   * be fetched.
+   * @throws KeysUnavailable, KeyNotYetKnown, during iteration, where further keys that might have signed the token
+   * cannot be known now
    */
   keysFor(head: TokenHead): Iterable<TokenKey> | AsyncIterable<TokenKey>
-  /** Changes when keys may have gone: what was verified before counts no more. */
+  /** Changes when keys may have been withdrawn: tokens that were verified before count no more. */
   readonly version: () => unknown
 }
 
-/** No key that is known is the token's. They were asked for so lately that they are not asked for again. */
+/** No known key has signed the token, and the keys were read too recently to be read again. */
 export class KeyNotYetKnown extends QuipuError {
   readonly retry = 'later'
 
-  /** Until they may be asked for again. */
+  /** Milliseconds until the keys may be read again. */
   readonly retryAfterMs: number
 
   constructor(retryAfterMs: number) {
@@ -36,7 +38,7 @@ export class KeyNotYetKnown extends QuipuError {
   }
 }
 
-/** Whoever has the keys does not answer. */
+/** The key server does not answer. */
 export class KeysUnavailable extends QuipuError {
   readonly retry = 'later'
 }

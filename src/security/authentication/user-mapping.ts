@@ -3,8 +3,9 @@ import { z } from 'zod'
 import { isUserName, lowerName, upperName } from './user-name.ts'
 
 /**
- * The user that a verified name is here; undefined: none, so who has that name may not come in. A user is always a name in
- * the one spelling that `isUserName` takes: nothing is cut off or put for something else, which would make another user.
+ * Maps a verified name to the user that it is here; undefined: none, so the holder of that name may not log in. A user
+ * is always a name in the one spelling that `isUserName` accepts. Nothing is cut off or replaced, because that would
+ * make another user.
  */
 export type UserMapping = (name: string) => string | undefined
 
@@ -22,12 +23,12 @@ const ruleSchema = z.strictObject({
 const fileSchema = z.strictObject({ rules: z.array(ruleSchema).min(1) })
 type Rule = z.output<typeof ruleSchema>
 
-/** Without a mapping a name is its user. */
+/** Without a mapping the name is the user. */
 export const sameName: UserMapping = (name) => (isUserName(name) ? name : undefined)
 
 /**
- * Trino's user mapping file: the first rule whose pattern is the whole name decides.
- * @throws Error when it is none
+ * Parses Trino's user mapping file: the first rule whose pattern matches the whole name decides.
+ * @throws Error when the text is no such file
  */
 export function parseUserMapping(text: string): UserMapping {
   const parsed = fileSchema.safeParse(JSON.parse(text))
@@ -38,7 +39,7 @@ export function parseUserMapping(text: string): UserMapping {
   return mappingOf(parsed.data.rules)
 }
 
-/** One pattern, whose first group is the user. @throws Error when it is none */
+/** A mapping by one pattern, whose first group is the user. @throws Error when the text is no pattern */
 export function userMappingBy(pattern: string): UserMapping {
   return mappingOf([{ pattern, user: '$1', allow: true, case: 'keep' }])
 }
@@ -53,7 +54,7 @@ function mappingOf(rules: readonly Rule[]): UserMapping {
       const matcher = pattern.matcher(name)
       if (!matcher.matches()) continue
       if (!allow) return undefined
-      // The whole name matches, so the replacement of it is the user.
+      // The whole name matches, so the replacement is the user.
       const mapped = replacement(user, (group) => matcher.group(group) ?? '')
       return LETTERS[letters](mapped)
     }
@@ -61,7 +62,7 @@ function mappingOf(rules: readonly Rule[]): UserMapping {
   }
 }
 
-/** A replacement of Java: `$1`, `${name}`, and a backslash before what stands for itself. */
+/** Java's replacement syntax: `$1`, `${name}`, and a backslash before a character that stands for itself. */
 function replacement(text: string, groupOf: (group: number | string) => string): string {
   const parts = text.matchAll(/\\(.)|\$(\d)|\$\{([A-Za-z][A-Za-z0-9]*)\}|([^\\$]+)|([\\$])/gs)
   return Array.from(parts, ([, escaped, digit, name, plain, stray]) => {

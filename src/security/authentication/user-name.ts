@@ -1,17 +1,18 @@
 import { isTellable } from './principal.ts'
 
 /**
- * Characters that directories and readers overlook, or put one for another: those that are not shown, and the marks that stand
- * for something that could not be shown or read.
+ * Characters that directories and readers overlook or confuse: invisible ones, and the marks that replace a character
+ * that could not be shown or read.
  */
 const OVERLOOKED = /[\p{Default_Ignorable_Code_Point}\p{Cf}\uFFFC\uFFFD]/u
-/** White space besides single spaces within a name. */
+/** White space other than single spaces within a name. */
 const LOOSE_SPACE = /[^\P{White_Space} ]|^ | $| {2}/u
 
 /**
- * Is this text the only spelling of a name? Directories (RFC 4518) and identity providers compare names by rules of their own:
- * width, ligatures, soft hyphens and spaces do not count for them. Here two spellings would be two users, so all but one are
- * no name of a user: that which is its own NFKC form and has no white space at its ends and no character that nobody sees.
+ * Whether this text is the only accepted spelling of a name. Directories (RFC 4518) and identity providers compare
+ * names by their own rules: width, ligatures, soft hyphens and spaces do not count for them. Here two spellings would
+ * be two users. So only one spelling is a user name: the one that is its own NFKC form, without white space at its ends
+ * and without invisible characters.
  */
 export function isUserName(name: string): boolean {
   return (
@@ -23,13 +24,14 @@ export function isUserName(name: string): boolean {
   )
 }
 
-/** Said of a text that is not one, after it. */
+/** Follows a text that is not a user name, in error messages. */
 export const NO_USER_NAME =
   'is the name of no user: it has white space, characters that are not seen, or another form than NFKC'
 
 /**
- * The name in small letters, for directories that do not look at case.
- * @returns undefined where that is not one spelling of its own: a directory takes `ß` for `ss`, `ſ` for `s`, another `ı` for `I`
+ * The name in lower case, for directories that ignore case.
+ * @returns undefined where the lower-case form is ambiguous: a directory takes `ß` for `ss`, `ſ` for `s`, another `ı`
+ * for `I`
  */
 export function lowerName(name: string): string | undefined {
   const lower = name.toLowerCase()
@@ -37,15 +39,15 @@ export function lowerName(name: string): string | undefined {
 }
 
 /**
- * The name in capital letters.
- * @returns undefined where another name has the same: `ß` and `ss`, `ı` and `i`
+ * The name in upper case.
+ * @returns undefined where another name has the same upper-case form: `ß` and `ss`, `ı` and `i`
  */
 export function upperName(name: string): string | undefined {
   const upper = name.toUpperCase()
   return upper.toLowerCase().normalize('NFKC') === name.toLowerCase() && isUserName(upper) ? upper : undefined
 }
 
-/** One spelling for all that a directory may take for the same name; to compare, never to show. */
+/** One spelling for all names that a directory may take for the same. It is for comparison, never shown. */
 export function comparedName(name: string): string {
   const seen = name.normalize('NFKC').replaceAll(new RegExp(OVERLOOKED, 'gu'), '')
   return seen

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto'
 
-/** What was verified lately. It holds no secret: only digests by a key that this process alone has. */
+/** Values that were verified lately. It holds no secret, only digests by a key that this process alone has. */
 export interface VerifiedCache<T> {
   get(parts: readonly string[]): T | undefined
   set(parts: readonly string[], value: T, forMs: number): void
@@ -9,7 +9,7 @@ export interface VerifiedCache<T> {
 
 export function createVerifiedCache<T>(most: number, now: () => number): VerifiedCache<T> {
   const key = randomBytes(32)
-  /** In the order of their coming. */
+  /** In the order of insertion. */
   const known = new Map<string, { readonly value: T; readonly until: number }>()
   const digest = (parts: readonly string[]): string =>
     createHmac('sha256', key).update(JSON.stringify(parts)).digest('base64')

@@ -1,20 +1,20 @@
 import { RE2JS } from 're2js'
 
-/** A regular expression of a rules file: it stands for the whole of a name. */
+/** A regular expression of a rules file. It must match the whole name. */
 export interface NamePattern {
   readonly text: string
-  /** It stands for every name. */
+  /** It matches every name. */
   readonly any: boolean
-  /** All that it stands for, where those are a few names. */
+  /** All names that it matches, where those are a fixed few. */
   readonly names?: ReadonlySet<string>
   matches(name: string): boolean
-  /** Compiles it now, where it has to be. */
+  /** Compiles the expression now, where it needs compiling. */
   prepare(): void
 }
 
 /**
- * An expression of Java's syntax as far as RE2 has it, so that no name makes a check take long.
- * @throws Error for what is none, and for what would mean something else here than there
+ * Parses an expression of Java's syntax as far as RE2 supports it, so that no name makes a match slow.
+ * @throws Error for a text that is no expression, and for one that RE2 and Java read differently
  */
 export function namePattern(text: string): NamePattern {
   if (text === '.*') return { text, any: true, matches: () => true, prepare: () => {} }
@@ -26,17 +26,20 @@ export function namePattern(text: string): NamePattern {
   return {
     text,
     any: false,
-    // Compiled each takes ten kilobytes, and most are never asked.
+    // Each compiled expression takes ten kilobytes, and most are never matched.
     matches: (name) => name.startsWith(start) && (compiled ??= compileJava(text)).matches(name),
     prepare: () => void (compiled ??= start === '' ? compileJava(text) : undefined),
   }
 }
 
-/** Texts that are expressions: those of a file are there again when it has changed, or were found to be in another thread. */
+/**
+ * Texts that are known to be valid expressions: they were in an earlier version of a file, or another thread has
+ * compiled them.
+ */
 const sound = new Set<string>()
 const MOST_SOUND = 100_000
 
-/** Takes texts for expressions, as `soundPatterns` of the program that compiled them told. */
+/** Adds texts that are known to be valid expressions, as `soundPatterns` in another thread reported them. */
 export function knowSound(texts: Iterable<string>): void {
   for (const text of texts) {
     if (sound.size >= MOST_SOUND && !sound.has(text)) sound.delete(sound.values().next().value!)
@@ -48,9 +51,10 @@ export function soundPatterns(): readonly string[] {
   return [...sound]
 }
 
-// Ten thousand rules are asked for each table of a list: an expression is evaluated where nothing less decides.
+// Up to ten thousand rules are checked for each table of a list, so an expression is evaluated only where cheaper
+// checks do not decide.
 
-/** Names, and beginnings of names, one by one, of characters that mean themselves. */
+/** Alternatives of names and beginnings of names, all of characters without special meaning. */
 const PLAIN_NAMES = /^[\w-]+(?:\.\*)?(?:\|[\w-]+(?:\.\*)?)*$/
 
 function plainPattern(text: string): NamePattern {
@@ -61,13 +65,13 @@ function plainPattern(text: string): NamePattern {
   if (starts.length === 0) return { ...same, names, matches: (name) => names.has(name) }
   return {
     ...same,
-    // A dot stands for no end of a line.
+    // A dot does not match a line end.
     matches: (name) =>
       names.has(name) || starts.some((start) => name.startsWith(start) && !name.includes('\n', start.length)),
   }
 }
 
-/** What all names begin with that an expression stands for. */
+/** The text that every name begins with that the expression matches. */
 function plainStart(text: string): string {
   if (text.includes('|')) return ''
   const [start = ''] = /^[\w-]*/.exec(text) ?? []
@@ -86,7 +90,7 @@ export function compileJava(text: string): RE2JS {
   }
 }
 
-/** What RE2 takes and Java reads otherwise: classes within classes, and their intersections. */
+/** Refuses syntax that RE2 accepts and Java reads differently: nested classes and their intersections. */
 function refuseOtherMeaning(text: string): void {
   for (const { character, inClass, at } of unescaped(text)) {
     if (!inClass) continue
@@ -98,11 +102,11 @@ function refuseOtherMeaning(text: string): void {
 export interface PatternCharacter {
   readonly character: string
   readonly at: number
-  /** Between `[` and `]`; not the brackets themselves. */
+  /** Whether it is between `[` and `]`, without the brackets themselves. */
   readonly inClass: boolean
 }
 
-/** The characters of an expression that mean something by themselves: none after `\`, none between `\Q` and `\E`. */
+/** The characters of an expression that have their special meaning: none after `\`, none between `\Q` and `\E`. */
 export function* unescaped(text: string): Generator<PatternCharacter> {
   let classAt: number | undefined
   for (let at = 0; at < text.length; at++) {

@@ -12,7 +12,7 @@ import type { SystemSections } from './system-sections.ts'
 import { remembering } from './remembering.ts'
 import { isAbout, identityKey, type Whom } from './rule-patterns.ts'
 
-/** What Trino adds: everybody reads the server's own tables. */
+/** Trino adds this rule: every user may read the server's own tables. */
 const SYSTEM_CATALOG: NonNullable<ObjectSections['catalogs']>[number] = {
   user: undefined,
   role: undefined,
@@ -21,20 +21,20 @@ const SYSTEM_CATALOG: NonNullable<ObjectSections['catalogs']>[number] = {
   allow: 'all',
 }
 
-/** Of a rules file, what this is about. */
+/** The sections of a rules file that this module uses. */
 type GivenSections = ObjectSections & Pick<SystemSections, 'authorization'>
 
 const NOTHING: TableRights = { privileges: new Set(), restricted: new Set(), masks: new Map() }
 
-/** Whoever a section is not there for has all that it could give. */
+/** All rights that a section could grant, for a section that is missing. */
 const EVERYTHING: TableRights = {
   ...NOTHING,
   privileges: new Set(['SELECT', 'INSERT', 'DELETE', 'UPDATE', 'OWNERSHIP', 'GRANT_SELECT']),
 }
 
 /**
- * What the sections about catalogs, schemas, tables, functions, procedures and session properties say of somebody: the
- * first rule that fits decides, a section without one that fits refuses, one that is not there allows (functions and
+ * Decides by the sections about catalogs, schemas, tables, functions, procedures and session properties. The first rule
+ * that fits decides. A section without a rule that fits refuses, and a missing section allows (functions and
  * procedures: those of `system.builtin`).
  * Source: Trino 476, FileBasedSystemAccessControl.
  */
@@ -59,7 +59,7 @@ function rightsOf(
   const systemProperties = own(sections.system_session_properties)
   const catalogProperties = own(sections.catalog_session_properties)
 
-  /** Rules that give anything of a catalog or of a schema in it; a section that is not there gives all of each. */
+  /** Rules that grant anything in a catalog or in a schema of it. A missing section grants everything. */
   const giving: readonly { readonly catalog: NamePattern | undefined; readonly schema?: NamePattern | undefined }[] = [
     ...(schemas?.filter(({ owner }) => owner) ?? [ANY]),
     ...(tables?.filter(({ privileges }) => privileges.size > 0) ?? [ANY]),
@@ -120,7 +120,7 @@ function tableRightsBy(
   given: ReadonlyMap<TableRule, TableRights>,
 ): ObjectRights['table'] {
   if (rules === undefined) return () => EVERYTHING
-  // Lists ask for all tables of a schema, one after the other.
+  // Lists check all tables of a schema, one after the other.
   const inSchema = remembering(
     (name: readonly [string, string]) => JSON.stringify(name),
     ([catalog, schema]) => rules.filter((each) => fits(each.catalog, catalog) && fits(each.schema, schema)),
@@ -142,7 +142,7 @@ function ofRule({ privileges, columns, filter, filter_environment: asUser }: Tab
     restricted: new Set(columns.filter(({ allow }) => !allow).map(({ name }) => name.toLowerCase())),
     masks: new Map(
       columns.flatMap(({ name, allow, mask, mask_environment: user }) =>
-        // Nobody reads what may not be selected: no mask of it is looked at.
+        // A column that may not be selected is never read, so its mask does not matter.
         mask === undefined || !allow ? [] : [[name.toLowerCase(), expressionOf(mask, user)] as const],
       ),
     ),

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { catalogAccess, type CatalogAccess } from '../../shared/object-rights.ts'
 import { pattern, section, subject } from './rule-patterns.ts'
 
-// The sections about catalogs and what is in them, as Trino reads them (FileBasedSystemAccessControl of 476).
+// The sections about catalogs and their contents, as Trino reads them (FileBasedSystemAccessControl of 476).
 
 const catalogRule = z.strictObject({
   ...subject,

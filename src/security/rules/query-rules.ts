@@ -5,12 +5,13 @@ import type { QueryAccess, QueryRule, RulesFile } from './rules-schema.ts'
 import type { PrincipalRule } from './system-sections.ts'
 
 /**
- * What the sections `queries`, `impersonation`, `principals` and `system_information` say, as Trino reads them: the first
- * rule that fits decides, a section without one that fits refuses. Nobody has roles here, so a rule for a role fits nobody.
+ * Decides by the sections `queries`, `impersonation`, `principals` and `system_information`, as Trino reads them. The
+ * first rule that fits decides, a section without a rule that fits refuses. Users have no roles here, so a rule for a
+ * role never fits.
  */
 export function queryRulesOf(file: RulesFile): QueryRules {
   const { queries, impersonation, principals, system_information: system } = file
-  /** The rules that are about somebody, whoever's the query is; statements ask each time. */
+  /** The rules of `queries` that apply to a user, whoever owns the query. Each statement asks for them. */
   const rulesFor = remembering(identityKey, (identity): readonly QueryRule[] =>
     (queries ?? []).filter((rule) => isAbout(rule, identity)),
   )
@@ -30,7 +31,7 @@ export function queryRulesOf(file: RulesFile): QueryRules {
     results: (identity, action, owner) => queries !== undefined && ruleAllows(identity, action, owner),
     sight: (identity) => (queries === undefined ? 'all' : sightOf(rulesFor(identity))),
     impersonation({ user }, newUser) {
-      // Trino takes it that the principals' rules say it.
+      // As Trino does: without this section the section `principals` decides.
       if (impersonation === undefined) return principals !== undefined
       const found = impersonation.find(
         (rule) =>
@@ -53,7 +54,7 @@ function becomes(rule: PrincipalRule, principal: string, user: string): boolean 
   return (rule.user?.matches(user) ?? false) || rule.substituted?.(principal) === user
 }
 
-/** What somebody may see for certain, whoever the owners are. */
+/** Whose queries a user may see for certain, whatever the owners are. */
 function sightOf(rules: readonly QueryRule[]): Sight {
   const last = rules.findIndex(({ queryOwner }) => queryOwner === undefined || queryOwner.any)
   const reached = last < 0 ? rules : rules.slice(0, last + 1)

@@ -1,7 +1,10 @@
-/** What is read in one turn of the event loop. */
+/** The number of items that are read in one turn of the event loop. */
 const A_TURN = 100
 
-/** Makes something of a list, some of it in each turn. @param nextSlice resolves when others had the event loop */
+/**
+ * Maps a list in slices, one slice a turn of the event loop. @param nextSlice resolves when other work had the event
+ * loop
+ */
 export async function inSlices<A, B>(
   all: readonly A[],
   nextSlice: () => Promise<void>,

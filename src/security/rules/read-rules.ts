@@ -12,7 +12,7 @@ import type { Whom } from './rule-patterns.ts'
 import { rulesSchema, type RulesFile } from './rules-schema.ts'
 
 /**
- * A rules file, whole: what it says wrongly anywhere makes all of it wrong.
+ * Parses a rules file. A mistake anywhere makes the whole file invalid.
  * @throws Error whose text begins with the line
  */
 export function readRules(text: string): RulesFile {
@@ -20,7 +20,7 @@ export function readRules(text: string): RulesFile {
 }
 
 /**
- * What a schema makes of a file of strict JSON.
+ * Parses a text of strict JSON by a schema.
  * @throws Error whose text begins with the line
  */
 export function readStrictJson<T extends z.ZodType>(text: string, schema: T): z.output<T> {
@@ -32,9 +32,9 @@ export function readStrictJson<T extends z.ZodType>(text: string, schema: T): z.
 }
 
 /**
- * The same of a text that `readRules` has taken, elsewhere: a little at a time, so that ten thousand rules hold the event loop
- * no longer than one statement.
- * @param nextSlice resolves when others had the event loop
+ * Parses a text that `readRules` has already accepted in another thread. It parses in slices, so that ten thousand
+ * rules hold the event loop no longer than one statement does.
+ * @param nextSlice resolves when other work had the event loop
  */
 export async function readRulesInSlices(text: string, nextSlice: () => Promise<void>): Promise<RulesFile> {
   const read: Record<string, unknown[]> = {}
@@ -52,14 +52,14 @@ export async function readRulesInSlices(text: string, nextSlice: () => Promise<v
   return read as RulesFile
 }
 
-/** Whom rules are about is asked of all of them at once, with the first statement of a user. */
+/** Compiles the patterns for users and groups. The first statement of a user matches those of all rules at once. */
 function prepareWhom(rule: object): void {
   const { user, group }: Partial<Whom> = rule
   user?.prepare()
   group?.prepare()
 }
 
-/** Strict JSON, each key of an object once. */
+/** Parses strict JSON in which each key of an object appears once. */
 function jsonOf(text: string): Node {
   const errors: ParseError[] = []
   const root = parseTree(text, errors, { disallowComments: true, allowTrailingComma: false })
@@ -93,7 +93,7 @@ function refuseOddKeys(text: string, node: Node): void {
   for (const child of node.children ?? []) refuseOddKeys(text, child)
 }
 
-/** Of what is wrong; of a key that nobody knows, its own. */
+/** The offset of the value that an issue is about; for an unknown key the offset of that key. */
 function offsetOf(root: Node, issue: z.core.$ZodIssue): number {
   const key = issue.code === 'unrecognized_keys' ? issue.keys[0] : undefined
   const path = [...issue.path, ...(key === undefined ? [] : [key])].filter((part) => typeof part !== 'symbol')

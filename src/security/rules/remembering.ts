@@ -1,7 +1,7 @@
-/** What is remembered of users with their groups, and of names. */
+/** Default number of remembered answers, for users with their groups and for names. */
 const MOST_REMEMBERED = 1_000
 
-/** What is asked again and again is worked out once; the oldest of `most` answers is forgotten. */
+/** Remembers the answers of a function. Beyond `most` answers the oldest is dropped. */
 export function remembering<A, R>(
   keyOf: (asked: A) => string,
   answer: (asked: A) => R,

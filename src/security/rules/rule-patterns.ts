@@ -11,16 +11,16 @@ const namePatternText = z.string().transform((text, context): NamePattern => {
   }
 })
 
-/** Its key may be left out or null: then it stands for everything. */
+/** A pattern whose key may be missing or null. Then it matches everything. */
 export const pattern = namePatternText.nullish().transform((given) => given ?? undefined)
 
-/** Tells zod what is wrong, where the value cannot be made. */
+/** Reports to zod that the value cannot be made, and why. */
 export function wrong(context: z.RefinementCtx, path: string[], message: string): never {
   context.addIssue({ code: 'custom', message, path })
   return z.NEVER
 }
 
-/** Rules in their order. One that is null is one that is not there. */
+/** A list of rules, in order. Null counts as missing. */
 export function section<T extends z.ZodType>(rule: T) {
   return z
     .array(rule)
@@ -28,7 +28,7 @@ export function section<T extends z.ZodType>(rule: T) {
     .transform((rules) => rules ?? undefined)
 }
 
-/** Whom a rule is about. */
+/** The keys of a rule that say which users it applies to. */
 export const subject = { user: pattern, role: pattern, group: pattern }
 
 export interface Whom {
@@ -37,12 +37,12 @@ export interface Whom {
   readonly group: NamePattern | undefined
 }
 
-/** The same for all about whom each rule is or is not. */
+/** A key that is equal for users to whom the same rules apply. */
 export function identityKey({ user, groups }: Pick<Identity, 'user' | 'groups'>): string {
   return JSON.stringify([user, groups])
 }
 
-/** Is a rule about somebody? Nobody has roles here, so one for a role is about nobody. */
+/** Whether a rule applies to a user. Users have no roles here, so a rule for a role applies to nobody. */
 export function isAbout(rule: Whom, { user, groups }: Pick<Identity, 'user' | 'groups'>): boolean {
   return (
     rule.role === undefined &&

@@ -5,7 +5,7 @@ import { queryRulesOf } from './query-rules.ts'
 import { readRules } from './read-rules.ts'
 import type { RulesFile } from './rules-schema.ts'
 
-/** What a rules file says of queries, and of catalogs and all that is in them. */
+/** The rules of a file, for queries and for catalogs and their contents. */
 export interface AccessRules {
   /** How many rules there are. */
   readonly count: number
@@ -14,14 +14,14 @@ export interface AccessRules {
 }
 
 /**
- * The rules that the text of a file has.
+ * Parses the text of a rules file.
  * @throws Error with the line, when the text is wrong
  */
 export function parseRulesFile(text: string): AccessRules {
   return accessRulesOf(readRules(text))
 }
 
-/** What rules say. */
+/** Makes the checks of parsed rules. */
 export function accessRulesOf(read: RulesFile): AccessRules {
   const count = Object.values(read).reduce((sum, rules) => sum + (rules?.length ?? 0), 0)
   return { count, queries: queryRulesOf(read), objects: objectRulesOf(read) }

@@ -60,7 +60,7 @@ const impersonationRule = impersonationKeys.transform((keys, context): Impersona
   }
 })
 
-/** Trino's file of access control. */
+/** The schema of Trino's access control file. */
 export const rulesSchema = z.strictObject({
   queries: section(queryRule),
   impersonation: section(impersonationRule),

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { compileJava, namePattern, type NamePattern } from './java-regex.ts'
 import { pattern, section, wrong } from './rule-patterns.ts'
 
-// The sections about the server itself and about who is who, as Trino reads them (FileBasedSystemAccessControl of 476).
+// The sections about the server itself and about identities, as Trino reads them (FileBasedSystemAccessControl of 476).
 
 const accessModes = ['read', 'write'] as const
 
@@ -54,7 +54,7 @@ const authorizationRule = z
 export interface PrincipalRule {
   readonly principal: NamePattern
   readonly user: NamePattern | undefined
-  /** The user that a principal for whom the rule is becomes. */
+  /** The user that a principal becomes by `principal_to_user`. */
   readonly substituted: ((principal: string) => string) | undefined
   readonly allow: boolean
 }
@@ -83,8 +83,9 @@ const principalRule = z
   })
 
 /**
- * As Java replaces: `$1` and `${name}` are what the groups of the principal found, `\` takes the next character as it is.
- * @throws Error for a group that there is not
+ * Replaces as Java does: `$1` and `${name}` stand for what the groups of the principal matched, `\` takes the next
+ * character literally.
+ * @throws Error for a group that does not exist
  */
 function substitution(principal: RE2JS, template: string): (name: string) => string {
   const pieces = piecesOf(principal, template)
@@ -92,7 +93,7 @@ function substitution(principal: RE2JS, template: string): (name: string) => str
     const found = principal.matcher(name)
     let written = ''
     let done = 0
-    // Each place that fits: of `(.*)` the empty one at the end too, as there.
+    // Every match is replaced. As in Java, `(.*)` also matches the empty text at the end.
     while (found.find()) {
       written += name.slice(done, found.start())
       for (const piece of pieces) written += 'text' in piece ? piece.text : (found.group(piece.group) ?? '')
@@ -125,7 +126,7 @@ function groupAt(principal: RE2JS, template: string, at: number): { group: numbe
   const rest = template.slice(at)
   const named = /^\{([A-Za-z][A-Za-z0-9]*)\}/.exec(rest)
   if (named && Object.hasOwn(principal.namedGroups(), named[1]!)) return { group: named[1]!, length: named[0].length }
-  // As many digits as there are groups.
+  // As in Java, the longest number that is still a group.
   let digits = /^\d+/.exec(rest)?.[0] ?? ''
   while (digits.length > 1 && Number(digits) > principal.groupCount()) digits = digits.slice(0, -1)
   if (digits === '' || Number(digits) > principal.groupCount())

@@ -1,7 +1,10 @@
 import { RE2JS } from 're2js'
 import { compileJava, unescaped } from './java-regex.ts'
 
-/** Of an impersonation rule: which users somebody may become, by what `original_user` found in his name. */
+/**
+ * The part of an impersonation rule that says which users a user may become, using what `original_user` matched in
+ * their name.
+ */
 export interface UserTemplate {
   matches(newUser: string, originalUser: string): boolean
 }
@@ -13,9 +16,9 @@ interface Reference {
 }
 
 /**
- * An expression in which `$1` and `${name}` stand for groups of another. What they found stands there as text: a name with
- * `.*` in it gives no right to more than that name (Trino reads it as an expression).
- * @throws Error for what is no expression, or names a group that there is not
+ * Parses an expression in which `$1` and `${name}` stand for groups of another. The matched text is inserted literally:
+ * a name with `.*` in it gives no right to more than that name (Trino inserts it as an expression).
+ * @throws Error for a text that is no expression, or that names a group that does not exist
  */
 export function userTemplate(text: string, original: RE2JS | undefined): UserTemplate {
   const references = original === undefined ? [] : referencesIn(text, original)
@@ -39,7 +42,7 @@ export function userTemplate(text: string, original: RE2JS | undefined): UserTem
   }
 }
 
-/** As a group of its own, so that `$1*` repeats all of it. */
+/** The text as a group of its own, so that `$1*` repeats all of it. */
 function quoted(text: string): string {
   return `(?:${RE2JS.quote(text)})`
 }
@@ -64,7 +67,7 @@ function referencesIn(text: string, original: RE2JS): readonly Reference[] {
   return found
 }
 
-/** As Java reads it: as many digits as there are groups. */
+/** As in Java, the longest number that is still a group. */
 function longestGroup(digits: string, groups: number): string | undefined {
   if (Number(digits[0]) > groups) return undefined
   let length = 1
