@@ -135,7 +135,7 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
     void feed.closed.then(() => clearInterval(timer))
   }
 
-  /** Where queries begin. Who asks for them learns now that there are none, or that they are not his. */
+  /** The positions where the queries begin. An unknown query, or one that the reader may not see, is refused now. */
   async function firstPlaces(queries: readonly QueryId[], identity: Identity): Promise<Position[]> {
     const seesAll = deps.authorize(identity, { action: 'viewAll' })
     const positions: Position[] = []
@@ -172,7 +172,9 @@ async function firstEvent(log: StreamReader, queryId: QueryId): Promise<Recorded
   return undefined
 }
 
-/** Nothing before the first of these places is wanted: a long log need not be read for one query of today. */
+/**
+ * Skips the part of the log before the first of these positions: a long log need not be read for one query of today.
+ */
 function skipTo(from: readonly bigint[], tip: Checkpoint, positions: readonly Position[]): readonly bigint[] {
   return from.map((offset, partition) => {
     const first = positions
@@ -182,7 +184,7 @@ function skipTo(from: readonly bigint[], tip: Checkpoint, positions: readonly Po
   })
 }
 
-/** By log partition, the first offset to read; from now on where nothing is asked. */
+/** By log partition, the first offset to read; the end of the log where no id is given. */
 function placeOf(id: string | undefined, tip: Checkpoint): readonly bigint[] {
   const ends = tip.at.map(({ offset }) => offset)
   if (id === undefined) return ends

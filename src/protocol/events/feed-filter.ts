@@ -10,7 +10,9 @@ import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import { queryStates } from '../query/query-states.ts'
 import { createQueryTracker } from './query-tracker.ts'
 
-/** Event types by the names that may be asked for: their own and, without the version, that of their CloudEvents. */
+/**
+ * Event types by the names that a filter accepts: the type itself, and the type of its CloudEvent without the version.
+ */
 const typeNames = new Map(
   [...Object.keys(queryEventSchemas), ...Object.keys(nodeEventSchemas), ...Object.keys(systemEventSchemas)].flatMap(
     (type) => [
@@ -25,10 +27,10 @@ const list = z
   .transform((given) => [given].flat().flatMap((text) => text.split(',')))
   .transform((items) => items.map((item) => item.trim()).filter((item) => item !== ''))
 
-/** The beginning of each is looked for in the log. */
+/** The first event of each query is looked up in the log. */
 const MOST_QUERIES = 100
 
-/** Of `/v1/events`; lists have commas between, an event passes that fits one item of every list. */
+/** The parameters of `/v1/events`. Lists are separated by commas; an event passes that fits one item of every list. */
 export const feedParameters = z.object({
   query: list
     .refine((ids): ids is QueryId[] => ids.every(isQueryId), 'not a query id')
@@ -48,10 +50,12 @@ export const feedParameters = z.object({
 
 export type FeedFilter = Omit<z.output<typeof feedParameters>, 'after'>
 
-/** May the event go to this reader, and does he want it? Asked of every event, in the order of the log. */
+/**
+ * Whether the reader may see the event, and its filter lets it pass. Called for every event, in the order of the log.
+ */
 export type AcceptEvent = (event: Recorded) => Promise<boolean>
 
-/** Filter and rights together: both ask whose a query is. */
+/** Makes one check of filter and rights, since both need the query's owner. */
 export function createFeedFilter(
   log: StreamReader,
   { query, user, type, state }: FeedFilter,

@@ -6,17 +6,18 @@ import { initialQueryState, isTerminal, type QueryState, type QueryStateKind } f
 import type { Recorded, StreamReader } from '../../events/event-log.ts'
 import type { QueryOwner } from '../../security/authorization.ts'
 
-/** What a reader of the feed may ask about a query; absent where the log does not tell (forgotten data). */
+/** The facts about a query that filters and rights need; absent where the log does not have them (forgotten data). */
 interface QueryFacts {
   readonly owner: QueryOwner | undefined
-  /** After the event; undefined also where states are not followed. */
+  /** The state after the event; undefined also where states are not followed. */
   readonly state: QueryStateKind | undefined
 }
 
-/** Knows of the queries whose events pass by; what passed before the reader came is read from the query's stream. */
+/** Follows the queries whose events pass by. Events from before the reader came are read from the query's stream. */
 export interface QueryTracker {
   /**
-   * @param event of a query; where states are followed, those of a stream best come without gaps
+   * Returns the facts after an event.
+   * @param event of a query; where states are followed, events of a stream without gaps are fastest
    * @throws LogUnavailable
    */
   after(event: Recorded): Promise<QueryFacts>
@@ -26,11 +27,14 @@ interface Entry {
   sequence: number
   owner: QueryOwner | undefined
   kind: QueryStateKind
-  /** Dropped at the end: nothing changes it any more. */
+  /** Dropped when the query has ended, since nothing changes it any more. */
   state: QueryState | undefined
 }
 
-/** Those heard of longest ago are read again when they are heard of. */
+/**
+ * The most queries in memory. The ones whose events came longest ago are dropped, and read again when their next event
+ * comes.
+ */
 const MAX_QUERIES = 1000
 
 export function createQueryTracker(
@@ -81,7 +85,7 @@ export function createQueryTracker(
   }
 }
 
-/** Alone: a session may be long. */
+/** Copies the owner alone, since a session may be long. */
 function ownerOf({ user, originalUser }: QueryOwner): QueryOwner {
   return { user, originalUser }
 }
@@ -95,7 +99,7 @@ function decoded(recorded: Recorded): QueryEvent | undefined {
   }
 }
 
-/** Without what takes room and has no say in the state: texts, plans, figures of operators. */
+/** Drops large parts that do not affect the state: texts, plans, figures of operators. */
 function slim(event: QueryEvent): QueryEvent {
   switch (event.type) {
     case 'QueryCreated':

@@ -7,7 +7,7 @@ import type { LiveQueryView } from '../query/live-queries.ts'
 import { totalsNow } from '../query/query-info.ts'
 import { beginningOf } from '../query/query-list.ts'
 
-/** A resource group as Trino shows it, limits that it does not have as Trino writes them. */
+/** A resource group in the form of Trino. Limits that it does not have are written as Trino writes them. */
 export function groupInfo(group: GroupState, running: readonly LiveQueryView[], now: number): Record<string, unknown> {
   return {
     ...groupSummary(group),
@@ -16,7 +16,7 @@ export function groupInfo(group: GroupState, running: readonly LiveQueryView[], 
   }
 }
 
-/** The same without what is in it. */
+/** The same without subgroups and queries. */
 export function groupSummary(group: Omit<GroupState, 'subGroups'>): Record<string, unknown> {
   return {
     id: group.path,
@@ -37,7 +37,7 @@ export function groupSummary(group: Omit<GroupState, 'subGroups'>): Record<strin
   }
 }
 
-/** Does a query run in a group, or in one below it? */
+/** Whether a query runs in a group, or in a subgroup at any depth. */
 export function runsIn({ query }: LiveQueryView, path: readonly string[]): boolean {
   if (query.kind === 'QUEUED' || isTerminal(query.kind)) return false
   const own = groupPath(groupOfQuery(query))
@@ -78,7 +78,7 @@ function runningQuery(view: LiveQueryView, now: number): Record<string, unknown>
 
 const millis = (nanos: number): number => Math.floor(nanos / 1e6)
 
-/** Trino's longest long and int where there is no limit. */
+/** Where there is no limit, the largest long (here) and int (below), as in Trino. */
 function size(bytes: number): string {
   return bytes === Infinity ? '9223372036854775807B' : formatSize(bytes)
 }

@@ -19,8 +19,8 @@ export interface GroupRoutesDeps {
 }
 
 /**
- * `/v1/resourceGroupState`, the groups at the top, and `/v1/resourceGroupState/{group}`, one of them: its names from the top
- * are segments of the path. Of its queries everybody is told those that he may have in lists.
+ * Routes of `/v1/resourceGroupState`, the root groups, and `/v1/resourceGroupState/{group}`, one group: its names from
+ * the root are segments of the path. Callers see those of its queries that they may see in lists.
  */
 export function createGroupRoutes(deps: GroupRoutesDeps): Router {
   const { groups, live, clock, identify, authorize } = deps
@@ -50,7 +50,7 @@ export function createGroupRoutes(deps: GroupRoutesDeps): Router {
   return router
 }
 
-/** Decoded, each by itself: a slash in a name is no other name. */
+/** Each name is decoded by itself, so a slash in a name does not split it. */
 function namesIn({ params }: Request): readonly string[] {
   const names: unknown = params['group']
   return Array.isArray(names) ? names.map(String) : []

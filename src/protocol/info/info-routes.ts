@@ -4,24 +4,29 @@ import { formatDuration } from '../../shared/durations.ts'
 import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
 import type { NodeId } from '../../shared/ids.ts'
 
-/** How this process does; what a load balancer or an operator asks. */
+/** The state of this process, for load balancers and operators. */
 export interface ServerStatus {
   readonly live: true
   /**
-   * It takes statements, and what it tells of history is true: not while it starts or drains, nor while the event log is
-   * away, nor once the projection has stopped.
+   * Whether it accepts statements and its history is current. False while it starts or drains, while the event log is
+   * unreachable, and after the projection has stopped.
    */
   readonly ready: boolean
   /** Whether the event log answers. */
   readonly log: 'up' | 'down'
-  /** Whether the Postgres of the read models answers; without it there is no history, and with Kafka all else. */
+  /**
+   * Whether the Postgres of the read models answers. Without it there is no history; with Kafka as the log everything
+   * else works.
+   */
   readonly database: 'up' | 'down'
-  /** It holds the log. */
+  /** Whether this process writes the log. */
   readonly writer: boolean
   readonly epoch: number
   /** How far the read models are behind the log; absent while that is not known. */
   readonly lag?: { readonly events: number; readonly oldestMillis: number }
-  /** Whether the projection moves; of the writer alone. `retrying`: it lags, statements go on; `stopped`: for good. */
+  /**
+   * Whether the projection progresses; on the writer only. `retrying`: it lags, statements go on; `stopped`: for good.
+   */
   readonly projection?: {
     readonly state: 'following' | 'retrying' | 'stopped'
     /** ISO time. */
@@ -29,7 +34,7 @@ export interface ServerStatus {
     readonly reason?: string
   }
   readonly deadLetters: number
-  /** Starts of this process again since its supervisor began. */
+  /** How often this process was restarted since its supervisor started. */
   readonly restarts: number
   readonly workers: { readonly active: number; readonly suspect: number; readonly failed: number }
   readonly openQueries: number
@@ -42,9 +47,9 @@ export interface InfoRoutesDeps {
   readonly nodeId: NodeId
   readonly version: string
   readonly environment: string
-  /** Does it take statements? */
+  /** Whether the process accepts statements. */
   readonly ready: () => boolean
-  /** Does it write the log, and in which epoch? Followers ask for this: it must cost nothing. */
+  /** Whether this process writes the log, and its epoch. Followers poll this, so it must be cheap. */
   readonly writerState: () => Pick<ServerStatus, 'writer' | 'epoch'>
   readonly status: () => Promise<Omit<ServerStatus, 'live' | 'ready' | 'writer' | 'epoch'>>
   /** The document of `/openapi.json`. */
@@ -52,7 +57,7 @@ export interface InfoRoutesDeps {
   readonly onError?: (error: unknown) => void
 }
 
-/** `/v1/info`, `/v1/status`, `/openapi.json`. */
+/** Makes the routes of `/v1/info`, `/v1/status` and `/openapi.json`. */
 export function createInfoRoutes(deps: InfoRoutesDeps): Router {
   const router = resourceRouter()
   let openApi: unknown

@@ -66,7 +66,7 @@ const query = (name: string, description: string, schema?: Json): Json => parame
 const queryId = path('queryId', 'Identifier from the POST, yyyymmdd_hhmmss_NNNNN_xxxxx')
 const taskId = path('taskId', 'Query identifier, stage and task number, with dots between')
 const token = path('token', 'Last segment of nextUri')
-/** Suffixes of the three header families and what they say; a POST uses one family, its answers the same. */
+/** Suffixes of the three header families and their meaning. A POST uses one family, and its answers use the same. */
 const sessionParts = {
   User: 'On whose behalf; without it `anonymous`',
   'Original-User': 'Who asked first, when the user was changed since',
@@ -91,7 +91,7 @@ const sessionHeaders = Object.entries(sessionParts).map(([name, description]) =>
 )
 const integer: Json = { type: 'integer', minimum: 0 }
 const header = (description: string, schema: Json = { type: 'string' }): Json => ({ description, schema })
-/** On the answers of a query that changed the session, in the family of its POST. */
+/** Headers of the answers of a query that changed the session, in the family of its POST. */
 const sessionChanges = Object.fromEntries(
   Object.entries({
     'Set-Catalog': 'USE: catalog from now on',
@@ -140,7 +140,7 @@ const logInFailures = {
   503: page('The identity provider or Postgres does not answer'),
 } as const
 
-/** Both say why in the body. */
+/** Killed and preempted take the reason in the body. */
 const killing = {
   parameters: [queryId],
   requestBody: {
@@ -685,7 +685,7 @@ const paths = {
   },
 } as const satisfies Json
 
-/** Of any endpoint, before it is asked or in its place. */
+/** Refusals that any endpoint can return. */
 const refusals = {
   BadRequest: [400, problem('Target, headers or body cannot be read')],
   Unauthenticated: [401, problem('Who asks is not known: WWW-Authenticate has the ways to log in')],
@@ -711,7 +711,10 @@ function withRefusals(operations: Readonly<Record<string, { readonly responses: 
   )
 }
 
-/** The REST interface as an OpenAPI 3.1 document, its bodies from the schemas that tests hold real answers against. */
+/**
+ * The REST interface as an OpenAPI 3.1 document. Its bodies come from the schemas that tests check real answers
+ * against.
+ */
 export function openApiDocument(version: string): Json {
   const registry = z.registry<{ id: string }>()
   for (const [id, schema] of Object.entries(named)) registry.add(schema, { id })

@@ -3,8 +3,8 @@ import { endedBySchema } from '../../coordinator/query/events.ts'
 import { distributionSchema, taskStates, outputBufferStates } from '../../execution/api/task.ts'
 
 /*
- * The bodies of the REST interface as clients see them, for `/openapi.json` and for tests that hold real answers against
- * them. Fields are only ever added: objects are open.
+ * The bodies of the REST interface as clients see them, for `/openapi.json` and for tests that check real answers.
+ * Fields are only ever added, so objects accept unknown keys.
  */
 
 const duration = z
@@ -346,7 +346,7 @@ export const serverInfo = z.looseObject({
   environment: z.string(),
   coordinator: z.boolean(),
   starting: z.boolean(),
-  /** Does it write the event log, and the epoch it knows; of a coordinator once it serves. */
+  /** Whether it writes the event log, and the epoch that it knows; present on a coordinator once it serves. */
   writer: z.boolean().optional(),
   epoch: count.optional(),
   uptime: duration,

@@ -4,18 +4,18 @@ import { clientConnection } from '../edge/client-connection.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { requestTarget } from '../edge/request-target.ts'
 
-/** `__Host-`: of this very host, over TLS or on this machine, and set by no other. */
+/** `__Host-`: the browser accepts the cookie only from this host, over TLS or on this machine. */
 const SESSION = '__Host-quipu-session'
 const BROWSER = '__Host-quipu-log-in'
 const OWN = 'Path=/; Secure; HttpOnly'
 
-/** A form was sent from a page of this server; the listener has looked at the Origin that it says. */
+/** Requires that a form was sent from a page of this server. The listener has already checked the value of Origin. */
 export function requireOwnPage(request: IncomingMessage): void {
   if (request.headers.origin === undefined)
     throw new HttpProblem(403, 'Only a page of this server may send this: it has no Origin')
 }
 
-/** @throws HttpProblem 403 where others could read along */
+/** @throws HttpProblem 403 where others could read the connection */
 export function requireConfidential(request: IncomingMessage): void {
   if (!clientConnection(request).confidential) throw new HttpProblem(403, 'Log in over HTTPS: others can read this')
 }
@@ -28,17 +28,17 @@ function cookieOf(request: IncomingMessage, name: string): string | undefined {
   return undefined
 }
 
-/** Whatever it may do here: for looking at, and for ending. */
+/** The session cookie, whatever the request is for: for showing and ending the session. */
 export function sessionCookieOf(request: IncomingMessage): string | undefined {
   return cookieOf(request, SESSION)
 }
 
-/** What the page asks for, and does; never a statement. */
+/** Paths that the page requests; a statement is never among them. */
 const OF_PAGE = /^\/(?:ui|v1\/(?:query|node|events|resourceGroupState))(?:\/|$)/
 
 /**
- * The cookie of the page where the page itself asks: a browser sends it along with whatever a page of the same site asks for,
- * on another port or under another name of the domain too.
+ * The cookie of the page, where the page itself sent the request. A browser also sends it with requests of pages of the
+ * same site, on another port or under another name of the domain.
  */
 export function pageTokenOf(request: IncomingMessage): string | undefined {
   const { cookie, origin, 'sec-fetch-site': site } = request.headers
@@ -54,13 +54,16 @@ export function sessionCookie(token: string, maxAgeSeconds: number): string {
 
 export const NO_SESSION = sessionCookie('', 0)
 
-/** Which browser a log-in is of. */
+/** Identifies the browser of a log-in. */
 export interface BrowserMark {
   readonly hash: Buffer
   readonly cookie: string
 }
 
-/** The browser's own, or a new one; several tabs share it. Lax: the way back from the identity provider is another site's. */
+/**
+ * The browser's existing mark, or a new one; several tabs share it. `Lax`, because the return from the identity
+ * provider is a navigation from another site.
+ */
 export function markBrowser(request: IncomingMessage): BrowserMark {
   const before = cookieOf(request, BROWSER)
   const mark = before !== undefined && MARK.test(before) ? before : randomBytes(24).toString('base64url')
@@ -78,7 +81,7 @@ export function hashOf(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** Nowhere but to the page: an address from a link or a form. */
+/** An address from a link or a form, if it leads to the page of this server; else the page's start. */
 export function onwardPath(to: string | null): string {
   return to !== null && /^\/ui(?:\/(?!\.|%2[eE])[\w.~%-]+)*(?:\?[\w.~%&=+:-]*)?$/.test(to) && to.length <= 2000
     ? to

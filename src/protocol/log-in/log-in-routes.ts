@@ -43,14 +43,14 @@ import { confirmPage, failedPage, loggedInPage, logInPage, onwardPage, type LogI
 import { endRenewable, renew, startRenewable } from './renew-token.ts'
 import type { TokenWaits } from './token-waits.ts'
 
-/** What log-ins need of the coordinator's door. */
+/** What log-ins need from the coordinator's authentication. */
 export interface LogInEntry {
   /**
-   * The user that a name is, which is told of as logged in.
-   * @throws HttpProblem 401 for one whom the user mapping does not know
+   * The user of a verified name. Records the log-in.
+   * @throws HttpProblem 403 for a name that the user mapping does not know
    */
   admit(verified: VerifiedName, request: IncomingMessage): VerifiedPrincipal
-  /** @throws HttpProblem as the door does for this user and password */
+  /** Verifies a user and a password. @throws HttpProblem as for any request with this user and password */
   byPassword(user: string, password: string, request: IncomingMessage): Promise<SessionHolder>
 }
 
@@ -62,20 +62,20 @@ export interface LogInDeps {
   /** @throws HttpProblem 503 before the database was reached */
   readonly store: () => LogInStore
   readonly ended: () => EndedSessions
-  /** Undefined: none is configured. */
+  /** Undefined where no provider is configured. */
   readonly provider: IdentityProvider | undefined
   readonly waits: TokenWaits
   /** @throws HttpProblem 503 before the database was reached */
   readonly renewals: () => RenewalStore
   readonly clock: Pick<Clock, 'now'>
-  /** Also what failed at the provider's side. */
+  /** Called for bugs, and for failures of the provider. */
   readonly onError: (error: unknown) => void
 }
 
-/** Kept, encrypted, from the way there to the way back. */
+/** Stored, encrypted, while the browser is at the identity provider. */
 const secretsSchema = z.object({
   checks: z.object({ state: z.string(), nonce: z.string(), verifier: z.string(), redirectUri: z.string() }),
-  /** A browser goes on there; without it a program waits for the token. */
+  /** Where the browser goes after the log-in; without it a program waits for the token. */
   to: z.string().optional(),
 })
 const outcomeSchema = z.union([z.object({ token: z.string() }), z.object({ error: z.string() })])
@@ -83,7 +83,7 @@ export type LogInAnswer = z.output<typeof outcomeSchema>
 
 const LONGEST_FORM = 8192
 
-/** Everything about logging in: at the page, and of programs by a page. All of it is open to nobody in particular. */
+/** Routes of log-ins, for the page and for programs. All are open without authentication. */
 export function createLogInRoutes(deps: LogInDeps): Router {
   const router = resourceRouter()
   const page =
@@ -122,11 +122,11 @@ export function createLogInRoutes(deps: LogInDeps): Router {
   return router
 }
 
-/** Who asks, for the page. */
+/** Sends the caller's user, for the page. */
 export function sendWho(request: express.Request, response: express.Response): void {
   const caller = callerOf(request)
   const { user, method } = caller.kind === 'principal' ? caller.principal : { user: null, method: null }
-  // Who is known by a password or a certificate of his browser cannot be forgotten by it.
+  // Only a session can log out: a browser cannot drop a password or a certificate that it sends by itself.
   sendJson(response, { user, method, mayLogOut: sessionCookieOf(request) !== undefined })
 }
 
@@ -186,7 +186,7 @@ async function beginAtProvider(
   sendPage(response, 200, onwardPage('To the identity provider', url.href), { 'set-cookie': mark.cookie })
 }
 
-/** The browser is back from the identity provider, with a code or with an error. */
+/** Handles the return of the browser from the identity provider, with a code or with an error. */
 async function comeBack(deps: LogInDeps, request: IncomingMessage, response: express.Response): Promise<void> {
   const { query } = requestTarget(request)
   const state = query.get('state')
@@ -226,7 +226,7 @@ function sendToProgram({ store }: LogInDeps, id: Buffer, answer: LogInAnswer): P
   return kept(store().finish(id, JSON.stringify(answer)))
 }
 
-/** A program shows its user what the server says, and never what the provider wrote. */
+/** The error that a program shows to its user. It never contains text of the provider. */
 function programError(error: unknown): string {
   if (error instanceof LogInDenied) return `The identity provider refused the log-in`
   return error instanceof HttpProblem || error instanceof QuipuError ? error.message : 'The log-in failed'
@@ -241,7 +241,8 @@ function fitting(token: string | undefined): string {
 function enterPage(deps: LogInDeps, holder: SessionHolder, to: string, response: express.Response): void {
   const token = fitting(deps.tokens.issue(holder, 'page'))
   const seconds = Math.floor(((deps.tokens.peek(token)?.expiresAt ?? 0) - deps.clock.now()) / 1000)
-  // Not by a redirect: that would go on with what another site began, and so without the cookie.
+  // A page instead of a redirect: a redirect would continue a navigation that another site began, so the browser would
+  // not send the cookie.
   sendPage(response, 200, onwardPage('Logged in', to), { 'set-cookie': sessionCookie(token, seconds) })
 }
 
@@ -269,10 +270,10 @@ async function logOut(deps: LogInDeps, request: express.Request, response: expre
   sendPage(response, 200, onwardPage('Logged out', '/ui/log-in'), { 'set-cookie': NO_SESSION })
 }
 
-/** Waits, as clients count on it. */
+/** Waits for the log-in to end, as clients expect. */
 async function giveToken(deps: LogInDeps, request: express.Request, response: express.Response): Promise<void> {
   requireConfidential(request)
-  // Whoever only looks takes nothing.
+  // A HEAD request does not take the token.
   if (request.method === 'HEAD') return sendJson(response, {})
   const again = { nextUri: `${baseUri(request)}${requestTarget(request).path}` }
   const renewed = deps.addresses.ofRenewal(segmentOf(request))
@@ -307,8 +308,8 @@ function renewedBy(
 }
 
 /**
- * RFC 7009: a program logs out. Whoever has a token may end its session, and learns nothing of any other text; nor does it
- * say whether the provider was told.
+ * RFC 7009: logs out a program. Whoever has a token may end its session. The answer is the same for any other text, and
+ * does not say whether the provider was reached.
  */
 async function revokeToken(deps: LogInDeps, request: express.Request, response: express.Response): Promise<void> {
   requireConfidential(request)
@@ -331,7 +332,10 @@ async function formOf(request: IncomingMessage): Promise<URLSearchParams> {
   return new URLSearchParams(decodeUtf8(await readBody(request, LONGEST_FORM)))
 }
 
-/** What lies in the database. @throws HttpProblem 503 while it is away, 429 */
+/**
+ * Maps errors of the log-in database and of the provider to answers. @throws HttpProblem 503 while either is
+ * unreachable, 429
+ */
 async function kept<T>(asked: Promise<T>): Promise<T> {
   try {
     return await asked

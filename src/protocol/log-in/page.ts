@@ -4,15 +4,15 @@ import { element, writeDocument, type PageElement, type PagePart } from '../../s
 export interface Page {
   readonly title: string
   readonly body: readonly PagePart[]
-  /** The browser goes on there by itself: a new navigation, that this page began. */
+  /** The address that the browser goes to by itself. That is a new navigation, which begins at this page. */
   readonly onward?: string
 }
 
-/** Nothing runs, nothing from elsewhere, in nobody's frame, forms to this server alone. */
+/** No scripts, nothing from other servers, no framing, forms to this server only. */
 const POLICY =
   "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-/** @param headers besides those of every page */
+/** @param headers in addition to those of every page */
 export function sendPage(
   response: ServerResponse,
   status: number,
@@ -27,7 +27,7 @@ export function sendPage(
     'content-security-policy': POLICY,
     'x-content-type-options': 'nosniff',
     'x-frame-options': 'DENY',
-    // A form that is sent says its Origin only where a Referer may go.
+    // Browsers send the Origin of a form only where the policy allows a Referer.
     'referrer-policy': 'same-origin',
     'cross-origin-opener-policy': 'same-origin',
     ...(headers as Record<string, string | string[]>),

@@ -2,7 +2,7 @@ import type { AskingProgram } from '../../security/authentication/log-in-address
 import { element } from '../../shared/page-elements.ts'
 import type { Page } from './page.ts'
 
-/** A program asks its user to log in: he must see which, before anything is done for it. */
+/** The page on which a user confirms the log-in of a program. It names the program before anything is done for it. */
 export function confirmPage({ address, program }: AskingProgram, path: string): Page {
   return {
     title: 'Log a program in?',
@@ -32,7 +32,7 @@ export interface LogInWays {
   readonly provider: boolean
 }
 
-/** @param to where to go afterwards */
+/** @param to the address to go to after the log-in */
 export function logInPage(ways: LogInWays, to: string, problem?: string): Page {
   const hidden = element('input', { type: 'hidden', name: 'to', value: to })
   const password = element(
@@ -71,7 +71,7 @@ export function logInPage(ways: LogInWays, to: string, problem?: string): Page {
   }
 }
 
-/** To another page at once: a new navigation of this server's, with its cookies. */
+/** A page that leads to another page at once: a new navigation from this server, so the browser sends its cookies. */
 export function onwardPage(title: string, to: string): Page {
   return { title, onward: to, body: [element('p', {}, element('a', { href: to }, 'Go on'))] }
 }
@@ -83,7 +83,7 @@ export function loggedInPage(user: string): Page {
   }
 }
 
-/** @param again where to begin anew */
+/** @param again the address to begin again */
 export function failedPage(text: string, again?: string): Page {
   const link = again === undefined ? [] : [element('p', {}, element('a', { href: again }, 'Log in again'))]
   return { title: 'Not logged in', body: [element('p', { class: 'problem' }, text), ...link] }

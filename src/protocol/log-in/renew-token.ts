@@ -24,29 +24,29 @@ export interface RenewDeps {
   readonly ended: () => EndedSessions
   readonly clock: Pick<Clock, 'now'>
   readonly provider: IdentityProvider
-  /** @throws HttpProblem 403 for one whom the user mapping does not know */
+  /** @throws HttpProblem 403 for a name that the user mapping does not know */
   readonly admit: (verified: VerifiedName, request: IncomingMessage) => VerifiedPrincipal
-  /** An address gives one token. @returns false when it gave it before */
+  /** Marks an address as used, since each gives one token. @returns false when it was used before */
   readonly spend: (offered: OfferedRenewal) => Promise<boolean>
   readonly draining: () => boolean
 }
 
-/** Kept, encrypted, while a session may be renewed. */
+/** Stored, encrypted, while a session can be renewed. */
 const secretsSchema = z.object({
   renewal: z.object({ refreshToken: z.string(), subject: z.string() }),
   verified: z.object({ name: z.string(), groups: z.array(z.string()).readonly() }),
-  /** When the provider was asked last, milliseconds since 1970. */
+  /** The time when the provider was last asked, milliseconds since 1970. */
   at: z.number(),
 })
 
-/** A program has many requests under way when its token ends: the provider is asked for the first of them. */
+/** A program has many requests under way when its token expires. The provider is asked only for the first of them. */
 const FRESH_MS = 10_000
 const WAIT_MS = 10_000
 const LOOK_EVERY_MS = 500
 const OVER = { error: 'This session has ended: log in again' }
 
 /**
- * Keeps what a session is renewed by.
+ * Issues the token of a session that can be renewed, and stores the data for its renewal.
  * @returns the token of the session; undefined when it would be too long
  */
 export async function startRenewable(
@@ -61,7 +61,7 @@ export async function startRenewable(
   return token
 }
 
-/** As long again as the session itself: who comes later than that logs in anew. */
+/** Twice the session's lifetime: a program that comes later must log in anew. */
 function keptMs({ lifetimeMs }: SessionTokens): number {
   return 2 * lifetimeMs
 }
@@ -73,9 +73,9 @@ function secretsOf(renewal: Renewal, { name, groups }: VerifiedName, clock: Pick
 }
 
 /**
- * The next token of a session whose token has ended, once the provider has said that its user is still one.
- * @returns undefined: somebody asks the provider, come again
- * @throws ProviderAway, what the database answers
+ * The next token of a session whose token has expired, once the provider has confirmed its user.
+ * @returns undefined: another request asks the provider, so the client comes again
+ * @throws ProviderAway, errors of the database
  */
 export async function renew(
   deps: RenewDeps,
@@ -129,7 +129,7 @@ async function renewTaken(
   }
 }
 
-/** Whoever shows its token is led to the log-in page. */
+/** Ends the session. A program with its token is sent to the log-in page. */
 async function endSession(
   deps: Pick<RenewDeps, 'renewals' | 'ended' | 'clock' | 'tokens'>,
   id: string,
@@ -139,15 +139,15 @@ async function endSession(
 }
 
 /**
- * No token of the session is one any more, on any coordinator, and it is not renewed.
- * @returns what it was renewed by, so that the provider can be told
+ * Ends a session: no coordinator accepts its tokens any more, and it cannot be renewed.
+ * @returns the data of its renewal, so that it can be revoked at the provider
  */
 export async function endRenewable(
   { renewals, ended, clock, tokens }: Pick<RenewDeps, 'renewals' | 'ended' | 'clock' | 'tokens'>,
   id: string,
 ): Promise<Renewal | undefined> {
-  // First, so that the session is over in this process whatever the database answers.
-  // Tokens of it that have ended are known for as long as they might be renewed.
+  // First, so that the session is over in this process whatever the database answers. The entry is kept for as long as
+  // expired tokens of the session could be renewed.
   await ended().end({ id, expiresAt: clock.now() + keptMs(tokens) })
   const text = await renewals().drop(id)
   return text === undefined ? undefined : secretsSchema.safeParse(parseJson(text)).data?.renewal

@@ -1,29 +1,29 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogInStore } from '../../security/authentication/log-in-store.ts'
 
-/** What a program is told of its log-in. */
+/** The answer to a program that waits for its log-in. */
 export type LogInOutcome =
   | { readonly kind: 'ended'; readonly outcome: string }
-  /** It was given before. */
+  /** The token was given before. */
   | { readonly kind: 'taken' }
   | { readonly kind: 'waiting' }
-  /** Too many wait. */
+  /** Too many programs wait. */
   | { readonly kind: 'full' }
 
-/** Programs that wait for a log-in to end: one question to the database for all of them. */
+/** Programs that wait for a log-in to end. One query to the database serves all of them. */
 export interface TokenWaits {
-  /** @throws what the database answers */
+  /** @throws errors of the database */
   wait(id: Buffer, address: string, signal: AbortSignal): Promise<LogInOutcome>
-  /** Whoever waits is told to come again, to whom follows. */
+  /** Ends all waits. The programs come again, to the next coordinator. */
   stop(): void
   stopped(): boolean
 }
 
-/** Clients count on it: that of Python gives up after five answers. */
+/** Clients depend on this time: the Python client gives up after five answers. */
 const WAIT_MS = 10_000
 const LOOK_EVERY_MS = 250
 const MOST = 2_000
-/** Nobody is known before the log-in: of one address no more than so many for each that is free. */
+/** Users are not known before they log in, so an address is limited: to this many waiting slots for each free one. */
 const OF_EACH_FREE = 3
 
 interface Waiting {
@@ -53,7 +53,7 @@ export function createTokenWaits(store: () => Pick<LogInStore, 'take'>): TokenWa
     looking = false
   }
 
-  /** To one of those that wait for it, the others come too late. */
+  /** Gives the outcome to one of the requests that wait for it; the others get `taken`. */
   function give(id: Buffer, outcome: string | undefined): void {
     let left = outcome
     for (const one of waiting) {

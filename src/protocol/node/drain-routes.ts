@@ -13,7 +13,7 @@ type DrainAsked = Extract<SystemEvent, { type: 'NodeDrainAsked' }>['data']
 
 export interface DrainRoutesDeps extends AdministratorDeps {
   readonly membership: Pick<Membership, 'nodes' | 'leaving'>
-  /** Resolves when it is in the log. */
+  /** Resolves when the event is in the log. */
   readonly record: (asked: DrainAsked) => Promise<void>
   /** Resolves when the worker takes no new tasks. @throws WorkerLost, WorkerRefused, StaleEpoch */
   readonly shutDown: (url: string) => Promise<void>
@@ -21,21 +21,21 @@ export interface DrainRoutesDeps extends AdministratorDeps {
 }
 
 const MAX_BODY_BYTES = 4096
-/** As Trino has it; whoever asks with the key says for whom. */
+/** Trino's body; a caller with the cluster's key also says for whom it asks. */
 const bodySchema = z.union([
   z.literal('SHUTTING_DOWN'),
   z.strictObject({ state: z.literal('SHUTTING_DOWN'), by: z.string().min(1).max(200) }),
 ])
 
-/** `PUT /v1/node/{nodeId}/state`, at the coordinator that writes the log: a worker ends after what it has to do. */
+/** Routes of `PUT /v1/node/{nodeId}/state`, at the coordinator that writes the log: a worker drains and then ends. */
 export function createDrainRoutes(deps: DrainRoutesDeps): Router {
   const router = resourceRouter()
-  /** Of workers that are being told: who asks meanwhile waits for that, and it is one act. */
+  /** Drains under way. A second request for the same worker waits for the first and records no second event. */
   const underWay = new Map<NodeId, Promise<void>>()
 
   resource(router, '/v1/node/:nodeId/state', {
     async PUT(request, response) {
-      // The body is read once; who may not is told so whatever it is.
+      // The body is read once. A caller without the right is refused whatever the body is.
       let read: Promise<z.output<typeof bodySchema>> | undefined
       const body = (): NonNullable<typeof read> => (read ??= bodyOf(request))
       const administrator = await administratorOf(request, deps, async () => namedBy(await body()))
@@ -62,7 +62,7 @@ async function drain(
   { nodeId, url, state: before }: ReturnType<Membership['nodes']>[number],
   administrator: Pick<DrainAsked, keyof Awaited<ReturnType<typeof administratorOf>>>,
 ): Promise<void> {
-  // It is known who did it before it is done.
+  // The event that says who asked is recorded before the worker is drained.
   await record({ nodeId, url, before, after: 'shutting_down', ...administrator })
   await shutDown(url).catch((error: unknown) => {
     throw new HttpProblem(503, `The worker did not take it: ${(error as Error).message}`)

@@ -2,7 +2,7 @@ import type { NodeSnapshot } from '../../coordinator/nodes/membership.ts'
 import { formatDuration } from '../../shared/durations.ts'
 import type { NodeId } from '../../shared/ids.ts'
 
-/** A server as the node resource shows it, and which one it is. */
+/** A server as the node resource shows it, with its identity. */
 export interface NodeInfo {
   readonly uri: string
   readonly age: string
@@ -47,7 +47,7 @@ export function nodeInfo(node: NodeSnapshot): NodeInfo {
   }
 }
 
-/** That it goes says more than that it serves; that it cannot be reached says more yet. */
+/** The state that is shown. `shutting_down` replaces `active`, but not states of a worker that cannot be reached. */
 export function stateOf({ state, leaving }: NodeSnapshot): NodeInfo['state'] {
   return leaving && state === 'active' ? 'shutting_down' : state
 }

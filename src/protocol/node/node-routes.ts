@@ -15,28 +15,34 @@ import { isNodeId, type NodeId } from '../../shared/ids.ts'
 
 export interface NodeRoutesDeps {
   readonly membership: Pick<Membership, 'nodes' | 'announce' | 'leave'>
-  /** Does the request carry the cluster's secret? */
+  /** Whether the request carries the cluster's secret. */
   readonly isInternal: (request: Request) => boolean
   readonly identify: (request: IncomingMessage) => Identity
   readonly authorize: Authorize
   readonly epoch: () => number
-  /** Resolves when it is in the log; absent where this coordinator does not write it. */
+  /** Resolves when the report is in the log; absent where this coordinator does not write it. */
   readonly recordForgotten?: ((report: ForgottenReport) => Promise<void>) | undefined
   readonly onError?: (error: unknown) => void
 }
 
-/** That a worker's epochs were reset, as it tells. */
+/** A worker's report that its epochs were reset. */
 export interface ForgottenReport extends ForgottenEpochs {
   readonly nodeId: NodeId
   readonly remoteAddress?: string
 }
 
 const MAX_ANNOUNCEMENT_BYTES = 64 * 1024
-/** Resets of epochs that are recorded: so many at once, then one each so many milliseconds. Others are told again. */
+/**
+ * Limits the recorded resets of epochs: this many at once, then one in this many milliseconds. Workers report the
+ * others again.
+ */
 const RECORDED_AT_ONCE = 10
 const THEN_EACH_MS = 10_000
 
-/** The node resource: `/v1/node`, `/v1/node/failed`, and `/v1/announcement`, by which workers make themselves known. */
+/**
+ * Makes the routes of the node resource: `/v1/node`, `/v1/node/failed`, and `/v1/announcement`, by which workers
+ * register.
+ */
 export function createNodeRoutes(deps: NodeRoutesDeps): Router {
   const { membership } = deps
   const router = resourceRouter()
@@ -58,7 +64,7 @@ export function createNodeRoutes(deps: NodeRoutesDeps): Router {
     response.end()
   }
 
-  /** It is told again and again until it is known to be recorded. */
+  /** The report that is being recorded. A worker repeats its report until it learns that it was recorded. */
   let recording: { readonly id: string; readonly done: Promise<void> } | undefined
   const allowance = createAllowance(RECORDED_AT_ONCE, THEN_EACH_MS)
   async function record(report: ForgottenReport): Promise<string | undefined> {
@@ -105,7 +111,7 @@ export function createNodeRoutes(deps: NodeRoutesDeps): Router {
   return router
 }
 
-/** The old type that the interface shows, unless the asker names JSON. */
+/** The interface's old content type, unless the client asks for JSON. */
 function contentTypeFor(request: Request): string {
   return request.accepts(['application/javascript', 'application/json']) === 'application/json'
     ? 'application/json'

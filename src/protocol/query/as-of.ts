@@ -10,27 +10,30 @@ import { storableTime } from './storable-time.ts'
 export type AsOf =
   { readonly sequence: number; readonly time?: never } | { readonly time: string; readonly sequence?: never }
 
-/** A query as its events alone tell it. */
+/** A query's state, made from its events alone. */
 export interface StoredView extends LiveQueryView {
   readonly incomplete: boolean
 }
 
-/** Of an answer about a query or a task: the event that was the last when it was so. `asOf` with it gives the same again. */
+/**
+ * Header of an answer about a query or a task: the sequence of the last event in it. `asOf` with this value gives the
+ * same answer again.
+ */
 export const SEQUENCE_HEADER = 'x-engine-sequence'
 
-/** Events folded for a look at the past at most; a query has few. */
+/** The most events that are folded for a look at the past. A query normally has few. */
 const MAX_REPLAYED = 100_000
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})$/
 
 /**
- * The parameter `asOf`.
+ * Parses the parameter `asOf`.
  * @throws HttpProblem 400
  */
 export function parseAsOf(text: string): AsOf {
   if (/^\d{1,15}$/.test(text) && Number(text) > 0) return { sequence: Number(text) }
   const time = TIME.test(text) ? storableTime(text) : undefined
   if (time !== undefined) return { time }
-  // In a URL a plus sign that is not escaped is a space.
+  // In a URL an unescaped plus sign is a space.
   const hint = / \d{2}:\d{2}$/.test(text) ? '; write + as %2B' : ''
   throw new HttpProblem(
     400,
@@ -39,9 +42,9 @@ export function parseAsOf(text: string): AsOf {
 }
 
 /**
- * Folds a query's stored events up to a moment, with the fold that live queries use. Ask a barrier first.
+ * Folds a query's stored events up to a moment, with the fold that live queries use. Call a barrier first.
  * @returns undefined when the log has no such query
- * @throws HttpProblem 404 with the reason when the query is known, and not yet at that moment, or never at that sequence
+ * @throws HttpProblem 404 with the reason when the query exists, but not yet at that moment, or has no such sequence
  */
 export async function readAsOf(
   stored: Pick<StoredQueries, 'page'>,
@@ -73,7 +76,7 @@ export function storedView(events: readonly Recorded[]): StoredView | undefined 
   return state.kind === 'NONE' ? undefined : { query: state, sequence, liveStats: new Map(), incomplete }
 }
 
-/** What "now" is in an answer about the past: nothing of it has gone on since. */
+/** The time that counts as now in an answer about the past: nothing in it has changed since. */
 export function momentOf(asOf: AsOf, view: LiveQueryView, now: number): number {
   return asOf.time === undefined ? Date.parse(view.query.updatedAt) : Math.min(now, Date.parse(asOf.time))
 }

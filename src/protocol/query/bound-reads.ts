@@ -5,13 +5,16 @@ import { requestTarget } from '../edge/request-target.ts'
 
 /** Reads of one query or one page of the list. */
 const READS = { running: 6, runningOfOne: 4, waiting: 512, waitingOfOne: 128 }
-/** Lists of all tasks, made of all events of all queries of the last minutes, for as long as their readers take. */
+/**
+ * Lists of all tasks. Each is made from all events of all queries of the last minutes, and held for as long as its
+ * reader takes.
+ */
 const LISTS = { running: 2, runningOfOne: 2, waiting: 32, waitingOfOne: 8 }
 
 /**
- * Reads of history wait for each other, and not for long: queries and tasks alone, whatever stands behind it.
- * @param isInternal carries the cluster's key: its processes wait for nobody
- * @param lingerMs longest wait, milliseconds
+ * Limits reads of history, of queries and tasks. A read waits for others, but not for long, whatever follows behind.
+ * @param isInternal whether a request carries the cluster's key: processes of the cluster do not wait
+ * @param lingerMs how long a read whose reader went away keeps its slot, milliseconds
  */
 export function boundReads(isInternal: (request: IncomingMessage) => boolean, lingerMs: number): RequestHandler {
   const [reads, lists] = [createReadGate({ ...READS, lingerMs }), createReadGate({ ...LISTS, lingerMs })]

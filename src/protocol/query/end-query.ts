@@ -15,12 +15,12 @@ export interface EndQueryDeps {
   readonly authorize: Authorize
 }
 
-/** Of the text that says why a query is killed. */
+/** The most bytes of the text that says why a query is killed. */
 export const MAX_KILL_MESSAGE_BYTES = 16 * 1024
 
 const NO_BODY = { 'cache-control': 'no-store', 'content-length': 0 }
 
-/** By a query's id, whoever asks: DELETE of the query, PUT of `killed` and `preempted`. */
+/** Handlers that end a query by its id, for any caller: DELETE of the query, PUT of `killed` and `preempted`. */
 export function createEndings(deps: EndQueryDeps): {
   readonly cancel: RequestHandler
   kill(how: 'killed' | 'preempted'): RequestHandler
@@ -44,12 +44,12 @@ export function createEndings(deps: EndQueryDeps): {
   }
 
   return {
-    /** Always 204 for what is not there: clients of the family cancel this way and look no further. */
+    /** 204 also for an unknown query: clients of the family cancel this way and ignore the result. */
     async cancel(request, response) {
       await end(request, deps.identify(request), 'canceled')
       response.writeHead(204, { 'cache-control': 'no-store' }).end()
     },
-    /** As Trino answers; the body says why, as text. */
+    /** Answers as Trino does; the body is the reason, as text. */
     kill: (how) => async (request, response) => {
       const by = deps.identify(request)
       const message = decodeUtf8(await readBody(request, MAX_KILL_MESSAGE_BYTES))

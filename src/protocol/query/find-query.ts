@@ -12,29 +12,34 @@ import { hasSqlState } from '../../events/postgres/database-error.ts'
 
 export interface FindQueryDeps {
   readonly live: LiveQueries
-  /** Rows of the read models, which are first in the search path. Rejects when the database is away. */
+  /**
+   * Reads the tables of the read models, which are first in the search path. Rejects when the database is unreachable.
+   */
   readonly read: QueryRows
-  /** The same queries, and those that have left them. */
+  /** The same queries, and those that have left the read models. */
   readonly stored: StoredQueries
   readonly projection: Pick<ProjectionRunner, 'barrier' | 'lag'>
-  /** Does this process write the log? Then what it holds in memory is the newest there is. */
+  /** Whether this process writes the log. Then its memory is the newest state. */
   readonly isWriter: () => boolean
   /** @throws HttpProblem 401 */
   readonly identify: (request: Request) => Identity
   readonly authorize: Authorize
-  /** How long a read waits for its own writes before it is marked stale. */
+  /**
+   * How long a read waits until the read models have its process's own writes, milliseconds. After that it is marked
+   * stale.
+   */
   readonly ownWritesWaitMs: number
   readonly onError?: (error: unknown) => void
 }
 
-/** What is known of queries: in memory what is open, the rest from the read models, once they are as new as the log. */
+/** Finds queries: open ones in memory, others in the read models, once these are as new as the log. */
 export interface QueryFinder {
-  /** @throws HttpProblem 503 when the read models do not answer, or not soon */
+  /** Runs a query of the read models. @throws HttpProblem 503 when they do not answer, or not in time */
   ask<T>(question: () => Promise<T>): Promise<T>
-  /** A header that tells by how many milliseconds what is read may be behind what is valid; none when it is not. */
+  /** A header that says by how many milliseconds the answer may lag behind the log; empty when it does not lag. */
   staleness(): Promise<Readonly<Record<string, string>>>
   /**
-   * A query that its asker may see.
+   * Finds a query that the caller may see.
    * @throws HttpProblem 404 when the whole log, up to now, knows no such query; 403; 503 when that cannot be known
    */
   find(request: Request, queryId: QueryId, asOf?: AsOf): Promise<LiveQueryView & { readonly incomplete?: boolean }>
@@ -77,9 +82,9 @@ export function createQueryFinder(deps: FindQueryDeps): QueryFinder {
     const identity = deps.identify(request)
     let found = asOf ? undefined : (live.get(queryId) ?? (await ended(queryId)))
     if (!found) {
-      // A negative answer speaks about the whole log, and this process may have been fenced asleep.
+      // A negative answer is about the whole log, and this process may have been fenced while it slept.
       const passed = await projection.barrier(deps.ownWritesWaitMs)
-      // Without what is newest, the past may look otherwise than it was.
+      // Without the newest events, the past may look different from what it was.
       if (asOf && !passed) throw new HttpProblem(503, 'What was then cannot be said now', { 'retry-after': '1' })
       found = await (asOf ? ask(() => readAsOf(deps.stored, queryId, asOf)) : ended(queryId))
       if (!found && !passed)

@@ -1,18 +1,19 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { FairQueue, type SlotOwner } from '../../shared/fair-queue.ts'
 
-/** Reads of the history at once, by statements: each has a connection of its own. */
+/** The most statements that read history at once: each has its own connection. */
 export const HISTORY_READS = 3
-/** Reads of `system.runtime` at once: each holds some megabytes. */
+/** The most statements that read `system.runtime` at once: each holds some megabytes. */
 export const RUNTIME_READS = 3
-/** Of one owner: somebody else always finds a place. */
+/** The same for one owner, so that a slot is left for others. */
 const READS_OF_ONE = 2
 
-/** Whose statements read system tables wait for each other in turns, whoever asks how often. */
+/** Queues statements that read system tables. Owners take turns, however often one of them asks. */
 export interface HistoryReadQueue {
   /**
-   * @returns gives the place back; may be called twice
-   * @throws EngineError EXCEEDED_TIME_LIMIT when no turn came in time
+   * Waits for a slot.
+   * @returns releases the slot; may be called twice
+   * @throws EngineError EXCEEDED_TIME_LIMIT when no slot was free in time
    */
   take(owner: SlotOwner): Promise<() => void>
 }
@@ -21,7 +22,7 @@ export interface HistoryReadLimits {
   readonly atOnce: number
   /** Longest wait for a turn, milliseconds. */
   readonly waitMs: number
-  /** What is read, as an error names it: `The history`. */
+  /** The thing that is read, as an error names it: `The history`. */
   readonly what: string
 }
 

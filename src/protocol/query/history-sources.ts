@@ -26,27 +26,30 @@ import type { HistoryReadQueue } from './history-read-queue.ts'
 
 type Page = readonly (readonly HistoryValue[])[]
 
-/** Who looks. */
+/** The user who reads. */
 interface HistoryViewer {
-  /** Absent, where he sees all. */
+  /** Absent where the user may see all queries. */
   readonly sight: HistorySight
   readonly seesEnder: SeesEnder
 }
 
 export interface HistorySourceDeps {
   readonly moments: HistoryMoments
-  /** Where what has left the read models is read. */
+  /** Reads records that have left the read models. */
   readonly files: ArchivedFiles
   readonly projection: Pick<ProjectionRunner, 'barrier'>
   readonly read: QueryRows
   readonly ownWritesWaitMs: number
   readonly authorize: Authorize
   readonly queue: HistoryReadQueue
-  /** Why it could not be read; the statement is told in other words. */
+  /** Called with the reason of a failed read; the statement gets another message. */
   readonly onError?: (error: unknown) => void
 }
 
-/** The history that somebody may see: what he may see of queries, and what was of himself; all, for who sees all. */
+/**
+ * The history that a user may see: the queries that they may see, and events about themselves. Users who may see all
+ * queries see all of it.
+ */
 export function createHistorySource({
   moments,
   files,
@@ -90,7 +93,9 @@ interface Parts {
   readonly viewer: HistoryViewer
 }
 
-/** What is in the read models, then what was archived: they have no row in common, and what is of one query is in one of them. */
+/**
+ * Reads the read models, then the archive. They have no row in common, and all rows of one query are in one of them.
+ */
 async function* readParts(
   parts: Parts,
   table: HistoryViewName,
@@ -111,13 +116,13 @@ async function* readParts(
   }
 }
 
-/** Of values that another table answers with so many are written out. */
+/** The most values of another table that are written into the statement. */
 const VALUES = 10_000
 const IDS: ReadonlySet<string> = new Set(['query_id', 'stream'])
 
 /**
- * Conditions about other tables as their values, of both parts. Where these are too many, ids are looked for in each part by
- * itself, and else the condition is left out: rows that come by it are looked at again.
+ * Replaces conditions on other tables by their values, from both parts. Where there are too many values, conditions on
+ * ids are evaluated in each part by itself. Other conditions are then left out: the engine checks the rows again.
  */
 async function withoutQuestions(
   parts: Parts,
@@ -140,7 +145,7 @@ async function withoutQuestions(
   return plain
 }
 
-/** @returns undefined where they are too many */
+/** The values of a column. @returns undefined where there are too many */
 async function valuesOf(
   parts: Parts,
   table: HistoryViewName,
@@ -156,7 +161,7 @@ async function valuesOf(
   return [...values]
 }
 
-/** In words that tell nothing of the database, nor of anybody's rows. */
+/** The error for the statement. Its text says nothing about the database or other users' rows. */
 function asQueryError(error: unknown): EngineError {
   if (error instanceof ParquetTooLong)
     return new EngineError('EXCEEDED_TIME_LIMIT', 'The history took too long to be read: ask for less of it')
@@ -170,11 +175,11 @@ function asQueryError(error: unknown): EngineError {
   return readFailure(error, 'The history of queries')
 }
 
-/** Rows that are read at once: with texts few, each may be a megabyte. */
+/** Rows that are read at once. With long texts only a few, since each may be a megabyte. */
 const PAGE = { rows: 1000, texts: 20 }
 const LONG: ReadonlySet<string> = new Set(['query', 'error_message', 'data', 'object', 'columns', 'retry_reason'])
 
-/** What the read models have. */
+/** Rows in the read models. */
 async function* readHot(
   { moment, viewer: { sight, seesEnder } }: Parts,
   table: HistoryViewName,
@@ -192,7 +197,7 @@ async function* readHot(
     })
 }
 
-/** What has left them. */
+/** Rows that have left the read models. */
 async function* readArchived(
   { moment, files, viewer: { sight, seesEnder } }: Parts,
   periods: readonly QueriesPeriod[],
@@ -210,7 +215,7 @@ async function* readArchived(
     })
 }
 
-/** Data of events is shown without what is for nobody, and so made of whole events. */
+/** Whether the column `data` must be made from whole events, because parts that no user may see are removed from it. */
 function makesData(table: HistoryViewName, { groups }: ScanQuestion, columns: readonly string[]): boolean {
   return table === 'events' && !groups && columns.includes('data')
 }

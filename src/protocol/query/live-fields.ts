@@ -1,16 +1,19 @@
 /**
- * What an answer about the present may have and an answer with `asOf` has not, or has otherwise: no event carries it.
- * Paths from the top of the answer; `*` is any element or key, `**` any number of steps.
+ * Fields of an answer about the present that an answer with `asOf` lacks or has with another value, because no event
+ * carries them. Paths from the root of the answer; `*` is any element or key, `**` any number of steps.
  */
 export interface LiveFields {
   readonly always: readonly string[]
   /** Until the query, or the task, has ended in the log. */
   readonly whileOpen: readonly string[]
-  /** Unless it ended well: the log has what was told or decided, the worker what came of it. */
+  /**
+   * Unless the task finished successfully: the log has the outcome that was reported or decided, the worker has the
+   * actual one.
+   */
   readonly unlessFinished: readonly string[]
 }
 
-/** Figures that grow while a task runs; the log has them from time to time (QueryProgressed). */
+/** Figures that grow while a task runs. The log has them only from time to time (QueryProgressed). */
 const FIGURES = [
   'totalDrivers',
   'queuedDrivers',
@@ -34,7 +37,7 @@ const FIGURES = [
   'outputPositions',
 ] as const
 
-/** Of `GET /v1/query/{queryId}`. */
+/** Fields of `GET /v1/query/{queryId}`. */
 export const liveQueryFields: LiveFields = {
   always: ['queryStats.lastHeartbeat'],
   whileOpen: [
@@ -49,8 +52,8 @@ export const liveQueryFields: LiveFields = {
 }
 
 /**
- * Of `GET /v1/task/{taskId}`. The worker that has the task answers about the present: it counts its own versions,
- * knows its own pages, and is ahead of the log by what it has not told yet.
+ * Fields of `GET /v1/task/{taskId}`. The worker that has the task answers about the present: it counts its own
+ * versions, knows its own pages, and is ahead of the log by the changes that it has not reported yet.
  */
 export const liveTaskFields: LiveFields = {
   always: ['version', 'lastHeartbeat', 'outputBuffers', 'noMoreSplits'],

@@ -5,38 +5,38 @@ import type { QueryRegistry } from '../../coordinator/query/query-registry.ts'
 import { isTerminal, type KnownQuery } from '../../coordinator/query/state.ts'
 import type { Position } from '../../events/event-log.ts'
 
-/** A query as this coordinator holds it: folded from valid events, with figures that no event carries yet. */
+/** A query as this coordinator holds it: folded from valid events, with figures that are in no event yet. */
 export interface LiveQueryView {
   readonly query: KnownQuery
-  /** Of the newest event that is folded in. */
+  /** The sequence of the newest event that is folded in. */
   readonly sequence: number
   /** Newest figures of running tasks, by task id. */
   readonly liveStats: ReadonlyMap<TaskId, TaskStats>
   readonly queuedReason?: string | undefined
-  /** When the client was last heard of, milliseconds since the epoch. */
+  /** The time of the client's last request, milliseconds since the epoch. */
   readonly lastHeartbeatAt?: number | undefined
 }
 
 /**
- * Queries that are open here, and ended ones until the read models have their last event: they are answered from memory,
- * so that nobody waits for a projection.
+ * Queries that are open here, and ended ones until the read models have their last event. They are answered from
+ * memory, so that no reader waits for a projection.
  */
 export interface LiveQueries {
   get(queryId: QueryId): LiveQueryView | undefined
   list(): readonly LiveQueryView[]
 }
 
-/** Of a process that runs no queries. */
+/** For a process that runs no queries. */
 export const noLiveQueries: LiveQueries = { get: () => undefined, list: () => [] }
 
-/** @param isProjected do the read models have the event at a position? */
+/** @param isProjected whether the read models have the event at a position */
 export function createLiveQueries(
   registry: Pick<QueryRegistry, 'get' | 'list'>,
   isProjected: (position: Position) => boolean,
 ): LiveQueries {
   return {
     get: (queryId) => viewOf(registry.get(queryId)),
-    // Those that ended a while ago are in the tables: a busy registry has very many.
+    // Queries that ended a while ago are left out: they are in the tables, and a busy registry holds very many.
     list: () =>
       registry
         .list()

@@ -11,16 +11,18 @@ import type { LiveQueryView } from './live-queries.ts'
 import { stageTree } from './stage-tree.ts'
 
 export interface QueryInfoContext {
-  /** Scheme, host and port that the asker used. */
+  /** Scheme, host and port that the client used. */
   readonly baseUri: string
-  /** Milliseconds since the epoch; what still runs ends now. */
+  /** Milliseconds since the epoch. Times of running parts are computed up to it. */
   readonly now: number
-  /** An event of the query could not be applied: what is shown is what came before. */
+  /** An event of the query could not be applied: the answer shows the state before it. */
   readonly incomplete?: boolean
   readonly seesEnder: SeesEnder
 }
 
-/** Body of `GET /v1/query/{queryId}`: the interface's fields and what today's clients of the family look for beside it. */
+/**
+ * Body of `GET /v1/query/{queryId}`: the interface's fields, and further ones that today's clients of the family read.
+ */
 export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Record<string, unknown> {
   const { query, queuedReason } = view
   const { created, planned } = query

@@ -15,11 +15,14 @@ import type { LiveQueryView } from './live-queries.ts'
 import { totalsNow } from './query-info.ts'
 import { isQueryId } from '../../shared/ids.ts'
 
-/** Of a statement, and of an error's message, a list shows so many characters: of a thousand queries each may be a megabyte. */
+/**
+ * The most characters of a statement, and of an error's message, in a list. A list has a thousand queries, and each
+ * text may be a megabyte.
+ */
 export const LIST_CHARACTERS = 4096
 
 /**
- * An element of `GET /v1/query`: what the query is and how far it is, without its stages. `queryTruncated` where its own
+ * An element of `GET /v1/query`: the query and its progress, without its stages. `queryTruncated` where the query's own
  * resource has more of the text.
  */
 export function queryListItem(row: QueryListRow, baseUri: string): Record<string, unknown> {
@@ -77,7 +80,7 @@ export function queryListItem(row: QueryListRow, baseUri: string): Record<string
   return withoutAbsent(item)
 }
 
-/** A query in memory as the row it will have. */
+/** The row of the read models that a query in memory will have. */
 export function liveRow(view: LiveQueryView, now: number): QueryListRow {
   const row = queryRow(view.query, { sequence: 0, epoch: 0, incomplete: false })
   const totals = totalsNow(view, now)
@@ -98,7 +101,10 @@ export function liveRow(view: LiveQueryView, now: number): QueryListRow {
   })
 }
 
-/** Rows of the read models with those of memory over them: the newer of two counts, filtered and sorted again. */
+/**
+ * Merges rows of the read models with rows of memory. The row in memory counts where both exist; the result is filtered
+ * and sorted again.
+ */
 export function overlay(
   stored: readonly QueryListRow[],
   live: readonly QueryListRow[],
@@ -115,10 +121,10 @@ export function encodeCursor(row: Pick<QueryListRow, 'created_at' | 'query_id'>)
   return Buffer.from(JSON.stringify([row.created_at, row.query_id])).toString('base64url')
 }
 
-/** As rows have it: JavaScript reads more than the database does, which has no year 0. */
+/** A time as rows have it: JavaScript accepts more than the database, which has no year 0. */
 const instant = z.iso.datetime().refine((text) => !text.startsWith('0000'))
 
-/** @returns undefined when the text is no cursor of ours */
+/** @returns undefined when the text is no cursor of this server */
 export function decodeCursor(text: string): QueryCursor | undefined {
   try {
     const parsed: unknown = JSON.parse(Buffer.from(text, 'base64url').toString())
@@ -139,7 +145,7 @@ export function decodeCursor(text: string): QueryCursor | undefined {
 
 export function beginningOf(text: string): string {
   if (text.length <= LIST_CHARACTERS) return text
-  // Not half of a character.
+  // Does not cut a surrogate pair.
   const last = text.codePointAt(LIST_CHARACTERS - 1)!
   return text.slice(0, last > 0xffff ? LIST_CHARACTERS - 1 : LIST_CHARACTERS)
 }

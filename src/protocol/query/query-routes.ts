@@ -22,20 +22,20 @@ import { decodeCursor, encodeCursor, LIST_CHARACTERS, liveRow, overlay, queryLis
 import { storableTime } from './storable-time.ts'
 
 export interface QueryRoutesDeps extends FindQueryDeps, EndQueryDeps {
-  /** Scheme, host and port that the asker used. */
+  /** Scheme, host and port that the client used. */
   readonly baseUri: (request: Request) => string
   readonly clock: Clock
   readonly logId: () => string
 }
 
-/** Ended queries are listed for so long without being asked for. */
+/** Without filters, the list shows ended queries for this long. */
 const RECENT_MS = 15 * 60_000
 const MAX_LIST = 1000
 const MAX_EVENTS = 1000
 
 const limit = (most: number) => z.coerce.number().int().min(1).max(most)
 
-/** What is looked for in the database, which has no text with U+0000. */
+/** A search text for the database, which has no text with U+0000. */
 const searched = z.string().refine((text) => !text.includes('\0'), 'has a character that no text has')
 
 const listParameters = z.object({
@@ -61,7 +61,7 @@ const listParameters = z.object({
 
 const infoParameters = z.object({
   asOf: z.string().transform(parseAsOf).optional(),
-  /** A browser, which asks for HTML first, gets JSON all the same. */
+  /** Gives JSON to a browser too, which asks for HTML first. */
   format: z.literal('json').optional(),
 })
 
@@ -70,7 +70,10 @@ const eventsParameters = z.object({
   limit: limit(MAX_EVENTS).default(100),
 })
 
-/** The query resource: `/v1/query`, `/v1/query/{queryId}`, `/v1/query/{queryId}/events`, `/v1/query/{queryId}/trace`. */
+/**
+ * Makes the routes of the query resource: `/v1/query`, `/v1/query/{queryId}`, `/v1/query/{queryId}/events`,
+ * `/v1/query/{queryId}/trace`.
+ */
 export function createQueryRoutes(deps: QueryRoutesDeps): Router {
   const { live, read, stored, projection, clock } = deps
   const { ask, staleness, find } = createQueryFinder(deps)
@@ -164,10 +167,13 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
   })
 
   resource(router, '/v1/query/:queryId/digest', {
-    /** It tells whether two results are equal, and so what one is to who can make the other: it is for who may have the rows. */
+    /**
+     * For callers who may have the rows only. A digest shows whether two results are equal, so it reveals a result to
+     * anybody who can produce an equal one.
+     */
     async GET(request, response) {
       const known = await find(request, idOf(request)).catch(unlessUnknown)
-      // Of one that has ended here nothing has to be waited for.
+      // A query that has ended in this process needs no wait.
       const isOver = known !== undefined && isTerminal(known.query.kind)
       if (!isOver) await projection.barrier(deps.ownWritesWaitMs)
       const { query } = isOver ? known : await find(request, idOf(request))
@@ -184,7 +190,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
   })
 
   resource(router, '/v1/query/:queryId/trace', {
-    /** Made of events, so for queries that were not sampled too; of an open query there is none yet. */
+    /** Made of events, so it exists for queries that were not sampled too. An open query has none yet. */
     async GET(request, response) {
       const { query } = await find(request, idOf(request))
       if (!isTerminal(query.kind))
@@ -206,7 +212,7 @@ function parse<T extends z.ZodType>(schema: T, request: Request): z.output<T> {
   return parsed.data
 }
 
-/** A coordinator that follows may hear of it later. */
+/** A follower may not have the query's events yet. */
 function unlessUnknown(error: unknown): undefined {
   if (!(error instanceof HttpProblem) || error.status !== 404) throw error
 }
@@ -221,7 +227,7 @@ function nextPage(request: Request, base: string, cursor: string): Record<string
   return { link: `<${base}/v1/query?${query}>; rel="next"` }
 }
 
-/** A browser's address bar, not a program. */
+/** Whether a browser's address bar sent the request, not a program. */
 function prefersHtml(request: Request): boolean {
   return request.accepts(['application/json', 'text/html']) === 'text/html'
 }

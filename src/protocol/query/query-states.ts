@@ -1,6 +1,6 @@
 import type { QueryStateKind } from '../../coordinator/query/state.ts'
 
-/** States that clients may ask for, by the names that they are told. */
+/** States that clients can filter by, under the names that clients see. */
 export const queryStates = [
   'QUEUED',
   'PLANNING',

@@ -2,7 +2,7 @@ import { EngineError } from '../../shared/engine-error.ts'
 import { nodeCode } from '../../shared/node-error.ts'
 import { QuipuError } from '../../shared/quipu-error.ts'
 
-/** Postgres ended it at `statement_timeout`. */
+/** Postgres canceled the statement at `statement_timeout`. */
 const ENDED_BY_POSTGRES = '57014'
 /** Postgres has no connection left. */
 const TOO_MANY_CONNECTIONS = '53300'
@@ -12,8 +12,9 @@ export class NotReadInTime extends QuipuError {
 }
 
 /**
- * Why a statement over system tables could not read them, in words that tell nothing of the database nor of anybody's rows.
- * @param what is read, as a sentence begins: `The history`
+ * The error of a statement that could not read system tables. Its text says nothing about the database or other users'
+ * rows.
+ * @param what the thing that is read, in the form that begins a sentence: `The history`
  */
 export function readFailure(error: unknown, what: string): EngineError {
   const code = nodeCode(error)

@@ -38,25 +38,31 @@ export interface RuntimeSourceDeps {
   readonly ownWritesWaitMs: number
   readonly authorize: Authorize
   readonly queue: HistoryReadQueue
-  /** Why the database could not be read; the statement is told in other words. */
+  /** Called with the reason why the database could not be read; the statement gets another message. */
   readonly onError?: (error: unknown) => void
 }
 
 type Row = Readonly<Record<string, string | number | boolean | null | readonly string[]>>
 
-/** Queries shown in `system.runtime`: as the list of the query resource, open ones and those of the last 15 minutes. */
+/**
+ * Queries shown in `system.runtime` are those of the query resource's list: open ones, and those that ended in the last
+ * 15 minutes.
+ */
 const RECENT_MS = 15 * 60_000
 const MAX_QUERIES = 1000
-/** Queries whose events are shown. */
+/** The most queries whose events are shown. */
 const MAX_EVENT_QUERIES = 100
-/** Older queries are left out once texts, or data of events, take so much memory: either may be long. */
+/** The most memory for texts, or for data of events, since both may be long. Older queries are left out beyond it. */
 const MAX_BYTES = 24 * 1024 * 1024
-/** Read at once: with their texts few, each may be a megabyte. */
+/** Queries that are read at once. With their texts only a few, since each may be a megabyte. */
 const PAGE_QUERIES = 100
 const PAGE_TEXTS = 20
 const PAGE_EVENT_QUERIES = 4
 
-/** The rows of `system.runtime` that somebody may see: what is in memory over what the read models have, own writes included. */
+/**
+ * The rows of `system.runtime` that a user may see. Rows in memory replace those of the read models; the process's own
+ * writes are included.
+ */
 export function createRuntimeSources(deps: RuntimeSourceDeps) {
   const { live, projection, clock } = deps
   const read: QueryRows = async (text, values) => {
@@ -68,7 +74,7 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
     }
   }
 
-  /** One statement's reads: somebody who asks for much waits for themselves. */
+  /** Runs the reads of one statement in turn: users who read much wait for their own reads. */
   async function queued<T>(asker: Asker, reading: () => Promise<T>): Promise<T> {
     const end = await deps.queue.take(asker.owner)
     try {
@@ -79,7 +85,7 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
     }
   }
 
-  /** Which queries somebody is shown: those in memory, and by what the others are found. */
+  /** The queries that a user may see: those in memory, and the filter that finds the others. */
   async function shownTo(asker: Asker): Promise<{ inMemory: LiveQueryView[]; filter: QueryFilter }> {
     const seen = await seenBy(asker, deps.authorize, read)
     const inMemory = live.list().filter((view) => seen.has(view.query.created.session))
@@ -87,7 +93,7 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
     return { inMemory, filter: { ...seen.filter, endedSince, without: inMemory.map(({ query }) => query.queryId) } }
   }
 
-  /** Newest first. */
+  /** Ids of these queries, newest first. */
   async function queryIds(asker: Asker): Promise<QueryId[]> {
     const { inMemory, filter } = await shownTo(asker)
     const newest = inMemory
@@ -183,9 +189,9 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
         })),
       ]
     },
-    /** Statements outside a transaction of their own have none that could be listed. */
+    /** A statement outside an explicit transaction has no transaction to list. */
     transactions: async (): Promise<Row[]> => [],
-    /** The optimiser of a fragment is the engine's; it counts no rules. */
+    /** The engine optimizes fragments, and does not count rules. */
     optimizer_rule_stats: async (): Promise<Row[]> => [],
   }
 }

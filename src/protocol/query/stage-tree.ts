@@ -10,7 +10,7 @@ import { taskInfo, type TaskInfo } from '../task/task-info.ts'
 import { sumOfWork, workFigures, type WorkFigures } from '../task/work-figures.ts'
 import type { LiveQueryView } from './live-queries.ts'
 
-/** A stage with its tasks and those it reads from: `outputStage` of a query. */
+/** A stage with its tasks and the stages that it reads from: `outputStage` of a query. */
 export interface StageInfo {
   readonly stageId: StageId
   readonly state: StageTimes['state']
@@ -100,7 +100,7 @@ function figures(stats: readonly TaskStats[]) {
   }
 }
 
-/** Task info from what the query's events tell; of a running task the newest figures, where there are some. */
+/** Task info from the query's events; for a running task with the newest figures, where there are any. */
 export function taskInfoOf(
   query: KnownQuery,
   task: TaskRecord,
@@ -108,10 +108,11 @@ export function taskInfoOf(
   baseUri: string,
 ): TaskInfo {
   const done = isTaskTerminal(task.state)
-  // Stage 0 hands on what any other made: the whole result is its output.
+  // Stage 0 relays the pages of the other stages: the whole result is its output.
   const isOutput = (page: { readonly taskId: TaskId }): boolean => task.stage === 0 || page.taskId === task.taskId
   const pages = query.pages.filter(isOutput).length
-  // What a worker made is published once it was taken from there; the statement's own pages wait for the client.
+  // A worker's pages are published after the coordinator fetched them, so they count as sent. Pages of stage 0 wait for
+  // the client.
   const sent =
     query.kind === 'FINISHED' || task.stage !== 0
       ? pages
@@ -136,7 +137,7 @@ export function taskInfoOf(
   )
 }
 
-/** What is to be told about the operators of a task that was not profiled. */
+/** The plan that shows the operators of a task that was not profiled. */
 function plannedPlan({ planned }: KnownQuery, stage: number): PlannedPlan | undefined {
   const work = planned?.stages.find(({ id }) => id === stage)
   if (!planned?.outline || !work?.fragment) return undefined

@@ -8,14 +8,14 @@ import { expectBody } from '../edge/request-body.ts'
 import { requestTarget } from '../edge/request-target.ts'
 
 /**
- * Was the request passed on by another coordinator, which has looked at its client?
- * @throws HttpProblem when it says so and cannot be taken
+ * Whether another coordinator, which has authenticated the client, passed the request on.
+ * @throws HttpProblem when the request claims so and its credential is not accepted
  */
 export type AcceptRelay = (request: IncomingMessage) => boolean
 
 const accepted = new WeakMap<IncomingMessage, RelayClaims>()
 
-/** Of the coordinator that writes the log. */
+/** Checks relayed requests at the coordinator that writes the log. */
 export function acceptRelayedBy(verifier: RelayVerifier): AcceptRelay {
   return (request) => {
     if (accepted.has(request)) return true
@@ -45,7 +45,7 @@ export function acceptRelayedBy(verifier: RelayVerifier): AcceptRelay {
   }
 }
 
-/** Of a coordinator that does not write the log: what was passed on to it must not go round. */
+/** Refuses relayed requests at a coordinator that does not write the log, so that requests do not circulate. */
 export const refuseRelayed: AcceptRelay = (request) => {
   if (request.headers[relayHeaders.credential] === undefined) return false
   throw new HttpProblem(503, 'This coordinator does not write the log', {
@@ -54,12 +54,12 @@ export const refuseRelayed: AcceptRelay = (request) => {
   })
 }
 
-/** Is it a request of another coordinator itself? */
+/** Whether another coordinator sent the request for itself, not for a client. */
 export function isOwnOfCoordinator(request: IncomingMessage): boolean {
   return accepted.get(request)?.own === true
 }
 
-/** Whom the coordinator that passed the request on has verified. */
+/** The principal that the relaying coordinator has verified. */
 export function relayedPrincipal(request: IncomingMessage): VerifiedPrincipal | undefined {
   return accepted.get(request)?.principal
 }

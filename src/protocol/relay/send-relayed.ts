@@ -7,18 +7,18 @@ import { forwardedHeaders } from '../edge/forwarded.ts'
 import { relayHeaders } from '../edge/relay-headers.ts'
 import type { RequestTarget } from '../edge/request-target.ts'
 
-/** A request as it is passed on, as often as it takes. */
+/** A request that is passed on, as often as needed. */
 export interface RelayedRequest {
   readonly method: string
   readonly target: Pick<RequestTarget, 'text' | 'authority'>
-  /** Name and value in turn, as the client sent them. */
+  /** Names and values alternately, as the client sent them. */
   readonly rawHeaders: readonly string[]
   readonly body: Buffer
-  /** What this coordinator knows of the client. */
+  /** What this coordinator knows about the client. */
   readonly claims: RelayClaims
 }
 
-/** Where a request is passed on to. */
+/** The coordinator that requests are passed on to. */
 export interface RelayWriter {
   /** Base address. */
   readonly address: string
@@ -27,38 +27,38 @@ export interface RelayWriter {
 }
 
 export interface RelaySender {
-  /** Of the credentials. */
+  /** Signs the credentials. */
   readonly key: Buffer
   readonly http: HttpClient
-  /** Of an answer's head. */
+  /** The largest accepted head of an answer. */
   readonly mostHeadBytes: number
-  /** The writer's wall clock, in milliseconds since 1970, as far as it is known here. */
+  /** The writer's wall clock, in milliseconds since 1970, as far as this process knows it. */
   readonly now: (writer: RelayWriter) => number
-  /** What a writer's clock says, where it differs. */
+  /** Called with the writer's time where its clock differs. */
   readonly onClock: (writer: RelayWriter, now: number) => void
 }
 
 export interface RelayedAnswer {
   readonly status: number
   readonly rawHeaders: readonly string[]
-  /** The whole body, or what of it was read when it grew too large for memory: the rest comes by `rest`. */
+  /** The whole body, or its beginning when it grew too large for memory: `rest` has the remainder. */
   readonly body: Buffer
   readonly rest: IncomingMessage | undefined
-  /** The other one did not look at the request: it does not write the log either, or its clock differs. */
+  /** The other coordinator did not process the request: it does not write the log either, or its clock differs. */
   readonly again: boolean
 }
 
-/** Belong to one connection, not to the message. */
+/** Headers that belong to one connection, not to the message. */
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'upgrade', 'expect'])
 const FRAMING = new Set(['content-length', 'transfer-encoding'])
-/** Made anew for the next connection; of the client's the claims have what counts. */
+/** Headers that are made anew for the next connection. The claims contain what matters of the client's own. */
 const OWN_REQUEST_HEADERS = ['host', ...FRAMING, ...Object.values(relayHeaders), ...forwardedHeaders]
-/** An answer up to this is had whole before its first byte goes on. */
+/** An answer up to this size is received whole before its first byte is passed on. */
 const WHOLE_BYTES = 8 * 1024 * 1024
 
 /**
- * Sends a request to another coordinator, with a credential for this sending of it. Rejects when it does not answer whole,
- * as far as an answer is had whole.
+ * Sends a request to another coordinator, with a new credential. Rejects when the answer breaks off while it is being
+ * received whole.
  */
 export function sendRelayed(
   writer: RelayWriter,
@@ -82,7 +82,7 @@ export function sendRelayed(
         maxHeaderSize: sender.mostHeadBytes,
         headers: [
           ...endToEnd(sent.rawHeaders, OWN_REQUEST_HEADERS),
-          // The one the client used, so that what it is told leads back here.
+          // The host that the client used, so that addresses in the answer lead back here.
           'host',
           sent.target.authority ?? `${options.hostname}:${options.port}`,
           ...(sent.body.length > 0 || sent.method === 'POST' ? ['content-length', String(sent.body.length)] : []),
@@ -121,9 +121,9 @@ export function sendRelayed(
   })
 }
 
-/** Writes an answer as the other coordinator gave it. What fails from now on destroys the connection. */
+/** Writes the other coordinator's answer to the client. A failure from now on destroys the connection. */
 export function logRelayed(response: ServerResponse, answer: RelayedAnswer): void {
-  // With the length or chunks as they were: Node frames the body accordingly. A client of HTTP/1.0 knows no chunks.
+  // Keeps the length or the chunks: Node frames the body accordingly. A client of HTTP/1.0 knows no chunks.
   const unknown = response.req.httpVersion === '1.1' ? [] : ['transfer-encoding']
   response.writeHead(answer.status, endToEnd(answer.rawHeaders, unknown))
   if (!answer.rest) return void response.end(answer.body)
@@ -133,7 +133,7 @@ export function logRelayed(response: ServerResponse, answer: RelayedAnswer): voi
   answer.rest.pipe(response)
 }
 
-/** What a message's connection says is its own, RFC 9110, 7.6.1, goes no further either. */
+/** Removes headers of the connection, also those that the Connection header names (RFC 9110, 7.6.1). */
 function endToEnd(rawHeaders: readonly string[], without: readonly string[]): string[] {
   const pairs: { readonly name: string; readonly pair: readonly [string, string] }[] = []
   for (let index = 0; index + 1 < rawHeaders.length; index += 2)
@@ -145,7 +145,7 @@ function endToEnd(rawHeaders: readonly string[], without: readonly string[]): st
   return (
     pairs
       .filter(({ name }) => !HOP_BY_HOP.has(name) && !without.includes(name))
-      // The framing of a body is read by Node, which acts on it.
+      // Framing headers stay: Node reads them and frames the body accordingly.
       .filter(({ name }) => FRAMING.has(name) || !nominated.includes(name))
       .flatMap(({ pair }) => pair)
   )

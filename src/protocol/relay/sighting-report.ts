@@ -35,16 +35,18 @@ const sightingSchema = z.discriminatedUnion('type', [
 const failureKey = z.string().regex(/^(?:user|address)-[\w-]{43}$/)
 const failureCounts = z.array(z.tuple([failureKey, z.number().min(0)]).readonly()).readonly()
 
-/** What a coordinator that follows has seen: for the log of the one that writes, and for what that counts. */
+/**
+ * Log-ins, failures and refusals that a follower has seen. The writer records them in the log and counts the failures.
+ */
 export const sightingReportSchema = z.object({
   sightings: z.array(z.object({ sighting: sightingSchema, count: z.number().int().min(1) })),
-  /** How often each failed. */
+  /** How often each key failed. */
   failures: failureCounts,
-  /** Of whom failures count no more, those above excepted. */
+  /** Keys whose earlier failures no longer count; the failures above still count. */
   forgiven: z.array(failureKey),
 })
 export type SightingReport = z.output<typeof sightingReportSchema>
 
-/** What the one that writes remembers of those failures: milliseconds until nothing is. */
+/** What the writer remembers of those failures: milliseconds until none is left. */
 export const rememberedSchema = z.object({ remembered: failureCounts })
 export type Remembered = z.output<typeof rememberedSchema>

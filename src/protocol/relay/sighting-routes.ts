@@ -14,19 +14,21 @@ import { sightingReportSchema, type Remembered, type SightingReport } from './si
 
 export interface SightingRoutesDeps {
   readonly take: (report: SightingReport) => Remembered
-  /** @returns the own key; undefined where the other one has not proved that it belongs to the cluster */
+  /**
+   * @returns the writer's own key; undefined where the other coordinator has not proved that it belongs to the cluster
+   */
   readonly introduceKey: (introduction: KeyIntroduction) => Promise<IntroducedKey | undefined>
-  /** Told of who asks and is no coordinator. */
+  /** Called for a sender that is no coordinator. */
   readonly onRefused: (request: Request) => void
   readonly onError: (error: unknown) => void
 }
 
-/** One sighting of somebody in a thousand groups is a megabyte at most. */
+/** One sighting of a user with a thousand groups has at most a megabyte. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024
 
 const MAX_KEY_BYTES = 4096
 
-/** What coordinators that follow tell the one that writes: `/v1/system/sightings`, `/v1/system/anchor-key`. */
+/** Routes for reports of followers to the writer: `/v1/system/sightings`, `/v1/system/anchor-key`. */
 export function createSightingRoutes({ take, introduceKey, onRefused, onError }: SightingRoutesDeps): Router {
   const router = resourceRouter()
 

@@ -28,19 +28,19 @@ import {
 
 export interface WriterRelayDeps {
   readonly clock: Clock
-  /** The coordinator that writes the log; this one itself once it does. Undefined while nobody does. */
+  /** The coordinator that writes the log, which may be this one. Undefined while none writes. */
   readonly writer: () => RelayWriter | undefined
-  /** The writer was heard of lately: its answer is worth waiting for. */
+  /** Whether the writer was heard of lately, so that its answer is worth waiting for. */
   readonly writerLives: () => boolean
-  /** Whom to believe that it is the writer. */
+  /** Decides which servers are trusted to be the writer. */
   readonly trust: ServerTrust
-  /** Of the credentials of what is passed on. */
+  /** Signs the credentials of requests that are passed on. */
   readonly key: Buffer
   readonly uris: StatementUris
-  /** Of queries whose writer does not answer. */
+  /** The last known state of queries whose writer does not answer. */
   readonly lastKnown: LastKnown
   readonly checkResults: CheckResults
-  /** Bodies count from before they are read until they are answered. */
+  /** Counts the memory of bodies from before they are read until they are answered. */
   readonly memory: Pick<StatementMemory, 'hold'>
   readonly limits: {
     readonly headerBytes: number
@@ -53,49 +53,49 @@ export interface WriterRelayDeps {
 }
 
 export interface WriterRelay {
-  /** For what only the writer can do; false, having done nothing, for all else. */
+  /** Handles requests that only the writer can process; for other requests returns false and does nothing. */
   readonly routes: StatementRoutes
   /**
-   * Sends something of this coordinator's own to the one that writes, once.
-   * @returns its answer, JSON; undefined when it was not taken
+   * Sends a request of this coordinator itself to the writer, once.
+   * @returns the answer, JSON; undefined when the writer did not accept it
    */
   post(path: string, body: unknown): Promise<unknown>
   close(): void
 }
 
-/** The writer answers a poll after the long poll's time, and may then read a page. */
+/** The writer answers a poll after the long poll's time, and may read a page after that. */
 const POLL_GRACE_MS = 500
-/** No answer takes longer. */
+/** The longest wait for an answer. */
 const LONGEST_MS = 15_000
-/** A cancel that no writer took in its time is passed on for so long, while the client has its answer. */
+/** How long a cancel that no writer accepted in time is passed on again, after the client was answered. */
 const CANCEL_TRIED_FOR_MS = 60_000
-/** Cancels that are passed on so at once. */
+/** The most cancels that are passed on like that at the same time. */
 const MOST_CANCELS = 10_000
 const RETRY_MS = 50
 const OWN_MS = 5_000
 
 /**
- * Passes statements, and whatever else changes something, on to the coordinator that writes the log. A take-over is a
- * pause: a request is sent again, to whoever writes then. A POST whose answer was lost is repeated as its client would:
- * a statement that nobody follows does nothing.
+ * Passes statements, and other requests that change something, on to the coordinator that writes the log. A take-over
+ * is a pause: the request is sent again to the new writer. A POST whose answer was lost is repeated, as its client
+ * would: a statement that no client follows does nothing.
  */
 export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
   const { clock, limits } = deps
   const http = createHttpClient(deps.trust, { keepAlive: true, maxSockets: 512, noDelay: true })
-  /** By how much the clock of a writer is before this one, by its epoch: the newest alone. */
+  /** How far the writer's clock is ahead of this one, with the epoch of that writer; only the newest writer. */
   let ahead = { epoch: 0, milliseconds: 0 }
   const closing = new AbortController()
   let cancels = 0
   const sender: RelaySender = {
     key: deps.key,
     http,
-    // What a client is to send again, and what every answer has.
+    // The answer's headers that a client must send again, and those of every answer.
     mostHeadBytes: 2 * limits.headerBytes,
     now: ({ epoch }) => clock.now() + (ahead.epoch === epoch ? ahead.milliseconds : 0),
     onClock: ({ epoch }, now) => (ahead = { epoch, milliseconds: now - clock.now() }),
   }
 
-  /** Until the writer answers, or the time is over while nothing is heard of it. */
+  /** Asks until the writer answers, or the time is over and the writer is not heard of. */
   async function ask(
     sent: RelayedRequest,
     waitMs: number,
@@ -139,7 +139,10 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
     }
   }
 
-  /** @returns the request when no writer answered it in time; undefined when the client has its answer */
+  /**
+   * Passes a request on. @returns the request when no writer answered it in time; undefined when the client has its
+   * answer
+   */
   async function relay(
     request: IncomingMessage,
     response: ServerResponse,
@@ -151,7 +154,7 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
     const body = await readHeldBody(request, {
       maxBytes: mostBytes(target.path, limits),
       memory: deps.memory,
-      // As whom it acts the writer reads.
+      // The writer reads the impersonation headers.
       owner: requestOwner(request),
     })
     const gone = new AbortController()
@@ -175,7 +178,7 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
     return undefined
   }
 
-  /** A cancel does not fail while no writer is there: the client is told that it was taken, and it is passed on later. */
+  /** Passes a cancel on. Without a writer it does not fail: the client gets 204, and the cancel is passed on later. */
   async function cancel(request: IncomingMessage, response: ServerResponse, path: StatementPath): Promise<void> {
     if (!deps.uris.verifyPage(path)) throw new HttpProblem(404, 'Query not found')
     const unanswered = await relay(request, response, limits.deleteValidityWaitMs)
@@ -193,7 +196,7 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
     if (!page) throw new HttpProblem(404, 'Query not found')
     if (!(await relay(request, response, limits.longPollMs + POLL_GRACE_MS))) return
     if (request.method === 'HEAD') return void response.writeHead(200, { 'cache-control': 'no-store' }).end()
-    // The query is known by its mac; what it does now is told once somebody writes the log again.
+    // The mac proves that the query exists. Its state is unknown until a coordinator writes the log again.
     const waiting = { uris: deps.uris, lastKnown: deps.lastKnown, now: clock.now, checkResults: deps.checkResults }
     await sendWaiting(request, response, waiting, { ...page, base: baseUri(request) })
   }
@@ -244,7 +247,10 @@ function noWriter(): HttpProblem {
   return new HttpProblem(503, 'No coordinator writes the event log now', { 'retry-after': '1' })
 }
 
-/** Statements, tasks, resource groups, what replays tell of themselves, and what ends a query. */
+/**
+ * Whether only the writer can process a request: statements, tasks, resource groups, reports of replays, and requests
+ * that end a query.
+ */
 function isWriters(method: string, path: string): boolean {
   if (/^\/v1\/(statement|stage|task|resourceGroupState|replay)(\/|$)/.test(path)) return true
   return (method === 'DELETE' && path.startsWith('/v1/query/')) || (method === 'PUT' && KILLING.test(path))

@@ -2,13 +2,16 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
 const HALF_BYTES = 8
 
-/** The id of a new replay of a user. It says whose it is to whoever has the key, so nobody has to remember it. */
+/**
+ * Makes the id of a new replay of a user. The id proves its owner to any process with the key, so that nothing must be
+ * stored.
+ */
 export function newReplayId(key: Buffer, user: string): string {
   const random = randomBytes(HALF_BYTES)
   return Buffer.concat([random, macOf(key, random, user)]).toString('hex')
 }
 
-/** Was this id given to that user, by any coordinator of the cluster? */
+/** Whether this id was issued to that user, by any coordinator of the cluster. */
 export function isReplayOf(key: Buffer, replayId: string, user: string): boolean {
   if (!/^[0-9a-f]{32}$/.test(replayId)) return false
   const bytes = Buffer.from(replayId, 'hex')

@@ -1,19 +1,22 @@
 import { z } from 'zod'
 import { isStorableName } from '../../shared/stored-name.ts'
 
-/** What can be stored everywhere: no U+0000, which the database has not, and no half of a character. */
+/**
+ * Whether a text can be stored everywhere: without U+0000, which the database does not allow, and without lone
+ * surrogates.
+ */
 const isText = (text: string): boolean => !text.includes('\0') && !/\p{Cs}/u.test(text)
 const name = z.string().refine((text) => isText(text) && isStorableName(text), 'is no name')
 const time = z.iso.datetime({ offset: true })
 
-/** Nothing of an address but whose it is: passwords and tokens may be in the rest. */
+/** Keeps only the origin of an address: passwords and tokens may be in the rest. */
 const origin = z
   .url({ protocol: /^https?$/ })
   .max(2000)
   .transform((url) => new URL(url).origin)
 
 const LONGEST_CONDITION = 4096
-/** So much of a condition is kept for ever. */
+/** The recorded length of a condition; the record is kept for ever. */
 const RECORDED_CONDITION = 512
 const shortened = (text: string): string =>
   text.length <= RECORDED_CONDITION ? text : `${text.slice(0, RECORDED_CONDITION - 1).replace(/\p{Cs}$/u, '')}…`
@@ -38,7 +41,7 @@ export const replayBeginningSchema = z.strictObject({
 
 const MOST_VERDICTS = 32
 
-/** Body of `PUT /v1/replay/{replayId}`: all verdicts so far, and at its end how it ended. */
+/** Body of `PUT /v1/replay/{replayId}`: all verdicts so far, and at its end the outcome. */
 export const replayReportSchema = z.strictObject({
   verdicts: z
     .record(z.string().regex(/^[A-Z][A-Z_]{0,31}$/), z.number().int().min(0))

@@ -15,7 +15,7 @@ export interface ReplayRoutesDeps {
   readonly identify: (request: IncomingMessage) => Identity
   readonly authorize: Authorize
   readonly journal: Pick<SystemJournal, 'record'>
-  /** Of the ids of replays. */
+  /** Makes the ids of replays. */
   readonly key: Buffer
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly ownerOf: LimitOwnerOf
@@ -23,28 +23,34 @@ export interface ReplayRoutesDeps {
 }
 
 export const MAX_REPLAY_BYTES = 16 * 1024
-/** What is told of one replay more often than that is not recorded; its end always is. */
+/** Reports of one replay that come sooner than this are not recorded; its end always is. */
 const LEAST_BETWEEN_MS = 2000
-/** As many replays, and users, are remembered; of others the next report is recorded. */
+/** The most replays, and users, that are remembered. For others the next report is recorded. */
 const MOST_REMEMBERED = 1000
 
-/** In a minute, of one user or network and of all: replays begun, and facts of them. What is recorded of the system never ends. */
+/**
+ * The most replays begun, and facts about them, in a minute: of one user or network, and of all. The log of the system
+ * has no end, so it is kept small.
+ */
 const MOST_OF_ONE = { begun: 30, facts: 120 }
 const MOST_OF_ALL = { begun: 120, facts: 480 }
-/** Nobody has more than so many for each that is left: some are left for who is new. */
+/** One owner may use at most this many for each one left, so that some are left for a new owner. */
 const OF_EACH_LEFT = 3
 const MINUTE_MS = 60_000
 
-/** `/v1/replay`: who replays what against whom, and what came of it, as facts of the system. Of the coordinator that writes. */
+/**
+ * Routes of `/v1/replay`, at the coordinator that writes: record who replays which statements against which server, and
+ * the outcome, as events of the system.
+ */
 export function createReplayRoutes(deps: ReplayRoutesDeps): Router {
   const { journal, key, clock } = deps
   const router = resourceRouter()
   const reportedAt = new Map<string, number>()
-  /** Replays that take nothing more. */
+  /** Replays that accept no further report. */
   const ended = new Set<string>()
   const mayRecord = createMinutes(clock, deps.ownerOf)
 
-  /** @throws HttpProblem 403 for who may run nothing */
+  /** @throws HttpProblem 403 for a user who may not run statements */
   function replayerOf(request: Request): Identity {
     const identity = deps.identify(request)
     if (deps.authorize(identity, { action: 'execute' })) return identity
@@ -124,14 +130,14 @@ interface Minute {
   facts: number
 }
 
-/** Counts what is to be recorded. @returns false where somebody, or all together, had their share of this minute */
+/** Counts what is to be recorded. @returns false where the owner, or all owners together, used up this minute */
 function createMinutes(
   clock: Pick<Clock, 'monotonicMs'>,
   ownerOf: LimitOwnerOf,
 ): (person: LimitedPerson, what: 'begun' | 'fact') => boolean {
   let since = -Infinity
   let all: Minute = { begun: 0, facts: 0 }
-  /** Of no more owners than there are facts in a minute. */
+  /** Has at most as many owners as facts are allowed in a minute. */
   const owners = new Map<string, Minute>()
   return (person, what) => {
     const now = clock.monotonicMs()

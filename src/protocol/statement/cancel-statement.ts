@@ -13,21 +13,21 @@ import { isPassing } from './passing-error.ts'
 export interface CancelStatementDeps {
   readonly service: Pick<StatementService, 'cancel'>
   readonly uris: Pick<StatementUris, 'verifyPage'>
-  /** Throws HttpProblem for who may not end the query; a passing error while nobody can say whose it is. */
+  /** Throws HttpProblem for a user who may not end the query, and a passing error while its owner is unknown. */
   readonly guard: (request: IncomingMessage, asked: ResultsOf) => void | Promise<void>
   readonly limits: { readonly deleteValidityWaitMs: number }
 }
 
-/** A cancel that the log did not take in its time is tried for so long, milliseconds. */
+/** How long a cancel that the log did not accept in time is tried again, milliseconds. */
 const TRIED_FOR_MS = 60_000
 const AGAIN_MS = 200
-/** Cancels that are tried on at once. A client whose cancel is beyond that is told to cancel again. */
+/** The most cancels that are tried again at the same time. Beyond that, clients get 503 and must cancel again. */
 const MOST_TRIED = 10_000
 
 /**
- * `DELETE /v1/statement/{queryId}/{token}`: 204 once the query has ended. While the log is away, or nobody can say whose
- * the query is, the answer is 204 as well, and the coordinator goes on with the cancel. A coordinator that dies meanwhile
- * forgets it; the query then ends because its client does not come back.
+ * Makes the handler of `DELETE /v1/statement/{queryId}/{token}`: 204 once the query has ended. While the log is
+ * unreachable, or the owner of the query is unknown, the answer is 204 as well, and the coordinator continues the
+ * cancel. A coordinator that dies meanwhile forgets it; the query then ends because its client does not come back.
  */
 export function createCancelStatement({ service, uris, guard, limits }: CancelStatementDeps): Handler<StatementPath> {
   let goingOn = 0
@@ -42,7 +42,7 @@ export function createCancelStatement({ service, uris, guard, limits }: CancelSt
     }
   }
 
-  /** Tries again until the cancel is settled, whichever way. Nobody waits for the outcome. */
+  /** Tries again until the cancel is settled, in any way. No client waits for the outcome. */
   async function goOn(request: IncomingMessage, queryId: QueryId): Promise<void> {
     goingOn++
     try {
@@ -51,7 +51,7 @@ export function createCancelStatement({ service, uris, guard, limits }: CancelSt
         if ((await attempt(request, queryId)) !== 'waiting') return
       }
     } catch {
-      // Who may not end the query changes nothing.
+      // A user who may not end the query changes nothing.
     } finally {
       goingOn--
     }

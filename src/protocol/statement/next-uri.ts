@@ -3,13 +3,14 @@ import { isQueryId, type QueryId } from '../../shared/ids.ts'
 
 /**
  * The last segment of a nextUri: `{n}.{mac}`. n counts result pages; mac is 128 bits of HMAC-SHA256 over the query id
- * and n, the only lock on a result. A stage's mac locks `partialCancelUri` the same way.
+ * and n. Without authentication it is the only protection of a result. A stage's mac protects `partialCancelUri` in the
+ * same way.
  */
 export interface StatementUris {
   nextUri(base: string, queryId: QueryId, token: number): string
   partialCancelUri(base: string, queryId: QueryId, stage: number): string
   infoUri(base: string, queryId: QueryId): string
-  /** What a path that this server gave out names; undefined when its form or its mac is wrong. */
+  /** The page that an address of this server names; undefined when its form or its mac is wrong. */
   verifyPage(path: StatementPath): ResultPageAddress | undefined
   verifyStage(path: StagePath): ResultStage | undefined
 }

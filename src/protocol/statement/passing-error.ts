@@ -1,8 +1,8 @@
 import { howToRetry } from '../../shared/quipu-error.ts'
 
 /**
- * The log or a worker is away, or another coordinator writes: it comes back, or recovery says what became of the query. Or
- * this process drains: the next coordinator says it. A bug does not pass.
+ * Whether an error passes: the log or a worker is unreachable, another coordinator writes, or this process drains. Then
+ * the log or worker returns, or recovery or the next coordinator decides about the query. A bug does not pass.
  */
 export function isPassing(error: unknown): boolean {
   return howToRetry(error) !== 'never'

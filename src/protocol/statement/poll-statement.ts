@@ -25,12 +25,12 @@ export interface PollStatementDeps {
   readonly clock: Pick<Clock, 'now'>
   readonly spans: Pick<StatementSpans, 'polled'>
   readonly limits: { readonly longPollMs: number }
-  /** Of queries of which the log says nothing now. */
+  /** The last known state of queries about which the log says nothing now. */
   readonly lastKnown: LastKnown
   readonly checkResults: CheckResults
   /** Called for each page that the coordinator sends to the client, with the number of its rows. */
   readonly onDelivered?: (query: KnownQuery, rows: number) => void
-  /** How a client's look at its result ended. */
+  /** Called with the result of each poll. */
   readonly onPolled?: (result: 'data' | 'empty' | 'last' | 'gone' | 'not_found') => void
 }
 
@@ -40,8 +40,9 @@ interface Asked extends ResultPageAddress {
 }
 
 /**
- * `GET /v1/statement/{queryId}/{token}`: waits a while for the page, and tells it, or how far the query is.
- * @param guard throws HttpProblem for who may not have the results; says `unknown` while nobody can say whose they are
+ * Makes the handler of `GET /v1/statement/{queryId}/{token}`: waits a while for the page, and sends it, or the state of
+ * the query.
+ * @param guard throws HttpProblem for a user who may not have the results; `unknown` while the owner is unknown
  */
 export function createPollStatement(
   deps: PollStatementDeps,
@@ -74,7 +75,10 @@ export function createPollStatement(
     if (page) deps.onDelivered?.(query, page.rows)
   }
 
-  /** A GET is never 503. The query is known by its mac: undefined when nobody can say now what it does. */
+  /**
+   * Polls the query. A GET is never answered by 503: the mac proves that the query exists. Undefined when its state is
+   * unknown now.
+   */
   async function pollInTime(asked: ResultPageAddress, startedAt: number): Promise<StatementAnswer | undefined> {
     const waitMs = Math.max(0, deps.limits.longPollMs - (deps.clock.now() - startedAt))
     return deps.service.poll(asked.queryId, asked.token, waitMs).catch((error: unknown) => {
@@ -92,7 +96,7 @@ export function createPollStatement(
     const right = guarded === 'granted' ? guarded : await guarded
     const answer = right === 'granted' ? await pollInTime(asked, startedAt) : undefined
     if (!answer) {
-      // At once would have the client ask again at once.
+      // An immediate answer would make the client ask again immediately.
       await sleep(Math.max(0, deps.limits.longPollMs - (deps.clock.now() - startedAt)))
       deps.onPolled?.('empty')
       return sendWaiting(request, response, waiting, { ...asked, base: baseUri(request) })

@@ -24,10 +24,10 @@ import type { StatementSpans } from './statement-spans.ts'
 
 export interface PostStatementDeps {
   readonly service: Pick<StatementService, 'submit'>
-  /** Who posts many at once waits for himself. */
+  /** Queues statements by owner: an owner who posts many at once waits for their own. */
   readonly acceptance: AcceptanceQueue
   readonly ownerOf: LimitOwnerOf
-  /** Bodies count while they come. */
+  /** Counts the memory of bodies while they arrive. */
   readonly memory: Pick<StatementMemory, 'hold'>
   readonly texts: Pick<PostedTexts, 'seal'>
   /** @throws EngineError SYNTAX_ERROR */
@@ -35,25 +35,28 @@ export interface PostStatementDeps {
   readonly uris: StatementUris
   readonly clock: Pick<Clock, 'now'>
   readonly spans: Pick<StatementSpans, 'post'>
-  /** Its resource group, by what is recorded of it. */
+  /** The resource group of a statement, by what is recorded of it. */
   readonly groupOf: (created: Pick<PostedStatement['created'], 'sql' | 'session'>) => string
-  /** What rules make of its session; undefined where there are none. */
+  /** Applies session property rules to a statement's session; undefined where there are none. */
   readonly propertyRules: (created: PostedStatement['created']) => ((sent: QuerySession) => QuerySession) | undefined
   readonly actsAs: ActsAs
   readonly defaultTimeZone: string
   readonly limits: { readonly statementBytes: number }
-  /** A statement was not taken. */
+  /** Called when a statement was not accepted. */
   readonly onRejected?: (group: string, reason: 'shed' | 'log_down') => void
 }
 
-/** What a POST says before its body. */
+/** What a POST contains before its body. */
 interface PostHeaders {
   readonly family: HeaderFamily
   readonly session: QuerySession
   readonly trace: ReturnType<StatementSpans['post']>
 }
 
-/** `POST /v1/statement`: takes a statement; the answer is of its beginning, whatever became of it meanwhile. */
+/**
+ * Makes the handler of `POST /v1/statement`: accepts a statement. The answer shows its beginning, even if it has
+ * progressed since.
+ */
 export function createPostStatement(
   deps: PostStatementDeps,
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
@@ -69,10 +72,11 @@ export function createPostStatement(
       if (sql.trim() === '') throw new HttpProblem(400, 'SQL statement is empty')
       const uris = { headerFamily: family, baseUri: baseUri(request) }
       const sealed = await deps.texts.seal(sql, session, { resourceGroup: '', ...uris, ...trace })
-      // By what is recorded: no secret gets into a group's name, and a successor chooses the same.
+      // The group is chosen by the recorded text: no secret gets into a group's name, and a successor chooses the same
+      // group.
       const created = { ...sealed.created, resourceGroup: deps.groupOf(sealed.created) }
       const ruled = deps.propertyRules(created)
-      // It counts by itself from now on.
+      // From now on the query's own memory is counted.
       body.release()
       if (!ruled) return await deps.service.submit({ ...sealed, created })
       const holding = { ...created, session: ruled(created.session) }
@@ -83,7 +87,7 @@ export function createPostStatement(
     }
   }
 
-  /** All of them, whichever the statement asks for. */
+  /** Checks all prepared statements, whether or not the statement uses them. */
   function checkPrepared({ preparedStatements }: QuerySession, family: HeaderFamily): void {
     for (const sql of Object.values(preparedStatements)) {
       try {
@@ -95,7 +99,7 @@ export function createPostStatement(
     }
   }
 
-  /** What is told of a statement that was not taken, and to whom it counts. */
+  /** The error for the client of a statement that was not accepted. Reports it for its resource group. */
   function refused(error: unknown, session: QuerySession): unknown {
     const group = (): string => deps.groupOf({ sql: '', session })
     if (error instanceof LogUnavailable) deps.onRejected?.(group(), 'log_down')

@@ -6,20 +6,20 @@ import { writtenBy, type KnownQuery } from '../../coordinator/query/state.ts'
 import { queryTotals, stageTimes, statsOf, type QueryTotals, type StageTimes } from '../../coordinator/query/totals.ts'
 import type { TaskId } from '../../shared/ids.ts'
 
-/** What an answer shows besides the query itself. */
+/** The parts of an answer, with the query. */
 export interface AnswerView {
   readonly query: KnownQuery
   readonly liveStats: ReadonlyMap<TaskId, TaskStats>
   readonly queuedReason: string | undefined
   readonly nextToken: number | undefined
   readonly failure: Failure | undefined
-  /** Milliseconds since the epoch: what still runs ends now. */
+  /** Milliseconds since the epoch. Times of running parts are computed up to it. */
   readonly now: number
-  /** The POST's answer: at most RUNNING, never an error. */
+  /** The POST's answer: its state is at most RUNNING, and it never has an error. */
   readonly initial: boolean
 }
 
-/** An answer's JSON around the page: the page's bytes are the value of `data`, sent as they are. */
+/** An answer's JSON around the page. The page's bytes are the value of `data`, sent unchanged. */
 export interface AnswerText {
   readonly head: string
   readonly tail: string
@@ -62,7 +62,7 @@ function figuresOf({ query, liveStats, now }: AnswerView): QueryTotals {
   return queryTotals(query, liveStats, now)
 }
 
-/** Presto's clients read `type` alone, strictly, and its old signature shape differs: none is sent. */
+/** Presto's clients parse `type` only, strictly, and expect an older form of the signature: they get none. */
 function wireColumns(query: KnownQuery, family: HeaderFamily): readonly unknown[] {
   return (query.planned?.columns ?? []).map(({ name, type, typeSignature }) =>
     family === 'Presto' ? { name, type } : { name, type, typeSignature },
@@ -207,7 +207,7 @@ function isFinished(query: KnownQuery): boolean {
 
 function hasTasks(query: KnownQuery, stage: number): boolean {
   for (const task of query.tasks.values()) if (task.stage === stage) return true
-  // A relay runs as soon as what it reads runs.
+  // Stage 0 relays: it runs as soon as the stage that it reads runs.
   return stage === 0 && query.tasks.size > 0
 }
 
@@ -215,7 +215,7 @@ function percent(part: number, whole: number): number {
   return whole === 0 ? 0 : Math.min(100, Math.round((part / whole) * 10_000) / 100)
 }
 
-/** Nothing is known of the query here yet: it waits. */
+/** Figures of a query about which nothing is known here yet: it counts as queued. */
 export function emptyStats(): Record<string, unknown> {
   return {
     state: 'QUEUED',

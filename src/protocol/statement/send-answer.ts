@@ -4,7 +4,7 @@ import { inOnePiece } from '../../shared/body-parts.ts'
 import { isLoopback } from '../../shared/loopback.ts'
 import { remoteAddressOf } from '../edge/client-connection.ts'
 
-/** Up to here a body is one chunk, in one piece; above it goes as it is, or by gzip. */
+/** A body up to this size is sent as one chunk. A larger one is sent in parts, or by gzip. */
 const SMALL_BYTES = 64 * 1024
 
 /** Sends a whole body in one write, chunked; gzip for large bodies to peers that are not this host. */
@@ -40,7 +40,7 @@ export function sendAnswer(
     response.end(parts.length === 1 ? parts[0] : inOnePiece(parts.map(asBuffer)))
     return
   }
-  // Node writes what is written in one turn at once. Not in a cork of one's own: Node 24 loses what it holds at the end.
+  // Node sends writes of the same tick together. Do not cork here: Node 24 loses corked data at the end.
   for (const part of parts) response.write(part)
   response.end()
 }

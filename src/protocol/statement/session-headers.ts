@@ -15,8 +15,9 @@ const PREFIXES: Readonly<Record<HeaderFamily, string>> = {
 }
 
 /**
- * What a client is told to remember, as headers of its family; of one name there may be several. Names are sent as they
- * are, in UTF-8, and given back so; values of properties and prepared statements come form-encoded, as Trino's do.
+ * The changes that a client must apply to its session, as headers of its family; a name may occur several times. Names
+ * are sent as UTF-8, and clients return them unchanged. Values of properties and prepared statements come form-encoded,
+ * as in Trino.
  */
 export function answerHeaders(
   family: HeaderFamily,
@@ -28,8 +29,8 @@ export function answerHeaders(
 }
 
 /**
- * The family of a POST: whose prefix occurs.
- * @throws HttpProblem 400 when more than one does
+ * The family of a POST: the one whose prefix occurs.
+ * @throws HttpProblem 400 when more than one occurs
  */
 export function headerFamily(headers: IncomingHttpHeaders): HeaderFamily {
   const found = headerFamilies.filter((family) =>
@@ -39,21 +40,22 @@ export function headerFamily(headers: IncomingHttpHeaders): HeaderFamily {
   return found[0] ?? 'Engine'
 }
 
-/** All of a session is stored with the query. */
+/** Limits a text, since the whole session is stored with the query. */
 function limited(text: string, what: string, maxBytes: number = nameBytes.other): string {
   if (!isStorableName(text, maxBytes)) throw new HttpProblem(400, `${what} is longer than ${maxBytes} bytes`)
   return text
 }
 
-/** A header as it is: what it holds is limited where it is taken apart. */
+/** A whole header without a limit: its parts are limited after they are split. */
 function wholeHeader({ headers }: IncomingMessage, name: string): string | undefined {
   const value = headers[name]
-  // Node has cut off the spaces around it; to `trim`, a byte of a letter in UTF-8 may look like another kind of space.
+  // Node has cut off the spaces around it. `trim` must not be used: it would take a byte of a UTF-8 letter for another
+  // kind of space.
   const text = Array.isArray(value) ? value.join(',') : value
   return text ? decodeLatin1(text) : undefined
 }
 
-/** Users that a request names; nobody vouches for them. */
+/** Users that a request names, not verified. */
 export interface ClaimedUsers {
   readonly user: string | undefined
   readonly originalUser: string | undefined
@@ -69,7 +71,7 @@ export function claimedUsers(request: IncomingMessage): ClaimedUsers {
   return { user: get('user'), originalUser: get('original-user') }
 }
 
-/** As whom a statement runs. */
+/** The user that a statement runs as. */
 export type SessionIdentity = Pick<Identity, 'user' | 'principal' | 'originalUser' | 'groups'>
 
 /**
@@ -125,15 +127,18 @@ export function sessionFromHeaders(
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-/** Node gives header bytes as Latin-1; clients send UTF-8. */
+/** Decodes a header as UTF-8, which clients send. Node reads the bytes as Latin-1. */
 function decodeLatin1(text: string): string {
   return /[\u0080-\u00ff]/.test(text) ? Buffer.from(text, 'latin1').toString('utf8') : text
 }
 
-/** Properties, prepared statements, tags: so many of a kind. */
+/** The most properties, prepared statements or tags. */
 const MOST_ENTRIES = 1000
 
-/** One that is too many ends the search: a header of nothing but entries costs no more than its first ones. */
+/**
+ * Splits a list. It stops at the first entry too many, so that a header full of entries costs no more than the first
+ * ones.
+ */
 function commaList(text = ''): string[] {
   const entries: string[] = []
   for (let from = 0; from <= text.length;) {
@@ -183,7 +188,7 @@ function preparedStatements(text: string | undefined, family: HeaderFamily): Rec
   for (const entry of commaList(text)) {
     const at = entry.indexOf('=')
     if (at < 1) throw new HttpProblem(400, `Invalid ${header} header`)
-    // Its text is a statement, bounded as all headers are together.
+    // The value is the text of a statement, limited only by the size of all headers together.
     found[limited(formDecode(entry.slice(0, at), header), `A name in ${header}`)] = formDecode(
       entry.slice(at + 1),
       header,
@@ -202,7 +207,7 @@ function resourceEstimates(text: string | undefined, family: HeaderFamily): Reco
 }
 
 /**
- * User of Basic authentication where nobody is authenticated: a name alone.
+ * The user of Basic authentication where authentication is not configured: a name without a password.
  * @throws HttpProblem 401 when a password comes with it; 400 for a name that is too long
  */
 export function basicUser({ headers }: IncomingMessage): string | undefined {

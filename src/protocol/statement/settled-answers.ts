@@ -1,17 +1,17 @@
 import type { AnswerText } from './query-results.ts'
 import type { ResultPageAddress } from './next-uri.ts'
 
-/** What was answered at a settled token: asked again, it is the same to the byte. */
+/** Answers at settled tokens. A client that asks again gets the same bytes. */
 export interface SettledAnswers {
   /** @param next the token that follows, undefined at the end */
   of(page: ResultPageAddress, next: number | undefined, make: () => AnswerText): AnswerText
 }
 
-/** Settled answers take so many characters together: each has the columns of its result, which may be very many. */
+/** The most characters of all settled answers. Each contains the columns of its result, which may be very many. */
 const MOST_CHARACTERS = 16 * 1024 * 1024
 const MOST_ANSWERS = 2000
 
-/** The newest settled answers; older ones are made again from the same events. */
+/** Keeps the newest settled answers; older ones are made again from the same events. */
 export function createSettledAnswers(most = { answers: MOST_ANSWERS, characters: MOST_CHARACTERS }): SettledAnswers {
   const kept = new Map<string, AnswerText>()
   let characters = 0

@@ -12,7 +12,7 @@ import { createPostStatement, type PostStatementDeps } from './post-statement.ts
 
 export interface StatementRouteDeps extends PostStatementDeps, PollStatementDeps {
   readonly service: StatementService
-  /** Who asks for a query's results, or ends it, must be somebody who may. */
+  /** Throws for a user who may not read a query's results, or end it. */
   readonly guard: (request: IncomingMessage, asked: ResultsOf) => void | Promise<void>
   readonly spans: PostStatementDeps['spans'] & PollStatementDeps['spans']
   readonly limits: PostStatementDeps['limits'] &
@@ -22,9 +22,9 @@ export interface StatementRouteDeps extends PostStatementDeps, PollStatementDeps
 }
 
 /**
- * The statement resource on bare `node:http`: no library lies on the way of a small statement.
- * @returns false when the path is not this resource's
+ * The statement resource on bare `node:http`: no library slows down a small statement.
  * Rejects with HttpProblem (or a bug): the caller answers it.
+ * @returns false when the path is not this resource's
  */
 export type StatementRoutes = (request: IncomingMessage, response: ServerResponse, path: string) => Promise<boolean>
 
@@ -43,7 +43,7 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
 export function statementEndpoints(deps: StatementRouteDeps): readonly Endpoint[] {
   const { service, uris, limits } = deps
 
-  /** A heartbeat of clients that are busy with the rows they have. */
+  /** Handles the heartbeat of clients that still process the rows that they have. */
   async function heartbeat(request: IncomingMessage, response: ServerResponse, path: StatementPath): Promise<void> {
     const page = uris.verifyPage(path)
     const known =
@@ -53,7 +53,10 @@ export function statementEndpoints(deps: StatementRouteDeps): readonly Endpoint[
     response.writeHead(known ? 200 : 404, NO_BODY).end()
   }
 
-  /** `unknown`: nobody can say now whose the query is. Throws HttpProblem for who may not have its results. */
+  /**
+   * Whether the caller may have the results; `unknown` while the owner is unknown. Throws HttpProblem for a user who
+   * may not.
+   */
   function mayHave(request: IncomingMessage, queryId: QueryId): 'granted' | Promise<'granted' | 'unknown'> {
     const guarded = deps.guard(request, { queryId, action: 'results' })
     if (!guarded) return 'granted'

@@ -15,18 +15,21 @@ import {
   type TraceContext,
 } from '../../telemetry/trace-context.ts'
 
-/** What QueryCreated keeps of the trace it belongs to. */
+/** The fields of QueryCreated about its trace. */
 type QueryTrace = Pick<QueryEventOf<'QueryCreated'>['data'], 'traceparent' | 'tracestate' | 'parentSpanId' | 'sampled'>
 
-/** The spans of the statement resource's requests; live only, but for the root of a trace whose coordinator died. */
+/**
+ * Spans of requests to the statement resource, emitted as they end. Only the root span of a query whose coordinator
+ * died is made from events.
+ */
 export interface StatementSpans {
-  /** Begins the POST's span, in the client's trace or in one of its own; it ends with the answer. */
+  /** Begins the POST's span, in the client's trace or in a new one. It ends with the answer. */
   post(request: IncomingMessage, response: ServerResponse): QueryTrace
-  /** The span of a GET whose answer about a query is about to leave. */
+  /** Records the span of a GET whose answer is about to be sent. */
   polled(request: IncomingMessage, response: ServerResponse, poll: Poll): void
-  /** How often a query's client has asked so far. */
+  /** The number of polls of a query so far. */
   polls(query: KnownQuery): number
-  /** How many of a traced query's polls got no span. */
+  /** The number of polls of a traced query that got no span. */
   pollsUnrecorded(query: KnownQuery): number
 }
 
@@ -43,22 +46,22 @@ export interface StatementSpansParts {
   readonly spans: () => SpanSink
   readonly sampler: Sampler
   readonly clock: Clock
-  /** Of traces that are not taken. */
+  /** Called for a trace that is not sampled. */
   readonly onUnsampled?: () => void
 }
 
 const POST_ROUTE = '/v1/statement'
 const GET_ROUTE = '/v1/statement/{queryId}/{token}'
-/** Polls of a query that get a span; the others are counted on `query`. */
+/** The most polls of a query that get a span; the others are counted on the span `query`. */
 const POLL_SPANS = 100
 const MAX_TRACESTATE = 512
 
 export function createStatementSpans(parts: StatementSpansParts): StatementSpans {
   const { spans, clock } = parts
-  /** By what is the same in all states of a query. */
+  /** By `created`, which is the same object in all states of a query. */
   const polls = new WeakMap<KnownQuery['created'], number>()
 
-  /** Emits when the answer has left, or its connection is gone. */
+  /** Emits a span when the answer was sent, or its connection is gone. */
   function whenAnswered(response: ServerResponse, make: (endMs: number) => SpanRecord): void {
     const start = clock.monotonicMs()
     const startedAt = clock.now()
@@ -124,7 +127,9 @@ export function createStatementSpans(parts: StatementSpansParts): StatementSpans
   }
 }
 
-/** A GET's header that only repeats the POST's trace is still the parent of that GET. */
+/**
+ * The trace of the request's header. A GET's header that only repeats the POST's trace is still the parent of that GET.
+ */
 function clientContext(request: IncomingMessage): TraceContext | undefined {
   const header = request.headers['traceparent']
   return parseTraceparent(Array.isArray(header) ? header[0] : header)
@@ -140,7 +145,7 @@ function answered(
   const agent = request.headers['user-agent']
   const address = remoteAddressOf(request)?.replace(/^::ffff:/, '')
   return {
-    // Never the address itself: its mac is the lock on the result.
+    // Never the real address: its mac protects the result.
     name: `${method} ${route}`,
     kind: 'SERVER',
     attributes: {

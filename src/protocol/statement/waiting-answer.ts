@@ -10,13 +10,13 @@ import { answerText, emptyStats } from './query-results.ts'
 import type { ResultPageAddress, StatementUris } from './next-uri.ts'
 import { sendAnswer } from './send-answer.ts'
 
-/** A query as it was when it was last seen here, perhaps a while ago; undefined when that is not known. */
+/** Returns a query's last state that is known here, which may be old; undefined when none is known. */
 export type LastKnown = (queryId: QueryId) => Promise<KnownQuery | undefined>
 
-/** A client that has waited its time is not kept for this. */
+/** The client has already waited its time, so the lookup must be short. */
 const LOOK_UP_MS = 300
 
-/** What the read models say, when they say it soon: all of it is valid, and may be old. */
+/** Reads the state from the read models, if they answer soon. It is valid, but may be old. */
 export function lastKnownOf(read: QueryRows): LastKnown {
   return async (queryId) => {
     const found = readStreams(read, [queryId]).then(foldQueryStream)
@@ -40,15 +40,15 @@ export interface WaitingParts {
   readonly checkResults: CheckResults
 }
 
-/** What a client asked for. */
+/** The page that a client asked for. */
 export interface AskedPage extends ResultPageAddress {
-  /** Address of this server as the client knows it. */
+  /** The address of this server that the client uses. */
   readonly base: string
 }
 
 /**
- * Says of a query of which nobody can say more now that it waits: its nextUri stays, its state and figures are those last
- * known, zeros when there are none. Of one that failed nothing more is to come: its failure is told.
+ * Answers that a query waits, when its state is unknown now. Its nextUri stays; state and figures are the last known
+ * ones, zeros when there are none. A query that is known to have failed gets its error, since nothing else can follow.
  */
 export async function sendWaiting(
   request: IncomingMessage,

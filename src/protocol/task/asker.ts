@@ -5,29 +5,32 @@ import { unreachable } from '../../shared/unreachable.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { isAuthorized, keyNeeded } from './internal-request.ts'
 
-/** Who has the cluster's key, or reads what anybody may. */
+/** Kind of caller: one with the cluster's key, or one that reads without it. */
 type Asker = 'coordinator' | 'anybody'
 
 export interface AskerDeps {
   readonly tasks: Pick<TaskManager, 'epochs' | 'noteContact'>
   /** The cluster's key, as after `Authorization: Bearer `. */
   readonly bearer: string
-  /** `GET /v1/task` and `GET /v1/task/{id}` without the key: a loopback listener without authentication. */
+  /**
+   * Whether `GET /v1/task` and `GET /v1/task/{id}` work without the key: on a loopback listener without authentication.
+   */
   readonly openReads: boolean
 }
 
-/** Who may ask a worker for what, and who speaks for the log. */
+/** Decides which callers may do what on a worker, and which epochs count. */
 export interface Askers {
   /**
-   * @param open may anybody ask it, where reads are open?
+   * Checks the key.
+   * @param open whether callers without the key are accepted where reads are open
    * @throws HttpProblem 401
    */
   authorize(request: IncomingMessage, open: boolean): Asker
   /**
-   * The highest epoch of a log wins, and a lower one has no effect at all. Only who has the key speaks for a coordinator:
-   * what anybody else says of epochs is not looked at.
-   * @param needed must a coordinator say its epoch?
-   * @throws HttpProblem 409 for an epoch that is over, 400 for one that cannot be
+   * Checks the caller's epoch. The highest epoch of a log wins, and a request with a lower one has no effect. Only a
+   * caller with the key speaks for a coordinator: epochs of other callers are ignored.
+   * @param needed whether a coordinator must send its epoch
+   * @throws HttpProblem 409 for an epoch that is over, 400 for an implausible one
    */
   checkEpoch(asker: Asker, request: IncomingMessage, needed: boolean): void
 }

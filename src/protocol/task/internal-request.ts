@@ -13,7 +13,7 @@ function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** Longest wait that `X-Engine-Max-Wait` can ask for. */
+/** The longest wait that `X-Engine-Max-Wait` can ask for. */
 const LONGEST_WAIT_MS = 60_000
 
 /**
@@ -35,7 +35,7 @@ export function parsePageToken(text: string): number {
   return Number(text)
 }
 
-/** What an asker without the cluster's key is told. */
+/** The refusal of a caller without the cluster's key. */
 export function keyNeeded(): HttpProblem {
   return new HttpProblem(401, 'The internal interface needs the cluster secret', { 'www-authenticate': 'Bearer' })
 }

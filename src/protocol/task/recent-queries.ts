@@ -12,29 +12,31 @@ import type { LiveQueries, LiveQueryView } from '../query/live-queries.ts'
 
 const RECENT_MS = 15 * 60_000
 const MOST = 10_000
-/** Ended queries that are read at once, with so many events of each at most: all of nearly every query. */
+/** The ended queries that are read at once, and the most events of each. Nearly all queries have fewer events. */
 const BATCH = 50
 const FEW_EVENTS = 100
 
 export interface RecentQueries {
   recent(): AsyncIterable<LiveQueryView>
   find(queryId: QueryId): Promise<LiveQueryView | undefined>
-  /** @throws HttpProblem 404 when the query was not there then, 503 when that cannot be known */
+  /** @throws HttpProblem 404 when the query did not exist then, 503 when that cannot be known */
   findAsOf(queryId: QueryId, asOf: AsOf): Promise<LiveQueryView | undefined>
 }
 
 export interface RecentQueriesDeps {
   readonly live: LiveQueries
   readonly read: QueryRows
-  /** The same queries, and those that have left them. */
+  /** The same queries, and those that have left the read models. */
   readonly stored: StoredQueries
   readonly projection: Pick<ProjectionRunner, 'barrier'>
   readonly clock: Clock
-  /** How long a look at the past waits for the read models. */
+  /** How long a look at the past waits for the read models, milliseconds. */
   readonly ownWritesWaitMs: number
 }
 
-/** Queries that are open or ended lately: from memory where this process holds them, else folded from the read model. */
+/**
+ * Queries that are open or ended lately: from memory where this process holds them, else folded from the read models.
+ */
 export function createRecentQueries(deps: RecentQueriesDeps): RecentQueries {
   const { live, read, clock } = deps
 
@@ -44,7 +46,10 @@ export function createRecentQueries(deps: RecentQueriesDeps): RecentQueries {
     return storedView(events)
   }
 
-  /** One question for many: thousands of queries, one by one, take minutes. Those of very many events are left out. */
+  /**
+   * Reads many queries by one statement, since thousands of single reads would take minutes. Queries with very many
+   * events are left out.
+   */
   async function storedViews(queryIds: readonly QueryId[]): Promise<ReadonlyMap<string, LiveQueryView | undefined>> {
     const streams = new Map<string, Recorded[]>()
     for (const event of await readStreams(read, queryIds, FEW_EVENTS)) {

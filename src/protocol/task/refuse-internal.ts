@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import { remoteAddressOf } from '../edge/client-connection.ts'
 
-/** Tells of a request to the internal interface without its key. */
+/** Records requests to the internal interface without its key. */
 export function refuseInternal(refusals: RefusalLog): (request: IncomingMessage) => void {
   return (request) =>
     refusals.authenticationFailed({

@@ -53,9 +53,12 @@ interface TaskInfoStats extends Figures {
   readonly endTime?: string
   readonly elapsedTime: string
   readonly queuedTime: string
-  /** False when the engine was shared and its CPU divided by scheduled time. */
+  /** False when tasks shared the engine, so that its CPU time was divided in proportion to scheduled time. */
   readonly cpuExact: boolean
-  /** False when the profiler was off: the pipelines are those of the plan, with what is known without a profile. */
+  /**
+   * False when the profiler was off: the pipelines are those of the plan, with the figures that are known without a
+   * profile.
+   */
   readonly profiled: boolean
   readonly pipelines: readonly PipelineInfo[]
 }
@@ -93,7 +96,7 @@ interface OperatorSummary {
   readonly finishCpu: string
   readonly finishUser: string
   readonly memoryReservation: string
-  /** Counts that nobody made, of an operator that was not profiled: they are 0 here. */
+  /** Counts that are unknown, for an operator that was not profiled: they are 0 here. */
   readonly unknown?: NonNullable<PlannedOperator['unknown']>
   readonly info?: NonNullable<OperatorStats['exchange']>
 }
@@ -109,12 +112,13 @@ interface DriverInfo {
   readonly totalBlockedTime: string
 }
 
-/** What Task info is made of; the coordinator has it from a worker's status, from memory, or from a read model. */
+/** The source of task info. The coordinator has it from a worker's status, from memory, or from a read model. */
 export type TaskInfoSource = Omit<TaskStatus, 'pages' | 'inlinePages' | 'instanceId' | 'attempt'>
 
 /**
+ * Makes the task info.
  * @param self address of the task resource, or the word `unknown`
- * @param plan of the task, where it is at hand: a task without a profile shows its operators
+ * @param plan plan of the task, where it is available; it shows the operators of a task without a profile
  */
 export function taskInfo(source: TaskInfoSource, self: string, plan?: PlannedPlan): TaskInfo {
   const { failure, bufferState, pagesSent, bufferedPages } = source
@@ -137,7 +141,10 @@ export function taskInfo(source: TaskInfoSource, self: string, plan?: PlannedPla
   }
 }
 
-/** A task that began has pipelines, whether or not it was profiled; one that was cancelled has what its profile gave. */
+/**
+ * Adds planned pipelines. A task that began has pipelines, whether or not it was profiled; a cancelled one has those of
+ * its profile only.
+ */
 function withPipelines({ state, stats }: TaskInfoSource, plan: PlannedPlan | undefined): TaskStats {
   const isCanceled = state === 'CANCELED' || state === 'ABORTED'
   if (stats.profiled || stats.pipelines.length > 0 || stats.startTime === undefined || isCanceled) return stats
@@ -186,7 +193,7 @@ function pipelineInfo(pipeline: PipelineStats): PipelineInfo {
 
 const ZERO = formatDuration(0)
 
-/** The engine's profiler gives one time an operator, shown as getOutput; the other clocks are not known and 0. */
+/** The engine's profiler gives one time for each operator, shown as getOutput. The other times are unknown and 0. */
 function operatorSummary(
   operator: OperatorStats & Pick<PlannedOperator, 'unknown'>,
   cpuNanos: number,

@@ -16,7 +16,7 @@ function mustBeTheOutput({ output }: OutputAddress): void {
 
 const DEFAULT_WAIT_MS = 1000
 
-/** What a worker's tasks put out: its pages one by one, each there until it was acknowledged. */
+/** Handlers of the output of a worker's tasks: its pages one by one, each available until it is acknowledged. */
 export function createTaskOutput(
   tasks: Pick<TaskManager, 'get'>,
   { authorize, checkEpoch }: Askers,
@@ -64,7 +64,7 @@ export function createTaskOutput(
   return { output: { DELETE: drop }, page: { GET: getPage } }
 }
 
-/** A page that was listed and is not there any more, or not as it was listed, is gone. */
+/** Reads a page. A listed page that is missing or has changed is gone: 410. */
 export async function pageOrGone(task: WorkerTask, token: number): ReturnType<WorkerTask['page']> {
   try {
     return await task.page(token)

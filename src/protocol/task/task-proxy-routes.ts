@@ -22,13 +22,16 @@ import {
 } from './task-resource.ts'
 
 export interface TaskProxyDeps {
-  /** Queries that are open or ended less than 15 minutes ago, one at a time: the list is streamed. */
+  /** Queries that are open or ended less than 15 minutes ago, one at a time, since the list is streamed. */
   recent(): AsyncIterable<LiveQueryView>
   /** A query from memory, else from the log's read model; undefined when there is none. */
   find(queryId: QueryId): Promise<LiveQueryView | undefined>
-  /** A query as it was. @throws HttpProblem 404 when it was not there then, 503 when that cannot be known */
+  /** A query in the past. @throws HttpProblem 404 when it did not exist then, 503 when that cannot be known */
   findAsOf(queryId: QueryId, asOf: AsOf): Promise<LiveQueryView | undefined>
-  /** Passes a request on to a worker, with this coordinator's epoch and the secret. Rejects when it does not answer. */
+  /**
+   * Passes a request on to a worker, with this coordinator's epoch and the secret. Rejects when the worker does not
+   * answer.
+   */
   forward(
     nodeUrl: string,
     request: {
@@ -39,16 +42,18 @@ export interface TaskProxyDeps {
     },
   ): Promise<{ readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer }>
   readonly bearer: string
-  /** A request came without the cluster's key. */
+  /** Called for a request without the cluster's key. */
   readonly onRefused?: (request: IncomingMessage) => void
-  /** `GET /v1/task` and `GET /v1/task/{id}` without the key: a loopback listener without authentication. */
+  /**
+   * Whether `GET /v1/task` and `GET /v1/task/{id}` work without the key: on a loopback listener without authentication.
+   */
   readonly openReads: boolean
   readonly baseUri: (request: IncomingMessage) => string
   readonly maxBodyBytes: number
   readonly onError?: (error: unknown) => void
 }
 
-/** A reader of the list who takes nothing for so long is cut off: others wait for his place. */
+/** A reader of the list that receives nothing for this long is cut off, since others wait for its slot. */
 const STALLED_MS = 30_000
 
 async function drained(response: ServerResponse): Promise<void> {
@@ -62,14 +67,14 @@ interface Found {
   readonly task: TaskRecord
 }
 
-/** Headers of a request that mean something to the worker. */
+/** Headers of a request that the worker reads. */
 const PASSED_ON = ['accept', 'content-type', internalHeaders.maxWait, internalHeaders.acknowledge] as const
 /** Headers of an answer that belong to one connection, not to the message. */
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date'])
 
 /**
- * The task resource of the coordinator: it lists what it knows of all tasks, and passes on what belongs to a worker;
- * `self` of a task names that worker. Tasks of stage 0 live here and are read only: their output is the statement's.
+ * The task resource of the coordinator. It lists all tasks that it knows, and passes requests on to the task's worker,
+ * which `self` names. Tasks of stage 0 live here and can only be read: their output is the statement's.
  */
 export function createTaskProxyRoutes(deps: TaskProxyDeps): TaskResource {
   return createTaskResource(proxiedTaskEndpoints(deps), deps.onError)
@@ -77,7 +82,7 @@ export function createTaskProxyRoutes(deps: TaskProxyDeps): TaskResource {
 
 export function proxiedTaskEndpoints(deps: TaskProxyDeps): readonly Endpoint[] {
   function authorize(request: IncomingMessage, open: boolean): void {
-    // What was passed on comes from a listener with rules of its own.
+    // Another address means that the request was passed on from a listener with its own rules.
     if (open && deps.openReads && isLoopback(remoteAddressOf(request) ?? '')) return
     if (isAuthorized(request, deps.bearer)) return
     deps.onRefused?.(request)
@@ -112,7 +117,7 @@ export function proxiedTaskEndpoints(deps: TaskProxyDeps): readonly Endpoint[] {
     response.end(separator === '[' ? '[]' : ']')
   }
 
-  /** From the log alone: a worker knows only how its tasks are now. */
+  /** Answers from the log alone: a worker knows only the present state of its tasks. */
   async function getTaskAsOf(
     request: IncomingMessage,
     response: ServerResponse,
@@ -149,7 +154,7 @@ export function proxiedTaskEndpoints(deps: TaskProxyDeps): readonly Endpoint[] {
         return sendJsonBytes(response, answer.body)
       }
     }
-    // The worker has dropped it, is about to as all of it was taken, or is away: what the log tells of it.
+    // The worker has dropped the task, will drop it because all of it was fetched, or is unreachable: the log answers.
     response.setHeader(SEQUENCE_HEADER, String(found.view.sequence))
     sendJsonBytes(response, Buffer.from(JSON.stringify(infoOf(found, deps.baseUri(request)))))
   }
@@ -171,7 +176,7 @@ export function proxiedTaskEndpoints(deps: TaskProxyDeps): readonly Endpoint[] {
   })
 }
 
-/** Has a worker answer a request, as if it had come there. */
+/** Lets a worker answer a request, as if the request had been sent to it. */
 async function passOn(
   { forward, maxBodyBytes }: Pick<TaskProxyDeps, 'forward' | 'maxBodyBytes'>,
   request: IncomingMessage,

@@ -4,7 +4,7 @@ import { endpoint, findEndpoint, type Endpoint, type Handler } from '../edge/end
 import { answerError, HttpProblem } from '../edge/problem.ts'
 import { requestTarget } from '../edge/request-target.ts'
 
-/** Answers requests of `/v1/task` and below; false, having done nothing, for any other path. */
+/** Answers requests of `/v1/task` and below; returns false and does nothing for any other path. */
 export type TaskResource = (request: IncomingMessage, response: ServerResponse) => boolean
 
 export interface TaskAddress {
@@ -21,7 +21,7 @@ export interface PageAddress extends OutputAddress {
 
 type Methods<A> = Partial<Record<'GET' | 'POST' | 'DELETE', Handler<A>>>
 
-/** What a server answers at the addresses of the task resource. */
+/** A server's handlers at the addresses of the task resource. */
 export interface TaskHandlers {
   readonly tasks: Methods<true>
   readonly task: Methods<TaskAddress>
@@ -29,7 +29,7 @@ export interface TaskHandlers {
   readonly page: Methods<PageAddress>
 }
 
-/** The addresses of the task resource: the same on a worker, and on the coordinator that passes requests on. */
+/** Makes the addresses of the task resource: the same on a worker, and on the coordinator that passes requests on. */
 export function taskEndpoints({ tasks, task, output, page }: TaskHandlers): readonly Endpoint[] {
   return [
     endpoint('/v1/task', (path) => /^\/v1\/task\/?$/.test(path) || undefined, tasks),
@@ -39,12 +39,12 @@ export function taskEndpoints({ tasks, task, output, page }: TaskHandlers): read
   ]
 }
 
-/** The parts of a path behind `/v1/task/`. */
+/** The parts of a path after `/v1/task/`. */
 function partsOf(path: string): readonly string[] {
   return path.split('/').slice(3)
 }
 
-/** @throws EngineError NOT_FOUND: as all below it, for what is no task id */
+/** Parses the path of a task. @throws EngineError NOT_FOUND, also the functions below, for a text that is no task id */
 function taskAddress(path: string): TaskAddress | undefined {
   const [id = '', ...rest] = partsOf(path)
   const taskId = parseTaskId(id)
@@ -64,8 +64,8 @@ function pageAddress(path: string): PageAddress | undefined {
 }
 
 /**
- * The task resource around a server's own answers: a worker's, or the coordinator's that passes requests on. What they
- * throw becomes the answer; what is no fault of the request is told to `onError`.
+ * Makes the task resource from a server's endpoints: a worker's, or those of the coordinator that passes requests on.
+ * Their errors become answers; `onError` is called with errors that the request did not cause.
  */
 export function createTaskResource(endpoints: readonly Endpoint[], onError?: (error: unknown) => void): TaskResource {
   async function handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
@@ -85,7 +85,7 @@ export function createTaskResource(endpoints: readonly Endpoint[], onError?: (er
   }
 }
 
-/** JSON of this moment, given as its bytes. */
+/** Sends JSON that must not be cached, given as bytes. */
 export function sendJsonBytes(response: ServerResponse, bytes: Buffer): void {
   response.writeHead(200, {
     'Content-Type': 'application/json',

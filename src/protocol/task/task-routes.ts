@@ -31,20 +31,22 @@ export interface TaskRoutesDeps {
   readonly tasks: TaskManager
   /** The cluster's key, as after `Authorization: Bearer `. */
   readonly bearer: string
-  /** `GET /v1/task` and `GET /v1/task/{id}` without the key: a loopback listener without authentication. */
+  /**
+   * Whether `GET /v1/task` and `GET /v1/task/{id}` work without the key: on a loopback listener without authentication.
+   */
   readonly openReads: boolean
   /** Base address of this process. */
   readonly url: string
   /** @default 16 MB */
   readonly maxBodyBytes?: number
-  /** Small tasks are waited for so long before a POST is answered. @default 100 */
+  /** How long a POST waits for a small task to end before it is answered, milliseconds. @default 100 */
   readonly postWaitMs?: number
-  /** An error that is none of the request's. */
+  /** Called with an error that the request did not cause. */
   readonly onError?: (error: unknown) => void
 }
 
 const DEFAULT_WAIT_MS = 1000
-/** On a busy machine too, most small tasks end within it, and leave no file. */
+/** Even on a busy machine most small tasks end within this time, and leave no file. */
 const POST_WAIT_MS = 100
 
 /** A worker's task resource. */
@@ -72,14 +74,14 @@ export function workerTaskEndpoints(deps: TaskRoutesDeps): readonly Endpoint[] {
     if (!/^\d{0,16}$/.test(since)) throw new HttpProblem(400, 'since must be a version')
     const after = since === '' ? undefined : Number(since)
     if (after !== undefined) await tasks.waitForNews(after, maxWaitMs(request, DEFAULT_WAIT_MS))
-    // Before the statuses are read: what changes meanwhile is told again, never left out.
+    // Before the statuses are read: a change meanwhile is then reported twice, never left out.
     response.setHeader(internalHeaders.taskVersion, String(tasks.version()))
     const statuses = tasks.statuses(after)
-    // Who asks for all that there is may have it already.
+    // Without a version the coordinator may already have the pages, so they are not added.
     sendJson(response, after === undefined ? statuses : await Promise.all(statuses.map(withNewPages)))
   }
 
-  /** Its new pages ride along where they are few and small: nobody has to come for them. */
+  /** Adds a task's new pages where they are few and small, so that the coordinator need not fetch them. */
   async function withNewPages(status: TaskStatus): Promise<TaskStatus> {
     const task = status.deleted ? undefined : tasks.get(status.taskId)
     if (!task || status.pages.length === 0 || bytesOf(status) > MOST_INLINE_BYTES) return status
@@ -87,7 +89,7 @@ export function workerTaskEndpoints(deps: TaskRoutesDeps): readonly Endpoint[] {
     return inlinePages.length > 0 ? { ...status, inlinePages } : status
   }
 
-  /** Many at once: what ended queries leave behind. Unknown ones are gone already. */
+  /** Deletes many tasks at once, those that ended queries leave behind. Unknown ones are gone already. */
   const deleteTasks: Handler<true> = async (request, response) => {
     const asker = authorize(request, false)
     checkEpoch(asker, request, true)
@@ -105,7 +107,7 @@ export function workerTaskEndpoints(deps: TaskRoutesDeps): readonly Endpoint[] {
     if (query.has('asOf')) throw new HttpProblem(400, 'A worker knows only the present: ask a coordinator for asOf')
     checkEpoch(asker, request, false)
     const task = tasks.get(taskId)
-    // A successor goes on with it: the answer that its predecessor waits for reaches nobody.
+    // A new coordinator continues the task: the answer that its predecessor waits for reaches nobody.
     if (asker === 'coordinator') task?.keep()
     const status = task?.status() ?? tasks.deleted(taskId)
     if (!status) throw new HttpProblem(404, 'Task not found')
@@ -116,17 +118,18 @@ export function workerTaskEndpoints(deps: TaskRoutesDeps): readonly Endpoint[] {
     const asker = authorize(request, false)
     checkEpoch(asker, request, true)
     const update = parseUpdate(await readJson(request, maxBodyBytes))
-    // Once more: another coordinator may have come while the body did.
+    // Checked again: another coordinator may have come while the body arrived.
     checkEpoch(asker, request, true)
     const task = tasks.update(taskId, update)
     if (!update.fragment.estimate.small) await nextLoopPass()
     else if (!task.isComplete()) await endedWithin(task, deps.postWaitMs ?? POST_WAIT_MS)
     let status = task.status()
     const inlinePages = wantsStatus(request) ? await smallPages(task, status) : undefined
-    // Nobody comes back for what the answer has; who does not hear it asks again, or begins the task anew.
+    // The coordinator does not come back for a task whose answer contains everything. If the answer is lost, it asks
+    // again or starts the task anew.
     if (isTaskTerminal(status.state) && inlinePages?.length === status.pages.length) task.send()
     else task.keep()
-    // News tell what changes from here on.
+    // The news report changes from here on.
     status = task.status()
     if (!inlinePages) return sendTask(request, response, status)
     sendJson(response, inlinePages.length > 0 ? { ...status, inlinePages } : status)
@@ -163,7 +166,10 @@ function parseUpdate(body: unknown): z.infer<typeof taskUpdateSchema> {
   return parsed.data
 }
 
-/** What keeps nobody waiting comes behind the engine's work: its files are written, its answer made. */
+/**
+ * Waits for one pass of the event loop. No client waits for a task that is not small, so its files and answer come
+ * after the engine's work.
+ */
 function nextLoopPass(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

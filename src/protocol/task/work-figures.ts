@@ -1,7 +1,7 @@
 import type { PipelineStats, TaskStats } from '../../execution/api/task.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
 
-/** What a pipeline, a task or all tasks of a stage have done, as the REST interface shows it. */
+/** The work of a pipeline, a task or all tasks of a stage, as the REST interface shows it. */
 export interface WorkFigures {
   readonly totalDrivers: number
   readonly queuedDrivers: number

@@ -7,15 +7,18 @@ import { isAuthorized } from './internal-request.ts'
 export interface WorkerStateDeps extends AskerDeps {
   readonly nodeId: string
   readonly isLeaving: () => boolean
-  /** No new tasks from now on; the process ends when nobody needs those that it has, and is not started again. May be called again. */
+  /**
+   * Makes the worker accept no new tasks. The process ends when its tasks are no longer needed, and is not restarted.
+   * May be called again.
+   */
   readonly leave: () => Promise<void>
 }
 
 const MAX_BODY_BYTES = 256
 
 /**
- * `/v1/info/state` of a worker, as Trino has it: what it is, and to tell it that it ends. That comes from the coordinator that
- * writes the log, which knows who may ask for it and tells who did.
+ * Handles `/v1/info/state` of a worker, as in Trino: reads its state, and makes it drain. A drain comes from the
+ * coordinator that writes the log, which checks the right to it and records who asked.
  */
 export function createWorkerState(
   deps: WorkerStateDeps,
@@ -28,7 +31,7 @@ export function createWorkerState(
       checkEpoch(asker, request, true)
       if ((await readJson(request, MAX_BODY_BYTES)) !== 'SHUTTING_DOWN')
         throw new HttpProblem(400, 'The body must be "SHUTTING_DOWN"')
-      // Another coordinator may have come while the body did.
+      // Another coordinator may have come while the body arrived.
       checkEpoch(asker, request, true)
       await deps.leave()
     }
@@ -37,7 +40,7 @@ export function createWorkerState(
   }
 }
 
-/** Who comes from Trino is told where it is done here. */
+/** The refusal for callers that use Trino's address: it names the address to use here. */
 function askCoordinator(nodeId: string): HttpProblem {
   return new HttpProblem(401, `A worker knows no users: ask a coordinator, PUT /v1/node/${nodeId}/state`, {
     'www-authenticate': 'Bearer',
