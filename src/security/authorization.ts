@@ -46,7 +46,7 @@ export type Permission =
   | { readonly action: 'setUser'; readonly user: string; readonly queryId?: QueryId }
   | { readonly action: 'impersonate'; readonly user: string; readonly queryId?: QueryId }
 
-/** Decides whether a user has a right. All decisions are made here. */
+/** Decides whether a user has a right. All decisions about rights are made here. */
 export type Authorize = (identity: Identity, permission: Permission) => boolean
 
 /** Without authentication no user is known, so nothing can be refused. */

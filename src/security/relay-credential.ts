@@ -11,7 +11,7 @@ interface RelayedClient {
 
 /** What one coordinator asserts when it passes a client's request on to another. */
 export interface RelayClaims {
-  /** The address of the client; absent when its connection was gone already. */
+  /** The address of the client; absent when its connection was closed already. */
   readonly clientAddress?: string | undefined
   /** How the client reached that coordinator; absent where a coordinator of an earlier version does not say it. */
   readonly client?: RelayedClient | undefined
@@ -87,7 +87,10 @@ export function sealRelay(
   return { credential: `${text}.${macOf(key, ['request', call.method, call.target, text])}`, nonce }
 }
 
-/** @returns the verifier's time, milliseconds since 1970, when the answer to a credential with this nonce proves it */
+/**
+ * Reads the time in a verifier's answer to a credential.
+ * @returns milliseconds since 1970; undefined when the answer to a credential with this nonce does not prove it
+ */
 export function openRelayClock(key: Buffer, clock: string, nonce: string): number | undefined {
   const [time = '', mac = ''] = clock.split('.')
   return /^\d{1,15}$/.test(time) && isEqual(mac, macOf(key, ['clock', nonce, time])) ? Number(time) : undefined

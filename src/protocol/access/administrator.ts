@@ -14,10 +14,10 @@ export interface AdministratorDeps {
 }
 
 /**
- * Returns who asks for an administrator's action. A user is known by authentication; a caller with the cluster's key
- * says for whom it asks.
+ * Returns the administrator who asks for an action. Users are known by authentication; a caller with the cluster's key
+ * names the person that it asks for.
  * @param named reads the name in the request; called only for callers with the key
- * @throws HttpProblem 401 without user or key, 403 for a user whom the rules do not let write system information
+ * @throws HttpProblem 401 without user or key, 403 for a user without the right to write system information
  */
 export async function administratorOf(
   request: IncomingMessage,

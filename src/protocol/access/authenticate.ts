@@ -48,7 +48,9 @@ export interface Attempts {
   blockedSeconds(credential: Credential, request: IncomingMessage, remembered: boolean | undefined): number | undefined
   refused(failed: FailedAttempt, request: IncomingMessage): void
   loggedIn(principal: VerifiedPrincipal, request: IncomingMessage): void
-  /** Records a user whose credential was verified before, perhaps by another coordinator. */
+  /**
+   * Records a log-in of a user whose credential was verified before, where none from their network was recorded lately.
+   */
   cameAgain(principal: VerifiedPrincipal, request: IncomingMessage): void
 }
 
@@ -249,7 +251,7 @@ function isNavigation({ method, headers }: IncomingMessage): boolean {
   return (method === 'GET' || method === 'HEAD') && /\btext\/html\b/.test(headers.accept ?? '')
 }
 
-/** @throws HttpProblem 401 for a sender that may not have the figures of this server */
+/** Requires the right to the figures of this server. @throws HttpProblem 401 */
 export function checkWatcher(request: IncomingMessage, mayWatch: (request: IncomingMessage) => boolean): void {
   if (!mayWatch(request)) throw watcherNeeded()
 }

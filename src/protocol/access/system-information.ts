@@ -10,7 +10,7 @@ export interface SystemInformationDeps {
   readonly authorize: Authorize
 }
 
-/** @throws HttpProblem 403 in Trino's words, where the rules do not let the user read system information */
+/** Requires the right to read system information. @throws HttpProblem 403 in Trino's words */
 export function checkReadSystem(
   request: IncomingMessage,
   { identify, authorize }: SystemInformationDeps,

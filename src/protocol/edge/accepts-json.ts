@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { HttpProblem } from './problem.ts'
 
-/** @throws HttpProblem 406 when the client does not accept JSON */
+/** Requires that the client accepts JSON. @throws HttpProblem 406 */
 export function acceptsJson(request: IncomingMessage): void {
   const accept = request.headers.accept
   if (accept === undefined || /application\/(\*|json)|\*\/\*/.test(accept)) return

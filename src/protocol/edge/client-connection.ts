@@ -10,7 +10,7 @@ export interface ClientConnection {
   readonly scheme: 'http' | 'https'
   /** Host and port as the client used them. */
   readonly authority: string
-  /** Undefined when the connection was gone already. */
+  /** Undefined when the connection was closed already. */
   readonly address: string | undefined
   /** Whether nobody can read along, as far as is known: TLS all the way, or within this machine. */
   readonly confidential: boolean
@@ -42,7 +42,7 @@ export function vouchConnection(request: IncomingMessage, connection: Partial<Cl
   })
 }
 
-/** The address of the client, behind proxies and coordinators; undefined when its connection was gone already. */
+/** The address of the client, behind proxies and coordinators; undefined when its connection was closed already. */
 export function remoteAddressOf(request: IncomingMessage): string | undefined {
   const connection = known.get(request)
   return connection ? connection.address : request.socket.remoteAddress

@@ -4,7 +4,7 @@ import type { AddressRanges } from '../../shared/address-ranges.ts'
 import { HttpProblem } from './problem.ts'
 import { isAuthority } from './request-target.ts'
 
-/** What proxies say about a client; what they leave out is absent. */
+/** The description of a client by proxies; parts that they leave out are absent. */
 export interface ForwardedClient {
   readonly scheme?: 'http' | 'https'
   readonly authority?: string
@@ -12,7 +12,7 @@ export interface ForwardedClient {
   readonly address: string
 }
 
-/** What one proxy says about the sender that it got the request from. */
+/** One proxy's description of the sender that it got the request from. */
 interface Hop {
   /** `hidden`: the proxy conceals the address. */
   readonly address?: string | 'hidden'

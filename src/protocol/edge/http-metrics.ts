@@ -63,7 +63,7 @@ const REFUSALS: Readonly<Record<number, string>> = {
 /** Paths for processes of the cluster only. */
 const INTERNAL = /^\/v1\/(task|announcement|system)/
 
-/** Routes as templates: ids and macs never become labels. */
+/** The template of a path: ids and macs never become labels. */
 export function routeOf(path: string): string {
   const parts = path.split('/').filter((part) => part !== '')
   if (parts[0] === 'oauth2') return logInRouteOf(parts)

@@ -3,7 +3,7 @@
  * a request may carry only one.
  */
 export const relayHeaders = {
-  /** The credential of this one request. */
+  /** The credential, valid for this request only. */
   credential: 'x-quipu-relay',
   /** On an answer: this coordinator does not write the log either. */
   notWriter: 'x-quipu-not-writer',

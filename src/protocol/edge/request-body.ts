@@ -124,7 +124,7 @@ function createGrowingBuffer(expected: number): GrowingBuffer {
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
 
-/** @throws HttpProblem 400 when the bytes are not UTF-8 */
+/** Decodes UTF-8. @throws HttpProblem 400 when the bytes are not UTF-8 */
 export function decodeUtf8(body: Buffer): string {
   try {
     return decoder.decode(body)

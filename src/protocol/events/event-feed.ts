@@ -35,7 +35,7 @@ export interface EventFeed {
 const CHUNK = 64 * 1024
 /** Events held for a reader that does not read: 2,000 of them took 11 MB. */
 const EVENTS_AT_ONCE = 250
-/** After this many events that are not sent, the event loop is released. */
+/** The event loop is released after this many events of one batch. */
 const EVENTS_A_TURN = 256
 /** The time that a client waits before it connects again, milliseconds. */
 const RETRY_MS = 1000

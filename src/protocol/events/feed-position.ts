@@ -4,12 +4,12 @@
  * was not read at all. It needs no state of this process, so any coordinator of the log accepts it.
  */
 
-/** Before the first event of the log. */
+/** The id of the position before the first event of the log. */
 export const BEGINNING = 'beginning'
 
 const ID = /^\d{1,5}-\d{1,18}(,\d{1,5}-\d{1,18})*$/
 
-/** @param next by log partition, the first offset that was not read */
+/** Writes a position. @param next by log partition, the first offset that was not read */
 export function formatFeedId(next: readonly bigint[]): string {
   const read = next.flatMap((offset, partition) => (offset > 0n ? [`${partition}-${offset - 1n}`] : []))
   return read.length > 0 ? read.join(',') : BEGINNING

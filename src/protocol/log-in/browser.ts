@@ -15,7 +15,7 @@ export function requireOwnPage(request: IncomingMessage): void {
     throw new HttpProblem(403, 'Only a page of this server may send this: it has no Origin')
 }
 
-/** @throws HttpProblem 403 where others could read the connection */
+/** Requires a protected connection. @throws HttpProblem 403 where others could read it */
 export function requireConfidential(request: IncomingMessage): void {
   if (!clientConnection(request).confidential) throw new HttpProblem(403, 'Log in over HTTPS: others can read this')
 }

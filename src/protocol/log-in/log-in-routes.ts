@@ -43,7 +43,7 @@ import { confirmPage, failedPage, loggedInPage, logInPage, onwardPage, type LogI
 import { endRenewable, renew, startRenewable } from './renew-token.ts'
 import type { TokenWaits } from './token-waits.ts'
 
-/** What log-ins need from the coordinator's authentication. */
+/** The coordinator's authentication, as far as log-ins need it. */
 export interface LogInEntry {
   /**
    * The user of a verified name. Records the log-in.
@@ -308,8 +308,8 @@ function renewedBy(
 }
 
 /**
- * RFC 7009: logs out a program. Whoever has a token may end its session. The answer is the same for any other text, and
- * does not say whether the provider was reached.
+ * RFC 7009: logs out a program. A sender with a token may end its session. The answer is the same for any other text,
+ * and does not say whether the provider was reached.
  */
 async function revokeToken(deps: LogInDeps, request: express.Request, response: express.Response): Promise<void> {
   requireConfidential(request)

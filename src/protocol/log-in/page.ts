@@ -12,7 +12,10 @@ export interface Page {
 const POLICY =
   "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-/** @param headers in addition to those of every page */
+/**
+ * Sends a page.
+ * @param headers in addition to those of every page
+ */
 export function sendPage(
   response: ServerResponse,
   status: number,

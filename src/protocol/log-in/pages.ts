@@ -32,7 +32,10 @@ export interface LogInWays {
   readonly provider: boolean
 }
 
-/** @param to the address to go to after the log-in */
+/**
+ * The page where users log in.
+ * @param to the address to go to after the log-in
+ */
 export function logInPage(ways: LogInWays, to: string, problem?: string): Page {
   const hidden = element('input', { type: 'hidden', name: 'to', value: to })
   const password = element(
@@ -83,7 +86,10 @@ export function loggedInPage(user: string): Page {
   }
 }
 
-/** @param again the address to begin again */
+/**
+ * The page of a log-in that failed.
+ * @param again the address to begin again
+ */
 export function failedPage(text: string, again?: string): Page {
   const link = again === undefined ? [] : [element('p', {}, element('a', { href: again }, 'Log in again'))]
   return { title: 'Not logged in', body: [element('p', { class: 'problem' }, text), ...link] }

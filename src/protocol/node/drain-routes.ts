@@ -21,7 +21,7 @@ export interface DrainRoutesDeps extends AdministratorDeps {
 }
 
 const MAX_BODY_BYTES = 4096
-/** Trino's body; a caller with the cluster's key also says for whom it asks. */
+/** Trino's body; a caller with the cluster's key also names the person that it asks for. */
 const bodySchema = z.union([
   z.literal('SHUTTING_DOWN'),
   z.strictObject({ state: z.literal('SHUTTING_DOWN'), by: z.string().min(1).max(200) }),

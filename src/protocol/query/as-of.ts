@@ -65,12 +65,12 @@ export async function readAsOf(
   return storedView(events)
 }
 
-/** @throws HttpProblem 410 */
+/** Refuses a query whose data was forgotten. @throws HttpProblem 410 */
 export function refuseForgotten(events: readonly Recorded[]): void {
   if (events[0]?.forgotten) throw new HttpProblem(410, 'The data of this query was forgotten')
 }
 
-/** @returns undefined for a stream without a query */
+/** The state that events make. @returns undefined for a stream without a query */
 export function storedView(events: readonly Recorded[]): StoredView | undefined {
   const { state, sequence, incomplete } = foldQueryStream(events)
   return state.kind === 'NONE' ? undefined : { query: state, sequence, liveStats: new Map(), incomplete }

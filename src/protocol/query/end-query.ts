@@ -25,7 +25,7 @@ export function createEndings(deps: EndQueryDeps): {
   readonly cancel: RequestHandler
   kill(how: 'killed' | 'preempted'): RequestHandler
 } {
-  /** @throws HttpProblem 403, 503 */
+  /** Ends the query of the path. @throws HttpProblem 403, 503 */
   async function end(
     request: Request,
     by: Identity,

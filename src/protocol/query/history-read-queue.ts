@@ -20,7 +20,7 @@ export interface HistoryReadQueue {
 
 export interface HistoryReadLimits {
   readonly atOnce: number
-  /** Longest wait for a turn, milliseconds. */
+  /** Longest wait for a slot, milliseconds. */
   readonly waitMs: number
   /** The thing that is read, as an error names it: `The history`. */
   readonly what: string

@@ -124,7 +124,7 @@ export function encodeCursor(row: Pick<QueryListRow, 'created_at' | 'query_id'>)
 /** A time as rows have it: JavaScript accepts more than the database, which has no year 0. */
 const instant = z.iso.datetime().refine((text) => !text.startsWith('0000'))
 
-/** @returns undefined when the text is no cursor of this server */
+/** Reads a cursor. @returns undefined when the text is no cursor of this server */
 export function decodeCursor(text: string): QueryCursor | undefined {
   try {
     const parsed: unknown = JSON.parse(Buffer.from(text, 'base64url').toString())

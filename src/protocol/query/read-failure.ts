@@ -6,7 +6,7 @@ import { QuipuError } from '../../shared/quipu-error.ts'
 const ENDED_BY_POSTGRES = '57014'
 /** Postgres has no connection left. */
 const TOO_MANY_CONNECTIONS = '53300'
-/** No connection was free in time, or no answer came in time: the database itself may be well. */
+/** No connection was free in time, or no answer came in time; the database itself may be healthy. */
 export class NotReadInTime extends QuipuError {
   readonly retry = 'later'
 }

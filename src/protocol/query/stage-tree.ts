@@ -37,7 +37,7 @@ interface StageStatsInfo extends WorkFigures {
   readonly totalMemoryReservation: string
 }
 
-/** @returns undefined while there is no plan */
+/** The stages of a query, from stage 0 down. @returns undefined while there is no plan */
 export function stageTree(view: LiveQueryView, baseUri: string): StageInfo | undefined {
   const times = new Map(stageTimes(view.query).map((stage) => [stage.id, stage]))
   return view.query.planned?.stages.some((stage) => stage.id === 0) ? stageInfo(view, baseUri, 0, times) : undefined

@@ -57,8 +57,8 @@ const OWN_REQUEST_HEADERS = ['host', ...FRAMING, ...Object.values(relayHeaders),
 const WHOLE_BYTES = 8 * 1024 * 1024
 
 /**
- * Sends a request to another coordinator, with a new credential. Rejects when the answer breaks off while it is being
- * received whole.
+ * Sends a request to another coordinator, with a new credential. Rejects when there is no answer, or when the answer
+ * breaks off while it is being received whole.
  */
 export function sendRelayed(
   writer: RelayWriter,

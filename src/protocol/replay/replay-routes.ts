@@ -50,7 +50,7 @@ export function createReplayRoutes(deps: ReplayRoutesDeps): Router {
   const ended = new Set<string>()
   const mayRecord = createMinutes(clock, deps.ownerOf)
 
-  /** @throws HttpProblem 403 for a user who may not run statements */
+  /** The user of a replay's request. @throws HttpProblem 403 for a user who may not run statements */
   function replayerOf(request: Request): Identity {
     const identity = deps.identify(request)
     if (deps.authorize(identity, { action: 'execute' })) return identity

@@ -46,7 +46,7 @@ export interface PostStatementDeps {
   readonly onRejected?: (group: string, reason: 'shed' | 'log_down') => void
 }
 
-/** What a POST contains before its body. */
+/** The parts of a POST before its body. */
 interface PostHeaders {
   readonly family: HeaderFamily
   readonly session: QuerySession

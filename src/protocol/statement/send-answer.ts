@@ -7,7 +7,7 @@ import { remoteAddressOf } from '../edge/client-connection.ts'
 /** A body up to this size is sent as one chunk. A larger one is sent in parts, or by gzip. */
 const SMALL_BYTES = 64 * 1024
 
-/** Sends a whole body in one write, chunked; gzip for large bodies to peers that are not this host. */
+/** Sends a whole body, chunked; gzip for large bodies to clients on other machines. */
 export function sendAnswer(
   request: IncomingMessage,
   response: ServerResponse,

@@ -61,7 +61,9 @@ export interface ClaimedUsers {
   readonly originalUser: string | undefined
 }
 
-/** @throws HttpProblem 400 for headers of two families, or a name that is too long */
+/**
+ * Reads the users that a request names. @throws HttpProblem 400 for headers of two families, or a name that is too long
+ */
 export function claimedUsers(request: IncomingMessage): ClaimedUsers {
   const family = headerFamily(request.headers)
   const get = (suffix: string): string | undefined => {

@@ -3,7 +3,10 @@ import type { ResultPageAddress } from './next-uri.ts'
 
 /** Answers at settled tokens. A client that asks again gets the same bytes. */
 export interface SettledAnswers {
-  /** @param next the token that follows, undefined at the end */
+  /**
+   * Returns the answer at a token, made by `make` the first time.
+   * @param next the token that follows, undefined at the end
+   */
   of(page: ResultPageAddress, next: number | undefined, make: () => AnswerText): AnswerText
 }
 

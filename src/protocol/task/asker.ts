@@ -5,7 +5,7 @@ import { unreachable } from '../../shared/unreachable.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { isAuthorized, keyNeeded } from './internal-request.ts'
 
-/** Kind of caller: one with the cluster's key, or one that reads without it. */
+/** The kind of a caller: with the cluster's key, or without it for open reads. */
 type Asker = 'coordinator' | 'anybody'
 
 export interface AskerDeps {

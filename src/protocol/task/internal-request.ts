@@ -29,7 +29,7 @@ export function maxWaitMs(request: IncomingMessage, otherwise: number): number {
   return Math.min(Number(match[1]) * unit, LONGEST_WAIT_MS)
 }
 
-/** @throws HttpProblem 400 when it is no page token */
+/** Parses the number of a page. @throws HttpProblem 400 when it is none */
 export function parsePageToken(text: string): number {
   if (!/^\d{1,15}$/.test(text)) throw new HttpProblem(400, `Not a page token: ${text.slice(0, 40)}`)
   return Number(text)

@@ -48,7 +48,7 @@ export function createRecentQueries(deps: RecentQueriesDeps): RecentQueries {
 
   /**
    * Reads many queries by one statement, since thousands of single reads would take minutes. Queries with very many
-   * events are left out.
+   * events are left out here and read one by one.
    */
   async function storedViews(queryIds: readonly QueryId[]): Promise<ReadonlyMap<string, LiveQueryView | undefined>> {
     const streams = new Map<string, Recorded[]>()

@@ -9,7 +9,7 @@ import type { Askers } from './asker.ts'
 import { maxWaitMs, parsePageToken } from './internal-request.ts'
 import type { OutputAddress, PageAddress, TaskHandlers } from './task-resource.ts'
 
-/** A task has one output. */
+/** Requires the only output of a task, `0`. */
 function mustBeTheOutput({ output }: OutputAddress): void {
   if (output !== '0') throw new HttpProblem(404, 'Output not found')
 }

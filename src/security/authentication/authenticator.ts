@@ -11,7 +11,7 @@ export interface VerifiedName {
 }
 
 /**
- * The result of looking at a credential. The client never learns the reason of `refused`: neither text nor time of the
+ * The result of verifying a credential. The client never learns the reason of `refused`: neither text nor time of the
  * answer may show whether such a user exists.
  */
 export type CredentialVerdict =

@@ -2,15 +2,15 @@ import { FairQueue, type SlotOwner } from '../../shared/fair-queue.ts'
 import { Shares } from '../../shared/shares.ts'
 
 /**
- * Work of which a machine can do little at the same time. A limited number of tasks runs, a limited number waits,
- * further ones are refused. Addresses take turns, and no address gets all slots: a client that sends much at once waits
+ * Limits work of which a machine can do little at the same time. A limited number of jobs runs, a limited number waits,
+ * further ones are refused. Networks take turns, and no network gets all slots: a client that sends much at once waits
  * for its own work.
  */
 export interface BoundedWork {
   /**
    * Starts the work or queues it.
    * @param network the network that the work is for, as `networkOf` returns it
-   * @returns undefined, without starting anything, when too many tasks wait already, in all or from this network
+   * @returns undefined, without starting anything, when too many jobs wait already, in all or from this network
    */
   run<T>(network: string, work: () => Promise<T>): Promise<T> | undefined
 }

@@ -36,7 +36,10 @@ const OVERLAP_MS = 60_000
  */
 const MOST_UNSTORED = 10_000
 
-/** @param lookEveryMs interval between two reads of the database */
+/**
+ * Follows the ended sessions in the database.
+ * @param lookEveryMs interval between two reads of the database
+ */
 export function followEndedSessions(
   store: EndedSessionStore,
   now: () => number,

@@ -59,7 +59,7 @@ const LONGEST_MS = 60 * 60_000
 
 /**
  * Creates the counters.
- * @param digestKey the same for all coordinators of a cluster, which tell each other their counts
+ * @param digestKey the same for all coordinators of a cluster, which exchange their counts
  * @param comparedAs maps a name to the form that is counted: the same for all spellings that the verifier takes for one
  * name
  */

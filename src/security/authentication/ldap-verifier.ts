@@ -9,10 +9,7 @@ export interface LdapOptions {
   readonly bindPattern: string
   /** Certificates (PEM) that are trusted for the server, instead of those of the machine. */
   readonly ca: () => string | undefined
-  /**
-   * How the user is named whom the directory lets in: the typed name in lower case, or the name as the directory writes
-   * it.
-   */
+  /** The name of a user after log-in: the typed name in lower case, or the name as the directory writes it. */
   readonly names: LdapNames
   readonly work: BoundedWork
   readonly waitMs: number

@@ -78,7 +78,7 @@ function plainStart(text: string): string {
   return '?*{'.includes(text[start.length] ?? '.') ? start.slice(0, -1) : start
 }
 
-/** @throws Error as `namePattern` */
+/** Compiles an expression of Java's syntax. @throws Error as `namePattern` */
 export function compileJava(text: string): RE2JS {
   refuseOtherMeaning(text)
   try {
