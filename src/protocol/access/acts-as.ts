@@ -41,8 +41,8 @@ export function createActsAs({ authorize, groupsOf, meansOneself = () => false }
   }
 
   /**
-   * Checks a name of a header. @throws HttpProblem 400 for a text that is no user name: the rules for that user would
-   * not apply to it
+   * Checks a name of a header.
+   * @throws HttpProblem 400 for a text that is no user name: the rules for that user would not apply to it
    */
   function claimed(name: string | undefined, principal: VerifiedPrincipal): string | undefined {
     if (name === undefined || name === principal.user) return name

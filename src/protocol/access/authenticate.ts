@@ -209,8 +209,8 @@ const WATCHED = /^\/(?:metrics|openapi\.json)\/?$/
 /**
  * Makes the check of each request. Open paths are open to everybody, and credentials that come along are not verified
  * there.
- * @param mayWatch whether any sender of this request may have `/metrics` and `/openapi.json`; for other requests the
- * user's right is checked later
+ * @param mayWatch whether a request may have `/metrics` and `/openapi.json` whoever sent it; otherwise the right of its
+ * user is checked later
  */
 export function callerAt(
   authenticate: Authenticate,

@@ -5,7 +5,7 @@ import { createVerifiedCache } from '../../security/authentication/verified-cach
 import { clientCertificate } from '../edge/client-certificate.ts'
 
 const MOST_REMEMBERED = 10_000
-/** A user who comes again within this time has not logged in anew. */
+/** A user who returns within this time has not logged in anew. */
 const REMEMBERED_MS = 5 * 60_000
 
 /**

@@ -57,8 +57,8 @@ class OwnerUnknown extends QuipuError {
 }
 
 /**
- * Waits at most `ms` milliseconds for a guard to find the owner. @throws OwnerUnknown, a passing error, when it takes
- * longer
+ * Waits at most `ms` milliseconds for a guard to find the owner.
+ * @throws OwnerUnknown, a passing error, when it takes longer
  */
 export async function guardWithin(guarded: void | Promise<void>, ms: number): Promise<void> {
   if (guarded) await withDeadline(guarded, ms, () => new OwnerUnknown())

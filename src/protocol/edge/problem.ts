@@ -80,15 +80,15 @@ export function sendProblem(request: IncomingMessage, response: ServerResponse, 
     'x-content-type-options': 'nosniff',
     'cache-control': 'no-store',
     ...problem.headers,
-    // The rest of an unread body would be taken for the next request.
+    // The client and Node would read the rest of an unread body as the next request.
     ...(request.complete ? {} : { connection: 'close' }),
   })
   response.end(request.method === 'HEAD' ? undefined : body)
 }
 
 /**
- * A refusal with 429 is sent after half a second, although it asks clients to wait at least a second. So clients that
- * come again at once cause less work, on each of their connections.
+ * The delay of an answer with 429, milliseconds. The answer asks clients to wait at least a second; clients that try
+ * again at once cause less work by this delay, on each of their connections.
  */
 const LATER_AFTER_MS = 500
 

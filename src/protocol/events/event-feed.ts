@@ -27,7 +27,7 @@ export interface EventFeed {
   readonly closed: Promise<void>
   /** Resolves when the reader has received the events that existed when it came, or is gone. */
   readonly caughtUp: Promise<void>
-  /** Ends the answer after the current event. The reader comes again with the last id that it has. */
+  /** Ends the answer after the current event. The reader reconnects with the last id that it has. */
   end(): void
 }
 
@@ -55,7 +55,7 @@ export function startEventFeed(parts: EventFeedParts): EventFeed {
   let sendCaughtUp = (): void => {}
   const caughtUp = new Promise<void>((resolve) => (sendCaughtUp = resolve))
 
-  // Sent at once: a reader that is cut off before the first event comes again at this position.
+  // Sent at once: a reader that is cut off before the first event reconnects at this position.
   response.write(`retry: ${RETRY_MS}\nid: ${formatFeedId(next)}\n\n`)
 
   async function deliver(batch: readonly Recorded[]): Promise<void> {

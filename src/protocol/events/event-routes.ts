@@ -25,8 +25,8 @@ export interface EventRoutesDeps {
   /** @throws HttpProblem 401 */
   readonly identify: (request: Request) => Identity
   /**
-   * The user of the request as of now, with the credential verified again, since a feed stays open for long. @default
-   * the user stays the same
+   * The user of the request as of now, with the credential verified again, since a feed stays open for long.
+   * @default the user stays the same
    * @throws HttpProblem 401, 403 when the user lost access; 429, 503 when it cannot be verified now
    */
   readonly identifyAgain?: (request: Request) => Promise<Identity>
@@ -101,7 +101,7 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
         onError: deps.onError,
       })
       feeds.add(feed)
-      // The reader comes again at its position, and is admitted when there is a free slot.
+      // The reader reconnects at its position, and is admitted when there is a free slot.
       const leave = readers.take(owner, () => feed.end())
       void feed.closed.then(() => {
         feeds.delete(feed)
@@ -116,7 +116,7 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
   router.use(problemHandler(deps.onError))
 
   /**
-   * Ends the feed of a user who logged out, lost access, or has other rights now. The reader comes again and gets the
+   * Ends the feed of a user who logged out, lost access, or has other rights now. The reader reconnects and gets the
    * answer that is right then.
    */
   function endWithRights(feed: EventFeed, request: Request, identity: Identity): void {

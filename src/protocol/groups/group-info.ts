@@ -78,7 +78,7 @@ function runningQuery(view: LiveQueryView, now: number): Record<string, unknown>
 
 const millis = (nanos: number): number => Math.floor(nanos / 1e6)
 
-/** Where there is no limit, the largest long (here) and int (below), as in Trino. */
+/** A limit in bytes; where there is none, the largest long, as in Trino. */
 function size(bytes: number): string {
   return bytes === Infinity ? '9223372036854775807B' : formatSize(bytes)
 }

@@ -333,8 +333,8 @@ async function formOf(request: IncomingMessage): Promise<URLSearchParams> {
 }
 
 /**
- * Maps errors of the log-in database and of the provider to answers. @throws HttpProblem 503 while either is
- * unreachable, 429
+ * Maps errors of the log-in database and of the provider to answers.
+ * @throws HttpProblem 503 while either is unreachable, 429
  */
 async function kept<T>(asked: Promise<T>): Promise<T> {
   try {

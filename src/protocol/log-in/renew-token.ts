@@ -74,7 +74,7 @@ function secretsOf(renewal: Renewal, { name, groups }: VerifiedName, clock: Pick
 
 /**
  * The next token of a session whose token has expired, once the provider has confirmed its user.
- * @returns undefined: another request asks the provider, so the client comes again
+ * @returns undefined: another request asks the provider, so the client tries again
  * @throws ProviderAway, errors of the database
  */
 export async function renew(

@@ -14,7 +14,7 @@ export type LogInOutcome =
 export interface TokenWaits {
   /** @throws errors of the database */
   wait(id: Buffer, address: string, signal: AbortSignal): Promise<LogInOutcome>
-  /** Ends all waits. The programs come again, to the next coordinator. */
+  /** Ends all waits. The programs ask again, at the next coordinator. */
   stop(): void
   stopped(): boolean
 }

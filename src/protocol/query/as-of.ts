@@ -21,7 +21,7 @@ export interface StoredView extends LiveQueryView {
  */
 export const SEQUENCE_HEADER = 'x-engine-sequence'
 
-/** The most events that are folded for a look at the past. A query normally has few. */
+/** The most events that are folded for a read of the past. A query normally has few. */
 const MAX_REPLAYED = 100_000
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})$/
 

@@ -12,7 +12,7 @@ const READS = { running: 6, runningOfOne: 4, waiting: 512, waitingOfOne: 128 }
 const LISTS = { running: 2, runningOfOne: 2, waiting: 32, waitingOfOne: 8 }
 
 /**
- * Limits reads of history, of queries and tasks. A read waits for others, but not for long, whatever follows behind.
+ * Limits reads of `/v1/query`, `/v1/task` and the paths below them: a read waits while too many others run.
  * @param isInternal whether a request carries the cluster's key: processes of the cluster do not wait
  * @param lingerMs how long a read whose reader went away keeps its slot, milliseconds
  */

@@ -15,8 +15,8 @@ import { sightingReportSchema, type Remembered, type SightingReport } from './si
 export interface SightingRoutesDeps {
   readonly take: (report: SightingReport) => Remembered
   /**
-   * Introduces another coordinator's key to this one. @returns this coordinator's own key; undefined where the other
-   * has not proved that it belongs to the cluster
+   * Introduces another coordinator's key to this one.
+   * @returns this coordinator's own key; undefined where the other has not proved that it belongs to the cluster
    */
   readonly introduceKey: (introduction: KeyIntroduction) => Promise<IntroducedKey | undefined>
   /** Called for a sender that is no coordinator. */

@@ -140,8 +140,8 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
   }
 
   /**
-   * Passes a request on. @returns the request when no writer answered it in time; undefined when the client has its
-   * answer
+   * Passes a request on.
+   * @returns the request when no writer answered it in time; undefined when the client has its answer
    */
   async function relay(
     request: IncomingMessage,

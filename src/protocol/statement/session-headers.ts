@@ -62,7 +62,8 @@ export interface ClaimedUsers {
 }
 
 /**
- * Reads the users that a request names. @throws HttpProblem 400 for headers of two families, or a name that is too long
+ * Reads the users that a request names.
+ * @throws HttpProblem 400 for headers of two families, or a name that is too long
  */
 export function claimedUsers(request: IncomingMessage): ClaimedUsers {
   const family = headerFamily(request.headers)

@@ -30,7 +30,7 @@ export interface RecentQueriesDeps {
   readonly stored: StoredQueries
   readonly projection: Pick<ProjectionRunner, 'barrier'>
   readonly clock: Clock
-  /** How long a look at the past waits for the read models, milliseconds. */
+  /** How long a read of the past waits for the read models, milliseconds. */
   readonly ownWritesWaitMs: number
 }
 

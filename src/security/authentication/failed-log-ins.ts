@@ -26,7 +26,7 @@ export interface FailedLogIns {
   /** Counts a failed log-in. @returns the keys that it is counted by */
   failed(user: string, address: string | undefined): readonly FailureKey[]
   /**
-   * Counts a guess that was not verified because the network had failed too often. It counts for the user alone.
+   * Counts a guess that was not verified because the network failed too often. It counts for the user alone.
    * @returns the keys that it is counted by
    */
   guessed(user: string, address: string | undefined): readonly FailureKey[]

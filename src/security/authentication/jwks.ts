@@ -104,7 +104,7 @@ export function createJwks({ fetchText, now, onTaken, onKeys, onTrouble }: JwksO
       // A server may change its keys without changing their ids, so the keys are read again.
       if (!asking && now() - askedAt > LEAST_BETWEEN_MS) await ask()
       // While no keys are known, a token waits for the read under way. Otherwise it does not wait, since anybody can
-      // send unknown tokens: the client comes again.
+      // send unknown tokens: the client tries again.
       else if (!known) await asking
       yield* fitting(kid).filter((key) => !first.includes(key))
       if (!known || failing) throw new KeysUnavailable('The keys of tokens cannot be had')
@@ -123,8 +123,8 @@ function publishedKey({ kid, key }: NamedKey): PublishedKey {
 }
 
 /**
- * Parses a JWKS document. Skips keys of other kinds and keys that do not sign. @throws Error when the text is no JWKS
- * document
+ * Parses a JWKS document. Skips keys of other kinds and keys that do not sign.
+ * @throws Error when the text is no JWKS document
  */
 function parseJwks(text: string): readonly NamedKey[] {
   const { keys } = jwksSchema.parse(JSON.parse(text))

@@ -111,7 +111,8 @@ function credentialOf({ headers }: IncomingMessage): Credential | undefined {
 }
 
 /**
- * The payload of a verified token. @throws JOSEError when no key verifies it, now and for this server; KeysUnavailable
+ * The payload of a verified token.
+ * @throws JOSEError when no key verifies it, now and for this server; KeysUnavailable
  */
 async function payloadOf(token: string, options: JwtOptions): Promise<JWTPayload> {
   const { decodeProtectedHeader, errors, jwtVerify } = await jose()

@@ -47,7 +47,7 @@ export function upperName(name: string): string | undefined {
   return upper.toLowerCase().normalize('NFKC') === name.toLowerCase() && isUserName(upper) ? upper : undefined
 }
 
-/** One spelling for all names that a directory may take for the same. It is for comparison, never shown. */
+/** One spelling for all names that a directory may treat as the same. It is for comparison, never shown. */
 export function comparedName(name: string): string {
   const seen = name.normalize('NFKC').replaceAll(new RegExp(OVERLOOKED, 'gu'), '')
   return seen

@@ -1,10 +1,7 @@
 /** The number of items that are read in one turn of the event loop. */
 const A_TURN = 100
 
-/**
- * Maps a list in slices, one slice a turn of the event loop. @param nextSlice resolves when other work had the event
- * loop
- */
+/** Maps a list in slices, one slice a turn of the event loop. @param nextSlice resolves when other work has run */
 export async function inSlices<A, B>(
   all: readonly A[],
   nextSlice: () => Promise<void>,

@@ -34,7 +34,7 @@ export function readStrictJson<T extends z.ZodType>(text: string, schema: T): z.
 /**
  * Parses a text that `readRules` has already accepted in another thread. It parses in slices, so that ten thousand
  * rules hold the event loop no longer than one statement does.
- * @param nextSlice resolves when other work had the event loop
+ * @param nextSlice resolves when other work has run
  */
 export async function readRulesInSlices(text: string, nextSlice: () => Promise<void>): Promise<RulesFile> {
   const read: Record<string, unknown[]> = {}
