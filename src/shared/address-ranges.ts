@@ -3,7 +3,7 @@ import { BlockList, isIP } from 'node:net'
 /** Whether an address is one of several addresses and ranges. */
 export type AddressRanges = (address: string) => boolean
 
-/** `10.0.0.7`, `10.0.0.0/8`, `fd00::/8`. */
+/** Whether a text is an address or a range: `10.0.0.7`, `10.0.0.0/8`, `fd00::/8`. */
 export function isAddressRange(text: string): boolean {
   const [address = '', bits, ...rest] = text.split('/')
   const version = isIP(address)
@@ -11,7 +11,7 @@ export function isAddressRange(text: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
 }
 
-/** @param ranges each of which is an {@link isAddressRange} */
+/** @param ranges each is an {@link isAddressRange} */
 export function addressRanges(ranges: readonly string[]): AddressRanges {
   if (ranges.length === 0) return () => false
   const list = new BlockList()

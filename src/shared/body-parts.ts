@@ -1,6 +1,6 @@
 /**
- * A body as it came: bytes in their order, in pieces. A large one is passed on so, since V8 collects all garbage of a process
- * for each 64 MB of buffers that are made: a page that is put into one piece, twice, costs more of that than of anything else.
+ * A body in pieces, in order, as it was received. Large bodies are passed on in pieces because V8 collects all garbage
+ * of a process for each 64 MB of new buffers. Joining a page, twice, costs more of that than anything else.
  */
 export type BodyParts = readonly Buffer[]
 
@@ -10,7 +10,7 @@ export function bytesIn(parts: BodyParts): number {
   return bytes
 }
 
-/** In one piece: the only part itself, or a copy of all. */
+/** The body in one piece: the only part itself, or a copy of all parts. */
 export function inOnePiece(parts: BodyParts): Buffer {
   return parts.length === 1 ? parts[0]! : Buffer.concat(parts)
 }

@@ -1,4 +1,4 @@
-/** Where time comes from. Wall time may jump; waits use `monotonicMs`. Tests pass their own. */
+/** A source of time. Wall time may jump, so waits use `monotonicMs`. Tests pass their own clock. */
 export interface Clock {
   /** Wall clock, milliseconds since the epoch. */
   now(): number
@@ -11,7 +11,10 @@ export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
 }
 
-/** Wall time as it was at the call, carried on by the monotonic clock: a jump of the wall clock does not move it. */
+/**
+ * A wall clock that starts at the wall time of this call and follows the monotonic clock: jumps of the wall clock do
+ * not move it.
+ */
 export function steadyWall(clock: Clock): () => number {
   const offset = clock.now() - clock.monotonicMs()
   return () => offset + clock.monotonicMs()

@@ -1,46 +1,52 @@
 import { Signal } from './quipu-error.ts'
 
 /**
- * A bound on the CPU time of work that holds the event loop: it counts itself (`tick`) where it goes round, and is ended when
- * it has had its time. Waiting takes nothing of it, nor does the time that other programs of a busy machine take, up to a
- * bound: whoever is silent for long is taken for dead, whatever the reason.
+ * A limit on the CPU time of work that holds the event loop. The work calls `tick` in its loops, and ends with an error
+ * when its time is used up. Waiting does not count. Time that other programs on a busy machine take does not count
+ * either, up to a limit: a process that is silent for long is taken for dead, whatever the reason.
  *
  *   const budget = createCpuBudget(3_000, () => new EngineError(…))
  *   const parsed = budget.run(() => parse(text))      // parse calls tick()
  *   const known = await lookUp(parsed)                // not counted
- *   const analyzed = budget.run(() => analyze(known)) // what parse took counts
+ *   const analyzed = budget.run(() => analyze(known)) // the time of parse counts too
  */
 export interface CpuBudget {
-  /** Runs `work`, which does not wait. Throws once all that ran together has had its time; each further run throws soon. */
+  /**
+   * Runs `work`, which must not wait. Throws once all runs together have used up the time; each further run throws
+   * soon.
+   */
   run<T>(work: () => T): T
 }
 
-/** Work has held the event loop for as long as it may: whoever began it begins it anew in a thread. */
+/** Thrown when work has held the event loop for as long as it may. The caller starts the work again in a thread. */
 export class HoldsLoop extends Signal {}
 
 export interface CpuBudgetOptions {
   /**
-   * Work that has held the event loop for so many milliseconds of the clock throws `HoldsLoop`; not where it had less than
-   * half of that as CPU time, since it would take no less elsewhere. Absent: only the budget ends work.
+   * Work that has held the event loop for so many milliseconds by the clock throws `HoldsLoop`. Not if it had less than
+   * half of that as CPU time: then it would take as long elsewhere. Absent: only the budget ends work.
    */
   readonly holdMs?: number | undefined
-  /** CPU time that the calling thread has had, milliseconds. Given in a thread whose event loop nobody waits for. */
+  /** CPU time of the calling thread, milliseconds. Given in a thread whose event loop serves nothing else. */
   readonly threadCpuMs?: (() => number) | undefined
 }
 
-/** Runs between which the event loop does not turn may hold it so long by the clock, or for all their time where that is more. */
+/**
+ * Runs without a pass of the event loop between them may hold it for this long by the clock, or for the whole budget if
+ * that is more.
+ */
 const LONGEST_HOLD_MS = 6_000
 
-/** So many rounds between two looks at the clock. */
+/** How many rounds pass between two looks at the clock. */
 const ROUNDS = 128
 
-/** A run that took no longer by the clock counts by it: what the system says of CPU takes as long as a small statement's parse. */
+/** A run up to this long counts by the clock: reading the CPU time takes as long as parsing a small statement. */
 const SHORT_RUN_MS = 1
 
-/** Runs that begin within so long share one look at the CPU that the process has had. */
+/** Runs that begin within this time share one reading of the process's CPU time. */
 const SHARED_LOOK_MS = 5
 
-/** The CPU that the process had at some time, no more than `SHARED_LOOK_MS` before it is used. */
+/** The last reading of the process's CPU time, used for at most `SHARED_LOOK_MS`. */
 let looked: { readonly at: number; readonly cpu: NodeJS.CpuUsage } | undefined
 
 function cpuAt(now: number): NodeJS.CpuUsage {
@@ -49,11 +55,11 @@ function cpuAt(now: number): NodeJS.CpuUsage {
   return looked.cpu
 }
 
-/** Whose work runs now: set while `run` does, so that no part of the work has to hand it to the next. */
+/** The clock of the work that runs now. `run` sets it, so that the parts of the work need not pass it on. */
 let current: Clock | undefined
 let rounds = 0
 
-/** One round of work that goes on for as long as what it works on: a node, a token, a column. */
+/** Counts one round of work whose length depends on its input: a node, a token, a column. */
 export function tick(): void {
   if (current !== undefined && ++rounds % ROUNDS === 0) current.check()
 }
@@ -70,9 +76,9 @@ export function createCpuBudget(
 ): CpuBudget {
   const longestHoldMs = threadCpuMs ? Infinity : Math.max(milliseconds, LONGEST_HOLD_MS)
   let spentMs = 0
-  /** By the clock, in runs that have ended since the event loop turned. */
+  /** Time by the clock in runs that have ended since the last pass of the event loop. */
   let heldBeforeMs = 0
-  /** As CPU time. */
+  /** The CPU time of the same runs. */
   let usedBeforeMs = 0
   const held = (heldMs: number, usedMs: number): void => {
     if (heldBeforeMs === 0) setImmediate(() => (heldBeforeMs = usedBeforeMs = 0)).unref()
@@ -86,7 +92,8 @@ export function createCpuBudget(
       const threadBeforeMs = threadCpuMs?.() ?? 0
       const cpuBefore = threadCpuMs ? undefined : cpuAt(startedAt)
       const wallMs = (): number => performance.now() - startedAt
-      // The process has other threads, and the machine other processes: it was no more than the lesser of the two.
+      // The process has other threads and the machine other processes, so the run used at most the smaller of the two
+      // times.
       const usedMs = (): number => {
         const heldMs = wallMs()
         if (heldMs <= SHORT_RUN_MS) return heldMs

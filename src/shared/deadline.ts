@@ -1,7 +1,8 @@
 /**
- * What was asked for, if it comes in time.
- * @param ms below 0 is none
- * @throws what `late` makes when the time is over; what was asked goes on, and nobody is told of its failure
+ * Waits for a promise, up to a time limit.
+ * @param ms below 0 counts as 0
+ * @throws the error that `late` makes when the time is over; the work behind the promise goes on, and its failure is
+ * ignored
  */
 export async function withDeadline<T>(asked: Promise<T>, ms: number, late: () => Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined
@@ -15,7 +16,7 @@ export async function withDeadline<T>(asked: Promise<T>, ms: number, late: () =>
   }
 }
 
-/** True when the promise settled well within `ms`; its rejection passes through. */
+/** Whether the promise settles within `ms`. Passes its rejection on. */
 export async function settlesWithin(promise: Promise<void>, ms: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<boolean>((resolve) => {
@@ -28,7 +29,7 @@ export async function settlesWithin(promise: Promise<void>, ms: number): Promise
   }
 }
 
-/** A signal that ends when a time is over, or with another one; `clear` lets go of both. */
+/** A signal that aborts after some time, or when another signal does. `clear` ends both waits. */
 export interface TimeLimit {
   readonly signal: AbortSignal
   isOver(): boolean
@@ -36,8 +37,8 @@ export interface TimeLimit {
 }
 
 /**
- * Not `AbortSignal.any` of an `AbortSignal.timeout`: that one Node 20 collects as garbage when nobody else holds it, and its
- * time is never over.
+ * Makes a signal that aborts after `ms`, or when `until` does. Not `AbortSignal.any` of an `AbortSignal.timeout`: Node
+ * 20 collects that one as garbage if nothing else refers to it, and it never fires.
  */
 export function endingAfter(ms: number, until: AbortSignal): TimeLimit {
   const ending = new AbortController()
@@ -59,7 +60,7 @@ export function endingAfter(ms: number, until: AbortSignal): TimeLimit {
   }
 }
 
-/** Runs something under a signal that ends when its time is over, or with another one. */
+/** Runs something with a signal that aborts after `ms`, or when `until` does. */
 export async function endedAfter<T>(
   ms: number,
   until: AbortSignal,

@@ -1,4 +1,7 @@
-/** A promise to be settled from outside. Whoever waits gets the rejection; nobody waiting is no fault. */
+/**
+ * A promise that outside code settles. Waiting callers get the rejection; a rejection without waiting callers is no
+ * error.
+ */
 export interface Deferred<T = void> {
   readonly promise: Promise<T>
   resolve(value: T): void

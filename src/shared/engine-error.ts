@@ -9,7 +9,7 @@ export interface ErrorLocation {
   readonly columnNumber: number
 }
 
-/** What went wrong with a query, as events and the wire carry it. */
+/** Why a query failed, as events and answers carry it. */
 export interface Failure {
   readonly errorName: ErrorName
   readonly errorCode: number
@@ -19,9 +19,9 @@ export interface Failure {
 }
 
 /**
- * What a query or a request is told: a name from Trino's table, a message that says what to do, a place where one is known.
- * Translated once, at the edge: the statement's `error` object inside a query, problem+json outside of one.
- * The message of an error with a location begins `line L:C: `, as Trino's do.
+ * An error for the client of a query or a request: a name from Trino's table, a message that says what to do, a
+ * position if one is known. Translated once, at the edge: into the statement's `error` object inside a query, into
+ * problem+json outside of one. The message of an error with a location begins `line L:C: `, as in Trino.
  */
 export class EngineError extends QuipuError {
   readonly retry: Retry
@@ -58,20 +58,20 @@ export function failureOf(errorName: ErrorName, message: string, location?: Erro
   return { errorName, errorCode: code, errorType: type, message, ...(location ? { location } : {}) }
 }
 
-/** A failure as an event or an answer gave it: zod's optional fields may be `undefined`, a Failure has them or not. */
+/** A failure from an event or an answer. zod's optional fields may be `undefined`; a Failure leaves such fields out. */
 export function asFailure({ location, errorName, errorCode, errorType, message }: GivenFailure): Failure {
   return { errorName, errorCode, errorType, message, ...(location ? { location } : {}) }
 }
 
 type GivenFailure = Omit<Failure, 'location'> & { readonly location?: ErrorLocation | undefined }
 
-/** Any thrown value as a failure; what is not an EngineError is a bug of ours, its text stays in the log. */
+/** Any thrown value as a failure. Anything but an EngineError is a bug of Quipu, so its text stays in the log. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof EngineError) return error.toFailure()
   return failureOf('GENERIC_INTERNAL_ERROR', 'Internal error; the coordinator log has the details')
 }
 
-/** The start-up or a whole process cannot go on; carries the exit code and one line for the operator. */
+/** Says that the start, or the whole process, cannot go on. Carries the exit code and one line for the operator. */
 export class ExitError extends QuipuError {
   readonly retry = 'never'
   readonly exitCode: number

@@ -1,9 +1,9 @@
-/** Who is to blame, in Trino's words; clients branch on it. */
+/** The party that caused an error, in Trino's words. Clients act on it. */
 export type ErrorType = 'USER_ERROR' | 'INTERNAL_ERROR' | 'INSUFFICIENT_RESOURCES' | 'EXTERNAL'
 
 /**
- * Trino's standard error names with their codes and types, those of its Hive connector for files that cannot be read, and
- * COORDINATOR_RESTARTED of our own.
+ * Trino's standard error names with their codes and types, those of its Hive connector for files that cannot be read,
+ * and Quipu's own COORDINATOR_RESTARTED.
  */
 export const errorTable = {
   GENERIC_USER_ERROR: { code: 0, type: 'USER_ERROR' },

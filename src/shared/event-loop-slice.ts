@@ -2,22 +2,22 @@ import { FairQueue, type SlotOwner } from './fair-queue.ts'
 import { EventLoopSlices } from './event-loop-slices.ts'
 
 /*
- * Turns of the event loop for work over texts that holds it: parsing, analysing, taking secrets out of them. What is ready at
- * once, like the statements of a hundred sockets, would otherwise be worked off in one turn, and a process that is silent for
- * so long is taken for dead.
+ * Slices of the event loop for work on texts that holds the loop: parsing, analysing, removing secrets. Otherwise one
+ * pass of the loop would do all ready work, such as the statements of a hundred sockets, and a process that is silent
+ * for so long is taken for dead.
  *
- *   const turn = eventLoopSlice(sql.length, owner)
- *   if (turn) await turn
+ *   const slice = eventLoopSlice(sql.length, owner)
+ *   if (slice) await slice
  *   parse(sql)
  *
- * Long texts wait behind each other, with rests in which all else goes on, and short ones not behind them.
+ * Long texts wait for each other, with pauses for all other work in between. Short texts do not wait for long ones.
  */
 
-/** Of one turn, before what comes waits. */
+/** How long one slice takes before further work waits. */
 const TURN_MS = 10
-/** A text from here on is long. */
+/** A text of this length or more is long. */
 const LONG = 16 * 1024
-/** After a long one that took longer than this the others have half of its time, and at most the other: of one that ran out of it. */
+/** After a long text that took longer than this, other work gets half of its time, but at most the value below. */
 const TIRING_MS = 30
 const LONGEST_REST_MS = 1_500
 
@@ -26,7 +26,10 @@ const long = new FairQueue<() => void>()
 let isAtWork = false
 let restUntil = 0
 
-/** @returns undefined when work over so many characters may begin now, else what resolves in its owner's turn */
+/**
+ * @returns undefined if work on so many characters may begin now; else a promise that resolves when it is the owner's
+ * turn
+ */
 export function eventLoopSlice(characters: number, owner: SlotOwner): Promise<void> | undefined {
   if (characters >= LONG) return longSlice(owner)
   let begun = false
@@ -47,7 +50,7 @@ function longSlice(owner: SlotOwner): Promise<void> | undefined {
   })
 }
 
-/** Who has the turn works until the loop comes round. */
+/** Marks long work as running until the next pass of the loop. */
 function work(): void {
   const began = performance.now()
   isAtWork = true

@@ -1,12 +1,12 @@
 import { FairQueue, type SlotOwner } from './fair-queue.ts'
 
-/** The event loop as its turns see it. */
+/** The event loop as the slices use it. */
 export interface LoopClock {
   /** Milliseconds, monotonic. */
   now(): number
-  /** Calls in the next turn of the loop, once what is ready has been looked at. */
+  /** Calls in the next pass of the loop, after ready events were handled. */
   nextLoopPass(call: () => void): void
-  /** Calls once what was resolved now has done what it can do at once. */
+  /** Calls after everything that is resolved now has done its immediate work. */
   afterThis(call: () => void): void
 }
 
@@ -17,29 +17,31 @@ const realLoop: LoopClock = {
 }
 
 /**
- * Turns of the event loop for work that comes in many pieces. However many are ready at once, they are begun for some
- * milliseconds, then all else has its turn: what is under way, the log, who connects. Those that wait go on in turns of their
- * owners, so that a piece of somebody else waits for few of whoever has thousands.
+ * Slices of the event loop for work in many pieces. However many pieces are ready at once, they are begun for only some
+ * milliseconds. Then all other work runs: running requests, the log, new connections. Waiting pieces are begun in turns
+ * of their owners, so that a piece of one owner waits for few pieces of an owner with thousands.
  */
 export class EventLoopSlices {
   readonly #waiting = new FairQueue<() => void>()
   readonly #sliceMs: number
   readonly #loop: LoopClock
-  /** When the turn's first piece was begun; undefined: none was. */
+  /** When the slice's first piece was begun; undefined if none was. */
   #began: number | undefined
 
-  /** @param sliceMs of one turn of the loop; at least one piece is begun in each */
+  /** @param sliceMs length of one slice, once each pass of the loop; at least one piece is begun in each */
   constructor(sliceMs: number, loop: LoopClock = realLoop) {
     this.#sliceMs = sliceMs
     this.#loop = loop
   }
 
-  /** May a piece begin now, before nobody? */
+  /** Whether a piece may begin now without overtaking a waiting piece. */
   isFree(): boolean {
     return this.#waiting.length === 0 && this.#hasTime()
   }
 
-  /** @param begin called now where there is time and nobody waits, else in its owner's turn; it must not throw */
+  /**
+   * @param begin called now if there is time and no piece waits, else when it is the owner's turn; it must not throw
+   */
   take(owner: SlotOwner, begin: () => void): void {
     if (this.isFree()) {
       this.#waiting.passed(owner)

@@ -2,9 +2,9 @@
 export const exitCodes = {
   /** Drained after SIGTERM or SIGINT. */
   drained: 0,
-  /** Configuration is wrong; one line on stderr says what. */
+  /** The configuration is wrong; one line on stderr explains it. */
   configuration: 64,
-  /** Something needed (Postgres, Kafka, a free port) is missing; one line on stderr says what. */
+  /** A dependency (Postgres, Kafka, a free port) is missing; one line on stderr names it. */
   dependency: 69,
   /** A bug. */
   internal: 70,

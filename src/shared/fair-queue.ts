@@ -1,22 +1,22 @@
-/** Whose turn something is. Anybody may go by many names: where they come from counts first. See `limitOwners`. */
+/** The owner of a queued item. A client may use many user names, so the address counts first. See `limitOwners`. */
 export interface SlotOwner {
-  /** Network of somebody who is not known; of a user who was verified something that is no address. */
+  /** The network of an unverified client. For a verified user, a text that is not an address. */
   readonly address: string
   readonly user: string
-  /** The user was verified: their address counts for nothing. */
+  /** The user was verified, so their address does not count. */
   readonly known?: true
 }
 
-/** Who may have a turn now. */
+/** Which owners may go next now. */
 export interface MayTake {
   address(address: string): boolean
   user(user: string): boolean
 }
 
 /**
- * A queue in which addresses take turns, and of one address its users; what is of one user goes in the order of its coming.
- * So somebody who has one thing waits for as many others as there are addresses and users, however much each of them has;
- * and whoever had his turn longest ago is next.
+ * A queue in which addresses go in turn, and within an address its users. Items of one user are served in the order in
+ * which they came. A user with one item waits for at most as many others as there are addresses and users, however many
+ * items each of them has. The owner that was served longest ago is next.
  */
 export class FairQueue<T> {
   readonly #addresses = new Rotation<Rotation<Set<{ readonly item: T }>>>()
@@ -26,12 +26,12 @@ export class FairQueue<T> {
     return this.#length
   }
 
-  /** How many of a user wait. */
+  /** How many items of a user wait. */
   lengthOf({ address, user }: SlotOwner): number {
     return this.#addresses.get(address)?.get(user)?.size ?? 0
   }
 
-  /** @returns takes it out again; does nothing when its turn has come */
+  /** @returns removes the item again; does nothing once the item was served */
   push({ address, user }: SlotOwner, item: T): () => void {
     const users = this.#addresses.join(address, () => new Rotation<Set<{ readonly item: T }>>())
     const own = users.join(user, () => new Set<{ readonly item: T }>())
@@ -46,15 +46,15 @@ export class FairQueue<T> {
     }
   }
 
-  /** Something of his was done that did not have to wait: a turn as any other. */
+  /** Records that an item of this owner was served without waiting. It counts like any other. */
   passed({ address, user }: SlotOwner): void {
     this.#addresses.passed(address)
     this.#addresses.get(address)?.passed(user)
   }
 
   /**
-   * What is next; it waits no more.
-   * @param may whose turn it cannot be is passed over, and keeps its place
+   * Removes and returns the next item.
+   * @param may owners for which it says no are skipped and keep their position
    */
   shift(may?: MayTake): T | undefined {
     for (const [address, users] of this.#addresses.inOrder()) {
@@ -73,24 +73,24 @@ export class FairQueue<T> {
   }
 }
 
-/** Names that had no turn yet, one after the other, before one that had. */
+/** How many names that were never served go in a row before a name that was. */
 const FRESH_IN_A_ROW = 4
-/** Names that have nothing and had a turn; of the others it is forgotten. */
+/** How many names without items stay in memory after they were served. Older ones are forgotten. */
 const MOST_IDLE = 256
 
 /**
- * Names in turn, each with what is its: first who had none, else who had his longest ago, also where nobody waited since. Who
- * comes by ever new names takes four turns of five at most.
+ * Names in turn, each with its value. Names that were never served come first, then the name that was served longest
+ * ago, even if nothing was waiting since. A client that uses ever new names gets at most four of five.
  */
 class Rotation<V> {
-  /** Maps keep the order of their keys. */
+  /** Names that were never served. Maps keep the order of their keys. */
   readonly #fresh = new Map<string, V>()
-  /** By when they had their turn; undefined of those that have nothing now. */
+  /** Names that were served, oldest first; undefined for names without items now. */
   readonly #served = new Map<string, V | undefined>()
   #idle = 0
   #freshInARow = 0
 
-  /** Names that have something. */
+  /** How many names have items. */
   get waiting(): number {
     return this.#fresh.size + this.#served.size - this.#idle
   }
@@ -110,7 +110,7 @@ class Rotation<V> {
     return made
   }
 
-  /** It has nothing any more, without a turn. */
+  /** The name has no items any more, without having been served. */
   leave(name: string): void {
     if (this.#fresh.delete(name) || this.#served.get(name) === undefined) return
     this.#served.set(name, undefined)
@@ -124,7 +124,7 @@ class Rotation<V> {
     for (const names of order) for (const [name, value] of names) if (value !== undefined) yield [name, value]
   }
 
-  /** It had its turn. */
+  /** The name was served. */
   had(name: string, more: boolean): void {
     const value = this.get(name)
     this.#freshInARow = this.#fresh.delete(name) ? this.#freshInARow + 1 : 0
@@ -135,7 +135,7 @@ class Rotation<V> {
     this.#forgetOldest()
   }
 
-  /** It had one beside those that wait. */
+  /** The name was served without waiting. */
   passed(name: string): void {
     const value = this.get(name)
     if (value === undefined && this.#served.has(name)) this.#idle--

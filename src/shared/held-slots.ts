@@ -1,6 +1,6 @@
 import type { SlotOwner } from './fair-queue.ts'
 
-/** So many places for each that is left free: see `Shares`. */
+/** An owner may hold this many slots for each free slot: see `Shares`. */
 const OF_EACH_FREE = 3
 
 interface Held {
@@ -9,16 +9,17 @@ interface Held {
 }
 
 /**
- * Places that are held for as long as their holders like, like connections. Nobody holds more than three for each that is free,
- * so that few owners never take all; and where many did, somebody who has none gets a place of whoever has most.
+ * Slots that their holders keep as long as they like, such as connections. No owner holds more than three for each free
+ * slot, so a few owners never take all. If many owners did take all, an owner without a slot gets one from the owner
+ * with the most.
  */
 export class HeldSlots {
   readonly #most: number
   readonly #mostOfOne: number
-  /** In the order of their coming. */
+  /** In the order in which they were taken. */
   readonly #held = new Set<Held>()
 
-  /** @param mostOfOne of one owner, however many are free */
+  /** @param mostOfOne most slots of one owner, however many are free */
   constructor(most: number, mostOfOne: number) {
     this.#most = most
     this.#mostOfOne = mostOfOne
@@ -28,7 +29,7 @@ export class HeldSlots {
     return this.#held.size
   }
 
-  /** Would `take` give a place? */
+  /** Whether `take` would give a slot. */
   may(owner: SlotOwner): boolean {
     const own = this.#of(owner.address)
     const free = this.#most - this.#held.size
@@ -37,8 +38,9 @@ export class HeldSlots {
   }
 
   /**
-   * @param giveUp called when the place goes to somebody who has none; the holder has it no more by then
-   * @returns gives the place back, once; undefined where there is none for this owner
+   * Takes a slot.
+   * @param giveUp called when the slot goes to an owner without one; the holder has already lost it then
+   * @returns gives the slot back, once; undefined if there is no slot for this owner
    */
   take({ address }: SlotOwner, giveUp: () => void): (() => void) | undefined {
     if (!this.may({ address, user: '' })) return undefined
@@ -56,7 +58,7 @@ export class HeldSlots {
     return count
   }
 
-  /** The newest place of whoever holds most, if that is more than one. */
+  /** The newest slot of the owner that holds most, if that is more than one. */
   #ofWhoHasMost(): Held | undefined {
     const counts = new Map<string, number>()
     for (const { address } of this.#held) counts.set(address, (counts.get(address) ?? 0) + 1)

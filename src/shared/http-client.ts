@@ -5,11 +5,11 @@ import { QuipuError } from './quipu-error.ts'
 import { requestOptionsOf } from './request-options.ts'
 import type { ServerTrust } from './server-trust.ts'
 
-/** Asks servers over HTTP, and over TLS those whose address says so; follows no redirection. */
+/** Sends requests to servers over HTTP, or over TLS if the address says so. Follows no redirection. */
 export interface HttpClient {
-  /** @param to with `protocol`, `hostname` and `port`: see `requestOptionsOf` */
+  /** @param to has `protocol`, `hostname` and `port`: see `requestOptionsOf` */
   request(to: RequestOptions, onAnswer: (answer: IncomingMessage) => void): ClientRequest
-  /** Ends its connections. */
+  /** Closes all connections. */
   close(): void
 }
 
@@ -42,20 +42,20 @@ export interface ServerAnswer {
 export interface ServerQuestion extends Pick<RequestOptions, 'method' | 'signal'> {
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
-  /** An answer of more is none; undefined: however much it is. */
+  /** Longest answer that is accepted, in bytes; undefined: no limit. */
   readonly mostBytes?: number
 }
 
-/** A server's answer was longer than it may be. */
+/** Thrown when a server's answer is longer than it may be. */
 export class AnswerTooLarge extends QuipuError {
   readonly retry = 'never'
 }
 
 /**
- * Asks a server and reads its whole answer.
+ * Sends a request and reads the whole answer.
  * @param base `https://host:port`
  * @param target path and query
- * @throws AnswerTooLarge for one of more than `mostBytes`
+ * @throws AnswerTooLarge when the answer has more than `mostBytes`
  */
 export function askServer(
   http: HttpClient,
@@ -89,11 +89,13 @@ export function askServer(
   })
 }
 
-/** What follows a status is let go: the connection with it, where it is more than this, or takes longer. */
+/**
+ * The body after a status is read and dropped. If it is longer than this, or takes longer, the connection is closed.
+ */
 const REST = { bytes: 64 * 1024, milliseconds: 1000 }
 
 /**
- * Asks a server and reads the status of its answer alone.
+ * Sends a request and reads only the status of the answer.
  * @param base `https://host:port`
  * @param target path and query
  */

@@ -2,31 +2,31 @@ import { EngineError } from './engine-error.ts'
 
 declare const brand: unique symbol
 
-/** `yyyymmdd_hhmmss_NNNNN_xxxxx`: UTC time, a counter, the epoch of the coordinator that gave it out in base 32. */
+/** `yyyymmdd_hhmmss_NNNNN_xxxxx`: UTC time, a counter, and in base 32 the epoch of the coordinator that made the id. */
 export type QueryId = string & { readonly [brand]: 'QueryId' }
 /** `{queryId}.{stage}`; stage 0 is the root. */
 export type StageId = string & { readonly [brand]: 'StageId' }
 /** `{queryId}.{stage}.{task}`; a retry is a new task number. */
 export type TaskId = string & { readonly [brand]: 'TaskId' }
-/** `worker-{random}` or `coordinator-{pid}`, or what its operator named it. */
+/** `worker-{random}` or `coordinator-{pid}`, or the name that the operator chose. */
 export type NodeId = string & { readonly [brand]: 'NodeId' }
 
 const QUERY_ID = /^\d{8}_\d{6}_\d{5}_[0-9a-v]{5,13}$/
 const TASK_ID = /^(\d{8}_\d{6}_\d{5}_[0-9a-v]{5,13})\.(\d{1,6})\.(\d{1,9})$/
-/** Part of the name of a stream. */
+/** A node id is part of a stream's name. */
 export const NODE_ID = /^[\w.:-]{1,200}$/
 
 export function isQueryId(text: string): text is QueryId {
   return QUERY_ID.test(text)
 }
 
-/** @throws EngineError NOT_FOUND when the text has not the form of a query id */
+/** @throws EngineError NOT_FOUND when the text does not have the form of a query id */
 export function parseQueryId(text: string): QueryId {
   if (!isQueryId(text)) throw new EngineError('NOT_FOUND', 'Query not found')
   return text
 }
 
-/** A query's stream is named by its id: what is folded as a query's events is that query's. */
+/** The query of a stream: a query's stream is named by its id. */
 export function queryOfStream(stream: string): QueryId {
   return stream as QueryId
 }
@@ -45,14 +45,14 @@ export interface TaskIdParts {
   readonly task: number
 }
 
-/** The parts of a task id, or undefined when the text has not its form. */
+/** The parts of a task id; undefined if the text does not have its form. */
 export function splitTaskId(text: string): TaskIdParts | undefined {
   const match = TASK_ID.exec(text)
   if (!match) return undefined
   return { queryId: match[1] as QueryId, stage: Number(match[2]), task: Number(match[3]) }
 }
 
-/** @throws EngineError NOT_FOUND when the text has not the form of a task id */
+/** @throws EngineError NOT_FOUND when the text does not have the form of a task id */
 export function parseTaskId(text: string): TaskId {
   if (!TASK_ID.test(text)) throw new EngineError('NOT_FOUND', 'Task not found')
   return text as TaskId
@@ -68,10 +68,10 @@ export function parseNodeId(text: string): NodeId {
   return text
 }
 
-/** Where a stage is that only relays: whichever coordinator writes. */
+/** The node of a stage that only relays: the coordinator that writes at the time. */
 export const COORDINATOR = 'coordinator' as NodeId
 
-/** The epoch whose coordinator gave a query id out; undefined for any other text. */
+/** The epoch of the coordinator that made a query id; undefined for any other text. */
 export function epochOf(text: string): number | undefined {
   return isQueryId(text) ? Number.parseInt(text.slice(text.lastIndexOf('_') + 1), 32) : undefined
 }
@@ -82,8 +82,8 @@ function epochSuffix(epoch: number): string {
 }
 
 /**
- * Gives out query ids that are never given twice: the date part never goes back, the counter wraps at 99,999, the
- * suffix is the epoch, which no other coordinator shares.
+ * Makes query ids that are never made twice: the date part never goes back, the counter wraps at 99,999, and no other
+ * coordinator shares the epoch in the suffix.
  */
 export function createQueryIds(epoch: number, now: () => number): () => QueryId {
   const suffix = epochSuffix(epoch)
@@ -93,7 +93,7 @@ export function createQueryIds(epoch: number, now: () => number): () => QueryId 
   return () => {
     counter = (counter + 1) % 100_000
     let second = Math.max(lastSecond, Math.floor(now() / 1000))
-    // A full turn of the counter within one second would repeat an id: move on to the next second.
+    // A full round of the counter within one second would repeat an id, so move on to the next second.
     if (second > lastSecond) firstOfSecond = counter
     else if (counter === firstOfSecond) second++
     lastSecond = second

@@ -1,13 +1,13 @@
-/** A pattern of SQL's LIKE: `%` any characters, `_` one, both as they are behind the escape. */
+/** A pattern of SQL's LIKE: `%` any characters, `_` one character. Behind the escape, both stand for themselves. */
 export interface LikePattern {
   readonly pattern: string
   readonly escape?: string | undefined
 }
 
-/** A character that must be there, one that may be any, or any number of them. */
+/** A given character, any one character, or any number of characters. */
 type Part = { readonly character: string } | 'one' | 'any'
 
-/** The text that alone fulfils the pattern; undefined where others do too, and for a pattern that is none. */
+/** The only text that matches the pattern; undefined if other texts match too, or if the pattern is not valid. */
 export function onlyMatch(like: LikePattern): string | undefined {
   const parts = partsOf(like)
   if (!parts || parts.some((part) => typeof part === 'string')) return undefined
@@ -15,15 +15,15 @@ export function onlyMatch(like: LikePattern): string | undefined {
 }
 
 /**
- * A test whether texts may fulfil the pattern. All do where the pattern is none: who asks the engine is told what is wrong.
- * It takes time for the text times the pattern at most.
+ * Makes a test whether a text may match the pattern. If the pattern is not valid, all texts pass: the engine then
+ * reports the error. The test takes at most time proportional to the text's length times the pattern's.
  */
 export function likeTest(like: LikePattern): (text: string) => boolean {
   const parts = partsOf(like)
   return parts ? (text) => matches(parts, [...text]) : () => true
 }
 
-/** Whether it is a pattern at all: one character escapes, and escapes what may be escaped. */
+/** Whether the pattern is valid: the escape is one character, and escapes only a character that may be escaped. */
 export function isLikePattern(like: LikePattern): boolean {
   return partsOf(like) !== undefined
 }
@@ -45,7 +45,7 @@ function partsOf({ pattern, escape }: LikePattern): readonly Part[] | undefined 
   return parts
 }
 
-/** Only the last `%` is ever tried again: what an earlier one took can stay as it is. */
+/** Whether a text matches. Only the last `%` is ever tried again: the match of an earlier `%` can stay. */
 function matches(parts: readonly Part[], text: readonly string[]): boolean {
   let at = 0
   let part = 0

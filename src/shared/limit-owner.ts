@@ -1,31 +1,31 @@
 import type { SlotOwner } from './fair-queue.ts'
 import { networkOf } from './network-of.ts'
 
-/** Somebody who does something, as far as limits look at them. */
+/** A user or client as limits see it. */
 export interface LimitedPerson {
-  /** As whom they act. */
+  /** The user as whom they act. */
   readonly user: string
   readonly remoteAddress?: string | undefined
 }
 
-/** Whom limits count something to. */
+/** The owner to whom limits count something. */
 export type LimitOwnerOf = (person: LimitedPerson) => SlotOwner
 
 /**
- * The one rule of all limits by person. With authentication a user is one owner wherever they come from, so that 500 people behind
- * one proxy are 500; a user whom somebody may act as by the rules counts as that user. Without authentication names are claims: an address is one
- * owner, whatever names come from it.
+ * The rule of all limits by owner. With authentication a user is one owner wherever they connect from, so 500 people
+ * behind one proxy are 500 owners. A user who acts as another user, as the rules allow, counts as that other user.
+ * Without authentication names are only claims: an address is one owner, whatever names come from it.
  */
 export function limitOwners(authenticated: boolean): LimitOwnerOf {
   return authenticated ? ({ user }) => knownOwner(user) : ({ user, remoteAddress }) => unknownOwner(remoteAddress, user)
 }
 
-/** A user who was verified. No address is written so. */
+/** The owner for a verified user. No real address has this form. */
 export function knownOwner(user: string): SlotOwner {
   return { address: `user ${user}`, user, known: true }
 }
 
-/** @param user as claimed, by which those of one address take turns */
+/** @param user the claimed name; names within one address go in turn */
 export function unknownOwner(remoteAddress: string | undefined, user = ''): SlotOwner {
   return { address: networkOf(remoteAddress), user }
 }

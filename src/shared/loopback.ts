@@ -11,11 +11,11 @@ export function ipLiteral(host: string): string | undefined {
 }
 
 /**
- * Whether a host name or an address, IPv6 in brackets or not, reaches this machine only. The one rule for what may be
- * listened on, read openly and called by browsers.
+ * Whether a host name or an address, IPv6 in brackets or not, reaches only this machine. The one rule for where Quipu
+ * may listen, which clients may read openly and which addresses browsers may call.
  */
 export function isLoopback(host: string): boolean {
-  // Asked of every request, mostly of the same few.
+  // Every request asks this, mostly for the same few hosts.
   let known = looked.get(host)
   if (known === undefined) {
     if (looked.size >= MOST_LOOKED) looked.clear()

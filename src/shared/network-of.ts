@@ -1,8 +1,9 @@
 import { isIPv6 } from 'node:net'
 
 /**
- * What counts as one address wherever something is bounded by address: who has one of IPv6 has the 2^64 of its network (/64).
- * @returns `-` for undefined; what is no address as it is
+ * The network that counts as one address in limits by address: a client with one IPv6 address has the 2^64 of its
+ * network (/64).
+ * @returns `-` for undefined; a text that is no address stays unchanged
  */
 export function networkOf(address: string | undefined): string {
   if (address === undefined) return '-'

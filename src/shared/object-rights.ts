@@ -1,11 +1,11 @@
-/** What of a table somebody may touch. */
+/** A privilege on a table. */
 export type TablePrivilege = 'SELECT' | 'INSERT' | 'DELETE' | 'UPDATE' | 'OWNERSHIP' | 'GRANT_SELECT'
 
 export type FunctionPrivilege = 'EXECUTE' | 'GRANT_EXECUTE' | 'OWNERSHIP'
 
 export type ProcedurePrivilege = 'EXECUTE' | 'GRANT_EXECUTE'
 
-/** Each has what the ones before it have. */
+/** Each level includes the levels before it. */
 export const catalogAccess = ['none', 'read-only', 'all', 'owner'] as const
 export type CatalogAccess = (typeof catalogAccess)[number]
 
@@ -13,38 +13,40 @@ export function includesAccess(given: CatalogAccess, wanted: CatalogAccess): boo
   return catalogAccess.indexOf(given) >= catalogAccess.indexOf(wanted)
 }
 
-/** SQL of the rules over the columns of a table, and as whom its own tables are read: absent, as who asks. */
+/**
+ * SQL of a rule on the columns of a table. `user`: as whom the SQL reads its own tables; absent: as the querying user.
+ */
 export interface RuleExpression {
   readonly sql: string
   readonly user?: string
 }
 
-/** Of one table. */
+/** The rights of one user on one table. */
 export interface TableRights {
   readonly privileges: ReadonlySet<TablePrivilege>
   /** Columns that may not be selected. */
   readonly restricted: ReadonlySet<string>
-  /** Rows that are there: those for which it is true. */
+  /** Filter of the rows: the user sees only rows for which it is true. */
   readonly filter?: RuleExpression
-  /** What is read instead of a column. */
+  /** Expressions that replace columns when they are read. */
   readonly masks: ReadonlyMap<string, RuleExpression>
 }
 
 /**
- * What one user may do with catalogs and what is in them. Names are lower case.
- * A right over a table is one over its catalog too: whoever may not read the catalog has none.
+ * The rights of one user on catalogs and their contents. Names are lower case. A right on a table needs a right on its
+ * catalog: a user who may not read the catalog has no rights on its tables.
  */
 export interface ObjectRights {
   catalog(catalog: string): CatalogAccess
-  /** In lists: something of it is his. */
+  /** Whether lists show the catalog, because the user has a right on something in it. */
   showsCatalog(catalog: string): boolean
   showsSchema(catalog: string, schema: string): boolean
   ownsSchema(catalog: string, schema: string): boolean
-  /** By the rules of tables alone. */
+  /** By the rules on tables only. */
   table(catalog: string, schema: string, table: string): TableRights
   functionPrivileges(catalog: string, schema: string, name: string): ReadonlySet<FunctionPrivilege>
   procedurePrivileges(catalog: string, schema: string, name: string): ReadonlySet<ProcedurePrivilege>
-  /** May he give what he owns to somebody? */
+  /** Whether the user may give an object that they own to a new owner. */
   givesTo(owner: { readonly kind: 'USER' | 'ROLE'; readonly name: string }): boolean
   setsSystemProperty(name: string): boolean
   setsCatalogProperty(catalog: string, name: string): boolean

@@ -1,4 +1,4 @@
-/** Part of a page. Text is text wherever it comes from: only `writeDocument` makes markup of a tree. */
+/** A part of an HTML page. Text stays text wherever it comes from: only `writeDocument` turns a tree into markup. */
 export type PagePart = PageElement | string
 
 export interface PageElement {
@@ -39,7 +39,7 @@ type Tag =
   | 'th'
   | 'td'
 
-/** Attributes that are undefined are left out. */
+/** Makes an element. Attributes that are undefined are left out. */
 export function element(
   tag: Tag,
   attributes: PageElement['attributes'],
@@ -68,7 +68,7 @@ function write(part: PagePart, inLines = false): string {
     : `${open}${children.map((child) => write(child, inLines || tag === 'pre')).join('')}</${tag}>`
 }
 
-/** Of a text that is shown as it is written: with the break or the tab that it ends with. */
+/** Escapes a line of preformatted text and keeps the line break or tab at its end. */
 function line(text: string): string {
   const end = /[\n\t]$/.exec(text)?.[0] ?? ''
   return escaped(text.slice(0, text.length - end.length)) + end
@@ -82,14 +82,17 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** Controls, and what turns the direction of a text, are shown as such: a name must look like what it is. */
+/**
+ * Escapes a text. Controls, and characters that change the direction of text, become U+FFFD: a name must look like
+ * itself.
+ */
 function escaped(text: string): string {
   return text
     .replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu, '\uFFFD')
     .replaceAll(/[&<>"']/g, (character) => ENTITIES[character]!)
 }
 
-/** A whole document of HTML. */
+/** Writes a whole HTML document. */
 export function writeDocument(html: PageElement): string {
   return `<!doctype html>${write(html)}`
 }

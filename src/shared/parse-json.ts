@@ -1,4 +1,4 @@
-/** JSON that may be none: undefined for a text that is not. */
+/** Parses JSON; undefined if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

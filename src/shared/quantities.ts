@@ -1,11 +1,14 @@
 /** A duration or a size of data as Trino's properties and files have it, and as its messages show it. */
 export interface Quantity {
-  /** Nanoseconds, or bytes; as large as it may be. */
+  /** Nanoseconds or bytes, without an upper limit. */
   readonly amount: number
   readonly shown: string
 }
 
-/** As airlift's `Duration` reads and shows it: `5m` is shown as `5.00m`. Undefined for what is none. */
+/**
+ * Reads and shows a duration as airlift's `Duration` does: `5m` is shown as `5.00m`. Undefined if the text is no
+ * duration.
+ */
 export function durationOf(text: string): Quantity | undefined {
   const parts = partsOf(text)
   const nanos = parts && NANOS.get(parts.unit)
@@ -13,7 +16,10 @@ export function durationOf(text: string): Quantity | undefined {
   return { amount: parts.value * nanos, shown: `${parts.value.toFixed(2)}${parts.unit}` }
 }
 
-/** As airlift's `DataSize` reads and shows it: whole numbers have no fraction. Undefined for what is none. */
+/**
+ * Reads and shows a size as airlift's `DataSize` does: whole numbers have no fraction. Undefined if the text is no
+ * size.
+ */
 export function dataSizeOf(text: string): Quantity | undefined {
   const parts = partsOf(text)
   const exponent = parts ? SIZES.indexOf(parts.unit) : -1
@@ -25,25 +31,25 @@ export function dataSizeOf(text: string): Quantity | undefined {
   }
 }
 
-/** Milliseconds; undefined for what is no duration. */
+/** A duration in milliseconds; undefined if the text is no duration. */
 export function durationMillis(text: string): number | undefined {
   const duration = durationOf(text)
   return duration && duration.amount / 1e6
 }
 
-/** Bytes; undefined for what is no size. */
+/** A size in bytes; undefined if the text is no size. */
 export function sizeBytes(text: string): number | undefined {
   return dataSizeOf(text)?.amount
 }
 
-/** Bytes, in the largest unit that they are whole in. */
+/** A size in the largest unit that divides it evenly. */
 export function sizeOfBytes(bytes: number): Quantity {
   const exponent = SIZES.findLastIndex((_, index) => bytes > 0 && bytes % 1024 ** index === 0)
   const unit = Math.max(0, exponent)
   return { amount: bytes, shown: `${bytes / 1024 ** unit}${SIZES[unit]}` }
 }
 
-/** Milliseconds, in the largest unit that they fill. */
+/** A duration in the largest unit of which it has at least one. */
 export function durationOfMillis(millis: number): Quantity {
   const amount = millis * 1e6
   const [unit, nanos] = [...NANOS].findLast(([, each]) => amount >= each) ?? ['ms', 1e6]

@@ -2,8 +2,9 @@ import type { RequestOptions } from 'node:http'
 import { urlToHttpOptions } from 'node:url'
 
 /**
- * Where a request goes: the server that `base` names, whatever the target is. The target is sent as it stands and never
- * resolved against the base, as `new URL(target, base)` would: there `//host/` and `http://host/` win over the base.
+ * The options of a request to the server that `base` names, whatever the target is. The target is sent unchanged and
+ * never resolved against the base, as `new URL(target, base)` would do: there, `//host/` and `http://host/` would
+ * replace the base.
  * @param base `http://host:port`
  * @param target path and query
  */
@@ -14,7 +15,7 @@ export function requestOptionsOf(base: string, target: string): RequestOptions {
 
 type Server = Pick<RequestOptions, 'protocol' | 'hostname' | 'port'>
 
-/** The same few are asked again and again. */
+/** Servers that were parsed before: requests go to the same few again and again. */
 const read = new Map<string, Server>()
 const MOST_READ = 256
 

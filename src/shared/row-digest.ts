@@ -1,16 +1,19 @@
 import { ROW_DIGEST_CODE } from './row-digest-code.ts'
 
-/** Of some of a result's rows. Lower hex, 16 digits each. */
+/** The digest of some rows of a result. Lower hex, 16 digits each. */
 export interface PageDigest {
-  /** SipHash-2-4 of each row's bytes, summed modulo 2^64: the same in whatever order. */
+  /** SipHash-2-4 of each row's bytes, summed modulo 2^64: the same in any order. */
   readonly sum: string
-  /** The same in their order: a row's is SipHash-2-4 of the one before it and the row's hash. Of the page and all before it. */
+  /**
+   * The digest of this page and all pages before it, in order: each step is SipHash-2-4 of the previous step and the
+   * row's hash.
+   */
   readonly chain?: string | undefined
 }
 
-/** Digests of result pages by a key of the cluster: who has not the key can neither make nor guess one. */
+/** Makes digests of result pages by a key of the cluster. Without the key, digests can neither be made nor guessed. */
 export interface RowDigester {
-  /** Tells digests of this key from those of others, and says nothing else of it. */
+  /** Distinguishes digests of this key from those of other keys, and reveals nothing else about it. */
   readonly keyName: string
   /**
    * @param page `[row,\nrow …]`, JSON: no row has a raw newline
@@ -19,19 +22,20 @@ export interface RowDigester {
   digest(page: Uint8Array, before?: string): PageDigest
 }
 
-/** What the digests of no rows are. */
+/** The digest of no rows. */
 export const NO_ROWS = '0'.repeat(16)
 
-/** What the code has before its pages: a page begins behind it, and seven bytes behind a page may be read. */
+/** The code's memory before a page. After a page, up to seven more bytes may be read. */
 const SCRATCH_BYTES = 64
 const BEHIND_BYTES = 8
 const MEMORY_PAGE_BYTES = 64 * 1024
-/** Memory never shrinks: for larger pages there is one that goes with them. */
+/** WebAssembly memory never shrinks, so a page larger than this gets its own instance. */
 const KEPT_BYTES = 4 * 1024 * 1024
 
 /**
- * The code is WebAssembly, `row-digest.wat`: a call a page, where a library's call a row takes six times as long.
- * @param key 32 bytes, derived of the cluster's secret for this alone
+ * Makes digests with WebAssembly, `row-digest.wat`. It takes one call a page; a library with one call a row takes six
+ * times as long.
+ * @param key 32 bytes, derived from the cluster's secret only for this
  */
 export function createRowDigester(key: Buffer): RowDigester {
   let kept: DigestCode | undefined
@@ -51,18 +55,18 @@ export function createRowDigester(key: Buffer): RowDigester {
   }
 }
 
-/** Of digests of parts, in whatever order. */
+/** The sum of the digests of parts, in any order. */
 export function sumOf(sums: readonly string[]): string {
   return hex(sums.reduce((total, sum) => total + BigInt(`0x${sum}`), 0n))
 }
 
-/** As much of it as is used here: its types come with those of browsers. */
+/** The part of WebAssembly that is used here. Its types come only with those of browsers. */
 declare const WebAssembly: {
   readonly Module: new (code: Uint8Array) => object
   readonly Instance: new (module: object) => { readonly exports: unknown }
 }
 
-/** What `row-digest.wat` exports. */
+/** The exports of `row-digest.wat`. */
 interface DigestCode {
   readonly memory: { readonly buffer: ArrayBuffer; grow(pages: number): number }
   readonly sum: { value: bigint }

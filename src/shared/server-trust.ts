@@ -6,31 +6,31 @@ import { ExitError } from './engine-error.ts'
 import { exitCodes } from './exit-codes.ts'
 import { isLoopback } from './loopback.ts'
 
-/** Whom this process believes to be the server that it asks over TLS. */
+/** Which servers this process trusts over TLS. */
 export interface ServerTrust {
-  /** Who vouches for servers; undefined: whom Node believes. */
+  /** The authorities for servers; undefined: those that Node trusts. */
   context(): SecureContext | undefined
-  /** Why the server is not the one that is called by this name; undefined when it is. */
+  /** Why the server is not the one with this name; undefined if it is. */
   identify(host: string, certificate: PeerCertificate): Error | undefined
 }
 
 export interface ServerTrustFiles {
-  /** Certificates (PEM) that vouch for servers, in place of those of public authorities. */
+  /** Certificates (PEM) of the authorities for servers, in place of the public ones. */
   readonly tlsCaFile?: string | undefined
   /**
-   * Certificate (PEM) of this machine's own servers: it may have other names than the loopback addresses by which they are
-   * called here, and whoever shows it has its key.
+   * Certificate (PEM) of this machine's own servers. Callers on this machine use loopback addresses, which the
+   * certificate may not name. A server that shows it has its key.
    */
   readonly tlsCert?: string | undefined
 }
 
-/** Files that were replaced are read again when a server is asked and this has passed, milliseconds. */
+/** How often replaced files are looked for, milliseconds: a request after this time reads the files again. */
 const LOOK_EVERY_MS = 2_000
 
 /**
- * Reads the files, and reads them again when they were replaced; what cannot be read then changes nothing.
- * @param before text of this machine's certificate as it was last, where its file may be of no use now
- * @throws ExitError 64 when a file cannot be read, or holds no certificate
+ * Reads the files, and reads them again after they were replaced. If a later read fails, the former certificates stay.
+ * @param before last text of this machine's certificate, in case its file cannot be used now
+ * @throws ExitError 64 when a file cannot be read or holds no certificate
  */
 export function createServerTrust(files: ServerTrustFiles, before?: string): ServerTrust {
   let texts = { ca: readText(files.tlsCaFile), own: readOwn(files.tlsCert, before) }
@@ -46,7 +46,7 @@ export function createServerTrust(files: ServerTrustFiles, before?: string): Ser
       made = makeOf(now, files)
       texts = now
     } catch {
-      // Half written, or away for the moment.
+      // The file is half written, or missing for the moment.
     }
     return made
   }
@@ -89,7 +89,7 @@ function readOwn(path: string | undefined, before: string | undefined): string |
 function makeOf({ ca, own }: Texts, { tlsCaFile, tlsCert }: ServerTrustFiles): Made {
   const authorities = ca === undefined ? undefined : parsed(tlsCaFile, () => (new X509Certificate(ca), ca))
   const certificate = own === undefined ? undefined : parsed(tlsCert, () => new X509Certificate(own))
-  // One that vouches for itself stands in no list of authorities.
+  // A self-signed certificate is in no list of authorities.
   const selfSigned = certificate && certificate.subject === certificate.issuer ? [own!] : []
   if (authorities === undefined && selfSigned.length === 0) return { context: undefined, own: certificate }
   const vouching = [...(authorities === undefined ? rootCertificates : [authorities]), ...selfSigned]

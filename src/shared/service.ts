@@ -1,4 +1,4 @@
-/** The one life of everything long-lived. */
+/** The lifecycle of all long-lived parts. */
 export interface Service {
   /** Resolves once work is accepted; rejects, leaving nothing open, if it cannot be. */
   start(): Promise<void>

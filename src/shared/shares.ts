@@ -1,15 +1,15 @@
 import type { MayTake, SlotOwner } from './fair-queue.ts'
 
-/** A place; given back once, later calls do nothing. */
+/** Gives a slot back. Later calls do nothing. */
 type Leave = () => void
 
-/** So many places for each that is left free. */
+/** An owner may hold this many slots for each free slot. */
 const OF_EACH_FREE = 3
 
 /**
- * Who holds how many of a number of places. Nobody, by user or by address, holds more than three for each that is free: one
- * alone leaves a quarter of them to who comes, two a seventh, and so on, so that somebody who holds none waits for nobody's
- * long work while few hold many.
+ * Counts which owner holds how many of a number of slots. No user and no address holds more than three for each free
+ * slot: one owner alone leaves a quarter of the slots free, two leave a seventh, and so on. So while few owners hold
+ * many slots, a new owner does not wait for their long work.
  *
  * The rule is that of dynamic thresholds for buffers of switches (Choudhury and Hahne, 1998).
  */
@@ -17,7 +17,7 @@ export class Shares {
   readonly #addresses = new Map<string, number>()
   readonly #users = new Map<string, number>()
 
-  /** Who may take one of so many that are free. */
+  /** Which owners may take one of so many free slots. */
   among(free: number): MayTake {
     const most = free > 0 ? OF_EACH_FREE * free : -1
     return {

@@ -1,10 +1,10 @@
 import { fileURLToPath } from 'node:url'
 
-/** Two folders up from here in `src/`, `dist/` and the bundle alike. */
+/** The project's folder: two folders up from here in `src/`, `dist/` and the bundle alike. */
 const root = new URL('../../', import.meta.url)
 
-/** Folder of what is shipped with the project beside its code. */
+/** The folder of files that are shipped with the code. */
 export const shippedFiles: string = fileURLToPath(new URL('etc', root))
 
-/** Folder of what is done to the database, once, in the order of the files' names. */
+/** The folder of migrations. Each is applied to the database once, in the order of the file names. */
 export const migrationsFolder: string = fileURLToPath(new URL('migrations', root))

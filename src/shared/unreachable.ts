@@ -1,4 +1,4 @@
-/** For the branch of a closed switch that cannot be reached: stops compiling when a case is missed. */
+/** For the branch of a closed switch that cannot be reached: a missing case is then a compile error. */
 export function unreachable(value: never): never {
   throw new Error(`Unexpected value: ${JSON.stringify(value)}`)
 }

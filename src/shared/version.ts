@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** Two folders up from here in `src/` and `dist/` alike. */
+/** The project's folder: two folders up from here in `src/` and `dist/` alike. */
 const root = new URL('../../', import.meta.url)
 
 const manifest = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as {
@@ -14,7 +14,7 @@ export const version: string = manifest.version
 /** The version of DuckDB that its bindings carry. */
 export const duckdbVersion: string = (manifest.dependencies['@duckdb/node-api'] ?? 'unknown').replace(/-r\.\d+$/, '')
 
-/** The commit that a clone runs; `unknown` where there is no repository. */
+/** The commit of a clone that runs; `unknown` if there is no repository. */
 export const revision: string = revisionOf()
 
 function revisionOf(): string {

@@ -1,4 +1,4 @@
-/** Who waits for something to happen, each for a time of its own. */
+/** A list of callers that wait for something to happen, each with its own timeout. */
 export class WaitList {
   readonly #waiting = new Set<() => void>()
 
@@ -6,7 +6,7 @@ export class WaitList {
     return this.#waiting.size === 0
   }
 
-  /** Resolves when it happens next, or when so many milliseconds have passed. */
+  /** Resolves when it happens next, or after so many milliseconds. */
   wait(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const woken = (): void => {
@@ -19,12 +19,14 @@ export class WaitList {
     })
   }
 
-  /** It has happened. */
+  /** Wakes all waiting callers. */
   wake(): void {
     this.take()()
   }
 
-  /** All who wait now, to be woken together; who comes later waits for the next time. */
+  /**
+   * Takes all callers that wait now. The returned function wakes them together. Later callers wait for the next time.
+   */
   take(): () => void {
     const taken = [...this.#waiting]
     this.#waiting.clear()

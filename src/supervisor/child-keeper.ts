@@ -19,16 +19,16 @@ import { identify, type ProcessIdentity } from './process-identity.ts'
 import { Silence, waitedForCpu } from './silence.ts'
 
 export interface ChildSpec {
-  /** For people: `coordinator`, `worker 1`. */
+  /** The child's name in log lines: `coordinator`, `worker 1`. */
   readonly name: string
-  /** For figures: `coordinator`, `worker`. */
+  /** The child's name in metrics: `coordinator`, `worker`. */
   readonly process: string
-  /** The program, a JavaScript file. */
+  /** Path of the program, a JavaScript file. */
   readonly program: string
   readonly config: unknown
-  /** V8's, besides those of every child. */
+  /** Options of V8 that this child gets in addition to those of every child. */
   readonly v8Options?: readonly string[]
-  /** It may follow another writer of the log from its first start on. */
+  /** Whether the child may follow another writer of the log from its first start on. */
   readonly standby?: boolean
 }
 
@@ -43,42 +43,44 @@ export interface KeeperTimes {
 
 export interface KeeperHost {
   readonly url: string | undefined
-  /** The socket to accept on, when this child is the one that does. */
+  /** The listening socket, if this child is the process that accepts on it. */
   readonly socket: unknown
   restarts(): readonly RestartCount[]
-  /** The database's address, once known. */
+  /** The database's address, once it is known. */
   database(): string | undefined
-  /** Where engines have users of their own. */
+  /** Present where engines run as users of their own. */
   readonly engines?: {
     readonly child: ChildEngines
     ask(asked: AskEngine, onMessage: (message: EngineMessage) => void): void
-    /** The child is gone: resolves when its engines are, too. */
+    /** Called when the child has exited. Resolves when its engines have exited too. */
     end(): Promise<void>
   }
-  /** The child ended because it was asked to, and is not started again. */
+  /** Called when the child has ended on request. The keeper does not start it again. */
   retired(): void
-  /** A child began, ended or became the writer. */
+  /** Called when a child began, ended or became the writer. */
   changed(): void
   restarted(process: string, reason: RestartCount['reason']): void
   print(line: string): void
 }
 
-/** Tries of a child that never got ready before its supervisor gives up. */
+/** How often the supervisor tries a child that never becomes ready before it gives up. */
 const FIRST_TRIES = 3
-/** A child that was ready for so long did not end because of how it started. */
+/** If a child was ready for this long, its start was not the reason that it ended. */
 const RAN_WELL_MS = 5_000
 const TICK_MS = 500
 /**
- * How often the child gets the listening socket. Node takes one connection of each handle in a turn of the event loop: by one
- * handle, whoever comes after a thousand others waits for a thousand turns, and a turn under load is long.
+ * How often the child gets the listening socket. In each pass of the event loop Node accepts one connection per handle.
+ * With a single handle, the last of a thousand new connections waits for a thousand passes, and a pass under load is
+ * long.
  */
 const SOCKET_COPIES = 16
 
 /**
- * Half a megabyte lives as long as a small statement, and with V8's own choice, which begins with 1 MB for all, much of it is
- * copied twice before it dies. Up to 64 MB of a process. One thread copies it, in place of up to five: they took more CPU.
- * Where cores are few that thread does all of the collecting: V8's helpers took a tenth of a statement's CPU, from engines and
- * Postgres; where there are more, they keep the pauses of a large heap short.
+ * Options for V8's garbage collector. A statement keeps about half a megabyte alive for as long as it runs. With V8's
+ * default young generation, which begins with 1 MB, the collector copies much of it twice before it dies. These options
+ * cost up to 64 MB per process. One thread copies, not up to five: five took more CPU. On machines with few cores that
+ * thread does all of the collecting, because V8's helper threads took a tenth of a statement's CPU away from the
+ * engines and Postgres. With more cores, the helpers keep the pauses of a large heap short.
  */
 const GARBAGE_COLLECTION = [
   '--min-semi-space-size=16',
@@ -86,12 +88,12 @@ const GARBAGE_COLLECTION = [
   availableParallelism() <= 2 ? '--single-threaded-gc' : '--no-parallel-scavenge',
 ]
 
-/** How one process went. */
+/** How one run of the child's process went. */
 interface Life {
   /** Exit code, or the signal that ended it. */
   readonly code: number | string
   readonly reason: RestartCount['reason']
-  /** What it said last. */
+  /** The last line that the process reported for the operator. */
   readonly line: string | undefined
   readonly readyForMs: number
 }
@@ -118,9 +120,9 @@ export class ChildKeeper {
   #isLast = false
   #retired = false
   #deadWriter: string | undefined
-  /** What it served by TLS last: its successor goes on with it while the files are of no use. */
+  /** The TLS identity that the child served last. Its successor uses it while the files cannot be used. */
   #served: ServedIdentity | undefined
-  /** Files that it had in force last, likewise. */
+  /** Files that the child had in force last. Its successor uses them in the same case. */
   #files: Readonly<Record<string, string>> | undefined
   #writer: string | undefined
 
@@ -137,21 +139,24 @@ export class ChildKeeper {
     })
     this.#resolveReady = resolveReady
     this.#rejectReady = rejectReady
-    // Whoever waits sees the rejection; a supervisor that stops early waits no more.
+    // The caller sees the rejection. A supervisor that stops early does not wait for this promise.
     this.firstReady.catch(() => {})
   }
 
-  /** The running child, to be ended by the next supervisor should this one die. */
+  /** The running child. If this supervisor dies, the next supervisor ends that process. */
   get identity(): ProcessIdentity | undefined {
     return this.#identity
   }
 
-  /** The name under which the child, or its predecessor that is known to be dead, wrote the log. */
+  /**
+   * The name under which the child wrote the log; before the child claims, that of its predecessor if it is known to be
+   * dead.
+   */
   get writer(): string | undefined {
     return this.#writer ?? this.#deadWriter
   }
 
-  /** It ended because it was asked to. */
+  /** Whether the child has ended on request. */
   get retired(): boolean {
     return this.#retired
   }
@@ -164,12 +169,12 @@ export class ChildKeeper {
     this.#send(message)
   }
 
-  /** SIGTERM, then SIGKILL when it takes too long. Later calls return the first call's promise. */
+  /** Sends SIGTERM, then SIGKILL if the child takes too long. Later calls return the first call's promise. */
   stop(): Promise<void> {
     return (this.#stopped ??= this.#stop())
   }
 
-  /** SIGKILL, at once. */
+  /** Sends SIGKILL at once. */
   kill(): void {
     this.#stopping.abort()
     this.#child?.kill('SIGKILL')
@@ -204,7 +209,8 @@ export class ChildKeeper {
         if (final) return this.#rejectReady(new Error(said))
       }
       this.#host.restarted(this.#spec.process, reason)
-      // One that ran well for a while is back at once; one that keeps dying costs less and less.
+      // A child that ran well for a while starts again at once. A child that keeps dying starts at ever longer
+      // intervals.
       if (readyForMs > Math.min(10 * pauseMs, RAN_WELL_MS)) pauseMs = this.#times.backoffMinMs
       this.#host.print(`${said}; starting it again in ${pauseMs} ms`)
       await sleep(pauseMs, undefined, { signal: this.#stopping.signal }).catch(() => {})
@@ -212,10 +218,11 @@ export class ChildKeeper {
     }
   }
 
-  /** One process from start to exit. */
+  /** Runs one process from start to exit. */
   async #life(): Promise<Life> {
     const child = fork(this.#spec.program, [], {
-      // A session of its own: Ctrl-C in the terminal reaches the supervisor alone, which then drains in order.
+      // The child has its own process session: Ctrl-C in the terminal reaches only the supervisor, which then drains in
+      // order.
       detached: true,
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       execArgv: [...process.execArgv, ...GARBAGE_COLLECTION, ...(this.#spec.v8Options ?? [])],
@@ -292,8 +299,9 @@ export class ChildKeeper {
     await this.#host.engines?.end()
     this.#child = undefined
     this.#identity = undefined
-    // Seen to exit: its successor need not wait for its silence. Not so after a fence, when another one writes now,
-    // nor after a drain, when it handed its place over.
+    // This supervisor saw the writer exit, so the successor need not wait until the writer counts as silent. This does
+    // not hold after a fence, because another coordinator writes now, nor after a drain, because the child handed the
+    // log over.
     this.#deadWriter = code === EXIT_FENCED || code === EXIT_DRAINED ? undefined : (this.#writer ?? this.#deadWriter)
     this.#writer = undefined
     this.#host.changed()
@@ -302,7 +310,7 @@ export class ChildKeeper {
   }
 
   #send(message: ToChild, handle?: unknown): void {
-    // The callback takes the error of a channel that closed: the exit is told by its own event.
+    // The callback takes the error of a closed channel. The `exit` event reports the exit itself.
     if (this.#child?.connected) this.#child.send(message, handle as SendHandle, {}, () => {})
   }
 }
@@ -312,7 +320,7 @@ function describe(code: number | string, reason: RestartCount['reason']): string
   return typeof code === 'number' ? `with exit code ${code}` : `by ${code}`
 }
 
-/** The system has no room for another process: a supervisor must outlive that too. */
+/** Describes a start for which the system had no room. The supervisor must survive that too. */
 function notStarted(error: Error): Life {
   return { code: 'unknown', reason: 'exit', line: error.message, readyForMs: 0 }
 }

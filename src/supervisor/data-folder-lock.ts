@@ -15,7 +15,10 @@ import { join } from 'node:path'
 import { makeDataFolder } from './data-folder.ts'
 import { identify, isRunning, signal, userOf, waitUntilGone, type ProcessIdentity } from './process-identity.ts'
 
-/** What the file holds: who supervises this data folder, its children, and the last writer of the log among them. */
+/**
+ * The content of the lock file: the supervisor of this data folder, its children, and the last writer of the log among
+ * them.
+ */
 export interface LockState {
   readonly supervisor: ProcessIdentity
   readonly children: readonly ProcessIdentity[]
@@ -23,27 +26,33 @@ export interface LockState {
 }
 
 export interface DataFolderLock {
-  /** The writer that the previous supervisor of this folder knew of; it and its children are dead. */
+  /**
+   * The writer that the previous supervisor of this folder knew. That writer and its supervisor's children are dead.
+   */
   readonly deadWriter: string | undefined
   update(state: { children: readonly ProcessIdentity[]; writer: string | undefined }): void
   /**
-   * To be called last. Removes the file; but where a writer ended without handing its place over, the file stays, no
-   * lock any more once this process is gone, and tells the next start who it was.
+   * Removes the lock file; the last call on this object. If a writer ended without handing the log over, the file
+   * stays. Once this process is gone, the file is not a lock any more and only names that writer to the next start.
    */
   release(): void
 }
 
-/** Of the supervisor that a data folder belongs to, and of one that stands by for it. */
+/** Lock files of the supervisor that owns a data folder, and of a stand-by supervisor. */
 const FILES = { owner: 'supervisor.json', standby: 'standby.json' } as const
 
 export type LockRole = keyof typeof FILES
-/** Children see their supervisor's end within a second; what then still lives is stopped or hung. */
+/**
+ * Children notice the end of their supervisor within a second. A child that still lives after this time is stopped or
+ * hung.
+ */
 const ORPHANS_END_MS = 1_500
 
 /**
- * Makes this process the one supervisor of a data folder. A file left by a dead supervisor is no lock: it counts only
- * while the process it names, by number and start time, runs. What that one left running is ended first.
- * @throws Error with one line when another supervisor lives
+ * Makes this process the only supervisor of a data folder. A lock file counts only while the process that it names, by
+ * number and start time, runs; a dead supervisor's file is no lock. Processes that the dead supervisor left running are
+ * ended first.
+ * @throws Error with one line if another supervisor lives
  */
 export async function lockDataFolder(dataDir: string, role: LockRole = 'owner'): Promise<DataFolderLock> {
   makeDataFolder(dataDir)
@@ -60,7 +69,7 @@ export async function lockDataFolder(dataDir: string, role: LockRole = 'owner'):
     before = found
     break
   }
-  // Another user's note must not make this one end processes, nor believe who is dead.
+  // A file that another user wrote must not make this process end other processes or believe that a writer is dead.
   const left = before?.isOurs ? before.state : undefined
   await Promise.all((left?.children ?? []).map(endOrphan))
   let writer = left?.writer
@@ -77,7 +86,7 @@ export async function lockDataFolder(dataDir: string, role: LockRole = 'owner'):
   }
 }
 
-/** Whether a supervisor lives that has this role on a data folder, or may live as another user. */
+/** Whether a supervisor with this role on a data folder lives. Also true if it may live as another user. */
 export function isHeld(dataDir: string, role: LockRole): boolean {
   try {
     const found = read(join(dataDir, FILES[role]))
@@ -87,7 +96,7 @@ export function isHeld(dataDir: string, role: LockRole): boolean {
   }
 }
 
-/** The supervisor that lives in this role on a data folder, as a file tells that nobody but its user has written. */
+/** The living supervisor with this role on a data folder. Reads only a file that this process's user has written. */
 export function holderOf(dataDir: string, role: LockRole): { readonly pid: number; readonly uid: number } | undefined {
   const found = read(join(dataDir, FILES[role]))
   if (!found?.isOurs || !found.state || !isRunning(found.state.supervisor)) return undefined
@@ -96,7 +105,7 @@ export function holderOf(dataDir: string, role: LockRole): { readonly pid: numbe
   return uid === undefined ? undefined : { pid, uid }
 }
 
-/** Ends what supervisors of this process's user that are gone have left running on a data folder. */
+/** Ends the processes that dead supervisors of this process's user have left running on a data folder. */
 export async function endLeftBehind(dataDir: string): Promise<void> {
   for (const file of Object.values(FILES)) {
     const found = read(join(dataDir, file))
@@ -105,7 +114,7 @@ export async function endLeftBehind(dataDir: string): Promise<void> {
   }
 }
 
-/** Creates the file whole or not at all; false when there is one. */
+/** Creates the file with all of its content, or not at all. Returns false if a file exists. */
 function create(path: string, state: LockState): boolean {
   const own = write(path, state)
   try {
@@ -126,23 +135,23 @@ function replace(path: string, state: LockState): void {
 function write(path: string, state: LockState): string {
   const own = `${path}.${process.pid}`
   rmSync(own, { force: true })
-  // Never through a link that another user laid there.
+  // `wx` refuses to write through a link that another user put there.
   writeFileSync(own, `${JSON.stringify(state)}\n`, { mode: 0o600, flag: 'wx' })
   return own
 }
 
 interface Found {
-  /** No other file of this folder ever has it. */
+  /** Identifies this version of the file: no other file in this folder ever has the same id. */
   readonly id: string
-  /** What it holds; undefined when that was not written whole. */
+  /** The file's content; undefined if it was not written completely. */
   readonly state: LockState | undefined
-  /** Written by this process's user. */
+  /** Whether this process's user has written the file. */
   readonly isOurs: boolean
 }
 
 /**
- * Undefined when there is none.
- * @throws Error with one line when it is another user's, who may be running
+ * Reads a lock file; undefined if there is none.
+ * @throws Error with one line if the file belongs to another user, whose supervisor may be running
  */
 function read(path: string): Found | undefined {
   let file: number
@@ -182,9 +191,10 @@ function refuseBesides({ state }: Found, dataDir: string): void {
 }
 
 /**
- * Puts this process's file in the place of one that was left. Many may start at once and all have found that one: who
- * makes the file named after it is its only successor, so nobody's file is ever replaced but a dead one's; where that
- * successor died on its way, the next is named after it in turn. False when the place was taken meanwhile.
+ * Puts this process's file in place of a dead supervisor's file. Many processes may start at once and all find the same
+ * dead file. The process that creates the file named after the dead file's id is its only successor, so only a dead
+ * file is ever replaced. If that successor dies before it is done, the next successor's file is named after its file in
+ * turn. Returns false if another process was faster.
  */
 function succeed(path: string, left: Found, own: LockState, dataDir: string): boolean {
   const successors: string[] = []

@@ -2,17 +2,17 @@ import { chmodSync, lstatSync, mkdirSync, readdirSync, realpathSync, type Stats 
 import { dirname, join, resolve } from 'node:path'
 import { isEngineGroup } from './engine-ids.ts'
 
-/** What a process of Quipu makes is for its own user alone: files 0600, folders 0700. Its children inherit it. */
+/** Makes new files of this process private to its user: files 0600, folders 0700. Its children inherit the setting. */
 export function keepFilesPrivate(): void {
   process.umask(0o077)
 }
 
-/** Postgres keeps these to itself; a copy of its binaries is for all to read. */
+/** Postgres keeps its own folders private. A copy of its binaries is readable for all. */
 const OF_POSTGRES = /^(postgres|run$)/
 
 /**
- * Makes the data folder, for its user alone; where Postgres has another user (a start as root), others may pass through it
- * but not list it. What lies in one of a version before, and could be entered or read by others, no longer can be.
+ * Makes the data folder, private to its user. If Postgres runs as another user (a start as root), others may pass
+ * through the folder but not list it. Entries of an older version that others could enter or read become private.
  */
 export function makeDataFolder(dataDir: string): void {
   const passable = process.getuid?.() === 0
@@ -31,13 +31,13 @@ export function makeDataFolder(dataDir: string): void {
 function closeToOthers(path: string): void {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found === undefined || found.isSymbolicLink() || !isOurs(found)) return
-  // What is open to engines of users of their own stays so.
+  // Entries that are open to engines with users of their own stay open.
   const kept = isEngineGroup(found.gid) ? 0o2770 : 0o700
   if ((found.mode & 0o077 & ~kept) === 0) return
   try {
     chmodSync(path, found.mode & kept)
   } catch (error) {
-    // Another start's, which is gone again.
+    // The entry belonged to another start and is gone again.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
 }

@@ -33,27 +33,32 @@ import {
 } from './process-identity.ts'
 
 export interface EmbeddedPostgresOptions {
-  /** The cluster goes to `postgres/` below it, the socket to `run/`; made when missing. */
+  /** The cluster is made in `postgres/` below this folder, the socket in `run/`. Both are made if they are missing. */
   readonly dataDir: string
-  /** Server settings on top of the defaults below, as `-c name=value`; an adopted server keeps those it has. */
+  /**
+   * Server settings on top of the defaults below, passed as `-c name=value`. An adopted server keeps its own settings.
+   */
   readonly settings?: Readonly<Record<string, string>>
-  /** Gets lines an operator should see (where data lies when it is not below the data folder). */
+  /** Prints a line for the operator, for example where the data lies if it is not below the data folder. */
   readonly print?: (line: string) => void
 }
 
 export interface EmbeddedPostgres {
-  /** For `pg`: superuser `quipu`, database `postgres`, over the Unix socket. The same after every restart. */
+  /**
+   * Connection string for `pg`: superuser `quipu`, database `postgres`, over the Unix socket. The same after every
+   * restart.
+   */
   readonly connectionString: string
   readonly socketDir: string
   readonly clusterDir: string
   readonly pid: number
-  /** Whether it ran already and was taken over. */
+  /** Whether the server ran already and was taken over. */
   readonly adopted: boolean
-  /** Resolves when the server is gone, for whatever reason. */
+  /** Resolves when the server is gone, for any reason. */
   readonly exited: Promise<void>
-  /** Ends sessions, writes a checkpoint, waits for the exit; by force after 10 s. Safe to call twice. */
+  /** Ends the sessions, writes a checkpoint and waits for the exit; after 10 s by force. Safe to call twice. */
   stop(): Promise<void>
-  /** Ends it at once; it recovers at the next start. */
+  /** Ends the server at once. It recovers at the next start. */
   kill(): void
 }
 
@@ -61,9 +66,9 @@ const run = promisify(execFile)
 
 const USER = 'quipu'
 const DATABASE = 'postgres'
-/** How long a start may take: recovery after a crash included. */
+/** How long a start may take, with recovery after a crash. */
 const START_TIMEOUT_MS = 60_000
-/** A running server that has not answered for so long is stopped or hung: it is ended and started anew. */
+/** A running server that has not answered for this long is stopped or hung. It is ended and started again. */
 const SILENCE_MS = 5_000
 const STOP_TIMEOUT_MS = 10_000
 const FIRST_PAUSE_MS = 5
@@ -75,19 +80,19 @@ const DEFAULTS: Readonly<Record<string, string>> = {
   unix_socket_permissions: '0700',
   timezone: 'UTC',
   log_timezone: 'UTC',
-  // One machine, few sessions: four processes less than by default, and no compilation of short statements.
+  // One machine and few sessions: four processes fewer than by default, and no compilation of short statements.
   io_method: 'sync',
   max_connections: '100',
   jit: 'off',
-  // What it says of an error quotes data, and whoever caused it is told.
+  // Postgres quotes data in its error details. The client that caused an error gets them; the log must not have them.
   log_min_messages: 'log',
   log_error_verbosity: 'terse',
   max_logical_replication_workers: '0',
 }
 
 /**
- * Brings up the Postgres of a data folder: makes the cluster the first time, takes over a server that runs already,
- * else starts one in a session of its own, so that Ctrl-C in a terminal does not reach it.
+ * Starts the Postgres of a data folder. Makes the cluster the first time and takes over a server that already runs.
+ * Else it starts the server in its own process session, so that Ctrl-C in a terminal does not reach it.
  * @throws Error with one line for the operator
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
@@ -116,7 +121,7 @@ interface Server {
   readonly log: string
 }
 
-/** Runs initdb beside the final place and renames: a start cut short never leaves half a cluster. */
+/** Runs initdb in a folder beside the final one, then renames it: an interrupted start never leaves half a cluster. */
 async function makeCluster({ cluster, user, binaries }: Server): Promise<void> {
   const fresh = `${cluster}.new`
   rmSync(fresh, { recursive: true, force: true })
@@ -134,11 +139,11 @@ async function makeCluster({ cluster, user, binaries }: Server): Promise<void> {
   renameSync(fresh, cluster)
 }
 
-/** Takes over a server that runs on this cluster and answers; ends one that does not answer. */
+/** Takes over a server that runs on this cluster and answers. Ends a server that does not answer. */
 async function adopt(server: Server): Promise<EmbeddedPostgres | undefined> {
   const running = runningServer(server.cluster)
   if (!running) {
-    // Left by a crash; their process numbers may belong to somebody else by now, and Postgres would not start.
+    // A crash left these files. Their process numbers may belong to other processes now, and Postgres would not start.
     rmSync(join(server.cluster, 'postmaster.pid'), { force: true })
     rmSync(`${socketPath(server)}.lock`, { force: true })
     return undefined
@@ -158,14 +163,14 @@ async function adopt(server: Server): Promise<EmbeddedPostgres | undefined> {
   return undefined
 }
 
-/** Ends the server of a data folder that runs as another user than `user`: it is going to be that one's. As root. */
+/** Ends the server of a data folder if it runs as another user than `user`, who is about to own it. Needs root. */
 export async function endForeignPostgres(dataDir: string, user: PosixUser): Promise<void> {
   const running = runningServer(join(dataDir, 'postgres'))
   if (running && userOf(running.identity.pid) !== user.uid)
     await end(running.identity, ['SIGINT', 'SIGQUIT', 'SIGKILL'])
 }
 
-/** The process named in postmaster.pid, when it still runs and is a Postgres. */
+/** The process named in postmaster.pid, if it still runs and is a Postgres. */
 function runningServer(cluster: string): { identity: ProcessIdentity; socketDir: string | undefined } | undefined {
   let lines: string[]
   try {
@@ -175,7 +180,7 @@ function runningServer(cluster: string): { identity: ProcessIdentity; socketDir:
   }
   const pid = Number(lines[0])
   if (!Number.isInteger(pid) || pid <= 1 || programOf(pid) !== 'postgres') return undefined
-  // Its user writes that file: no server of another user is named by it.
+  // The cluster's user writes that file. It must not make this process end a server of another user.
   if (userOf(pid) !== statSync(cluster, { throwIfNoEntry: false })?.uid) return undefined
   const identity = identify(pid)
   return identity && { identity, socketDir: lines[4] || undefined }
@@ -186,7 +191,7 @@ async function launch(server: Server): Promise<EmbeddedPostgres> {
   const until = performance.now() + START_TIMEOUT_MS
   for (;;) {
     const log = openLog(server.log)
-    // Only this start's lines tell why it failed; and nothing else ever shortens this file.
+    // Only lines of this start explain why it failed. This is also the only code that ever shortens the file.
     if (fstatSync(log).size > LARGEST_LOG) ftruncateSync(log)
     const from = fstatSync(log).size
     const args = ['-D', server.cluster, ...Object.entries(server.settings).flatMap(([k, v]) => ['-c', `${k}=${v}`])]
@@ -211,13 +216,13 @@ async function launch(server: Server): Promise<EmbeddedPostgres> {
         const answer = await probePostgres(socketPath(server), USER, DATABASE, 2_000)
         const identity = child.pid === undefined ? undefined : identify(child.pid)
         if (answer === 'answers' && identity && !gone) return handle(server, identity, false, exited)
-        // Each question while it recovers is a line in its log.
+        // Postgres logs a line for each attempt while it recovers, so the pauses grow.
         pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)
       }
       await sleep(pauseMs)
     }
     const lines = readFileSync(server.log, 'utf8').slice(from)
-    // After a kill -9 of the server its sessions may need a moment to notice and let go of the shared memory.
+    // After a kill -9 of the server, its sessions may need a moment to notice and to release the shared memory.
     const passing = /lock file .* already exists|pre-existing shared memory block/.test(lines)
     if (gone && passing && performance.now() < until) {
       await sleep(100)
@@ -229,7 +234,10 @@ async function launch(server: Server): Promise<EmbeddedPostgres> {
   }
 }
 
-/** Appended to; anything but a file of this user (a link that Postgres' user laid there) is put aside first. */
+/**
+ * Opens the log for appending. Removes first anything but a file of this user, such as a link that Postgres' user put
+ * there.
+ */
 function openLog(path: string): number {
   const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants
   const found = lstatSync(path, { throwIfNoEntry: false })
@@ -257,7 +265,7 @@ function handle(server: Server, identity: ProcessIdentity, adopted: boolean, exi
 async function end(identity: ProcessIdentity, signals: readonly NodeJS.Signals[]): Promise<void> {
   for (const name of signals) {
     if (!isRunning(identity)) return
-    // A stopped process acts on nothing but SIGKILL before it is woken.
+    // A stopped process reacts only to SIGKILL until SIGCONT wakes it.
     signal(identity.pid, name)
     signal(identity.pid, 'SIGCONT')
     if (await waitUntilGone(identity, STOP_TIMEOUT_MS)) return

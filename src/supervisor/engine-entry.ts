@@ -1,6 +1,7 @@
 /**
- * What the launcher starts as root: becomes a user of its own for good, and only then loads the engine.
- * Arguments: its number, its further groups, the launcher's process id, the engine's program and that program's own argument.
+ * The program that the launcher starts as root. It becomes a user of its own for good, and only then loads the engine.
+ * Arguments: the number of its user and group, its further groups, the launcher's process id, the engine's program and
+ * that program's own argument.
  */
 const [id, groups, launcher, program, argument] = process.argv.slice(2) as [string, string, string, string, string]
 const number = Number(id)
@@ -15,7 +16,8 @@ try {
 }
 const ids = [process.getuid!(), process.geteuid!(), process.getgid!(), process.getegid!()]
 if (back || number === 0 || ids.some((one) => one !== number)) throw new Error(`This process is not user ${id}`)
-// The next launcher kills what runs as this user. It cannot see an engine that was root until now: that one ends by itself.
+// The next launcher kills all processes of this user. It cannot see an engine that is still root, so that engine exits
+// by itself.
 if (process.ppid !== Number(launcher)) process.exit(1)
 process.argv.splice(2, 5, argument)
 await import(program)

@@ -1,23 +1,23 @@
 import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Folders that engines with users of their own pass through, and those they read; all absolute. */
+/** Absolute paths of the folders that engines with users of their own pass through, and of those that they read. */
 export interface EngineAccess {
-  /** Parents come before what lies in them. */
+  /** Parents come before their children. */
   readonly passed: readonly string[]
-  /** With all that lies in them. */
+  /** With everything in them. */
   readonly read: readonly string[]
 }
 
 /**
- * Opens folders of this process's user to the group of engines, making what is missing.
- * @returns those that are somebody else's: their owner says who reads them
+ * Opens folders of this process's user to the group of engines. Makes missing folders.
+ * @returns folders of other users: their owner decides which users read them
  */
 export function openToEngines({ passed, read }: EngineAccess, gate: number): string[] {
   for (const folder of passed) {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     chownSync(folder, process.getuid!(), gate)
-    // Whoever else may pass (a Postgres of another user) still may.
+    // Others that may pass through (a Postgres with another user) still may.
     chmodSync(folder, 0o710 | (lstatSync(folder).mode & 0o001))
   }
   return read.filter((folder) => {
@@ -28,7 +28,7 @@ export function openToEngines({ passed, read }: EngineAccess, gate: number): str
   })
 }
 
-/** What is made in it later has its group, and as much for it: `connectors/lake/inherited-modes.ts`. */
+/** Gives a path to the group. Later entries inherit the group and its rights: `connectors/lake/inherited-modes.ts`. */
 function share(path: string, gate: number): void {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found === undefined || found.uid !== process.getuid!() || found.isSymbolicLink()) return

@@ -1,13 +1,18 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 
-/** Numbers of users and groups that engines get where the start was root's. None has a name, a password or a home. */
+/**
+ * Numbers of the users and groups that engines get if root started Quipu. None of them has a name, a password or a
+ * home.
+ */
 export interface EngineIds {
-  /** Group of all engines that read the same tables: it opens the folders above theirs, and the tables of `memory`. */
+  /**
+   * The group of all engines that read the same tables. It opens the folders above theirs, and the tables of `memory`.
+   */
   readonly gate: number
-  /** User and group of the first slot of the first process; those of the others follow, process by process. */
+  /** User and group of the first slot of the first process. The other slots follow, process by process. */
   readonly first: number
-  /** Slots of each process. */
+  /** How many slots each process has. */
   readonly slots: number
 }
 
@@ -18,17 +23,19 @@ interface Range {
   readonly block: number
 }
 
-// Given to nobody by useradd, subuid, systemd and nspawn; where a container has 16 bits of users, systemd's dynamic ones.
+// useradd, subuid, systemd and nspawn give these numbers to no user. With 16-bit users, as in containers: systemd's
+// dynamic users.
 const RANGES: readonly Range[] = [
   { from: 0x7002_0000, to: 0x7fff_0000, block: 4096 },
   { from: 61_184, to: 65_520, block: 512 },
 ]
 
 /**
- * The ids of a start on a data folder: the same at every start, others for another folder and for a stand-by, and never those
- * of a start that lives: where few numbers are, two folders may be meant for the same.
- * @param use.tablesDir its group is the gate when it is one already: other machines may share the folder
- * @returns undefined where the system has no room for them
+ * The ids of a start on a data folder. They are the same at every start, and different for another folder and for a
+ * stand-by. They are never those of a running start: with few numbers, two folders may hash to the same ids.
+ * @param use.tablesDir its group becomes the gate if it already is an engine group, because other machines may share
+ * the folder
+ * @returns undefined if the system has no room for them
  */
 export function engineIds(use: {
   readonly dataDir: string
@@ -61,17 +68,17 @@ export function idOfSlot({ first, slots }: EngineIds, process: number, slot: num
   return first + process * slots + slot
 }
 
-/** All groups that the parents of engines need, to share folders with them. */
+/** All groups that the parents of engines need to share folders with them. */
 export function groupsOfParents(ids: EngineIds, processes: number): number[] {
   return [ids.gate, ...Array.from({ length: processes * ids.slots }, (_, index) => ids.first + index)]
 }
 
-/** Whether a group is one that only engines and their parents have. */
+/** Whether only engines and their parents have this group. */
 export function isEngineGroup(gid: number): boolean {
   return RANGES.some(({ from, to }) => gid >= from && gid < to)
 }
 
-/** Those that parents of engines have, whoever they are; what engines left running has no parent any more. */
+/** The engine groups of all running parents, of any user. Engines that were left running have no parent any more. */
 function groupsOfLiveStarts(): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -88,7 +95,7 @@ function groupsOfLiveStarts(): number[] {
     })
 }
 
-/** In a container not every number may be one of a user. */
+/** Whether this range of user numbers exists: a container may map only some. */
 function isMapped({ from, to }: Range): boolean {
   return ['uid_map', 'gid_map'].every((name) => {
     try {

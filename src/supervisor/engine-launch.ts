@@ -4,28 +4,28 @@ import { fileURLToPath } from 'node:url'
 import type { AskEngine, EngineMessage, FromLauncher, LauncherPlan, LauncherRequest, ToLauncher } from './messages.ts'
 import { onLines } from './lines.ts'
 
-/** The supervisor's end of the launcher: what its children ask is passed on, and its answers to them. */
+/** The supervisor's side of the launcher: passes on the children's requests, and the launcher's answers to them. */
 export interface EngineLaunch {
   readonly plan: LauncherPlan
   /** Resolves when no launcher is left: no engine can be started any more. */
   readonly gone: Promise<void>
-  /** Passes a child's question on; what the launcher tells of its engines goes to `told`. */
+  /** Passes on a child's request. `onMessage` gets the launcher's messages about the child's engines. */
   ask(process: number, asked: AskEngine, onMessage: (message: EngineMessage) => void): void
-  /** The child is gone: resolves when its engines are too. */
+  /** Ends the child's engines after the child has ended. Resolves when they are gone. */
   childEnded(process: number): Promise<void>
-  /** From now on this process waits for it. */
+  /** From now on this process does not exit before the launcher. */
   hold(): void
   /** Ends the launcher and all engines. */
   stop(): void
 }
 
-/** Child programs are always built ones. */
+/** The children run built programs, also when this file is run from `src`. */
 const PROGRAM = fileURLToPath(
   new URL('./engine-launcher.js', import.meta.url.replace('/src/supervisor/', '/dist/supervisor/')),
 )
 const WORDS = 'The process that started it is gone'
 
-/** An engine that was asked for and has not ended. */
+/** An engine that a child requested and that has not ended. */
 interface Run {
   readonly process: number
   readonly slot: number
@@ -33,8 +33,8 @@ interface Run {
 }
 
 /**
- * Starts the launcher; as root, before this process becomes another user. The launcher and its watcher bring each other back,
- * and the channel to them stays: `engine-launcher.ts` says how.
+ * Starts the launcher. Needs root, so it is called before this process becomes another user. The launcher and its
+ * watcher restart each other, and the channel to them stays open: see `engine-launcher.ts`.
  */
 export function launchEngines(plan: LauncherPlan): EngineLaunch {
   const launcher = spawn(process.execPath, [PROGRAM, JSON.stringify(plan)], {
@@ -44,7 +44,7 @@ export function launchEngines(plan: LauncherPlan): EngineLaunch {
     detached: true,
   })
   const channel = launcher.stdio[3] as Socket
-  // It ends with this process, and keeps it from no end of its own before the supervisor has it.
+  // The launcher ends with this process. Until the supervisor calls `hold`, it does not keep this process running.
   launcher.unref()
   channel.unref()
   const listeners = new Map<number, (message: EngineMessage) => void>()
@@ -58,7 +58,7 @@ export function launchEngines(plan: LauncherPlan): EngineLaunch {
   channel.on('error', () => channel.destroy())
 
   const keyOf = ({ process: number, slot, run }: Run): string => `${number} ${slot} ${run}`
-  /** A launcher died, and all engines with it: whoever waits for one is told. */
+  /** Handles the death of a launcher and all of its engines: reports the end of each engine to its child. */
   const takeNewLauncher = (newLife: number): void => {
     life = newLife
     const lost = [...runs.values()]
@@ -75,7 +75,7 @@ export function launchEngines(plan: LauncherPlan): EngineLaunch {
       case 'all ended':
         return ending.get(message.process)?.()
       case 'ended':
-        // One that a launcher before this one began was told to have ended.
+        // An engine of an earlier launcher: its end was already reported.
         if (!runs.delete(keyOf(message))) return
         return listeners.get(message.process)?.(message)
       case 'started':

@@ -1,21 +1,27 @@
 /**
- * The processes that stay root where Quipu was started as root and runs its engines as users of their own: the launcher, and
- * a watcher that does nothing but wait for the launcher's death.
+ * The processes that stay root if Quipu was started as root and runs its engines as users of their own: the launcher,
+ * and a watcher that only waits for the launcher's death.
  *
- * - The launcher is started before all others become the user of --run-as, and knows from then on (its one argument, root's)
- *   which program to start, in which folders, as which users; nothing that comes later adds to that.
- * - The supervisor asks it in whole numbers: start slot s of process p, end it, end all of p. What is not in bounds is nothing.
- *   No text, path or environment comes from there, and what an engine says is passed on (its last words) and never read.
- * - A slot's engine has a user and a group that no other has. It gets in by its worker's folders: `engines/<slot>` (2750: FIFOs
- *   and the socket of its channel, not to be changed by it), `own` in it and `spill/<slot>` (2770). The gate, a group of all
- *   engines, opens the folders above and the tables of `memory`, for reading. Nothing else of the data folder is its.
- * - Processes and threads that run as its user are bounded.
- * - It writes tables into `own`; its parent copies them, from opened files that are that user's (`engine/staged-files.ts`).
- * - When a slot's engine ends, all that runs as its user is killed before anybody is told: nothing outlives it.
- * - It ends when the supervisor closes the channel, and takes all engines with it. Signals for the others pass it by.
- * - Either brings the other back. The launcher starts another watcher when that dies. When the launcher dies, the watcher
- *   kills the engines that it left, becomes the launcher of the next life, and tells the supervisor so. Both hold the channel
- *   to the supervisor (descriptor 3) and the launcher alone reads it, so that nothing that was sent is lost.
+ * - The launcher starts before all other processes become the user of --run-as. Its one argument, which root made, says
+ *   which program to start, in which folders, as which users. Later messages cannot add to that.
+ * - The supervisor's requests are whole numbers: start slot s of process p, end it, end all of p. Numbers out of bounds
+ *   are ignored. Requests carry no text, path or environment. The launcher passes on an engine's last words and never
+ *   reads them.
+ * - A slot's engine has a user and a group of its own. It gets access through its worker's folders: `engines/<slot>`
+ *   (2750: FIFOs and the socket of its channel, which the engine cannot change), `own` in it, and `spill/<slot>`
+ *   (2770). The gate, a group of all engines, opens the folders above and the tables of `memory` for reading. The
+ *   engine has access to nothing else in the data folder.
+ * - The number of processes and threads that run as the engine's user is limited.
+ * - The engine writes tables into `own`. Its parent copies them from files that it has opened and that belong to that
+ *   user (`engine/staged-files.ts`).
+ * - When a slot's engine ends, the launcher kills all processes of its user before it reports the end: no process
+ *   outlives the engine.
+ * - The launcher ends when the supervisor closes the channel, and ends all engines with it. It ignores signals that end
+ *   other processes.
+ * - Launcher and watcher restart each other. If the watcher dies, the launcher starts another. If the launcher dies,
+ *   the watcher kills the engines that it left, becomes the launcher of the next life and reports that to the
+ *   supervisor. Both hold the channel to the supervisor (descriptor 3), and only the launcher reads it, so no message
+ *   is lost.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { Socket } from 'node:net'
@@ -32,8 +38,9 @@ interface Slot {
 }
 
 const ENTRY = fileURLToPath(new URL('./engine-entry.js', import.meta.url))
-// As in execution/engine/spawned-engine.ts: first to go when memory ends, and a limit under which malloc fails instead.
-// Processes of one user are bounded when it forks: by -u of bash, -p of dash and busybox.
+// As in execution/engine/spawned-engine.ts: the engine is killed first when memory runs out, and malloc fails above the
+// limit.
+// The limit on processes of one user applies when the engine forks: -u in bash, -p in dash and busybox.
 const SHELL =
   'echo 1000 2>/dev/null >/proc/self/oom_score_adj; ulimit -d "$0" 2>/dev/null; ' +
   '{ ( ulimit -u "$1" ) && ulimit -u "$1" || ulimit -p "$1"; } 2>/dev/null; shift; exec "$@"'
@@ -47,7 +54,7 @@ const plan = JSON.parse(process.argv[2]!) as LauncherPlan
 const slots = new Map<number, Slot>()
 
 for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGPIPE'] as const) process.on(name, () => {})
-/** Counts launchers: the first is the supervisor's, each other one was a watcher. */
+/** Counts launchers: the supervisor started the first, each later launcher was a watcher. */
 let life = Number(process.argv[3] ?? 1)
 let channel: Socket | undefined
 let watcher: ChildProcess | undefined
@@ -75,16 +82,18 @@ function beLauncher(): void {
 
 async function beNextLauncher(): Promise<void> {
   life++
-  // First of all: this process can be killed while it ends the engines that are left.
+  // This comes first: this process can be killed while it ends the engines that are left.
   startWatcher()
   await killLeftOf(plan.ids.first, plan.folders.length * plan.ids.slots)
   beLauncher()
-  // The one before may have died in the middle of a line.
+  // The launcher before this one may have died in the middle of a line.
   channel?.write('\n')
   sendToSupervisor({ type: 'launcher', life })
 }
 
-/** While no watcher runs, the death of the launcher ends the server: another one is started as soon as one is killed. */
+/**
+ * Starts a watcher. Without one, the launcher's death would end the server, so a killed watcher is replaced at once.
+ */
 function startWatcher(): void {
   if (ending) return
   const started = spawn(process.execPath, [process.argv[1]!, process.argv[2]!, String(life)], {
@@ -98,14 +107,14 @@ function startWatcher(): void {
   started.once('error', () => {
     if (started.pid === undefined) startLater()
   })
-  // One that cannot run ends with a code.
+  // A watcher that cannot run exits with a code. A retry waits a moment then.
   started.once('exit', (_code, signal) => (signal === null ? startLater() : startWatcher()))
 }
 
 async function end(): Promise<void> {
   ending = true
   await endAll(() => true)
-  // Whatever it is at: one that lived on would become the next launcher.
+  // Kill it whatever it is doing: a watcher that survives would become the next launcher.
   watcher?.kill('SIGKILL')
   process.exit(0)
 }
@@ -160,7 +169,7 @@ function start(asked: Extract<ToLauncher, { do: 'start' }>): void {
     resolveGone()
     sendToSupervisor({ type: 'ended', ...about, words })
   }
-  // What a start before this one may have left.
+  // An earlier start in this slot may have left processes.
   void (before?.gone ?? killAllOf(id)).then(() => {
     if (slot.killed) return ended()
     const child = spawn(

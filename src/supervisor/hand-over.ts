@@ -19,23 +19,23 @@ import { isHeld } from './data-folder-lock.ts'
 import { emptyFolder, openFolder, type Folder } from './opened-folder.ts'
 import { withRightsOf, type PosixUser } from './posix-user.ts'
 
-/** What Quipu makes in a data folder, with the endings of files that are being made. */
+/** The names that Quipu makes in a data folder, with the endings of files that are being made. */
 const OWN =
   /^(supervisor\.json|standby\.json|secret|anchor-key\.pem(\.pub)?|anchors\.jsonl|data-keys\.jsonl|coordinator(-standby)?|(standby-)?worker-\d+|tables|postgres(\.log|\.new|-[\w.-]+)?|run|node-id|epoch|pages|engines|spill)(\.\w+)*$/
-/** One of these, or a database, is in every data folder, and in no other. */
+/** Every data folder has one of these names, or a database. No other folder has. */
 const MARK = /^(supervisor\.json|secret|coordinator|worker-1|node-id)$/
 
-/** Makes a folder with those above it: as the user where that may, else as root for the user. */
+/** Makes a folder and its parents: with the rights of the user if they suffice, else as root for the user. */
 export function makeFolderFor(folder: string, user: PosixUser): void {
   try {
     withRightsOf(user, () => mkdirSync(folder, { recursive: true, mode: 0o700 }))
     return
   } catch {
-    // Below a folder of root's.
+    // The parent folder belongs to root.
   }
   const umask = process.umask(0)
   try {
-    // The user passes through.
+    // Parents allow the user to pass through.
     mkdirSync(dirname(folder), { recursive: true, mode: 0o711 })
     mkdirSync(folder, { mode: 0o700 })
     lchownSync(folder, user.uid, user.gid)
@@ -47,9 +47,10 @@ export function makeFolderFor(folder: string, user: PosixUser): void {
 }
 
 /**
- * Gives a data folder to a user, with what Quipu has in it as root: nothing else, and no further than the folder. What
- * that user may have put there meanwhile (links, second names of others' files) is left alone.
- * @throws Error with one line where the folder is not one of Quipu's
+ * Gives a data folder to a user, with the files that Quipu made in it as root. Touches no other files and does not
+ * leave the folder. Entries that the user may have put there meanwhile (links, hard links to files of others) stay as
+ * they are.
+ * @throws Error with one line if the folder is not a data folder of Quipu
  */
 export function handOverDataFolder(dataDir: string, user: PosixUser): void {
   makeFolderFor(dataDir, user)
@@ -61,16 +62,16 @@ export function handOverDataFolder(dataDir: string, user: PosixUser): void {
       throw new Error(
         `${dataDir} is not user ${user.name}'s and holds other things than Quipu's: choose another folder`,
       )
-    // Nobody but root could write there until now.
+    // Until now only root could write there.
     const trusted = uid === 0
     for (const name of names) {
       if (!OWN.test(name)) continue
-      // First: what lies there may be deeper than any tree that is walked.
+      // This comes first: the remains of engines may be deeper than `giveTree` can walk.
       removeLeft(dataDir, top, name)
       giveTree(top.path, name, user, trusted)
     }
     if (trusted) giveCluster(join(top.path, 'postgres'), user)
-    // Last: a hand-over that was cut short is done again.
+    // This comes last, so that an interrupted hand-over is repeated.
     if (uid !== user.uid) fchownSync(top.fd, user.uid, user.gid)
   } finally {
     closeSync(top.fd)
@@ -81,8 +82,8 @@ const OF_STANDBY = /^(coordinator-standby|standby-worker-\d+)$/
 const OF_PROCESSES = /^(coordinator(-standby)?|(standby-)?worker-\d+)$/
 
 /**
- * Removes what engines of a start that is over have left, where users of their own may have made what `user` cannot even
- * look into. Those of one that runs are left alone.
+ * Removes files that engines of an earlier start have left. Engines with users of their own may have made folders that
+ * `user` cannot look into. Files of a running start stay as they are.
  */
 function removeLeft(dataDir: string, top: Folder, name: string): void {
   if (isHeld(dataDir, OF_STANDBY.test(name) ? 'standby' : 'owner')) return
@@ -101,10 +102,10 @@ function isOfEngines(name: string): boolean {
 }
 
 /**
- * Makes sure that a user may write to a folder of tables: makes it where it is missing, and gives the user one of root's
- * that is empty or holds tables of Quipu's.
- * @param catalogs whose tables lie there, a folder each
- * @throws Error with one line where it is somebody else's
+ * Makes sure that a user may write to a folder of tables. Makes the folder if it is missing. Gives it to the user if it
+ * is root's and is empty or holds tables of Quipu.
+ * @param catalogs names of the catalogs whose tables lie there, one folder each
+ * @throws Error with one line if the folder belongs to another user
  */
 export function handOverTables(folder: string, catalogs: readonly string[], user: PosixUser): void {
   makeFolderFor(folder, user)
@@ -128,7 +129,7 @@ export function handOverTables(folder: string, catalogs: readonly string[], user
   }
 }
 
-/** Not `access`, which asks for whom this process was started as. */
+/** Whether the effective user can write here. `access` would check the real user, as which this process was started. */
 function mayMakeIn(folder: string): boolean {
   try {
     rmdirSync(mkdtempSync(join(folder, '.quipu-')))
@@ -138,7 +139,7 @@ function mayMakeIn(folder: string): boolean {
   }
 }
 
-/** So is the root of a disk that was just formatted. */
+/** Whether the folder is empty. The root of a freshly formatted disk counts as empty. */
 function isEmpty(names: readonly string[]): boolean {
   return names.every((name) => name === 'lost+found')
 }
@@ -147,7 +148,10 @@ function isDataFolder(path: string, names: readonly string[]): boolean {
   return names.some((name) => MARK.test(name)) || existsSync(join(path, 'postgres', 'PG_VERSION'))
 }
 
-/** A database that lies elsewhere since Postgres' user could not enter the data folder, with its socket. */
+/**
+ * Gives the user a database, and its socket, that lies outside the data folder because Postgres' user could not enter
+ * that folder.
+ */
 function giveCluster(path: string, user: PosixUser): void {
   const link = lstatSync(path, { throwIfNoEntry: false })
   if (!link?.isSymbolicLink()) return
@@ -155,7 +159,7 @@ function giveCluster(path: string, user: PosixUser): void {
   for (const name of ['postgres', 'run', 'postgres.log']) giveTree(home, name, user, true)
 }
 
-/** @param trusted root alone has written there: then owners and second names of files say nothing */
+/** @param trusted only root has written there, so owners and hard links of files need no check */
 function giveTree(folder: string, name: string, user: PosixUser, trusted: boolean): void {
   const path = join(folder, name)
   const found = lstatSync(path, { throwIfNoEntry: false })

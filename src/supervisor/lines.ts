@@ -1,11 +1,11 @@
 import type { Readable } from 'node:stream'
 
-/** Longer lines are nothing that these processes write. */
+/** These processes never write longer lines. */
 const LONGEST = 64 * 1024
 
 /**
- * Calls back with the value of each line of JSON that comes. What is no JSON is passed over: a process that died may have left
- * half a line.
+ * Calls back with the value of each line of JSON. Skips lines that are not JSON: a process that died may have left half
+ * a line.
  */
 export function onLines(stream: Readable, take: (value: unknown) => void): void {
   let rest = ''

@@ -5,7 +5,7 @@ import { getSystemErrorName } from 'node:util'
 
 /** A bound socket that this process holds and never accepts on. */
 export interface ListeningSocket {
-  /** What `child.send` passes on and `server.listen` takes. */
+  /** The handle that `child.send` passes on and `server.listen` takes. */
   readonly handle: unknown
   readonly url: string
   close(): void
@@ -16,16 +16,16 @@ interface TcpHandle {
   close(): void
 }
 
-/** Node's own way to bind without listening, as its cluster module does; undocumented, hence the one cast. */
+/** Node's way to bind without listening, as its cluster module does. It is undocumented, hence the cast. */
 const { _createServerHandle: createServerHandle } = net as unknown as {
   _createServerHandle(address: string, port: number, addressType: number): TcpHandle | number
 }
 
 /**
- * Binds a TCP socket. It begins to listen when the first child does; from then on the kernel queues connections
+ * Binds a TCP socket. It begins to listen when the first child does. From then on the kernel queues connections,
  * whatever happens to the children.
- * @param scheme by which its address is told
- * @throws Error with one line when the port is taken or the address is none of this machine
+ * @param scheme scheme of the address that it reports
+ * @throws Error with one line when the port is taken or the address does not belong to this machine
  */
 export async function bindSocket(scheme: 'http' | 'https', host: string, port: number): Promise<ListeningSocket> {
   const { address, family } =
@@ -37,7 +37,7 @@ export async function bindSocket(scheme: 'http' | 'https', host: string, port: n
   const handle = createServerHandle(address, port, family)
   if (typeof handle === 'number') throw cannotListen(host, port, handle)
   const bound: { address?: string; port?: number } = {}
-  // libuv keeps "address in use" back until the socket is first used: asking for its name brings it out.
+  // libuv reports "address in use" only at the first use of the socket, so this asks for its name.
   const error = handle.getsockname(bound)
   if (error !== 0) {
     handle.close()

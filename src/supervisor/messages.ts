@@ -1,40 +1,43 @@
 /**
- * What supervisor and child say to each other over Node's IPC. Both run the same build, so the messages carry no
- * version. Types only: the child's side imports them without loading anything.
+ * The messages between supervisor and child over Node's IPC. Both run the same build, so the messages carry no version.
+ * This file has types only: the child imports it without loading any code.
  */
 import type { EngineIds } from './engine-ids.ts'
 
 export type ToChild =
-  /** First of all, before the child does anything. */
+  /** The first message. The child does nothing before it. */
   | { readonly type: 'start'; readonly start: ChildStart }
-  /** Comes with the bound socket as its handle, again and again, `left` to come; only to the child that is to accept on it. */
+  /**
+   * Carries the bound socket as its handle; sent several times, `left` more follow. Only for the child that accepts on
+   * it.
+   */
   | { readonly type: 'socket'; readonly left: number }
-  /** The Postgres to use, once it answers; again when it was started anew (same address). */
+  /** The Postgres to use, once it answers. Sent again after a restart, with the same address. */
   | { readonly type: 'database'; readonly url: string }
-  /** The counts changed. */
+  /** Sent when the counts change. */
   | { readonly type: 'restarts'; readonly restarts: readonly RestartCount[] }
-  /** Of an engine that the launcher runs for this child. */
+  /** A message from an engine that the launcher runs for this child. */
   | { readonly type: 'engine'; readonly engineMessage: EngineMessage }
 
 export type FromChild =
-  /** Sent from the event loop about every second: silence means that nothing else runs either. */
+  /** Sent from the event loop about every second. Silence means that the event loop does not run. */
   | { readonly type: 'beat' }
-  /** Does what it is there for. */
+  /** The child is ready for its work. */
   | { readonly type: 'ready' }
-  /** It became the writer of the event log under this name. */
+  /** The child became the writer of the event log under this name. */
   | { readonly type: 'writer'; readonly writer: string }
-  /** It serves this by TLS from now on. */
+  /** The child serves this identity by TLS from now on. */
   | { readonly type: 'identity'; readonly served: ServedIdentity }
-  /** This text of a file that says who may come in and do what is in force from now on. */
+  /** This text of a file with users or their rights is in force from now on. */
   | { readonly type: 'file'; readonly file: string; readonly text: string }
-  /** It was asked to end: however it does, it is not to be started again. */
+  /** The child was asked to end. However it ends, the supervisor does not start it again. */
   | { readonly type: 'last' }
-  /** Why it is about to exit, in one line for the operator. */
+  /** Why the child is about to exit, in one line for the operator. */
   | { readonly type: 'exit'; readonly line: string }
-  /** For the launcher of engines. */
+  /** A request to the launcher of engines. */
   | { readonly type: 'engine'; readonly ask: AskEngine }
 
-/** What a child asks of the launcher. `run` tells engines of one slot apart; its child makes it up. */
+/** A child's request to the launcher. `run` distinguishes the engines of one slot; the child chooses it. */
 export type AskEngine =
   | {
       readonly do: 'start'
@@ -48,28 +51,28 @@ export type AskEngine =
 
 export type ToLauncher =
   | (AskEngine & { readonly process: number })
-  /** All engines of a process. */
+  /** Ends all engines of a process. */
   | { readonly do: 'end'; readonly process: number }
 
-/** What goes to the launcher, a line of JSON each. `life`: which launcher it is for; another one leaves it alone. */
+/** A request to the launcher, one line of JSON. `life` says which launcher it is for; any other launcher ignores it. */
 export type LauncherRequest = ToLauncher & { readonly life: number }
 
 export type EngineMessage =
   | { readonly type: 'started'; readonly slot: number; readonly run: number; readonly pid: number }
-  /** It is gone, with all that ran as its user. `words`: the last that it wrote on its standard error. */
+  /** The engine is gone, with all processes of its user. `words`: the last text that it wrote on its standard error. */
   | { readonly type: 'ended'; readonly slot: number; readonly run: number; readonly words: string }
 
 export type FromLauncher =
   | ((EngineMessage | { readonly type: 'all ended' }) & { readonly process: number })
-  /** The launcher before it died: none of its engines runs any more, and this one takes requests of its own life alone. */
+  /** The previous launcher died and none of its engines runs. This launcher takes only requests of its own life. */
   | { readonly type: 'launcher'; readonly life: number }
 
-/** What the launcher knows; made by root. */
+/** The launcher's configuration, made by root. */
 export interface LauncherPlan {
   readonly ids: EngineIds
-  /** Where the slots of each process lie, absolute, without trailing slash. */
+  /** Folders of each process's slots: absolute paths without a trailing slash. */
   readonly folders: readonly string[]
-  /** Processes and threads that may run as one engine's user. */
+  /** How many processes and threads may run as one engine's user. */
   readonly tasks: number
   /** File URL of the engine's program. */
   readonly program: string
@@ -77,7 +80,10 @@ export interface LauncherPlan {
   readonly functionsModule: string
 }
 
-/** Texts (PEM) of a server's certificate and key, and of who vouches for its clients. In memory alone, never on a disk. */
+/**
+ * Texts (PEM) of a server's certificate and key, and of the authority for its clients. Kept in memory only, never on a
+ * disk.
+ */
 export interface ServedIdentity {
   readonly cert: string
   readonly key: string
@@ -90,23 +96,23 @@ export interface ChildStart {
   /** Address of the socket that the supervisor holds, when there is one. */
   readonly url: string | undefined
   /**
-   * The writer that the predecessor of this child was, when this supervisor saw it exit (or found it dead) and it was
-   * not fenced: the child may claim at once if that writer is still the last one in the log.
+   * The last writer, if the predecessor of this child was that writer, this supervisor saw it exit (or found it dead),
+   * and it was not fenced. The child may claim at once if that writer is still the last one in the log.
    */
   readonly deadWriter: string | undefined
   /**
-   * It may follow another writer: told so by the operator, or a successor. Else a log that another one writes is a mistake
-   * of whoever started this.
+   * Whether the child may follow another writer: the operator allowed it, or the child is a successor. Otherwise a log
+   * with another writer is a mistake in the configuration.
    */
   readonly follow: boolean
-  /** One before it was ready: what is missing now will come back. */
+  /** Whether an earlier process of this child was ready: dependencies that are missing now will come back. */
   readonly successor: boolean
   readonly restarts: readonly RestartCount[]
-  /** What the process before this one served by TLS last. */
+  /** The TLS identity that the previous process served last. */
   readonly identity: ServedIdentity | undefined
-  /** Texts of files that the process before this one had in force last, by what they are for. In memory alone. */
+  /** Texts of files that the previous process had in force last, by purpose. Kept in memory only. */
   readonly files?: Readonly<Record<string, string>>
-  /** Where the launcher starts engines: users of this process's slots. */
+  /** Present if the launcher starts engines: the users of this process's slots. */
   readonly engines?: ChildEngines
 }
 
@@ -116,10 +122,10 @@ export interface ChildEngines {
   readonly slots: number
 }
 
-/** How often processes were started again and why; for `process_restarts_total`. */
+/** How often processes were restarted, and why; for `process_restarts_total`. */
 export interface RestartCount {
   readonly process: string
-  /** `hang`: killed for its silence. */
+  /** `hang`: the supervisor killed the process because it was silent. */
   readonly reason: 'exit' | 'hang'
   readonly count: number
 }

@@ -4,28 +4,30 @@ import { join } from 'node:path'
 
 export interface Folder {
   readonly fd: number
-  /** Names below it are found in this very folder, whatever its own name leads to meanwhile. */
+  /**
+   * A path to this very folder: names below it are found here even if the folder's own name leads elsewhere meanwhile.
+   */
   readonly path: string
 }
 
-/** As many as folders lie in each other; the next time goes on. */
+/** Enough rounds for this many nested folders. The next call goes on with the rest. */
 const MOST_ROUNDS = 1_000_000
 
-/** @throws Error where it is no folder, or a link to one */
+/** @throws Error when the path is not a folder, or is a link to one */
 export function openFolder(path: string): Folder {
   const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
   return { fd, path: process.platform === 'linux' ? `/proc/self/fd/${fd}` : path }
 }
 
 /**
- * Removes all that lies in a folder, and nothing else, however deep it is and whoever laid it there: no path is longer, and
- * no stack deeper, than two folders. What cannot be removed stays.
+ * Removes everything in a folder and nothing else, at any depth, whichever user made it. Paths and the stack are never
+ * deeper than two folders. Entries that cannot be removed stay.
  */
 export function emptyFolder(parent: string, name: string): void {
   const top = tryTo(() => openFolder(join(parent, name)))
   if (top === undefined) return
   try {
-    // Folders that come up from below are met in the next round; somebody may still be at work in them.
+    // Folders that are moved up are handled in the next round. Another process may still write into them.
     for (let round = 0, removed = true; removed && round < MOST_ROUNDS; round++) {
       removed = false
       for (const one of readdirSync(top.path)) removed = removeIn(top, one) || removed
@@ -35,7 +37,7 @@ export function emptyFolder(parent: string, name: string): void {
   }
 }
 
-/** @returns whether it is gone */
+/** @returns whether the entry is gone */
 function removeIn(top: Folder, name: string): boolean {
   const path = join(top.path, name)
   const inner = tryTo(() => openFolder(path))

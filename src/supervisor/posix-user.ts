@@ -3,7 +3,7 @@ import { userInfo } from 'node:os'
 import { dirname } from 'node:path'
 
 export interface PosixUser {
-  /** The number as text where the system has no name for it. */
+  /** The user's name, or the number as text if the system has no name for it. */
   readonly name: string
   readonly uid: number
   readonly gid: number
@@ -15,7 +15,10 @@ export function isRoot(): boolean {
   return process.getuid?.() === 0
 }
 
-/** What the system knows of a user; undefined when it is none. As root only: it is asked by becoming that user. */
+/**
+ * What the system knows of a user; undefined if there is no such user. Needs root: the lookup becomes that user for a
+ * moment.
+ */
 export function lookUpUser(user: string | number): PosixUser | undefined {
   try {
     process.seteuid!(user)
@@ -28,7 +31,7 @@ export function lookUpUser(user: string | number): PosixUser | undefined {
       const { username, gid, homedir } = userInfo()
       return { name: username, uid, gid, home: homedir }
     } catch {
-      // A number that has no entry: its group is nobody's either.
+      // A number without an entry has no group of its own either.
       return { name: String(uid), uid, gid: uid }
     }
   } finally {
@@ -36,7 +39,7 @@ export function lookUpUser(user: string | number): PosixUser | undefined {
   }
 }
 
-/** The number of a group; undefined when there is none of this name. As root only. */
+/** The number of a group; undefined if no group has this name. Needs root. */
 export function lookUpGroup(group: string | number): number | undefined {
   const before = process.getegid!()
   try {
@@ -50,8 +53,8 @@ export function lookUpGroup(group: string | number): number | undefined {
 }
 
 /**
- * Does something with the rights of a user, and is root again. For looking what that user may do: this process can be
- * traced by nobody meanwhile.
+ * Runs `work` with the rights of a user, then is root again. Use it to check what that user may do: meanwhile no other
+ * process can trace this one.
  */
 export function withRightsOf<T>(user: PosixUser, work: () => T): T {
   const groups = process.getgroups!()
@@ -69,14 +72,14 @@ export function withRightsOf<T>(user: PosixUser, work: () => T): T {
 }
 
 /**
- * Makes this process a user's for good, with the user's groups and the surroundings that `su` gives.
- * @param groups further ones
- * @throws Error when it is not: nothing may go on then
+ * Makes this process run as a user for good, with the user's groups and the environment variables that `su` sets.
+ * @param groups further groups
+ * @throws Error when the process could not become that user; the caller must not go on then
  */
 export function becomeUser(user: PosixUser, groups: readonly number[] = []): void {
   takeGroups(user)
   process.setgid!(user.gid)
-  // Not before: the group of now is among those that Node tells.
+  // Only after setgid: Node counts the current group among the process's groups.
   if (groups.length > 0) process.setgroups!([...process.getgroups!(), ...groups])
   process.setuid!(user.uid)
   let back = true
@@ -95,13 +98,13 @@ function takeGroups({ name, uid, gid }: PosixUser): void {
   else initgroups.call(process, name, gid)
 }
 
-/** Node documents it, its types do not have it. */
+/** Node documents this function, but its types lack it. */
 const { initgroups } = process as unknown as { initgroups(user: string, group: number): void }
 
 /**
- * The user that Postgres runs as when this process is root, which Postgres refuses to be: the owner of its cluster, else
- * `postgres` where the system has one, else `nobody`. Undefined when this process is not root: then it is simply this
- * process's user.
+ * The user that Postgres runs as if this process is root, because Postgres refuses to run as root: the owner of its
+ * cluster, else `postgres` if the system has that user, else `nobody`. Undefined if this process is not root: Postgres
+ * then runs as this process's user.
  */
 export function postgresUser(cluster?: string): PosixUser | undefined {
   if (!isRoot()) return undefined
@@ -112,7 +115,7 @@ export function postgresUser(cluster?: string): PosixUser | undefined {
   throw new Error('Postgres does not run as root, and this system has neither a user postgres nor nobody')
 }
 
-/** Whom a system has for programs that belong to nobody in particular. As root only. */
+/** The system's user for programs without a user of their own. Needs root. */
 export function serviceUser(): PosixUser | undefined {
   for (const name of ['quipu', 'postgres', 'nobody']) {
     const user = lookUpUser(name)

@@ -14,7 +14,7 @@ import { createRequire } from 'node:module'
 import { basename, dirname, join } from 'node:path'
 import { canEnter, type PosixUser } from './posix-user.ts'
 
-/** Where the executables of the npm package lie: `bin/`, `lib/` and `share/` are below `root`. */
+/** The folder of the executables of the npm package: `bin/`, `lib/` and `share/` are below `root`. */
 export interface PostgresBinaries {
   readonly root: string
   /** Version of the npm package, e.g. `18.4.0-beta.17`. */
@@ -43,12 +43,12 @@ export function findPostgresBinaries(): PostgresBinaries {
   }
 }
 
-/** Makes the library links where npm has not, for whoever cannot write there; failing is told when Postgres starts. */
+/** Makes the library links if npm has not, for users who cannot write there. Errors show when Postgres starts. */
 export function linkPostgresLibraries(): void {
   try {
     makeLibraryLinks(findPostgresBinaries().root)
   } catch {
-    // A program with a Postgres of its own may have none.
+    // A program that uses a Postgres of its own may lack the package.
   }
 }
 
@@ -86,13 +86,13 @@ export function usableBinaries(
   return { root, version: found.version }
 }
 
-/** Programs that another user has put there are not run. */
+/** Whether root or this user has put the binaries there. Programs that another user has put there must not run. */
 function isOurs(root: string): boolean {
   const found = lstatSync(root, { throwIfNoEntry: false })
   return found !== undefined && found.isDirectory() && (found.uid === 0 || found.uid === process.getuid?.())
 }
 
-/** There are no secrets in it, and the user that it is for is another one than this process's. */
+/** Makes a copy readable for all: it holds no secrets, and it is for another user than this process's. */
 function openToAll(path: string): void {
   const found = lstatSync(path)
   if (found.isDirectory()) {
@@ -101,7 +101,7 @@ function openToAll(path: string): void {
   } else if (found.isFile()) chmodSync(path, (found.mode & 0o100) === 0 ? 0o644 : 0o755)
 }
 
-/** Makes the links that are missing; false when the folder cannot be written. */
+/** Makes the missing links. Returns false if the folder cannot be written. */
 function makeLibraryLinks(root: string): boolean {
   const list = join(root, 'pg-symlinks.json')
   if (!existsSync(list)) return true

@@ -19,11 +19,11 @@ import { dirname, join } from 'node:path'
 import { makeDataFolder } from './data-folder.ts'
 import { canEnter, type PosixUser } from './posix-user.ts'
 
-/** Where a cluster lies and where its socket is. */
+/** Folders of the cluster, its socket and copies of the binaries. */
 export interface PostgresFolders {
   readonly cluster: string
   readonly socket: string
-  /** Where copies of the binaries go when they are needed. */
+  /** Copies of the binaries go here if they are needed. */
   readonly copies: string
 }
 
@@ -32,9 +32,9 @@ const LONGEST_SOCKET_PATH = 103
 const SYSTEM_FOLDER = '/var/lib/quipu'
 
 /**
- * Chooses and makes the folders: `<data>/postgres` and `<data>/run`; where `user` cannot enter the data folder, a
- * folder of its own below /var/lib/quipu with a link to it in the data folder; a socket path that would be too long
- * moves to the temporary folder.
+ * Chooses and makes the folders: `<data>/postgres` and `<data>/run`. If `user` cannot enter the data folder, the
+ * cluster gets a folder of its own below /var/lib/quipu, with a link to it in the data folder. A socket whose path
+ * would be too long goes to the temporary folder.
  */
 export function preparePostgresFolders(
   dataDir: string,
@@ -72,7 +72,7 @@ function socketFolder(wanted: string, cluster: string, user: PosixUser | undefin
     if (user) lchownSync(folder, user.uid, user.gid)
   }
   const found = lstatSync(folder)
-  // The temporary folder is everybody's: a folder another user laid there first must not get our socket.
+  // All users can write to the temporary folder. If another user has made this folder, it must not get our socket.
   if (!found.isDirectory() || (!fits && found.uid !== owner)) {
     throw new Error(`${folder} is not a folder of this user: remove it and start again`)
   }
@@ -87,8 +87,8 @@ function socketFolder(wanted: string, cluster: string, user: PosixUser | undefin
 }
 
 /**
- * Where a symbolic link points to; undefined when the path is none.
- * @throws Error when Postgres' user may have laid it there: root would follow it anywhere
+ * The target of a symbolic link; undefined if the path is not a link.
+ * @throws Error if Postgres' user may have made the link: root would follow it anywhere
  */
 function linkTarget(path: string, user: PosixUser | undefined): string | undefined {
   const found = lstatSync(path, { throwIfNoEntry: false })

@@ -1,11 +1,13 @@
 import { connect } from 'node:net'
 
-/** How a Postgres answered: `starting` while it recovers or shuts down, `silent` when nobody listens or nothing came. */
+/**
+ * How a Postgres answered: `starting` while it recovers or shuts down, `silent` if no server listens or no answer came.
+ */
 export type PostgresAnswer = 'answers' | 'starting' | 'silent'
 
 /**
- * Sends `SELECT 1` over a Unix socket by the Postgres protocol, version 3, without authentication. A driver would do
- * more, but the supervisor has Node's core modules only.
+ * Sends `SELECT 1` over a Unix socket by the Postgres protocol, version 3, without authentication. The supervisor uses
+ * only Node's core modules, so it has no driver.
  * @param timeoutMs how long the whole exchange may take
  */
 export function probePostgres(

@@ -2,10 +2,10 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** A process named so that its number given to another process later is not mistaken for it. */
+/** A process with its start time: if the system gives its number to another process later, the two are not confused. */
 export interface ProcessIdentity {
   readonly pid: number
-  /** When it started, in whatever the system counts; with the boot it happened in. Only compared for equality. */
+  /** When it started, in the system's own units, with the id of the boot. Only compared for equality. */
   readonly startTime: string
 }
 
@@ -29,7 +29,10 @@ export function identify(pid: number): ProcessIdentity | undefined {
   }
 }
 
-/** A killed process whose first thread is gone already holds its sockets until the last one is. */
+/**
+ * Whether other threads still live. A killed process whose first thread is gone keeps its sockets until the last thread
+ * ends.
+ */
 function hasThreads(pid: number): boolean {
   return readdirSync(`/proc/${pid}/task`).length > 1
 }
@@ -39,7 +42,7 @@ export function isRunning({ pid, startTime }: ProcessIdentity): boolean {
   return identify(pid)?.startTime === startTime
 }
 
-/** The name of the program a process runs, as the system tells it; undefined when there is no such process. */
+/** The name of the program that a process runs; undefined if there is no such process. */
 export function programOf(pid: number): string | undefined {
   try {
     if (process.platform === 'linux') return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()

@@ -1,12 +1,15 @@
 import { readFileSync } from 'node:fs'
 
-/** How long a thread has waited for a processor since its start, milliseconds; undefined where the system does not tell. */
+/**
+ * How long a thread has waited for a processor since its start, milliseconds; undefined if the system does not report
+ * it.
+ */
 export type WaitedMs = () => number | undefined
 
 /**
- * For how long a child has said nothing, in time in which it could have. Counted in ticks, not by the clock: after a sleep of
- * the machine or of this process the child gets its time. What the child waits for a processor is no silence: on a busy
- * machine it is starved, not hung.
+ * How long a child has been silent although it could have spoken. Counted in ticks, not by the clock: after a sleep of
+ * the machine or of this process the child gets its full time. Time in which the child waits for a processor does not
+ * count: on a busy machine it is starved, not hung.
  */
 export class Silence {
   readonly #waitedMs: WaitedMs
@@ -17,7 +20,7 @@ export class Silence {
     this.#waitedMs = waitedMs
   }
 
-  /** The child said something. */
+  /** Call it when the child has sent a message. */
   broken(): void {
     this.#silentMs = 0
   }
@@ -32,7 +35,7 @@ export class Silence {
   }
 }
 
-/** Of a process's main thread, which runs its event loop. Linux alone tells it. */
+/** Reads the waiting time of a process's main thread, which runs its event loop. Only Linux reports it. */
 export function waitedForCpu(pid: number | undefined): WaitedMs {
   return () => {
     try {

@@ -14,23 +14,29 @@ export interface SupervisorOptions {
     readonly scheme: 'http' | 'https'
     readonly host: string
     readonly port: number
-    /** Bound already, while that was still allowed. */
+    /** A socket that was bound earlier, while the process still had the right to bind it. */
     readonly bound?: ListeningSocket
   }
-  /** Whether to run a Postgres of its own; else children know theirs from their configuration. */
+  /** Whether to run the embedded Postgres. Otherwise the children get the address from their configuration. */
   readonly embeddedPostgres: boolean
-  /** Beside another supervisor on the same data folder, whose Postgres it shares: the last one out stops it. */
+  /**
+   * Runs beside another supervisor on the same data folder and shares its Postgres. The supervisor that stops last
+   * stops Postgres.
+   */
   readonly standby?: boolean
-  /** All children, given the address of the socket. The first is the coordinator when there is a socket. */
+  /**
+   * Makes the specs of all children, given the address of the socket. If there is a socket, the first child is the
+   * coordinator.
+   */
   readonly children: (url: string | undefined) => readonly ChildSpec[]
   readonly times: KeeperTimes
-  /** Starts the children's engines, in the order of the children, as users of their own. Ends with this supervisor. */
+  /** Starts the children's engines as users of their own, in the order of the children. Ends with this supervisor. */
   readonly engines?: EngineLaunch
-  /** For lines that an operator should see while things run. */
+  /** Prints a line for the operator at run time. */
   readonly print: (line: string) => void
 }
 
-/** What is up, once all of it is. */
+/** The state of the system once all of it is up. */
 export interface Running {
   readonly url: string | undefined
   readonly postgres: 'started' | 'adopted' | undefined
@@ -53,7 +59,7 @@ export class Supervisor {
   #postgresStart: Promise<void> | undefined
   #postgresKept: Promise<void> | undefined
   #stopped: Promise<void> | undefined
-  /** Resolves when all children ended because they were asked to. */
+  /** Resolves when all children have ended on request. */
   readonly retired: Promise<void>
   readonly #resolveRetired: () => void
 
@@ -66,7 +72,7 @@ export class Supervisor {
 
   /**
    * Starts everything at once and resolves when all of it is ready.
-   * @throws Error with one line for the operator; what was started is stopped then
+   * @throws Error with one line for the operator; everything that was started is then stopped
    */
   async start(): Promise<Running> {
     try {
@@ -83,7 +89,7 @@ export class Supervisor {
     this.#options.engines?.hold()
     this.#lock = await lockDataFolder(dataDir, this.#role)
     if (listen) this.#socket ??= await bindSocket(listen.scheme, listen.host, listen.port)
-    // Before the children: their processes take the processors that initdb needs.
+    // Postgres starts before the children: their processes would take the processors that initdb needs.
     if (embeddedPostgres) this.#postgresStart = this.#startPostgres()
     this.#keepers = children(this.#socket?.url).map((spec, index) => {
       const accepts = index === 0 && this.#socket !== undefined
@@ -97,12 +103,15 @@ export class Supervisor {
     }
   }
 
-  /** Coordinator, then workers, then Postgres; nothing is left behind. Later calls return the first call's promise. */
+  /**
+   * Stops the coordinator, then the workers, then Postgres. No process stays behind. Later calls return the first
+   * call's promise.
+   */
   stop(): Promise<void> {
     return (this.#stopped ??= this.#stop())
   }
 
-  /** Ends all children and Postgres at once, for an operator who does not want to wait. */
+  /** Kills all children and Postgres at once, for an operator who does not want to wait. */
   kill(): void {
     this.#stopping.abort()
     for (const keeper of this.#keepers) keeper.kill()
@@ -111,7 +120,7 @@ export class Supervisor {
 
   async #stop(): Promise<void> {
     this.#stopping.abort()
-    // With this process's copy open, connections made after the coordinator's end would wait for nobody.
+    // If this process kept its copy open, connections made after the coordinator's end would wait forever.
     this.#socket?.close()
     const [coordinator, ...workers] = this.#keepers
     await coordinator?.stop()
@@ -169,7 +178,7 @@ export class Supervisor {
         writer: this.#keepers[0]?.writer,
       })
     } catch (error) {
-      // A full disk must not end the processes; the next start only knows less about this one.
+      // A full disk must not end the processes. Without this note the next start only knows less about them.
       this.#options.print(`Cannot note the running processes: ${(error as Error).message}`)
     }
   }
@@ -181,14 +190,14 @@ export class Supervisor {
     this.#postgresKept ??= this.#keepPostgres()
   }
 
-  /** Starts Postgres again whenever it is gone. Children notice by their connections and come back by themselves. */
+  /** Starts Postgres again whenever it ends. The children notice it by their connections and reconnect themselves. */
   async #keepPostgres(): Promise<void> {
     const { dataDir, print, times } = this.#options
     let pauseMs = times.backoffMinMs
     while (this.#postgres) {
       const since = performance.now()
       await this.#postgres.exited
-      // The other supervisor starts it, if it lives; two at once would be in each other's way.
+      // The other supervisor starts Postgres if it lives. Two starts at once would conflict.
       if (this.#options.standby)
         await sleep(LEAVE_TO_OWNER_MS, undefined, { signal: this.#stopping.signal }).catch(() => {})
       if (this.#stopping.signal.aborted) return
@@ -206,7 +215,7 @@ export class Supervisor {
           print((error as Error).message)
         }
       }
-      // Stopped while it was starting: stop() has seen the old one only.
+      // The supervisor was stopped during this start: stop() has seen only the old server.
       if (this.#stopping.signal.aborted) return this.#postgresIsShared ? undefined : this.#postgres.stop()
       this.#reportDatabase()
     }
