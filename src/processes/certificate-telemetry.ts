@@ -2,7 +2,7 @@ import type { Logger } from '../telemetry/logger.ts'
 import type { Meters } from '../telemetry/meters.ts'
 import type { CertificateNews } from './tls-identity.ts'
 
-/** What became of the files of a server's certificate, in the log and as figures. */
+/** Reports news of a server's certificate, in the log and as metrics. */
 export function certificateTelemetry(logger: Logger, meters: () => Meters): (news: CertificateNews) => void {
   return (news) => {
     meters().count('tlsCertificateLoads', { result: news.kind === 'serves' ? 'served' : 'refused' })

@@ -1,9 +1,9 @@
 import type { EngineLauncher, LaunchedStart } from '../execution/engine/launched-program.ts'
 import type { AskEngine, ChildEngines, EngineMessage } from '../supervisor/messages.ts'
 
-/** A child's end of the launcher of engines, by way of its supervisor. */
+/** A child's side of the launcher of engines. Its messages go through the supervisor. */
 export interface ChildLauncher extends EngineLauncher {
-  /** For what the supervisor passes on. */
+  /** Takes messages that the supervisor passes on. */
   onMessage(message: EngineMessage): void
 }
 
@@ -14,7 +14,7 @@ export function createChildLauncher(
   ask: (asked: AskEngine) => void,
 ): ChildLauncher {
   const started = new Map<number, LaunchedStart>()
-  // Not those of a process before this one.
+  // A random start, so that numbers differ from those of a previous process.
   let lastRun = Math.floor(Math.random() * RUNS)
 
   return {

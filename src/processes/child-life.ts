@@ -11,56 +11,59 @@ import { keepFilesPrivate } from '../supervisor/data-folder.ts'
 import type { KeptIdentity } from './tls-identity.ts'
 import type { ChildStart, FromChild, RestartCount, ToChild } from '../supervisor/messages.ts'
 
-/** Texts of files by what they are for: those that a process before this one had in force, and where it is told of this one's. */
+/**
+ * Texts of files by purpose: those that the previous process had in force, and a function that keeps this process's
+ * texts.
+ */
 export interface KeptTexts {
   readonly last: Readonly<Record<string, string>>
   keep(file: string, text: string): void
 }
 
-/** What a coordinator or worker process knows of, and tells, its supervisor. */
+/** The connection of a coordinator or worker process with its supervisor. */
 export interface ChildLife {
   readonly config: Config
-  /** Address of the socket given by the supervisor; undefined where the child listens by itself. */
+  /** Address of the socket that the supervisor gave; undefined if the child listens on its own. */
   readonly url: string | undefined
   /**
-   * The writer of the event log that is known to be dead: claim at once if it is still the last one in the log.
-   * Undefined: ask that writer first, and wait for its silence.
+   * The writer of the event log that is known to be dead: claim at once if it is still the last writer in the log.
+   * Undefined: ask the writer first, and wait until it is silent.
    */
   readonly deadWriter: string | undefined
-  /** It may follow another writer of the log and wait for its turn. */
+  /** Whether this process may follow another writer of the log until it can take over. */
   readonly follow: boolean
-  /** A process before this one was ready: what is missing now is waited for. */
+  /** Whether a previous process was ready: then this one waits for missing dependencies. */
   readonly successor: boolean
-  /** Handles of the bound socket, each of which takes its own connections. */
+  /** Handles of the bound socket. Each accepts its own connections. */
   readonly sockets: Promise<readonly unknown[]>
-  /** What is served by TLS, kept over the death of a process. */
+  /** The identity that is served by TLS. The supervisor keeps it when a process dies. */
   readonly identity: KeptIdentity
-  /** Texts of files that are in force, kept likewise. */
+  /** Texts of files in force. The supervisor keeps them in the same way. */
   readonly files: KeptTexts
-  /** Starts engines as users of their own; undefined where they run as this process's. */
+  /** Starts engines as users of their own; undefined where they run as this process's user. */
   readonly engines: EngineLauncher | undefined
-  /** How often this supervisor started processes again, by process and reason; changes while the child runs. */
+  /** How often this supervisor restarted processes, by process and reason. Changes while the child runs. */
   restarts(): readonly RestartCount[]
   /** The database's address: the configured one, else that of the embedded Postgres once it answers. */
   database(): Promise<string>
-  /** Tells that this process does its work now. */
+  /** Reports that this process is ready for its work. */
   ready(): void
-  /** Tells that this process writes the event log now, under this name. */
+  /** Reports that this process now writes the event log under this name. */
   claimed(writer: string): void
-  /** However this process ends, it is not started again. Resolves once that is told. */
+  /** Reports that this process must not be restarted, however it ends. Resolves once the report is sent. */
   last(): Promise<void>
   /** Ends the process as SIGTERM does. */
   end(): void
-  /** Ends the process: with an ExitError's code and line, else as a bug. Tells why before. */
+  /** Ends the process, with the code and line of an ExitError, else as a bug. Reports the reason first. */
   fail(error: unknown): void
 }
 
-/** The log is not what it was, or its data cannot be read: no bug, and nothing that a restart mends. */
+/** The log has changed, or its data cannot be read. This is no bug, and a restart does not repair it. */
 function unusable({ message }: LogChanged): ExitError {
   return new ExitError(exitCodes.dependency, `Cannot use the event log: ${message}`)
 }
 
-/** The end that an error means, with its one line; undefined for a bug, whose stack is shown. */
+/** The exit that an error means, with its line; undefined for a bug, whose stack is shown. */
 function exitOf(error: unknown): ExitError | undefined {
   if (error instanceof LogChanged) return unusable(error)
   // The supervisor starts the next process, which waits for the log.
@@ -68,26 +71,26 @@ function exitOf(error: unknown): ExitError | undefined {
   return error instanceof ExitError ? error : undefined
 }
 
-/** A child program: gets its life, returns how to drain it. */
+/** A child program: gets its `ChildLife`, returns how to drain it. */
 export type ChildProgram = (life: ChildLife) => Promise<Pick<Service, 'stop'>>
 
 /**
- * Runs a child program: waits for the supervisor's word, beats, drains on SIGTERM, ends within a second when the
- * supervisor is gone, and turns whatever is thrown into an exit code and a line.
+ * Runs a child program. Waits for the supervisor's start message, sends beats, drains on SIGTERM, exits within a second
+ * when the supervisor is gone, and turns any error into an exit code and a line.
  */
 export function runChild(program: ChildProgram): void {
   keepFilesPrivate()
   const parent = process.ppid
-  // Without a supervisor nobody would ever end this process or start its successor.
+  // Without a supervisor, nothing would end this process or start its successor.
   const orphaned = () => process.exit(exitCodes.drained)
   if (!process.connected) {
     process.stderr.write('This program is started by quipu start, quipu coordinator or quipu worker\n')
     process.exit(exitCodes.configuration)
   }
-  // A reader of the log lines that went away is no reason to end.
+  // If the reader of the log lines has gone away, the process continues.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   process.once('disconnect', orphaned)
-  // The channel may be kept open by a process that inherited it: look at the parent too.
+  // A process that inherited the channel may keep it open, so check the parent too.
   setInterval(() => void (process.ppid === parent || orphaned()), 500).unref()
 
   let started: ((start: ChildStart) => void) | undefined
@@ -126,7 +129,7 @@ export function runChild(program: ChildProgram): void {
     ending = true
     const code = exit?.exitCode ?? exitCodes.internal
     const line = exit?.message ?? `Internal error: ${error instanceof Error ? error.message : String(error)}`
-    // The line must be out before the exit; a supervisor that does not read it must not keep this process alive.
+    // The line must be sent before the exit. A supervisor that does not read must not keep this process alive.
     setTimeout(() => process.exit(code), 500)
     process.send!({ type: 'exit', line } satisfies FromChild, () => process.exit(code))
   }
@@ -166,7 +169,7 @@ export function runChild(program: ChildProgram): void {
     ending = true
     // Nothing was admitted before the start was done, so there is nothing to drain.
     if (service === undefined) process.exit(exitCodes.drained)
-    // A drain that takes too long is ended by the supervisor.
+    // The supervisor kills a process that drains for too long.
     service.stop().then(
       () => process.exit(exitCodes.drained),
       (error: unknown) => {
@@ -176,12 +179,12 @@ export function runChild(program: ChildProgram): void {
     )
   }
   process.once('SIGTERM', drain)
-  // Ctrl-C is the supervisor's: it drains in order.
+  // On Ctrl-C the supervisor acts: it drains the processes in order.
   process.on('SIGINT', () => {})
 }
 
 function sendToParent(message: FromChild, onSent = () => {}): void {
-  // A channel that closed meanwhile is told by its own event.
+  // If the channel closed meanwhile, its own event reports that.
   if (process.send) process.send(message, undefined, {}, onSent)
   else onSent()
 }

@@ -13,14 +13,14 @@ import { parseTypeText } from '../sql/types/type-names.ts'
 /** Every connector that a catalog file can name. */
 export const connectorFactories: readonly ConnectorFactory[] = [tpchConnector, lakeConnector, memoryConnector]
 
-/** How DuckDB holds values of a type, by Trino's text of it. */
+/** The DuckDB type for a type given as Trino's text. */
 export function duckdbTypeOf(type: string): string {
   return duckdbTypeText(parseTypeText(type))
 }
 
 /**
  * The catalogs that the configuration names.
- * @param inspect asks an engine about files; not before the engine is there
+ * @param inspect asks an engine about files; called only once the engine is there
  * @throws ExitError 64 when a catalog file is broken
  */
 export function configuredCatalogs(config: Config, inspect: ConnectorContext['inspect']): Catalogs {

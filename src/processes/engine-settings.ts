@@ -6,10 +6,10 @@ import type { EngineLauncher } from '../execution/engine/launched-program.ts'
 import { ENGINE_MODULE } from '../duckdb/engine-module-url.ts'
 
 export interface EngineUse {
-  /** Folder of the process: `<data>/coordinator`, `<data>/worker-<n>`. */
+  /** The folder of the process: `<data>/coordinator`, `<data>/worker-<n>`. */
   readonly folder: string
   readonly allowedDirectories: readonly string[]
-  /** How many processes share the machine's part for engines. */
+  /** How many processes share the memory for engines. */
   readonly sharers: number
   readonly translateError: (text: string) => Error
   /** Starts engines as users of their own. */
@@ -19,7 +19,7 @@ export interface EngineUse {
   readonly sharedConnections?: number
 }
 
-/** What an engine may take: the configured part of the container's memory, shared by the processes that run engines. */
+/** The limits of an engine: the configured part of the container's memory, shared by the processes that run engines. */
 export function engineSettings(config: Config, use: EngineUse): EngineSettings {
   const { timeouts, limits } = config
   const machine = Math.min(process.constrainedMemory() || Infinity, totalmem())
@@ -29,7 +29,7 @@ export function engineSettings(config: Config, use: EngineUse): EngineSettings {
     folder: enginesFolder(use.folder),
     spillFolder: spillFolder(use.folder),
     allowedDirectories: use.allowedDirectories,
-    // As many dedicated engines as cores may run at once, beside the shared one.
+    // Besides the shared engine, as many dedicated engines as cores may run at once.
     memoryLimitBytes: Math.max(256 * 1024 * 1024, Math.floor(share / (cores + 1))),
     maxSpillBytes: limits.pageStoreBytes,
     cores,

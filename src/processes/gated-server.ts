@@ -15,49 +15,53 @@ import { watchHandshakes } from './handshakes.ts'
 import { createRequestsAhead } from './requests-ahead.ts'
 import { openTlsIdentity, type CertificateNews, type KeptIdentity } from './tls-identity.ts'
 
-/** An HTTP server that accepts at once and answers when its listener is there. */
+/** An HTTP server that accepts connections at once and answers once it has a listener. */
 export interface GatedServer {
   readonly server: Server
   /**
-   * Accepts on each place: a host and port, or handles of one socket, by which as many connections are taken in a turn of
-   * the event loop as there are handles.
-   * @throws Error of the system when nobody can listen there
+   * Accepts connections on each of these places: a host and port, or handles of one socket. With several handles, one
+   * pass of the event loop accepts as many connections.
+   * @throws Error of the system when the server cannot listen there
    */
   listen(places: readonly unknown[]): Promise<void>
-  /** From now on `listener` answers, those who waited first. */
+  /** From now on `listener` answers, waiting requests first. */
   open(listener: RequestListener): void
-  /** From now on told of each connection that was closed at once, and of those before. */
+  /** Reports each connection that was closed at once, including earlier ones. */
   onRefusedConnection(report: (reason: RefusedConnection) => void): void
-  /** From now on told of the certificate of this server, and when its files changed; of the last one before. */
+  /** Reports news of this server's certificate and its files, including the latest earlier news. */
   onCertificate(report: (news: CertificateNews) => void): void
-  /** Accepts no more, ends idle connections, resolves when the answers under way are out. */
+  /** Stops accepting, ends idle connections, and resolves when all answers in progress are sent. */
   close(): Promise<void>
 }
 
-/** Too many are open in all, or of the one address; or no TLS came of it. */
+/** Why a connection was refused: too many in all, too many of one address, or a failed TLS handshake. */
 export type RefusedConnection = 'connections' | 'address_connections' | 'handshake'
 
-/** Node's default of 5 s cuts clients that think between two polls. */
+/** Node's default of 5 s closes connections of clients that pause between two polls. */
 const KEEP_ALIVE_MS = 120_000
-/** A connection on which nothing moves, though a request is under way, is cut: no wait of the interface is so long. */
+/**
+ * A connection without traffic for this long is closed, even if a request is in progress. No wait of the interface is
+ * this long.
+ */
 const STALLED_MS = 300_000
-/** How often late headers and bodies are looked for. */
+/** How often the server looks for late headers and bodies. */
 const LOOK_EVERY_MS = 1_000
 /**
- * Connections that the kernel holds until they are accepted; it may hold fewer. Beyond them a client's kernel tries again after
- * 1, 3, 7, 15 seconds: a burst of some hundreds, with Node's 511, was half a minute for whoever came then.
+ * How many connections the kernel holds until they are accepted; it may hold fewer. A client beyond that retries after
+ * 1, 3, 7, 15 seconds. With Node's 511, a burst of some hundreds meant half a minute for new clients.
  */
 const BACKLOG = 4_096
 const SWEEP_MS = 20
-/** For requests of one turn of the event loop; those beyond wait, and their addresses take turns. */
+/** Time for requests in one pass of the event loop. Further requests wait, and their addresses go in turn. */
 const REQUESTS_MS = 8
-/** Refused connections that are remembered before there is anybody to tell. */
+/** How many refused connections are remembered until a reporter is set. */
 const MOST_UNREPORTED = 10_000
 
 /**
- * The one door to coordinator and worker: who may connect, how long he may take, and what a request must be at all.
- * Requests that come before the parts are wired wait, so that a restart is a pause for clients and not an error; only
- * `early` is asked at once, for what can be said already, and returns false for all else.
+ * The entrance of coordinator and worker. It decides which clients may connect, how long they may take, and what a
+ * valid request is. Requests that arrive before the parts are wired wait, so a restart is a pause for clients, not an
+ * error. Only `early` is asked at once. It answers what can be answered already, and returns false for all other
+ * requests.
  */
 export function createGatedServer(
   config: Config,
@@ -84,7 +88,7 @@ export function createGatedServer(
     const begins = slices.isFree() ? undefined : ahead.waits(request.socket)
     slices.take({ address: clientNetwork(request), user: '' }, () => {
       begins?.()
-      // Whoever sent it is gone.
+      // The client is gone.
       if (request.socket.destroyed) return
       if (refusal === undefined) answer(request, response)
       else sendProblem(request, response, toProblem(refusal))
@@ -92,7 +96,7 @@ export function createGatedServer(
   }
 
   const answer: RequestListener = (request, response) => {
-    // A client that goes on polling on its connection would keep a closing server open for ever.
+    // A client that keeps polling on its connection would keep a closing server open forever.
     if (closing) response.shouldKeepAlive = false
     try {
       if (requestTarget(request).path === '*')
@@ -105,7 +109,7 @@ export function createGatedServer(
   }
 
   const options = {
-    // Of what one coordinator passes on to another; of all else see `admitRequest`.
+    // Large enough for requests that one coordinator passes on to another. `admitRequest` checks all other requests.
     maxHeaderSize: limits.headerBytes + MOST_CREDENTIAL_BYTES + RELAYED_MORE.bytes,
     keepAliveTimeout: KEEP_ALIVE_MS,
     headersTimeout: Math.min(timeouts.requestHeadMs, timeouts.requestMs),
@@ -117,7 +121,8 @@ export function createGatedServer(
   const server: Server = identity
     ? createTlsServer({ ...options, ...identity.options, handshakeTimeout: timeouts.requestHeadMs }, onRequest)
     : createServer(options, onRequest)
-  // Node would leave out what is beyond, and an Origin with it: those that are too many are counted and refused.
+  // Node would drop headers beyond its limit, an Origin among them. Without the limit, requests with too many are
+  // counted and refused.
   server.maxHeadersCount = 0
   server.timeout = STALLED_MS
   const refused: RefusedConnection[] = []
@@ -128,7 +133,10 @@ export function createGatedServer(
   identity?.serve(server)
   const acceptors: TcpServer[] = [server]
 
-  /** Hands its connections to the server; as they come to that one, which in TLS ends both ways at once. */
+  /**
+   * Creates a server that hands its connections to the main one, with the same half-open setting: with TLS both
+   * directions end at once.
+   */
   function createAcceptor(): TcpServer {
     const acceptor = createTcpServer({ allowHalfOpen: identity === undefined, noDelay: true }, (socket) => {
       server.emit('connection', socket)
@@ -156,7 +164,7 @@ export function createGatedServer(
       closing = true
       identity?.close()
       handshakes?.end()
-      // A connection that was busy when the server closed is kept alive after its answer: look again.
+      // A connection that was busy when the server closed stays alive after its answer, so look again.
       const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
       const closed = acceptors.map((acceptor) => new Promise((resolve) => acceptor.close(resolve)))
       server.closeIdleConnections()
@@ -166,7 +174,7 @@ export function createGatedServer(
   }
 }
 
-/** @param onFull told when a connection could not be taken because the system has no room for it */
+/** @param onFull called when the system has no room for another connection */
 function listenOn(server: TcpServer, place: unknown, onFull: () => void): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
@@ -182,9 +190,10 @@ interface ConnectionBounds extends Pick<Config['limits'], 'connections' | 'conne
 }
 
 /**
- * Whoever connects once more than one may, or more than there may be in all, is closed at once, so that the others find a place.
- * A connection counts to its address, and to its user from the first request on that was verified to be of one: many people may be behind an
- * address. A proxy that is trusted counts in all alone: it has the connections of everybody.
+ * Closes a new connection at once if its address, its user or the server has too many, so that other clients find room.
+ * A connection counts for its address, and after the first request with a verified user for that user, because many
+ * people may share an address. Connections of a trusted proxy count only for the server, because they carry all
+ * clients.
  */
 function boundConnections(
   server: Server,

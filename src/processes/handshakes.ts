@@ -3,13 +3,13 @@ import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { hasCode } from '../shared/node-error.ts'
 
-/** Connections on which TLS has not begun. */
+/** Connections whose TLS handshake is not done. */
 export interface Handshakes {
-  /** The server closes: those under way get a moment, and are ended then. */
+  /** Called when the server closes: running handshakes get a moment, then they are ended. */
   end(): void
 }
 
-/** A client that is not out for mischief has shaken hands by then. */
+/** A well-behaved client has finished its handshake by then. */
 const LAST_MOMENT_MS = 1_000
 
 const PLAIN_ANSWER = 'This port speaks HTTPS: call it by https://\n'
@@ -21,8 +21,8 @@ const PLAIN_HEAD = [
 ]
 
 /**
- * Follows the connections of a TLS server until their handshake is done. One that begins with a request of HTTP is told
- * so, in clear, and any other that fails is closed.
+ * Follows the connections of a TLS server until their handshake is done. A connection that begins with a plain HTTP
+ * request gets an answer in clear text that says so. Any other failed connection is closed.
  */
 export function watchHandshakes(server: Server, onFailed: () => void): Handshakes {
   const underWay = new Map<string, Socket>()
@@ -37,7 +37,7 @@ export function watchHandshakes(server: Server, onFailed: () => void): Handshake
   server.on('secureConnection', (socket: TLSSocket) => underWay.delete(peerOf(socket)))
   server.on('tlsClientError', (error: Error, socket: TLSSocket) => {
     const below = underWay.get(peerOf(socket))
-    // Given up before it said anything: a look whether the port is open.
+    // ECONNRESET: the client closed before it sent anything, for example to check whether the port is open.
     if (!hasCode(error, 'ECONNRESET')) onFailed()
     if (hasCode(error, 'ERR_SSL_HTTP_REQUEST') && below?.writable) {
       below.end(`${PLAIN_HEAD.join('\r\n')}\r\n\r\n${PLAIN_ANSWER}`)

@@ -1,26 +1,26 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Requests of one connection that wait for their answers: a client that sends more ahead is none of ours. */
+/** Most unanswered requests of one connection. Clients of Quipu do not send more ahead. */
 const MOST = 32
 
 interface Ahead {
-  /** Requests that are not answered yet; those of them that wait for their turn. */
+  /** `underWay`: requests without an answer yet. `waiting`: those of them that wait for their turn. */
   underWay: number
   waiting: number
-  /** Nothing more is read of it now. */
+  /** Whether reading from the connection is paused. */
   held: boolean
 }
 
 /**
- * What is sent ahead on a connection stays there, in the client's own memory and the kernel's, but for what was read with
- * the request before: nothing is read while one waits for its turn, or two for their answers. Of a client that has but one
- * request under way is read on, else nobody would know that it is gone.
+ * Limits reading from a connection. Requests sent ahead stay in the client's and the kernel's memory, except what was
+ * read together with an earlier request: nothing is read while one request waits for its turn, or two for their
+ * answers. With only one request in progress, reading goes on, to notice when the client is gone.
  */
 export interface RequestsAhead {
-  /** @returns false where its answer would have to wait for too many before it: the connection has ended */
+  /** @returns false if too many answers must be sent before this one: the connection has been closed */
   arrived(socket: Socket, response: ServerResponse): boolean
-  /** It has to wait for its turn. @returns to be called when that has come */
+  /** Marks a request as waiting for its turn. @returns a function to call when its turn has come */
   waits(socket: Socket): () => void
 }
 
@@ -46,7 +46,10 @@ export function createRequestsAhead(): RequestsAhead {
     }
   }
 
-  /** Node goes on reading at the end of each head: later than that, and before more is read. */
+  /**
+   * Pauses or resumes after the current tick: Node resumes reading at the end of each head. This runs after that, and
+   * before more is read.
+   */
   function changed(socket: Socket, ahead: Ahead): void {
     if (ahead.held || ahead.waiting > 0 || ahead.underWay > 1) process.nextTick(hold, socket, ahead)
   }

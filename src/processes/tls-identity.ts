@@ -8,7 +8,7 @@ import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import type { ServedIdentity } from '../supervisor/messages.ts'
 
-/** What became of the files of a server's certificate. */
+/** News of the files of a server's certificate. */
 export type CertificateNews =
   | {
       readonly kind: 'serves'
@@ -16,18 +16,18 @@ export type CertificateNews =
       readonly validUntil: Date
       /** SHA-256 of the certificate, hex. */
       readonly fingerprint: string
-      /** The same of the text of those who vouch for clients. */
+      /** SHA-256 of the text of the authorities for clients, hex. */
       readonly clientAuthorities?: string
     }
-  /** They changed and are of no use: the pair before goes on. */
+  /** The files changed and cannot be used: the previous pair stays in use. */
   | { readonly kind: 'refused'; readonly error: Error }
 
-/** By what a server is known over TLS. */
+/** The TLS identity of a server. */
 export interface TlsIdentity {
   readonly options: TlsOptions
-  /** From now on that server has the certificate of the files, whenever they change. */
+  /** From now on keeps that server's certificate up to date with the files. */
   serve(server: Server): void
-  /** Told of what is served, of the last refusal where that came after it, and of all that comes. */
+  /** Reports the certificate in use, the last refusal if it came after that, and all later news. */
   onNews(report: (news: CertificateNews) => void): void
   close(): void
 }
@@ -37,17 +37,18 @@ type IdentityConfig = Pick<
   'tlsCert' | 'tlsKey' | 'tlsCaFile' | 'tlsClientCaFile' | 'sharedSecret' | 'authentication'
 >
 
-/** What a process before this one served, and where it is told what this one does. */
+/** The identity that the previous process served, and a function that keeps this process's identity. */
 export interface KeptIdentity {
   readonly last: ServedIdentity | undefined
   keep(served: ServedIdentity): void
 }
 
 /**
- * Certificate and key of the configured files, and whether clients are asked for theirs; read again when they change.
- * @param kept in the supervisor's memory: a process that follows another serves what that one did while files are of no use
- * @returns undefined where none is configured
- * @throws ExitError 64 when the files are of no use, and nothing was served before
+ * The certificate and key of the configured files, and whether clients are asked for certificates. Reads the files
+ * again when they change.
+ * @param kept in the supervisor's memory: a successor serves the previous identity while the files cannot be used
+ * @returns undefined if no certificate is configured
+ * @throws ExitError 64 when the files cannot be used and nothing was served before
  */
 export function openTlsIdentity(config: IdentityConfig, kept: KeptIdentity = NOTHING_KEPT): TlsIdentity | undefined {
   const { tlsCert, tlsKey, authentication } = config
@@ -103,7 +104,7 @@ interface Found {
   readonly news: CertificateNews
 }
 
-/** @param paths of certificate and key, and of who vouches for clients where they are asked */
+/** @param paths of certificate and key, and of the authorities for clients if clients are asked for certificates */
 function openFiles(paths: readonly string[], last: ServedIdentity | undefined, news: FileNews): WatchedFiles<Found> {
   const read = ([cert = '', key = '', clientCa]: readonly string[]): Found => {
     const pair = { cert, key, clientCa }
@@ -118,12 +119,12 @@ function openFiles(paths: readonly string[], last: ServedIdentity | undefined, n
   }
 }
 
-/** @throws Error when key and certificate do not belong together, or are none */
+/** @throws Error when key and certificate do not match, or are not valid */
 function check(pair: ServedIdentity): CertificateNews {
   if (/ENCRYPTED/.test(pair.key)) throw new Error('the key has a passphrase, which nobody can enter here')
   createSecureContext(secureOptionsOf(pair))
   const certificate = new X509Certificate(pair.cert)
-  // OpenSSL takes a key of another kind, and fails at every handshake then.
+  // OpenSSL accepts a key of another kind, and then fails at every handshake.
   if (!certificate.checkPrivateKey(createPrivateKey(pair.key)))
     throw new Error('the key is not that of the certificate')
   const { subjectAltName, subject, validTo, raw } = certificate
@@ -151,8 +152,8 @@ function secureOptionsOf({ cert, key, clientCa }: ServedIdentity): TlsOptions {
 }
 
 /**
- * Sessions go on with whichever process of the cluster a client comes to next. They hold who the client was found to be, so
- * others who vouch for clients begin others.
+ * Keys of TLS session tickets. Sessions continue with any process of the cluster. A session holds the client's verified
+ * identity, so other authorities for clients mean other keys.
  */
 function ticketKeys(secret: string, { clientCa }: ServedIdentity): Buffer {
   return createHmac('sha512', deriveKey(secret, 'tls-tickets'))

@@ -9,7 +9,7 @@ import type { Meters } from '../../telemetry/meters.ts'
 import type { KeptTexts } from '../child-life.ts'
 import { textVersion, type TextVersion } from './text-version.ts'
 
-/** What is told of a file, or of a server of keys. */
+/** The name by which logs and metrics call a file or a server of keys. */
 export type SourceName =
   | 'rules'
   | 'resource_groups'
@@ -26,44 +26,51 @@ export interface AccessTelemetry {
 }
 
 export interface Followed<T> {
-  /** That names it, where the end should say so. */
+  /** Setting that names the file, for the error message at exit. */
   readonly setting?: string
-  /** Its text is recorded too, but for secrets in it: what was decided by it can be derived from the log. */
+  /** Its text is recorded too, without secrets, so that decisions based on it can be derived from the log. */
   readonly recorded?: true
-  /** Reads what changed, off the event loop; at the start it is read at once. */
+  /** Reads a changed text without blocking the event loop. The first text is read at once. */
   readonly readAgain?: (text: string) => Promise<{ readonly value: T; readonly text: TextVersion }>
-  /** How many rules it has. */
+  /** The number of rules in the file. */
   readonly entries?: (value: T) => number
 }
 
-/** A change waits so long for the log, which has to know what is decided by; then it is in force all the same. */
+/**
+ * A change waits this long for the log, which must know the rules in force. Then it takes effect even without the log.
+ */
 const RECORD_WAIT_MS = 5_000
 
-/** Files, and servers of keys, that say who may come in and do what; what becomes of them is told by log and figures. */
+/**
+ * Files and key servers that decide which clients may come in and what they may do. Reports their changes to log and
+ * metrics.
+ */
 export interface AccessSources {
   /**
-   * Reads a file, now and whenever it changes. What is in force is told to the log while this coordinator writes it.
-   * @throws ExitError 64 when it cannot be taken at the start, and no process before had one in force that could stay so
+   * Reads a file now and whenever it changes. The versions in force are recorded in the log while this coordinator
+   * writes it.
+   * @throws ExitError 64 when the file cannot be used at the start, and no previous process had one in force that could
+   * stay
    */
   follow<T>(name: SourceName, path: string, read: (text: string) => T, followed?: Followed<T>): WatchedFiles<T>
-  /** Digests of what is in force now of the files whose text is recorded, by name. */
+  /** Digests of the files in force whose text is recorded, by name. */
   readonly inForce: () => FileDigests
   /** All files in force now. */
   readonly versions: () => readonly FileVersion[]
-  /** From now on the log gets the texts of files in force, and what changes; nothing where undefined. */
+  /** From now on records the texts of files in force, and their changes; stops if undefined. */
   recordIn(record: FileRecord | undefined): void
   taken(name: SourceName, path: string): void
   broken(name: SourceName, path: string, error: Error): void
-  /** Of files that were broken before there was anybody to tell. */
+  /** Reports files that were broken before there was telemetry. */
   logBroken(): void
-  /** Looks at no file any more. */
+  /** Stops watching the files. */
   stop(): void
 }
 
 /**
- * @param key of digests of what is not recorded as it is
- * @param telemetry undefined before there is any: nothing is told until then
- * @param kept texts of the process before this one
+ * @param key for digests of texts that are not recorded unchanged
+ * @param telemetry undefined at first: nothing is reported until then
+ * @param kept texts of the previous process
  */
 export function createAccessSources(
   key: Buffer,
@@ -72,7 +79,7 @@ export function createAccessSources(
 ): AccessSources {
   const followed: Pick<WatchedFiles<unknown>, 'stop'>[] = []
   const versions = new Map<SourceName, FileVersion>()
-  /** What lies there cannot be taken. */
+  /** Files whose current content cannot be used. */
   const brokenNow = new Map<SourceName, { readonly path: string; readonly error: Error }>()
   let record: FileRecord | undefined
 
@@ -89,7 +96,10 @@ export function createAccessSources(
     telemetry()?.logger.error('file.broken', fields, 'It cannot be taken: what was there before stays in force')
   }
 
-  /** A log that is lost to this process is told by its next writer what holds there. */
+  /**
+   * Waits for the log's record of a change. If this process has lost the log, its next writer records what is in force
+   * there.
+   */
   async function announce(version: FileVersion, before: FileVersion): Promise<void> {
     const recorded = record?.changed(version, before).catch(() => {})
     await Promise.race([recorded, sleep(RECORD_WAIT_MS, undefined, { ref: false })])
@@ -182,7 +192,7 @@ interface InForce<T> {
   readonly version: FileVersion
 }
 
-/** @throws ExitError 64 with one line when something of the configuration cannot be made */
+/** @throws ExitError 64 with one line when a part of the configuration cannot be made */
 export function orEnd<T>(what: string, make: () => T): T {
   try {
     return make()

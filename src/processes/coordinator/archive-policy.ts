@@ -4,7 +4,7 @@ import type { ArchivePolicy } from '../../readmodels/archive/period-end.ts'
 
 const DAY_MS = 24 * 3_600_000
 
-/** What the settings ask for; undefined: nothing leaves the log. */
+/** The policy that the settings ask for; undefined: nothing leaves the log. */
 export function archivePolicyOf({ timeouts, limits }: Config): ((now: number) => ArchivePolicy) | undefined {
   const { archiveAfterMs } = timeouts
   const { logRecords } = limits
@@ -14,7 +14,7 @@ export function archivePolicyOf({ timeouts, limits }: Config): ((now: number) =>
     before: archiveAfterMs === undefined ? undefined : new Date(now - archiveAfterMs).toISOString(),
     keepRecords: logRecords === undefined ? undefined : BigInt(logRecords),
     mostRecords: PERIOD_RECORDS,
-    // Not a period a minute.
+    // Not a new period every minute.
     leastRecords: tenth < PERIOD_RECORDS ? tenth : PERIOD_RECORDS,
     leastMs: Math.min(DAY_MS, (archiveAfterMs ?? Infinity) / 4),
   })

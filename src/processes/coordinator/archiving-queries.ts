@@ -11,11 +11,13 @@ export interface ArchivingQueriesParts {
   readonly config: Config
   readonly connection: pg.ClientConfig
   readonly files: ArchivedFiles
-  /** Of a log whose streams are found by the read models: the time of its first record that has not left it, ISO UTC. */
+  /**
+   * For a log that finds streams by the read models: the time of the first record that is still in the log, ISO UTC.
+   */
   readonly logBegins?: () => Promise<string | undefined>
-  /** Resolves when the read models hold all that was told before this epoch. */
+  /** Resolves when the read models hold everything that was recorded before this epoch. */
   readonly caughtUp: Promise<void>
-  /** Free bytes where a folder lies. */
+  /** Free bytes on the disk of a folder. */
   readonly freeBytes: (folder: string) => Promise<number>
   readonly clock: Clock
   readonly logger: Logger
@@ -24,18 +26,18 @@ export interface ArchivingQueriesParts {
 
 /** Moves queries that ended long ago from the read models to files, as long as this process writes the log. */
 export interface ArchivingQueries {
-  /** Something was forgotten: files that have it are written anew soon. */
+  /** Reports that data was forgotten: files that have it are rewritten soon. */
   forget(): void
-  /** A round under way ends where it is: whoever writes next goes on. */
+  /** Stops a running round at once. The next writer continues it. */
   stop(): void
 }
 
 const ROUND_MS = 15_000
 const DAY_MS = 24 * 3_600_000
-/** Results are kept no longer; until then it may be told that their pages are lost. */
+/** Results are not kept longer. Until then, the loss of their pages may still be recorded. */
 const RESULT_MS = DAY_MS + 3_600_000
 
-/** What the settings ask for; undefined: nothing leaves the read models. */
+/** The policy that the settings ask for; undefined: nothing leaves the read models. */
 export function queryArchivePolicyOf({ timeouts, limits }: Config): ((now: number) => QueryArchivePolicy) | undefined {
   const { archiveQueriesAfterMs: age } = timeouts
   const { hotQueries } = limits
@@ -44,7 +46,7 @@ export function queryArchivePolicyOf({ timeouts, limits }: Config): ((now: numbe
     before: age === undefined ? undefined : new Date(now - age).toISOString(),
     keepQueries: hotQueries,
     settledBefore: new Date(now - RESULT_MS).toISOString(),
-    // Not a period a minute.
+    // Not a new period every minute.
     leastQueries: Math.min(PERIOD_QUERIES, Math.ceil((hotQueries ?? Infinity) / 10)),
     leastMs: Math.min(DAY_MS, (age ?? Infinity) / 4),
   })
@@ -77,7 +79,7 @@ export function startArchivingQueries(parts: ArchivingQueriesParts): ArchivingQu
     }
   }
 
-  /** What the floor of the disk leaves. */
+  /** Whether the disk has room for so many bytes above the configured minimum. */
   async function hasRoom(bytes: number): Promise<boolean> {
     return (await parts.freeBytes(resolve(files.folder))) - bytes > config.limits.diskFloorBytes
   }
@@ -95,7 +97,7 @@ export function startArchivingQueries(parts: ArchivingQueriesParts): ArchivingQu
   }
 
   const roundMs = Math.max(1000, Math.min(ROUND_MS, config.timeouts.archiveQueriesAfterMs ?? ROUND_MS))
-  // Who never caught up has other rows than the log.
+  // If this never catches up, its rows differ from the log.
   parts.caughtUp.then(goOn).catch(() => {})
   return {
     forget() {

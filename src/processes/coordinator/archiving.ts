@@ -18,21 +18,21 @@ import { archivePolicyOf } from './archive-policy.ts'
 export interface ArchivingParts {
   readonly config: Config
   readonly connection: pg.ClientConfig
-  /** Written by this process. */
+  /** This process writes the log. */
   readonly log: EventHistory & LogEnd
   readonly epoch: number
   readonly journal: SystemJournal
   readonly query: QueryRows
-  /** Resolves when the read models hold all that was told before this epoch. */
+  /** Resolves when the read models hold everything that was recorded before this epoch. */
   readonly caughtUp: Promise<void>
   readonly clock: Clock
   readonly logger: Logger
   readonly meters: () => Meters
 }
 
-/** Moves what the settings say from the log to its archive, as long as this process writes it. */
+/** Moves records that the settings select from the log to its archive, as long as this process writes the log. */
 export interface Archiving {
-  /** A round under way is cut off where it is: whoever writes next goes on. */
+  /** Interrupts a running round. The next writer continues it. */
   stop(): void
 }
 
@@ -94,7 +94,7 @@ export function startArchiving(parts: ArchivingParts): Archiving {
   }
 
   const roundMs = Math.max(1000, Math.min(ROUND_MS, config.timeouts.archiveAfterMs ?? ROUND_MS))
-  // Who never caught up has lost the log.
+  // If this never catches up, this process has lost the log.
   parts.caughtUp.then(goOn).catch(() => {})
   return {
     stop() {

@@ -23,38 +23,38 @@ import { anchorPaths } from '../event-log/anchor-paths.ts'
 import { configurationLoaded } from './configuration-loaded.ts'
 
 export interface AuditingParts {
-  /** Claimed by this process. */
+  /** The log, claimed by this process. */
   readonly log: EventAppender & LogFeed & LogEnd
-  /** Resolves when the read models hold all that was in it then. */
+  /** Resolves when the read models hold everything that was in the log at the start. */
   readonly caughtUp: Promise<void>
   readonly clock: Clock
   readonly config: Config
   readonly catalogs: Catalogs
-  /** Files in force that say who may do what. */
+  /** The access files in force. */
   readonly files: readonly FileVersion[]
   readonly digestKey: Buffer
-  /** By which coordinators of one cluster prove their anchor keys to each other. */
+  /** Key by which coordinators of one cluster prove their anchor keys to each other. */
   readonly anchorMacKey: Buffer
   readonly read: QueryRows
-  /** Read models that were made anew before the claim. */
+  /** Read models that were rebuilt before the claim. */
   readonly rebuilt: Rebuilt | undefined
   readonly logger: Logger
 }
 
-/** What this coordinator tells about itself, in the log and out of it. */
+/** What this coordinator reports about itself, in the log and elsewhere. */
 export interface Auditing {
   readonly journal: SystemJournal
   readonly refusals: RefusalLog
   /**
-   * Takes the anchor key of a coordinator that follows.
-   * @returns the own key; undefined where the other one has not proved that it belongs to the cluster
+   * Takes the anchor key of a following coordinator.
+   * @returns the own key; undefined if the other coordinator has not proved that it belongs to the cluster
    */
   introduceKey(introduction: KeyIntroduction): Promise<IntroducedKey | undefined>
-  /** While the log can still be written. */
+  /** Called while the log can still be written. */
   stop(): Promise<void>
 }
 
-/** A log that is away must not hold up a drain. */
+/** An unavailable log must not hold up a drain. */
 const STOP_WAIT_MS = 2000
 
 export function startAuditing(parts: AuditingParts): Auditing {
@@ -62,7 +62,7 @@ export function startAuditing(parts: AuditingParts): Auditing {
   const journal = createSystemJournal(log, clock)
   const refusals = createRefusalLog(journal, clock)
   const recording = journal.record('ConfigurationLoaded', configurationLoaded(parts, parts.digestKey))
-  // Lost to another writer: that one tells what it runs with.
+  // If the log is lost to another writer, that writer records its own configuration.
   recording.catch(() => {})
   if (rebuilt) {
     const { events, milliseconds, deadLetters } = rebuilt
@@ -127,12 +127,12 @@ async function startAnchoring(
   await caughtUp
   const { logId, at } = await log.tip()
   const last = await readLastAnchor(read, logId)
-  // Valid, yet not in the file: the process ended in between.
+  // Anchors that are valid but not in the file, because the process ended in between.
   for (let number = await exported.lastNumber(); number < (last?.anchor.number ?? 0);) {
     const missing = await readAnchorsAfter(read, { logId, number }, 500)
     if (missing.length === 0) break
     for (const { anchor, time } of missing)
-      // Those of another coordinator's key are in that one's file.
+      // Anchors signed with another coordinator's key are in that coordinator's file.
       if (anchor.key === fingerprint(key.public) && isSignedBy(anchor, key.public))
         exported.take(exportAnchor(anchor, time, key.public))
     number = missing.at(-1)!.anchor.number

@@ -13,29 +13,29 @@ import { archivesOf } from '../event-log/archives-of.ts'
 import { logsBefore } from '../event-log/logs-before.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 
-/** The log is this process's to write. */
+/** The result of a successful claim: this process may write the log. */
 export interface ClaimResult {
   readonly claimed: Claimed
   readonly projection: ProjectionRunner
-  /** Are the read models there? Statements go on without them where the log lies elsewhere. */
+  /** Whether the read models are there. If the log is elsewhere, statements run without them. */
   readonly databaseThere: boolean
   readonly rebuilt: Rebuilt | undefined
   /** How long the claim took, milliseconds. */
   readonly claimMillis: number
   /** Why the log could be claimed. */
   readonly freedBy: FreedBy
-  /** The projection is started no more. */
+  /** Stops the attempts to start the projection. */
   readonly giveUpStarting: () => void
 }
 
 const DATABASE_AGAIN_MS = 500
-/** By then a database that went away is known to be. */
+/** After this time, a database that went away is known to be away. */
 const NOTICED_MS = 3000
 
 /**
- * Claims the log. The projection is started before: a log in Kafka reads streams, its own claim's too, from what was
- * projected. Where the log lies elsewhere than the read models, it does not wait for their database.
- * @returns undefined when another one was first
+ * Claims the log. Starts the projection first: a log in Kafka needs the projected data to read streams, even for its
+ * own claim. If the log is not in the read models' database, it does not wait for that database.
+ * @returns undefined if another coordinator was first
  */
 export async function claimLog(
   base: CoordinatorBase,
@@ -48,7 +48,7 @@ export async function claimLog(
   const until = AbortSignal.any([stopping, starting.signal])
   const { databaseThere, rebuilt } = await startOrLeave(base, projection, until)
   const start = clock.monotonicMs()
-  // To start the projection takes a while, in which another one may have claimed.
+  // Starting the projection takes a while. Another coordinator may have claimed meanwhile.
   const found = await lookCaughtUp(liveness, stopping)
   const freedBy = liveness.freedBy()
   const claimed = found === 'claim' ? await claimEpoch(base.log, { address: base.address, version }) : undefined
@@ -61,7 +61,7 @@ export async function claimLog(
   return undefined
 }
 
-/** The projection runs, or will as soon as its database is there. */
+/** Starts the projection, now or as soon as its database is there. */
 async function startOrLeave(
   base: CoordinatorBase,
   projection: ProjectionRunner,
@@ -74,7 +74,7 @@ async function startOrLeave(
     started.catch(() => {})
     const settled = new AbortController()
     const whenDown = (until: AbortSignal): Promise<void> => untilDown(base, AbortSignal.any([until, stopping]))
-    // A server that was stopped neither answers nor refuses: its health is asked beside.
+    // A stopped server neither answers nor refuses, so its health is watched at the same time.
     await Promise.race([started.catch(() => whenDown(AbortSignal.timeout(NOTICED_MS))), whenDown(settled.signal)])
     settled.abort()
     if (health.database === 'up') return { databaseThere: true, rebuilt: await started }
@@ -87,7 +87,7 @@ async function startProjection(
   { log, connection, telemetry, config }: CoordinatorBase,
   projection: ProjectionRunner,
 ): Promise<Rebuilt | undefined> {
-  // What an earlier version filled serves on; the coordinator that writes makes it anew.
+  // Tables that an earlier version filled stay in use. The writer rebuilds them.
   await adoptOlderTables(connection)
   const rebuilt = await rebuildIfNeeded({
     log,
@@ -105,7 +105,7 @@ async function untilDown({ health }: CoordinatorBase, until: AbortSignal): Promi
   while (health.database === 'up' && !until.aborted) await sleep(LOOK_EVERY_MS)
 }
 
-/** Statements go on; history waits for its database. */
+/** Retries until the projection has started. Meanwhile statements run; history waits for its database. */
 async function untilStarted(base: CoordinatorBase, projection: ProjectionRunner, stopping: AbortSignal): Promise<void> {
   while (!stopping.aborted) {
     try {

@@ -14,13 +14,13 @@ type ConfigurationLoaded = Extract<SystemEvent, { type: 'ConfigurationLoaded' }>
 export interface LoadedParts {
   readonly config: Config
   readonly catalogs: Catalogs
-  /** Files in force that say who may do what. */
+  /** The access files in force. */
   readonly files: readonly FileVersion[]
 }
 
 /**
- * What this coordinator runs with, without its secrets.
- * @param digestKey keys the digests: who reads the log cannot try passwords of catalog files against them
+ * The configuration of this coordinator, without its secrets.
+ * @param digestKey keys the digests: a reader of the log cannot use them to test guesses of passwords in catalog files
  */
 export function configurationLoaded({ config, catalogs, files }: LoadedParts, digestKey: Buffer): ConfigurationLoaded {
   const settings: Record<string, unknown> = {}
@@ -44,7 +44,7 @@ export function configurationLoaded({ config, catalogs, files }: LoadedParts, di
   }
 }
 
-/** Addresses may hold passwords. */
+/** Removes passwords from addresses. */
 function shownValue(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(shownValue)
   return typeof value === 'string' ? shownAddress(value) : value
@@ -56,7 +56,7 @@ function valueAt(config: Config, path: readonly string[]): unknown {
   return value
 }
 
-/** The catalog `system` has none. */
+/** Reads a catalog's file. The catalog `system` has none. */
 function readCatalogFile(path: string): Buffer | undefined {
   try {
     return readFileSync(path)

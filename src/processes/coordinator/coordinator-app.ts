@@ -57,7 +57,7 @@ import type { DependencyHealth } from './dependency-health.ts'
 import { statusOf } from './server-status.ts'
 import type { AccessEntry } from './wire-access.ts'
 
-/** What the resources take of any coordinator: see `appBaseOf`. */
+/** What the HTTP resources need from any coordinator: see `appBaseOf`. */
 export interface AppBase {
   readonly clock: Clock
   readonly config: Config
@@ -65,10 +65,10 @@ export interface AppBase {
   readonly startedAt: number
   readonly nodeId: NodeId
   readonly logId: string
-  /** Queries in the read models, and those that have left them. */
+  /** Queries in the read models, and queries that were moved to archive files. */
   readonly stored: StoredQueries
   readonly bearer: string
-  /** Of the ids of replays. */
+  /** Key of the ids of replays. */
   readonly replayKey: Buffer
   readonly read: QueryRows
   readonly meters: () => Meters
@@ -78,40 +78,40 @@ export interface AppBase {
   readonly onError: (error: unknown) => void
 }
 
-/** What differs between one that writes the log and one that follows. */
+/** What differs between a coordinator that writes the log and one that follows. */
 export interface CoordinatorRole {
-  /** Streams of queries from wherever they are, and what comes. */
+  /** Reads streams of queries, wherever they are stored, and new events. */
   readonly history: StreamReader & LogEnd & LogFeed
-  /** Does this process write the log, and the epoch it knows. */
+  /** Whether this process writes the log, and the epoch that it knows. */
   readonly writerState: () => { readonly writer: boolean; readonly epoch: number }
-  /** Does it take statements? */
+  /** Whether the coordinator accepts statements. */
   readonly ready: () => boolean
   readonly live: LiveQueries
-  /** Its condition is known where it runs. */
+  /** The condition is known only where the projection runs. */
   readonly projection: Pick<ProjectionRunner, 'barrier' | 'lag'> & Partial<Pick<ProjectionRunner, 'condition'>>
   readonly workers: Membership
   readonly refusals: RefusalLog
-  /** Of the writer alone. */
+  /** Present only for the writer. */
   readonly writing: WriterDuties | undefined
 }
 
-/** What only the coordinator that writes can do for its clients. */
+/** What only the writer can do for its clients. */
 export interface WriterDuties {
   readonly forgetter: DataForgetter
-  /** What was forgotten, and that read models were made anew. */
+  /** Records what was forgotten, and rebuilds of read models. */
   readonly journal: SystemJournal
-  /** What coordinators that follow have seen. */
+  /** Takes reports of what following coordinators have seen. */
   readonly takeReport: SightingRoutesDeps['take']
-  /** Takes the anchor key of a coordinator that follows. */
+  /** Takes the anchor key of a following coordinator. */
   readonly introduceKey: SightingRoutesDeps['introduceKey']
   readonly cancel: StatementService['cancel']
   readonly groups: Pick<ResourceGroups, 'stateOf' | 'roots'>
-  /** Takes a forgotten query out of memory, and its tasks with their pages off their workers. */
+  /** Takes a forgotten query out of memory, and its tasks with their pages off the workers. */
   readonly remove: (queryId: QueryId, tasks: readonly TaskRecord[]) => void
-  /** What was forgotten leaves the files of the archive. */
+  /** Removes forgotten queries from the files of the archive. */
   readonly forgetArchived: () => void
   readonly tasks: TaskResource
-  /** Tells a worker to end after what it has to do. */
+  /** Asks a worker to shut down after its current work. */
   readonly shutDown: (workerUrl: string) => Promise<void>
   readonly deadLetters: () => number
   readonly openQueries: () => number
@@ -123,17 +123,17 @@ export interface CoordinatorAppParts {
   readonly access: Pick<AccessEntry, 'actsAs' | 'authorize' | 'callerAt' | 'logIns' | 'ownerOf'>
 }
 
-/** Who asks, and what he may: of every resource alike. */
+/** The client of a request and its rights, for all resources alike. */
 interface Asking {
   readonly identify: (request: IncomingMessage) => Identity
   readonly authorize: Authorize
-  /** Whom limits count what somebody does to. */
+  /** The owner to whom limits count what a client does. */
   readonly ownerOf: LimitOwnerOf
-  /** Does the request carry the cluster's key? One without is told of. */
+  /** Whether the request carries the cluster's key. A request without it is reported. */
   readonly isInternal: (request: IncomingMessage) => boolean
 }
 
-/** Every resource but statements: nothing of it lies on the way of a small query. */
+/** Creates all resources except statements. Small queries use none of this code. */
 export function createCoordinatorApp(parts: CoordinatorAppParts): {
   readonly app: HttpParts['rest']
   readonly feed: ReturnType<typeof createEventRoutes>
@@ -141,7 +141,7 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
   const { base, role } = parts
   const asking = askingOf(parts)
   const app = express()
-  // As those of `resourceRouter`.
+  // The same settings as in `resourceRouter`.
   app.enable('case sensitive routing')
   app.disable('x-powered-by')
   app.disable('etag')
@@ -236,7 +236,7 @@ function auditRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, 
   const { journal, forgetter: log, remove, forgetArchived } = duties
   async function forget(queryId: QueryId, administrator: Administrator): Promise<ForgetOutcome> {
     try {
-      // Afterwards nobody knows which they were.
+      // Read the tasks now: after forgetting, they are not known any more.
       const { state } = await readQuery(role.history, queryId)
       const outcome = await forgetQuery({ log, journal }, queryId, administrator)
       if (outcome.kind === 'forgotten') remove(queryId, state.kind === 'NONE' ? [] : [...state.tasks.values()])
@@ -271,7 +271,7 @@ function queryRoutes({ base, role }: CoordinatorAppParts, { identify, authorize 
     stored: base.stored,
     projection: role.projection,
     isWriter: () => role.writerState().writer,
-    // Whoever does not write passes it on.
+    // Coordinators that do not write pass the request on.
     end: async (queryId, ending) =>
       role.writing?.cancel(queryId, ending, timeouts.deleteValidityWaitMs) ?? ('waiting' as const),
     identify,

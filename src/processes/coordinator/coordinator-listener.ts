@@ -14,9 +14,9 @@ import type { AccessEntry } from './wire-access.ts'
 
 export interface HttpParts {
   readonly policy: BrowserPolicy
-  /** The statement resource, before everything else and without libraries. */
+  /** The statement resource. It comes first and uses no libraries. */
   readonly statements: StatementRoutes
-  /** Was the request passed on by another coordinator, which has looked at its browser? */
+  /** Whether another coordinator, which has checked the browser, passed the request on. */
   readonly isRelayed: AcceptRelay
   readonly access: Pick<AccessEntry, 'callerAt' | 'relayedCaller'>
   /** All other resources. */
@@ -26,7 +26,7 @@ export interface HttpParts {
   readonly onError: (error: unknown) => void
 }
 
-/** Every request: the browser check, who sends it, the statement routes, the rest; what is thrown becomes a problem. */
+/** Handles every request: the browser check, the caller, the statement routes, the rest. Turns errors into problems. */
 export function createCoordinatorListener(parts: HttpParts): RequestListener {
   return (request, response) => {
     const { path } = requestTarget(request)

@@ -15,7 +15,7 @@ import type { Meters } from '../../telemetry/meters.ts'
 import type { GaugeName } from '../../telemetry/metric-names.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 
-/** What the gauges of one that writes are read from, once before each scrape. */
+/** The sources of a writer's gauges, read once before each scrape. */
 export interface WriterGauges {
   readonly base: Pick<CoordinatorBase, 'log' | 'logTelemetry' | 'ownRead' | 'engine' | 'engineUse' | 'pool'>
   readonly epoch: number
@@ -27,20 +27,22 @@ export interface WriterGauges {
   readonly counted: CountedBefore
 }
 
-/** What this process has counted of figures that others keep: it may write the log more than once. */
+/**
+ * What this process has already counted of figures that are kept elsewhere. It may become the writer more than once.
+ */
 export interface CountedBefore {
   /** By process and reason. */
   readonly restarts: Map<string, number>
   readonly findings: Map<FindingKind, number>
 }
 
-/** What a coordinator tells that follows another one; figures of the cluster are the writer's to tell. */
+/** The metrics of a following coordinator. Only the writer reports figures of the cluster. */
 export interface FollowerGauges {
   readonly base: Pick<CoordinatorBase, 'pool'>
-  /** Not once this process writes. */
+  /** False once this process writes. */
   readonly follows: () => boolean
   readonly ready: () => boolean
-  /** Since the writer's last sign of life. */
+  /** Time since the writer's last sign of life. */
   readonly writerSilentMs: () => number
 }
 
@@ -78,7 +80,7 @@ export function observeWriter(gauges: WriterGauges, meters: Meters): void {
 /** Meters of a role that may end before its process does. */
 export interface MetersOfRole {
   readonly meters: Meters
-  /** Nothing more is collected, and the gauges that were set are taken away. */
+  /** Stops collecting, and removes the gauges that were set. */
   end(): void
 }
 

@@ -6,7 +6,7 @@ import { createGatedServer } from '../gated-server.ts'
 import { version } from '../../shared/version.ts'
 import { hasCode } from '../../shared/node-error.ts'
 
-/** The coordinator's program. It accepts connections first and loads its parts then: loading takes longest. */
+/** The coordinator's program. It accepts connections before it loads its parts, because loading takes longest. */
 runChild(async (life) => {
   const startedAt = performance.now()
   const info = () => ({

@@ -11,7 +11,7 @@ import type { CoordinatorBase } from './wire-base.ts'
 import type { FollowingCoordinator } from './wire-follower.ts'
 import { wireWriter, type CoordinatorPhase, type HttpEntry, type WritingCoordinator } from './wire-writer.ts'
 
-/** Who writes the log, and when this process may. */
+/** Watches which coordinator writes the log, and when this process may. */
 export interface Watching {
   readonly epochs: EpochFollower
   readonly liveness: WriterLiveness
@@ -23,25 +23,24 @@ export interface RolesParts {
   readonly base: CoordinatorBase
   readonly watching: Watching
   readonly door: HttpEntry
-  /** Nothing is claimed any more. */
+  /** Once aborted, this process claims nothing any more. */
   readonly stopping: AbortController
 }
 
 /**
- * What a coordinator process is, one after the other, until it stops.
+ * The roles of a coordinator process, one after the other, until it stops.
  *
  * ```
  * starting ─► following ─ the writer is gone ─► claiming ─► writing
  *                 ▲                                │            │
  *                 ├───── another claimed first ────┘            │
- *                 └───── another one writes: fenced ────────────┘
+ *  └───── another one writes: fenced ────────────┘
  * ```
  *
- * A writer that was fenced goes back to following in its own process, with its connections: on a busy machine a process
- * that starts cold takes the processors that the new writer needs.
- *
- * @param won the log was claimed already
- * @returns once it serves, in whichever role
+ * A fenced writer goes back to following in its own process, with its connections: on a busy machine, a new process
+ * would take the processors that the new writer needs.
+ * @param won the result if the log was claimed already
+ * @returns once it serves, in either role
  */
 export async function startRoles(parts: RolesParts, won: ClaimResult | undefined): Promise<CoordinatorPhase> {
   const { life, base, watching, door, stopping } = parts
@@ -52,7 +51,7 @@ export async function startRoles(parts: RolesParts, won: ClaimResult | undefined
   let following: Promise<FollowingCoordinator> | undefined
   let writing: WritingCoordinator | undefined
 
-  // Not loaded by one that writes at once: with it come the libraries of all resources.
+  // Loaded only when needed, because it loads the libraries of all resources.
   const follower = (): Promise<FollowingCoordinator> =>
     (following ??= import('./wire-follower.ts').then(({ wireFollower }) => wireFollower(life, { base, ...watching })))
 
@@ -67,7 +66,7 @@ export async function startRoles(parts: RolesParts, won: ClaimResult | undefined
     return role.listener
   }
 
-  /** Requests that come meanwhile wait until this process follows. */
+  /** Follows from now on. Requests that arrive meanwhile wait until this process follows. */
   function standAside(): void {
     logger.bind({ epoch: undefined })
     const listener = follow(writing?.announced() ?? [])

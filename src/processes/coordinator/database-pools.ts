@@ -9,40 +9,43 @@ import { timedRead, tracedRead } from '../../readmodels/read-telemetry.ts'
 import type { ProcessTelemetry } from '../telemetry/process-telemetry.ts'
 
 /**
- * Connections to Postgres by whose they are, so that what one kind of client asks keeps nobody else waiting.
- * `test/architecture.test.ts` says which file may use which.
+ * Pools of connections to Postgres by purpose, so that one kind of client's reads delay no other kind.
+ * `test/architecture.test.ts` says which file may use which pool.
  */
 export interface DatabasePools {
   readonly pool: pg.Pool
-  /** For what the process needs itself: take-over, recovery, audits, the archive. No client's question. */
+  /** For the process itself: take-over, recovery, audits, the archive. Not for questions of clients. */
   readonly ownRead: QueryRows
   /** For log-ins, sessions that ended, and renewals. */
   readonly logInRead: QueryRows
-  /** For polls of queries of which no other coordinator says anything now: each looks at one query. */
+  /** For polls of queries that no other coordinator knows now. Each reads one query. */
   readonly pollRead: QueryRows
-  /** For the resources that anybody may ask: `boundReads` lets few at once. */
+  /** For the resources that all clients may read: `boundReads` lets few run at once. */
   readonly clientRead: QueryRows
-  /** For statements over `system.runtime`, and what those over `system.history` ask besides: in turns of users. */
+  /** For statements over `system.runtime`, and for further reads of those over `system.history`. Users take turns. */
   readonly statementRead: QueryRows
   /** For scans of the history. */
   readonly history: HistoryMoments
   end(): Promise<void>
 }
 
-/** At most; a pool opens a connection when it is needed, and closes it after ten idle seconds. */
+/** Upper limits. A pool opens a connection when it needs one, and closes it after ten idle seconds. */
 const CONNECTIONS = {
   own: 8,
   logIns: 3,
   polls: 3,
-  /** No fewer than `boundReads` lets begin. */
+  /** At least as many as `boundReads` lets run. */
   clients: 8,
-  /** One for each turn. */
+  /** One connection for each read that may run. */
   statements: RUNTIME_READS + HISTORY_READS,
 }
-/** A server that is stopped takes connections and never answers. */
+/** A stopped server accepts connections and never answers. */
 const READ_WAITS = { connectionTimeoutMillis: 2000, query_timeout: 30_000 }
 
-/** What the client for Postgres says of waits that ended has no code: a failure without one after so long is such a wait. */
+/**
+ * Recognizes timeouts: the Postgres client reports them without a code, so a failure without a code after this time
+ * counts as one.
+ */
 function inTime(read: QueryRows, waitMs: number): QueryRows {
   const longest = Math.min(waitMs, READ_WAITS.query_timeout)
   return async (text, values) => {
@@ -68,7 +71,7 @@ export function openPools(connection: pg.ClientConfig, config: Config, telemetry
   }
   const readOf = (pool: pg.Pool): QueryRows => tracedRead(timedRead(pool, telemetry.meters), telemetry.spans)
   const { historyReadMs } = config.timeouts
-  // What clients ask is ended by Postgres itself: nobody waits for a question that was given up.
+  // Postgres itself ends reads of clients, so that it does not work on reads that were given up.
   const asked = { statement_timeout: historyReadMs }
   const queued = { ...asked, connectionTimeoutMillis: 3 * historyReadMs }
   const pool = open({ max: CONNECTIONS.own })

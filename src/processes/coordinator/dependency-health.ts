@@ -6,22 +6,22 @@ import type { HistoryMoments } from '../../readmodels/history/read-history.ts'
 
 export type Reachable = 'up' | 'down'
 
-/** Whether what this process needs answers, asked every second. */
+/** Whether the dependencies of this process answer; checked every second. */
 export interface DependencyHealth {
   readonly log: Reachable
   readonly database: Reachable
-  /** Reads that say at once that the database is away, instead of each waiting for it. */
+  /** Makes reads that fail at once while the database is away, instead of waiting for it. */
   failFast(read: QueryRows): QueryRows
-  /** The same of reads of one moment. */
+  /** The same for reads of one moment. */
   failFastMoments(moments: HistoryMoments): HistoryMoments
   stop(): Promise<void>
 }
 
 const ASKED_EVERY_MS = 1000
-/** One that has not answered for so long is away: a stopped process takes connections and says nothing. */
+/** A dependency without an answer for this long is down: a stopped process accepts connections and stays silent. */
 const SILENCE_MS = 1500
 
-/** @param onChange told once when something goes away, and once when it is back */
+/** @param onChange called once when a dependency goes away, and once when it is back */
 export function watchDependencies(
   log: LogEnd,
   database: pg.ClientConfig,
@@ -41,7 +41,7 @@ export function watchDependencies(
 
   async function watch(name: 'log' | 'database', ask: () => Promise<unknown>): Promise<void> {
     while (!stopping.signal.aborted) {
-      // A question that is given up is not asked again before it has ended: they would pile up.
+      // A check that timed out is not repeated before it has ended: checks would pile up.
       const asked = ask().then(
         () => 'up' as const,
         () => 'down' as const,
@@ -83,7 +83,7 @@ export function watchDependencies(
   }
 }
 
-/** @param until who waits no longer leaves no listener behind */
+/** @param until once it is aborted, the listener is removed */
 function aborted(signal: AbortSignal, until: AbortSignal): Promise<undefined> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve(undefined)

@@ -1,7 +1,7 @@
 import type { FigureNames } from '../../coordinator/query/query-metrics.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 
-/** What figures call catalogs and resource groups by. */
+/** The labels of catalogs and resource groups in metrics. */
 export function figureNames({ catalogs, access }: Pick<CoordinatorBase, 'catalogs' | 'access'>): FigureNames {
   return {
     connectorOf: (catalog) => catalogs.get(catalog)?.connectorName ?? 'none',

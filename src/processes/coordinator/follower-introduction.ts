@@ -9,11 +9,11 @@ import { fingerprint } from '../../events/audit/anchor.ts'
 import { vouchFor } from '../../events/audit/anchor-keys.ts'
 
 export interface FollowerIntroductionDeps {
-  /** @throws ExitError where the key cannot be read */
+  /** @throws ExitError when the key cannot be read */
   readonly parts: () => IntroducerParts
-  /** @returns the writer's answer; undefined when it took nothing */
+  /** @returns the writer's answer; undefined if it accepted nothing */
   readonly post: (introduction: KeyIntroduction) => Promise<unknown>
-  /** Calls back each time when another coordinator writes. @returns a function that ends it */
+  /** Calls back each time another coordinator becomes the writer. @returns a function that ends it */
   readonly onWriterChanged: (listener: () => void) => () => void
   readonly onTrouble: (error: unknown) => void
 }
@@ -22,8 +22,8 @@ const FIRST_AGAIN_MS = 500
 const MOST_AGAIN_MS = 30_000
 
 /**
- * A coordinator that follows shows the key that it would sign anchors with to the one that writes, and vouches for that
- * one's key: after a take-over each of the two keys leads to the other. It is tried until the writer has taken it.
+ * Exchanges anchor keys with the writer: a follower shows the key with which it would sign anchors, and vouches for the
+ * writer's key. After a take-over, each of the two keys leads to the other. Retries until the writer has accepted it.
  */
 export function startFollowerIntroduction(deps: FollowerIntroductionDeps): { stop(): void } {
   let timer: NodeJS.Timeout | undefined
@@ -36,7 +36,7 @@ export function startFollowerIntroduction(deps: FollowerIntroductionDeps): { sto
     const { data } = introducedKeySchema.safeParse(await deps.post(shown))
     if (!data) return false
     const writers = acceptKey(parts, data)
-    // Whoever answers without the secret of the cluster gets no signature.
+    // A server that answers without the cluster's secret gets no signature.
     if (!writers) throw new Error('The coordinator that writes does not prove that its key belongs to this cluster')
     if (fingerprint(writers) === fingerprint(parts.key.public)) return true
     const { signature: vouch } = vouchFor(writers, parts.logId, parts.key)

@@ -11,13 +11,15 @@ import { rememberedSchema, type SightingReport } from '../../protocol/relay/sigh
 import type { FailureCounts, FailureKey } from '../../security/authentication/failed-log-ins.ts'
 import type { Logger } from '../../telemetry/logger.ts'
 
-/** Where a coordinator tells of failures that another one is to count too. */
+/** Where a coordinator reports failures that another coordinator must count too. */
 export interface FailuresElsewhere {
   failed(keys: readonly FailureKey[]): void
   forgiven(pair: FailureKey): void
 }
 
-/** What a coordinator that follows has seen: in its own log lines at once, and soon with the one that writes the log. */
+/**
+ * Reports what a following coordinator has seen: in its own log lines at once, and soon after to the writer of the log.
+ */
 export interface FollowerSightings {
   readonly refusals: RefusalLog
   readonly failures: FailuresElsewhere
@@ -25,30 +27,28 @@ export interface FollowerSightings {
 
 export interface FollowerSightingsDeps {
   readonly logger: Logger
-  /** @returns the writer's answer; undefined when it took nothing */
+  /** @returns the writer's answer; undefined if it accepted nothing */
   readonly post: (report: SightingReport) => Promise<unknown>
-  /** What the writer remembers of the failures that it was told. */
+  /** Takes what the writer remembers about the failures that it got. */
   readonly mergeFailures: (remembered: FailureCounts) => void
 }
 
 const SEND_AFTER_MS = 250
 const AGAIN_AFTER_MS = 1_000
-/** What waits while nobody writes: more names are one, more failures are counted here alone. */
+/** Limits while there is no writer: further names are merged into one, further failures are counted only here. */
 const MOST_NAMES = 1_000
 const MOST_KEYS = 10_000
-/** Of more names that nobody has here the number alone is told. */
+/** Of unknown names beyond this number, only the count is reported. */
 const MOST_STRANGERS = 10
 const MOST_IN_REPORT = 500
 const LAST_WAIT_MS = 1_000
 
-/**
- * Waits for nobody. What was sent and not answered is sent again, so it may count twice.
- */
+/** Reports sightings without blocking. A report without an answer is sent again, so it may count twice. */
 export function createFollowerSightings({ logger, post, mergeFailures }: FollowerSightingsDeps): FollowerSightings {
   const named = new Map<string, { readonly sighting: Sighting; count: number }>()
   const failed = new Map<FailureKey, number>()
   const forgiven = new Set<FailureKey>()
-  /** Names of nobody since all was sent last. */
+  /** Unknown names since everything was last sent. */
   let strangers = 0
   let sending: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
@@ -57,7 +57,7 @@ export function createFollowerSightings({ logger, post, mergeFailures }: Followe
     let key = sightingKey(sighting)
     let sent = sighting
     if (!named.has(key) && isStranger(sighting)) {
-      // Names that somebody makes up take no room from those of users.
+      // Invented names must not take room from those of users.
       strangers = named.size === 0 ? 1 : strangers + 1
       if (strangers > MOST_STRANGERS) sent = asStrangers(sighting)
       key = sightingKey(sent)
@@ -143,7 +143,7 @@ export function createFollowerSightings({ logger, post, mergeFailures }: Followe
   }
 }
 
-/** Takes the first of them out. */
+/** Removes the first entries from the map and returns them. */
 function takeSome<K, V>(from: Map<K, V>): [K, V][] {
   const some = [...from].slice(0, MOST_IN_REPORT)
   for (const [key] of some) from.delete(key)

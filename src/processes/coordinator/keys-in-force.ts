@@ -6,24 +6,27 @@ import type { CertificateNews } from '../tls-identity.ts'
 type DataOf<T extends SystemEvent['type']> = Extract<SystemEvent, { type: T }>['data']
 type Served = Extract<CertificateNews, { kind: 'serves' }>
 
-/** By what this coordinator is known, and by whose keys it believes tokens; told to the log, by fingerprints, while it writes that. */
+/**
+ * The keys in force: this coordinator's certificate, and the keys with which tokens are verified. Their fingerprints
+ * are recorded in the log while this coordinator writes it.
+ */
 export interface KeysInForce {
   /** @param path of the certificate */
   certificate(path: string, news: CertificateNews): void
-  /** @param address of the server that publishes them, as it may be told of */
+  /** @param address of the server that publishes the keys, without secrets */
   tokenKeys(address: string, keys: readonly PublishedKey[]): void
-  /** From now on the log is told, of what holds and of what changes; of nothing where undefined. */
+  /** From now on records the keys in force and their changes; stops if undefined. */
   recordIn(journal: Pick<SystemJournal, 'record'> | undefined): void
 }
 
 const MOST_KID = 200
 const MOST_REASON = 500
 
-/** A log that is lost to this process is told by its next writer what holds there. */
+/** If this process has lost the log, the log's next writer records what is in force there. */
 export function createKeysInForce(): KeysInForce {
   let journal: Pick<SystemJournal, 'record'> | undefined
   let shown: { readonly path: string; readonly served: Served } | undefined
-  /** Lies there and cannot be taken. */
+  /** A certificate on disk that cannot be used. */
   let refused: DataOf<'FileRefused'> | undefined
   let published: { readonly address: string; readonly keys: DataOf<'TokenKeysTaken'>['keys'] } | undefined
 
@@ -39,7 +42,7 @@ export function createKeysInForce(): KeysInForce {
       const before = shown?.served
       shown = { path, served: news }
       refused = undefined
-      // The files were written anew as they were.
+      // The files were written again without a change.
       if (before && sameCertificate(before, news)) return
       journal?.record('CertificateTaken', certificateFact(path, news, before)).catch(() => {})
     },

@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { CoordinatorAppParts } from './coordinator-app.ts'
 
-/** Every resource but statements, whose libraries are loaded when statements are served already. */
+/** All resources except statements. Their libraries are loaded after statements are already served. */
 export interface LazyApp {
-  /** Answers; waits for what must be loaded. */
+  /** Answers a request. Waits until the libraries are loaded. */
   readonly handle: (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void
-  /** Loads, so that the first request does not wait. */
+  /** Loads now, so that the first request does not wait. */
   load(): void
   close(): Promise<void>
 }

@@ -11,17 +11,17 @@ import { isTellable } from '../../security/authentication/principal.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 import type { FailuresElsewhere } from './follower-sightings.ts'
 
-/** The names that this process has heard of and may tell. */
+/** The names that this process knows and may report. */
 export interface KnownNames {
   has(name: string): boolean
   add(name: string): void
-  /** As it is told: whatever is no known name may be a password that was typed in its place. */
+  /** The name as it is reported: an unknown name may be a password that was typed in the wrong field. */
   shown(name: string): string
 }
 
 const MOST_NAMES = 10_000
 
-/** @param isKnown names of a password file */
+/** @param isKnown whether a password file has the name */
 export function createKnownNames(isKnown: (name: string) => boolean): KnownNames {
   const key = randomBytes(32)
   const seen = new Set<string>()
@@ -41,19 +41,19 @@ export function createKnownNames(isKnown: (name: string) => boolean): KnownNames
 }
 
 export interface AttemptsDeps {
-  /** Of this process, whatever its role. */
+  /** The failures that this process knows, in whatever role. */
   readonly failures: FailedLogIns
   readonly names: KnownNames
-  /** Of this role. */
+  /** The reports of this role. */
   readonly refusals: Pick<RefusalLog, 'authenticationFailed' | 'loggedIn'>
-  /** Undefined: what fails is counted here alone. */
+  /** Undefined: failures are counted only here. */
   readonly elsewhere: FailuresElsewhere | undefined
   readonly meters: () => Meters | undefined
   /** Milliseconds, monotonic. */
   readonly now: () => number
 }
 
-/** From each network he is told of as logged in so often. */
+/** Log-ins of one user from one network are reported at most once in this time. */
 const TOLD_MS = 5 * 60_000
 const MOST_LOGGED = 10_000
 
@@ -90,7 +90,7 @@ export function createLogInAttempts(deps: AttemptsDeps): Attempts {
       if (blocked.user !== undefined || blocked.network === undefined)
         return blocked.user === undefined ? undefined : Math.max(blocked.user, blocked.network ?? 0)
       if (remembered === true) return undefined
-      // Else one could ask for ever which password is remembered.
+      // Otherwise a client could test without limit which password is remembered.
       if (remembered === false) {
         const keys = failures.guessed(user, remoteAddress)
         elsewhere?.failed(keys)
@@ -99,7 +99,7 @@ export function createLogInAttempts(deps: AttemptsDeps): Attempts {
     },
     refused({ method, user, verified }, request) {
       const remoteAddress = remoteAddressOf(request)
-      // Who was verified has guessed nothing.
+      // A verified user has guessed nothing.
       if (!verified) {
         const keys = failures.failed(user, remoteAddress)
         elsewhere?.failed(keys)

@@ -1,12 +1,12 @@
 import type { Clock } from '../../shared/clock.ts'
 import type { Logger } from '../../telemetry/logger.ts'
 
-/** An outage of so many milliseconds does not heal by itself. */
+/** An outage longer than this does not heal by itself. */
 const HEALS_WITHIN_MS = 15_000
 
 /**
- * Log lines of dependencies that do not answer: a warning at once, an error when somebody must act. What is said again
- * without a change makes no line.
+ * Logs dependencies that do not answer: a warning at once, an error when an operator must act. A report without a
+ * change makes no line.
  */
 export function createOutageLines(
   logger: Pick<Logger, 'info' | 'warn' | 'error'>,

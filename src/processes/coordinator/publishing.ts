@@ -14,9 +14,9 @@ import type { Meters } from '../../telemetry/meters.ts'
 import { publicKafkaSecurityOf } from '../event-log/kafka-security.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 
-/** What this coordinator tells others of the log while it writes it. */
+/** Publishes what is in the log to other systems while this coordinator writes it. */
 export interface Publishing {
-  /** Before each scrape: how far it is behind. */
+  /** Called before each scrape: sets how far the publishing is behind. */
   observe(meters: Meters): void
   stop(): Promise<void>
 }
@@ -31,13 +31,13 @@ interface Target {
 
 type Base = Pick<CoordinatorBase, 'config' | 'log' | 'pool' | 'secret' | 'telemetry'>
 
-/** The same trouble again is not worth a line for so long. */
+/** The same trouble is logged again only after this time. */
 const SAY_AGAIN_MS = 60_000
-/** Nothing of this process's settings: they hold secrets. */
+/** The thread gets no settings of this process: they hold secrets. */
 const THREAD_ENV: NodeJS.ProcessEnv = {}
 
 /**
- * @param begin where others are told from on, when they never were
+ * @param begin where publishing starts if it never ran before
  * @throws ExitError 64 for a file of the settings that cannot be read
  */
 export function startPublishing(base: Base, begin: Checkpoint): Publishing {
@@ -58,7 +58,7 @@ export function startPublishing(base: Base, begin: Checkpoint): Publishing {
 }
 
 /**
- * What the configuration wants others to be told, and where.
+ * What the configuration publishes, and where.
  * @throws ExitError 64 for a file of the settings that cannot be read
  */
 export function publishingTargets(
@@ -92,7 +92,7 @@ function lineageSettings(publishing: Config['publishing']): DestinationSettings 
   const { openLineageUrl: url, openLineageFile: path } = publishing
   if (url !== undefined) {
     const { openLineageApiKeyFile: apiKeyFile, openLineageCaFile: caFile } = publishing
-    // Read once here: what is wrong with it is said at the start.
+    // Read here once, so that an error shows at the start.
     createServerTrust({ tlsCaFile: caFile })
     return { kind: 'server', url, apiKeyFile, caFile }
   }

@@ -3,14 +3,14 @@ import type { StreamsOfLog } from '../../coordinator/recovery/streams-of-log.ts'
 import { withStreams } from '../../coordinator/recovery/with-streams.ts'
 import type { EventAppender, EventHistory, EventLog, LogBeginning, LogEnd, LogFeed } from '../../events/event-log.ts'
 
-/** The log as queries are served from it: streams come from wherever they are. */
+/** The log from which queries are served. It reads streams wherever they are stored. */
 export type QueryHistory = EventHistory & LogBeginning & LogEnd & LogFeed & EventAppender
 
 export interface WiredHistory {
   readonly history: QueryHistory
-  /** Where those lie that nobody else finds. */
+  /** The positions of streams that no index finds. */
   readonly endedStreams: EndedStreams
-  /** Streams that were read from the log itself, in memory until the promise settles. */
+  /** Keeps streams that were read from the log itself in memory until the promise settles. */
   keepStreams(streams: StreamsOfLog, until: Promise<void>): void
 }
 

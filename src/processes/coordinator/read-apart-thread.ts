@@ -6,7 +6,7 @@ import { readRules } from '../../security/rules/read-rules.ts'
 import { textVersion } from './text-version.ts'
 import type { ReadApart, TextToRead } from './read-apart.ts'
 
-// The program of a thread that reads a file whole, tells what became of it, and ends.
+// The program of a thread that reads a whole file, reports the result and ends.
 
 const readers: Readonly<Record<TextToRead['file'], (text: string) => unknown>> = {
   rules: readRules,

@@ -4,23 +4,23 @@ import { Worker } from 'node:worker_threads'
 import { knowSound } from '../../security/rules/java-regex.ts'
 import type { TextVersion } from './text-version.ts'
 
-/** What the thread is given. */
+/** The input of the thread. */
 export interface TextToRead {
   readonly file: 'rules' | 'resource_groups' | 'session_properties'
   readonly text: string
   readonly key: Uint8Array
 }
 
-/** What it answers: which expressions it compiled, or the line that is wrong. */
+/** The thread's answer: the expressions that it compiled, or the message about the wrong line. */
 export type ReadApart =
   { readonly sound: readonly string[]; readonly version: TextVersion } | { readonly wrong: string }
 
 const MOST_MEGABYTES = 1024
 
 /**
- * A file that has changed: a thread looks whether all of the text is right, which takes seconds of ten thousand rules, and
- * what is in force is made of it here a little at a time.
- * @param make of the text, in turns
+ * Reads a changed file. A thread first checks the whole text, which takes seconds for ten thousand rules. Then this
+ * thread makes the value from the text in small steps.
+ * @param make makes the value from the text, in slices
  * @throws Error with the line, when the text is wrong
  */
 export async function readApart<T>(

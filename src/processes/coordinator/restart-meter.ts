@@ -2,10 +2,10 @@ import type { Meters } from '../../telemetry/meters.ts'
 import type { ChildLife } from '../child-life.ts'
 
 /**
- * Counts what the supervisor counted: how often it started processes again. The supervisor's figures outlive this
- * process, so the counter begins where they are.
+ * Counts how often the supervisor restarted processes. The supervisor's figures outlive this process, so the counter
+ * begins with them.
  * @param counted what this process has counted already
- * @returns to be called before each scrape
+ * @returns a function to call before each scrape
  */
 export function createRestartMeter(
   life: Pick<ChildLife, 'restarts'>,

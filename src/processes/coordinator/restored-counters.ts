@@ -22,17 +22,18 @@ const { user, source } = {
 
 export interface PastOfCoordinator {
   readonly base: Pick<CoordinatorBase, 'address' | 'connection' | 'catalogs' | 'access'>
-  /** Resolves when the read models hold all that coordinators at this address wrote. */
+  /** Resolves when the read models hold everything that coordinators at this address wrote. */
   readonly caughtUp: () => Promise<unknown>
-  /** Epochs below this one. */
+  /** Only epochs below this one count. */
   readonly before: number
 }
 
 /**
- * Counters go on where the coordinators before at this address left them, so that the increase over a day is right across
- * a crash: what was counted between the last scrape and the crash shows at the next, whoever wrote the log meanwhile. What
- * others counted is under their own address. Not for what only a process knew (requests, most times).
- * Restoring throws when it takes too long, or the read models are away: then nothing is restored, which Prometheus sees.
+ * Counters that continue where earlier coordinators at this address left them, so the increase over a day is right
+ * across a crash. Counts between the last scrape and the crash show at the next scrape, whichever coordinator wrote the
+ * log meanwhile. Counts of other coordinators are under their own addresses. Figures that only a process knew
+ * (requests, most times) are not restored. `restore` throws when it takes too long or the read models are away: then
+ * nothing is restored, which Prometheus sees as a reset.
  */
 export function pastCounters({ base, caughtUp, before }: PastOfCoordinator): PastCounters {
   return {
@@ -50,7 +51,7 @@ export function pastCounters({ base, caughtUp, before }: PastOfCoordinator): Pas
   }
 }
 
-/** So long these counters are not given out: half a count would show as a jump. */
+/** These counters are held back for at most this long: half a count would show as a jump. */
 const CAUGHT_UP_MS = 30_000
 
 const restoredMetrics = [
@@ -75,7 +76,7 @@ const restoredMetrics = [
   'pagesLost',
 ] as const satisfies readonly MetricName[]
 
-/** Meters for these alone: none is restored that was given out before. */
+/** Meters for these metrics only. A metric that was exposed before is never restored. */
 interface RestoredMeters {
   count<N extends CounterName & (typeof restoredMetrics)[number]>(name: N, labels: LabelsOf<N>, by?: number): void
   restore<N extends HistogramName & (typeof restoredMetrics)[number]>(
@@ -107,7 +108,7 @@ export function restoreCounters(
     if (route === 'local' || route === 'coordinator' || route === 'delegated')
       meters.count('plans', { distribution: distributionOfRoute(route) }, count)
   }
-  // Which of more had a place of their own is not known: then they begin anew.
+  // With more values than labels, it is not known which had a label of their own: then these counters start at zero.
   if (counts.users.length <= user.top)
     for (const { value, count } of counts.users) meters.count('userQueries', { user: value }, count)
   if (counts.sources.length <= source.top)
@@ -134,7 +135,10 @@ export function restoreCounters(
     else meters.count('accessDenied', { action: deniedPermission(detail ?? '') }, count)
 }
 
-/** Sums of fractions depend on their order: one that came out less by a hair would look like a counter's new beginning. */
+/**
+ * Sums of fractions depend on their order. A sum that is slightly smaller than before would look like a reset of the
+ * counter.
+ */
 function notLess(seconds: number): number {
   return seconds === 0 ? 0 : seconds * (1 + 1e-9) + 1e-6
 }

@@ -8,20 +8,20 @@ import type { DependencyHealth } from './dependency-health.ts'
 
 export interface StatusParts {
   readonly health: Pick<DependencyHealth, 'log' | 'database'>
-  /** Its condition is known where it runs. */
+  /** The condition is known only where the projection runs. */
   readonly projection: Pick<ProjectionRunner, 'lag'> & Partial<Pick<ProjectionRunner, 'condition'>>
   readonly restarts: () => readonly RestartCount[]
   readonly workers: Pick<Membership, 'nodes'>
-  /** Of the writer alone. */
+  /** Present only for the writer. */
   readonly writing?: { deadLetters(): number; openQueries(): number } | undefined
-  /** How long log and read models get to say how far they are, milliseconds. @default 1500 */
+  /** How long log and read models get to report their positions, milliseconds. @default 1500 */
   readonly lagWaitMs?: number
 }
 
-/** The writer has an answer of its own after a second. */
+/** The writer has its own answer after a second. */
 const LAG_WAIT_MS = 1500
 
-/** What `/v1/status` says besides who writes. */
+/** The content of `/v1/status`, except the writer. */
 export async function statusOf(parts: StatusParts): ReturnType<InfoRoutesDeps['status']> {
   const { health, projection, restarts, workers, writing, lagWaitMs = LAG_WAIT_MS } = parts
   return {
@@ -36,12 +36,15 @@ export async function statusOf(parts: StatusParts): ReturnType<InfoRoutesDeps['s
   }
 }
 
-/** Starts of this process again since its supervisor began. */
+/** How often this process was restarted since its supervisor began. */
 export function coordinatorRestarts(restarts: readonly RestartCount[]): number {
   return restarts.filter((one) => one.process === 'coordinator').reduce((sum, one) => sum + one.count, 0)
 }
 
-/** @returns nothing where log or read models do not say soon: what is down is told without */
+/**
+ * @returns an empty object if log or read models do not answer soon: the status of a failed dependency does not wait
+ * for them
+ */
 async function lagOf(
   projection: Pick<ProjectionRunner, 'lag'>,
   waitMs: number,

@@ -1,4 +1,4 @@
-/** An address as it may be told of: user and password in it are secrets. What is no address with these is as it was. */
+/** An address without its user and password, which are secrets. A text that is no such address stays unchanged. */
 export function shownAddress(text: string): string {
   if (!text.includes('://') || !URL.canParse(text)) return text
   const url = new URL(text)

@@ -27,10 +27,10 @@ import { wireBase, type CoordinatorBase } from './wire-base.ts'
 import type { CoordinatorPhase, HttpEntry } from './wire-writer.ts'
 
 /**
- * Starts a coordinator: it claims the log when nobody writes it, else follows until it may. Resolves when it serves.
- * What it is from then on: `coordinator-roles.ts`.
+ * Starts a coordinator. It claims the log if no other coordinator writes it, else follows until it may claim. Resolves
+ * when it serves. `coordinator-roles.ts` describes its roles after that.
  * @param info the answer of `/v1/info` until then
- * @throws ExitError 64 or 69 with one line when something it needs is wrong or missing, or another coordinator writes
+ * @throws ExitError 64 or 69 with one line when a dependency is wrong or missing, or another coordinator writes
  */
 export async function startCoordinator(
   life: ChildLife,
@@ -65,7 +65,7 @@ export async function startCoordinator(
   return startRoles({ life, base, watching, door: served, stopping }, won)
 }
 
-/** A start that may wait is a pause for clients: until the parts are there, a server that has none of them answers. */
+/** Lets a server answer clients until the parts are there. A start that may wait is a pause for clients. */
 function servedMeanwhile(starting: StartingServer, door: HttpEntry): HttpEntry {
   door.open(starting.listener)
   return {
@@ -77,12 +77,12 @@ function servedMeanwhile(starting: StartingServer, door: HttpEntry): HttpEntry {
   }
 }
 
-/** Who writes the log, and when this process may. */
+/** Watches which coordinator writes the log, and when this process may claim it. */
 async function watchWriter(life: ChildLife, base: CoordinatorBase): Promise<Watching> {
   const { config, log, ownRead, databaseThere } = base
   const watch = createProjectionWatch(log, ownRead, READ_MODELS.name)
   const known = databaseThere ? await readLastPlace(base, watch) : undefined
-  // Without the read models the writers before are found in the log itself.
+  // Without the read models, the log itself names the earlier writers.
   const from = known?.from ?? beginning(await waitFor('log', base, async () => (await log.tip()).at.length))
   const epochs = startEpochFollower({
     log,
@@ -90,7 +90,7 @@ async function watchWriter(life: ChildLife, base: CoordinatorBase): Promise<Watc
     last: known?.last,
     onStopped: (error) => life.fail(error),
   })
-  // One connection stays: a handshake for each question would be most of the answer's time.
+  // One connection stays open: a handshake for each question would take most of the time of an answer.
   const http = createHttpClient(base.trust, { keepAlive: true })
   const delay = monitorEventLoopDelay({ resolution: 20 })
   delay.enable()
@@ -122,7 +122,7 @@ async function watchWriter(life: ChildLife, base: CoordinatorBase): Promise<Watc
   return { epochs, liveness, watch }
 }
 
-/** What a start needs went away again after it was there: a start waits for it a second time, with one line. */
+/** Waits for a dependency that was there and went away again during the start. Logs one line for it. */
 async function waitFor<T>(need: Need, { patience }: CoordinatorBase, ask: () => Promise<T>): Promise<T> {
   let outcome: { readonly value: T } | { readonly error: unknown } | undefined
   const asked = async (): Promise<void> => {
@@ -138,7 +138,10 @@ async function waitFor<T>(need: Need, { patience }: CoordinatorBase, ask: () => 
   return outcome!.value
 }
 
-/** Who wrote the log last, and from where on the read models do not know; waits for them where a process before waited. */
+/**
+ * The last writer of the log, and the position up to which the read models know it. Waits for the read models if this
+ * process may wait.
+ */
 function readLastPlace(
   base: CoordinatorBase,
   watch: ProjectionWatch,
@@ -152,7 +155,7 @@ function readLastPlace(
   }))
 }
 
-/** Who wrote the log last, as far as the read models know. */
+/** The last writer of the log, as far as the read models know. */
 async function lastPlace(read: QueryRows): Promise<WriterAddress | undefined> {
   const events = await readLastEpochs(read)
   return events.reduce<WriterAddress | undefined>(

@@ -3,24 +3,27 @@ import type { Reachable } from './dependency-health.ts'
 
 export type Need = 'log' | 'database'
 
-/** What the start of a coordinator waits for, for those who ask it meanwhile. */
+/** The state of the dependencies that a coordinator's start waits for, for clients that ask meanwhile. */
 export interface StartNeeds {
   readonly log: Reachable
   readonly database: Reachable
-  /** Waits for something of a need; when it takes long, or failed before, the need is away until it is done. */
+  /**
+   * Waits for an answer of a dependency. If it takes long, or failed before, the dependency counts as away until it is
+   * done.
+   */
   during<T>(need: Need, asked: () => Promise<T>): Promise<T>
-  /** It said that it is away. */
+  /** Records that a dependency reported that it is away. */
   failed(need: Need): void
-  /** From now on this is how things are. */
+  /** From now on takes the states from `health`. */
   follow(health: { readonly [need in Need]: Reachable }): void
-  /** Reads the read models for polls, from when they may be asked. */
+  /** Reads the read models for polls, once they may be read. */
   read: QueryRows
 }
 
-/** A server that was stopped takes connections and says nothing: what takes so long is away. */
+/** A dependency that takes this long is away: a stopped server accepts connections and stays silent. */
 const LONG_MS = 1000
 
-/** @param oneServer does the log lie in the database? */
+/** @param oneServer whether the log is in the database */
 export function createStartNeeds(oneServer: boolean): StartNeeds {
   const away: Record<Need, boolean> = { log: false, database: false }
   let followed: { readonly [need in Need]: Reachable } | undefined

@@ -39,10 +39,10 @@ export interface StartingServerParts {
   readonly onError: (error: unknown) => void
 }
 
-/** Answers for a coordinator that takes the place of one before, until it can do so itself. */
+/** Answers in place of a coordinator that replaces a previous one, until it can answer itself. */
 export interface StartingServer {
   readonly listener: RequestListener
-  /** From now on `listener` answers, those who wait here first. */
+  /** From now on `listener` answers, waiting requests first. */
   handOver(listener: RequestListener): void
 }
 
@@ -54,13 +54,13 @@ interface Held {
 }
 
 const LOOK_EVERY_MS = 50
-/** Cancels that are kept for the coordinator. */
+/** How many cancel requests are kept for the coordinator. */
 const MOST_CANCELS = 10_000
 
 /**
- * A restart is a pause for clients and not an error: requests wait. Only when what the start needs is away they are told
- * after their time what a coordinator that runs would tell them then: a poll the state last known, a POST that it was not
- * taken.
+ * Holds requests during a start: a restart is a pause for clients, not an error. Only if a dependency of the start is
+ * away, a request is answered after its wait time, as a running coordinator would answer then: a poll gets the last
+ * known state, a POST an error that it was not accepted.
  */
 export function createStartingServer(parts: StartingServerParts): StartingServer {
   const { clock, needs, waits } = parts
@@ -74,7 +74,7 @@ export function createStartingServer(parts: StartingServerParts): StartingServer
     if (needs.log === 'up' && needs.database === 'up') return
     const now = clock.monotonicMs()
     for (const one of held) {
-      // A start needs no database when the log lies elsewhere.
+      // If the log is not in the database, a start needs no database.
       if (needs.log === 'up' && one.path !== '/v1/status') continue
       if (now - one.since < waitOf(one)) continue
       held.delete(one)
@@ -102,7 +102,8 @@ export function createStartingServer(parts: StartingServerParts): StartingServer
       const waiting = { uris, lastKnown, checkResults, now: clock.now }
       return sendWaiting(request, response, waiting, { ...page, base: baseUri(request) })
     }
-    // The coordinator carries it out once it can. One that dies before forgets it: then the client's absence ends the query.
+    // The coordinator cancels the query once it can. If it dies before, the cancel is lost; then the client's absence
+    // ends the query.
     if (statement && request.method === 'DELETE' && cancels.length < MOST_CANCELS) {
       if (!parts.uris.verifyPage(statement)) throw new HttpProblem(404, 'Query not found')
       cancels.push(request)
@@ -146,11 +147,11 @@ export function createStartingServer(parts: StartingServerParts): StartingServer
   }
 }
 
-/** Of a request whose client has its answer already. */
+/** A response for a request whose client already has its answer. */
 function discardedResponse(request: IncomingMessage): ServerResponse {
   const response = new ServerResponse(request)
   const sink = new Writable({ write: (_chunk, _encoding, done) => done() })
-  // Node writes to it, and takes of a socket nothing else.
+  // Node only writes to the socket and uses nothing else of it.
   response.assignSocket(sink as unknown as Socket)
   return response
 }
@@ -169,7 +170,7 @@ function sendJson(request: IncomingMessage, response: ServerResponse, body: unkn
   response.end(request.method === 'HEAD' ? undefined : bytes)
 }
 
-/** Of a coordinator whose parts are not there yet. */
+/** Makes the server for a coordinator whose parts are not there yet. */
 export function wireStarting(
   life: ChildLife,
   needs: StartNeeds,

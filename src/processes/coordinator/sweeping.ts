@@ -8,14 +8,14 @@ import type { Logger } from '../../telemetry/logger.ts'
 export interface SweepingDeps {
   readonly catalogs: Catalogs
   readonly clock: Clock
-  /** Holds every open query: started once those of the coordinator before are taken over. */
+  /** Holds every open query: sweeping starts once those of the previous coordinator are taken over. */
   readonly registry: Pick<QueryRegistry, 'list'>
   readonly logger: Logger
-  /** May this coordinator still write? */
+  /** Whether this coordinator may still write. */
   active(): boolean
 }
 
-/** Sweeps the tables of all catalogs each hour while this coordinator is the one that writes. */
+/** Sweeps the tables of all catalogs each hour while this coordinator writes. */
 export function startSweeping({ catalogs, clock, registry, logger, active }: SweepingDeps): TableSweeper {
   return createTableSweeper({
     catalogs,

@@ -28,7 +28,7 @@ import { emitRecovery } from '../../coordinator/recovery/recovery-spans.ts'
 
 export interface TakeOverParts {
   readonly base: Pick<CoordinatorBase, 'telemetry' | 'ownRead' | 'databaseThere'>
-  /** Streams of queries from wherever they are. */
+  /** Reads streams of queries, wherever they are stored. */
   readonly log: EventAppender & EventHistory & LogBeginning & LogEnd
   readonly epoch: number
   readonly journal: Pick<SystemJournal, 'record'>
@@ -38,23 +38,26 @@ export interface TakeOverParts {
   readonly reservation: Reservation
   readonly memory: RecoveryDeps['memory']
   readonly ownerOf: RecoveryDeps['ownerOf']
-  /** Streams read from the log itself, where the read models are not there; `log` gives them by then. */
+  /**
+   * Called with the streams that were read from the log itself, where the read models are not there. After the call,
+   * `log` returns them.
+   */
   readonly onStreams: (streams: StreamsOfLog) => void
-  /** Of those, one that had no room in memory: where it lies. */
+  /** Called for such a stream that had no room in memory, with its position. */
   readonly onLeftOut: StreamsOfLogOptions['onLeftOut']
-  /** Ends of queries from then on are still asked for. */
+  /** Clients still ask for queries that ended since then. */
   readonly endedSince: string
-  /** Is the query one of this coordinator's own? It serves new ones already. */
+  /** Whether this coordinator has created the query: it already serves new ones. */
   readonly isOwn: (queryId: QueryId) => boolean
-  /** Goes on with a query. */
+  /** Resumes a query. */
   readonly resume: (queryId: QueryId, resumption: Resumption) => void
-  /** Of a query that was ended, not resumed. */
+  /** Called for a query that was failed, not resumed. */
   readonly onFailed: (query: KnownQuery) => void
 }
 
 /**
- * Resolves when the read models hold all that is valid now.
- * @param ended when it has, nobody waits any more, and the promise stays pending
+ * Resolves when the read models hold everything that is in the log now.
+ * @param ended once it is aborted nothing waits any more, and the promise stays pending
  */
 export async function projected(
   log: LogEnd,
@@ -67,16 +70,16 @@ export async function projected(
   }
 }
 
-/** New statements wait no longer until it is known how many come before them. */
+/** New statements wait no longer than this until it is known how many queries come before them. */
 const LONGEST_COUNT_MS = 10_000
 
-/** Goes on with what the coordinator before left open, while this one serves already. */
+/** Resumes the queries that the previous coordinator left open, while this one already serves. */
 export async function takeOver(parts: TakeOverParts): Promise<void> {
   const { base, log, epoch, client, reservation } = parts
   const { telemetry } = base
   const start = clock.monotonicMs()
   const known = base.databaseThere ? await readKnownWorkers(base.ownRead) : []
-  // Every worker learns of this epoch before anything is told on: what an old coordinator still sends has no effect.
+  // All workers learn this epoch before anything else happens: later requests of an old coordinator have no effect.
   const presented = Promise.allSettled(
     known.map(({ url }) => client.taskNews(url, undefined, AbortSignal.timeout(1000))),
   )
@@ -107,7 +110,7 @@ export async function takeOver(parts: TakeOverParts): Promise<void> {
         reservation.queryRecovered()
         telemetry.logger.error('recovery.given_up', { queryId, err: error }, 'An open query could not be taken over')
       },
-      // Nobody new waits for what the log does not tell.
+      // New statements do not wait for queries that the log does not reveal now.
       onPutOff: () => reservation.end(),
     },
     open,
@@ -128,10 +131,12 @@ export async function takeOver(parts: TakeOverParts): Promise<void> {
     )
 }
 
-/** So many ids make an event of 300 kB. */
+/** An event with this many ids has 300 kB. */
 const QUERIES_OF_ONE_EVENT = 10_000
 
-/** Nothing waits for these events: what each query needs is in its own stream. */
+/**
+ * Records which queries were taken over. Nothing waits for these events: each query's stream has what the query needs.
+ */
 function recordTakenOver({ journal, epoch }: Pick<TakeOverParts, 'journal' | 'epoch'>, open: readonly QueryId[]): void {
   for (let from = 0; from < open.length; from += QUERIES_OF_ONE_EVENT) {
     const queries = open.slice(from, from + QUERIES_OF_ONE_EVENT)
@@ -139,7 +144,7 @@ function recordTakenOver({ journal, epoch }: Pick<TakeOverParts, 'journal' | 'ep
   }
 }
 
-/** What the coordinator before left open, as the log says; a projection is never waited for. */
+/** The queries that the previous coordinator left open, by the log. Never waits for a projection. */
 async function leftOpen({
   base,
   log,
@@ -155,13 +160,13 @@ async function leftOpen({
       reservation.expect(found.open.length)
       return found
     } catch (error) {
-      // Read models of another log: this one alone knows its queries.
+      // The read models belong to another log: only this log knows its queries.
       if (!(error instanceof LogChanged)) throw error
     } finally {
       clearTimeout(late)
     }
   }
-  // Nobody new waits for as long as the whole log takes.
+  // New statements do not wait until the whole log is read.
   reservation.end()
   const streams = await readStreamsOfLog(log, { endedSince, onLeftOut })
   onStreams(streams)

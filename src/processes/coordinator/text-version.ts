@@ -4,15 +4,16 @@ import { redactSecrets } from '../../sql/syntax/redact-secrets.ts'
 import { isSecretName } from '../../sql/syntax/secret-names.ts'
 import { REDACTED } from '../../sql/syntax/secret-values.ts'
 
-/** Longer texts are told of by their digest alone. */
+/** Of longer texts only the digest is recorded. */
 const MOST_CHARACTERS = 8 << 20
 
 export type TextVersion = Pick<FileVersion, 'digest' | 'bytes' | 'kept'>
 
 /**
- * What is told of the text of a file.
- * @param secret none of it is told
- * @param key of the cluster: what is kept otherwise than as it is has a digest that nobody can try secrets against
+ * What is recorded of the text of a file.
+ * @param secret whether nothing of the text is recorded
+ * @param key of the cluster: texts that are not recorded unchanged get a keyed digest, so it cannot be used to test
+ * guesses of secrets
  */
 export function textVersion(
   text: string,
@@ -34,14 +35,14 @@ function keptOf(text: string): FileVersion['kept'] {
   return redacted ? { as: 'redacted', text: JSON.stringify(value, undefined, 2) } : { as: 'recorded', text }
 }
 
-/** SQL of rules without literals that are secrets; what has the name of one, without its value. */
+/** SQL of rules without secret literals; values whose names say that they are secret are replaced. */
 function shownValue(key: string, value: unknown): unknown {
   if (typeof value !== 'string') return value
   if (key === 'filter' || key === 'mask') return redactSecrets(value).sql
   return isSecretName(key) ? REDACTED : value
 }
 
-/** Of a file in another form: that of groups has no secrets. */
+/** Parses JSON; undefined for a file in another form. A file of groups has no secrets. */
 function jsonOf(text: string, reviver: (key: string, value: unknown) => unknown): unknown {
   try {
     return JSON.parse(text, reviver) as unknown

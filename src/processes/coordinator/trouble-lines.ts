@@ -1,14 +1,14 @@
 import type { Clock } from '../../shared/clock.ts'
 import type { Logger } from '../../telemetry/logger.ts'
 
-/** The same trouble has a line in each such time, in milliseconds. */
+/** How often the same trouble is logged again, milliseconds. */
 const AGAIN_MS = 60_000
-/** More different ones are not remembered. */
+/** How many different troubles are remembered. */
 const MOST_KNOWN = 100
 
 /**
- * Log lines of an event log in trouble. An outage makes several failures a second, and all say the same: the first has a
- * line, and then one a minute, with the number of those between.
+ * Logs trouble of an event log. An outage makes several equal failures a second: the first is logged, then one a
+ * minute, with the number of those between.
  */
 export function createTroubleLines(
   logger: Pick<Logger, 'warn'>,

@@ -6,12 +6,15 @@ import { exitCodes } from '../../shared/exit-codes.ts'
 import type { Need, StartNeeds } from './start-needs.ts'
 
 export interface Patience {
-  /** A successor and a stand-by wait for what they need; the first start of another one ends and says what is missing. */
+  /**
+   * Whether the start waits for dependencies: successors and stand-bys wait. Any other first start exits and reports
+   * what is missing.
+   */
   readonly waits: boolean
   readonly needs: Pick<StartNeeds, 'during' | 'failed'>
-  /** Called once for each need that the start waits for, with the first error. */
+  /** Called once for each dependency that the start waits for, with the first error. */
   readonly onWait: (need: Need, error: Error) => void
-  /** Called once the need that the start waited for is there. */
+  /** Called once when that dependency is there. */
   readonly onThere?: (need: Need) => void
   /** @default of the clock */
   readonly pause?: (milliseconds: number) => Promise<unknown>
@@ -22,9 +25,9 @@ const LONGEST_PAUSE_MS = 1000
 const nameOf: Readonly<Record<Need, string>> = { log: 'the event log', database: 'Postgres' }
 
 /**
- * Opens what the start needs. Where it is only missing and this process waits, it is tried until it is there.
- * @param without the start goes on without it, when this process would wait
- * @returns false when it is missing and can be done without
+ * Opens a dependency of the start. If it is only missing and this process waits, retries until it is there.
+ * @param without the start goes on without it, where this process would wait
+ * @returns false if it is missing and the start goes on without it
  * @throws ExitError 64 or 69 with one line for what is wrong or missing
  */
 export async function untilUsable(

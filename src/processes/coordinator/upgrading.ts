@@ -9,7 +9,7 @@ import type { Clock } from '../../shared/clock.ts'
 import type { Logger } from '../../telemetry/logger.ts'
 
 export interface UpgradingParts {
-  /** Written by this process. */
+  /** This process writes the log. */
   readonly log: EventReader & LogEnd
   readonly logsBefore: () => Promise<readonly (EventReader & LogEnd)[]>
   readonly connection: pg.ClientConfig
@@ -20,13 +20,16 @@ export interface UpgradingParts {
   readonly logger: Logger
 }
 
-/** Makes read models of this version beside those of an earlier version, which serve meanwhile, and switches to them. */
+/**
+ * Builds read models of this version beside those of an earlier version, which stay in use meanwhile, and then switches
+ * to them.
+ */
 export interface Upgrading {
-  /** Tables that are not whole are thrown away: whoever writes next begins anew. */
+  /** Stops. Incomplete tables are dropped: the next writer begins again. */
   stop(): void
 }
 
-/** Few, and a rest after each read: statements have the process in between. */
+/** Small batches, with a pause after each read, so that statements can run in between. */
 const EVENTS_AT_ONCE = 500
 const REST_MS = 5
 const AGAIN_MS = 30_000
@@ -74,7 +77,7 @@ export function startUpgrading(parts: UpgradingParts): Upgrading {
     await journal.record('ProjectionRebuilt', { events: mended.events, milliseconds: 0, deadLetters: 0 })
   }
 
-  // Whoever never caught up has lost the log.
+  // If this never catches up, this process has lost the log.
   parts.caughtUp.then(run).catch(() => {})
   return { stop: () => stopping.abort() }
 }

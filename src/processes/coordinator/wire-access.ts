@@ -54,46 +54,52 @@ import { readApart } from './read-apart.ts'
 import { wireAuthenticators } from './wire-authenticators.ts'
 import { wireLogIns } from './wire-log-ins.ts'
 
-/** Who may come in to a coordinator, and as whom; once a process, so that what was verified stays so when it becomes the writer. */
+/**
+ * Authenticates clients of a coordinator and decides what they may do. One per process, so verified credentials stay
+ * verified when the process becomes the writer.
+ */
 export interface Access {
-  /** Must clients be known? */
+  /** Whether clients must authenticate. */
   readonly configured: boolean
-  /** Whom limits count what somebody does to. */
+  /** The owner to whom limits count what a client does. */
   readonly ownerOf: LimitOwnerOf
-  /** Who may do what, without a word to anybody. */
+  /** Decides who may do what, without reporting refusals. */
   readonly rights: Authorize
-  /** The same of a statement that runs: where nobody is known, nobody becomes another. */
+  /** The same for a running statement: without authentication, no user may act as another. */
   readonly ofStatements: Authorize
-  /** What anybody may do with catalogs and tables, by the rules as they are now; undefined without such rules. */
+  /** The rights of a user on catalogs and tables, by the current rules; undefined without such rules. */
   objectsOf(asker: Pick<Identity, 'user' | 'groups'>): RightsOf | undefined
-  /** The resource groups of the file as it is now; undefined without such a file. */
+  /** The resource groups of the current file; undefined without such a file. */
   readonly groupRules: (() => GroupRules) | undefined
-  /** What sets session properties, as its file is now; undefined without such a file. */
+  /** The rules that set session properties, by the current file; undefined without such a file. */
   readonly propertyRules: (() => PropertyRules) | undefined
-  /** What figures call a group by. */
+  /** The label of a group in metrics. */
   groupLabel(group: string): string
-  /** Digests of the files that say who may do what, as they are in force now. */
+  /** Digests of the files with access rules that are in force now. */
   filesInForce(): FileDigests
-  /** All those files, also secret ones. */
+  /** All those files, including secret ones. */
   fileVersions(): readonly FileVersion[]
-  /** Where the log is told of those files, and of keys, while this process writes it. */
+  /**
+   * From now on records those files, and keys, in this log; stops when it is undefined. For the time in which this
+   * process writes.
+   */
   recordIn(log: { readonly files: FileRecord; readonly journal: Pick<SystemJournal, 'record'> } | undefined): void
-  /** By what this process is known over TLS. */
+  /** Reports news of this process's TLS certificate. */
   certificate(news: CertificateNews): void
-  /** @param refusals where this role of the process tells of refusals and log-ins */
+  /** @param refusals where this role of the process reports refusals and log-ins */
   door(
     refusals: Pick<RefusalLog, 'authenticationFailed' | 'accessDenied' | 'loggedIn'>,
     elsewhere?: FailuresElsewhere,
   ): AccessEntry
-  /** What another coordinator has seen, which this one writes and counts. */
+  /** Takes a report of another coordinator. This one writes and counts it. */
   takeReport(report: SightingReport, refusals: Pick<RefusalLog, 'sighted'>): Remembered
-  /** Failures of which the writer remembers more than this process. */
+  /** Merges failures if the writer remembers more of them than this process. */
   mergeFailures(remembered: FailureCounts): void
-  /** Where is told what becomes of files that changed; nothing is told of them before. */
+  /** From now on reports changes of files to this telemetry. Nothing is reported before. */
   observe(telemetry: AccessTelemetry): void
-  /** Where log-ins that are under way lie. */
+  /** Gives access to the log-ins in progress, which are stored in the database. */
   open(ask: QueryRows): void
-  /** Whoever waits for a log-in here is told to come again. */
+  /** Answers clients that wait for a log-in here: they must come again. */
   drain(): void
   stop(): Promise<void>
 }
@@ -101,26 +107,28 @@ export interface Access {
 export interface AccessEntry {
   /** @throws HttpProblem, also in the promise: see `Authenticate` */
   readonly callerAt: (request: IncomingMessage, path: string) => Caller | Promise<Caller>
-  /** Of a request that another coordinator passed on, and vouches for. */
+  /** The caller of a request that another coordinator passed on and vouches for. */
   readonly relayedCaller: (request: IncomingMessage) => Caller
   readonly actsAs: ActsAs
-  /** Whom limits count what somebody does to. */
+  /** The owner to whom limits count what a client does. */
   readonly ownerOf: LimitOwnerOf
-  /** Refusals are told of. */
+  /** Decides who may do what, and reports refusals. */
   readonly authorize: Authorize
-  /** Where authentication is configured. */
+  /** Present where authentication is configured. */
   readonly logIns: Omit<LogInDeps, 'onError'> | undefined
 }
 
 export interface AccessParts {
   readonly config: Config
-  /** Of the cluster. */
+  /** The cluster's secret. */
   readonly secret: string
-  /** Of the process before this one, which stay in force while the files are of no use. @default nothing */
+  /** Texts of the previous process. They stay in force while the files cannot be used. @default nothing */
   readonly files?: KeptTexts
 }
 
-/** @throws ExitError 64 with one line when a file that says who may do what is wrong, or not there, and none was in force before */
+/**
+ * @throws ExitError 64 with one line when a file with access rules is wrong or missing, and none was in force before
+ */
 export function wireAccess({ config, secret, files }: AccessParts): Access {
   const configured = config.authentication.length > 0
   const bearer = internalBearer(secret)
@@ -242,16 +250,16 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
   }
 }
 
-/** Of the form of the page. */
+/** Checks the user and password of the log-in page's form. */
 function byPasswordAt(
   { credential }: Pick<Authentication, 'credential'>,
   passwords: Authenticator | undefined,
   markOf: PasswordVerifier['markOf'],
 ): LogInEntry['byPassword'] {
   return async (user, secret, request) => {
-    // Of before: a password that is changed meanwhile opens no session.
+    // Taken before the check: if the password changes meanwhile, no session is opened.
     const passwordMark = markOf?.(user)
-    // As a header says both no user has a colon.
+    // A Basic header has both in one text, separated by a colon. So no user name has a colon.
     const caller = passwords && !user.includes(':') ? await credential(passwords, { user, secret }, request) : NOBODY
     if (caller.kind !== 'principal') throw new HttpProblem(401, 'Authentication failed')
     const { name, user: ownName } = caller.principal
@@ -259,13 +267,13 @@ function byPasswordAt(
   }
 }
 
-/** The groups of the file come to those that a credential names. */
+/** Makes principals of verified names. Adds the groups of the file to those that the credential names. */
 function principalBy(
   mapping: UserMapping,
   groupsOf: GroupsOf,
 ): (verified: VerifiedName, method: Authenticator['method']) => VerifiedPrincipal | undefined {
   return ({ name, user: given, groups }, method) => {
-    // The subject of a certificate is what its authority wrote: the user that the mapping makes of it is looked at.
+    // The subject of a certificate is the authority's text. The check applies to the user that the mapping makes of it.
     const isName = method === 'certificate' ? isTellable(name) : isUserName(name)
     if (!isName || !groups.every(isTellable)) return undefined
     const user = given ?? mapping(name)
@@ -314,7 +322,9 @@ function propertyRulesOf(
   })
 }
 
-/** Whoever keeps the rules is told of what they cannot do, rather than everybody who posts a statement. */
+/**
+ * Warns the administrator of the rules about properties without effect, instead of every client that posts a statement.
+ */
 function logIdle({ withoutEffect }: PropertyRules, telemetry: AccessTelemetry | undefined): void {
   if (withoutEffect.length === 0) return
   const fields = { properties: withoutEffect.join(', ') }

@@ -34,22 +34,25 @@ export interface WiredAuthenticators {
   readonly byMethod: Partial<Record<AuthenticationMethod, Authenticator>>
   readonly mapping: UserMapping
   readonly groupsOf: GroupsOf
-  /** Is it a user of the password file? */
+  /** Whether the password file has this user. */
   readonly isKnown: (name: string) => boolean
-  /** Of a password file alone: see `PasswordVerifier`. */
+  /** Present only with a password file: see `PasswordVerifier`. */
   readonly passwordMarkOf: PasswordVerifier['markOf']
 }
 
-/** Hashes take what a core has: two leave it work, and more than so many seconds nobody waits. */
+/**
+ * How many password hashes run at once. Each takes a whole core. Two leave room for other work, and a waiting client
+ * waits only seconds.
+ */
 const HASHES_AT_ONCE = 2
 const BINDS_AT_ONCE = 8
 const MOST_WAITING = 32
 const LDAP_WAIT_MS = 5_000
 
 /**
- * What the configuration says of who may come in. Files are read now.
+ * Makes the authenticators that the configuration asks for. Reads their files now.
  * @param secret of the cluster
- * @throws ExitError 64 when one of them cannot be
+ * @throws ExitError 64 when a file cannot be read
  */
 export function wireAuthenticators(
   config: Config,
@@ -120,7 +123,7 @@ function tokenKeysOf(
   inForce: Pick<KeysInForce, 'tokenKeys'>,
 ): TokenKeys {
   if (jwksUrl !== undefined) {
-    // Public authorities vouch for it, or those that NODE_EXTRA_CA_CERTS names.
+    // Public authorities vouch for this server, or those that NODE_EXTRA_CA_CERTS names.
     const http = createHttpClient(createServerTrust({}), {})
     const shown = shownAddress(jwksUrl)
     return createJwks({

@@ -22,15 +22,15 @@ import { wireProjection } from './wire-projection.ts'
 import { createServerTrust } from '../../shared/server-trust.ts'
 import { parseNodeId } from '../../shared/ids.ts'
 
-/** A server that is stopped takes connections and never answers. */
+/** A stopped server accepts connections and never answers. */
 const MIGRATE_WAITS = { connectionTimeoutMillis: 3000 }
 
-/** What a coordinator has whether it writes the log or follows it. */
+/** The parts that a coordinator has whether it writes the log or follows it. */
 export type CoordinatorBase = Awaited<ReturnType<typeof wireBase>>
 
 /**
- * Everything that comes before the claim: catalogs, engine, event log (open), Postgres.
- * @throws ExitError 64 or 69 with one line when something it needs is wrong or missing
+ * Makes everything that comes before the claim: catalogs, engine, event log (open), Postgres.
+ * @throws ExitError 64 or 69 with one line when a dependency is wrong or missing
  */
 export async function wireBase(life: ChildLife, needs: StartNeeds, access: Access) {
   const startedAt = clock.monotonicMs()
@@ -54,7 +54,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
   }
   const topic = topicOf(config)
   const migrating = clock.monotonicMs()
-  // With the log elsewhere statements need no Postgres.
+  // If the log is elsewhere, statements need no Postgres.
   const databaseThere = await untilUsable('database', () => migrate({ ...connection, ...MIGRATE_WAITS }), patience, {
     without: life.successor && topic !== undefined,
   })
@@ -82,7 +82,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
     startedAt,
     nodeId,
     telemetry,
-    /** How long the start waits for what it needs. */
+    /** How long the start waits for its dependencies. */
     patience,
     dataDir,
     secret,
@@ -91,7 +91,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
     trust: createServerTrust(config, life.identity.last?.cert),
     ...wired,
     connection,
-    /** Did Postgres answer at the start? A successor with the log in Kafka starts without. */
+    /** Whether Postgres answered at the start. A successor with the log in Kafka starts without it. */
     databaseThere,
     log,
     logTelemetry,
@@ -103,9 +103,9 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
     clientRead: health.failFast(pools.clientRead),
     statementRead: health.failFast(pools.statementRead),
     history: health.failFastMoments(pools.history),
-    /** Of the log, which has its id by then. */
+    /** The archived files of a log, which has its id by then. */
     archiveOf: (logId: string): ArchivedFiles => (archive ??= queryArchiveOf(config, logId)),
-    /** Under which others reach this process. */
+    /** The address under which others reach this process. */
     address: config.advertisedUrl ?? life.url ?? `${schemeOf(config)}://${config.host}:${config.port}`,
     createProjection: (): ProjectionRunner => wireProjection({ log, connection, telemetry, topic }),
     async stop() {

@@ -11,19 +11,19 @@ import { configuredCatalogs } from '../connector-factories.ts'
 import { engineSettings } from '../engine-settings.ts'
 import type { ProcessTelemetry } from '../telemetry/process-telemetry.ts'
 
-/** What a coordinator plans over, and what runs its own part of a plan. */
+/** The catalogs for planning, and the engine that runs the coordinator's own part of a plan. */
 export interface WiredEngine {
   readonly catalogs: Catalogs
   readonly engine: EnginePool
   readonly engineUse: EngineSettings
-  /** It is being started; rejects when it cannot be. */
+  /** Resolves when the engine has started; rejects if it cannot start. */
   readonly engineStarted: Promise<void>
-  /** What `system.runtime` and `system.history` show; until then nobody may read them. */
+  /** Sets the sources of `system.runtime` and `system.history`. Until then they cannot be read. */
   useSystem(sources: SystemSources): void
 }
 
 /**
- * The catalogs and the coordinator's engine, each of which asks the other.
+ * Makes the catalogs and the coordinator's engine. Each of them uses the other.
  * @throws ExitError 64 when a catalog file is broken
  */
 export function wireEngine(
@@ -52,7 +52,7 @@ export function wireEngine(
   const engine = createEnginePool(engineUse)
   const engineStarted = engine.start()
   engineStarted.catch(() => {})
-  // Its own time for an answer does not begin before it is there.
+  // The time limit for an answer begins only once the engine has started.
   bound = {
     inspect: async (question) => {
       await engineStarted

@@ -14,12 +14,12 @@ export interface EventLogParts {
   readonly config: Config
   readonly secret: string
   readonly connection: pg.ClientConfig
-  /** Did Postgres answer? Keys of data that lie there are not waited for else. */
+  /** Whether Postgres answered. If not, the start does not wait for data keys that are stored there. */
   readonly databaseThere: boolean
   readonly telemetry: ProcessTelemetry
 }
 
-/** The event log, not opened, and what it tells of itself. */
+/** The event log, not opened, and its telemetry. */
 export interface WiredEventLog {
   readonly log: EventLog
   readonly logTelemetry: EventLogTelemetry
@@ -44,7 +44,7 @@ export async function wireEventLog(parts: EventLogParts): Promise<WiredEventLog>
     bornIn: epochOf,
     pagesKey: deriveKey(secret, 'result-pages'),
     dataKeys: databaseThere ? {} : { openWaitMs: 0 },
-    // A clock that jumped ahead makes no page old.
+    // A clock that jumped ahead must not make pages look old.
     pagesNeededSince: () => new Date(Math.min(neededSince(), wall()) - config.timeouts.answersKeptMs),
   })
   return { log, logTelemetry, keepPagesSince: (since) => void (neededSince = since) }

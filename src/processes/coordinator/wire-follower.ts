@@ -37,14 +37,14 @@ export interface FollowerParts {
   readonly liveness: Pick<WriterLiveness, 'silentMs' | 'writerLives'>
 }
 
-/** A coordinator that does not write the log: it reads for its clients itself, and passes on what changes something. */
+/** A coordinator that does not write the log. It answers reads itself and passes changes on to the writer. */
 export interface FollowingCoordinator extends CoordinatorPhase {
   readonly listener: RequestListener
   /** Workers that announced themselves here and are active. */
   announced(): readonly Announcement[]
-  /** It writes now: what still waits here goes to its own address. */
+  /** This process writes from now on: waiting requests go to its own address. */
   promoted(epoch: number): void
-  /** It writes no more. @param announced workers that announced themselves to the writer that it was */
+  /** This process writes no more. @param announced workers that announced themselves to it while it was the writer */
   demoted(announced: readonly Announcement[]): Promise<void>
 }
 
@@ -96,7 +96,7 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
   void telemetry
     .load(
       (meters) => observeFollower(gauges, meters),
-      // When it writes again, its counters go on from there.
+      // If this process writes again, its counters continue from there.
       base.databaseThere ? pastCounters(ownPast) : undefined,
     )
     .catch((error: unknown) =>
@@ -138,7 +138,7 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
   }
 }
 
-/** @param own where this process itself writes, once it does */
+/** @param own the address at which this process itself writes, once it does */
 function relayOf(
   { base, epochs, liveness }: FollowerParts,
   { actsAs, authorize }: AccessEntry,

@@ -21,21 +21,21 @@ import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import { nodeCode } from '../../shared/node-error.ts'
 
-/** Log-ins by pages, of one process: what is under way lies in the database, for all coordinators. */
+/** Log-in pages of one process. Log-ins in progress are stored in the database, for all coordinators. */
 export interface WiredLogIns {
-  /** Those who logged in before, by the tokens that they were given. */
+  /** Authenticators of users who logged in before, by their session tokens. */
   readonly sessions: readonly Authenticator[]
   readonly deps: Omit<LogInDeps, 'door' | 'onError'>
-  /** The database is there, or will be. */
+  /** Gives the database, which is there or will be. */
   open(ask: QueryRows): void
-  /** Programs that wait are told to come again, to whoever follows. */
+  /** Answers waiting programs that they must come again, to the next coordinator. */
   drain(): void
   stop(): Promise<void>
 }
 
 /**
  * @param secret of the cluster
- * @param holds would the holder of a session be given it now?
+ * @param holds whether the holder of a session would get it now
  */
 export function wireLogIns(config: Config, secret: string, holds: (session: Session) => boolean): WiredLogIns {
   const key = deriveKey(secret, 'log-ins')
@@ -52,7 +52,7 @@ export function wireLogIns(config: Config, secret: string, holds: (session: Sess
   }
   const waits = createTokenWaits(() => there().store)
 
-  /** A program whose session goes on needs no browser. */
+  /** The address of a renewal: a program whose session can continue needs no browser. */
   function renewalOf({ headers }: IncomingMessage): string | undefined {
     const lapsed = tokens.openLapsed(bearerIn(headers) ?? '')
     const goesOn = lapsed?.method === 'oauth2' && opened?.ended.has(lapsed.id) === false
@@ -113,7 +113,7 @@ function providerOf(config: Config): IdentityProvider {
 function clientSecretOf({ oauth2ClientSecret, oauth2ClientSecretFile: path }: Config): string | undefined {
   if (path === undefined) return oauth2ClientSecret
   try {
-    // Editors end files with a line.
+    // Editors end files with a line break.
     return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
   } catch (error) {
     throw new ExitError(

@@ -13,11 +13,11 @@ export interface ProjectionParts {
   readonly log: EventReader & LogFeed & LogEnd
   readonly connection: pg.ClientConfig
   readonly telemetry: ProcessTelemetry
-  /** Of a log in Kafka. */
+  /** The topic of a log in Kafka. */
   readonly topic: string | undefined
 }
 
-/** What folds the log into the read models, told of in metrics, spans and log lines. Not started. */
+/** The projection of the log into the read models, with its metrics, spans and log lines. Not started. */
 export function wireProjection({ log, connection, telemetry, topic }: ProjectionParts): ProjectionRunner {
   const { logger } = telemetry
   return createProjectionRunner({
@@ -25,7 +25,7 @@ export function wireProjection({ log, connection, telemetry, topic }: Projection
     projection: createReadModelsProjection(),
     database: connection,
     clock,
-    // Nobody waits: reads of one's own writes come from memory, and a barrier ends the lingering.
+    // Nothing waits for this: reads of one's own writes come from memory, and a barrier ends the delay.
     lingerMs: 100,
     onBatch(batch) {
       countProjected(telemetry.meters(), batch)
@@ -42,7 +42,7 @@ export function wireProjection({ log, connection, telemetry, topic }: Projection
   })
 }
 
-/** Which event it is and why; the event itself is a statement's. */
+/** The fields that identify an event, and the error. The event itself may hold a statement, so it is left out. */
 function aboutLetter(letter: DeadLetter): Readonly<Record<string, unknown>> {
   const { stream, sequence, type, v } = letter.event
   return { kind: letter.kind, stream, sequence, type, v, ...(letter.kind === 'failed' ? { err: letter.error } : {}) }

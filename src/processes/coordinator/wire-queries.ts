@@ -44,19 +44,19 @@ export interface QueriesParts {
   readonly life: Pick<ChildLife, 'fail'>
   readonly base: CoordinatorBase
   readonly settings: WriterSettings
-  /** Streams of queries, from wherever they are. */
+  /** Reads streams of queries, wherever they are stored. */
   readonly history: QueryHistory
   readonly epoch: number
   readonly tenure: Tenure
   readonly registry: QueryRegistry
   readonly workers: WiredWorkers
-  /** Where is told what a statement may not. */
+  /** Gets reports of what statements were refused. */
   readonly refusals: RefusalLog
-  /** Where is told who ended a query of others. */
+  /** Gets reports of users who ended queries of others. */
   readonly journal: SystemJournal
 }
 
-/** What takes statements and runs queries. */
+/** The parts that accept statements and run queries. */
 export interface WiredQueries {
   readonly service: StatementService
   readonly memory: StatementMemory
@@ -66,9 +66,9 @@ export interface WiredQueries {
   readonly spans: StatementSpans
   readonly telemetry: QueryTelemetry
   readonly texts: PostedTexts
-  /** Goes on with a query of the coordinator before. */
+  /** Resumes a query of the previous coordinator. */
   resume(queryId: QueryId, resumption: Resumption): void
-  /** Ends the threads that read long statements. */
+  /** Ends the threads that parse long statements. */
   stop(): Promise<void>
 }
 
@@ -188,7 +188,7 @@ function executionOf(
   }
 }
 
-/** What is told of statements: spans of their requests; metrics, a line and a trace at each end. */
+/** Makes the telemetry of statements: spans of their requests; metrics, a log line and a trace at each end. */
 function wireQueryTelemetry(base: CoordinatorBase): Pick<WiredQueries, 'spans' | 'telemetry'> {
   const { telemetry, config } = base
   const { meters, sampler, logger } = telemetry

@@ -21,22 +21,22 @@ export interface RecoveryParts {
   /** Why the log could be claimed. */
   readonly freedBy: FreedBy
   readonly tenure: Tenure
-  /** Streams of queries, from wherever they are. */
+  /** Reads streams of queries, wherever they are stored. */
   readonly history: QueryHistory
   readonly registry: QueryRegistry
   readonly workers: WiredWorkers
   readonly queries: WiredQueries
-  /** Places that the queries of the coordinator before have. */
+  /** The slots that queries of the previous coordinator hold. */
   readonly reservation: Reservation
-  /** Streams read from the log itself; `history` gives them by then. */
+  /** Called with the streams that were read from the log itself. After the call, `history` returns them. */
   readonly onStreams: (streams: StreamsOfLog) => void
   readonly endedStreams: EndedStreams
   readonly journal: Pick<SystemJournal, 'record'>
-  /** Not when the log is lost meanwhile. */
+  /** Called on failure, but not if the log was lost meanwhile. */
   readonly onFailed: (error: unknown) => void
 }
 
-/** What the coordinator before left is taken over, beside all that is new; then tables and workers are tidied. */
+/** Takes over what the previous coordinator left, beside new statements. Then tidies tables and workers. */
 export interface WiredRecovery {
   stop(): Promise<void>
 }
@@ -69,7 +69,7 @@ export function wireRecovery(parts: RecoveryParts): WiredRecovery {
   recovered
     .then(() => {
       if (stopped) return
-      // What was decided before is under way: names may be checked again.
+      // All earlier decisions are being carried out now, so names may be checked again.
       queries.writeGuard.open()
       afterwards.push(startSweeping({ catalogs, clock, registry, logger, active: () => tenure.open }).stop)
       const stopLeftTasks = releaseLeftTasks({

@@ -37,7 +37,7 @@ export interface ResourcesParts {
   readonly epoch: number
   readonly ready: () => boolean
   readonly history: QueryHistory
-  /** What was forgotten leaves the files of the archive. */
+  /** Removes forgotten queries from the files of the archive. */
   readonly forgetArchived: () => void
   readonly live: LiveQueries
   readonly projection: ProjectionRunner
@@ -47,7 +47,7 @@ export interface ResourcesParts {
   readonly auditing: Auditing
 }
 
-/** What the coordinator that writes answers: statements at once, all else when its libraries are loaded. */
+/** The HTTP resources of the writer: statements at once, all others once their libraries are loaded. */
 export interface WiredResources {
   readonly listener: RequestListener
   readonly app: LazyApp

@@ -16,7 +16,7 @@ export interface SystemParts {
   readonly logId: string
 }
 
-/** Where statements over `system.runtime` and `system.history` find their rows: on connections that are for nothing else. */
+/** The sources of statements over `system.runtime` and `system.history`. They use connections of their own. */
 export function systemSourcesOf(
   { config, statementRead: read, nodeId, address: url, history, archiveOf, telemetry, access }: CoordinatorBase,
   { live, projection, membership, logId }: SystemParts,

@@ -11,7 +11,7 @@ import { systemClock as clock } from '../../shared/clock.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 import type { WriterSettings } from './writer-settings.ts'
 
-/** Workers as a coordinator knows and asks them. */
+/** The coordinator's access to its workers. */
 export interface WiredWorkers {
   readonly workers: Membership
   readonly client: WorkerClient
@@ -26,11 +26,11 @@ export interface WorkersParts {
   readonly logId: string
   /** Workers that announced themselves before. */
   readonly announced: readonly Announcement[]
-  /** A worker says that it has seen a higher epoch. @returns whether it is right */
+  /** Called when a worker reports that it has seen a higher epoch. @returns whether that is true */
   readonly refusedBy: (nodeUrl: string) => Promise<boolean>
 }
 
-/** @param writes does this process tell in the log which workers come and go? */
+/** @param writes whether this process records in the log which workers come and go */
 export function createMembers({ log, config, telemetry }: CoordinatorBase, writes: boolean): Membership {
   return createMembership({
     log,
@@ -41,7 +41,7 @@ export function createMembers({ log, config, telemetry }: CoordinatorBase, write
   })
 }
 
-/** Of the coordinator that writes. */
+/** Makes the worker parts of the coordinator that writes. */
 export async function wireWorkers({
   base,
   settings,

@@ -42,33 +42,33 @@ import { wireResources } from './wire-resources.ts'
 import { activeOf, wireWorkers } from './wire-workers.ts'
 import { writerSettings } from './writer-settings.ts'
 
-/** What a coordinator is at a time, the writer of the log or a follower of it. */
+/** A role of a coordinator: writer of the log, or follower of it. */
 export interface CoordinatorPhase {
-  /** No admission any more; open polls are answered; the epoch is handed over. */
+  /** Stops admission, answers open polls and hands over the epoch. */
   drain(): Promise<void>
-  /** After the last answer: closes what is open. */
+  /** Closes everything that is open. Called after the last answer. */
   stop(): Promise<void>
 }
 
-/** Where clients come in; `open` takes the listener of a phase, in place of the one before. */
+/** The entry for clients. `open` installs the listener of a role in place of the previous one. */
 export type HttpEntry = Pick<GatedServer, 'open' | 'close' | 'onRefusedConnection' | 'onCertificate'>
 
 export interface WriterParts {
   readonly life: ChildLife
-  /** Until the other coordinator's writing is followed, which is from now on. */
+  /** Makes this process follow the other writer from now on. */
   readonly standAside: () => void
   /** Why the log could be claimed. */
   readonly freedBy: FreedBy
-  /** The projection is started no more. */
+  /** Stops the attempts to start the projection. */
   readonly giveUpStarting: () => void
   readonly base: CoordinatorBase
-  /** It runs, or will once its database is there. */
+  /** Runs already, or will run once its database is there. */
   readonly projection: ProjectionRunner
-  /** The epoch, just now. */
+  /** The epoch, claimed just now. */
   readonly claimed: Claimed
   /** How long the claim took, milliseconds. */
   readonly claimMillis: number
-  /** Read models that were made anew before the claim. */
+  /** Read models that were rebuilt before the claim. */
   readonly rebuilt: Rebuilt | undefined
   readonly counted: CountedBefore
   /** Workers that announced themselves before. */
@@ -78,7 +78,7 @@ export interface WriterParts {
 
 /** A coordinator that writes the log. */
 export interface WritingCoordinator extends CoordinatorPhase {
-  /** Resolves when another one writes the log, and no answer is under way here. */
+  /** Resolves when another coordinator writes the log and this one has no answer in progress. */
   readonly lost: Promise<void>
   /** Workers that announced themselves here and are active. */
   announced(): readonly Announcement[]
@@ -88,10 +88,10 @@ const DISBELIEVED =
   'A worker refuses this coordinator for an epoch that the event log has never had: see quipu reset-epoch'
 
 /**
- * Puts together what writes the log.
+ * Puts together the parts that write the log.
  *
  * ```
- * claim told ─► workers ─► queries ─► resources ─► the door opens ─► what the coordinator before left is taken over
+ * claim reported ─► workers ─► queries ─► resources ─► clients are served ─► take-over of what the previous coordinator left
  * ```
  */
 export async function wireWriter(given: WriterParts): Promise<WritingCoordinator> {
@@ -127,7 +127,7 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
   })
   const begin = await log.tip()
   const { logId } = begin
-  // Whose clients wait already has statements to take; those that need the engine wait for it by themselves.
+  // A successor's clients already wait with statements. Those that need the engine wait for it themselves.
   if (life.successor) base.engineStarted.catch(life.fail)
   else await base.engineStarted
 
@@ -202,7 +202,7 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
     .load(observe, base.databaseThere ? pastCounters(past) : undefined)
     .then(async () => {
       if (life.deadWriter === undefined) return
-      // The queries that ended last are the last that are projected.
+      // The queries that ended last are projected last.
       await caughtUp
       await sendLastSpans(history, base.ownRead, telemetry.spans(), claimedAt)
     })

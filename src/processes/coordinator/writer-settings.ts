@@ -7,7 +7,7 @@ import type { RetentionLimits } from '../../coordinator/query/query-registry.ts'
 import type { StatementServiceDeps } from '../../coordinator/query/statement-service.ts'
 import type { WorkerClientOptions } from '../../coordinator/scheduler/worker-client.ts'
 
-/** What the parts of a coordinator that writes are told, as the configuration says. */
+/** The configured values for the parts of a writing coordinator. */
 export interface WriterSettings {
   readonly retention: RetentionLimits
   /** Waits at the end of a tenure, milliseconds. */
@@ -20,15 +20,18 @@ export interface WriterSettings {
   readonly execution: Pick<ExecutionDeps, 'maxAttempts' | 'firstAppendHoldMs' | 'limits'>
   /** How long a query waits for a worker to be there, milliseconds. */
   readonly workerWaitMs: number
-  /** A page whose worker was not reached for so long is lost, milliseconds. */
+  /** A page is lost once its worker has been unreachable for this long, milliseconds. */
   readonly pageLostMs: number
-  /** Result pages at hand, of all queries. */
+  /** Memory for result pages of all queries. */
   readonly pageMemoryBytes: number
 }
 
-/** Enough for the log's commits to hold many, sixteen of one user; few enough that who comes next is soon next. */
+/**
+ * Enough that each commit of the log holds many statements, sixteen of one user; few enough that a new client is soon
+ * next.
+ */
 const STATEMENTS_AT_ONCE = 20
-/** The log writes these one after the other, and what comes then waits for them. */
+/** The log writes these one after the other, and other records wait for them. */
 const LONG_STATEMENT_BYTES = 64 * 1024
 const LONG_STATEMENTS_AT_ONCE = 2
 

@@ -7,7 +7,7 @@ import { hasCode } from '../../shared/node-error.ts'
 import { parseJson } from '../../shared/parse-json.ts'
 
 export interface AnchorExportOptions {
-  /** Lines are appended to it, each on disk before the next; made when absent. */
+  /** Anchors are appended to this file, each on disk before the next. Made if it is missing. */
   readonly file: string
   readonly webhook: string | undefined
   readonly onTrouble: (error: unknown) => void
@@ -18,15 +18,15 @@ export interface AnchorExport {
   lastNumber(): Promise<number>
   /** Never waits and never fails: what cannot be written now is tried again. */
   take(anchor: ExportedAnchor): void
-  /** What the file still lacks is written; the webhook is not waited for. */
+  /** Writes what the file still lacks. Does not wait for the webhook. */
   stop(): Promise<void>
 }
 
-/** Anchors that a webhook has not taken; beyond, the oldest are left to the file. */
+/** Most anchors that wait for the webhook. Beyond that, the oldest are only in the file. */
 const MAX_WAITING = 1000
 const POST_TIMEOUT_MS = 10_000
 
-/** Takes anchors out of the reach of whoever can write the log. */
+/** Copies anchors to where a user who can write the log cannot change them. */
 export function createAnchorExport(options: AnchorExportOptions): AnchorExport {
   const stopping = new AbortController()
   const toFile = createQueue(options, async (anchors) => {
@@ -76,8 +76,8 @@ export function createAnchorExport(options: AnchorExportOptions): AnchorExport {
 }
 
 /**
- * The anchors of a file; undefined where there is none.
- * @throws Error naming the line that is no anchor
+ * The anchors of a file; undefined if the file does not exist.
+ * @throws Error that names the line that is no anchor
  */
 async function readAnchorFile(path: string): Promise<ExportedAnchor[] | undefined> {
   const text = await readFile(path, 'utf8').catch((error: Error) => {
@@ -85,7 +85,7 @@ async function readAnchorFile(path: string): Promise<ExportedAnchor[] | undefine
     throw error
   })
   const lines = text?.split('\n')
-  // A line without its end was being written when the power went: it is exported again.
+  // A last line without its line break was cut off by a crash. It is exported again.
   lines?.pop()
   return lines?.map((line, index) => {
     const parsed = exportedAnchorSchema.safeParse(parseJson(line))
@@ -96,8 +96,8 @@ async function readAnchorFile(path: string): Promise<ExportedAnchor[] | undefine
 
 /**
  * The anchors of files, and of the files `*.jsonl` of folders, each anchor once.
- * @returns those that could be read, undefined where no file is there; and the first path that is not there
- * @throws Error naming the line that is no anchor
+ * @returns `read`: the anchors, undefined if no file exists; `missing`: the first path that does not exist
+ * @throws Error that names the line that is no anchor
  */
 export async function readAnchorFiles(
   paths: readonly string[],
@@ -125,15 +125,15 @@ async function filesAt(path: string): Promise<string[]> {
   return (names.length === 0 ? ['*.jsonl'] : names).map((name) => join(path, name))
 }
 
-/** What is appended next must begin a line. */
+/** Cuts an incomplete last line, so that the next anchor begins a line. */
 async function cutTornLine(path: string): Promise<void> {
   const bytes = await readFile(path).catch(() => undefined)
   if (bytes && bytes.length > 0 && bytes.at(-1) !== 10) await truncate(path, bytes.lastIndexOf(10) + 1)
 }
 
 /**
- * Sends in order, again and again until it is taken.
- * @param send tells how many it has sent
+ * A queue that sends in order, and retries until all is taken.
+ * @param send returns how many it has sent
  */
 function createQueue(
   { onTrouble }: Pick<AnchorExportOptions, 'onTrouble'>,
@@ -170,7 +170,7 @@ function createQueue(
   return {
     add(anchor: ExportedAnchor): void {
       if (stopped) return
-      // The one being sent stays where it is.
+      // The anchor that is being sent keeps its position.
       if (waiting.length >= most) waiting.splice(1, 1)
       waiting.push(anchor)
       start()

@@ -11,35 +11,36 @@ import { readRecordedPeriods } from '../../readmodels/audit/queries.ts'
 import { isQueryId } from '../../shared/ids.ts'
 
 export interface ArchiveLogParts {
-  /** Written by this process. */
+  /** This process writes the log. */
   readonly log: EventHistory & LogEnd
   readonly epoch: number
   readonly journal: SystemJournal
-  /** The records below that log; opened. */
+  /** The store of that log's records; opened. */
   readonly store: Pick<RecordStore, 'fetch' | 'start' | 'forget' | 'cipher'>
   readonly dropper: RecordDropper
   readonly archive: Archive
-  /** The read models, which hold all that the log told of its periods. */
+  /** The read models, which hold everything that the log recorded about its periods. */
   readonly query: QueryRows
-  /** Whose anchors end periods. */
+  /** Periods end at anchors signed with this key. */
   readonly key: KeyObject
-  /** Who asks for it; absent where the settings do. */
+  /** The user who asked for it; absent if the settings did. */
   readonly by?: string
-  /** Asked before each period. */
+  /** Called before each period. */
   readonly isStopped?: () => boolean
 }
 
-/** What one call archived and what left the log. */
+/** The periods that one call archived, and those that it dropped from the log. */
 export interface ArchivedLog {
   readonly archived: readonly PeriodManifest[]
   readonly dropped: readonly PeriodManifest[]
 }
 
 /**
- * Moves what a policy says from the log to its archive, period by period, and goes on first with what an earlier call did not
- * come to the end of.
+ * Moves records that a policy selects from the log to its archive, period by period. Completes interrupted earlier
+ * calls first.
  * @throws ArchiveDamaged when log and archive do not agree: nothing is dropped from there on
- * @throws Fenced | LogUnavailable
+ * @throws Fenced
+ * LogUnavailable
  */
 export async function archiveLog(parts: ArchiveLogParts, policy: ArchivePolicy): Promise<ArchivedLog> {
   const { archive, query, log, key } = parts

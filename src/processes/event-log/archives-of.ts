@@ -6,15 +6,15 @@ import { LogUnavailable } from '../../events/event-log.ts'
 import { isQueryId } from '../../shared/ids.ts'
 import { hasCode } from '../../shared/node-error.ts'
 
-/** One a folder: whoever rewrites its files in this process waits for the others. */
+/** One archive per folder, so that rewrites of its files in this process wait for each other. */
 const archives = new Map<string, Archive>()
 
-/** The folder of a configuration's archives, one a log. */
+/** The folder of a configuration's archives, one subfolder for each log. */
 function archiveRoot(config: Config): string {
   return config.archiveFolder ?? join(config.dataDir, 'archive')
 }
 
-/** The logs that have an archive there; none where the folder is away. @throws LogUnavailable */
+/** The logs that have an archive in this folder; none if the folder is missing. @throws LogUnavailable */
 export async function archivedLogs(config: Config): Promise<readonly string[]> {
   const root = archiveRoot(config)
   const names = await readdir(root).catch((cause: Error) => {

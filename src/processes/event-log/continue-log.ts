@@ -33,23 +33,23 @@ import { version } from '../../shared/version.ts'
 import { continuedFrom, isVisit } from './logs-before.ts'
 
 export interface ClosingParts {
-  /** Written by nobody else. */
+  /** No other process writes this log. */
   readonly log: EventHistory & LogEnd
   readonly store: Pick<RecordStore, 'fetch' | 'start' | 'forget'>
   readonly archive: Archive
-  /** The read models, which hold all of the log. */
+  /** The read models, which hold the whole log. */
   readonly query: QueryRows
   readonly key: AnchorKey
-  /** Of a period, about. @default a million */
+  /** Size of a period, approximately. @default a million */
   readonly mostRecords?: bigint
 }
 
-/** After all that was written. */
+/** Later than every record. */
 const NEVER = '9999-12-31T00:00:00.000Z'
 
 /**
- * Archives a log to its very end, by an anchor that stands in the archive alone: nothing is written behind it, and nothing
- * dropped. One that is archived whole already stays so.
+ * Archives a log to its very end. The last anchor is only in the archive: nothing is written to the log after it, and
+ * nothing is dropped. Does nothing if the log is already archived completely.
  * @returns the last period
  * @throws MisconfiguredLog when a query is open
  */
@@ -71,7 +71,7 @@ export async function closeLog(parts: ClosingParts): Promise<PeriodManifest> {
   return archivePeriod({ ...parts, canEnd: isQueryId }, exportAnchor(anchor, time, key.public))
 }
 
-/** A period is held in memory: those of a long log end where anchors are, as they do while a coordinator runs. */
+/** A period is held in memory. A long log is therefore cut at anchors, as a running coordinator does. */
 async function archiveWholePeriods(
   { mostRecords = PERIOD_RECORDS, ...parts }: ClosingParts,
   { at }: Checkpoint,
@@ -109,23 +109,25 @@ async function headsBetween(
 export interface ContinueParts {
   /** Opened, and new. */
   readonly log: EventLog
-  /** Of the log before: it is archived up to there. */
+  /** The last period of the previous log, which is archived up to there. */
   readonly last: PeriodManifest
   readonly query: QueryRows
   readonly by: string
 }
 
 /**
- * Begins a log with an event that names the end of another one. Epochs and the streams that never end go on where they stood,
- * read models keep what they have. It may be cut off anywhere and be called again.
- * @returns whether it was not so already
- * @throws MisconfiguredLog when the log has something else | Fenced | LogUnavailable
+ * Begins a log with an event that names the end of another log. Epochs and the streams that never end continue their
+ * numbers, and the read models keep their content. The call may be interrupted at any point and repeated.
+ * @returns whether it did anything
+ * @throws MisconfiguredLog when the log has other events
+ * Fenced
+ * LogUnavailable
  */
 export async function continueLog({ log, last, query, by }: ContinueParts): Promise<boolean> {
   const there = await continuedFrom(log)
   if (there?.logId === last.logId && there.anchorHash === anchorHash(last.anchor)) return false
   const { events } = await log.read(beginning((await log.tip()).at.length), 50)
-  // Claims of calls that were cut off.
+  // Claims of interrupted calls.
   if (there || !events.every(isVisit)) throw new MisconfiguredLog('The log to go on with has events already')
   const { partitions } = await log.open()
   await forgetPlace(query, partitions)
@@ -146,7 +148,7 @@ export async function continueLog({ log, last, query, by }: ContinueParts): Prom
   return true
 }
 
-/** The read models have nothing of the log that begins; what they have stays. */
+/** Resets the checkpoint: the read models have nothing of the new log. Their content stays. */
 async function forgetPlace(query: QueryRows, partitions: number): Promise<void> {
   await query(
     `update checkpoints set checkpoint = $1, events = 0, revision = revision + 1, updated_at = now() where name = $2`,

@@ -12,21 +12,21 @@ import { archivedLogs, archivesOf } from './archives-of.ts'
 import { kafkaSecurityOf } from './kafka-security.ts'
 
 /**
- * The event log that the configuration names: Kafka where there are brokers, else the table in Postgres. Not opened.
- * @param databaseUrl of the Postgres in use, the embedded one included
+ * The event log that the configuration names, not opened: Kafka if there are brokers, else the table in Postgres.
+ * @param databaseUrl of the Postgres in use, which may be the embedded one
  */
 export async function eventLogOf(
   config: Config,
   databaseUrl: string,
   options: EventLogOptions & {
     readonly onKafkaRequest?: (request: KafkaRequest) => void
-    /** What pages in Kafka are encrypted with; absent where only events are read. */
+    /** Key that encrypts pages in Kafka; absent if only events are read. */
     readonly pagesKey?: Buffer
-    /** Of a coordinator: it keeps the keys of queries in its data folder. */
+    /** Given by a coordinator: it keeps the keys of queries in its data folder. */
     readonly dataKeys?: Pick<DataKeyOptions, 'openWaitMs'>
   },
 ): Promise<EventLog> {
-  // Each is loaded when it is the one: kafkajs alone costs a tenth of a second at every start.
+  // Each log is loaded only if it is used: kafkajs alone costs a tenth of a second at every start.
   if (config.kafkaBrokers.length > 0) {
     const { createKafkaEventLog } = await import('../../events/kafka-beside-postgres.ts')
     const database = { connectionString: databaseUrl }
@@ -56,7 +56,7 @@ function dataKeyOptions({ dataDir }: Config, keepsFile: boolean): DataKeyOptions
   return { file: join(dataDir, 'data-keys.jsonl'), keepsFile, encrypts: isQueryId }
 }
 
-/** The keys of queries, where the log has any, and how to let go of them. */
+/** The keys of queries, if the log has any, and a function that closes their database. */
 export async function dataKeysOf(
   config: Config,
   databaseUrl: string,
@@ -77,12 +77,12 @@ export async function dataKeysOf(
 
 export interface KeysOfTopics {
   readonly ring: KeyRing
-  /** Into another database, which is migrated. */
+  /** Copies the keys into another database, which is migrated. */
   copyInto(database: string): Promise<void>
   close(): Promise<void>
 }
 
-/** The keys of all topics that the database of the settings and the data folder have. */
+/** The keys of all topics in the database of the settings and in the data folder. */
 export async function keysOfTopics(config: Config): Promise<KeysOfTopics> {
   const [{ KeyRing }, { KeyTable }] = await Promise.all([
     import('../../events/data-keys/key-ring.ts'),
@@ -116,7 +116,8 @@ export async function keysOfTopics(config: Config): Promise<KeysOfTopics> {
 }
 
 /**
- * The records below that event log, as an audit reads them, or with what it takes to open and forget them. Not opened.
+ * The records of that event log as an audit reads them. `withKeys`: also with the means to decrypt and forget them. Not
+ * opened.
  */
 export async function recordStoreOf(
   config: Config,

@@ -6,7 +6,9 @@ import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import { nodeCode } from '../../shared/node-error.ts'
 
-/** How brokers are reached and how this process is known to them; `names` are the variables of the settings, for errors. */
+/**
+ * How to reach brokers and authenticate to them. `names` is the prefix of the settings' variables, for error messages.
+ */
 interface KafkaAccess {
   readonly names: string
   readonly tls: boolean
@@ -22,7 +24,7 @@ interface KafkaAccess {
 type KafkaSecurity = Pick<KafkaOptions, 'ssl' | 'sasl'>
 
 /**
- * TLS and identity towards the Kafka that holds the event log, as the configuration says; files are read now.
+ * TLS and credentials for the Kafka of the event log, by the configuration. Reads the files now.
  * @throws ExitError 64 with one line for a file that cannot be read
  */
 export function kafkaSecurityOf(config: Config): KafkaSecurity {
@@ -39,7 +41,7 @@ export function kafkaSecurityOf(config: Config): KafkaSecurity {
   })
 }
 
-/** The same towards the brokers of the public topic. @throws ExitError 64 */
+/** The same for the brokers of the public topic. @throws ExitError 64 */
 export function publicKafkaSecurityOf({ publishing }: Config): KafkaSecurity {
   return securityOf({
     names: 'QUIPU_PUBLIC_KAFKA',
@@ -69,7 +71,7 @@ function saslOf(access: KafkaAccess): SASLOptions | undefined {
   const { mechanism, user: username } = access
   const password = passwordOf(access)
   if (mechanism === undefined || username === undefined || password === undefined) return undefined
-  // One by one: the type has a shape for each.
+  // Case by case, because the type has a separate shape for each.
   switch (mechanism) {
     case 'plain':
       return { mechanism, username, password }
@@ -82,7 +84,7 @@ function saslOf(access: KafkaAccess): SASLOptions | undefined {
 
 function passwordOf({ names, password, passwordFile }: KafkaAccess): string | undefined {
   if (passwordFile === undefined) return password
-  // Editors end files with a line.
+  // Editors end files with a line break.
   return textOf(`${names}_PASSWORD_FILE`, passwordFile).replace(/\r?\n$/, '')
 }
 

@@ -16,10 +16,10 @@ import {
 
 type Continued = Extract<SystemEvent, { type: 'LogContinued' }>['data']
 
-/** It is among the first events, or a claim that came to nothing is before it. */
+/** The event is among the first ones; claims of interrupted calls may come before it. */
 const FIRST_EVENTS = 50
 
-/** What a log says of the one that it goes on from; undefined: it is the first. @throws LogUnavailable */
+/** What a log says about the log that it continues; undefined if it is the first. @throws LogUnavailable */
 export async function continuedFrom(log: EventReader & LogEnd): Promise<Continued | undefined> {
   const { events } = await log.read(beginning((await log.tip()).at.length), FIRST_EVENTS)
   const continuedEvent = events.find(({ stream, type }) => stream === systemStream && type === 'LogContinued')
@@ -27,13 +27,13 @@ export async function continuedFrom(log: EventReader & LogEnd): Promise<Continue
 }
 
 /**
- * A topic that `quipu continue` has claimed and not yet begun is nobody else's: what was written there would stand in its way.
+ * Refuses a topic that `quipu continue` has claimed but not yet begun: other records there would be in its way.
  * @throws MisconfiguredLog
  */
 export async function refuseHalfContinued(log: EventReader & LogBeginning): Promise<void> {
   const start = await log.start()
   if (start.at.some(({ offset }) => offset > 0n)) return
-  // Of a first epoch nothing more is read: what it has may be encrypted, and keys are away.
+  // In a first epoch nothing more is read: events may be encrypted, and their keys may be away.
   const { events: first } = await log.read(start, 1)
   if (first.every(({ epoch }) => epoch === 1)) return
   const events = (await firstEvents(log, start)) ?? []
@@ -41,7 +41,7 @@ export async function refuseHalfContinued(log: EventReader & LogBeginning): Prom
   throw new MisconfiguredLog('A call of quipu continue began the topic and was cut off: call it again')
 }
 
-/** Those of a topic that has queries may wait for keys: it is begun. */
+/** The first events; undefined if they wait for keys. A topic with queries has begun already. */
 async function firstEvents(log: EventReader, start: Checkpoint): Promise<readonly Recorded[] | undefined> {
   try {
     return (await log.read(start, FIRST_EVENTS)).events
@@ -51,14 +51,15 @@ async function firstEvents(log: EventReader, start: Checkpoint): Promise<readonl
   }
 }
 
-/** The claim of a command. */
+/** Whether an event is the claim of a command. */
 export function isVisit({ type, data }: Pick<Recorded, 'type' | 'data'>): boolean {
   return type === 'EpochStarted' && (data as { address?: unknown } | null)?.address === VISITOR_ADDRESS
 }
 
 /**
- * The logs that one goes on from, which lie in their archives, the first of them first.
- * @throws ArchiveDamaged when an archive does not end where it says | LogUnavailable
+ * The logs that a log continues, read from their archives, oldest first.
+ * @throws ArchiveDamaged when an archive does not end where it says
+ * LogUnavailable
  */
 export async function logsBefore(
   log: EventReader & LogEnd,

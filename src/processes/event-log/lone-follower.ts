@@ -5,21 +5,23 @@ import { readModelCheckpoint } from '../../readmodels/audit/compare-read-models.
 import { createReadModelsProjection } from '../../readmodels/projection.ts'
 import { systemClock } from '../../shared/clock.ts'
 
-/** Brings the read models up with the log where no coordinator does. */
+/** Brings the read models up to date with the log where no coordinator does. */
 export interface LoneFollower {
-  /** Returns when they hold what is in the log now; looks first whether somebody else brings them there. */
+  /**
+   * Returns when the read models hold what is in the log now. Waits first whether another process brings them there.
+   */
   reach(): Promise<void>
-  /** From here on nobody else does. */
+  /** Starts the projection at once, without waiting for another process. */
   start(): Promise<void>
   stop(): Promise<void>
 }
 
-/** A coordinator that runs is never further behind. */
+/** A running coordinator is never further behind. */
 const OTHERS_MS = 1500
 const POLL_MS = 50
 const BARRIER_MS = 60_000
 
-/** For a program that reads streams of a log in which they are found by the read models. */
+/** Makes one for a program that reads streams of a log that finds them by the read models. */
 export function createLoneFollower(log: EventReader & LogFeed & LogEnd, databaseUrl: string): LoneFollower {
   const database = { connectionString: databaseUrl }
   let runner: ProjectionRunner | undefined

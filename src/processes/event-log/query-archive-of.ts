@@ -6,7 +6,7 @@ import { syncNames } from '../../events/archive/durable-files.ts'
 import { createParquetEngine } from '../../readmodels/archive/parquet-engine.ts'
 import type { ArchivedFiles } from '../../readmodels/history/read-archive.ts'
 
-/** Files of the queries of a log that have left the read models, beside what has left the log itself. */
+/** Files of a log's queries that have left the read models; stored beside the archive of the log itself. */
 export interface OpenQueryArchive extends ArchivedFiles {
   close(): Promise<void>
 }
@@ -22,14 +22,15 @@ export function queryArchiveOf(config: Config, logId: string): OpenQueryArchive 
 }
 
 /**
- * The files of a log's queries are those of the log that goes on from it. It may be cut off anywhere and be called again.
+ * Makes the query files of a log those of the log that continues it. The call may be interrupted at any point and
+ * repeated.
  * @throws errors of the disk
  */
 export async function takeOverQueryArchive(config: Config, before: string, logId: string): Promise<void> {
   const [from, to] = [queryArchiveFolder(config, before), queryArchiveFolder(config, logId)]
   if (!existsSync(from)) return
   await mkdir(to, { recursive: true, mode: 0o700 })
-  // One after the other: a coordinator that was started too early may have begun the folder.
+  // File by file: a coordinator that was started too early may have begun the folder.
   for (const name of await readdir(from)) await rename(join(from, name), join(to, name))
   await syncNames(to)
   await rmdir(from)

@@ -13,16 +13,16 @@ import { createServerTrust } from '../../shared/server-trust.ts'
 import { version } from '../../shared/version.ts'
 
 export interface WriterWork<T> {
-  /** Asks the coordinator that writes the log. */
+  /** Asks the coordinator that writes the log to do the work. */
   readonly ask: (send: (path: string, body: unknown, method?: 'PUT') => Promise<ServerAnswer>) => Promise<T>
-  /** Where none runs: this process writes the log for a moment. */
+  /** Used if no coordinator runs: this process writes the log for a moment. */
   readonly write: (journal: SystemJournal, epoch: number) => Promise<T>
 }
 
 const ANSWER_TIMEOUT_MS = 60_000
 
 /**
- * Lets whoever may write the log do something: the coordinator that runs, else this process.
+ * Lets the process that may write the log do something: the running coordinator, else this process.
  * @param log opened
  * @throws ExitError 69 when the coordinator cannot be asked: it may be alive, and must not be fenced for this
  */

@@ -13,40 +13,49 @@ import { createSampler, type Sampler } from '../../telemetry/sampler.ts'
 import { createPendingSpans, noSpans, type SpanSink } from '../../telemetry/span.ts'
 import { duckdbVersion, revision, version } from '../../shared/version.ts'
 
-/** What a process tells of itself. Meters and spans come once it serves: loading them takes longer than all else. */
+/**
+ * The telemetry of a process. Meters and spans are loaded after it serves, because loading them takes longer than the
+ * rest of the start.
+ */
 export interface ProcessTelemetry {
   readonly logger: Logger
-  /** What is told before they are loaded is kept. */
+  /** Measurements before the load are kept and added later. */
   meters(): Meters
   spans(): SpanSink
   readonly sampler: Sampler
-  /** Whether one more small task may be profiled now, traced or not, while so many tasks run; asked once for each. */
+  /**
+   * Whether another small task may be profiled now, traced or not, while this many tasks run. Called once for each
+   * task.
+   */
   readonly profiles: (running: number) => boolean
   /**
-   * Loads what was put off; `ready` is called with the meters, to hang collectors on. Counters of the past are not given out
-   * before they are restored, or cannot be: one that is seen to jump would count as events. Nor is anything restored at a
-   * second call, of a process that takes another role: its page was given out before.
+   * Loads meters and spans. Calls `ready` with the meters, so that it can register collectors. Counters of the past are
+   * not exposed before they are restored or restoring has failed: a jump of a visible counter would count as events. A
+   * second call, for another role of the process, restores nothing, because the metrics were exposed before.
    */
   load(ready: (meters: Meters) => void, past?: PastCounters): Promise<void>
   stop(): Promise<void>
 }
 
-/** Counters that go on where processes before this one left them. */
+/** Counters that continue where previous processes left them. */
 export interface PastCounters {
   readonly metrics: readonly MetricName[]
   restore(meters: Meters): Promise<void>
 }
 
-/** A trace takes up to five milliseconds of CPU in all processes together: these a twentieth of it. */
+/**
+ * A trace takes up to five milliseconds of CPU, in all processes together. These limits allow a twentieth of the CPU
+ * for traces.
+ */
 const TRACES_A_CORE = 10
 const MOST_TRACES = 50
 /**
- * Small tasks that are profiled: those of people and tools all are, of a flood one a second. A profile adds a fifth to the CPU
- * of such a statement.
+ * How many small tasks are profiled: all tasks of people and tools, and a few a second in a flood. A profile adds a
+ * fifth to the CPU time of such a statement.
  */
 const PROFILES_A_CORE = { burst: 20, perSecond: 5, running: 4 }
 
-/** A page of metrics waits no longer for counters of the past: it is given out without them. */
+/** `/metrics` waits at most this long for counters of the past, then leaves them out. */
 const RESTORED_SOON_MS = 1_000
 
 export function createProcessTelemetry(
@@ -56,7 +65,8 @@ export function createProcessTelemetry(
 ): ProcessTelemetry {
   const { telemetry } = config
   const logger = createLogger({ level: config.logLevel, service: `quipu-${service}`, instance, version })
-  // Of a worker these are its requests': the coordinator makes those of tasks of the figures that their events carry.
+  // On a worker these are the spans of its requests. The coordinator makes the spans of tasks from the figures in their
+  // events.
   const collector = collectorOf(telemetry)
   const exporting = collector !== undefined
   const cores = availableParallelism()
@@ -125,7 +135,7 @@ export function createProcessTelemetry(
   }
 }
 
-/** The whole page once `restored` has settled, until then what is left of it. */
+/** The text of all metrics once `restored` has settled; until then, without the metrics to restore. */
 function textOnce(meters: Meters, restored: Promise<void>, metrics: readonly MetricName[]): Meters['text'] {
   let settled = false
   const whole = restored.then(() => void (settled = true))
@@ -135,7 +145,7 @@ function textOnce(meters: Meters, restored: Promise<void>, metrics: readonly Met
   }
 }
 
-/** Where the settings send spans to; undefined where they send none. */
+/** Where the settings send spans; undefined if they send none. */
 function collectorOf(telemetry: Config['telemetry']): SpanCollector | undefined {
   const { sdkDisabled, otlpEndpoint, otlpTracesEndpoint, otlpHeaders, resourceAttributes } = telemetry
   const url = otlpTracesEndpoint ?? (otlpEndpoint && `${otlpEndpoint.replace(/\/+$/, '')}/v1/traces`)
@@ -143,13 +153,16 @@ function collectorOf(telemetry: Config['telemetry']): SpanCollector | undefined 
   return { url, headers: namedValues(otlpHeaders), resourceAttributes: namedValues(resourceAttributes) }
 }
 
-/** The exporter reads the same variables: those that a flag overrules must not come in by its door. */
+/**
+ * The environment without Quipu's settings. The exporter reads the same variables, and must not use one that a flag
+ * overrides.
+ */
 function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const own = new Set(settingList.map((setting) => setting.env))
   return Object.fromEntries(Object.entries(env).filter(([name]) => !own.has(name)))
 }
 
-/** The standard variables; nothing is taken where nobody collects. */
+/** The sampling ratio by the standard variables; 0 if no collector is set. */
 function sampleRatio(sampler: string | undefined, argument: string | undefined, exporting: boolean): number {
   if (!exporting) return 0
   switch (sampler) {

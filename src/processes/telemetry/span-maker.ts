@@ -9,10 +9,10 @@ import type { SpanRecord } from '../../telemetry/span.ts'
 import { commitSpans, type TracedCommit } from '../../events/telemetry/commit-spans.ts'
 import { appendSpan, type TracedAppend } from '../../events/telemetry/append-span.ts'
 
-/** What the spans of a process are made of: what it says anyway, as it is. */
+/** The source data of a process's spans: messages that it makes anyway. */
 export type SpanSource = TracedAppend | TracedCommit | QueryEnded
 
-/** Queries followed at once; beyond it the one that was silent for longest is let go. */
+/** How many queries are followed at once. Beyond that, the one that was silent longest is dropped. */
 const MOST_QUERIES = 10_000
 
 export interface SpanMaker {
@@ -20,8 +20,8 @@ export interface SpanMaker {
 }
 
 /**
- * Follows the appends of traced queries and makes their spans when they have ended. A query that it has not seen from
- * its first event on gets none here: whoever takes it over reads its stream.
+ * Follows the appends of traced queries and makes their spans when the queries have ended. A query whose first event it
+ * has not seen gets no spans here: the coordinator that takes the query over reads its stream.
  */
 export function createSpanMaker(emit: (spans: readonly SpanRecord[]) => void): SpanMaker {
   const queries = new Map<string, QueryState>()
@@ -33,7 +33,7 @@ export function createSpanMaker(emit: (spans: readonly SpanRecord[]) => void): S
     let state: QueryState = known ?? initialQueryState
     for (const { type, time, enc, stored } of events) {
       const text = enc === 'gzip' ? gunzipSync(Buffer.from(stored, 'base64')).toString() : stored
-      // Made by this very process: of today's shape.
+      // This process itself made the event, so it has the current shape.
       state = evolve(queryOfStream(stream), state, { type, time, data: JSON.parse(text) } as QueryEvent)
     }
     queries.set(stream, state)

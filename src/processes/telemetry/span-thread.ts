@@ -1,6 +1,6 @@
 /**
- * Program of the thread that makes and sends spans. Folding a query's events once more, making the SDK's spans, encoding
- * and sending them is most of what a trace costs; here it costs no statement its turn of the event loop.
+ * Program of the thread that makes and sends spans. Most of a trace's cost is folding a query's events again, making
+ * the SDK's spans, encoding and sending them. In this thread it delays no statement.
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import { startSpanExport } from '../../telemetry/otlp-spans.ts'

@@ -3,7 +3,10 @@ import { translateError } from '../../sql/functions/runtime-errors.ts'
 import type { Logger } from '../../telemetry/logger.ts'
 import { withoutData } from '../../telemetry/reported-error.ts'
 
-/** DuckDB's error in Trino's words; what has none is kept for the log, since its text never reaches a client. */
+/**
+ * Translates DuckDB's error into Trino's words. An error without a translation is logged, since its text never reaches
+ * a client.
+ */
 export function translateAndLog(logger: Logger): (text: string) => EngineError {
   return (text) => {
     const error = translateError(text)
@@ -14,11 +17,11 @@ export function translateAndLog(logger: Logger): (text: string) => EngineError {
   }
 }
 
-/** DuckDB's kinds of errors that speak of its own state, and of names, in quotes; others show values as they are. */
+/** DuckDB's kinds of errors that mention only its own state, and names in quotes. Other kinds show values. */
 const WITHOUT_VALUES =
   /^(?:INTERNAL|FATAL|Binder|Catalog|Parser|Syntax|IO|HTTP|Not implemented|Serialization|TransactionContext|Dependency) Error:/i
 
-/** What the log has of an engine's error. */
+/** The part of an engine's error that may be logged. */
 function loggable(text: string): string {
   if (WITHOUT_VALUES.test(text)) return withoutData(text)
   return /^[A-Z][A-Za-z ]{0,40} Error(?=:)/.exec(text)?.[0] ?? 'An error of no known kind'

@@ -37,14 +37,14 @@ import type { NodeId } from '../../shared/ids.ts'
 /** A worker whose parts are wired. */
 export interface WiredWorker {
   readonly listener: RequestListener
-  /** No new tasks; what coordinators wait for is answered. */
+  /** Takes no new tasks, and answers the requests that coordinators wait for. */
   drain(): Promise<void>
-  /** After the last answer: ends engines, closes what is open. */
+  /** Ends the engines and closes everything that is open. Called after the last answer. */
   stop(): Promise<void>
 }
 
 const DRAIN_LOOK_MS = 50
-/** A coordinator has heard by then that it takes no more. */
+/** After this time a coordinator has heard that the worker takes no more tasks. */
 const LEAVE_LOOK_MS = 1_000
 
 /**
@@ -174,12 +174,15 @@ export async function wireWorker(
   }
 }
 
-/** Where clients must be known, and where a token for figures is given: a worker may be told of that alone. */
+/**
+ * Whether readers of metrics must identify themselves: clients must authenticate, or a metrics token is set. A worker
+ * may know only the token.
+ */
 function asksWatchers({ authentication, metricsToken }: ChildLife['config']): boolean {
   return authentication.length > 0 || metricsToken !== undefined
 }
 
-/** The catalogs and the engines, each of which asks the other. */
+/** Makes the catalogs and the engines. Each of them uses the other. */
 function wireEngines(
   { config, engines: launcher }: Pick<ChildLife, 'config' | 'engines'>,
   dataDir: string,
@@ -190,7 +193,7 @@ function wireEngines(
     folder: dataDir,
     launcher,
     allowedDirectories: allowedDirectories(catalogs),
-    // The coordinator's engines take a part as well.
+    // The coordinator's engines take a share as well.
     sharers: config.workers + 1,
     translateError: translateAndLog(telemetry.logger),
     onEvent: createEngineEvents(telemetry.meters, telemetry.logger),
@@ -199,7 +202,10 @@ function wireEngines(
   return { catalogs, engines, engineUse }
 }
 
-/** It was asked to end: no new tasks come, and those that it has stay for who needs them, with their pages. */
+/**
+ * Shuts the worker down on request. It takes no new tasks. Its present tasks stay, with their pages, for those who need
+ * them.
+ */
 function createLeaving(
   tasks: Pick<TaskManager, 'drain' | 'usage'>,
   { last, asked }: { readonly last: () => Promise<void>; readonly asked: () => void },
@@ -216,7 +222,7 @@ function createLeaving(
         clearInterval(timer)
         leave()
       }, LEAVE_LOOK_MS)
-      // One that crashes while it is waited for is not to be back.
+      // If the worker crashes during this wait, the supervisor must not restart it.
       return last()
     },
   }
@@ -229,7 +235,7 @@ interface AnnouncedWorker {
   readonly url: string
   readonly tasks: TaskManager
   readonly engines: Pick<EnginePool, 'children'>
-  /** What is not in the log yet. */
+  /** Forgotten epochs that are not in the log yet. */
   readonly forgotten: () => ForgottenEpochs | undefined
   readonly leaving: () => boolean
 }

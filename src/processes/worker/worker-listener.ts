@@ -17,7 +17,7 @@ export interface WorkerListenerParts {
   /** The answer of `/v1/info`. */
   readonly info: () => Readonly<Record<string, unknown>>
   readonly meters: () => Meters
-  /** May it have the figures? */
+  /** Whether the request may read the metrics. */
   readonly mayWatch: (request: IncomingMessage) => boolean
   readonly spans: () => SpanSink
   readonly onError: (error: unknown) => void

@@ -4,7 +4,7 @@ import { runChild } from '../child-life.ts'
 import { schemeOf } from '../../config/load-config.ts'
 import { createGatedServer } from '../gated-server.ts'
 
-/** The worker's program. It listens by itself: its address is announced, not promised. */
+/** The worker's program. It listens on its own: its address is announced, not fixed. */
 runChild(async (life) => {
   const { host, port } = life.config
   const gate = createGatedServer(life.config, () => false, life.identity)
