@@ -25,7 +25,7 @@ quipu --help has the settings, which say where log and archive are.
 `
 
 /**
- * `quipu archive`: the log's first records move to its archive.
+ * `quipu archive`: moves the log's first records to its archive.
  * @returns the exit code
  */
 export async function archiveCommand(argv: readonly string[]): Promise<number> {

@@ -31,7 +31,7 @@ which say where the log is.
 const FOUND = 1
 const COULD_NOT = 2
 
-/** The flags that are no settings. */
+/** The flags that are not settings. */
 const OPTIONS = {
   anchors: { type: 'string', multiple: true },
   'public-key': { type: 'string', multiple: true },
@@ -40,7 +40,7 @@ const OPTIONS = {
 } as const
 
 /**
- * `quipu audit verify`: whether the log is as it was written.
+ * `quipu audit verify`: checks whether the log is as it was written.
  * @returns the exit code
  */
 export async function auditCommand(argv: readonly string[]): Promise<number> {
@@ -52,7 +52,7 @@ export async function auditCommand(argv: readonly string[]): Promise<number> {
     return await verify(argv)
   } catch (error) {
     if (!(error instanceof Error)) throw error
-    // One that went wrong must not be taken for one that found something.
+    // A failed check must not look like a check that found something.
     process.stderr.write(`quipu: ${error instanceof ExitError ? error.message : error.stack}\n`)
     return COULD_NOT
   }

@@ -6,8 +6,8 @@ import { publicKeyPath, readPublicKeys } from '../security/anchor-key.ts'
 import { filesOf } from './command-flags.ts'
 
 /**
- * Which keys are trusted: those of the files that `--public-key` names, else the one beside the anchor key of the settings;
- * undefined where there is none.
+ * The trusted keys: those of the files that `--public-key` names, else the public key beside the anchor key of the
+ * settings; undefined if there is none.
  * @throws ExitError 64
  */
 export function believedKeys(

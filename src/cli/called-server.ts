@@ -11,7 +11,7 @@ import { isLoopback } from '../shared/loopback.ts'
 import { createServerTrust } from '../shared/server-trust.ts'
 import { serverOf, userName } from './server-address.ts'
 
-/** The flags by which every command says which server it asks, and as whom. */
+/** The flags of all commands that send requests to a server: the address and the user. */
 export const serverFlags = {
   server: { type: 'string' },
   user: { type: 'string' },
@@ -23,16 +23,19 @@ export const SERVER_USAGE = `  --server <url>      coordinator (QUIPU_SERVER; de
                       QUIPU_ACCESS_TOKEN a token: neither is sent over plain HTTP, but to this machine
   --ca <file>         certificates (PEM) that vouch for the server (QUIPU_TLS_CA_FILE; default: public authorities)`
 
-/** A coordinator that a command asks. */
+/** A coordinator to which a command sends requests. */
 export interface CalledServer {
   readonly url: string
   readonly user: string
   readonly http: HttpClient
-  /** What says who asks, for requests to this server alone. @throws Error with one line for another server's address */
+  /**
+   * The headers with the user's credentials, for requests to this server only. @throws Error with one line for another
+   * server's address
+   */
   credentialsFor(url: string): Readonly<Record<string, string>>
 }
 
-/** @throws ExitError 64 when that is no address, or credentials would be sent where others can read them */
+/** @throws ExitError 64 when the address is invalid, or others could read the credentials */
 export function callServer(
   flags: { readonly server?: string | undefined; readonly user?: string | undefined; readonly ca?: string | undefined },
   env: NodeJS.ProcessEnv = process.env,
@@ -62,10 +65,10 @@ export function callServer(
 }
 
 /**
- * Asks it as who calls it.
- * @param program what asks, as the record names it
+ * Sends a request as the calling user.
+ * @param program name of the command, for the record
  * @param target path and query
- * @throws Error with one line when it cannot be reached
+ * @throws Error with one line when the server cannot be reached
  */
 export async function askCalled(
   server: CalledServer,

@@ -3,10 +3,10 @@ import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 
 type Options = NonNullable<ParseArgsConfig['options']>
-/** A list where the option may be given several times. */
+/** A list if the option may be given several times. */
 type FlagOf<D> = D extends { readonly multiple: true } ? readonly (string | boolean)[] : string | boolean
 
-/** The flags that a command has of its own, as they are written; all else are settings, with their values. */
+/** Splits the arguments into the command's own flags, and the settings with their values. */
 export function splitFlags<const O extends Options>(
   argv: readonly string[],
   options: O,
@@ -27,7 +27,7 @@ export function splitFlags<const O extends Options>(
   }
 }
 
-/** The files that a flag names, each time that it is given. @throws ExitError 64 where it names none */
+/** The files of a flag, one for each time it is given. @throws ExitError 64 when it has no value */
 export function filesOf(
   flag: string,
   values: readonly (string | boolean)[] | undefined,
@@ -39,11 +39,11 @@ export function filesOf(
 }
 
 /**
- * What to tell of arguments that are wrong.
- * @param command `quipu query`
+ * The error for wrong arguments.
+ * @param command name of the command, such as `quipu query`
  */
 export function wrongFlags(error: unknown, command: string): ExitError {
-  // Of a wrong option Node tells more than helps.
+  // For a wrong option, Node's message has more text than helps.
   const [message] = (error as Error).message.split(/\. (?=To )/)
   return new ExitError(exitCodes.configuration, `${message}; see ${command} --help`)
 }

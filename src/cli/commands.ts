@@ -53,7 +53,7 @@ those that it has.
 ${AS_SETTINGS}`,
 } as const
 
-/** Programs are loaded when they are asked for: a small command starts fast. */
+/** Runs a command. Loads only that command's program, so that small commands start fast. */
 async function run(argv: readonly string[]): Promise<number> {
   const [command, ...rest] = argv
   switch (command) {

@@ -24,7 +24,7 @@ quipu --help has the settings: the database that holds log and read models, the 
 `
 
 /**
- * `quipu continue`: a log in Kafka goes on from the one in Postgres.
+ * `quipu continue`: continues the log in Postgres with a log in Kafka.
  * @returns the exit code
  */
 export async function continueCommand(
@@ -74,7 +74,7 @@ async function close(parts: CommandParts, config: Config): Promise<PeriodManifes
   const key = loadAnchorKey(anchorPaths(config).key)
   const { at } = await log.tip()
   const archived = (await archive.reread()).at(-1)
-  // Whoever claims once more writes behind the end.
+  // A further claim would write after the end of the archived log.
   if (archived?.to.every(({ offset }, partition) => BigInt(offset) === at[partition]?.offset)) return archived
   const follower = parts.follower(log)
   return withWriter(

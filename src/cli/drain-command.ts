@@ -20,9 +20,9 @@ quipu --help has the settings, which say where the log is.
 `
 
 /**
- * `quipu drain`: a worker ends after what it has to do.
+ * `quipu drain`: makes a worker end after its current work.
  * @returns the exit code
- * @throws ExitError 64 when there is no such worker, 69 when no coordinator runs, or the worker does not answer
+ * @throws ExitError 64 when there is no such worker, 69 when no coordinator runs or the worker does not answer
  */
 export async function drainCommand(argv: readonly string[]): Promise<number> {
   if (argv.includes('--help')) {

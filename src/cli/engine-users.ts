@@ -17,21 +17,25 @@ import { withRightsOf, type PosixUser } from '../supervisor/posix-user.ts'
 import { ENGINE_MODULE } from '../duckdb/engine-module-url.ts'
 import { lakesOf, memoryFolders } from './lakes-of.ts'
 
-/** Besides four for each of the machine's cores, of which DuckDB takes one: Node takes about 25 with its pools. */
+/**
+ * Threads and processes of an engine, besides four for each core, of which DuckDB takes one. Node takes about 25 with
+ * its pools.
+ */
 const TASKS_OF_AN_ENGINE = 256
 
-/** Engines that get users of their own. */
+/** Engines with users of their own. */
 export interface ApartEngines {
   readonly launch: EngineLaunch
-  /** What the processes that run engines need beside those of their user. */
+  /** The further groups that processes which run engines need. */
   readonly groups: readonly number[]
 }
 
 /**
- * Forks the launcher of engines, as root, before this process becomes `user`; unless engines are to be that user too, or
- * their own could not read what is configured and nobody asked for them: then a line says so.
+ * Forks the launcher of engines, as root, before this process becomes `user`. Does not fork it if engines must run as
+ * `user` too. Also not if engine users could not read what is configured and the operator did not ask for them; then
+ * prints a line.
  * @param folders of the processes that run engines, in the order of the supervisor's children
- * @throws ExitError 64 when they are asked for and cannot be
+ * @throws ExitError 64 when the operator asked for them and they cannot be had
  */
 export async function launchApart(
   config: Config,
@@ -46,7 +50,7 @@ export async function launchApart(
     tablesDir: tablesFolder(config),
     standby: config.standby,
     processes: folders.length,
-    // Those that run, the spare, and those that are about to be gone.
+    // Engines that run, the spare, and engines that are about to end.
     slots: 2 * availableParallelism() + 8,
   })
   const obstacle = ids === undefined ? 'this system has no users for them' : obstacleFor(ids, config)
@@ -71,7 +75,7 @@ export async function launchApart(
   return { launch, groups: groupsOfParents(ids, folders.length) }
 }
 
-/** Opens to engines what is theirs to pass and read; as the user that all other processes are now. */
+/** Opens the folders that engines pass through and read. Runs as the user of all other processes. */
 export function openFoldersTo(
   { launch }: ApartEngines,
   config: Config,
@@ -96,12 +100,14 @@ export function openFoldersTo(
     print(`${folder} is another user's: engines read there what others may, and nothing that is made there for few`)
 }
 
-/** As the connector of `memory` would: a schema `default` that is dropped later does not come back. */
+/**
+ * Makes the folder as the connector of `memory` would: if the schema `default` is dropped later, it does not come back.
+ */
 function makeMemoryFolder(folder: string): void {
   mkdirSync(join(folder, 'default'), { recursive: true, mode: 0o700 })
 }
 
-/** Why engines could not even be started as users of their own. */
+/** Why engines could not be started as users of their own. */
 function obstacleFor(ids: EngineIds, config: Config): string | undefined {
   const user = engineUser(ids)
   const data = resolve(config.dataDir)

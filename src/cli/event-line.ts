@@ -9,7 +9,7 @@ type KnownEvent = QueryEvent | NodeEvent | SystemEvent
 type KnownType = QueryEventType | NodeEventType | SystemEventType
 type DataOf<T extends KnownType> = Extract<KnownEvent, { type: T }>['data']
 
-/** What a person wants to know of an event at a glance. */
+/** The short text about an event of each type. */
 const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
   QueryCreated: ({ session, sql }) => `${session.user}: ${sql}`,
   QueryQueued: ({ resourceGroup, reason, position }) => `${resourceGroup}, place ${position}: ${reason}`,
@@ -82,13 +82,13 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
 }
 
 const TYPE_WIDTH = Math.max(...Object.keys(summaries).map((type) => type.length))
-/** Of a query's id. */
+/** The length of a query's id. */
 const STREAM_WIDTH = 27
 const SUMMARY_WIDTH = 160
 
 /**
- * An event on one line: time, stream, type and what it is about.
- * @param type as the log names it, e.g. `QueryFinished`
+ * An event as one line: time, stream, type and a summary.
+ * @param type the type as in the log, e.g. `QueryFinished`
  */
 export function eventLine(type: string, { time, subject, data }: CloudEvent): string {
   const summary = valueText(summaryOf(type, data).replaceAll(/\s+/g, ' ').trim())
@@ -102,7 +102,7 @@ function summaryOf(type: string, data: unknown): string {
   try {
     return (summaries[type as KnownType] as (data: unknown) => string)(data)
   } catch {
-    // Of a server of another version.
+    // The event is from a server of another version.
     return JSON.stringify(data)
   }
 }
@@ -124,7 +124,7 @@ function byWhom({
   return `${user === undefined ? '' : ` by ${nameOf({ user, originalUser })}`}${from}`
 }
 
-/** Within a query: stage and number. */
+/** The part of a task id within its query: stage and number. */
 function local(taskId: TaskId): string {
   return taskId.slice(taskId.indexOf('.') + 1)
 }

@@ -4,17 +4,17 @@ import type { HttpClient } from '../shared/http-client.ts'
 import { QuipuError } from '../shared/quipu-error.ts'
 import { requestOptionsOf } from '../shared/request-options.ts'
 
-/** One block of `text/event-stream`, as a browser's EventSource would hand it over. */
+/** One block of `text/event-stream`, in the form in which a browser's EventSource would give it. */
 export interface ServerSentEvent {
-  /** The last id the server told, this block's included. */
+  /** The last id that the server sent, up to and including this block. */
   readonly id: string
   readonly event: string
   readonly data: string
 }
 
 /**
- * Parses `text/event-stream`. A block that only tells an id is given too, with empty data: a client that comes again
- * goes on from there. A block cut off by the end is no block.
+ * Parses `text/event-stream`. A block with only an id is yielded too, with empty data: a client that reconnects
+ * continues after it. A block that the end of the stream cuts off is dropped.
  */
 export async function* parseEventStream(
   bytes: AsyncIterable<Uint8Array>,
@@ -52,24 +52,24 @@ export async function* parseEventStream(
 }
 
 export interface FollowRequest {
-  /** With its filters. */
+  /** The address with its filters. */
   readonly url: string
   readonly http: HttpClient
   readonly headers: Readonly<Record<string, string>>
-  /** Begin after this id; undefined: from now on. */
+  /** Begin after this id; undefined: begin now. */
   readonly after: string | undefined
   readonly signal: AbortSignal
-  /** Told why the connection was lost, once each time. */
+  /** Called with the reason each time the connection is lost. */
   readonly onLost?: (error: Error) => void
 }
 
-/** The server says something every 15 s; a connection that is silent for longer is dead. */
+/** The server sends something every 15 s. A connection that is silent for longer is dead. */
 const SILENT_MS = 45_000
 const LONGEST_PAUSE_MS = 2_000
 
 /**
- * Follows a feed for ever: a connection that ends is made again after the last id, so no event is lost or given twice.
- * @throws FeedRefusedError when the server says that asking again is no use
+ * Follows a feed forever. A connection that ends is opened again after the last id, so no event is lost or repeated.
+ * @throws FeedRefusedError when the server says that a retry is useless
  */
 export async function* followEvents(request: FollowRequest): AsyncGenerator<ServerSentEvent> {
   const { signal } = request
@@ -86,7 +86,7 @@ export async function* followEvents(request: FollowRequest): AsyncGenerator<Serv
         id = event.id
         if (event.data !== '') yield event
       }
-      // The server ended it: it drains, and its successor goes on.
+      // The server ended the connection: it drains, and its successor continues.
     } catch (error) {
       if (signal.aborted) return
       if (error instanceof FeedRefusedError) throw error
@@ -113,7 +113,7 @@ function begin(
   })
 }
 
-/** Asking again will not help. */
+/** Thrown when a retry is useless. */
 export class FeedRefusedError extends QuipuError {
   readonly retry = 'never'
 }
@@ -126,7 +126,7 @@ async function refusal(response: IncomingMessage): Promise<Error> {
   try {
     detail = (JSON.parse(text) as { detail?: string }).detail ?? detail
   } catch {
-    // An answer of something between.
+    // The answer came from a proxy in between.
   }
   const message = `The server answered ${status}: ${detail}`
   const passing = status === 429 || status >= 500

@@ -24,7 +24,7 @@ quipu --help has the settings, which say where the log is.
 `
 
 /**
- * `quipu forget`: a query's data leaves the log.
+ * `quipu forget`: removes a query's data from the log.
  * @returns the exit code
  */
 export async function forgetCommand(argv: readonly string[]): Promise<number> {
@@ -43,7 +43,7 @@ async function forget(parts: CommandParts, queryId: QueryId, by: string): Promis
   const { config, databaseUrl } = parts
   await parts.migrated()
   const log = await parts.log()
-  // In Kafka streams are found by the read models.
+  // A log in Kafka finds streams by the read models.
   const follower = config.kafkaBrokers.length > 0 ? parts.follower(log) : undefined
   await follower?.reach()
   try {
@@ -65,7 +65,7 @@ async function forget(parts: CommandParts, queryId: QueryId, by: string): Promis
   }
 }
 
-/** The two flags that are no settings. */
+/** Reads the two flags that are not settings. */
 function readFlags(argv: readonly string[]) {
   const { flags, settings } = splitFlags(argv, { query: { type: 'string' }, by: { type: 'string' } })
   const { query: queryId, by } = flags

@@ -12,7 +12,7 @@ Reads a password from the terminal, or the first line of standard input, and pri
 
 /** Trino's documentation of password files asks for a cost of at least 8; each step doubles the work of a guess. */
 const COST = 10
-/** bcrypt reads no more bytes of a password. */
+/** bcrypt ignores the bytes of a password beyond this number. */
 const MOST_BYTES = 72
 
 /**
@@ -41,7 +41,7 @@ function refused(why: string): ExitError {
   return new ExitError(exitCodes.configuration, `hash-password: ${why}`)
 }
 
-/** The first line of standard input. A terminal shows the prompt and none of the keys. */
+/** The first line of standard input. A terminal shows the prompt but not the typed keys. */
 async function readPassword(prompt: string): Promise<string> {
   const terminal = process.stdin.isTTY
   if (terminal) process.stderr.write(prompt)

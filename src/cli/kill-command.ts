@@ -17,7 +17,7 @@ Exit code 1 when the query was not killed: it had ended, there is none, or it is
 const EXIT_NOT_KILLED = 1
 
 /**
- * `quipu kill`: ends a query, with a word to whom it belongs to.
+ * `quipu kill`: ends a query, with a message to its user.
  * @returns the exit code
  */
 export async function killCommand(argv: readonly string[]): Promise<number> {
@@ -44,7 +44,7 @@ export async function killCommand(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** Without an id: asked for help. @throws ExitError 64 */
+/** Parses the arguments; without an id if the user asked for help. @throws ExitError 64 */
 function parse(argv: readonly string[]) {
   try {
     const { values, positionals } = parseArgs({

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import type { Config } from '../config/load-config.ts'
 
-/** A folder of tables that is its operator's. */
+/** A folder of tables that belongs to the operator. */
 export interface Lake {
   readonly catalog: string
   readonly connector: 'lake' | 'memory'
@@ -18,7 +18,7 @@ const lakeSchema = z.object({
   readOnly: z.boolean().default(false),
 })
 
-/** The folders that catalogs name. Files that are none are passed over: who loads them says what is wrong. */
+/** The folders that catalogs name. Invalid catalog files are skipped: the code that loads them reports the error. */
 export function lakesOf({ catalogDir }: Pick<Config, 'catalogDir'>): Lake[] {
   return filesOf(catalogDir).flatMap((file) => {
     const parsed = lakeSchema.safeParse(parse(join(catalogDir, file)))
@@ -30,7 +30,7 @@ export function lakesOf({ catalogDir }: Pick<Config, 'catalogDir'>): Lake[] {
 
 const memorySchema = z.object({ connector: z.literal('memory'), location: z.string().optional() })
 
-/** The `memory` catalogs whose tables lie in the folder of all of them. */
+/** The `memory` catalogs whose tables are in the common folder. */
 export function memoryCatalogs({ catalogDir }: Pick<Config, 'catalogDir'>): string[] {
   return filesOf(catalogDir).flatMap((file) => {
     const parsed = memorySchema.safeParse(parse(join(catalogDir, file)))
@@ -38,7 +38,7 @@ export function memoryCatalogs({ catalogDir }: Pick<Config, 'catalogDir'>): stri
   })
 }
 
-/** Where the tables of each `memory` catalog lie, absolute. */
+/** The folder of tables of each `memory` catalog, absolute. */
 export function memoryFolders({ catalogDir }: Pick<Config, 'catalogDir'>, tablesDir: string): string[] {
   return filesOf(catalogDir).flatMap((file) => {
     const parsed = memorySchema.safeParse(parse(join(catalogDir, file)))

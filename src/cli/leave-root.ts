@@ -32,17 +32,19 @@ import { lakesOf, memoryCatalogs } from './lakes-of.ts'
 import { hasCode, nodeCode } from '../shared/node-error.ts'
 
 type Print = (line: string) => void
-/** Settings whose value is a file that is read. */
+/** Settings whose value is the path of a file that is read. */
 const NAMES_FILE = /File$|^(anchorKey|tlsCert|tlsKey)$/
 const ROOT = /^(root|0)(:|$)/
 
 /**
- * Started as root, makes this process another user's for good, the data folder with it: `--run-as`, else who owns the data
- * folder, else a user of the system for such programs. It stays root when told so, or when nothing is said and that user
- * could not read what is configured; then it says why.
- * @param before done as root when it is sure that this process becomes that user; gives groups that it needs then
- * @returns whose it is now; undefined where nothing changed
- * @throws ExitError 64 when it cannot be the user that was asked for, or its folders cannot be given to that user
+ * If this process was started as root, makes it another user for good, and gives that user the data folder. The user is
+ * that of `--run-as`, else the owner of the data folder, else the system's user for such programs. The process stays
+ * root if `--run-as` says so. It also stays root, and prints the reason, if there is no `--run-as` and that user could
+ * not read the configured files.
+ * @param before called as root once it is certain that this process becomes that user; returns further groups that it
+ * needs
+ * @returns the new user; undefined if nothing changed
+ * @throws ExitError 64 when it cannot become the requested user, or the user cannot get its folders
  */
 export async function leaveRoot(
   config: Config,
@@ -64,7 +66,7 @@ export async function leaveRoot(
   try {
     await handOver(config, user)
   } catch (error) {
-    // Who lived in the folder could otherwise have the next start, and its engines, stay root.
+    // Otherwise the user who owned the folder could make the next start, and its engines, stay root.
     const why = (error as Error).message
     if (config.runAs !== undefined) throw refusal(config.runAs, why)
     throw new ExitError(exitCodes.configuration, `Cannot become user ${user.name}: ${why} (--run-as root stays root)`)
@@ -73,7 +75,7 @@ export async function leaveRoot(
   return user
 }
 
-/** One line for each catalog that a user who is no longer root cannot write. */
+/** Prints a line for each catalog that a user other than root cannot write. */
 export function printUnwritable(config: Config, user: PosixUser, print: Print): void {
   for (const { catalog, folder, readOnly } of lakesOf(config)) {
     if (readOnly) continue
@@ -108,7 +110,10 @@ function numbered(name: string): string | number {
   return /^\d{1,10}$/.test(name) ? Number(name) : name
 }
 
-/** Who owns the data folder, or what it is made in; where that is root, the database in it, or the folder of tables. */
+/**
+ * The owner of the data folder, or of the nearest existing parent. If that is root: the owner of the database in it, or
+ * of the folder of tables.
+ */
 function defaultUser({ dataDir, tablesDir }: Config): PosixUser | undefined {
   const { uid } = statSync(nearest(dataDir))
   if (uid !== 0) return lookUpUser(uid)
@@ -119,14 +124,14 @@ function defaultUser({ dataDir, tablesDir }: Config): PosixUser | undefined {
   return serviceUser()
 }
 
-/** The folder, or the last above it that is there. */
+/** The folder, or its nearest parent that exists. */
 function nearest(folder: string): string {
   let path = folder
   while (!existsSync(path)) path = dirname(path)
   return path
 }
 
-/** Why a user could not run what is configured. */
+/** Why a user could not run this configuration. */
 function obstacleFor(user: PosixUser, config: Config): string | undefined {
   const root = (['owner', 'standby'] as const)
     .map((role) => holderOf(config.dataDir, role))
@@ -173,13 +178,13 @@ function openIfThere(path: string): void {
   }
 }
 
-/** What only root can do: end what ran here as another user, and give the user what is its own now. */
+/** Does what needs root: ends processes that ran here as another user, and gives the user its files. */
 async function handOver(config: Config, user: PosixUser): Promise<void> {
   const { dataDir, tablesDir } = config
   await endLeftBehind(dataDir)
   await endForeignPostgres(dataDir, user)
   linkPostgresLibraries()
-  // First, since it may be refused.
+  // This comes first because it may be refused.
   if (tablesDir !== undefined) handOverTables(resolve(tablesDir), memoryCatalogs(config), user)
   handOverDataFolder(dataDir, user)
 }

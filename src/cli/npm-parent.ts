@@ -1,10 +1,10 @@
-/** `&` at the end of a command, which is not `&&`: npm's shell does not wait for it. */
+/** `&` at the end of a command, but not `&&`: npm's shell does not wait for such a command. */
 const IN_BACKGROUND = /(^|[^&])&\s*$/
 const LOOK_MS = 500
 
 /**
- * Whether npm (npx, pnpm, yarn) runs this very program in the foreground: a program that one of its scripts started
- * inherits the same variables.
+ * Whether npm (npx, pnpm, yarn) runs this very program in the foreground. A program that one of npm's scripts started
+ * inherits the same variables, so the script's text is checked.
  */
 export function isRunByNpm(env: NodeJS.ProcessEnv): boolean {
   const script = env['npm_lifecycle_script'] ?? ''

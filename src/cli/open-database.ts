@@ -6,12 +6,15 @@ import { lockDataFolder } from '../supervisor/data-folder-lock.ts'
 import { startEmbeddedPostgres } from '../supervisor/embedded-postgres.ts'
 import { leaveRoot } from './leave-root.ts'
 
-/** The database in use. An embedded one that does not run is started for the while, with the data folder held. */
+/**
+ * Opens the database in use. If the embedded one does not run, starts it for the command, and locks the data folder
+ * meanwhile.
+ */
 export async function openDatabase(config: Config): Promise<{ url: string; close(): Promise<void> }> {
-  // What is written below a data folder is its user's.
+  // Files in a data folder belong to its user.
   if (config.databaseUrl === undefined || existsSync(config.dataDir)) await leaveRoot(config, printToOperator)
   if (config.databaseUrl !== undefined) return { url: config.databaseUrl, close: async () => {} }
-  // Refused: a server runs, and with it its Postgres, which is taken over below and left alone afterwards.
+  // If this fails, a server runs with its Postgres. That Postgres is used below and not stopped afterwards.
   const lock = await lockDataFolder(config.dataDir).catch(() => undefined)
   try {
     const postgres = await startEmbeddedPostgres({ dataDir: config.dataDir, print: printToOperator })

@@ -11,30 +11,30 @@ import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { openDatabase } from './open-database.ts'
 
-/** The parts of Quipu's data; each is opened when it is asked for, and closed when the command is through. */
+/** The parts of Quipu's data. Each is opened on first use and closed when the command ends. */
 export interface CommandParts {
   readonly config: Config
   readonly databaseUrl: string
   readonly database: { readonly connectionString: string }
-  /** Brings the tables to this program's version. */
+  /** Migrates the tables to this program's version. */
   migrated(): Promise<void>
   log(): Promise<EventLog>
-  /** The records below the log; with the keys of queries where whoever asks forgets some, too. */
+  /** The records of the log; with the keys of queries if the command also forgets some. */
   records(options?: {
     readonly withKeys: boolean
   }): Promise<{ readonly store: RecordStore; readonly partitions: number }>
-  /** What queries are encrypted with, where the log has it. */
+  /** The keys that queries are encrypted with, if the log has any. */
   dataKeys(): Promise<KeyRing | undefined>
-  /** Reads the read models. */
+  /** A connection to the read models. */
   readModels(): Promise<QueryRows>
-  /** Read models that follow the log where no coordinator does. */
+  /** Makes the read models follow the log where no coordinator does. */
   follower(log: EventLog): LoneFollower
 }
 
 /**
- * Runs a command's work over the database and the log of its settings. What it has opened is closed at its end, the last
- * first.
- * @throws ExitError 69 when the log or the database does not do its part
+ * Runs a command's work on the database and the log of its settings. Closes at the end all that was opened, the last
+ * part first.
+ * @throws ExitError 69 when the log or the database fails
  */
 export async function openForCommand<T>(config: Config, work: (parts: CommandParts) => Promise<T>): Promise<T> {
   const closes: (() => Promise<void>)[] = []

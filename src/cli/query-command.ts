@@ -18,8 +18,8 @@ const EXIT_STATEMENT_FAILED = 1
 const EXIT_INTERRUPTED = 130
 
 /**
- * `quipu query`: one statement, its rows as an aligned table on standard output, progress on a terminal's standard
- * error.
+ * `quipu query`: runs one statement and prints its rows as an aligned table on standard output. If standard error is a
+ * terminal, it shows the progress.
  * @returns the exit code
  */
 export async function queryCommand(argv: readonly string[]): Promise<number> {
@@ -78,7 +78,7 @@ async function parse(argv: readonly string[]) {
   }
 }
 
-/** The line of an error and a caret under its place, as the Trino CLI shows them; '' when the place is not known. */
+/** The line of an error with a caret under its position, as in the Trino CLI; '' if the position is not known. */
 function placeOf(sql: string, location: { lineNumber: number; columnNumber: number } | undefined): string {
   const line = location && sql.split('\n')[location.lineNumber - 1]
   if (line === undefined) return ''
@@ -108,14 +108,14 @@ function createPrinter() {
   }
   const write = async (text: string) => {
     clearProgress()
-    // A reader slower than the server must not fill this process's memory.
+    // If the reader is slower than the server, this process's memory must not fill up.
     if (!process.stdout.write(text)) await new Promise((resolve) => process.stdout.once('drain', resolve))
   }
   const printHeld = async () => {
     if (columns === undefined) return
     const document = format === undefined && columns.length === 1 && held.length === 1 ? held[0]?.[0] : undefined
     if (typeof document === 'string' && document.includes('\n')) {
-      // A plan, a view's text: read in lines, not in a cell.
+      // A plan or the text of a view: print its lines, not a table cell.
       held = []
       return write(`${document.trimEnd().split('\n').map(valueText).join('\n')}\n`)
     }
@@ -140,7 +140,7 @@ function createPrinter() {
       }
     },
     end: async () => {
-      // Of a statement that changes something the one row is its count, said below.
+      // If the statement changes something, its only row is its count, which is printed below.
       if (last?.updateType === undefined) await printHeld()
       clearProgress()
       if (last?.updateType !== undefined) {

@@ -23,8 +23,8 @@ quipu --help has the settings, which say where log and read models are.
 `
 
 /**
- * `quipu rebuild`: makes the read models anew from the event log, while a server serves or without one. With
- * `--query ID` the rows of one query alone, from its stored events: after a dead letter was dealt with.
+ * `quipu rebuild`: rebuilds the read models from the event log, with or without a running server. With `--query ID` it
+ * rebuilds only the rows of one query from its stored events, after a dead letter was dealt with.
  * @returns the exit code
  */
 export async function rebuildCommand(argv: readonly string[]): Promise<number> {
@@ -58,10 +58,10 @@ async function rebuild(parts: CommandParts): Promise<void> {
   if (rebuilt.deadLetters > 0) process.stdout.write(`${rebuilt.deadLetters} events could not be projected\n`)
 }
 
-/** Of all, or of one query. */
+/** The report of a rebuild of all queries, or of one. */
 type RebuildReport = Pick<Rebuilt, 'events' | 'milliseconds' | 'deadLetters'>
 
-/** ProjectionRebuilt; the tables serve whether it is told or not. */
+/** Records ProjectionRebuilt. The tables are in use even if this fails. */
 async function recordRebuild(
   { config, databaseUrl, log: openLog }: CommandParts,
   { events, milliseconds, deadLetters }: RebuildReport,

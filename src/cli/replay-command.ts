@@ -20,7 +20,7 @@ const EXIT_DIFFERENT = 1
 const EXIT_COULD_NOT_RUN = 2
 
 /**
- * `quipu replay`: statements of the record on two servers, with a verdict each.
+ * `quipu replay`: runs recorded statements on two servers and prints a verdict for each.
  * @returns the exit code
  */
 export async function replayCommand(argv: readonly string[]): Promise<number> {
@@ -30,7 +30,7 @@ export async function replayCommand(argv: readonly string[]): Promise<number> {
     return 0
   }
   const stopping = new AbortController()
-  // Each request under way listens.
+  // Every request in progress listens to this signal.
   setMaxListeners(0, stopping.signal)
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort())
   const folder = makeScratchFolder()
@@ -102,7 +102,7 @@ async function run(options: ReplayFlags, tally: Tally, folder: string, signal: A
   }
 }
 
-/** Equal digests are no question of what another baseline says, nor of how long it takes. */
+/** Digests of the record. They say nothing about another baseline, nor about the time that a run takes. */
 function digestsOf({ server, baseline, repeat }: ReplayFlags, get: Get): DigestComparison | undefined {
   if (baseline !== server || repeat > 0) return undefined
   return new DigestComparison((queryId) => readDigest(get, queryId))
@@ -132,7 +132,7 @@ async function* counted(lines: AsyncIterable<ReplayLine>, tally: Tally): AsyncGe
 
 function writeReport({ report = '', baseline, against }: ReplayFlags, tally: Tally): void {
   const page = reportPage({ baseline: baseline.url, against: against.url, at: new Date().toISOString(), tally })
-  // Whoever could read the file that lies there could read this one too.
+  // A user who could read an existing file could read this one too.
   rmSync(report, { force: true })
   writeFileSync(report, page, { mode: 0o600, flag: 'wx' })
 }

@@ -37,7 +37,7 @@ ${SERVER_USAGE}
 Exit code 0 when nothing is different, 1 when something is, 2 when it could not run.
 `
 
-/** What `quipu replay` was told. */
+/** The options of `quipu replay`. */
 export interface ReplayFlags {
   readonly server: CalledServer
   readonly baseline: CalledServer
@@ -49,7 +49,7 @@ export interface ReplayFlags {
   readonly concurrency: number
   readonly speed: number | undefined
   readonly statementTimeoutMs: number
-  /** 0: not timed. */
+  /** How often each side is timed; 0: not at all. */
   readonly repeat: number
   readonly mode: 'run' | 'plan'
   readonly json: string | undefined
@@ -105,7 +105,7 @@ const values = z.object({
     .refine((speed) => speed !== 0, 'is no speed at all'),
 })
 
-/** Undefined: asked for help. @throws ExitError 64 */
+/** Parses the flags; undefined if the user asked for help. @throws ExitError 64 */
 export function parseReplayFlags(argv: readonly string[]): ReplayFlags | undefined {
   try {
     const { values: given } = parseArgs({ args: [...argv], options: flags })
@@ -151,7 +151,7 @@ export function parseReplayFlags(argv: readonly string[]): ReplayFlags | undefin
   }
 }
 
-/** What another server is asked with is its own: nothing of this one's is sent there. */
+/** The variables for another server: it gets its own credentials, and none of this server's. */
 function envOf(side: 'BASELINE' | 'AGAINST'): NodeJS.ProcessEnv {
   const { [`QUIPU_${side}_PASSWORD`]: password, [`QUIPU_${side}_ACCESS_TOKEN`]: token } = process.env
   return { ...process.env, QUIPU_PASSWORD: password, QUIPU_ACCESS_TOKEN: token }

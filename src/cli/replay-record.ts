@@ -5,11 +5,11 @@ import { REPLAY_SOURCE } from '../replay/replay-source.ts'
 import { askCalled, type CalledServer } from './called-server.ts'
 import { reasonOf } from './statement-client.ts'
 
-/** What the server whose record is replayed is told of the replay. */
+/** Reports the replay to the server with the record. */
 export interface ReplayRecord {
-  /** Tells of the verdicts so far, where that was not done lately; nobody waits for it. */
+  /** Reports the verdicts so far, unless that was done recently. Nothing waits for it. */
   progress(counts: VerdictCounts): void
-  /** @throws Error with one line when the server does not take it */
+  /** @throws Error with one line when the server does not accept it */
   end(counts: VerdictCounts, outcome: NonNullable<ReplayReport['outcome']>): Promise<void>
 }
 
@@ -17,7 +17,7 @@ const beginningSchema = z.object({ replayId: z.string() })
 const BETWEEN_MS = 10_000
 const LONGEST_MS = 10_000
 
-/** Has the replay recorded before anything of it runs. @throws Error with one line when the server does not record it */
+/** Records the replay before any statement runs. @throws Error with one line when the server does not record it */
 export async function beginRecord(server: CalledServer, beginning: ReplayBeginning): Promise<ReplayRecord> {
   const { replayId } = beginningSchema.parse(JSON.parse(await sendReport(server, 'POST', '/v1/replay', beginning)))
   let reportedAt = performance.now()
@@ -28,7 +28,7 @@ export async function beginRecord(server: CalledServer, beginning: ReplayBeginni
       const now = performance.now()
       if (now - reportedAt < BETWEEN_MS) return
       reportedAt = now
-      // What is told later, and the end, have all of it.
+      // Later reports, and the end, include all verdicts.
       sending = report({ verdicts: { ...verdicts } }).catch(() => {})
     },
     async end(verdicts, outcome) {

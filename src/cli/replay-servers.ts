@@ -11,7 +11,7 @@ import { askCalled, type CalledServer } from './called-server.ts'
 import type { ReplayFlags } from './replay-flags.ts'
 import { reasonOf, RefusedError, runStatement } from './statement-client.ts'
 
-/** Asks a server, as who replays. */
+/** A function that sends GET requests to a server on behalf of the replay's user. */
 export function getterOf(server: CalledServer, signal: AbortSignal): Get {
   return async (target) => {
     const question = { method: 'GET', signal, headers: { accept: 'application/json' } }
@@ -22,7 +22,7 @@ export function getterOf(server: CalledServer, signal: AbortSignal): Get {
   }
 }
 
-/** Asks the history of a server in SQL, as who replays. */
+/** A function that runs SQL on the history of a server on behalf of the replay's user. */
 export function inSqlOf(server: CalledServer, signal: AbortSignal): AskInSql {
   return async function* (sql) {
     const headers = headersOf(HISTORY_SESSION, server.user, 'the history')
@@ -41,7 +41,7 @@ const HISTORY_SESSION = {
   clientTags: [],
 }
 
-/** A server as statements of the record are run on it, each in its session, with catalogs called as they are there. */
+/** A server on which recorded statements run, each in its session, with that server's names of catalogs. */
 export function createReplayServer(
   server: CalledServer,
   options: Pick<ReplayFlags, 'session' | 'asRecorded' | 'statementTimeoutMs'>,
@@ -87,14 +87,14 @@ function tooLong(ms: number): ReplayError {
   return { name: 'EXCEEDED_TIME_LIMIT', message: `No end within ${ms / 1000} seconds` }
 }
 
-/** Statuses that say something of one statement; others, as 401 or 503, say that none can be run. */
+/** Statuses that concern a single statement. Others, such as 401 or 503, mean that no statement can run. */
 const OF_THE_STATEMENT: ReadonlySet<number | undefined> = new Set([200, 400, 403, 413, 414, 422, 431])
 
-/** What is wrong with a statement there, or with what is answered to it. Undefined: with the server. */
+/** The error of a statement on that server, or of its answer. Undefined: the server itself has a problem. */
 function failureOf(error: unknown): ReplayError | undefined {
   if (error instanceof RefusedError && OF_THE_STATEMENT.has(error.status))
     return { name: 'REFUSED', message: error.message }
-  // In a text that cannot be read no catalog can be called as it is there.
+  // Thrown when the text cannot be parsed, so its catalogs cannot be renamed.
   if (error instanceof EngineError) return { name: error.errorName, message: error.message }
   return undefined
 }

@@ -34,14 +34,14 @@ export async function resetEpochCommand(argv: readonly string[]): Promise<number
   const dataDir = resolve(config.dataDir)
   if (isHeld(dataDir, 'owner') || isHeld(dataDir, 'standby'))
     throw new ExitError(exitCodes.dependency, `Quipu runs on ${dataDir}: stop it first`)
-  // Before it leaves root: who asks for it.
+  // Asked before the process leaves root: the user who runs the command.
   const by = userName()
   const at = new Date().toISOString()
   if (existsSync(dataDir)) await leaveRoot(config, (line) => void process.stderr.write(`quipu: ${line}\n`))
   const files = epochFiles(dataDir)
   for (const file of files) {
     const epochs = epochsIn(file)
-    // Before the file goes: what is done is told, whatever happens in between.
+    // Recorded before the file is removed, so that the record is never missing.
     noteForgottenEpochs(dirname(file), { id: randomUUID(), at, host: hostname(), by, epochs: epochs ?? [] })
     rmSync(file)
     process.stdout.write(`${file}: forgot ${describe(epochs)}\n`)
@@ -50,14 +50,14 @@ export async function resetEpochCommand(argv: readonly string[]): Promise<number
   return 0
 }
 
-/** Of `quipu worker` on this folder, and of the workers that `quipu start` runs. */
+/** The files of `quipu worker` on this folder, and of the workers that `quipu start` runs. */
 function epochFiles(dataDir: string): string[] {
   if (!existsSync(dataDir)) return []
   const workers = readdirSync(dataDir).filter((name) => /^(standby-)?worker-\d+$/.test(name))
   return ['', ...workers].map((name) => join(dataDir, name, 'epoch')).filter((file) => existsSync(file))
 }
 
-/** Undefined where it holds none. */
+/** The epochs in the file; undefined if it holds none. */
 function epochsIn(file: string): ForgottenEpochs['epochs'] | undefined {
   try {
     return [...readEpochs(file)]

@@ -42,8 +42,8 @@ const OPTIONS = {
 } as const
 
 /**
- * `quipu restore`: periods of an archive as a log.
- * @param env variables that are settings
+ * `quipu restore`: restores periods of an archive as a log.
+ * @param env variables with settings
  * @returns the exit code
  */
 export async function restoreCommand(
@@ -104,7 +104,10 @@ function isPostgres(into: string): boolean {
   return /^postgres(ql)?:/.test(into)
 }
 
-/** A log in Kafka brings the keys of its queries with it; data whose key was forgotten stays forgotten. */
+/**
+ * Restores into Postgres. A log in Kafka brings the keys of its queries along. Data whose key was forgotten stays
+ * forgotten.
+ */
 async function intoPostgres<T>(config: Config, into: string, work: (target: RestoreTarget) => Promise<T>): Promise<T> {
   const { ring, copyInto, close } = await keysOfTopics(config)
   try {
@@ -124,7 +127,7 @@ async function intoPostgres<T>(config: Config, into: string, work: (target: Rest
   }
 }
 
-/** @throws ArchiveDamaged when nobody could read the record */
+/** @throws ArchiveDamaged when the record's key is missing, so that it cannot be read */
 function withoutForgotten(record: StoredRecord, keys: KeyRing): StoredRecord {
   const name = keyNameInText(record.text)
   const state = name === undefined ? 'held' : keys.stateOf(name)

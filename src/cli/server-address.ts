@@ -3,8 +3,8 @@ import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 
 /**
- * The coordinator that a client command speaks to: its `--server`, else QUIPU_SERVER, else QUIPU_PORT of this machine.
- * @throws ExitError 64 when that is no address
+ * The coordinator that a client command talks to: `--server`, else QUIPU_SERVER, else QUIPU_PORT on this machine.
+ * @throws ExitError 64 when the address is invalid
  */
 export function serverOf(flag: string | undefined): string {
   const text = flag ?? process.env['QUIPU_SERVER'] ?? `http://127.0.0.1:${process.env['QUIPU_PORT'] ?? 8080}`
@@ -19,7 +19,7 @@ export function userName(): string {
   try {
     return userInfo().username
   } catch {
-    // A container's user need not have a name.
+    // A user in a container need not have a name.
     return 'anonymous'
   }
 }

@@ -10,7 +10,7 @@ const readAnswerSchema = z.object({
   id: z.string(),
   nextUri: z.url().optional(),
   columns: z.array(z.object({ name: z.string(), type: z.string() })).optional(),
-  // Looked at where rows are: an answer may have many.
+  // Checked only as far as needed: an answer may have many rows.
   data: z
     .custom<readonly (readonly unknown[])[]>((data) => Array.isArray(data) && data.every(Array.isArray))
     .optional(),
@@ -38,24 +38,24 @@ export interface StatementRequest {
   readonly sql: string
   /** Session headers without their prefix: `{ User: 'ada', Catalog: 'tpch' }`. */
   readonly headers: Readonly<Record<string, string>>
-  /** Default: `X-Engine-`; `X-Trino-` is understood by Trino too. */
+  /** `X-Trino-` is also understood by Trino. @default `X-Engine-` */
   readonly prefix?: 'X-Engine-' | 'X-Trino-'
   readonly signal: AbortSignal
 }
 
-/** An answer, and its text as it was sent. */
+/** An answer with its text as the server sent it. */
 export interface SentAnswer extends ReadAnswer {
   readonly text: string
 }
 
-/** No answer of a server is longer: Quipu's and Trino's have some 16 MB. */
+/** Longest answer that is accepted. Those of Quipu and Trino have some 16 MB. */
 const MOST_BYTES = 256 * 1024 * 1024
 
-/** How long a server that does not answer is asked again: as long as its supervisor may take to replace it. */
+/** How long an unresponsive server is retried: as long as its supervisor may take to replace it. */
 const PATIENCE_MS = 30_000
 
 /**
- * Runs one statement and gives every answer of the server in turn. Leaving the loop early cancels the statement.
+ * Runs one statement and yields every answer of the server. Leaving the loop early cancels the statement.
  * @throws Error with one line when the server cannot be reached or refuses the request
  */
 export async function* runStatement(request: StatementRequest): AsyncGenerator<SentAnswer> {
@@ -74,7 +74,7 @@ export async function* runStatement(request: StatementRequest): AsyncGenerator<S
       answer = await repeat(server, answer.nextUri, { headers: prefixed, signal })
     }
   } finally {
-    // Left in the middle, by an error or by the caller: nobody will ask again.
+    // The loop ended early, by an error or by the caller, so no further page will be asked for.
     if (answer.nextUri !== undefined) {
       const last = { method: 'DELETE', headers: prefixed, signal: AbortSignal.timeout(2_000) }
       await ask(server, answer.nextUri, last).catch(() => {})
@@ -82,7 +82,7 @@ export async function* runStatement(request: StatementRequest): AsyncGenerator<S
   }
 }
 
-/** A GET may be repeated: the same address gives the same page. So connections that end midway are tried again. */
+/** Repeats a GET when the connection breaks. That is safe: the same address gives the same page. */
 async function repeat(server: CalledServer, url: string, question: ServerQuestion): Promise<SentAnswer> {
   const until = performance.now() + PATIENCE_MS
   for (let pauseMs = 50; ; pauseMs = Math.min(pauseMs * 2, 1_000)) {
@@ -95,10 +95,10 @@ async function repeat(server: CalledServer, url: string, question: ServerQuestio
   }
 }
 
-/** The server answered, but not with a statement. */
+/** The server answered, but with an error instead of a statement's answer. */
 export class RefusedError extends QuipuError {
   readonly retry = 'never'
-  /** Of its answer; 200 for one that nobody understands; undefined where it was not asked. */
+  /** The status of the answer; 200 if the answer cannot be understood; undefined if no request was sent. */
   readonly status: number | undefined
 
   constructor(status: number | undefined, message: string) {
@@ -130,7 +130,7 @@ function credentials(server: CalledServer, url: string): Readonly<Record<string,
   }
 }
 
-/** What a server says of a refusal. */
+/** The server's reason for a refusal. */
 export function reasonOf(body: string): string {
   try {
     const problem = JSON.parse(body) as { detail?: string; title?: string }

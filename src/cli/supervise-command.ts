@@ -18,25 +18,27 @@ import { isRunByNpm, watchParent } from './npm-parent.ts'
 
 export type SupervisedProgram = 'start' | 'coordinator' | 'worker'
 
-/** A start that could not be: the one line is the child's or the supervisor's. */
+/** Exit code when the start failed. The child or the supervisor gives the one line about it. */
 const EXIT_NOT_STARTED = 1
-/** What a shell reports for a program ended by Ctrl-C. */
+/** The code that a shell reports for a program ended by Ctrl-C. */
 const EXIT_INTERRUPTED = 130
-/** Engines and open answers get the drain time; the rest of a stop comes after it. */
+/** Engines and open answers get the drain time. The rest of the stop gets this much more. */
 const AFTER_DRAIN_MS = 2_000
 const FIRST_FREE_PORT = 1024
 /**
- * A worker's heap is small, 15 MB, beside the pages that pass through it: V8 counts both, and by its own choice of how far
- * they may grow it collected all garbage for each 24 MB of pages, a third of the CPU of a large result.
+ * V8 options of a worker. Its heap is small, 15 MB, compared with the pages that pass through it. V8 counts both, and
+ * with its own growth limit it collected all garbage for each 24 MB of pages, a third of the CPU time of a large
+ * result.
  */
 const WORKER_V8 = ['--heap-growing-percent=300']
 
 /**
- * `quipu start`, `quipu coordinator`, `quipu worker`: a supervisor and its children, until SIGTERM, SIGHUP or Ctrl-C.
+ * `quipu start`, `quipu coordinator`, `quipu worker`: runs a supervisor and its children until SIGTERM, SIGHUP or
+ * Ctrl-C.
  * @returns the exit code
  */
 export async function superviseCommand(program: SupervisedProgram, argv: readonly string[]): Promise<number> {
-  // A reader of the log lines that went away is no reason to end.
+  // If the reader of the log lines has gone away, the process continues.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   const print = (line: string): void => void process.stderr.write(`quipu: ${line}\n`)
   const given = loadConfig(argv, process.env)
@@ -75,14 +77,14 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
   const stopAsked = new Promise<'asked'>((resolve) => {
     const byNpm = isRunByNpm(process.env)
     if (byNpm) watchParent(() => resolve('asked'))
-    // The terminal sends one Ctrl-C to npm and to this process, and npm sends it on.
+    // For one Ctrl-C the terminal signals both npm and this process, and npm passes its signal on.
     const perInterrupt = byNpm ? 2 : 1
     let signals = 0
     for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
       process.on(name, () => {
         resolve('asked')
         if (++signals <= perInterrupt || name !== 'SIGINT') return
-        // Ctrl-C a second time: the operator does not want to wait. Whatever ends now is recovered at the next start.
+        // A second Ctrl-C: the operator does not want to wait. The next start recovers whatever ends now.
         supervisor.kill()
         process.exit(EXIT_INTERRUPTED)
       })
@@ -102,7 +104,7 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
   let lost = false
   if (outcome !== 'asked') {
     process.stdout.write(banner(program, config, outcome.running, user))
-    // Each of the two brings the other back; only root can start them both.
+    // Launcher and watcher restart each other. Only root could start both again.
     lost = (await Promise.race([stopAsked, supervisor.retired, launcherLost])) === 'lost'
     if (lost) print('The processes that start engines are gone, both at once: ending, to be started again')
   }
@@ -110,7 +112,7 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
   return lost ? exitCodes.dependency : exitCodes.drained
 }
 
-/** What this program needs beyond a valid configuration. */
+/** Checks what this program needs beyond a valid configuration. */
 function checkNeeds(config: Config, program: SupervisedProgram): void {
   if (program === 'start') return
   const missing =
@@ -119,14 +121,14 @@ function checkNeeds(config: Config, program: SupervisedProgram): void {
       : (config.coordinators.length === 0 && 'QUIPU_COORDINATORS') ||
         (config.sharedSecret === undefined && 'QUIPU_SHARED_SECRET')
   if (missing) throw new ExitError(exitCodes.configuration, `quipu ${program} needs ${missing}`)
-  // Others learn this address from the event log or an announcement: it must not be "all my addresses".
+  // Others learn this address from the event log or an announcement, so it must not mean "all my addresses".
   if (config.advertisedUrl === undefined && ['0.0.0.0', '::'].includes(config.host)) {
     const why = `others cannot reach it at ${config.host}`
     throw new ExitError(exitCodes.configuration, `quipu ${program} needs QUIPU_ADVERTISED_URL: ${why}`)
   }
 }
 
-/** A port that only root may have is taken before this process is another user's. */
+/** Binds a port that only root may use, before this process becomes another user. */
 async function bindAsRoot(config: Config): Promise<ListeningSocket | undefined> {
   const { host, port } = config
   return isRoot() && port > 0 && port < FIRST_FREE_PORT ? bindSocket(schemeOf(config), host, port) : undefined
@@ -149,10 +151,10 @@ function childrenOf(program: SupervisedProgram, config: Config, url: string | un
       port: 0,
       advertisedUrl: undefined,
       coordinators: url === undefined ? [] : [url],
-      // A stand-by may run on the data folder of the start it stands by for.
+      // A stand-by may run on the data folder of the server that it stands by for.
       dataDir: workerFolder(config, index),
       tablesDir: config.tablesDir ?? join(config.dataDir, 'tables'),
-      // Their one coordinator has ended before them: nobody comes for what they still run.
+      // Their only coordinator ends before them, so no client needs the tasks that they still run.
       timeouts: { ...config.timeouts, drainMs: 0 },
     }),
   )
@@ -163,7 +165,7 @@ function workerFolder({ dataDir, standby }: Config, index: number): string {
   return join(dataDir, `${standby ? 'standby-' : ''}worker-${index + 1}`)
 }
 
-/** The folders of the processes that run engines, in the order of the children; absolute. */
+/** The folders of the processes that run engines, in the order of the children; absolute paths. */
 function engineParents(program: SupervisedProgram, config: Config): string[] {
   if (program === 'worker') return [resolve(config.dataDir)]
   const workers = program === 'start' ? config.workers : 0
@@ -192,7 +194,7 @@ function banner(
   const database = postgres ? `embedded Postgres (${postgres})` : 'the Postgres of DATABASE_URL'
   const log = config.kafkaBrokers.length > 0 ? `Kafka at ${config.kafkaBrokers.join(', ')}` : 'Postgres'
   const catalogs = catalogNames(config.catalogDir)
-  // Under TLS a name of the certificate.
+  // Under TLS, a name that the certificate has.
   const called = (config.tlsCert !== undefined && config.advertisedUrl) || url
   const ca = config.tlsCaFile === undefined ? '' : ` --ca ${config.tlsCaFile}`
   const trust = config.tlsCaFile === undefined ? '' : ` --truststore-path ${config.tlsCaFile}`
@@ -212,7 +214,7 @@ function banner(
   ].join('\n')
 }
 
-/** By their files; a folder that is not there has none, as for the coordinator. */
+/** The catalogs, by their files. A missing folder has none, as for the coordinator. */
 function catalogNames(folder: string): string[] {
   if (!existsSync(folder)) return []
   return readdirSync(folder)
@@ -221,7 +223,7 @@ function catalogNames(folder: string): string[] {
     .sort()
 }
 
-/** How this program was called: in a clone there is no `quipu` on the path. */
+/** How the user called this program: in a clone, `quipu` is not on the path. */
 function ownCommand(): string {
   const file = process.argv[1]
   return file?.endsWith('.js') ? `node ${relative(process.cwd(), file)}` : 'quipu'

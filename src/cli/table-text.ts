@@ -1,4 +1,7 @@
-/** Rows beyond this are printed with the widths of those before: a long answer is not kept in memory. */
+/**
+ * Number of rows whose widths are measured. Later rows use the same widths, so that a long answer need not be kept in
+ * memory.
+ */
 export const ROWS_MEASURED = 1_000
 
 export interface PrintedColumn {
@@ -6,7 +9,7 @@ export interface PrintedColumn {
   readonly type: string
 }
 
-/** Formats rows in aligned columns: numbers to the right, all else to the left. */
+/** Formats rows in aligned columns: numbers to the right, all others to the left. */
 export interface TableFormat {
   header(): string
   row(values: readonly unknown[]): string
@@ -14,7 +17,7 @@ export interface TableFormat {
 
 const NUMBER = /^(tinyint|smallint|integer|bigint|real|double|decimal)/
 
-/** Column widths are those of the names and of the given first rows. */
+/** Makes a format. The widths of columns are those of the names and of the first rows. */
 export function tableFormat(
   columns: readonly PrintedColumn[],
   firstRows: readonly (readonly unknown[])[],
@@ -33,11 +36,11 @@ export function tableFormat(
   }
 }
 
-/** A value as a person reads it: NULL, text without quotes, nested values as JSON. */
+/** A value in readable form: NULL, text without quotes, nested values as JSON. */
 export function valueText(value: unknown): string {
   if (value === null || value === undefined) return 'NULL'
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
-  // Control characters would break the table, and could steer the terminal.
+  // Control characters would break the table, and could control the terminal.
   return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (char) =>
     char === '\n' ? '\\n' : char === '\t' ? '\\t' : `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )

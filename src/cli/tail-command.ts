@@ -22,7 +22,7 @@ Goes on until it is interrupted; a coordinator that is away is asked again, and 
 const EXIT_REFUSED = 1
 
 /**
- * `quipu tail`: the live feed of events, one a line on standard output.
+ * `quipu tail`: prints the live feed of events, one a line on standard output.
  * @returns the exit code
  */
 export async function tailCommand(argv: readonly string[]): Promise<number> {
@@ -37,7 +37,8 @@ export async function tailCommand(argv: readonly string[]): Promise<number> {
   for (const [name, value] of Object.entries(filters)) if (value !== undefined) url.searchParams.set(name, value)
   const stopping = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort())
-  // `quipu tail | head` is a good use.
+  // Users may run `quipu tail
+  // head`.
   process.stdout.on('error', () => stopping.abort())
   let lost = false
   try {
@@ -59,7 +60,7 @@ export async function tailCommand(argv: readonly string[]): Promise<number> {
     for await (const { event, data } of events) {
       lost = false
       const line = values.json ? data : eventLine(event, JSON.parse(data) as CloudEvent)
-      // Who reads this slowly slows the feed, and no memory fills up.
+      // A slow reader slows the feed down, so memory does not fill up.
       if (!process.stdout.write(`${line}\n`))
         await once(process.stdout, 'drain', { signal: stopping.signal }).catch(() => {})
     }

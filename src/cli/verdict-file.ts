@@ -2,17 +2,17 @@ import { closeSync, createReadStream, fsyncSync, ftruncateSync, openSync, writeS
 import { createInterface } from 'node:readline'
 import { replayLineSchema, type ReplayLine } from '../replay/replay-line.ts'
 
-/** What came of statements, a line each; a replay that was ended goes on after the last whole line. */
+/** Verdicts on statements, one a line. An interrupted replay continues after the last complete line. */
 export interface VerdictFile {
-  /** What it has. @throws Error with one line for a file of something else */
+  /** The lines in the file. @throws Error with one line if the file has other content */
   before(): AsyncGenerator<ReplayLine>
   write(line: ReplayLine): void
   close(): void
 }
 
-/** @param path undefined: no file, and nothing done before */
+/** @param path undefined: no file, and no earlier lines */
 export function openVerdictFile(path: string | undefined): VerdictFile {
-  // For nobody but its user: texts and rows may be in it.
+  // Only its user may read the file, because texts and rows may be in it.
   const file = path === undefined ? undefined : openSync(path, 'a+', 0o600)
   return {
     async *before() {
@@ -30,7 +30,7 @@ export function openVerdictFile(path: string | undefined): VerdictFile {
         } else if (line.startsWith(BEGINNING)) wrong = number
         else throw strange(path, number)
       }
-      // Of a process that was killed in the middle of a line, that line goes.
+      // Remove an incomplete last line, left by a process that was killed.
       if (wrong !== undefined) ftruncateSync(file, whole)
     },
     write(line) {

@@ -1,19 +1,19 @@
 import { join, resolve } from 'node:path'
 import type { Config } from './load-config.ts'
 
-// Where the parts of a data folder lie; all absolute.
+// The folders within a data folder; all absolute.
 
-/** The tables of `memory` catalogs. */
+/** The folder of the tables of `memory` catalogs. */
 export function tablesFolder({ tablesDir, dataDir }: Pick<Config, 'tablesDir' | 'dataDir'>): string {
   return resolve(tablesDir ?? join(dataDir, 'tables'))
 }
 
-/** The coordinator's own: a stand-by may share the data folder of the coordinator it follows. */
+/** The coordinator's own folder. A stand-by may share the data folder of the coordinator that it follows. */
 export function coordinatorFolder({ dataDir, standby }: Pick<Config, 'dataDir' | 'standby'>): string {
   return join(resolve(dataDir), standby ? 'coordinator-standby' : 'coordinator')
 }
 
-/** Where engines meet the process that this folder is: by slot below it. */
+/** The folder through which engines and the process of this folder communicate, with a subfolder for each slot. */
 export function enginesFolder(processFolder: string): string {
   return join(processFolder, 'engines')
 }

@@ -15,17 +15,18 @@ export type { Config } from './schema.ts'
 
 const DEFAULT_FILE = 'etc/config.json'
 
-/** The variable that names the file; like `--config` it is no setting, since it says where the settings are. */
+/** The variable that names the file. Like `--config` it is not a setting, because it says where the settings are. */
 const FILE_VARIABLE = 'QUIPU_CONFIG'
-/** Read by commands that ask a server. */
+/** Variables of commands that send requests to a server. */
 const CLIENT_VARIABLES = ['QUIPU_SERVER', 'QUIPU_PASSWORD', 'QUIPU_ACCESS_TOKEN']
 
 type Tree = { [key: string]: unknown }
 
 /**
- * The configuration of a process: flags before variables before the file before defaults. Paths come back absolute.
- * @param argv what follows the name of the program, without positional arguments
- * @throws ExitError 64 with one line: an unknown flag, variable or key, or a value that is none
+ * Loads the configuration of a process: flags win over variables, variables over the file, the file over defaults.
+ * Paths become absolute.
+ * @param argv the arguments after the program's name, without positional ones
+ * @throws ExitError 64 with one line: an unknown flag, variable or key, or an invalid value
  */
 export function loadConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Config {
   const flags = parseFlags(argv)
@@ -38,7 +39,7 @@ export function loadConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
   for (const setting of settingList) {
     const flagValue = flags.values[setting.flag]
     const variable = env[setting.env]
-    // An empty variable is one that a compose file or a shell left unset.
+    // A compose file or a shell leaves a variable empty to say that it is not set.
     const value = flagValue ?? (variable === '' ? undefined : variable) ?? textWithUnit(tree, setting)
     if (value === undefined) continue
     put(tree, setting.path, fromText(setting.kind, value))
@@ -95,7 +96,7 @@ function readFile(path: string, required: boolean): Tree {
   return value
 }
 
-/** A misspelled variable would silently leave the default in force. */
+/** Rejects unknown QUIPU_ variables. A misspelled one would silently leave the default in force. */
 function refuseUnknownVariables(env: NodeJS.ProcessEnv): void {
   const known = new Set([FILE_VARIABLE, ...CLIENT_VARIABLES, ...settingList.map((setting) => setting.env)])
   const unknown = Object.keys(env).find((name) => name.startsWith('QUIPU_') && !known.has(name))
@@ -114,7 +115,7 @@ function put(tree: Tree, path: readonly string[], value: unknown): void {
   put(tree[key!] as Tree, rest, value)
 }
 
-/** The text of a size or a duration that the file writes with a unit, such as "90d". */
+/** The text of a size or a duration that the file gives with a unit, such as "90d". */
 function textWithUnit(file: Tree, { kind, path }: Setting): string | undefined {
   if (kind !== 'bytes' && kind !== 'duration') return undefined
   let value: unknown = file
@@ -142,18 +143,21 @@ const WANTED: Readonly<Record<Setting['kind'], string>> = {
   duration: 'whole milliseconds, or a number with ms, s, m, h or d',
 }
 
-/** The address of Postgres says all about a connection to it, as `pg` and libpq read it: so every connection has it. */
+/**
+ * Adds the certificate file to the address of Postgres. `pg` and libpq read all options from the address, so every
+ * connection uses it.
+ */
 function withCertificates({ databaseUrl, databaseCaFile }: Config): Pick<Config, 'databaseUrl'> | undefined {
   if (databaseUrl === undefined || databaseCaFile === undefined) return undefined
   const at = databaseUrl.indexOf('?')
   const parameters = new URLSearchParams(at < 0 ? '' : databaseUrl.slice(at + 1))
   parameters.set('sslrootcert', resolve(databaseCaFile))
-  // Whatever it asked for, certificates are there to be looked at.
+  // With a CA file, certificates are always verified, whatever the address asked for.
   parameters.set('sslmode', 'verify-full')
   return { databaseUrl: `${at < 0 ? databaseUrl : databaseUrl.slice(0, at)}?${parameters}` }
 }
 
-/** By which this process is reached. */
+/** The scheme of this process's own address. */
 export function schemeOf({ tlsCert }: Pick<Config, 'tlsCert'>): 'http' | 'https' {
   return tlsCert === undefined ? 'http' : 'https'
 }
@@ -168,8 +172,8 @@ function checkTls({ tlsCert, tlsKey, tlsClientCaFile, advertisedUrl }: Config): 
 }
 
 /**
- * Whether others than this machine may be let in: when it was said that anybody may, or when everybody must say who he is,
- * where nobody between can read along.
+ * Whether clients beyond this machine may connect: the operator allowed it without protection, or all clients must
+ * authenticate over a connection that others cannot read.
  */
 function mayListenBeyondLoopback({ insecure, authentication, tlsCert, trustedProxies }: Config): boolean {
   return insecure || (authentication.length > 0 && (tlsCert !== undefined || trustedProxies.length > 0))
@@ -220,7 +224,7 @@ function checkPublishing({ publishing }: Config): void {
   })
 }
 
-/** @param names of the variables */
+/** @param names prefix of the variables' names */
 function checkKafka(
   names: string,
   access: {
@@ -306,7 +310,7 @@ export function usesPublicKafkaTls({
   return publicKafkaTls || publicKafkaCaFile !== undefined || publicKafkaCertFile !== undefined
 }
 
-/** What no single setting can say. */
+/** Checks rules that involve several settings. */
 function checkTogether(config: Config): void {
   if (!isLoopback(config.host) && !mayListenBeyondLoopback(config)) {
     if (config.authentication.length > 0)

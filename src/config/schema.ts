@@ -25,7 +25,7 @@ const GB = 1024 * MB
 const second = 1000
 const minute = 60 * second
 
-/** OpenTelemetry's own variables, so that a collector is configured as everywhere else. */
+/** OpenTelemetry's own variables, so that a collector is configured as in any other program. */
 const telemetry = z.strictObject({
   otlpEndpoint: httpAddress('OTLP over HTTP base address of a collector; nothing is exported without one', {
     env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
@@ -52,7 +52,7 @@ const telemetry = z.strictObject({
   sdkDisabled: flag('Switches tracing off', { env: 'OTEL_SDK_DISABLED' }),
 })
 
-/** Every waiting in the system that somebody may want to change. */
+/** All waits in the system that an operator may want to change. */
 const timeouts = z.strictObject({
   requestHeadMs: duration('How long a client may take to send the headers of a request', 10 * second),
   requestMs: duration('How long a client may take to send a request whole', minute),
@@ -116,7 +116,7 @@ const timeouts = z.strictObject({
   spareEngineMs: duration('From ready to the start of the spare engine', 5 * second),
 })
 
-/** Every bound; passing one is a clear error. */
+/** All limits. Exceeding one is an error with a clear message. */
 const limits = z.strictObject({
   statementBytes: bytes('Longest statement', MB),
   headerBytes: bytes('Request headers in all', 64 * kB),
@@ -189,7 +189,7 @@ const limits = z.strictObject({
 
 const day = 24 * 60 * minute
 
-/** What others outside are told of the log. */
+/** What is published from the log to other systems. */
 const publishing = z.strictObject({
   openLineageUrl: httpAddress(
     'Address of an OpenLineage server: runs of statements are posted to its `/api/v1/lineage`',
@@ -217,7 +217,7 @@ const publishing = z.strictObject({
   publicKafkaPasswordFile: optionalText('File that holds the password for them'),
 })
 
-/** All settings of all programs. Flags, variables and the file are read into this one shape; unknown keys are errors. */
+/** All settings of all programs. Flags, variables and the file are read into this shape. Unknown keys are errors. */
 export const configSchema = z.strictObject({
   port: integerSetting('Port that clients connect to; 0 takes a free one', 8080, { min: 0, max: 65_535 }),
   host: textSetting('Address to listen on; one that is not loopback needs `--insecure`', '127.0.0.1'),
@@ -357,7 +357,7 @@ export const configSchema = z.strictObject({
   publishing: publishing.prefault({}),
 })
 
-/** The settings that lie one level deeper, as in the file: `{"limits": {"openQueries": 20}}`. */
+/** The settings one level deeper, as in the file: `{"limits": {"openQueries": 20}}`. */
 export const sections = { telemetry, timeouts, limits, publishing } as const
 
 /** The validated, frozen configuration of a process. */

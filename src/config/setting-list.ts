@@ -5,13 +5,13 @@ import { settings, type SettingKind } from './setting.ts'
 export interface Setting {
   /** Path in the configuration and in the file: `['limits', 'joins']`. */
   readonly path: readonly string[]
-  /** Without the dashes: `joins`. */
+  /** The flag without the dashes: `joins`. */
   readonly flag: string
   readonly env: string
   readonly kind: SettingKind
   readonly doc: string
   readonly secret: boolean
-  /** As the documentation writes it; empty when there is none. */
+  /** The default as the documentation writes it; empty if there is none. */
   readonly shownDefault: string
 }
 
@@ -48,7 +48,7 @@ function defaultOf(schema: SettingSchema): string {
   return data === undefined || (Array.isArray(data) && data.length === 0) ? '' : String(data)
 }
 
-/** `otlpEndpoint` → `otlp`, `Endpoint`. */
+/** The words of a key: `otlpEndpoint` → `otlp`, `Endpoint`. */
 function words(key: string): string[] {
   return key.split(/(?=[A-Z])/)
 }

@@ -4,7 +4,7 @@ import { isAddressRange } from '../shared/address-ranges.ts'
 /** How a setting's text (a flag or a variable) becomes its value. */
 export type SettingKind = 'text' | 'integer' | 'flag' | 'list' | 'bytes' | 'duration'
 
-/** What every setting says of itself, beside its zod type. */
+/** The properties of a setting beside its zod type. */
 export interface SettingMeta {
   readonly kind: SettingKind
   readonly doc: string
@@ -12,7 +12,7 @@ export interface SettingMeta {
   readonly env?: string
   /** Never shown in help, logs or error messages. */
   readonly secret?: boolean
-  /** How the documentation writes the default where the value would not tell. */
+  /** The default as the documentation writes it, if the value itself would not be clear. */
   readonly shownDefault?: string
 }
 
@@ -37,7 +37,7 @@ export function optionalText(doc: string, extras: Extras = {}) {
     .register(settings, { kind: 'text', doc, ...extras })
 }
 
-/** OpenTelemetry's form of several values in one text, `name=value,…`; what is no name or text is percent-encoded. */
+/** OpenTelemetry's form of several values in one text, `name=value,…`; special characters are percent-encoded. */
 export function namedTexts(doc: string, extras: Extras = {}) {
   return z
     .string()
@@ -47,12 +47,12 @@ export function namedTexts(doc: string, extras: Extras = {}) {
     .register(settings, { kind: 'text', doc, ...extras })
 }
 
-/** The values of a {@link namedTexts} setting; none when it is absent. */
+/** The values of a {@link namedTexts} setting; empty if it is absent. */
 export function namedValues(value: string | undefined): Readonly<Record<string, string>> {
   return (value === undefined ? undefined : parseNamedValues(value)) ?? {}
 }
 
-/** Undefined when the text is not of that form. */
+/** Parses the text; undefined if it does not have that form. */
 function parseNamedValues(value: string): Record<string, string> | undefined {
   const parts = value.split(',').flatMap((part) => (part.trim() === '' ? [] : [part]))
   const pairs: [string, string][] = []
@@ -69,7 +69,7 @@ function parseNamedValues(value: string): Record<string, string> | undefined {
   return Object.fromEntries(pairs)
 }
 
-/** An address of a server that is asked by HTTP; with path, query and credentials as it has them. */
+/** The HTTP address of a server, with its path, query and credentials. */
 export function httpAddress(doc: string, extras: Extras = {}) {
   return z
     .string()
@@ -102,7 +102,7 @@ export function integerSetting(
   return schema.register(settings, { kind: 'integer', doc, ...extras })
 }
 
-/** The same without a default: nothing is bounded. */
+/** The same without a default: absent means no limit. */
 export function optionalInteger(doc: string, range: { min: number; max: number }) {
   return z.int().min(range.min).max(range.max).optional().register(settings, { kind: 'integer', doc })
 }
@@ -130,7 +130,7 @@ export function listWith(doc: string, fallback: readonly string[]) {
     .register(settings, { kind: 'list', doc })
 }
 
-/** Addresses, and ranges of them. */
+/** A list of addresses and address ranges. */
 export function rangeList(doc: string, extras: Extras = {}) {
   return z
     .array(z.string())
@@ -148,19 +148,19 @@ export function listOf<const T extends readonly [string, ...string[]]>(doc: stri
     .register(settings, { kind: 'list', doc: `${doc}: ${values.join(', ')}` })
 }
 
-/** Whole bytes; as text also with a unit: `64kB`, `1MB`, `10GB` (of 1024). */
+/** A size in whole bytes. As text also with a unit: `64kB`, `1MB`, `10GB` (of 1024). */
 export function bytes(doc: string, fallback: number) {
   const schema = z.int().min(1).default(fallback)
   return schema.register(settings, { kind: 'bytes', doc, shownDefault: shownBytes(fallback) })
 }
 
-/** Whole milliseconds; as text also with a unit: `250ms`, `5s`, `2m`, `1h`, `1d`. */
+/** A duration in whole milliseconds. As text also with a unit: `250ms`, `5s`, `2m`, `1h`, `1d`. */
 export function duration(doc: string, fallback: number, extras: Extras = {}) {
   const schema = z.int().min(0).default(fallback)
   return schema.register(settings, { kind: 'duration', doc, shownDefault: shownDuration(fallback), ...extras })
 }
 
-/** The same without a default: nothing is bounded. */
+/** The same without a default: absent means no limit. */
 export function optionalBytes(doc: string) {
   return z.int().min(1).optional().register(settings, { kind: 'bytes', doc })
 }
@@ -173,8 +173,8 @@ const BYTE_UNITS = { B: 1, kB: 1024, MB: 1024 ** 2, GB: 1024 ** 3, TB: 1024 ** 4
 const DURATION_UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
 /**
- * The value that a flag's or a variable's text means. Text that is none of its kind is passed on as it is: the
- * schema then says what it wants.
+ * The value that a flag's or a variable's text means. A text that does not fit the kind stays unchanged, and the schema
+ * then reports the error.
  */
 export function fromText(kind: SettingKind, value: string): unknown {
   switch (kind) {

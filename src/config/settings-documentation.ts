@@ -18,7 +18,7 @@ export function settingsMarkdown(): string {
   ].join('\n')
 }
 
-/** The settings of the first level, for `--help`; time-outs and limits are named only. */
+/** The settings of the first level, for `--help`. Time-outs and limits are only named. */
 export function settingsHelp(): string {
   const [main, deeper] = [settingList.filter(isMain), settingList.filter((setting) => !isMain(setting))]
   const names = main.map((setting) => `  --${setting.flag}${setting.kind === 'flag' ? '' : ` <${setting.kind}>`}`)

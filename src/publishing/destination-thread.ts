@@ -1,4 +1,4 @@
-/** Program of a thread that takes messages to where the settings say. */
+/** Program of a thread that delivers messages to the destination of the settings. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { destinationOf, type DestinationSettings } from './destination.ts'
 import type { ThreadTask } from './threaded-destination.ts'

@@ -4,7 +4,7 @@ import { lineFile, type LineFileOptions } from './line-file.ts'
 import { openLineageServer, type OpenLineageServerOptions } from './open-lineage-server.ts'
 import type { Destination } from './publication.ts'
 
-/** Where messages go; plain, to be handed to a thread. */
+/** The settings of a destination; plain data, so that a thread can get it. */
 export type DestinationSettings =
   | ({ readonly kind: 'server' } & OpenLineageServerOptions)
   | ({ readonly kind: 'file' } & LineFileOptions)
@@ -18,7 +18,7 @@ export async function destinationOf(settings: DestinationSettings): Promise<Dest
     case 'file':
       return lineFile(settings)
     case 'topic': {
-      // It costs a tenth of a second to load.
+      // The module takes a tenth of a second to load.
       const { PublicTopic } = await import('../events/kafka/public-topic.ts')
       return new PublicTopic(settings)
     }

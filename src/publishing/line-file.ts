@@ -4,9 +4,9 @@ import type { Delivery, Destination, Message } from './publication.ts'
 
 export interface LineFileOptions {
   readonly path: string
-  /** A file of that size is put aside as `<path>.1`. @default 64 MiB */
+  /** A file of this size is renamed to `<path>.1`. @default 64 MiB */
   readonly mostBytes?: number
-  /** Files put aside; the oldest goes. @default 4 */
+  /** How many renamed files are kept; the oldest is removed. @default 4 */
   readonly kept?: number
 }
 
@@ -15,7 +15,10 @@ const KEPT = 4
 const TAIL_BYTES = 64 * 1024
 const NEWLINE = 10
 
-/** Appends each message as a line to a file of its owner's alone; lines are on the disk when they count as taken. */
+/**
+ * Appends each message as a line to a file that only its owner can read. Lines are on the disk when they count as
+ * accepted.
+ */
 export function lineFile({ path, mostBytes = MOST_BYTES, kept = KEPT }: LineFileOptions): Destination {
   async function append(text: string): Promise<void> {
     const file = await open(path, 'a+', 0o600)
@@ -61,7 +64,7 @@ async function sizeOf(path: string): Promise<number> {
   }
 }
 
-/** A line without its end was being written when the power went, or the disk was full: it is written again. */
+/** Cuts an incomplete last line, left by a power failure or a full disk. It is written again. */
 async function cutTornLine(file: FileHandle): Promise<void> {
   const { size } = await file.stat()
   for (let end = size; end > 0;) {

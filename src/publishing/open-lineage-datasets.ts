@@ -3,7 +3,7 @@ import type { QueryFacts } from './query-facts.ts'
 
 interface Dataset {
   readonly namespace: string
-  /** `catalog.schema.table`, as others name tables of Trino. */
+  /** `catalog.schema.table`, the form in which others name tables of Trino. */
   readonly name: string
   readonly facets: Readonly<Record<string, object>>
 }
@@ -21,7 +21,7 @@ type Planned = NonNullable<QueryFacts['planned']>
 type Prepared = NonNullable<QueryFacts['prepared']>
 type Source = NonNullable<Planned['lineage']>['rows'][number]
 
-/** Tables that a statement reads, as far as it was planned, and what it changed, once it has. */
+/** The tables that a statement reads, once it is planned, and those that it changed, once it has finished. */
 export function datasetsOf(facts: QueryFacts, namespace: string, eventType: string): Datasets {
   const { planned } = facts
   if (eventType === 'START' || planned === undefined) return { inputs: [], outputs: [] }
@@ -41,7 +41,7 @@ export function datasetsOf(facts: QueryFacts, namespace: string, eventType: stri
         },
       })
     }
-  // A view that is made reads nothing, and is made of tables all the same.
+  // CREATE VIEW reads no tables, but the view is made of tables.
   for (const { dataset } of fields.values())
     if (!inputs.has(dataset)) inputs.set(dataset, { namespace, name: dataset, facets: {} })
   return { inputs: [...inputs.values()], outputs: eventType === 'COMPLETE' ? outputsOf(facts, namespace, fields) : [] }
@@ -56,7 +56,7 @@ interface Field {
   readonly field: string
 }
 
-/** Columns that the lineage names, by the text that it has of them: parts of a name may have dots of their own. */
+/** Columns that the lineage mentions, by their text there: the parts of a name may contain dots. */
 function fieldsBySource({ tables, lineage }: Planned): ReadonlyMap<string, Field> {
   const known = new Map<string, Field>()
   for (const { catalog, schema, table, columns, mode } of tables)
@@ -75,7 +75,7 @@ function cut(source: string): Field {
   return { dataset: source.slice(0, dot), field: source.slice(dot + 1) }
 }
 
-/** None where nothing was changed: IF NOT EXISTS, and it was there. */
+/** The changed tables. None if nothing changed, as with IF NOT EXISTS and an existing table. */
 function outputsOf(
   { planned, prepared, committed }: QueryFacts,
   namespace: string,

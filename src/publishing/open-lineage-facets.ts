@@ -3,7 +3,7 @@ import { version } from '../shared/version.ts'
 export const OPEN_LINEAGE = 'https://openlineage.io/spec/2-0-2/OpenLineage.json'
 export const PRODUCER = `urn:quipu:${version}`
 
-/** Facets that are told, in the versions of the specification that their fields are of. */
+/** The facets in use, with the version of the specification that defines their fields. */
 const facetVersions = {
   ColumnLineageDatasetFacet: '1-2-0',
   DatasetTypeDatasetFacet: '1-0-1',
@@ -19,7 +19,7 @@ const facetVersions = {
   TagsRunFacet: '1-0-0',
 } as const
 
-/** Fields of a facet, and what the specification wants beside them. */
+/** Makes a facet: its fields, with those that the specification requires. */
 export function facet(name: keyof typeof facetVersions, fields: object): object {
   return {
     _producer: PRODUCER,

@@ -5,17 +5,17 @@ import { createServerTrust } from '../shared/server-trust.ts'
 import type { Delivery, Destination, Message } from './publication.ts'
 
 export interface OpenLineageServerOptions {
-  /** `https://host:port`, with a path before `/api/v1/lineage` where there is one. */
+  /** `https://host:port`, followed by the path before `/api/v1/lineage` if there is one. */
   readonly url: string
-  /** Holds the key; read anew for each delivery. */
+  /** The file with the key; read again for each delivery. */
   readonly apiKeyFile?: string | undefined
-  /** Certificates (PEM) that vouch for the server, in place of those of public authorities. */
+  /** Certificates (PEM) of the authorities for the server, in place of the public ones. */
   readonly caFile?: string | undefined
-  /** How long an answer is waited for. @default 10 s */
+  /** How long to wait for an answer, milliseconds. @default 10 s */
   readonly answerMs?: number
 }
 
-/** By which a server says that it will never take an event. */
+/** Statuses with which a server says that it will never accept an event. */
 const REFUSED: ReadonlySet<number> = new Set([400, 413, 422])
 const ANSWER_MS = 10_000
 

@@ -10,15 +10,18 @@ import type { Publication } from './publication.ts'
 import type { QueryFacts } from './query-facts.ts'
 
 export interface OpenLineageOptions {
-  /** Of jobs and datasets. */
+  /** Namespace of jobs and datasets. */
   readonly namespace: string
-  /** Are texts of statements told, and messages of errors? */
+  /** Whether texts of statements and messages of errors are published. */
   readonly statements: boolean
-  /** 32 bytes: the name of a job tells its statement apart, and nobody can try statements against it. */
+  /**
+   * 32 bytes. The key makes job names that distinguish statements, and that cannot be used to test guesses of
+   * statements.
+   */
   readonly key: Buffer
 }
 
-/** A run of a statement, by https://openlineage.io/spec/2-0-2/OpenLineage.json */
+/** A run of a statement, in the form of https://openlineage.io/spec/2-0-2/OpenLineage.json */
 export interface RunEvent {
   readonly eventType: 'START' | 'COMPLETE' | 'FAIL' | 'ABORT'
   /** ISO UTC. */
@@ -35,7 +38,7 @@ type Facets = Readonly<Record<string, object>>
 
 const TOLD: ReadonlySet<QueryEvent['type']> = new Set(['QueryCreated', 'QueryFinished', 'QueryFailed'])
 
-/** Each statement is a run: its beginning and its end are told. */
+/** Publishes each statement as a run, with an event for its beginning and its end. */
 export function openLineage(options: OpenLineageOptions): Publication {
   return {
     types: TOLD,
@@ -81,7 +84,7 @@ function eventTypeOf(event: QueryEvent): RunEvent['eventType'] | undefined {
   }
 }
 
-/** Somebody wanted it to end, or nobody wanted it any more: then it was not the statement that failed. */
+/** A run that a user, or the absence of its client, has ended was aborted: the statement itself did not fail. */
 function endOf({ errorName }: QueryEventOf<'QueryFailed'>['data']['failure']): 'ABORT' | 'FAIL' {
   switch (errorName) {
     case 'USER_CANCELED':
@@ -95,8 +98,8 @@ function endOf({ errorName }: QueryEventOf<'QueryFailed'>['data']['failure']): '
 }
 
 /**
- * A UUID of version 7 (RFC 9562): when the query was created, and a hash of its id in place of randomness, so that it is the
- * same whoever tells it, and when.
+ * The id of a run: a UUID of version 7 (RFC 9562) with the time of the query's creation, and a hash of the query's id
+ * instead of random bits. It is the same whenever and by whichever process it is made.
  */
 export function runIdOf(queryId: string, createdAt: string): string {
   const bytes = createHash('sha256').update(queryId).digest().subarray(0, 16)
@@ -111,7 +114,7 @@ type Created = NonNullable<QueryFacts['created']>
 
 const MOST_OF_SOURCE = 100
 
-/** The same statement, asked by the same source in the same place, is the same job again. */
+/** The name of a job. The same statement from the same source in the same catalog and schema is the same job. */
 function jobNameOf({ sql, source = 'statement', catalog = '', schema = '' }: Created, key: Buffer): string {
   const digest = createHmac('sha256', key)
     .update(JSON.stringify([catalog, schema, sql]))
@@ -151,7 +154,7 @@ function runFacets(event: QueryEvent, { queryId, created, planned }: QueryFacts,
   }
 }
 
-/** A message may hold values of the statement, or of its tables, anywhere in it: its name holds none. */
+/** The facet of an error. Its message may hold values of the statement or of tables; its name holds none. */
 function errorFacet(
   { errorName, message }: QueryEventOf<'QueryFailed'>['data']['failure'],
   { statements }: OpenLineageOptions,

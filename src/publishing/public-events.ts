@@ -1,9 +1,10 @@
 import { z } from 'zod'
 
 /*
- * What anybody who may read the public topic is told: who asked, when, of which tables, and how it ended. No texts of
- * statements, no messages and no literals, but where the configuration says so. Fields may be added and are never removed or
- * changed (`test/publishing/public-events.test.ts`); what must change is another type, `.v2`, beside the one there is.
+ * The public events, for all readers of the public topic: which user ran a query, when, on which tables, and how it
+ * ended. They have no texts of statements, no messages and no literals unless the configuration allows it. Fields may
+ * be added, and are never removed or changed (`test/publishing/public-events.test.ts`). A necessary change becomes a
+ * new type, `.v2`, beside the existing one.
  */
 
 const count = z.int().min(0)
@@ -31,7 +32,7 @@ const totals = z
   })
   .describe('Of all its tasks; nanoseconds and bytes')
 
-/** Data by type; the type of the message is `quipu.public.<name>`. */
+/** Schemas of the data, by type. A message's type is `quipu.public.<name>`. */
 const publicEventSchemas = {
   'query.created.v1': z
     .object({
@@ -97,12 +98,12 @@ export function publicType(name: PublicEventName): string {
   return `quipu.public.${name}`
 }
 
-/** Names the schema of a type: `$id` of its file in `etc/public-events`. */
+/** The name of a type's schema: `$id` of its file in `etc/public-events`. */
 export function publicSchemaId(name: PublicEventName): string {
   return `urn:quipu:public:${name}`
 }
 
-/** A message whole, CloudEvents 1.0 in structured mode, by JSON Schema. */
+/** The JSON Schema of a whole message, CloudEvents 1.0 in structured mode. */
 export function publicJsonSchema(name: PublicEventName): object {
   const message = z.object({
     specversion: z.literal('1.0'),
@@ -116,7 +117,7 @@ export function publicJsonSchema(name: PublicEventName): object {
     sequence: z.int().min(1).describe('Of the event that it tells of in its stream of the log: later ones have larger'),
     data: publicEventSchemas[name],
   })
-  // Of what is written: readers must take fields that they do not know.
+  // The schema of what Quipu writes. Readers must accept fields that they do not know.
   const { $schema, ...schema } = z.toJSONSchema(message, { io: 'input' })
   return { $schema, $id: publicSchemaId(name), title: publicType(name), ...schema }
 }

@@ -10,7 +10,7 @@ import type { QueryFacts } from './query-facts.ts'
 
 export interface PublicFeedOptions {
   readonly logId: string
-  /** Are texts of statements and messages of errors told? */
+  /** Whether texts of statements and messages of errors are published. */
   readonly texts: boolean
 }
 
@@ -23,10 +23,13 @@ const TOLD: ReadonlySet<string> = new Set([
   'DataForgotten',
 ])
 
-/** One public event, of one of the types. */
+/** One public event of any type. */
 type PublicMessage = { [N in PublicEventName]: { readonly name: N; readonly data: PublicData<N> } }[PublicEventName]
 
-/** CloudEvents 1.0 in structured mode: a message is whole wherever it is copied to, and one schema checks all of it. */
+/**
+ * Publishes CloudEvents 1.0 in structured mode: a message stays complete wherever it is copied, and one schema checks
+ * all of it.
+ */
 export function publicFeed({ logId, texts }: PublicFeedOptions): Publication {
   return {
     types: TOLD,
@@ -109,7 +112,7 @@ function planned({ queryType, updateType, tables }: Data<'QueryPlanned'>) {
   return {
     queryType,
     updateType,
-    // Field by field: what the log says more of a table is no promise to others.
+    // Field by field: further fields that the log has are not part of the public contract.
     tables: tables.map(({ catalog, schema, table, columns, mode }) => ({ catalog, schema, table, columns, mode })),
   }
 }

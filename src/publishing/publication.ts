@@ -1,39 +1,39 @@
 import type { Recorded } from '../events/event-log.ts'
 import type { QueryFacts } from './query-facts.ts'
 
-/** What is sent to others. */
+/** A message to another system. */
 export interface Message {
-  /** Messages of one key arrive in order wherever they go. */
+  /** Messages with the same key arrive in order at every destination. */
   readonly key: string
   /** JSON in one line. */
   readonly text: string
 }
 
-/** What others are told of events. */
+/** Decides what is published of events. */
 export interface Publication {
-  /** Of events of these types alone. */
+  /** Only events of these types are published. */
   readonly types: ReadonlySet<string>
   /**
-   * Pure, but for what it asks: the same event is told in the same words again.
-   * @param facts of the query as of the event, asked for when they are needed
-   * @returns undefined when there is nothing to tell, also of forgotten data
+   * Makes the message of an event. Deterministic apart from the facts: the same event gives the same message again.
+   * @param facts reads the facts of the query up to the event, when they are needed
+   * @returns undefined if there is nothing to publish, also for forgotten data
    */
   messageOf(event: Recorded, facts: () => Promise<QueryFacts>): Promise<Message | undefined>
 }
 
-/** What became of messages. */
+/** The outcome of a delivery. */
 export interface Delivery {
-  /** So many of the first ones are done with. */
+  /** How many of the first messages are done. */
   readonly taken: number
-  /** Of these, what was refused for good, and why: no repetition brings it there. */
+  /** The messages among these that were refused for good, with the reason: a retry would not help. */
   readonly refused: readonly string[]
-  /** Why the rest was not taken: it is to be tried again. */
+  /** Why the rest was not accepted. It must be tried again. */
   readonly trouble?: string
 }
 
-/** Where messages go. */
+/** A system that messages are sent to. */
 export interface Destination {
-  /** In order, one call at a time. Never rejects for what the other side does. */
+  /** Delivers in order, one call at a time. Never rejects because of the other side. */
   deliver(messages: readonly Message[]): Promise<Delivery>
   close(): Promise<void>
 }

@@ -2,14 +2,14 @@ import { checkpointFromJson, checkpointToJson, LogUnavailable, type Checkpoint }
 import type { QueryRows } from '../events/projection.ts'
 import { eventsBelow } from '../events/projection-store.ts'
 
-/** How far what is told to others has been told, by name. */
+/** How far each publisher has come, by name. */
 export interface PublishedCheckpoints {
   /**
-   * @param begin what is stored, and returned, where nothing of its log was told yet
+   * @param begin checkpoint that is stored and returned if nothing of its log was published yet
    * @throws LogUnavailable while the database is away
    */
   load(name: string, begin: Checkpoint): Promise<Checkpoint>
-  /** Never goes back. @throws LogUnavailable */
+  /** Saves a checkpoint; never goes back. @throws LogUnavailable */
   save(name: string, checkpoint: Checkpoint): Promise<void>
 }
 
@@ -18,7 +18,7 @@ const SAVE = `insert into quipu_log.published (name, log_id, checkpoint, events)
   set checkpoint = excluded.checkpoint, events = excluded.events, saved_at = clock_timestamp()
   where published.events < excluded.events`
 
-/** @param query of any connection to the database of the read models */
+/** @param query on any connection to the database of the read models */
 export function publishedCheckpoints(query: QueryRows): PublishedCheckpoints {
   const ask: QueryRows = async (text, values) => {
     try {

@@ -6,44 +6,48 @@ import type { Destination, Message, Publication } from './publication.ts'
 import { FactKeeper } from './query-facts.ts'
 
 export interface PublisherParts {
-  /** Names its checkpoint. */
+  /** The name of the publisher's checkpoint. */
   readonly name: string
   readonly log: LogFeed & StreamReader
-  /** Where it begins when nothing of this log was told yet. */
+  /** Where publishing begins if nothing of this log was published yet. */
   readonly begin: Checkpoint
   readonly checkpoints: PublishedCheckpoints
   readonly publication: Publication
   readonly destination: Destination
-  /** Of messages: `retried` are attempts. */
+  /** Called with the outcome of messages. `retried` counts attempts. */
   readonly onOutcome: (outcome: 'sent' | 'refused' | 'retried', count: number) => void
-  /** Told of what is tried again, and of what is left out, with why. */
+  /** Called with the reason when a message is tried again, or left out. */
   readonly onTrouble: (what: 'again' | 'left_out', reason: unknown) => void
-  /** It told nothing more: the log is not what its checkpoint says. */
+  /** Called when publishing has ended because the log does not match its checkpoint. */
   readonly onEnd: (error: unknown) => void
 }
 
 export interface Publisher {
-  /** Age of the oldest event that was read and not told, 0 when there is none; since its end where it has ended. */
+  /**
+   * Age of the oldest event that was read and not published, 0 if there is none. After publishing has ended, the time
+   * since then.
+   */
   lagMillis(): number
-  /** What is under way is given up, and told again by the next. */
+  /** Stops. Messages in progress are given up; the next publisher sends them again. */
   stop(): Promise<void>
 }
 
-/** Events in hand at most; while they are not told nothing more is read. */
+/** Most events in memory. Nothing more is read while they are not published. */
 const MOST_EVENTS = 200
-/** Handed over at once, and held until they are taken; one message may be longer. */
+/** Size of a batch, which is held until it is accepted. A single message may be longer. */
 const ENOUGH_CHARACTERS = 2 << 20
-/** What is told in between is told again after a crash. */
+/** Pause between two saves of the checkpoint. After a crash, messages since the last save are sent again. */
 const SAVE_AFTER_MS = 500
 const LAST_SAVE_MS = 1_000
-/** The event loop is others' after so long. */
+/** After this long, the event loop is free for other work. */
 const TURN_MS = 4
 const FIRST_PAUSE_MS = 200
 const LONGEST_PAUSE_MS = 30_000
 
 /**
- * Tells others of the log, in its order and at least once: the checkpoint is stored behind what they have taken. It reads as
- * any subscriber does, so nothing waits for it, and what it has not told yet stays in the log.
+ * Publishes a log to another system, in its order and at least once: the checkpoint is saved after messages are
+ * accepted. It reads like any other subscriber, so nothing waits for it, and events that are not published yet stay in
+ * the log.
  */
 export function startPublisher(parts: PublisherParts): Publisher {
   const running = new RunningPublisher(parts)
@@ -66,7 +70,7 @@ class RunningPublisher {
   #saved: Checkpoint | undefined
   #reported: Checkpoint | undefined
   #timer: NodeJS.Timeout | undefined
-  /** Of the oldest event in hand. */
+  /** The time of the oldest event in memory. */
   #oldest: number | undefined
 
   constructor(parts: PublisherParts) {
@@ -128,7 +132,10 @@ class RunningPublisher {
     this.#timer ??= this.#saveSoon()
   }
 
-  /** One that cannot be told is left out, and said to be: it must not keep all others back. */
+  /**
+   * Makes the message of an event. An event without a possible message is left out and reported: it must not block all
+   * others.
+   */
   async #publishMessage(event: Recorded, publication: Publication): Promise<Message | undefined> {
     try {
       const facts = this.#facts.take(event)
@@ -145,7 +152,7 @@ class RunningPublisher {
     this.#parts.onTrouble('left_out', reason)
   }
 
-  /** @returns false when it was stopped before all of them were taken */
+  /** @returns false if the publisher was stopped before all messages were accepted */
   async #deliver(messages: readonly Message[]): Promise<boolean> {
     const { destination, onOutcome, onTrouble } = this.#parts
     let pause = FIRST_PAUSE_MS
@@ -166,7 +173,7 @@ class RunningPublisher {
     return true
   }
 
-  /** Asks again while what it needs is away. @returns undefined once it was stopped */
+  /** Retries while a dependency is away. @returns undefined once the publisher was stopped */
   async #persist<T>(ask: () => Promise<T>): Promise<T | undefined> {
     for (let pause = FIRST_PAUSE_MS; !this.#stopping.signal.aborted; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       try {

@@ -4,28 +4,28 @@ import type { Recorded, StreamReader } from '../events/event-log.ts'
 
 type Data<T extends QueryEvent['type']> = QueryEventOf<T>['data']
 
-/** What is known of a query, as far as others are told of it. */
+/** What is known of a query, as far as it is published. */
 export interface QueryFacts {
   readonly queryId: string
-  /** ISO UTC; known of forgotten queries, too. */
+  /** ISO UTC; also known for forgotten queries. */
   readonly createdAt: string
-  /** Absent when it was forgotten, as all below. */
+  /** Absent if the query was forgotten, like all fields below. */
   readonly created?: Pick<Data<'QueryCreated'>, 'sql' | 'resourceGroup'> &
     Pick<Data<'QueryCreated'>['session'], 'user' | 'source' | 'catalog' | 'schema'>
   readonly planned?: Pick<Data<'QueryPlanned'>, 'queryType' | 'updateType' | 'tables' | 'lineage'>
   readonly prepared?: Pick<Data<'WritePrepared'>, 'catalog' | 'schema' | 'table' | 'operation' | 'rows' | 'bytes'> & {
-    /** Of what is written, where the change names them. */
+    /** The columns of the written table, if the change names them. */
     readonly columns: readonly { readonly name: string; readonly type: string }[]
   }
   readonly committed?: Data<'WriteCommitted'>
 }
 
-/** Characters kept of one query; what is larger is read again where it is needed. */
+/** Most characters kept for one query. Larger facts are read again when they are needed. */
 const MOST_CHARACTERS = 16 * 1024
-/** Queries kept: those that were silent for longest are read again. */
+/** Most queries kept. Those that were silent longest are read again. */
 const MOST_QUERIES = 2_000
 
-/** Keeps in bounded memory what open queries have said, and reads it again where it does not. */
+/** Keeps the facts of open queries in bounded memory, and reads the others again from the log. */
 export class FactKeeper {
   readonly #log: StreamReader
   readonly #known = new Map<string, QueryFacts>()
@@ -34,7 +34,10 @@ export class FactKeeper {
     this.#log = log
   }
 
-  /** Takes an event, in the order of the log. @returns what is known then; rejects as `readStream` */
+  /**
+   * Takes an event, in the order of the log. @returns a function for the facts up to that event; rejects as
+   * `readStream`
+   */
   take(event: Recorded): () => Promise<QueryFacts> {
     const { stream, type } = event
     const known = this.#known.get(stream)
@@ -99,7 +102,7 @@ function sizeOf({ created, planned, prepared }: QueryFacts): number {
   return (created?.sql.length ?? 0) + JSON.stringify([planned, prepared]).length
 }
 
-/** Without what is absent. */
+/** Drops undefined fields. */
 function defined<T extends object>(of: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(of).filter(([, value]) => value !== undefined)) as {
     [K in keyof T]?: Exclude<T[K], undefined>

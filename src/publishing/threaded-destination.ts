@@ -1,18 +1,21 @@
 import { Worker } from 'node:worker_threads'
 import type { Delivery, Destination, Message } from './publication.ts'
 
-/** Told to the thread: what to deliver, or that there is nothing more. It answers each delivery with what became of it. */
+/**
+ * A message to the thread: messages to deliver, or the order to close. The thread answers each delivery with its
+ * outcome.
+ */
 export type ThreadTask = readonly Message[] | 'close'
 
-/** More than a batch and its copies needs. */
+/** More than a batch and its copies need. */
 const RESOURCES = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 16 }
 const CLOSE_MS = 1_000
 
 /**
- * A destination in a thread of its own: requests, encryption and clients' libraries cost no statement its turn of the event
- * loop. One that ends by itself is begun again at the next delivery.
+ * A destination in a thread of its own, so that requests, encryption and client libraries do not delay statements. If
+ * the thread ends by itself, the next delivery starts it again.
  * @param program of the thread
- * @param settings handed to it
+ * @param settings passed to the thread
  */
 export function threadedDestination(program: URL, settings: unknown, env: NodeJS.ProcessEnv): Destination {
   let thread: Worker | undefined

@@ -3,15 +3,15 @@ import { parseTypeSyntax } from '../sql/syntax/parser.ts'
 import { integer, joined, literal, sql, type Sql } from '../duckdb/text/sql.ts'
 
 /**
- * A value as its text was sent, so that equal values have equal texts: the entries of maps, which have no order, in one.
- * @param sent SQL of a VARCHAR: the text itself, or of arrays, maps and rows their JSON
+ * A value in a form in which equal values have equal texts: the entries of a map, which have no order, are sorted.
+ * @param sent SQL of a VARCHAR: the text itself, or the JSON of arrays, maps and rows
  */
 export function canonicalValue(sent: Sql, type: string): Sql {
   const tree = typeOf(type)
   return tree && holdsMap(tree) ? canonical(sent, tree, 0) : sent
 }
 
-/** Undefined for what Trino has and this parser has not. */
+/** The type's tree; undefined for types of Trino that this parser does not know. */
 function typeOf(type: string): DataType | undefined {
   try {
     return parseTypeSyntax(type)
@@ -34,7 +34,7 @@ function partsOf(type: DataType): readonly DataType[] {
   return type.arguments.flatMap((argument) => (argument.kind === 'TypeParameter' ? [argument.type] : []))
 }
 
-/** `value`: JSON as text; its maps become lists of key and value, sorted by key. */
+/** `value` is JSON as text. Its maps become lists of key and value, sorted by key. */
 function canonical(value: Sql, type: DataType, depth: number): Sql {
   if (!holdsMap(type)) return value
   const parts = partsOf(type)
@@ -43,7 +43,7 @@ function canonical(value: Sql, type: DataType, depth: number): Sql {
   if (isMap(type)) {
     const entries = sql`map_entries(TRY_CAST(CAST(${value} AS JSON) AS MAP(VARCHAR, JSON)))`
     const inner = canonical(sql`(${item}.value ->> '$')`, parts[1]!, depth + 1)
-    // Keys that are told apart, though their texts are the same, are no map here: it stays as it was sent.
+    // If different keys have the same text, the value is no map here and stays as it was sent.
     return sql`coalesce(CAST(list_sort(${texts(entries, sql`[${item}.key, ${inner}]`)}) AS VARCHAR), ${value})`
   }
   if (type.kind === 'RowDataType') {

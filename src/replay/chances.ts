@@ -6,14 +6,14 @@ import { printStatement } from '../sql/syntax/printer.ts'
 import { childrenOf, withNodes, type AnyNode } from '../sql/syntax/tree.ts'
 import type { Chance } from './verdict.ts'
 
-/** Functions whose answer depends on chance, on the order in which rows come, or is an estimate by design. */
+/** Functions whose result depends on chance or on the order of the input rows, or is an estimate by design. */
 const CHANCY = new Set(
   `rand random uuid shuffle random_string
   approx_distinct approx_percentile approx_most_frequent approx_set numeric_histogram
   tdigest_agg qdigest_agg merge make_set_digest merge_set_digest
   arbitrary any_value array_agg map_agg multimap_agg map_union min_by max_by reduce_agg`.split(/\s+/),
 )
-/** Of these an ORDER BY within decides. */
+/** Functions whose result an ORDER BY inside the call determines. */
 const ORDERED_WITHIN = new Set(['array_agg', 'arbitrary', 'any_value', 'map_agg', 'multimap_agg'])
 const CLOCK = new Set(['now', 'current_timestamp', 'current_date', 'current_time', 'localtime', 'localtimestamp'])
 const CLOCK_NODES: Readonly<Record<string, string>> = {
@@ -24,7 +24,7 @@ const CLOCK_NODES: Readonly<Record<string, string>> = {
   LocalTimestamp: 'localtimestamp',
 }
 
-/** What in a statement's text makes that two runs of it may rightly differ; `undefined` for none. */
+/** The parts of a statement's text for which two runs may rightly differ; `undefined` if there are none. */
 export function chanceIn(statement: Statement): Chance | undefined {
   const found = { clock: new Set<string>(), functions: new Set<string>(), server: new Set<string>() }
   for (const node of nodesOf(statement)) {
@@ -51,17 +51,17 @@ function noteTable({ name: { parts } }: Table, names: Set<string>): void {
     names.add(parts.map((part) => part.value).join('.'))
 }
 
-/** A question to a server whether a LIMIT had to choose among rows. */
+/** A question to a server: whether a LIMIT had to choose among rows. */
 export interface BorderQuestion {
   readonly kind: 'limit' | 'tie'
-  /** One row, one count: with more than `kept` rows the LIMIT chose. */
+  /** Returns one row with one count. If it is more than `kept`, the LIMIT had to choose. */
   readonly sql: string
   readonly kept: bigint
 }
 
 /**
- * What to ask of each LIMIT of a query, outermost first: how many rows there are without it, or where an order is given,
- * with all that are equal to the last in it.
+ * The questions for each LIMIT of a query, outermost first: how many rows there are without it. With an order: how many
+ * rows there are if all ties of the last row are included.
  */
 export function borderQuestions(statement: Statement): readonly BorderQuestion[] {
   if (statement.kind !== 'Query') return []
@@ -78,9 +78,9 @@ function questionOf(query: Query, outermost: Query): readonly BorderQuestion[] {
   const asked: Query = {
     ...query,
     limit: isTie ? { kind: 'FetchFirst', span: limit.span, rowCount, withTies: true } : undefined,
-    // Beyond what was passed over, ties are not asked for: whether the border is sharp is not known then.
+    // With an OFFSET, ties are not counted: then it is unknown whether the LIMIT had to choose.
     orderBy: isTie ? orderBy : undefined,
-    // Of the outermost query alone, and there they stand already.
+    // Only the outermost query has these, and they are there already.
     functions: [],
     sessionProperties: [],
   }

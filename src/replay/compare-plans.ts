@@ -8,7 +8,7 @@ import type { Replayed, ReplaySides } from './replay-statement.ts'
 import type { CatalogMap } from './replayed-text.ts'
 import type { ReplayVerdict } from './verdict.ts'
 
-/** A node of EXPLAIN's JSON, as far as it is compared: estimates are the data's. */
+/** The compared fields of a node of EXPLAIN's JSON. Estimates depend on the data and are not compared. */
 interface PlanReportNode {
   readonly name: string
   readonly descriptor: Readonly<Record<string, unknown>>
@@ -28,7 +28,7 @@ const answerSchema = z.object({ data: z.tuple([z.tuple([z.string()])]) })
 const EXPLAIN = parseStatement('EXPLAIN (TYPE LOGICAL, FORMAT JSON) SELECT 1') as Explain
 
 /**
- * Compares the plan that a statement had with the one that another server makes of it; nothing is run.
+ * Compares the recorded plan of a statement with the plan that another server makes. Runs nothing.
  * @throws Error when the server cannot be reached
  */
 export async function comparePlans(statement: RecordedStatement, sides: PlanSides): Promise<Replayed> {
@@ -53,7 +53,7 @@ async function verdictOf(statement: RecordedStatement, { there, catalogs, signal
   return { verdict: 'DIFFERENT', difference: { kind: 'plan', here, there: other } }
 }
 
-/** Undefined for a text of another dialect. */
+/** The text with EXPLAIN; undefined for a text of another dialect. */
 function explained(sql: string): string | undefined {
   try {
     return printStatement({ ...EXPLAIN, statement: parseStatement(sql) })
@@ -62,7 +62,7 @@ function explained(sql: string): string | undefined {
   }
 }
 
-/** Undefined for a plan of another form, as of a Trino. */
+/** The plan in an answer; undefined for a plan of another form, such as Trino's. */
 function planIn(answer: string | undefined): PlanReportNode | undefined {
   try {
     const { data } = answerSchema.parse(JSON.parse(answer ?? ''))
@@ -81,7 +81,7 @@ function outlineOf({ name, descriptor, outputs, children }: PlanReportNode): Pla
   }
 }
 
-/** As scans tell a table: `catalog:schema:table`. */
+/** Renames the catalogs in a plan. Scans name a table `catalog:schema:table`. */
 function calledThere(node: PlanOutline, catalogs: CatalogMap): PlanOutline {
   const [catalog = '', ...rest] = node.details['table']?.split(':') ?? []
   const other = catalogs.get(catalog)

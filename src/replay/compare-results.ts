@@ -7,24 +7,24 @@ export type Comparison =
   | { readonly kind: 'same'; readonly order: boolean }
   | { readonly kind: 'different'; readonly difference: Difference; readonly examples: readonly Example[] }
 
-/** A row that one side has more often: its values as they were sent. */
+/** A row that one side has more often, with its values as they were sent. */
 export interface Example {
   readonly side: 'here' | 'there'
   readonly row: readonly (string | null)[]
 }
 
 /**
- * Sums of the same numbers in another order differ by no more than this share of the sum of their magnitudes: 2^-53 times
- * some million additions, and of float4 2^-24 times some hundreds. (Presto's verifier takes 1e-4 of the sum itself, which
- * hides an average that is wrong in its fifth digit, and fails where a sum is near zero.)
+ * The largest accepted difference between sums of the same numbers in another order, as a share of the sum of their
+ * magnitudes: 2^-53 times some million additions, and for float4 2^-24 times some hundreds. (Presto's verifier takes
+ * 1e-4 of the sum itself. That hides an average that is wrong in its fifth digit, and fails if a sum is near zero.)
  */
 const MARGIN = { double: '1e-9', real: '1e-5' } as const
 const MOST_EXAMPLES = 10
 
 /**
- * Compares two results as bags of rows: whatever has no fraction by its text; floating-point columns by their sums among
- * rows that are equal in all else, with their NaN, infinities and NULL counted. @returns whether their order is the same
- * too, where nothing differs
+ * Compares two results as bags of rows. Values without a fraction are compared by their texts. Floating-point columns
+ * are compared by their sums among rows whose other columns are equal; NaN, infinities and NULL are counted. @returns
+ * whether the order is the same too, if nothing differs
  */
 export async function compareResults(
   { connection }: Pick<ScratchResults, 'connection'>,
@@ -72,7 +72,7 @@ interface ComparedColumn {
   readonly name: string
   readonly index: number
   readonly kind: 'exact' | keyof typeof MARGIN
-  /** Of the text that was sent, what is compared. */
+  /** SQL of the compared value, made from the text that was sent. */
   readonly value: Sql
 }
 

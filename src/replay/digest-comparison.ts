@@ -2,24 +2,29 @@ import type { RecordedDigest } from '../coordinator/query/events.ts'
 import type { RecordedStatement } from './recorded-statement.ts'
 import type { Replayed, ReplayServer } from './replay-statement.ts'
 
-/** A server that tells so often of nothing that can be compared has other keys, or is a Trino. */
+/** After this many results without a comparable digest, the server has other keys, or is a Trino. */
 const MOST_MISSES = 3
 
 /**
- * Compares the record's digests of results with those of another server, so that what is proven good need not run again.
- * Nobody here has the key: two servers that have the same one tell digests of the same name, and equal ones are equal results.
+ * Compares the record's digests of results with those of another server, so that the baseline need not run again. This
+ * process does not have the key. Two servers with the same key name it equally, and then equal digests mean equal
+ * results.
  */
 export class DigestComparison {
   readonly #recorded: (queryId: string) => Promise<RecordedDigest | undefined>
   #misses = 0
 
-  /** @param recorded what the server tells whose record it is; undefined: nothing, or not to who replays */
+  /**
+   * @param recorded the digest from the server with the record; undefined if it has none, or does not show it to the
+   * replay's user
+   */
   constructor(recorded: (queryId: string) => Promise<RecordedDigest | undefined>) {
     this.#recorded = recorded
   }
 
   /**
-   * Runs a statement there alone. @returns undefined when that does not say that the results are equal: both sides decide then
+   * Runs a statement only on the other server. @returns undefined if that does not prove that the results are equal:
+   * then both sides run
    * @throws Error when the server cannot be reached
    */
   async replay(statement: RecordedStatement, there: ReplayServer, signal: AbortSignal): Promise<Replayed | undefined> {

@@ -5,16 +5,19 @@ import { printStatement } from '../sql/syntax/printer.ts'
 import { withNodes } from '../sql/syntax/tree.ts'
 import { isMeant, type ListedQuery, type ReplayFilter } from './replay-source.ts'
 
-/** Rows of a statement that the server runs as who replays, as they come. @throws Error with one line when it fails */
+/**
+ * Runs SQL on the server as the replay's user and yields the rows as they arrive. @throws Error with one line when it
+ * fails
+ */
 export type AskInSql = (sql: string) => AsyncIterable<readonly unknown[]>
 
-/** Conditions over a query of the history stand for the two literals. */
+/** The statement that lists queries. The condition and the times replace its literals. */
 const LISTING = parseStatement(`
   SELECT query_id, created, source, user FROM system.history.queries
   WHERE true AND created <= TIMESTAMP '9999-12-31 00:00:00.000 UTC' AND created >= TIMESTAMP '1970-01-01 00:00:00.000 UTC'
   ORDER BY created DESC, query_id DESC LIMIT 10000`)
 
-/** Rows of a statement: no more of it is held than this. */
+/** Rows of one statement, which is also the most that is held in memory. */
 const PAGE = 10_000
 
 const rowSchema = z.tuple([
@@ -30,8 +33,8 @@ export function parseCondition(text: string): Expression {
 }
 
 /**
- * The queries of the history that fulfil a condition, newest first, a page of them a statement.
- * @param where SQL over `system.history.queries`; the rest of the filter holds as well
+ * The queries of the history that satisfy a condition, newest first, one page per statement.
+ * @param where SQL over `system.history.queries`; the rest of the filter applies too
  */
 export async function* listWhere(ask: AskInSql, where: string, filter: ReplayFilter): AsyncGenerator<ListedQuery> {
   const condition = parseCondition(where)
@@ -50,7 +53,7 @@ export async function* listWhere(ask: AskInSql, where: string, filter: ReplayFil
       if (isMeant(listed, source ?? undefined, filter)) yield listed
     }
     if (rows.length < most) return
-    // Of the last instant there may be more: it is asked for again.
+    // There may be more queries with the last time, so that time is asked for again.
     const last = rows.at(-1)!.createdAt
     if (fresh.length === 0) most *= 2
     until = last

@@ -9,17 +9,17 @@ import { upcastQueryEvent } from '../coordinator/query/upcasters.ts'
 import { cloudEventType } from '../events/envelope.ts'
 import type { SkipReason } from './verdict.ts'
 
-/** A statement as its query's events have it. */
+/** A statement, read from its query's events. */
 export interface RecordedStatement {
   readonly queryId: string
   /** ISO UTC. */
   readonly createdAt: string
   readonly sql: string
   readonly session: QuerySession
-  /** Whether what it says is in an order that was asked for. */
+  /** Whether the statement asks for an order of its result. */
   readonly ordered: boolean
   readonly columns: readonly { readonly name: string; readonly type: string }[]
-  /** Its plan; absent where it is not in the record. */
+  /** The plan; absent if it is not in the record. */
   readonly outline: PlanOutline | undefined
 }
 
@@ -27,7 +27,7 @@ export type ReadStatement =
   | { readonly kind: 'statement'; readonly statement: RecordedStatement }
   | { readonly kind: 'skipped'; readonly queryId: string; readonly createdAt: string; readonly reason: SkipReason }
 
-/** An event as `GET /v1/query/{id}/events` tells it, as far as it is read. */
+/** The fields that are read of an event from `GET /v1/query/{id}/events`. */
 export const listedEventSchema = z.object({ type: z.string(), time: z.string(), data: z.unknown() })
 export type ListedEvent = z.infer<typeof listedEventSchema>
 
@@ -43,8 +43,8 @@ const planned = queryEventSchemas.QueryPlanned.pick({
 })
 
 /**
- * The statement of a query, or why it is not to be run again: only what was recorded to read is.
- * @param events the first of the query, in their order
+ * The statement of a query, or the reason why it must not run again: only statements that were recorded as reads do.
+ * @param events the first events of the query, in order
  */
 export function recordedStatement(queryId: string, events: readonly ListedEvent[]): ReadStatement {
   const first = events[0]
@@ -62,7 +62,10 @@ export function recordedStatement(queryId: string, events: readonly ListedEvent[
   return { kind: 'statement', statement: { queryId, createdAt, sql, session, ordered, columns, outline } }
 }
 
-/** What named the rows of the tables that a query read, by `catalog.schema.table`; of those that nobody knows of nothing. */
+/**
+ * The snapshots of the tables that a query read, by `catalog.schema.table`. Tables without a known snapshot are
+ * missing.
+ */
 export function snapshotsIn(events: readonly ListedEvent[]): ReadonlyMap<string, string> {
   const plan = planned.safeParse(dataOf(events, 'QueryPlanned'))
   const tables = plan.success ? plan.data.tables : []
@@ -73,7 +76,7 @@ export function snapshotsIn(events: readonly ListedEvent[]): ReadonlyMap<string,
   )
 }
 
-/** The data of the first event of a type, in the version of today. */
+/** The data of the first event of a type, in the current version. */
 function dataOf(events: readonly ListedEvent[], name: QueryEventType): unknown {
   const unversioned = cloudEventType(name, 0).slice(0, -1)
   const event = events.find(({ type }) => type.startsWith(unversioned))

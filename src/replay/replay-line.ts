@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { verdictSchema, type ReplayVerdict } from './verdict.ts'
 
-/** A line of `--json`: what came of one query of the record. */
+/** A line of `--json`: the outcome of one recorded query. */
 export const replayLineSchema = z.intersection(
   z.object({
     queryId: z.string(),
@@ -26,13 +26,13 @@ export const replayLineSchema = z.intersection(
 export type ReplayLine = z.infer<typeof replayLineSchema>
 
 export type VerdictName = ReplayVerdict['verdict']
-/** How many of each verdict; those that none had are absent. */
+/** How many statements got each verdict. Verdicts without any are absent. */
 export type VerdictCounts = Readonly<Partial<Record<VerdictName, number>>>
 
-/** Verdicts that say that the two sides are not the same. */
+/** Verdicts that mean that the two sides differ. */
 const BAD: ReadonlySet<VerdictName> = new Set(['DIFFERENT', 'FAILED_THERE', 'FAILED_HERE'])
 
-/** Whether any verdict says that the sides are not the same. */
+/** Whether any verdict means that the sides differ. */
 export function anyDifferent(counts: VerdictCounts): boolean {
   return Object.keys(counts).some((name) => BAD.has(name as VerdictName))
 }

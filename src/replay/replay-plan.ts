@@ -1,7 +1,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { ListedQuery } from './replay-source.ts'
 
-/** Queries that are to be replayed, oldest first; as many as there are, in bounded memory. */
+/** The queries to replay, oldest first. Any number of them, in bounded memory. */
 export interface ReplayPlan {
   readonly size: number
   queries(): AsyncGenerator<ListedQuery>
@@ -9,7 +9,7 @@ export interface ReplayPlan {
 
 const READ_AT_ONCE = 1000
 
-/** @param done what was replayed before */
+/** @param done the queries that were replayed before */
 export async function planReplay(
   connection: DuckDBConnection,
   listed: AsyncIterable<ListedQuery>,

@@ -9,7 +9,7 @@ import {
   type ListedEvent,
 } from './recorded-statement.ts'
 
-/** A query of the record, as lists tell it. */
+/** A recorded query as lists show it. */
 export interface ListedQuery {
   readonly queryId: string
   /** ISO UTC. */
@@ -22,17 +22,17 @@ export interface ReplayFilter {
   readonly until?: string | undefined
   readonly user?: string | undefined
   readonly source?: string | undefined
-  /** Of all, by their ids: 0.05. The same queries each time. */
+  /** Share of all queries, chosen by their ids, e.g. 0.05. The same queries each time. */
   readonly sample?: number | undefined
   readonly queryIds?: readonly string[] | undefined
   /** SQL: a condition over `system.history.queries`. */
   readonly where?: string | undefined
 }
 
-/** Answers a GET of the server whose record it is. @throws Error with one line unless it is 200 */
+/** Sends a GET to the server with the record. @throws Error with one line unless the status is 200 */
 export type Get = (target: string) => Promise<{ readonly text: string; readonly link: string | undefined }>
 
-/** What the replays themselves send is in the record too, and is not replayed unless asked for. */
+/** The source of the replays' own queries. They are in the record too, and are replayed only on request. */
 export const REPLAY_SOURCE = 'quipu replay'
 
 const listedSchema = z.array(
@@ -43,10 +43,10 @@ const listedSchema = z.array(
   }),
 )
 
-/** The queries that are meant, newest first as the server lists them. */
+/** The queries that the filter selects, newest first as the server lists them. */
 export async function* listQueries(get: Get, filter: ReplayFilter): AsyncGenerator<ListedQuery> {
   if (filter.queryIds) {
-    // Their times are read with their events.
+    // Their times are read later, with their events.
     for (const queryId of filter.queryIds) yield { queryId, createdAt: '' }
     return
   }
@@ -64,7 +64,7 @@ export async function* listQueries(get: Get, filter: ReplayFilter): AsyncGenerat
   }
 }
 
-/** What the server is not asked for. */
+/** Applies the conditions that the server does not check. */
 export function isMeant(
   { queryId, createdAt }: ListedQuery,
   source: string | undefined,
@@ -75,20 +75,22 @@ export function isMeant(
   return filter.sample === undefined || shareOf(queryId) < filter.sample
 }
 
-/** A number from 0 to 1 that is the id's own. */
+/** A number from 0 to 1 that depends only on the id. */
 function shareOf(queryId: string): number {
   return createHash('sha256').update(queryId).digest().readUInt32BE() / 2 ** 32
 }
 
-/** What is read of a query: what it was, and how it was planned, are its first events. */
+/** How many events are read of a query. The first ones hold the statement and its plan. */
 const FIRST_EVENTS = 20
 
-/** @throws Error with one line when the server does not tell it */
+/** @throws Error with one line when the server does not show it */
 export async function readStatement(get: Get, queryId: string): Promise<ReadStatement> {
   return recordedStatement(queryId, await firstEvents(get, queryId))
 }
 
-/** Names of the rows that a query of this server read, by table; none where it does not tell, as Trino does not. */
+/**
+ * The snapshots that a query of this server read, by table; none if the server does not report them, as Trino does not.
+ */
 export async function readSnapshots(get: Get, queryId: string): Promise<ReadonlyMap<string, string>> {
   try {
     return snapshotsIn(await firstEvents(get, queryId))
@@ -97,7 +99,7 @@ export async function readSnapshots(get: Get, queryId: string): Promise<Readonly
   }
 }
 
-/** The digest of a query's result; undefined where the server has none, or does not tell it to who replays. */
+/** The digest of a query's result; undefined if the server has none, or does not show it to the replay's user. */
 export async function readDigest(get: Get, queryId: string): Promise<RecordedDigest | undefined> {
   try {
     const { text } = await get(`/v1/query/${encodeURIComponent(queryId)}/digest`)

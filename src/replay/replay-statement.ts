@@ -8,46 +8,46 @@ import { speedOf, type Speed } from './timing.ts'
 import type { SentColumn, ScratchResult, ScratchResults } from './scratch-results.ts'
 import type { Chance, Difference, ReplayError, ReplayVerdict } from './verdict.ts'
 
-/** One answer of a server: part of a result, or why there is none. */
+/** One answer of a server: a part of a result, or an error. */
 export interface ReplayAnswer {
   readonly queryId: string
-  /** As it was sent. */
+  /** The answer's text as the server sent it. */
   readonly text: string
   readonly columns: readonly SentColumn[] | undefined
   readonly hasRows: boolean
   readonly error: ReplayError | undefined
 }
 
-/** A server that statements of the record are run on. */
+/** A server on which recorded statements are run again. */
 export interface ReplayServer {
   /**
-   * Runs a text in the session of a statement; leaving the loop early cancels it.
+   * Runs a text in the session of a statement. Leaving the loop early cancels it.
    * @throws Error when the server cannot be reached
    */
   run(sql: string, statement: RecordedStatement, signal: AbortSignal): AsyncIterable<ReplayAnswer>
-  /** What named the rows that a query of it read, by table, as far as it tells. */
+  /** The snapshots that a query on this server read, by table, as far as the server reports them. */
   snapshots(queryId: string): Promise<ReadonlyMap<string, string>>
-  /** Of a query's result; undefined where it has none, or does not tell it. */
+  /** The digest of a query's result; undefined if it has none or the server does not show it. */
   digest(queryId: string): Promise<RecordedDigest | undefined>
 }
 
 export interface ReplaySides {
-  /** What is proven good: the version that the record is of. */
+  /** The baseline: a server of the version that the record comes from. */
   readonly here: ReplayServer
   readonly there: ReplayServer
   readonly scratch: ScratchResults
   readonly signal: AbortSignal
-  /** Absent: what is proven good is always run again. */
+  /** Absent: the baseline always runs the statement again. */
   readonly digests?: DigestComparison | undefined
-  /** Names of catalogs there. */
+  /** The names of catalogs on the other server. */
   readonly catalogs: CatalogMap
-  /** How often each side is timed where the results are the same; 0: not at all. */
+  /** How often each side is timed if the results are the same; 0: not at all. */
   readonly repeat: number
 }
 
 export interface Replayed {
   readonly verdict: ReplayVerdict
-  /** Milliseconds of the wall clock from the POST to the last page; absent where it failed. */
+  /** Milliseconds of wall time from the POST to the last page; absent if the run failed. */
   readonly hereMs?: number
   readonly thereMs?: number
   readonly rows?: number
@@ -56,7 +56,7 @@ export interface Replayed {
   readonly examples: readonly Example[]
 }
 
-/** Runs a statement on both sides and says what came of it. @throws Error when a server cannot be reached */
+/** Runs a statement on both sides and returns the verdict. @throws Error when a server cannot be reached */
 export async function replayStatement(statement: RecordedStatement, sides: ReplaySides): Promise<Replayed> {
   const { scratch } = sides
   const known = await sides.digests?.replay(statement, sides.there, sides.signal)
@@ -86,7 +86,7 @@ type Ran = { readonly drop: () => Promise<void> } & (
 
 type Ended = Extract<Ran, { kind: 'ended' }>
 
-/** Tables of the baseline whose rows are others than they were at its first run. */
+/** Tables of the baseline whose rows have changed since its first run. */
 interface Moved {
   readonly kind: 'moved'
   readonly tables: readonly string[]
@@ -98,7 +98,7 @@ async function movedBetween(first: Ended, again: Ended, { here }: ReplaySides): 
   return tables.length === 0 ? undefined : { kind: 'moved', tables }
 }
 
-/** Neither side is left running, and neither table left lying, where the other cannot be reached. */
+/** Waits for both sides. If one of them cannot be reached, the other is not left running, and its table is dropped. */
 async function both(here: Promise<Ran>, there: Promise<Ran>): Promise<readonly [Ran, Ran]> {
   const [first, second] = await Promise.allSettled([here, there])
   if (first.status === 'fulfilled' && second.status === 'fulfilled') return [first.value, second.value]
@@ -106,11 +106,11 @@ async function both(here: Promise<Ran>, there: Promise<Ran>): Promise<readonly [
   throw (first.status === 'rejected' ? first : (second as PromiseRejectedResult)).reason
 }
 
-/** Of all its answers: what lies on this machine's disk has an end, whatever a server says. */
+/** Limit for all answers of a statement, in characters. It bounds this machine's disk, whatever a server sends. */
 const LONGEST_RESULT = 16 * 1024 ** 3
 const TOO_LONG: ReplayError = { name: 'RESULT_TOO_LARGE', message: 'Its answers have more than 16 GiB' }
 
-/** @param sql another text than the statement's, in its session */
+/** @param sql a text other than the statement's, run in the statement's session */
 async function run(
   server: ReplayServer,
   statement: RecordedStatement,
@@ -140,7 +140,7 @@ async function run(
   }
 }
 
-/** Each side in turn, alone, its rows read and let go; undefined for noise, and where a run fails. */
+/** Times each side in turn, alone; reads the rows and drops them. Undefined for noise, or if a run fails. */
 async function timed(statement: RecordedStatement, sides: ReplaySides): Promise<Speed | undefined> {
   const times = { here: [] as number[], there: [] as number[] }
   for (let turn = 0; turn < sides.repeat; turn++)
@@ -178,7 +178,10 @@ async function verdictOfDifference(
   return chance ? { verdict: 'NON_DETERMINISTIC', chance, difference } : { verdict: 'DIFFERENT', difference }
 }
 
-/** What is cheap is asked first: the text, then the baseline once more, then how sharp the border of each LIMIT is. */
+/**
+ * Looks for a reason why two runs may rightly differ, cheap checks first: the text, then another run on the baseline,
+ * then whether each LIMIT had to choose among rows.
+ */
 async function chanceOf(
   statement: RecordedStatement,
   first: Ended,
@@ -200,7 +203,7 @@ async function chanceOf(
   return undefined
 }
 
-/** 0 where the question itself fails: what it was made of may stand in a query that it refers to. */
+/** The count that a server returns. 0 if the question fails: a part of it may depend on a query that it refers to. */
 async function countOn(sql: string, statement: RecordedStatement, sides: ReplaySides): Promise<bigint> {
   const asked = await run(sides.here, statement, sides, sql)
   try {

@@ -9,28 +9,28 @@ import type { ReadStatement } from './recorded-statement.ts'
 
 export interface ReplayOptions {
   readonly sides: ReplaySides
-  /** `plan`: plans are compared, nothing is run. */
+  /** `plan`: compares plans and runs nothing. */
   readonly mode: 'run' | 'plan'
   readonly read: (queryId: string) => Promise<ReadStatement>
-  /** Statements under way at once. */
+  /** How many statements run at once. */
   readonly concurrency: number
-  /** How fast time goes by: 1 as it did then; undefined: as fast as it can. */
+  /** Speed relative to the recorded times: 1 is the same pace; undefined: as fast as possible. */
   readonly speed: number | undefined
-  /** With the rows that differ and the texts. */
+  /** Whether lines include differing rows and the texts. */
   readonly rows: boolean
-  /** Each line once, as it becomes known; waited for. */
+  /** Called with each line once it is known. The replay waits for it. */
   readonly onLine: (line: ReplayLine) => Promise<void> | void
 }
 
 /**
  * Runs the planned statements again, in the order in which they were posted.
- * @throws Error when a server cannot be reached; what was under way has no line then
+ * @throws Error when a server cannot be reached; statements in progress have no line then
  */
 export async function replay(plan: ReplayPlan, options: ReplayOptions): Promise<void> {
   const { sides, concurrency } = options
   const failed = new AbortController()
   const signal = AbortSignal.any([sides.signal, failed.signal])
-  // Each of its requests listens.
+  // Every request listens to this signal.
   setMaxListeners(0, signal)
   const pace = paceOf(options.speed, signal)
   const queries = plan.queries()
@@ -72,7 +72,7 @@ async function lineOf({ queryId, createdAt }: ListedQuery, options: ReplayOption
   }
 }
 
-/** Waits until as much time has gone by since the first as had then. */
+/** Waits until as much time has passed since the first query as in the record. */
 function paceOf(speed: number | undefined, signal: AbortSignal): (listed: ListedQuery) => Promise<void> {
   if (speed === undefined) return () => Promise.resolve()
   let first: { readonly then: number; readonly now: number } | undefined

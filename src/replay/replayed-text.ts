@@ -5,10 +5,13 @@ import { parseStatement } from '../sql/syntax/parser.ts'
 import { printStatement } from '../sql/syntax/printer.ts'
 import { withNodes } from '../sql/syntax/tree.ts'
 
-/** Names of catalogs there, by their names here; in lower case. */
+/** Names of catalogs on the other server, by their names here; in lower case. */
 export type CatalogMap = ReadonlyMap<string, string>
 
-/** The query that a statement runs: of EXECUTE the prepared one. Undefined for texts of another dialect, and others. */
+/**
+ * The query that a statement runs: for EXECUTE the prepared one. Undefined for texts of another dialect, and for other
+ * statements.
+ */
 export function queryIn({ sql, session }: RecordedStatement): Statement | undefined {
   try {
     const statement = parseStatement(sql)
@@ -23,7 +26,7 @@ export function queryIn({ sql, session }: RecordedStatement): Statement | undefi
   }
 }
 
-/** The text with the catalogs that its tables name called as they are there. */
+/** The text with the catalogs of its tables renamed to those of the other server. */
 export function withCatalogs(sql: string, catalogs: CatalogMap): string {
   if (catalogs.size === 0) return sql
   const statement = parseStatement(sql)

@@ -4,7 +4,7 @@ import type { Tally } from './tally.ts'
 import { skipReasons, type Chance, type Difference } from './verdict.ts'
 
 export interface Report {
-  /** Addresses. */
+  /** Addresses of the two servers. */
   readonly baseline: string
   readonly against: string
   /** ISO UTC. */
@@ -12,7 +12,7 @@ export interface Report {
   readonly tally: Tally
 }
 
-/** What people look for first comes first. */
+/** The most interesting verdicts come first. */
 const ORDER = [
   ['DIFFERENT', 'Different results'],
   ['FAILED_THERE', 'Failed there, and not here'],
@@ -33,7 +33,7 @@ const STYLE = [
   '@media (prefers-color-scheme: dark) { body { background: #181818; color: #ddd } pre { background: #262626 } }',
 ].join(' ')
 
-/** A page of HTML in one file: nothing of it runs, and nothing comes from elsewhere. */
+/** A page of HTML in one file, without scripts and without external content. */
 export function reportPage(report: Report): string {
   const { tally, baseline, against, at } = report
   const found = ORDER.filter(([verdict]) => (tally.counts[verdict] ?? 0) > 0)
@@ -104,7 +104,7 @@ function timesOf(hereMs: number, thereMs: number): PageElement {
   return element('p', {}, `${Math.round(hereMs)} ms here, ${Math.round(thereMs)} ms there.`)
 }
 
-/** Beyond noise; those that are slower first. */
+/** Differences in speed beyond noise, slower ones first. */
 function speedSection({ speeds }: Tally): readonly PageElement[] {
   const { slower, faster, lines } = speeds
   if (slower + faster === 0) return []

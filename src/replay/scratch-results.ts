@@ -3,11 +3,11 @@ import { integer, joined, literal, plainName, sql, toText, type Sql } from '../d
 
 export interface SentColumn {
   readonly name: string
-  /** Trino's: `decimal(10,2)`. */
+  /** Trino's type: `decimal(10,2)`. */
   readonly type: string
 }
 
-/** A result as a table of DuckDB: `place`, then `c0`, `c1` … as the texts that were sent. */
+/** A result as a table of DuckDB: the column `place`, then `c0`, `c1` … with the texts that were sent. */
 export interface ScratchResult {
   readonly table: Sql
   readonly columns: readonly SentColumn[]
@@ -16,24 +16,24 @@ export interface ScratchResult {
 
 const MEMORY = '512MB'
 
-/** The column of such a table that has a result's column, counted from 0. */
+/** The table's column for a column of the result, counted from 0. */
 export function cellsOf(index: number): Sql {
   return sql`c${integer(index)}`
 }
 
-/** Results that are compared, kept by an engine of this process; what its memory does not hold lies in `folder`. */
+/** Keeps results for comparison in an engine of this process. What does not fit into its memory is in `folder`. */
 export interface ScratchResults {
   readonly connection: DuckDBConnection
-  /** A result that is read page by page. */
+  /** Begins a result that is read page by page. */
   begin(): ResultReader
-  /** The whole number that a result of one row and one column is. */
+  /** The whole number in a result of one row and one column. */
   countIn(result: ScratchResult): Promise<bigint>
   close(): void
 }
 
 export interface ResultReader {
   /**
-   * @param answer whole, as the server sent it: numbers that JavaScript does not hold stay what they are
+   * @param answer the whole answer as the server sent it, so that numbers which JavaScript cannot hold stay exact
    * @param columns of the result, as soon as they are known
    */
   add(answer: string, columns: readonly SentColumn[]): Promise<void>
@@ -41,7 +41,7 @@ export interface ResultReader {
   drop(): Promise<void>
 }
 
-/** @param folder for what does not fit into memory; nobody else's, and removed by whoever made it */
+/** @param folder for what does not fit into memory; used by nothing else, and removed by the caller */
 export async function openScratch(folder: string): Promise<ScratchResults> {
   const { DuckDBInstance } = await import('../shared/duckdb.ts')
   const instance = await DuckDBInstance.create(':memory:', {

@@ -1,7 +1,7 @@
 import type { QuerySession } from '../coordinator/query/events.ts'
 import { REPLAY_SOURCE } from './replay-source.ts'
 
-/** What of a session goes into headers. */
+/** The parts of a session that become headers. */
 export type PostedSession = Pick<
   QuerySession,
   | 'catalog'
@@ -16,8 +16,8 @@ export type PostedSession = Pick<
 >
 
 /**
- * The headers, without their prefix, that put a statement into the session it was posted in.
- * @param user as whom it is run
+ * The headers, without their prefix, that give a statement the session in which it was posted.
+ * @param user as whom it runs
  */
 export function headersOf(session: PostedSession, user: string, queryId: string): Readonly<Record<string, string>> {
   const { catalog, schema, path, timeZone, language } = session
@@ -48,12 +48,12 @@ function listed(values: readonly string[]): string | undefined {
   return values.length === 0 ? undefined : values.join(',')
 }
 
-/** Form-encoded, as Trino's clients send them. */
+/** Form-encodes a text as Trino's clients do. */
 function encoded(text: string): string {
   return encodeURIComponent(text).replaceAll('%20', '+')
 }
 
-/** UTF-8, whose bytes Node sends as they are. */
+/** A header value whose characters are the bytes of UTF-8: Node sends them unchanged. */
 function asHeader(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1')
 }

@@ -1,16 +1,16 @@
 import type { ReplayLine, VerdictCounts, VerdictName } from './replay-line.ts'
 
-/** What a replay has found so far, in bounded memory. */
+/** The findings of a replay so far, in bounded memory. */
 export interface Tally {
   readonly counts: VerdictCounts
   add(line: ReplayLine): void
-  /** How many were slower or faster there beyond noise, and the first of them, at most `SHOWN`. */
+  /** How many statements were slower or faster beyond noise, and the first of them, at most `SHOWN`. */
   readonly speeds: { readonly slower: number; readonly faster: number; readonly lines: readonly ReplayLine[] }
-  /** The first of a verdict, at most `SHOWN`. */
+  /** The first lines with a verdict, at most `SHOWN`. */
   linesOf(verdict: VerdictName): readonly ReplayLine[]
 }
 
-/** Of each verdict so many are shown one by one: nobody reads more, and a row may be long. */
+/** Most statements that are shown for each verdict: a report with more would not be read, and a row may be long. */
 const SHOWN = 200
 
 export function createTally(): Tally {

@@ -1,4 +1,4 @@
-/** Milliseconds of the medians of as many runs on each side. */
+/** The medians of equally many runs on each side, in milliseconds. */
 export interface Speed {
   readonly kind: 'slower' | 'faster'
   readonly hereMs: number
@@ -6,16 +6,16 @@ export interface Speed {
   readonly runs: number
 }
 
-/** The median absolute deviation of numbers that are spread normally is their standard deviation by this. */
+/** Factor from the median absolute deviation to the standard deviation, for normally distributed numbers. */
 const DEVIATION = 1.4826
-/** So many standard deviations of the side that is spread wider. */
+/** How many standard deviations, of the side that varies more, count as noise. */
 const BEYOND = 3
-/** What nobody would call a difference, however steady. */
+/** Smaller differences do not count, however steady they are. */
 const LEAST_SHARE = 0.1
 const LEAST_MS = 2
 
 /**
- * Whether the other side is slower or faster beyond what its runs differ among themselves; undefined where that is noise.
+ * Whether the other side is slower or faster by more than its runs differ among themselves; undefined if that is noise.
  * @param here, there milliseconds of several runs each
  */
 export function speedOf(here: readonly number[], there: readonly number[]): Speed | undefined {
@@ -32,7 +32,7 @@ export function median(numbers: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }
 
-/** From the median, the median. */
+/** The median of the distances from the median. */
 function deviation(numbers: readonly number[]): number {
   const middle = median(numbers)
   return median(numbers.map((number) => Math.abs(number - middle)))

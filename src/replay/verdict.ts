@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Why a statement of the record is not run again. */
+/** Why a recorded statement is not run again. */
 export const skipReasons = {
   write: 'it changes something',
   notAQuery: 'it is no query: it shows or sets something of the server',
@@ -12,7 +12,7 @@ export const skipReasons = {
 const skipReasonSchema = z.enum(Object.keys(skipReasons) as [keyof typeof skipReasons])
 export type SkipReason = z.infer<typeof skipReasonSchema>
 
-/** What makes that two runs may rightly differ. */
+/** Why two runs may rightly differ. */
 const chanceSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('repeated') }).describe('The baseline itself answered otherwise the second time'),
   z
@@ -25,7 +25,7 @@ const chanceSchema = z.discriminatedUnion('kind', [
 ])
 export type Chance = z.infer<typeof chanceSchema>
 
-/** Where two results are not the same. Columns are counted from 0. */
+/** Where two results differ. Columns are counted from 0. */
 const differenceSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('columns'), here: z.array(z.string()), there: z.array(z.string()) }),
   z.object({ kind: z.literal('rows'), here: z.number().int(), there: z.number().int() }),
@@ -44,7 +44,7 @@ export type Difference = z.infer<typeof differenceSchema>
 const replayErrorSchema = z.object({ name: z.string(), message: z.string() })
 export type ReplayError = Readonly<z.infer<typeof replayErrorSchema>>
 
-/** What became of a statement that was run again. A closed list: programs read it. */
+/** The verdict on a statement that was run again. A closed list, because programs read it. */
 export const verdictSchema = z.discriminatedUnion('verdict', [
   z.object({ verdict: z.literal('SAME') }),
   z.object({ verdict: z.literal('SAME_OTHER_ORDER') }),

@@ -1,4 +1,4 @@
-/** Names of span attributes; those that Trino named keep `trino.`. */
+/** Names of span attributes. Names that Trino defined keep the prefix `trino.`. */
 export const attributes = {
   queryId: 'trino.query_id',
   queryType: 'trino.query_type',
@@ -77,7 +77,7 @@ export const attributes = {
   dbStatus: 'db.response.status_code',
   dbReturnedRows: 'db.response.returned_rows',
   errorType: 'error.type',
-  // Incubating in the conventions: their strings may still change there, not here.
+  // Experimental in the conventions: the names may change there, but do not change here.
   messagingSystem: 'messaging.system',
   messagingDestination: 'messaging.destination.name',
   messagingPartition: 'messaging.destination.partition.id',

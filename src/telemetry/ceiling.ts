@@ -1,4 +1,4 @@
-/** Takes at most `perSecond` in each second. `monotonicMs`: monotonic milliseconds. */
+/** Allows at most `perSecond` in each second. `monotonicMs`: monotonic clock, milliseconds. */
 export function createCeiling(perSecond: number, monotonicMs: () => number): () => boolean {
   let second = Math.floor(monotonicMs() / 1000)
   let taken = 0

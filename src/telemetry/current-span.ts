@@ -5,9 +5,9 @@ const current = new AsyncLocalStorage<TraceContext>()
 let within = 0
 
 /**
- * What is read until the promise settles belongs to a span. Followed by the runtime, since between a statement over
- * `system` and the read models lies a connector, which knows no traces; only while such a read runs, because each `await`
- * of the process is dearer meanwhile.
+ * Assigns all reads until the promise settles to a span. The runtime tracks the span, because between a statement over
+ * `system` and the read models there is a connector, which knows no traces. The tracking is on only while such a read
+ * runs, because it makes each `await` of the process slower.
  */
 export async function withinSpan<T>(context: TraceContext | undefined, run: () => Promise<T>): Promise<T> {
   if (!context?.sampled) return run()
@@ -19,7 +19,7 @@ export async function withinSpan<T>(context: TraceContext | undefined, run: () =
   }
 }
 
-/** The span that what is read now belongs to. */
+/** The span to which reads belong now. */
 export function currentSpan(): TraceContext | undefined {
   return within > 0 ? current.getStore() : undefined
 }

@@ -4,7 +4,7 @@ import { buckets, metricNames, type LabelValues, type MetricDefinition, type Met
 
 type Prom = typeof import('./prom-client.ts')
 
-/** prom-client's side of the metrics of a process, by their names; those of other processes are missing. */
+/** The prom-client metrics of a process, by name. Metrics of other kinds of processes are missing. */
 export interface Instruments {
   counter(name: MetricName): Counter | undefined
   gauge(name: MetricName): Gauge | undefined
@@ -19,7 +19,7 @@ export function makeInstruments(prom: Prom, registry: Registry, on: 'coordinator
   for (const [name, definition] of Object.entries(metricNames) as [MetricName, MetricDefinition][]) {
     if (definition.on !== 'both' && definition.on !== on) continue
     const common = {
-      // The OpenMetrics writer of prom-client takes `_total` away itself.
+      // prom-client's OpenMetrics writer strips `_total` itself.
       name: definition.text,
       help: definition.help,
       labelNames: Object.keys(definition.labels),
@@ -30,7 +30,8 @@ export function makeInstruments(prom: Prom, registry: Registry, on: 'coordinator
       case 'counter': {
         const counter = new prom.Counter(common)
         counters.set(name, counter)
-        // A series born at 1 shows no increase: where the labels are closed, every series starts at 0.
+        // A series that first appears with 1 shows no increase. If the labels are closed lists, every series starts at
+        // 0.
         for (const labels of closedCombinations(definition.labels, 16)) {
           if (definition.exemplars) counter.inc(exemplary(labels, 0) as never)
           else counter.inc(labels, 0)
@@ -40,7 +41,7 @@ export function makeInstruments(prom: Prom, registry: Registry, on: 'coordinator
       case 'gauge': {
         const gauge = new prom.Gauge(common)
         gauges.set(name, gauge)
-        // One without labels would begin at 0, which is a statement: never verified, no writer, not ready.
+        // A gauge without labels would start at 0, which would be a claim: never verified, no writer, not ready.
         if (common.labelNames.length === 0) gauge.remove()
         break
       }
@@ -59,12 +60,12 @@ export function makeInstruments(prom: Prom, registry: Registry, on: 'coordinator
   }
 }
 
-/** With exemplars on, prom-client takes this form alone. */
+/** The arguments of `inc` for a metric with exemplars: prom-client accepts only this form. */
 export function exemplary(labels: Readonly<Record<string, string>>, value: number, trace?: TraceRef): unknown {
   return { labels, value, exemplarLabels: trace ? { trace_id: trace.traceId, span_id: trace.spanId } : {} }
 }
 
-/** @param most a product of more labels would be mostly series that never move: it has none */
+/** @param most if there are more combinations, none is returned: most of those series would never change */
 function closedCombinations(labels: Readonly<Record<string, LabelValues>>, most: number): Record<string, string>[] {
   let combinations: Record<string, string>[] = [{}]
   for (const [label, values] of Object.entries(labels)) {
@@ -75,7 +76,7 @@ function closedCombinations(labels: Readonly<Record<string, LabelValues>>, most:
   return combinations
 }
 
-/** Of prom-client's metrics, which offer no other way to a series of theirs. */
+/** The internals of prom-client's metrics: there is no other access to a single series. */
 interface WithSeries<S> {
   readonly hashMap: Readonly<Record<string, S & { readonly labels: Readonly<Record<string, string>> }>>
 }
@@ -85,7 +86,7 @@ export interface CounterSeries {
 }
 
 export interface HistogramSeries {
-  /** By the upper bound of each, without those of the buckets below. */
+  /** Count of each bucket by its upper bound, not cumulative. */
   readonly bucketValues: Record<number, number>
   count: number
   sum: number
@@ -98,13 +99,13 @@ function seriesIn<S>(metric: unknown, labels: Readonly<Record<string, string>>):
   )
 }
 
-/** A series of a counter without exemplars. @param labels all that it has */
+/** A series of a counter without exemplars. @param labels all labels of the metric */
 export function counterSeries(counter: Counter, labels: Readonly<Record<string, string>>): CounterSeries {
   counter.inc(labels, 0)
   return seriesIn<CounterSeries>(counter, labels)!
 }
 
-/** @param labels all that it has */
+/** @param labels all labels of the metric */
 export function histogramSeries(histogram: Histogram, labels: Readonly<Record<string, string>>): HistogramSeries {
   const known = seriesIn<HistogramSeries>(histogram, labels)
   if (known) return known
@@ -120,7 +121,7 @@ export function observeIn(series: HistogramSeries, bounds: readonly number[], va
   series.sum += value
 }
 
-/** Adds what was observed before. */
+/** Adds earlier observations. */
 export function restoreIn(series: HistogramSeries, bounds: readonly number[], { counts, sum }: PastObservations): void {
   for (const [index, bound] of bounds.entries()) series.bucketValues[bound]! += counts[index] ?? 0
   series.count += counts.reduce((total, count) => total + count, 0)

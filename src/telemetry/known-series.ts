@@ -1,7 +1,7 @@
 import type { LabelBounds } from './label-bounds.ts'
 import { metricNames, type MetricName } from './metric-names.ts'
 
-/** By the values of a metric's labels, one below the other. */
+/** A tree of series: one level for each label of a metric, one branch for each value. */
 class Branch<S> {
   readonly below = new Map<string, Branch<S>>()
   series: S | undefined
@@ -16,21 +16,21 @@ class Branch<S> {
 }
 
 interface Metric<S> {
-  /** In the order in which they are looked up. */
+  /** Labels in the order of the tree's levels. */
   readonly labels: readonly string[]
   readonly root: Branch<S>
 }
 
 /**
- * Series that were told of before, by their labels as they came: prom-client would check the labels each time, and look the
- * series up by a text of all of them.
+ * Series that were used before, by their labels as they were given. prom-client would check the labels each time, and
+ * look the series up by a text of all of them.
  */
 export class KnownSeries<S> {
   readonly #bounds: LabelBounds
   readonly #find: (name: MetricName, labels: Readonly<Record<string, string>>) => S
   readonly #known = new Map<MetricName, Metric<S>>()
 
-  /** @param find the series of labels that are within the bounds, made where there is none; it stays the same */
+  /** @param find finds the series of labels within the bounds, or makes it; the series stays the same */
   constructor(bounds: LabelBounds, find: (name: MetricName, labels: Readonly<Record<string, string>>) => S) {
     this.#bounds = bounds
     this.#find = find
@@ -54,7 +54,7 @@ export class KnownSeries<S> {
   #learn(name: MetricName, metric: Metric<S>, labels: Readonly<Record<string, string>>): S {
     const within = this.#bounds.within(name, labels)
     const series = this.#find(name, within)
-    // What becomes `other` has no end, and is told of each time.
+    // Values that become `other` are unlimited in number, and each use must be reported.
     if (metric.labels.every((label) => within[label] === labels[label] && within[label] !== 'other'))
       metric.labels.reduce((branch, label) => branch.reach(within[label]!), metric.root).series = series
     return series

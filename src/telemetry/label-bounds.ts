@@ -2,16 +2,16 @@ import { metricNames, type LabelValues, type MetricDefinition, type MetricName }
 
 /** Keeps the labels of every metric within the values that its definition allows. */
 export class LabelBounds {
-  /** Values of open labels that have come, by metric and label. */
+  /** Values of open labels that were used, by metric and label. */
   readonly #seen = new Map<string, Set<string>>()
   readonly #onOverflow: (label: string) => void
 
-  /** @param onOverflow told of each value that became `other` */
+  /** @param onOverflow called for each value that became `other` */
   constructor(onOverflow: (label: string) => void) {
     this.#onOverflow = onOverflow
   }
 
-  /** The labels of a metric, in the order of its definition; what none of them allows is `other`. */
+  /** The labels of a metric, in the order of its definition. Values that it does not allow become `other`. */
   within(name: MetricName, labels: Readonly<Record<string, string>>): Record<string, string> {
     const { labels: defined }: MetricDefinition = metricNames[name]
     const out: Record<string, string> = {}
@@ -28,7 +28,7 @@ export class LabelBounds {
 
   #admits(name: MetricName, label: string, values: LabelValues, value: string): boolean {
     if (Array.isArray(values)) return values.includes(value)
-    // Those that have a place were looked up before.
+    // Values with a slot were looked up before.
     if ('top' in values) return true
     const key = `${name}/${label}`
     const set = this.#seen.get(key) ?? new Set<string>()

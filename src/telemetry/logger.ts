@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { reportedError } from './reported-error.ts'
 
-/** What the log tells of; a closed list, so that it can be searched for. */
+/** The events of log lines. A closed list, so that logs can be searched. */
 type LogEvent =
   | 'ready'
   | 'draining'
@@ -46,14 +46,14 @@ type LogEvent =
   | 'task.trouble'
 
 /**
- * error: someone must act; warn: it heals itself. Fields are JSON; an `err` is written without what it quotes, and with its
- * stack, unless it is of the network.
+ * Writes log lines. error: an operator must act; warn: the trouble heals itself. Fields are JSON. An `err` is written
+ * without quoted values, and with its stack unless it is a network error.
  */
 export interface Logger {
   info(event: LogEvent, fields: Readonly<Record<string, unknown>>, message: string): void
   warn(event: LogEvent, fields: Readonly<Record<string, unknown>>, message: string): void
   error(event: LogEvent, fields: Readonly<Record<string, unknown>>, message: string): void
-  /** Fields of every later line. */
+  /** Adds fields to every later line. */
   bind(fields: Readonly<Record<string, unknown>>): void
 }
 
@@ -62,7 +62,7 @@ export interface LoggerOptions {
   readonly service: string
   readonly instance: string
   readonly version: string
-  /** File descriptor written to. @default 1 */
+  /** File descriptor of the output. @default 1 */
   readonly fd?: number
 }
 
@@ -81,7 +81,7 @@ const SECRETS = [
   'headers["x-trino-extra-credential"]',
 ]
 
-/** JSON lines on stdout, written at once: a buffered destination loses its lines at a kill. */
+/** Writes JSON lines to stdout at once: a buffered output would lose lines when the process is killed. */
 export function createLogger(options: LoggerOptions): Logger {
   let bound: Record<string, unknown> = {}
   const log = pino(

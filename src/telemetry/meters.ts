@@ -14,26 +14,26 @@ import {
   type MetricName,
 } from './metric-names.ts'
 
-/** Where a sample came from: an exemplar leads from the metric to the trace. */
+/** The trace of a sample. An exemplar leads from the metric to the trace. */
 export interface TraceRef {
   readonly traceId: string
   readonly spanId: string
 }
 
-/** A process's metrics. Values of labels outside their closed set are folded into `other`. */
+/** The metrics of a process. Label values outside their closed set become `other`. */
 export interface Meters {
   count<N extends CounterName>(name: N, labels: LabelsOf<N>, by?: number, trace?: TraceRef): void
   set<N extends GaugeName>(name: N, labels: LabelsOf<N>, value: number): void
-  /** Takes a gauge's series away: what another process is to tell from now on. */
+  /** Removes all series of a gauge, because another process reports it from now on. */
   unset<N extends GaugeName>(name: N): void
   observe<N extends HistogramName>(name: N, labels: LabelsOf<N>, value: number, trace?: TraceRef): void
-  /** Adds what was observed before: `counts` of each bucket by itself, beyond the last bound too. */
+  /** Adds earlier observations. `counts`: one per bucket, not cumulative, with the bucket beyond the last bound. */
   restore<N extends HistogramName>(name: N, labels: LabelsOf<N>, past: PastObservations): void
-  /** Called before each scrape: sets gauges that are read, not kept. */
+  /** Registers a function that is called before each scrape. It sets gauges that are read on demand. */
   onScrape(collect: () => void | Promise<void>): void
   /**
-   * The exposition, OpenMetrics text.
-   * @param without metrics that are left out
+   * The metrics as OpenMetrics text.
+   * @param without metrics to leave out
    */
   text(without?: readonly MetricName[]): Promise<{ readonly contentType: string; readonly body: string }>
 }
@@ -45,20 +45,20 @@ export interface PastObservations {
 
 export interface MetersOptions {
   readonly on: 'coordinator' | 'worker'
-  /** Also `nodejs_*` and `process_*`. */
+  /** Whether `nodejs_*` and `process_*` are included. */
   readonly processMetrics: boolean
 }
 
-/** A collector gets so long: a scrape each second must still be answered while the database is stopped. */
+/** How long a collector may take: a scrape each second must be answered even while the database is stopped. */
 const COLLECT_MS = 500
 
 interface TopLabel {
   readonly label: string
-  /** So many values have a place of their own. */
+  /** How many values have a series of their own. */
   readonly top: number
 }
 
-/** Counters with one label, whose most frequent values are kept apart. */
+/** Counters with one label whose most frequent values have series of their own. */
 const topLabels: ReadonlyMap<MetricName, TopLabel> = new Map(
   (Object.entries(metricNames) as [MetricName, MetricDefinition][]).flatMap(([name, { labels }]) =>
     Object.entries(labels).flatMap(([label, values]) =>
@@ -67,7 +67,7 @@ const topLabels: ReadonlyMap<MetricName, TopLabel> = new Map(
   ),
 )
 
-/** Loads prom-client (70 ms of CPU): called once the process serves. */
+/** Makes the meters. It loads prom-client (70 ms of CPU), so it is called once the process serves. */
 export async function createMeters(options: MetersOptions): Promise<Meters> {
   const prom = await import('./prom-client.ts')
   const registry = new prom.Registry() as unknown as Registry
@@ -81,7 +81,7 @@ export async function createMeters(options: MetersOptions): Promise<Meters> {
   const countTop = topCounter(onOverflow)
   const counters = new KnownSeries(bounds, (name, labels) => counterSeries(made.counter(name)!, labels))
   const histograms = new KnownSeries(bounds, (name, labels) => histogramSeries(made.histogram(name)!, labels))
-  /** Series of each gauge, by their label values. */
+  /** The series of each gauge, by their label values. */
   const series = new Map<MetricName, Map<string, Record<string, string>>>()
 
   const meters: Meters = {
@@ -103,7 +103,7 @@ export async function createMeters(options: MetersOptions): Promise<Meters> {
       series.set(name, known.set(Object.values(of).join('\n'), of))
     },
     unset(name) {
-      // `reset` would leave zeros behind, and `remove` takes one series.
+      // `reset` would leave zeros behind, and `remove` removes a single series.
       const gauge = made.gauge(name)
       for (const labels of series.get(name)?.values() ?? []) gauge?.remove(labels)
       series.delete(name)
@@ -123,7 +123,8 @@ export async function createMeters(options: MetersOptions): Promise<Meters> {
     onScrape: (collect) => void collectors.push(collect),
     async text(without = []) {
       await Promise.all(collectors.map(bearably))
-      // prom-client writes `Nan` for the event loop's lag where two scrapes follow each other at once; readers want `NaN`.
+      // prom-client writes `Nan` for the event loop's lag if two scrapes follow each other at once. Readers expect
+      // `NaN`.
       const body = leaveOut((await registry.metrics()).replaceAll(/ Nan$/gm, ' NaN'), without)
       return { contentType: registry.contentType, body }
     },
@@ -136,8 +137,8 @@ function definitionOf(name: MetricName): MetricDefinition {
 }
 
 /**
- * Counts the most frequent values of a label under their own names. Who loses its place goes with what was counted: added
- * to `other`, it would be counted once more in every increase.
+ * Counts the most frequent values of a label under their own names. When a value loses its series, its count is
+ * dropped: added to `other`, it would be counted again in every increase.
  */
 function topCounter(onOverflow: (label: string) => void) {
   const known = new Map<Counter, TopValues>()
@@ -163,20 +164,23 @@ function leaveOut(page: string, metrics: readonly MetricName[]): string {
     .join('\n')
 }
 
-/** What is away must not take the rest of the figures with it: then the gauges are those of the last scrape. */
+/**
+ * Runs a collector with a time limit, and ignores its errors. An unavailable source must not take the other metrics
+ * with it; its gauges keep the values of the last scrape.
+ */
 async function bearably(collect: () => void | Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, COLLECT_MS)))
   try {
     await Promise.race([collect(), late])
   } catch {
-    // Whoever owns the figure tells of its trouble in the log.
+    // The owner of the figure logs the trouble.
   } finally {
     clearTimeout(timer)
   }
 }
 
-/** Meters before they are loaded: what is told to them is kept, and told again to the real ones. */
+/** Meters until the real ones are loaded. They keep all calls and repeat them on the real ones. */
 export function createPendingMeters(): Meters & { replay(to: Meters): void } {
   let kept: ((to: Meters) => void)[] = []
   const keep = (one: (to: Meters) => void): void => {
@@ -197,5 +201,5 @@ export function createPendingMeters(): Meters & { replay(to: Meters): void } {
   }
 }
 
-/** Loading takes a tenth of a second; more than this is not told by then. */
+/** Loading takes a tenth of a second. There are never more calls than this in that time. */
 const MOST_KEPT = 10_000

@@ -1,11 +1,11 @@
 /**
- * Values a label may take: a closed list, anything up to a number of values, or those that occur most often (of the one
- * label of a counter); the rest is `other`.
+ * The values that a label may take: a closed list, any values up to a number, or the most frequent ones (for the only
+ * label of a counter). All other values become `other`.
  */
 export type LabelValues = readonly string[] | { readonly atMost: number } | { readonly top: number }
 
 export interface MetricDefinition {
-  /** Dotted name without unit, as OpenTelemetry has it. */
+  /** Dotted name without unit, as in OpenTelemetry. */
   readonly name: string
   /** Name in the Prometheus text, with unit and `_total`. */
   readonly text: string
@@ -13,7 +13,7 @@ export interface MetricDefinition {
   /** `s`, `By`, `1`, or none. */
   readonly unit: string
   readonly on: 'coordinator' | 'worker' | 'both'
-  /** The question it answers. */
+  /** The question that the metric answers. */
   readonly help: string
   readonly labels: Readonly<Record<string, LabelValues>>
   readonly buckets?: keyof typeof buckets
@@ -27,7 +27,7 @@ export const buckets = {
   ratio: [0.01, 0.1, 0.5, 0.9, 1.1, 2, 4, 10, 100],
 } as const
 
-/** Every metric there is; code, dashboards, rules and tests take their names from here. */
+/** All metrics. Code, dashboards, rules and tests take their names from here. */
 export const metricNames = {
   // Statements
   queries: {
@@ -976,5 +976,5 @@ type Definition<N extends MetricName> = (typeof metricNames)[N]
 export type CounterName = { [N in MetricName]: Definition<N>['kind'] extends 'counter' ? N : never }[MetricName]
 export type GaugeName = { [N in MetricName]: Definition<N>['kind'] extends 'gauge' ? N : never }[MetricName]
 export type HistogramName = { [N in MetricName]: Definition<N>['kind'] extends 'histogram' ? N : never }[MetricName]
-/** The labels of a metric, all of them. */
+/** All labels of a metric. */
 export type LabelsOf<N extends MetricName> = { readonly [L in keyof Definition<N>['labels']]: string }

@@ -6,7 +6,7 @@ interface OtlpAttribute {
   readonly value: object
 }
 
-/** A trace in OTLP's JSON form, which trace viewers take as a file. */
+/** A trace in OTLP's JSON form. Trace viewers accept it as a file. */
 export interface OtlpTrace {
   readonly resourceSpans: readonly {
     readonly resource: { readonly attributes: readonly OtlpAttribute[] }
@@ -18,11 +18,11 @@ export interface OtlpTrace {
 }
 
 const KINDS = { INTERNAL: 1, SERVER: 2, CLIENT: 3, PRODUCER: 4, CONSUMER: 5 } as const
-/** W3C flag of a trace that is taken. */
+/** W3C flag of a sampled trace. */
 const SAMPLED = 1
 const STATUS = { UNSET: 0, OK: 1, ERROR: 2 } as const
 
-/** Whose spans they are. */
+/** The process that the spans come from. */
 export interface OtlpSource {
   readonly resource: Readonly<Record<string, AttributeValue>>
   readonly version?: string
@@ -41,7 +41,10 @@ export function toOtlpJson(spans: readonly SpanRecord[], { resource, version }: 
   }
 }
 
-/** What is absent is undefined, which JSON leaves out: spreads between the keys would cost more than all else here. */
+/**
+ * A span in JSON. Absent fields are undefined, which JSON leaves out: spreads between the keys would cost more than
+ * everything else here.
+ */
 function spanOf(span: SpanRecord): object {
   return {
     traceId: span.traceId,
@@ -81,8 +84,8 @@ function valueOf(value: AttributeValue): object {
 }
 
 /**
- * Nanoseconds since the epoch, as OTLP's JSON has 64-bit numbers: text.
- * @throws RangeError of what is no number
+ * Nanoseconds since the epoch as text, the form of 64-bit numbers in OTLP's JSON.
+ * @throws RangeError when the value is no number
  */
 function nanosOf(milliseconds: number): string {
   const whole = Math.floor(milliseconds)

@@ -2,13 +2,13 @@ import type { tracing } from '@opentelemetry/sdk-node'
 import { toOtlpJson } from './otlp-json.ts'
 import type { SpanRecord, SpanSink } from './span.ts'
 
-/** Where spans are sent to. */
+/** The collector that spans are sent to. */
 export interface SpanCollector {
-  /** The whole address, path included. */
+  /** The whole address, with its path. */
   readonly url: string
-  /** Headers of every request, beside those of the exporter. */
+  /** Headers of every request, in addition to the exporter's own. */
   readonly headers: Readonly<Record<string, string>>
-  /** Of the resource; the process's own attributes go before them. */
+  /** Attributes of the resource. The process's own attributes take precedence. */
   readonly resourceAttributes: Readonly<Record<string, string>>
 }
 
@@ -18,23 +18,23 @@ export interface SpanExport {
   readonly instance: string
   readonly version: string
   readonly environment: string
-  /** Told how many spans left, and how many the queue had no room for. */
+  /** Called with the number of spans that were sent, or that the queue had no room for. */
   readonly onSpans: (result: 'exported' | 'dropped', count: number) => void
 }
 
 const QUEUE = 16_384
 const BATCH = 512
 
-/** A batch that is not full waits so long for more. */
+/** How long an incomplete batch waits for more spans. */
 const LINGER_MS = 500
 const TIMEOUT_MS = 1000
 
 /**
- * Sends spans by OTLP over HTTP. What is no setting of ours (`OTEL_EXPORTER_OTLP_COMPRESSION` …), the transport asks the
- * environment for.
- * Loads the SDK (200 ms of CPU): called in a thread of its own, once the process serves, and only when there is an
- * endpoint. Its batches and its transport are used. Its tracer and its spans are not: ours have ended when they are made,
- * and are written as they are, which takes a third of the CPU.
+ * Sends spans by OTLP over HTTP. The transport reads further options, which are no settings of Quipu
+ * (`OTEL_EXPORTER_OTLP_COMPRESSION` …), from the environment. It loads the SDK (200 ms of CPU), so it runs in a thread
+ * of its own, once the process serves, and only with an endpoint. It uses the SDK's batches and its transport, but not
+ * its tracer and its spans: Quipu's spans are complete when they are made, and writing them directly takes a third of
+ * the CPU.
  */
 export async function startSpanExport(options: SpanExport): Promise<Pick<SpanSink, 'emit' | 'stop'>> {
   const [{ tracing: sdk, resources }, { createOtlpHttpExportDelegate, convertLegacyHttpOptions }] = await Promise.all([
@@ -74,7 +74,7 @@ export async function startSpanExport(options: SpanExport): Promise<Pick<SpanSin
       try {
         transport.export(spans, ended)
       } catch (error) {
-        // One of them cannot be written.
+        // One of the spans cannot be written.
         ended({ code: FAILED, error: error as Error })
       }
     },
@@ -96,17 +96,17 @@ export async function startSpanExport(options: SpanExport): Promise<Pick<SpanSin
       }
       if (spans.length > room) options.onSpans('dropped', spans.length - room)
     },
-    // Its rejection says that the collector is away, which is no reason not to stop.
+    // It rejects if the collector is away, which must not prevent the stop.
     stop: () => processor.shutdown().catch(() => {}),
   }
 }
 
-/** Of the SDK's results. */
+/** The SDK's code for a failed export. */
 const FAILED = 1
-/** W3C flag of a trace that is taken: what arrives here is to be sent. */
+/** W3C flag of a sampled trace: every span that arrives here is to be sent. */
 const SAMPLED = 1
 
-/** A span in the SDK's batches, which ask it whether it is to be sent, and whose it is. */
+/** A span in the SDK's batches. The SDK asks it for its context and for the sampled flag. */
 interface Queued extends tracing.ReadableSpan {
   readonly record: SpanRecord
 }

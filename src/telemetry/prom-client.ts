@@ -1,2 +1,5 @@
-/** What is used of the library, by name: loaded late as a module of ours, since a bundle knows no names of a library that is. */
+/**
+ * The parts of the library in use, by name. Loaded late as a module of Quipu: a bundle knows no export names of a
+ * library that is loaded late.
+ */
 export { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'

@@ -1,19 +1,19 @@
 import { createCeiling } from './ceiling.ts'
 
 export interface QuietBudget {
-  /** Allowed at once, after a pause. */
+  /** How many are allowed at once, after a pause. */
   readonly burst: number
-  /** Allowed a second in the long run. */
+  /** How many are allowed a second in the long run. */
   readonly perSecond: number
-  /** Running at a time: more of them are a flood, however slowly they come. */
+  /** How many may run at once. More are a flood, however slowly they arrive. */
   readonly running: number
   /** Monotonic milliseconds. */
   readonly monotonicMs: () => number
 }
 
 /**
- * Allows all that comes at a quiet pace, and of a flood one a second: what is refused uses the budget up as well, so that
- * nothing of it gathers while more than `perSecond` come. Asked once for each, with how many run.
+ * Allows everything at a quiet pace, and one a second in a flood. Refused calls use the budget up as well, so that it
+ * does not refill while more than `perSecond` arrive. Called once for each task, with the number of running ones.
  */
 export function createQuietBudget(budget: QuietBudget): (running: number) => boolean {
   const { burst, perSecond, monotonicMs } = budget

@@ -2,8 +2,8 @@ import { EngineError } from '../shared/engine-error.ts'
 import { nodeCode } from '../shared/node-error.ts'
 
 /**
- * A text for the log without what may be data of a statement: what stands in quotes, and the lines of SQL that an engine
- * shows where it failed. A value may have quotes in it, which nobody doubles: all goes from a first quote to the last.
+ * A text for the log without possible data of a statement: quoted text, and the lines of SQL that an engine shows at a
+ * failure. A value may contain quotes that are not doubled, so everything from the first quote to the last is removed.
  */
 export function withoutData(text: string): string {
   const shown = text.search(/\n\s*LINE \d+:/)
@@ -13,11 +13,11 @@ export function withoutData(text: string): string {
   )
 }
 
-/** An error as the log has it. */
+/** An error as the log shows it. */
 export interface ReportedError {
   readonly type: string
   readonly message: string
-  /** SQLSTATE, or Node's. */
+  /** SQLSTATE, or Node's code. */
   readonly code?: string
   readonly stack?: string
   readonly cause?: ReportedError
@@ -25,7 +25,7 @@ export interface ReportedError {
 
 const MAX_CAUSES = 4
 
-/** @param error anything thrown; other fields of it than these may hold data and are left out */
+/** @param error any thrown value; its other fields may hold data and are left out */
 export function reportedError(error: unknown, depth = 0): ReportedError {
   if (!(error instanceof Error)) return { type: typeof error, message: withoutData(String(error)) }
   const { name, message, stack, cause } = error
@@ -42,18 +42,18 @@ export function reportedError(error: unknown, depth = 0): ReportedError {
 
 const NETWORK_CODE = /^(ECONN|EHOST|ENET|ETIMEDOUT$|ENOTFOUND$|EAI_|EPIPE$|UND_ERR_)/
 
-/** Another machine or process did not answer: where in the code that was noticed helps nobody. */
+/** Whether the error says that another machine or process did not answer. A stack does not help then. */
 function isOfNetwork(error: Error, depth = 0): boolean {
   if (NETWORK_CODE.test(nodeCode(error) ?? '')) return true
   return error.cause instanceof Error && depth < MAX_CAUSES && isOfNetwork(error.cause, depth + 1)
 }
 
-/** Its message has values of statements and tables, in quotes or not. */
+/** Whether the message may have values of statements and tables, in quotes or not. */
 function isOfUser(error: Error): error is EngineError {
   return error instanceof EngineError && error.errorType === 'USER_ERROR'
 }
 
-/** For a stream of lines: message, then where. */
+/** An error as text for a stream of lines: the message, then the stack. */
 export function reportedErrorText(error: unknown): string {
   const { type, message, stack, cause } = reportedError(error)
   const head = `${type}: ${message}${stack === undefined ? '' : `\n${stack}`}`

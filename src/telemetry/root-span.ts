@@ -1,10 +1,10 @@
 import type { SpanRecord } from './span.ts'
 import { newSpanId, newTraceId, parseTraceparent } from './trace-context.ts'
 
-/** Links of one span at most. */
+/** Most links of one span. */
 export const MOST_LINKS = 128
 
-/** The beginning of a trace of its own. */
+/** A span that begins a trace of its own. */
 export function rootSpan(
   name: string,
   kind: SpanRecord['kind'],
@@ -14,7 +14,7 @@ export function rootSpan(
   return { name, kind, traceId: newTraceId(), spanId: newSpanId(), startMs, endMs, status: 'UNSET', events: [] }
 }
 
-/** Links to those traces that are taken, each once. */
+/** Links to the sampled traces, each once. */
 export function linksTo(traceparents: readonly (string | undefined)[]): SpanRecord['links'] {
   return [...new Set(traceparents)]
     .map(parseTraceparent)

@@ -1,6 +1,6 @@
 export type AttributeValue = string | number | boolean | readonly string[]
 
-/** A span as data: made from events as well as live, so that a crash loses none (observability 1). */
+/** A span as data. It is made from events as well as live, so that a crash loses none (observability 1). */
 export interface SpanRecord {
   readonly name: string
   readonly kind: 'INTERNAL' | 'SERVER' | 'CLIENT' | 'PRODUCER' | 'CONSUMER'
@@ -23,24 +23,24 @@ export interface SpanEvent {
   readonly attributes: Readonly<Record<string, AttributeValue>>
 }
 
-/** What spans are made of where they are sent from. Plain data: it crosses to another thread. */
+/** The source of spans that are made later, in another thread; plain data, so that it can be sent there. */
 export interface SpansLater {
   readonly kind: string
 }
 
-/** Where spans go. Never slows or fails whoever hands one over. */
+/** Takes spans. Never slows the caller down, and never makes it fail. */
 export interface SpanSink {
-  /** Is anybody there to take them? */
+  /** Whether spans are sent at all. */
   readonly enabled: boolean
   emit(spans: readonly SpanRecord[]): void
-  /** Spans that are to be made off this process's event loop. */
+  /** Takes a source whose spans are made off this process's event loop. */
   later(source: SpansLater): void
   stop(): Promise<void>
 }
 
 export const noSpans: SpanSink = { enabled: false, emit: () => {}, later: () => {}, stop: async () => {} }
 
-/** A sink before the exporter is loaded: what it is told is kept, up to what its queue would hold. */
+/** A sink until the exporter is loaded. It keeps as many spans as the exporter's queue would. */
 export function createPendingSpans(): SpanSink & { replay(to: SpanSink): void } {
   let kept: ((to: SpanSink) => void)[] = []
   const keep = (one: (to: SpanSink) => void): void => {

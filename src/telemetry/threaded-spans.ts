@@ -2,48 +2,48 @@ import { Worker } from 'node:worker_threads'
 import type { SpanExport } from './otlp-spans.ts'
 import type { SpanRecord, SpanSink, SpansLater } from './span.ts'
 
-/** What the thread is told at its start. */
+/** The data that the thread gets at its start. */
 export type SpanThreadData = Omit<SpanExport, 'onSpans'>
 
-/** Told to the thread. */
+/** A message to the thread. */
 export type SpanThreadMessage<Source> =
   'stop' | { readonly spans: readonly SpanRecord[]; readonly sources: readonly Source[] }
 
-/** What the thread tells: of spans, and of how much it has taken from its queue. */
+/** A message from the thread: what became of spans, and how many items it has taken from its queue. */
 export interface SpanThreadAnswer {
   readonly result: 'exported' | 'dropped' | 'taken'
   readonly count: number
 }
 
 export interface ThreadedSpansOptions extends SpanExport {
-  /** Program of the thread: what it makes of sources is its own. */
+  /** The program of the thread. It decides what to make of sources. */
   readonly program: URL
   /** The thread's environment. */
   readonly env: NodeJS.ProcessEnv
-  /** The thread ended by itself; the next spans get another one after a while. */
+  /** Called when the thread ended by itself. After a pause, the next spans start another thread. */
   readonly onTrouble: (error: Error) => void
 }
 
-/** Waiting here or in the thread's queue at most. */
+/** Most items that wait, here or in the thread's queue. */
 const MOST = 16_384
-/** Everything waits so long for company: crossing to the thread costs a tenth of a millisecond, whatever it carries. */
+/** How long items wait for more: sending to the thread costs a tenth of a millisecond, whatever the size. */
 const LINGER_MS = 250
-/** More would hold the event loop for milliseconds while it is copied. */
+/** Most items sent at once. Copying more would hold the event loop for milliseconds. */
 const ENOUGH = 64
 const NEXT_THREAD_MS = 10_000
-/** The collector gets a second for the last batch. */
+/** The collector gets one second for the last batch. */
 const STOP_MS = 2_000
 
 /**
- * Spans are sent by a thread of their own. A slow or dead collector costs spans, which are counted, and neither memory
- * beyond a bound nor anybody's time.
+ * Sends spans in a thread of their own. With a slow or dead collector spans are lost, which is counted. It costs only
+ * bounded memory and delays nothing.
  */
 export function startThreadedSpans(options: ThreadedSpansOptions): SpanSink {
   const { onSpans, onTrouble, program, env, ...data } = options
   let spans: SpanRecord[] = []
   let sources: SpansLater[] = []
   let timer: NodeJS.Timeout | undefined
-  /** Given to the thread, and not taken yet. */
+  /** How many items were sent to the thread and not yet taken. */
   let given = 0
   let thread: Worker | undefined
   let brokeAt = -Infinity
@@ -84,7 +84,7 @@ export function startThreadedSpans(options: ThreadedSpansOptions): SpanSink {
     thread.postMessage(message)
   }
 
-  /** @returns whether there is room for so many more */
+  /** @returns whether there is room for so many more items */
   function takes(count: number): boolean {
     if (given + spans.length + sources.length + count <= MOST) return true
     onSpans('dropped', count)

@@ -1,29 +1,29 @@
 /**
- * The values that occur most often, found in one pass with little memory: the space-saving sketch of Metwally, Agrawal
- * and El Abbadi (2005). A value has a place of its own while it is among the `top`; all others share one.
+ * Finds the most frequent values in one pass with little memory: the space-saving sketch of Metwally, Agrawal and El
+ * Abbadi (2005). A value has a slot of its own while it is among the `top`; all others share one.
  */
 export interface TopValues {
   /**
    * Counts a value.
-   * @returns whether it has a place, and whose place it took, if it just got one
+   * @returns `placed`: whether the value has a slot; `instead`: the value that lost its slot to it, if it just got one
    */
   offer(value: string): { readonly placed: boolean; readonly instead?: string }
 }
 
 interface Counted {
   count: number
-  /** At most so much of `count` was another value's. */
+  /** Upper bound of the part of `count` that belongs to other values. */
   error: number
 }
 
-/** Values followed for each place: with more of them a frequent one is known sooner among many rare ones. */
+/** How many values are followed per slot. With more, a frequent value is found sooner among many rare ones. */
 const FOLLOWED = 10
-/** Counts begin anew after it, so that who was busy yesterday gives its place to who is today. */
+/** Counts restart after this time, so that values that were frequent yesterday give way to those of today. */
 export const PERIOD_MS = 3_600_000
 
-/** @param monotonicMs clock */
+/** @param monotonicMs monotonic clock, milliseconds */
 export function createTopValues(top: number, monotonicMs: () => number): TopValues {
-  /** Of those with a place: exact, since they got it or since the period began. */
+  /** Exact counts of the values with a slot, since they got it or since the period began. */
   const placed = new Map<string, Counted>()
   let others = new Map<string, Counted>()
   let periodEnds = monotonicMs() + PERIOD_MS
@@ -62,7 +62,7 @@ export function createTopValues(top: number, monotonicMs: () => number): TopValu
         return { placed: true }
       }
       const found = follow(value)
-      // Compared by what it surely has: of many that come once, none takes a place.
+      // Compared by its certain count: among many values that occur once, none gets a slot.
       const sure = found.count - found.error
       const [weakest, lost] = leastOf(placed)
       if (sure <= lost.count) return { placed: false }

@@ -9,7 +9,7 @@ export interface TraceContext {
 
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
 
-/** A malformed header starts a new trace, it never fails a request: undefined. */
+/** Parses a header. A malformed one never fails a request: the result is undefined, and a new trace starts. */
 export function parseTraceparent(header: string | undefined): TraceContext | undefined {
   const match = TRACEPARENT.exec(header?.trim().toLowerCase() ?? '')
   if (!match || match[0].startsWith('ff')) return undefined
@@ -23,24 +23,27 @@ export function formatTraceparent({ traceId, spanId, sampled }: TraceContext): s
 }
 
 export function newTraceId(): string {
-  // Takes its randomness from a store, where `randomBytes` asks the kernel each time.
+  // `randomUUID` takes random bytes from a cache; `randomBytes` asks the kernel each time.
   return randomUUID().replaceAll('-', '')
 }
 
-/** For spans that stand for one call; those of entities follow from what they stand for. */
+/** A new id for the span of a single call. Ids of entities' spans are derived instead: see `entitySpanId`. */
 export function newSpanId(): string {
   return newTraceId().slice(16)
 }
 
 /**
- * Span ids of queries, stages, tasks, pipelines and operators follow from what they stand for, so that whoever emits
- * the span after a crash gives it the same id: the first 8 bytes of SHA-256(span name + entity id).
+ * The span id of a query, stage, task, pipeline or operator. It is derived from the entity, so that any process that
+ * emits the span after a crash gives it the same id: the first 8 bytes of SHA-256(span name + entity id).
  */
 export function entitySpanId(name: string, entity: string): string {
   return hash('sha256', name + entity).slice(0, 16)
 }
 
-/** Is a trace taken? The client's flag wins; else the trace id itself decides, the same everywhere (TraceIdRatio). */
+/**
+ * Whether a trace is sampled. The client's flag wins; else the trace id itself decides, the same everywhere
+ * (TraceIdRatio).
+ */
 export function isSampled(context: TraceContext | undefined, traceId: string, ratio: number): boolean {
   if (context) return context.sampled
   if (ratio >= 1) return true

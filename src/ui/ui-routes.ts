@@ -14,12 +14,13 @@ const TYPES = {
   'index.html': 'text/html',
 } as const
 
-/** Nothing from elsewhere, nothing inline, in nobody's frame. */
+/** No external content, nothing inline, no framing by other pages. */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 /**
- * The page at `/ui`: static files that read the resources any client may read, and so with the rights of whoever looks.
+ * The page at `/ui`: static files. The page reads resources that all clients may read, with the rights of the viewing
+ * user.
  * @param folder of the files
  */
 export function createUiRoutes(folder: string, onError?: (error: unknown) => void): Router {
@@ -37,11 +38,11 @@ export function createUiRoutes(folder: string, onError?: (error: unknown) => voi
     response.writeHead(200, {
       'content-type': `${TYPES[name]}; charset=utf-8`,
       'content-length': bytes.length,
-      // A new version's page must not run with the old one's script.
+      // The page of a new version must not run with the script of the old one.
       'cache-control': 'no-cache',
       'content-security-policy': POLICY,
       'x-content-type-options': 'nosniff',
-      // A form that is sent says its Origin only where a Referer may go.
+      // The browser sends an Origin with a form only where it may send a Referer.
       'referrer-policy': 'same-origin',
     })
     response.end(response.req.method === 'HEAD' ? undefined : bytes)

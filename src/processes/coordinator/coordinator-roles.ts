@@ -34,7 +34,7 @@ export interface RolesParts {
  * starting ─► following ─ the writer is gone ─► claiming ─► writing
  *                 ▲                                │            │
  *                 ├───── another claimed first ────┘            │
- *  └───── another one writes: fenced ────────────┘
+ *                 └───── another one writes: fenced ────────────┘
  * ```
  *
  * A fenced writer goes back to following in its own process, with its connections: on a busy machine, a new process

@@ -50,7 +50,7 @@ export interface PastCounters {
 const TRACES_A_CORE = 10
 const MOST_TRACES = 50
 /**
- * How many small tasks are profiled: all tasks of people and tools, and a few a second in a flood. A profile adds a
+ * How many small tasks are profiled: all tasks of people and tools, and one a second in a flood. A profile adds a
  * fifth to the CPU time of such a statement.
  */
 const PROFILES_A_CORE = { burst: 20, perSecond: 5, running: 4 }
