@@ -2,7 +2,7 @@
  * How a caller may retry after an error. The code that throws the error says it.
  * `never`  the same fails again, or must not be done twice;
  * `later`  a dependency is away and comes back: the caller may ask for the same again, also from a successor;
- * `anew`   the process that did the work is lost or was replaced, and no part of the work is used: begin again from the start.
+ * `anew`   the process that did the work is lost or was replaced, and its work is not used: begin again from the start.
  */
 export type Retry = 'never' | 'later' | 'anew'
 

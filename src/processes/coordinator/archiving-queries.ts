@@ -97,7 +97,7 @@ export function startArchivingQueries(parts: ArchivingQueriesParts): ArchivingQu
   }
 
   const roundMs = Math.max(1000, Math.min(ROUND_MS, config.timeouts.archiveQueriesAfterMs ?? ROUND_MS))
-  // If this never catches up, its rows differ from the log.
+  // If the read models never catch up, their rows differ from the log.
   parts.caughtUp.then(goOn).catch(() => {})
   return {
     forget() {

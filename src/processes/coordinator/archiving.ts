@@ -94,7 +94,7 @@ export function startArchiving(parts: ArchivingParts): Archiving {
   }
 
   const roundMs = Math.max(1000, Math.min(ROUND_MS, config.timeouts.archiveAfterMs ?? ROUND_MS))
-  // If this never catches up, this process has lost the log.
+  // If the read models never catch up, this process has lost the log.
   parts.caughtUp.then(goOn).catch(() => {})
   return {
     stop() {

@@ -38,7 +38,7 @@ const AGAIN_AFTER_MS = 1_000
 /** Limits while there is no writer: further names are merged into one, further failures are counted only here. */
 const MOST_NAMES = 1_000
 const MOST_KEYS = 10_000
-/** Of unknown names beyond this number, only the count is reported. */
+/** Beyond this number, unknown names are reported only as a count. */
 const MOST_STRANGERS = 10
 const MOST_IN_REPORT = 500
 const LAST_WAIT_MS = 1_000

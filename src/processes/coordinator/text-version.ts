@@ -4,7 +4,7 @@ import { redactSecrets } from '../../sql/syntax/redact-secrets.ts'
 import { isSecretName } from '../../sql/syntax/secret-names.ts'
 import { REDACTED } from '../../sql/syntax/secret-values.ts'
 
-/** Of longer texts only the digest is recorded. */
+/** For a longer text, only the digest is recorded. */
 const MOST_CHARACTERS = 8 << 20
 
 export type TextVersion = Pick<FileVersion, 'digest' | 'bytes' | 'kept'>

@@ -77,7 +77,7 @@ export function startUpgrading(parts: UpgradingParts): Upgrading {
     await journal.record('ProjectionRebuilt', { events: mended.events, milliseconds: 0, deadLetters: 0 })
   }
 
-  // If this never catches up, this process has lost the log.
+  // If the read models never catch up, this process has lost the log.
   parts.caughtUp.then(run).catch(() => {})
   return { stop: () => stopping.abort() }
 }

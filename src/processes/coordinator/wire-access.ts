@@ -63,7 +63,7 @@ export interface Access {
   readonly configured: boolean
   /** The owner to whom limits count what a client does. */
   readonly ownerOf: LimitOwnerOf
-  /** Decides who may do what, without reporting refusals. */
+  /** Decides what a user may do, without reporting refusals. */
   readonly rights: Authorize
   /** The same for a running statement: without authentication, no user may act as another. */
   readonly ofStatements: Authorize
@@ -79,10 +79,7 @@ export interface Access {
   filesInForce(): FileDigests
   /** All those files, including secret ones. */
   fileVersions(): readonly FileVersion[]
-  /**
-   * From now on records those files, and keys, in this log; stops when it is undefined. For the time in which this
-   * process writes.
-   */
+  /** From now on records those files, and keys, in this log; undefined ends that. Used while this process writes the log. */
   recordIn(log: { readonly files: FileRecord; readonly journal: Pick<SystemJournal, 'record'> } | undefined): void
   /** Reports news of this process's TLS certificate. */
   certificate(news: CertificateNews): void
@@ -112,7 +109,7 @@ export interface AccessEntry {
   readonly actsAs: ActsAs
   /** The owner to whom limits count what a client does. */
   readonly ownerOf: LimitOwnerOf
-  /** Decides who may do what, and reports refusals. */
+  /** Decides what a user may do, and reports refusals. */
   readonly authorize: Authorize
   /** Present where authentication is configured. */
   readonly logIns: Omit<LogInDeps, 'onError'> | undefined

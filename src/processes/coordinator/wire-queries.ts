@@ -50,9 +50,9 @@ export interface QueriesParts {
   readonly tenure: Tenure
   readonly registry: QueryRegistry
   readonly workers: WiredWorkers
-  /** Gets reports of what statements were refused. */
+  /** Takes reports of actions that a statement may not do. */
   readonly refusals: RefusalLog
-  /** Gets reports of users who ended queries of others. */
+  /** Takes reports of users who ended queries of other users. */
   readonly journal: SystemJournal
 }
 

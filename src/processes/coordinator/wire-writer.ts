@@ -91,7 +91,7 @@ const DISBELIEVED =
  * Puts together the parts that write the log.
  *
  * ```
- * claim reported ─► workers ─► queries ─► resources ─► clients are served ─► take-over of what the previous coordinator left
+ * claim reported ─► workers ─► queries ─► resources ─► clients are served ─► take-over from the previous coordinator
  * ```
  */
 export async function wireWriter(given: WriterParts): Promise<WritingCoordinator> {
