@@ -37,8 +37,7 @@ export async function tailCommand(argv: readonly string[]): Promise<number> {
   for (const [name, value] of Object.entries(filters)) if (value !== undefined) url.searchParams.set(name, value)
   const stopping = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort())
-  // Users may run `quipu tail
-  // head`.
+  // Users may run `quipu tail | head`.
   process.stdout.on('error', () => stopping.abort())
   let lost = false
   try {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Most unanswered requests of one connection. Clients of Quipu do not send more ahead. */
+/** The maximum number of unanswered requests of one connection. Clients of Quipu do not send more ahead. */
 const MOST = 32
 
 interface Ahead {

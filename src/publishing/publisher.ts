@@ -32,7 +32,7 @@ export interface Publisher {
   stop(): Promise<void>
 }
 
-/** Most events in memory. Nothing more is read while they are not published. */
+/** The maximum number of events in memory. Nothing more is read while they are not published. */
 const MOST_EVENTS = 200
 /** Size of a batch, which is held until it is accepted. A single message may be longer. */
 const ENOUGH_CHARACTERS = 2 << 20

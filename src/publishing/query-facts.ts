@@ -20,9 +20,9 @@ export interface QueryFacts {
   readonly committed?: Data<'WriteCommitted'>
 }
 
-/** Most characters kept for one query. Larger facts are read again when they are needed. */
+/** The maximum number of characters kept for one query. Larger facts are read again when they are needed. */
 const MOST_CHARACTERS = 16 * 1024
-/** Most queries kept. Those that were silent longest are read again. */
+/** The maximum number of queries kept. Those that were silent longest are read again. */
 const MOST_QUERIES = 2_000
 
 /** Keeps the facts of open queries in bounded memory, and reads the others again from the log. */

@@ -10,7 +10,7 @@ export interface Tally {
   linesOf(verdict: VerdictName): readonly ReplayLine[]
 }
 
-/** Most statements that are shown for each verdict: a report with more would not be read, and a row may be long. */
+/** The maximum number of statements shown for each verdict. A longer report would not be read, and a row may be long. */
 const SHOWN = 200
 
 export function createTally(): Tally {

@@ -19,7 +19,7 @@ export class HeldSlots {
   /** In the order in which they were taken. */
   readonly #held = new Set<Held>()
 
-  /** @param mostOfOne most slots of one owner, however many are free */
+  /** @param mostOfOne the maximum number of slots of one owner, however many are free */
   constructor(most: number, mostOfOne: number) {
     this.#most = most
     this.#mostOfOne = mostOfOne

@@ -1,7 +1,7 @@
 import type { SpanRecord } from './span.ts'
 import { newSpanId, newTraceId, parseTraceparent } from './trace-context.ts'
 
-/** Most links of one span. */
+/** The maximum number of links of one span. */
 export const MOST_LINKS = 128
 
 /** A span that begins a trace of its own. */

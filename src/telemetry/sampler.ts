@@ -4,7 +4,7 @@ import { isSampled, type TraceContext } from './trace-context.ts'
 export interface SamplerOptions {
   /** Share of the traces that are sampled if the client does not decide. */
   readonly ratio: number
-  /** Most traces begun here in a second. Traces with the client's own flag do not count. */
+  /** The maximum number of traces begun here in a second. Traces with the client's own flag do not count. */
   readonly perSecond: number
   /** Monotonic milliseconds. */
   readonly monotonicMs: () => number

@@ -24,11 +24,11 @@ export interface ThreadedSpansOptions extends SpanExport {
   readonly onTrouble: (error: Error) => void
 }
 
-/** Most items that wait, here or in the thread's queue. */
+/** The maximum number of items that wait, here or in the thread's queue. */
 const MOST = 16_384
 /** How long items wait for more: sending to the thread costs a tenth of a millisecond, whatever the size. */
 const LINGER_MS = 250
-/** Most items sent at once. Copying more would hold the event loop for milliseconds. */
+/** The maximum number of items sent at once. Copying more would hold the event loop for milliseconds. */
 const ENOUGH = 64
 const NEXT_THREAD_MS = 10_000
 /** The collector gets one second for the last batch. */

@@ -79,7 +79,7 @@ export interface Access {
   filesInForce(): FileDigests
   /** All those files, including secret ones. */
   fileVersions(): readonly FileVersion[]
-  /** From now on records those files, and keys, in this log; undefined ends that. Used while this process writes the log. */
+  /** From now on records those files and keys in this log; undefined ends that. Used while this process writes the log. */
   recordIn(log: { readonly files: FileRecord; readonly journal: Pick<SystemJournal, 'record'> } | undefined): void
   /** Reports news of this process's TLS certificate. */
   certificate(news: CertificateNews): void

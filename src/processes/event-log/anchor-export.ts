@@ -22,7 +22,7 @@ export interface AnchorExport {
   stop(): Promise<void>
 }
 
-/** Most anchors that wait for the webhook. Beyond that, the oldest are only in the file. */
+/** The maximum number of anchors that wait for the webhook. Beyond that, the oldest are only in the file. */
 const MAX_WAITING = 1000
 const POST_TIMEOUT_MS = 10_000
 

@@ -39,8 +39,7 @@ export interface ArchivedLog {
  * Moves records that a policy selects from the log to its archive, period by period. Completes interrupted earlier
  * calls first.
  * @throws ArchiveDamaged when log and archive do not agree: nothing is dropped from there on
- * @throws Fenced
- * LogUnavailable
+ * @throws Fenced | LogUnavailable
  */
 export async function archiveLog(parts: ArchiveLogParts, policy: ArchivePolicy): Promise<ArchivedLog> {
   const { archive, query, log, key } = parts

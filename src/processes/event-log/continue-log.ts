@@ -119,9 +119,7 @@ export interface ContinueParts {
  * Begins a log with an event that names the end of another log. Epochs and the streams that never end continue their
  * numbers, and the read models keep their content. The call may be interrupted at any point and repeated.
  * @returns whether it did anything
- * @throws MisconfiguredLog when the log has other events
- * Fenced
- * LogUnavailable
+ * @throws MisconfiguredLog when the log has other events | Fenced | LogUnavailable
  */
 export async function continueLog({ log, last, query, by }: ContinueParts): Promise<boolean> {
   const there = await continuedFrom(log)

@@ -58,8 +58,7 @@ export function isVisit({ type, data }: Pick<Recorded, 'type' | 'data'>): boolea
 
 /**
  * The logs that a log continues, read from their archives, oldest first.
- * @throws ArchiveDamaged when an archive does not end where it says
- * LogUnavailable
+ * @throws ArchiveDamaged when an archive does not end where it says | LogUnavailable
  */
 export async function logsBefore(
   log: EventReader & LogEnd,
