@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { writeTargetSchema } from '../../connectors/spi/table-writer.ts'
 
 /**
- * One SELECT over `"$s0"`, `"$s1"` …: the scans. The worker asks its own connector what the splits of a batch
- * read, and its engine makes a CTE of that before `sql`; so no path or credential ever travels.
+ * One SELECT over `"$s0"`, `"$s1"` …: the scans. The worker asks its own connector for the data of a batch's splits,
+ * and its engine puts that into `sql` in place of each scan's name; so no path or credential ever travels.
  */
 export const scanSchema = z.object({
   catalog: z.string(),
@@ -11,7 +11,7 @@ export const scanSchema = z.object({
   table: z.string(),
   /** The connector's table handle: names a snapshot. */
   handle: z.record(z.string(), z.unknown()),
-  /** Columns the fragment reads, by their names in the table; the CTE has exactly these. */
+  /** Columns the fragment reads, by their names in the table; the scan has exactly these. */
   columns: z.array(z.string()),
   /**
    * True when only a filter or a mask of the access rules reads the table. The client may have no right to it, so its
@@ -22,7 +22,7 @@ export const scanSchema = z.object({
 
 export const outputColumnSchema = z.object({
   name: z.string(),
-  /** Trino's display text, as the client sees it. */
+  /** Trino's display text of the type, as the client sees it. */
   type: z.string(),
   /** Wire typeSignature, ready to send. */
   typeSignature: z.unknown(),
@@ -39,18 +39,21 @@ export const fragmentSchema = z.object({
   streams: z.boolean(),
   /** True when a top-level ORDER BY fixes the order of the rows. */
   ordered: z.boolean(),
-  /** What the scheduler may assume; unknown is large. */
+  /** The estimate for the scheduler; unknown sizes count as large. */
   estimate: z.object({
     small: z.boolean(),
     rows: z.number().optional(),
     bytes: z.number().optional(),
   }),
-  /** DuckDB may blow up on it while only preparing it: prepared apart first. */
+  /**
+   * Whether DuckDB may fail on the statement while it only prepares it. Such a statement is prepared in an engine of
+   * its own.
+   */
   risky: z.boolean(),
   /**
-   * The rows are written, not returned: they become files of the target, `TaskStatus.written` tells them, and there is no
-   * page (the coordinator makes the one row with the count, once the write is committed). One batch, whatever `streams`
-   * says; `output` is not looked at.
+   * The rows are written, not returned: they become files of the target, reported in `TaskStatus.written`, and there
+   * are no pages (the coordinator makes the one row with the count, once the write is committed). The task has one
+   * batch, whatever `streams` says; `output` is ignored.
    */
   write: z
     .object({
@@ -78,7 +81,7 @@ export const splitSchema = z.object({
 })
 export type Split = z.infer<typeof splitSchema>
 
-/** Compressed bytes of a column, whatever it is called; undefined: not known. */
+/** Compressed bytes of a column, whatever its name; undefined when unknown. */
 export function bytesOfColumn({ columnBytes }: Pick<Split, 'columnBytes'>, column: string): number | undefined {
   return columnBytes !== undefined && Object.hasOwn(columnBytes, column) ? columnBytes[column] : undefined
 }

@@ -17,7 +17,10 @@ export const failureSchema = z.object({
 
 /** Why a task ended badly. */
 const taskFailureSchema = failureSchema.extend({
-  /** Nothing that the statement does: its engine was lost, or the worker stopped. It may be begun again elsewhere. @default false */
+  /**
+   * True when the statement is not the cause: its engine was lost, or the worker stopped. The task may start again
+   * elsewhere. @default false
+   */
   retriable: z.boolean().optional(),
 })
 export type TaskFailure = z.infer<typeof taskFailureSchema>
@@ -28,7 +31,7 @@ export const HIGHEST_EPOCH = 2 ** 31 - 1
 /** Headers of the internal interface; `X-Engine-Epoch` is on every request from a coordinator (409 for a lower one). */
 export const internalHeaders = {
   epoch: 'x-engine-epoch',
-  /** Id of the log that the epoch is of; a coordinator of before does not send it. */
+  /** Id of the log that the epoch belongs to; older coordinators do not send it. */
   log: 'x-engine-log',
   pageToken: 'x-engine-page-token',
   pageNextToken: 'x-engine-page-next-token',
@@ -41,28 +44,29 @@ export const internalHeaders = {
   /** SHA-256 of a page's bytes, lower hex. */
   pageSha256: 'x-engine-page-sha256',
   taskVersion: 'x-engine-task-version',
-  /** Id of what an announcement told of, once it is in the log. */
+  /** Id of the act in an announcement (`forgottenEpochs`), once it is in the log. */
   recorded: 'x-engine-recorded',
 } as const
 
-/** A task's pages of so many bytes together ride in the answer of the POST that saw it end, or in the news of them. */
+/** The answer of a POST that saw its task end, or the news, carry the task's pages inline up to this total size. */
 export const MOST_INLINE_BYTES = 64 * 1024
 
 /**
- * As `Accept` on `POST`, `GET` and `DELETE /v1/task/{taskId}`: the internal form (TaskStatus) in place of the formatted
- * Task info; `GET /v1/task?since=v` always answers in it. `DELETE …?abort=true` ends the task ABORTED, not CANCELED.
+ * As `Accept` on `POST`, `GET` and `DELETE /v1/task/{taskId}`: asks for the internal form (TaskStatus) instead of the
+ * formatted Task info; `GET /v1/task?since=v` always answers with it. `DELETE …?abort=true` ends the task ABORTED, not
+ * CANCELED.
  */
 export const taskStatusJson = 'application/vnd.quipu.task-status+json'
 
 const taskBoundSchema = z.object({ most: z.number(), errorName: errorNameSchema, message: z.string() })
 
-/** What is left of what the query may take, for this task; past one it fails with that bound's error. */
+/** The rest of the query's limits, for this task; a task that exceeds a bound fails with that bound's error. */
 const taskBoundsSchema = z.object({
   /** Nanoseconds. */
   cpu: taskBoundSchema.optional(),
   /** Bytes, of one batch. */
   memory: taskBoundSchema.optional(),
-  /** Bytes, as its splits tell them. */
+  /** Bytes, by the sizes of its splits. */
   scan: taskBoundSchema.optional(),
 })
 export type TaskBounds = z.infer<typeof taskBoundsSchema>
@@ -75,7 +79,9 @@ export const taskUpdateSchema = z.object({
     startTimeMillis: z.number(),
   }),
   fragment: fragmentSchema,
-  /** All splits so far, in an order that stays: an update with more of them adds the rest, any other changes nothing. */
+  /**
+   * All splits so far, in a fixed order: an update with more splits adds the rest, any other update changes nothing.
+   */
   splits: z.array(splitSchema),
   noMoreSplits: z.boolean(),
   /** Batches that have not begun are dropped; the task ends with those that have (partial cancel). */
@@ -87,12 +93,12 @@ export const taskUpdateSchema = z.object({
   profile: z.boolean(),
   /** Batches that must not run (again): pinned or finished elsewhere. */
   doneBatches: z.array(z.number().int()).optional(),
-  /** How many of the query's seconds are left, in milliseconds. */
+  /** The rest of the query's time limit, milliseconds. */
   remainingMillis: z.number().optional(),
   bounds: taskBoundsSchema.optional(),
-  /** Times that a batch is run whose engine is lost, where that is less than the worker's own. */
+  /** How often a batch may run when its engine is lost, if that is less than the worker's own limit. */
   batchAttempts: z.number().int().min(1).optional(),
-  /** Its pages are told with digests of their rows. */
+  /** Its pages come with digests of their rows. */
   digests: z.boolean().optional(),
 })
 export type TaskUpdate = z.infer<typeof taskUpdateSchema>
@@ -163,7 +169,7 @@ export const operatorStatsSchema = z.object({
 })
 export type OperatorStats = z.infer<typeof operatorStatsSchema>
 
-/** One a (pipeline, batch). */
+/** Figures of one pipeline in one batch. */
 export const driverStatsSchema = z.object({
   batch: z.number().int(),
   startTime: z.string(),
@@ -230,7 +236,7 @@ export const taskStatsSchema = z.object({
   processedInputPositions: z.number(),
   outputBytes: z.number(),
   outputPositions: z.number(),
-  /** False when the profiler was off: a worker then tells no pipelines. */
+  /** False when the profiler was off: the worker then sends no pipelines. */
   profiled: z.boolean(),
   pipelines: z.array(pipelineStatsSchema),
 })
@@ -247,7 +253,7 @@ export const outputBufferStates = [
 
 const digestText = z.string().regex(/^[0-9a-f]{16}$/)
 
-/** Of a page's rows, by a key of the cluster. */
+/** Digest of a page's rows, with a key of the cluster. */
 export const pageDigestSchema = z.object({
   sum: digestText.describe("SipHash-2-4 of each row's bytes, summed modulo 2^64"),
   chain: digestText
@@ -273,7 +279,10 @@ const closedPageSchema = z.object({
 })
 export type ClosedPage = z.infer<typeof closedPageSchema>
 
-/** What `GET /v1/task?since=v` says of a task that changed: the worker's truth, in the internal (unformatted) form. */
+/**
+ * The status of a changed task in the answer of `GET /v1/task?since=v`, in the internal (unformatted) form. The worker
+ * is the authority for it.
+ */
 export const taskStatusSchema = z.object({
   taskId: taskIdSchema,
   instanceId: z.string(),
@@ -291,24 +300,27 @@ export const taskStatusSchema = z.object({
   batchesTotal: z.number().int(),
   pagesSent: z.number(),
   bufferedPages: z.number(),
-  /** It was deleted: nothing of it is left on the worker. A worker of a version before does not say so. */
+  /** The task was deleted: nothing of it is left on the worker. Older workers do not send this. */
   deleted: z.literal(true).optional(),
-  /** The batch that failed, when it is one: its listed pages stay, nothing follows them. */
+  /** The batch that failed, if the failure was in a batch: its listed pages stay, nothing follows them. */
   failedBatch: z.number().int().optional(),
   failure: taskFailureSchema.optional(),
   stats: taskStatsSchema,
-  /** Of a writing task that is FINISHED: all it wrote, durable, not part of the table yet. */
+  /** Present for a writing task that is FINISHED: all files it wrote, durable, not yet part of the table. */
   written: z.object({ rows: z.number().int(), files: z.array(writtenFileSchema) }).optional(),
-  /** Bytes of the pages, as text, where they are few and small: in the answer of a POST that saw the task end, and in news. */
+  /**
+   * Bytes of the pages, as text, when they are few and small: in the answer of a POST that saw the task end, and in
+   * news.
+   */
   inlinePages: z.array(z.object({ token: z.number().int(), data: z.string() })).optional(),
 })
 export type TaskStatus = z.infer<typeof taskStatusSchema>
 
 const storedName = z.string().refine((text) => isStorableName(text), 'is too long')
 
-/** What `quipu reset-epoch` did to a worker's folder, until a coordinator has recorded it. */
+/** The epochs that `quipu reset-epoch` removed from a worker's folder, until a coordinator has recorded it. */
 export const forgottenEpochsSchema = z.object({
-  /** Of this act. */
+  /** Id of this act. */
   id: z.uuid(),
   /** ISO, by the clock of the worker's machine. */
   at: z.iso.datetime(),
@@ -327,13 +339,13 @@ export const announcementSchema = z.object({
   cores: z.number(),
   memoryBytes: z.number(),
   epochSeen: z.number(),
-  /** How long the process has run: tells a new process of the same name from the one before. */
+  /** How long the process has run: distinguishes a new process from an earlier one of the same name. */
   uptimeMillis: z.number().optional(),
   /** Engines that wait for work. */
   freeEngines: z.number().optional(),
-  /** It takes no new tasks, and goes when nobody needs those that it has. */
+  /** The worker takes no new tasks, and stops when no coordinator needs its tasks any more. */
   state: z.literal('shutting_down').optional(),
-  /** Told until an answer has `internalHeaders.recorded` with its id. */
+  /** Sent until an answer has `internalHeaders.recorded` with its id. */
   forgottenEpochs: forgottenEpochsSchema.optional(),
 })
 export type Announcement = z.infer<typeof announcementSchema>

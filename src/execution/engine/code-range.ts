@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs'
 
-/** What V8 reserves for compiled code, at most, for each of its isolates. */
+/** The largest range that V8 reserves for compiled code, for each of its isolates. */
 const LONGEST_BYTES = 512 * 1024 * 1024
-/** An engine's main thread and its worker thread. */
+/** The isolates of an engine: its main thread and its worker thread. */
 const ISOLATES = 2
 
 let known: number | undefined
 
 /**
- * Bytes that an engine's isolates reserve for compiled code and that count as data memory although nearly none of it is
- * used: 1 GB with Node 24, which maps it writable, nothing with Node 20 and 22. Measured on this process, which is the
- * same program; 0 where the system does not tell.
+ * Bytes that an engine's isolates reserve for compiled code. They count as data memory although nearly none of them is
+ * used: 1 GB with Node 24, which maps them writable, nothing with Node 20 and 22. Measured on this process, which runs
+ * the same Node; 0 when the operating system does not say.
  */
 export function reservedCodeBytes(): number {
   known ??= measure()

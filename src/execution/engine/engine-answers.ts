@@ -9,11 +9,11 @@ import { parseProfile, withoutBound } from './profile.ts'
 export interface AskedFor {
   readonly id: number
   readonly connection: number
-  /** Ask for word of it once it is prepared. */
+  /** Ask the engine to report that the statement is prepared. */
   readonly announce: boolean
 }
 
-/** A statement as its engine is asked for it. */
+/** The request that asks an engine for a statement. */
 export function requestOf(
   { asks }: EngineWork,
   child: EngineChild,
@@ -52,7 +52,10 @@ function requestedOutput(output: EngineOutput, child: EngineChild, id: number, c
 /** What the parent saw of a statement while it ran. */
 export type Seen = Pick<EngineResult, 'peakMemoryBytes' | 'spilledBytes' | 'enginePid'>
 
-/** What an engine says of a statement that is done. Throws when it is nothing that an engine of ours says. */
+/**
+ * The result of a statement, from its engine's answer. @throws when an engine of this program does not send such an
+ * answer
+ */
 export function resultOf(
   { asks }: EngineWork,
   figures: EngineFigures,

@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs'
 
-/** No beat is late before. */
+/** A beat is late only after this time, milliseconds. */
 const LATE_MS = 1_000
 
-/** How long a process's main thread has waited for a processor so far, milliseconds; 0 where the system does not tell. */
+/**
+ * How long a process's main thread has waited for a processor so far, milliseconds; 0 when the operating system does
+ * not say.
+ */
 export function waitedForCpuMs(pid: number): number {
   try {
     return Number(readFileSync(`/proc/${pid}/schedstat`, 'latin1').split(' ')[1]) / 1e6
@@ -12,7 +15,10 @@ export function waitedForCpuMs(pid: number): number {
   }
 }
 
-/** What a process said of itself last, in lines of bytes held, whether its thread is held, and milliseconds of CPU: `123456 held 789`. */
+/**
+ * The last beat of a process, from lines with resident bytes, whether its thread is held, and CPU milliseconds: `123456
+ * held 789`.
+ */
 export class EngineBeats {
   #last = performance.now()
   #bytes = 0
@@ -26,7 +32,7 @@ export class EngineBeats {
     this.#waitedMs = waitedMs
   }
 
-  /** As they come: some lines at once, of which the last counts. */
+  /** Takes bytes as they arrive: possibly several lines, of which the last counts. */
   take(lines: Buffer): void {
     this.#last = performance.now()
     this.#waitedAtLast = this.#waitedMs()
@@ -38,8 +44,8 @@ export class EngineBeats {
   }
 
   /**
-   * Monotonic milliseconds of the last beat; of the start before there is one. Later by what the process has waited for a
-   * processor since: on a busy machine it is starved, not silent.
+   * Monotonic milliseconds of the last beat; of the start before the first beat. The time that the process has waited
+   * for a processor since then is added: on a busy machine it is starved, not silent.
    */
   last(): number {
     if (performance.now() - this.#last < LATE_MS) return this.#last
@@ -51,12 +57,12 @@ export class EngineBeats {
     return this.#bytes
   }
 
-  /** CPU that it has used so far, all threads, milliseconds. */
+  /** CPU time so far, all threads, milliseconds. */
   cpuMs(): number {
     return this.#cpuMs
   }
 
-  /** Was the thread that runs statements held by a function in JavaScript? */
+  /** Whether a function in JavaScript held the thread that runs statements. */
   isHeld(): boolean {
     return this.#held
   }

@@ -2,20 +2,23 @@ import { chmodSync, closeSync, constants, openSync } from 'node:fs'
 import { createServer, Socket } from 'node:net'
 import type { EngineListeners } from './engine-program.ts'
 
-/** Requests with their replies, and beats: two connections to one socket, each begins with its letter. */
+/**
+ * Two connections to one socket, for requests with their replies and for beats; the first byte of each says which it
+ * is.
+ */
 const REQUESTS = 'r'
 const BEATS = 'b'
 const NAME = 'channel'
-/** The two, and as many that have not said yet which they are: an engine may be anything. */
+/** The two connections, and as many that have not identified themselves yet: an engine may misbehave in any way. */
 const MOST_CONNECTIONS = 4
 
-/** The parent's end of the channel to an engine that it has not started itself. */
+/** The parent's end of the channel to an engine that another process started. */
 export interface EngineChannel {
   send(bytes: Buffer): void
   close(): void
 }
 
-/** Waits in the slot's folder, which only that slot's engine can enter, for its two connections. */
+/** Listens in the slot's folder, which only that slot's engine can enter, for its two connections. */
 export function listenForEngine(
   folder: string,
   { onReplies, onBeats }: Pick<EngineListeners, 'onReplies' | 'onBeats'>,
@@ -31,7 +34,7 @@ export function listenForEngine(
         return
       }
       sockets.set(kind, socket)
-      // Whoever comes now is neither.
+      // Any further connection is neither of the two.
       if (sockets.size === 2) server.close()
       const take = kind === REQUESTS ? onReplies : onBeats
       if (bytes.length > 1) take(bytes.subarray(1))
@@ -46,7 +49,7 @@ export function listenForEngine(
   const opened = openShort(folder)
   server.listen(opened.path)
   server.once('close', () => opened.close())
-  // Made for this user alone; its folder is that of the engine's group.
+  // The socket is made for this user only; its group is that of the folder, the engine's group.
   chmodSync(opened.path, 0o660)
   return {
     send(bytes) {
@@ -61,7 +64,7 @@ export function listenForEngine(
   }
 }
 
-/** The engine's end. */
+/** Connects the engine to its parent. */
 export function connectToParent(folder: string, kind: 'requests' | 'beats'): Socket {
   const opened = openShort(folder)
   const socket = new Socket()
@@ -71,7 +74,7 @@ export function connectToParent(folder: string, kind: 'requests' | 'beats'): Soc
   return socket
 }
 
-/** Paths of sockets are cut at 107 bytes: this one is by a descriptor of its folder. */
+/** Paths of sockets are cut at 107 bytes: this path is short because it goes through a descriptor of its folder. */
 function openShort(folder: string): { readonly path: string; close(): void } {
   const fd = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
   return { path: `/proc/self/fd/${fd}/${NAME}`, close: () => closeSync(fd) }

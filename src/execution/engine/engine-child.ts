@@ -15,33 +15,33 @@ import { makeSlotFolders, removeTree } from './slot-folders.ts'
 /** The parent's end of one engine process. */
 export interface EngineChild {
   readonly slot: number
-  /** -1 until it is known. */
+  /** -1 until the process is started. */
   pid(): number
-  /** The engine's own user; undefined where it runs as this process's. */
+  /** The engine's own user; undefined when it runs as this process's user. */
   readonly user: number | undefined
-  /** Holds the FIFOs and profiles; DuckDB may read it, and write what is its own. Trailing slash. */
+  /** Holds the FIFOs and profiles; DuckDB may read it, and write its own files there. Trailing slash. */
   readonly folder: string
   readonly spillFolder: string
   /** Resolves once the engine takes requests; rejects when it cannot. */
   readonly ready: Promise<void>
   /** Resolves when the process is gone and its folders are removed. */
   readonly gone: Promise<void>
-  /** Gives it its role; resolves once its settings are locked. */
+  /** Gives the engine its settings; resolves once they are locked. */
   configure(limits: SandboxLimits): Promise<void>
   send(request: EngineRequest): void
   kill(): void
   fifo(connection: number): string
   profile(connection: number): string
-  /** Where an engine of another user writes a statement's files, for its parent to take. */
+  /** The folder where an engine of another user writes a statement's files, for the parent to copy. */
   staging(id: number): string
   residentBytes(): number
   /** Monotonic milliseconds of the last beat. */
   lastBeat(): number
-  /** CPU of the process up to its last beat, milliseconds. */
+  /** CPU time of the process up to its last beat, milliseconds. */
   cpuMs(): number
-  /** Was the thread that runs statements held by a function in JavaScript when the process beat last? */
+  /** Whether a function in JavaScript held the thread that runs statements at the last beat. */
   isHeld(): boolean
-  /** The last that the process wrote on its standard error, for logs. */
+  /** The end of the process's standard error, for logs. */
   lastWords(): string
 }
 
@@ -50,14 +50,14 @@ export interface EngineChildOptions {
   readonly folder: string
   readonly spillFolder: string
   readonly connections: number
-  /** Hard limit on data memory, where the system has one. */
+  /** Hard limit on data memory, where the operating system has one. */
   readonly dataLimitBytes: number
   readonly arguments: EngineArguments
-  /** Starts it as a user of its own. */
+  /** Starts the process as a user of its own. */
   readonly launcher?: EngineLauncher
   /** Replies to statements, in the order they were sent. */
   onReply(frame: Frame<EngineReply>): void
-  /** The process is gone, for whatever reason; called once. */
+  /** The process is gone, for any reason; called once. */
   onExit(): void
 }
 
@@ -123,7 +123,7 @@ export function startEngineChild(options: EngineChildOptions): EngineChild {
       try {
         decode(bytes)
       } catch {
-        // Nothing that an engine of ours says.
+        // An engine of this program does not send such a message.
         kill()
       }
     },
@@ -162,7 +162,7 @@ export function startEngineChild(options: EngineChildOptions): EngineChild {
   }
 }
 
-/** What an engine does before it takes statements: it starts, in its time, and takes its settings. */
+/** The promises of an engine's start and configuration, with the time limit of the start. */
 function beginning(kill: () => void) {
   const ready = deferred()
   const configured = deferred()
@@ -181,16 +181,16 @@ function beginning(kill: () => void) {
   return { ready, configured, failBoth }
 }
 
-/** Once mkfifo is through, else it could write into a folder that is gone. */
+/** Waits for mkfifo, which could otherwise write into a removed folder. */
 async function removeFolders(folders: ReturnType<typeof makeSlotFolders>, fifos: Promise<void>): Promise<void> {
   await fifos.catch(() => undefined)
-  // A disk that takes no change: the next engine of this slot says so.
+  // The disk takes no change: the next engine of this slot reports it.
   await Promise.all([folders.folder, folders.spill].map(removeTree)).catch(() => undefined)
 }
 
-/** A process costs 5 ms: one for all, beside the engine's own start. */
+/** Makes all FIFOs with one process, since a process costs 5 ms; runs in parallel with the engine's own start. */
 async function makeFifos(paths: readonly string[], shared: boolean): Promise<void> {
   await promisify(execFile)('mkfifo', [...paths])
-  // Their group is their folder's, which is the engine's.
+  // FIFOs have the group of their folder, which is the engine's.
   if (shared) for (const path of paths) chmodSync(path, 0o660)
 }

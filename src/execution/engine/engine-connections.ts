@@ -10,38 +10,38 @@ import { enableProfiling } from './sandbox.ts'
 export interface StatementConnection {
   interrupt(): void
   /**
-   * Prepares exactly one statement; a text of several is refused. Kept by its text when `cache` is set.
-   * @param ready rejects when the text may not be run; not asked for one that is kept
+   * Prepares exactly one statement; refuses a text of several. Caches it by its text when `cache` is set.
+   * @param ready rejects when the text may not be run; not called for a cached statement
    */
   prepare(sql: string, cache: boolean, ready: () => Promise<void>): Promise<DuckDBPreparedStatement>
-  /** Gives back what `prepare` gave: frees it unless it is kept. */
+  /** Returns what `prepare` gave: frees it unless it is cached. */
   release(prepared: DuckDBPreparedStatement): void
   /**
-   * Runs a text without preparing it apart: scans of files are bound once, where a prepared statement binds them again when
-   * it is run. That it is one statement, who has read it knows: DuckDB would run several.
+   * Runs a text without preparing it first: scans of files are bound once, whereas a prepared statement binds them
+   * again when it runs. The caller must have checked that the text is one statement: DuckDB would run several.
    */
   run(sql: string): Promise<DuckDBMaterializedResult>
-  /** Is what it was told to run planned, and has begun? Not of every plan does DuckDB tell its progress. */
+  /** Whether the statement is planned and has begun. DuckDB reports no progress for some plans. */
   hasBegun(): boolean
 }
 
 export interface Connections {
   /** The numbered connection, opened at its first use; the profiled one writes each statement's profile to the file. */
   take(number: number, profileFile?: string): Promise<StatementConnection>
-  /** Resolves when a text is planned, on a connection of its own. @throws Error why it cannot be */
+  /** Resolves when a text is planned, on a connection of its own. @throws Error the reason why it cannot be planned */
   plan(sql: string): Promise<void>
-  /** Does the instance still run the simplest statement? */
+  /** Whether the instance can still run the simplest statement. */
   works(): Promise<boolean>
 }
 
-/** Statements kept a connection: a small statement's plan is some 10–100 kB, and there are 16 connections. */
+/** Cached statements per connection: a small statement's plan is some 10–100 kB, and there are 16 connections. */
 const MAX_KEPT = 64
-/** Longer texts are one-off in practice and would push many short ones out. */
+/** Longer texts are rarely used twice and would push many short ones out. */
 const MAX_KEPT_CHARACTERS = 32 * 1024
 
 export function createConnections(instance: DuckDBInstance): Connections {
   const plain = new Map<number, StatementConnection>()
-  // Profiling costs half a millisecond a statement and is switched by a statement: two connections, no switching.
+  // Profiling costs half a millisecond a statement, and a statement switches it: two connections avoid switching.
   const profiled = new Map<number, StatementConnection>()
   let probe: DuckDBConnection | undefined
 
@@ -51,7 +51,7 @@ export function createConnections(instance: DuckDBInstance): Connections {
       let connection = opened.get(number)
       if (!connection) {
         const duckdb = await instance.connect()
-        // Its progress tells when a statement is planned. A setting would need a configuration that is not locked.
+        // The progress shows when a statement is planned. SET would need a configuration that is not locked.
         await duckdb.run('PRAGMA enable_progress_bar')
         await duckdb.run('PRAGMA disable_print_progress_bar')
         if (profileFile !== undefined) await duckdb.run(enableProfiling(profileFile))

@@ -12,17 +12,17 @@ import type { Role } from './waiting-jobs.ts'
 /** A statement from its arrival to its answer, over one or two attempts. */
 export interface EngineJob {
   readonly done: Promise<{ readonly result: EngineResult; readonly body: Buffer }>
-  /** Which engines may run it now. */
+  /** The role of the engines that may run it now. */
   lane(): Role
   runIn(engine: RunningEngine): void
-  /** Answers at once; the engine is idle soon after. */
+  /** Rejects `done` at once; the engine is idle soon after. */
   cancel(): void
   reject(error: Error): void
 }
 
 export type JobStatement =
   | EngineStatement
-  /** A connector's question: its planning has the whole time. */
+  /** A connector's question: its planning may take the question's whole time limit. */
   | { readonly id: string; readonly question: FileQuestion }
 
 export interface EngineJobDeps {
@@ -35,9 +35,9 @@ export interface EngineJobDeps {
 }
 
 const METADATA_TIMEOUT_MS = 30_000
-/** Of a question that reads all of a file. */
+/** For a question that reads a whole file. */
 const CHECK_TIMEOUT_MS = 3600_000
-/** Timers fire at once above it. */
+/** A timer with a longer time would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 export function createEngineJob(statement: JobStatement, deps: EngineJobDeps): EngineJob {
@@ -60,8 +60,9 @@ class StatementJob implements EngineJob {
     const isQuestion = 'question' in statement
     this.#deps = deps
     this.#work = workOf(statement, deps.settings)
-    // A risky statement is prepared, and then run, in an engine of its own: bound once, and no neighbour can suffer.
-    // So is one that may have less memory than the engine it would share: nobody could say whose memory it is.
+    // A risky statement is prepared, and then run, in an engine of its own: it is bound once, and no other statement
+    // can suffer. So is a statement with a lower memory bound than the shared engine: there nobody could tell which
+    // statement uses the memory.
     const { memory } = this.#work.bounds ?? {}
     const alone = !isQuestion && (statement.risky || (memory && memory.most < deps.memoryLimit('shared')))
     this.#lane = isQuestion || (statement.placement === 'shared' && !alone) ? 'shared' : 'dedicated'
@@ -70,7 +71,7 @@ class StatementJob implements EngineJob {
       this.#reject = reject
     })
     const remaining = isQuestion ? timeoutOf(statement.question) : statement.remainingMillis
-    // What is longer than any timer outlives every engine.
+    // A limit longer than any timer is longer than an engine lives.
     if (remaining === undefined || remaining > LONGEST_TIMER_MS) return
     this.#deadline = setTimeout(
       () => this.#abandon(timeLimit('Query exceeded its maximum run time limit')),
@@ -102,7 +103,7 @@ class StatementJob implements EngineJob {
     return true
   }
 
-  /** Answers with the error and ends whatever is being done for the statement. */
+  /** Rejects with the error and cancels the attempt, or removes the job from the queue. */
   #abandon(error: Error): void {
     if (this.#settled) return
     this.reject(error)

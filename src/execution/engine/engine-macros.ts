@@ -2,20 +2,23 @@
 export interface MacroDefinition {
   /** The statement that creates it. */
   readonly statement: string
-  /** The macros that it calls itself: an engine has them before it. */
+  /** The macros that it calls: an engine has to define them first. */
   readonly calls: readonly string[]
 }
 
-/** By their names, lower case. */
+/** Macros by name, lower case. */
 export type MacroDefinitions = ReadonlyMap<string, MacroDefinition>
 
-/** The macros of one DuckDB instance, each defined when a statement first calls it: all of them take longer than a start may. */
+/**
+ * The macros of one DuckDB instance, each defined when a statement first calls it: defining all would make the start
+ * too slow.
+ */
 export interface EngineMacros {
-  /** Resolves when all of these are there, and what they call. Those that are defined wait for those that are not. */
+  /** Resolves when all of these macros, and the macros that they call, are defined. Calls run one after the other. */
   define(names: Iterable<string>): Promise<void>
 }
 
-/** @param run runs statements on a connection of its own, which nobody interrupts */
+/** @param run runs statements on a connection of its own, which is never interrupted */
 export function createMacros(definitions: MacroDefinitions, run: (sql: string) => Promise<unknown>): EngineMacros {
   const defined = new Set<string>()
   let previous = Promise.resolve()

@@ -9,13 +9,13 @@ import { makeEmpty } from './slot-folders.ts'
 import { WaitingJobs, type Role } from './waiting-jobs.ts'
 
 /**
- * Engines for all statements of a process. A statement's way through it:
+ * Creates the engines for all statements of a process. A statement takes this path:
  *
  *     run ─> EngineJob ─> WaitingJobs ─> EngineSupply gives it a RunningEngine ─> EngineChild (a process)
  *                 ^                                                    │
- *                 └── its outcome: the result, an error, or once more ─┘
+ *                 └── its outcome: the result, an error, or a retry ───┘
  *
- * `PoolMembers` are the processes, `PoolWatch` looks after them.
+ * `PoolMembers` holds the processes; `PoolWatch` checks them regularly.
  */
 export function createEnginePool(settings: EngineSettings): EnginePool {
   const waiting = new WaitingJobs()
@@ -75,7 +75,7 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
       const job = createEngineJob(statement, jobDeps)
       enqueue(job)
       const done = job.done.then(({ result }) => result)
-      // Whoever cancels may not look at `done` any more.
+      // A caller that cancels may not look at `done` any more.
       done.catch(() => undefined)
       return {
         done,

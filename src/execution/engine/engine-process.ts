@@ -1,6 +1,6 @@
 /**
- * Program of an engine. The main thread only beats on descriptor 4 and ends the process when the parent is gone; DuckDB
- * and its JavaScript functions, which hold their thread, live in a worker thread that speaks on descriptor 3.
+ * Program of an engine. The main thread only beats on descriptor 4 and ends the process when the parent is gone. DuckDB
+ * and its JavaScript functions, which block their thread, run in a worker thread that uses descriptor 3.
  */
 import { reportedErrorText } from '../../telemetry/reported-error.ts'
 import { Socket } from 'node:net'
@@ -12,14 +12,14 @@ import type { EngineArguments, ThreadArguments } from './messages.ts'
 const engineArguments = JSON.parse(process.argv[2] ?? '{}') as EngineArguments
 const { channelFolder } = engineArguments
 
-// What DuckDB writes (spill, profiles, tables) is for this user alone, or where that is its own, for its parent too; who seals
-// a table's files opens them as its folder is.
+// Files of DuckDB (spill, profiles, tables) are readable by this user alone, or, if the engine has a user of its own,
+// by its parent's group too. When a table's files are sealed, they get the mode of their folder.
 process.umask(channelFolder === undefined ? 0o077 : 0o007)
 
-// Statements must leave the coordinator the processor that it needs to answer. The threads that are begun below inherit it.
+// Low priority leaves the coordinator the processor time that it needs to answer. Threads started below inherit it.
 setPriority(Math.max(getPriority(), constants.priority.PRIORITY_BELOW_NORMAL))
 
-/** Not `process.exit`: that would wait for DuckDB's threads, which may be in the middle of hours of work. */
+/** Ends the process. Not `process.exit`: that would wait for DuckDB's threads, which may be busy for hours. */
 function end(): void {
   process.kill(process.pid, 'SIGKILL')
 }
@@ -31,8 +31,8 @@ parent.resume()
 
 const turns = new Int32Array(new SharedArrayBuffer(4))
 let lastPasses = 0
-// The beat carries the resident size, for systems on which the parent cannot read it, whether the worker thread turned since
-// the last one (a function in JavaScript may hold it), and the CPU used so far.
+// The beat carries the resident size, for systems on which the parent cannot read it; whether the worker thread's event
+// loop ran since the last beat (a function in JavaScript may block it); and the CPU time so far.
 setInterval(() => {
   const now = Atomics.load(turns, 0)
   const { user, system } = process.cpuUsage()

@@ -1,21 +1,21 @@
 import type { TableSource } from '../../connectors/spi/table-source.ts'
 
 /**
- * What an engine runs: texts that it reads token by token before it takes them (`statement-wall.ts`), and data of which it
- * makes the rest of the statement itself.
+ * A query for an engine: texts that the engine checks token by token (`statement-wall.ts`), and data from which it
+ * makes the rest of the statement.
  */
 export interface EngineQuery {
-  /** One SELECT. Reads `"$s0"`, `"$s1"` …, the scans. */
+  /** One SELECT. It reads the scans as `"$s0"`, `"$s1"` …. */
   readonly sql: string
   readonly scans: readonly TableSource[]
   readonly row: EngineRow
 }
 
-/** What becomes of a row of the SELECT. */
+/** The form in which the rows of the SELECT are returned. */
 export type EngineRow =
   /** The JSON text of an array of values: expressions over the SELECT's columns `c0`, `c1` …, one for each. */
   | { readonly kind: 'json'; readonly values: readonly string[] }
-  /** Its columns, named and cast to types of DuckDB. */
+  /** The columns of the SELECT, named and cast to types of DuckDB. */
   | { readonly kind: 'typed'; readonly columns: readonly { readonly name: string; readonly type: string }[] }
-  /** Its one VARCHAR column as it is: that is the JSON text already. */
+  /** The only column of the SELECT, a VARCHAR, unchanged: it is the JSON text already. */
   | { readonly kind: 'text' }

@@ -31,7 +31,7 @@ interface Text {
   readonly sql: string
   /** Keep the prepared statement by its text. */
   readonly cache: boolean
-  /** Throws when it may not be run. */
+  /** Throws when the text may not be run. */
   check(): ReadText
 }
 
@@ -42,21 +42,21 @@ interface Outcome {
 }
 
 const NOTHING = Buffer.alloc(0)
-/** Questions are made here and call nothing of ours. */
+/** For questions of connectors: this process writes their SQL, which calls no macros and no JavaScript. */
 const OF_CONNECTORS: ReadText = { scripted: false, macros: new Set(), scans: [] }
-/** Small statements that end sooner send no `started`: it would cost them a tenth of their time. */
+/** Statements that end sooner send no `started`: it would cost small ones a tenth of their time. */
 const STARTED_AFTER_MS = 50
-/** Well before the first look of who watches over planning. */
+/** Well before the parent's first check of the time that planning takes. */
 const PLANNED_AGAIN_AFTER_MS = 250
 /**
  * Errors that rendered statements do not give. A statement that got past the renderer can break its instance for all
- * that follow (logging and profiling into a file that cannot be written), and they would fail with these.
+ * later statements (logging and profiling into a file that cannot be written), which would fail with these errors.
  */
 const SUSPICIOUS = /^(Permission|IO|Invalid Configuration|FATAL|INTERNAL) Error/
-/** One interrupt can fall between two phases of a statement and be forgotten. */
+/** DuckDB can lose an interrupt that falls between two phases of a statement, so it is repeated. */
 const INTERRUPT_AGAIN_MS = 20
 const ROW_END = ',\n'
-/** A row that is the JSON text of an array with a value, and the comma behind it. */
+/** The shortest row: the JSON text of an array with one value, and the comma behind it. */
 const LEAST_ROW_BYTES = 4
 
 type Send = (reply: EngineReply, body?: Buffer) => void
@@ -153,8 +153,9 @@ class ConnectionStatements implements Statements {
     statement.interrupted = true
     const interrupt = (): void => {
       statement.connection?.interrupt()
-      // A COPY that waits for room in the FIFO sees no interrupt. What can be read shows that DuckDB has opened it, so
-      // that it may lose its last reader: the COPY ends with a broken pipe. Before that its open would wait for ever.
+      // A COPY that waits for room in the FIFO sees no interrupt. If the FIFO has bytes, DuckDB has opened it, so
+      // closing the last reader is safe: the COPY ends with a broken pipe. If DuckDB had not opened it yet, its open
+      // would block forever.
       if (statement.fifo !== undefined && hasBytes(statement.fifo)) closeFifo(statement)
     }
     interrupt()
@@ -206,8 +207,8 @@ class ConnectionStatements implements Statements {
         await result.fetchChunk().catch(() => null)
         return outcome
       }
-      // A stream that failed midway looks complete, but for this; its message is lost, so the statement runs once more,
-      // materialised, which throws it.
+      // A stream that failed midway looks complete, except for `isStreaming`. Its message is lost, so the statement
+      // runs once more, materialised, which throws the error.
       if (result.isStreaming) return outcome
       checkInterrupted(statement)
       return joinAll(await plan.run(), maxBytes)
@@ -215,8 +216,8 @@ class ConnectionStatements implements Statements {
   }
 
   async #copy(statement: RunningStatement, request: RunRequest, path: string): Promise<Outcome> {
-    // Read and write: the FIFO has a reader whatever the parent does, so that DuckDB's open never blocks; and a writer,
-    // so that the parent's reader sees the end exactly when this is closed, rows or none.
+    // Opened to read and write. Read: the FIFO has a reader whatever the parent does, so DuckDB's open never blocks.
+    // Write: the parent's reader sees the end exactly when this is closed, with or without rows.
     const fifo = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
     statement.fifo = fifo
     try {
@@ -241,18 +242,18 @@ class ConnectionStatements implements Statements {
   async #writeInto(statement: RunningStatement, request: RunRequest, folder: string): Promise<Outcome> {
     const text = this.#textOf(request, (sql) => copyToParquet(sql, folder))
     const result = await this.#run(statement, text)
-    // With it comes a library that only writes need: each engine would load it at its start.
+    // The module imports a library that only writes need: with a static import each engine would load it at its start.
     const { fileStats } = await import('./file-stats.ts')
     const files = fileStats(await result.getRowObjectsJson())
     const rows = files.reduce((sum, file) => sum + file.rows, 0)
     return { rows, overflow: false, body: Buffer.from(JSON.stringify(files)) }
   }
 
-  /** @param wrapped what is made of the whole statement: a COPY of it */
+  /** @param wrapped makes the SQL to run from the whole statement: a COPY of it */
   #textOf({ query, cache }: RunRequest, wrapped: (sql: string) => string = (sql) => sql): Text {
     let read: ReadText | undefined
     const check = (): ReadText => (read ??= checkQuery(query, this.#vocabulary))
-    // One without scans that is kept by its text was read before.
+    // A statement without scans that is cached by its text passed the check when it was first run.
     const places = query.scans.length > 0 ? check().scans : []
     return { sql: wrapped(statementText(query, places)), cache, check }
   }
@@ -263,7 +264,7 @@ class ConnectionStatements implements Statements {
       : this.#prepared(statement, text, (plan) => plan.run())
   }
 
-  /** Plans and runs in one go, and says so when it is planned and the rest takes long. */
+  /** Plans and runs in one call; sends `started` when it is planned and the rest takes long. */
   async #atOnce(statement: RunningStatement, { check }: Text, sql: string): Promise<DuckDBMaterializedResult> {
     await this.#macros.define(check().macros)
     const connection = statement.connection!
@@ -277,9 +278,10 @@ class ConnectionStatements implements Statements {
   }
 
   /**
-   * Where DuckDB tells no progress (a source that knows none, in one of its pipelines), what is planned once more, beside
-   * it, shows that this one is planned.
-   * @returns looks no more
+   * Sends `started` once the statement is planned. DuckDB reports no progress if a source in one of its pipelines
+   * reports none. Therefore the same text is also planned a second time, in parallel: its end shows that the first
+   * planning has ended.
+   * @returns stops looking
    */
   #sayWhenBegun({ id }: RunningStatement, connection: StatementConnection, sql: string): () => void {
     let over = false
@@ -296,7 +298,7 @@ class ConnectionStatements implements Statements {
     const look = setInterval(() => {
       if (connection.hasBegun()) say()
     }, STARTED_AFTER_MS)
-    // An error is an end of planning too: of one that could not be planned, the statement itself says so.
+    // An error ends planning too: the statement itself reports why it could not be planned.
     const planAgain = setTimeout(() => {
       this.#send({ type: 'again', id })
       void this.#connections.plan(sql).then(say, say)
@@ -304,7 +306,7 @@ class ConnectionStatements implements Statements {
     return stop
   }
 
-  /** Prepares, says so when the rest takes long, and runs `work`. */
+  /** Prepares, sends `started` when the rest takes long, and runs `work`. */
   async #prepared<T>(
     statement: RunningStatement,
     { sql, cache, check }: Text,
@@ -314,7 +316,7 @@ class ConnectionStatements implements Statements {
     const plan = await connection.prepare(sql, cache, () => this.#macros.define(check().macros))
     const sayStarted = (): void => this.#send({ type: 'started', id: statement.id })
     let started: NodeJS.Timeout | undefined
-    // At once, a function in JavaScript cannot hold it back: it may hold this thread until long after the deadline.
+    // Sent at once, because a function in JavaScript may block this thread until long after the deadline.
     if (statement.announce) sayStarted()
     else started = setTimeout(sayStarted, STARTED_AFTER_MS)
     try {
@@ -328,8 +330,9 @@ class ConnectionStatements implements Statements {
 }
 
 /**
- * One that is kept is planned for the next time too. A function in JavaScript may hold this thread from its first rows on,
- * and nobody could say that the statement is planned; so that is known before they come.
+ * Whether a statement is planned and run in one call. A cached statement is prepared, so that its plan can be used
+ * again. A statement with functions in JavaScript is prepared too: they may block this thread from the first rows on,
+ * so `started` has to be sent before these rows.
  * @throws RefusedStatement
  */
 function runsAtOnce({ cache, check }: Text): boolean {
@@ -340,7 +343,7 @@ function checkInterrupted(statement: RunningStatement): void {
   if (statement.interrupted) throw new Error('INTERRUPT Error: Interrupted!')
 }
 
-/** Rows of one VARCHAR column, `,\n` between each two as in what is streamed, up to a number of bytes. */
+/** Rows of one VARCHAR column, with `,\n` between rows as in streamed output, up to a number of bytes. */
 class JoinedRows {
   readonly #maxBytes: number
   readonly #parts: Buffer[] = []
@@ -374,7 +377,7 @@ async function joinStream(result: DuckDBResult, maxBytes: number): Promise<Outco
   }
 }
 
-/** What is there already is taken without a thread's turn for each piece. */
+/** Joins the rows of a materialised result synchronously: no wait between chunks is needed. */
 function joinAll(result: DuckDBMaterializedResult, maxBytes: number): Outcome {
   const joined = new JoinedRows(maxBytes)
   const { chunkCount } = result
@@ -382,7 +385,10 @@ function joinAll(result: DuckDBMaterializedResult, maxBytes: number): Outcome {
   return joined.outcome()
 }
 
-/** Absent for some good statements: no profile then. It has the statement's text, so it does not stay. */
+/**
+ * Reads and removes the profile. Some good statements have none: the buffer is then empty. The file holds the
+ * statement's text, so it is removed.
+ */
 function takeProfile(file: string): Buffer {
   try {
     return readFileSync(file)
@@ -408,7 +414,10 @@ function hasBytes(fifo: number): boolean {
   }
 }
 
-/** What DuckDB says of an error, which holds the value that made it: of more than this, both ends. */
+/**
+ * The largest message that is kept, characters. A message can hold the value that caused the error; of a longer message
+ * both ends are kept.
+ */
 const MAX_MESSAGE = 256 * 1024
 
 function textOf(error: unknown): string {

@@ -7,23 +7,23 @@ import type { Role, WaitingJobs } from './waiting-jobs.ts'
 
 const RESTART_FIRST_MS = 100
 const RESTART_LONGEST_MS = 10_000
-/** Starts that fail in a row until waiting statements are told. */
+/** Failed starts in a row after which waiting statements get the error. */
 const FAILED_STARTS = 3
-/** A spare that was used is replaced after a moment: its start takes a third of a second of CPU. */
+/** Milliseconds until a used spare is replaced: its start takes a third of a second of CPU. */
 const NEXT_SPARE_MS = 500
 
 export interface EngineSupplyOptions {
   readonly settings: EngineSettings
   readonly waiting: WaitingJobs
-  /** An engine was given a statement. */
+  /** Called when an engine was given a statement. */
   onGiven(): void
   readonly startChild?: StartChild
 }
 
 /**
- * Gives engines to the statements that wait, and sees that there are any: always a shared one, dedicated ones as they
- * are asked for up to the number of cores, and a spare process that becomes either at once. What ends is replaced, with
- * back-off when it was no good start.
+ * Gives engines to the waiting statements, and keeps engines available: always a shared one, dedicated ones on demand
+ * up to the number of cores, and a spare process that can take either role at once. An engine that ends is replaced,
+ * with back-off after a failed start.
  */
 export class EngineSupply {
   readonly members: PoolMembers
@@ -53,7 +53,9 @@ export class EngineSupply {
     return this.#stopping
   }
 
-  /** Gives waiting statements to engines with room and starts what is missing. Called whenever either may have changed. */
+  /**
+   * Gives waiting statements to engines with room and starts missing engines. Called whenever either may have changed.
+   */
   dispatch(): void {
     if (this.#stopping) return
     for (const role of ['shared', 'dedicated'] as const) {
@@ -71,8 +73,8 @@ export class EngineSupply {
   }
 
   /**
-   * Makes an engine of a role: of the spare when there is one, which is a third of a second sooner. Rejects when it
-   * cannot; the next is tried after a while.
+   * Makes an engine of a role, from the spare if there is one, which is a third of a second faster. Rejects when the
+   * start fails; the next start follows after a delay.
    */
   async open(role: Role): Promise<void> {
     const spare = this.members.of(undefined)[0]
@@ -100,21 +102,21 @@ export class EngineSupply {
       try {
         this.members.spawn(undefined)
       } catch {
-        // No process or no disk to be had now; statements that need an engine say so.
+        // No process or no disk is available now; statements that need an engine report it.
         this.scheduleSpare(RESTART_LONGEST_MS)
       }
     }, delay)
     this.#spareTimer.unref()
   }
 
-  /** Starts none any more. Who still waits is not told. */
+  /** Starts no more engines. Does not reject the statements that still wait. */
   stop(): void {
     this.#stopping = true
     clearTimeout(this.#spareTimer)
     clearTimeout(this.#retryStart)
   }
 
-  /** How many engines of a role are to be started now. */
+  /** How many engines of a role have to be started now. */
   #missing(role: Role, engines: readonly Member[]): number {
     if (role === 'shared') return 1 - engines.length
     const starting = engines.filter(({ engine }) => !engine).length
@@ -171,7 +173,7 @@ export class EngineSupply {
     if (member.ended) return
     member.ended = true
     const { child } = member
-    // Of an end that we chose they say nothing.
+    // When this process chose to end the engine, the last words are meaningless.
     const lastWords = this.#stopping || reason === 'cancel' || reason === 'recycle' ? '' : child.lastWords()
     this.#settings.onEvent?.({
       type: 'ended',
@@ -183,8 +185,8 @@ export class EngineSupply {
     })
     if (this.#stopping) return
     if (member.role === undefined) this.scheduleSpare(RESTART_LONGEST_MS)
-    // One that ended before it was an engine is a failed start, which is tried again with back-off; so is one that
-    // crashed with nothing to do.
+    // A process that ended before it became an engine is a failed start, which is tried again with back-off. So is an
+    // idle engine that crashed.
     if (!member.engine) return
     if (reason === 'crash' && statements.length === 0) this.#startFailed(new Error('An idle engine crashed'))
     else this.dispatch()

@@ -2,7 +2,7 @@ import type { EngineEvent, EnginePool } from './engine.ts'
 import type { Logger } from '../../telemetry/logger.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 
-/** What an engine pool tells, as metrics and log lines. */
+/** Turns the events of an engine pool into metrics and log lines. */
 export function createEngineEvents(meters: () => Meters, logger: Logger): (event: EngineEvent) => void {
   return (event) => {
     switch (event.type) {
@@ -37,10 +37,10 @@ export function createEngineEvents(meters: () => Meters, logger: Logger): (event
   }
 }
 
-/** A scrape waits no longer for an engine: one that is busy answers at the next. */
+/** The longest time that a scrape waits for an engine, milliseconds: a busy engine answers at the next scrape. */
 const MEMORY_MS = 400
 
-/** Memory that DuckDB counts by what it is for, of all engines of the process together. */
+/** Observes the memory that DuckDB counts, by purpose, of all engines of the process together. */
 export function observeDuckDbMemory(engines: Pick<EnginePool, 'memory'>, meters: Meters): void {
   meters.onScrape(async () => {
     for (const [tag, bytes] of Object.entries(await engines.memory(MEMORY_MS)))
@@ -48,12 +48,12 @@ export function observeDuckDbMemory(engines: Pick<EnginePool, 'memory'>, meters:
   })
 }
 
-/** Gauges of a pool's children, before each scrape. */
+/** Sets the gauges of a pool's children, before each scrape. */
 export function observeEngines(engines: Pick<EnginePool, 'children'>, killBytes: number, meters: Meters): void {
   const children = engines.children()
   for (const state of ['starting', 'spare', 'idle', 'busy'] as const)
     meters.set('engineChildren', { state }, children.filter((one) => one.state === state).length)
-  // Slots of engines that are gone must not stay.
+  // Slots of engines that are gone must not stay in the metrics.
   meters.unset('engineResidentMemoryBytes')
   for (const { slot, residentBytes } of children)
     meters.set('engineResidentMemoryBytes', { slot: String(slot) }, residentBytes)

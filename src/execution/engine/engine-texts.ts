@@ -1,4 +1,4 @@
-/** What DuckDB's text of an error says about the engine itself; everything else is about the statement. */
+/** A fault of the engine itself, according to DuckDB's text of an error; any other error is about the statement. */
 export type EngineFault =
   /** The statement, or all of the engine's statements together, reached the memory limit. */
   | 'memory'
@@ -6,12 +6,12 @@ export type EngineFault =
   | 'spill'
   /** The disk is full. */
   | 'disk'
-  /** DuckDB found itself broken: no further statement of this instance would work. */
+  /** DuckDB found its instance broken: no further statement would work. */
   | 'broken'
   /** The instance was broken by a statement before this one. */
   | 'broken before'
 
-/** Texts begin with the kind of error, which a statement's data cannot forge. */
+/** The fault that a text means. The text begins with the kind of error, which a statement's data cannot forge. */
 export function faultOf(text: string): EngineFault | undefined {
   if (/^(FATAL|INTERNAL) Error: .*has been invalidated because of a previous/s.test(text)) return 'broken before'
   if (/^(FATAL|INTERNAL) Error/.test(text)) return 'broken'

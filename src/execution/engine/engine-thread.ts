@@ -11,7 +11,7 @@ import type { EngineModule, EngineReply, EngineRequest, ThreadArguments } from '
 import { sandboxSettings, type SandboxLimits } from './sandbox.ts'
 import { NO_VOCABULARY, type EngineVocabulary } from './statement-wall.ts'
 
-/** Well below the beat, so that a thread that turns at all is seen to. */
+/** Well below the beat, so that every beat sees a thread that still runs its event loop. */
 const TURN_MS = 50
 
 const { functionsModule, channelFolder, turns } = workerData as ThreadArguments
@@ -48,7 +48,7 @@ try {
     }
   }
 
-  /** On a connection of its own: it waits for no statement, and no statement for it. */
+  /** Uses a connection of its own, so that it waits for no statement, and no statement waits for it. */
   const memory = async (): Promise<void> => {
     const read = setup.runAndReadAll('SELECT tag, memory_usage_bytes::DOUBLE AS bytes FROM duckdb_memory()')
     const rows = await read.then(

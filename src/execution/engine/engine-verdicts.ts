@@ -5,39 +5,39 @@ import { faultOf } from './engine-texts.ts'
 import { fileFault, unknownFileFault, type FilesRead } from './file-faults.ts'
 import type { Outcome } from './engine-work.ts'
 
-/** What becomes of a statement whose attempt gave no result. */
+/** What to do with a statement whose attempt gave no result. */
 export interface AttemptVerdict {
-  /** Its answer, unless it is tried once more. */
+  /** The statement's error, unless it is tried again. */
   readonly error: Error
-  /** May it be tried once more, alone in an engine, if it was not yet? */
+  /** Whether it may be tried again, alone in an engine, if this was its first attempt. */
   readonly again?: true
-  /** The engine's memory was full: if nobody else runs there, nobody is to be given what is left in it. */
+  /** The engine's memory was full: if no other statement runs there, the engine is replaced. */
   readonly emptyEngine?: true
   /** No statement works in the engine any more. */
   readonly killEngine?: true
   readonly event?: EngineEvent
 }
 
-/** What a verdict depends on besides the outcome. */
+/** The facts that a verdict depends on, besides the outcome. */
 export interface Attempted {
-  /** Its id. */
+  /** The statement's id. */
   readonly statement: string
-  /** Whom the engine runs as; undefined where that is this process's user. */
+  /** The user that the engine runs as; undefined when that is this process's user. */
   readonly user: number | undefined
-  /** Of the engine, bytes. */
+  /** The engine's limit, bytes. */
   readonly memoryLimit: number
-  /** Asked for where a text may be about a file. */
+  /** Called when a text may be about a file. */
   readonly files: () => FilesRead
-  /** Whether it is a connector's question about these files, no statement. */
+  /** Whether it is a connector's question about these files, not a statement. */
   readonly isQuestion: boolean
   readonly settings: Pick<EngineSettings, 'maxSpillBytes' | 'translateError'>
 }
 
-/** As DuckDB tells it of a file, and of one in a folder that cannot be entered. */
+/** DuckDB's text for a file that may not be opened, and for a file in a folder that may not be entered. */
 const NOT_OPENED =
   /^IO Error: (Cannot open file "[^]*": Permission denied(\n|$)|No files found that match the pattern )/
 
-/** Of a statement that ended with an error of the engine's. */
+/** The verdict for a statement that ended with an error of the engine. */
 export function verdictOfError(outcome: Extract<Outcome, { kind: 'error' }>, attempted: Attempted): AttemptVerdict {
   const { text, broken, refused, alone, delivered } = outcome
   const { statement, settings } = attempted
@@ -52,7 +52,7 @@ export function verdictOfError(outcome: Extract<Outcome, { kind: 'error' }>, att
     case undefined:
       return ofFile(text, attempted) ?? { error: translated(text, attempted) }
     case 'memory':
-      // Neighbours may have taken the memory: only alone is it known whose it was.
+      // Other statements may have taken the memory: only a statement that runs alone certainly took it itself.
       return { error: memoryExceeded(attempted), emptyEngine: true, ...(!alone && !delivered && { again: true }) }
     case 'spill': {
       const limit = `${Math.round(settings.maxSpillBytes / 2 ** 20)}MB`
@@ -71,7 +71,7 @@ export function verdictOfError(outcome: Extract<Outcome, { kind: 'error' }>, att
   }
 }
 
-/** Of a statement whose engine ended. */
+/** The verdict for a statement whose engine ended. */
 export function verdictOfLoss(outcome: Extract<Outcome, { kind: 'lost' }>, attempted: Attempted): AttemptVerdict {
   const { reason, alone, culprit, delivered } = outcome
   if (reason === 'memory' && alone) return { error: memoryExceeded(attempted) }
@@ -89,14 +89,14 @@ function ofFile(text: string, attempted: Attempted): AttemptVerdict | undefined 
   return error ? { error } : closedTo(text, attempted)
 }
 
-/** What nobody knows the text of is told of the files that were read, if it comes from reading them. */
+/** The translated error. An unknown text becomes a fault of the files that were read, if it comes from reading them. */
 function translated(text: string, { settings, files, isQuestion }: Attempted): Error {
   const error = settings.translateError(text)
   const unknown = error instanceof EngineError && error.errorName === 'GENERIC_INTERNAL_ERROR' && error.cause
   return (unknown ? unknownFileFault(text, files(), isQuestion) : undefined) ?? error
 }
 
-/** A file that its connector has seen, and that the engine's own user may not open. */
+/** The verdict for a file that its connector has seen, and that the engine's own user may not open. */
 function closedTo(text: string, { user, statement }: Attempted): AttemptVerdict | undefined {
   if (user === undefined || !NOT_OPENED.test(text)) return undefined
   const why = `A file of the table may not be opened by user ${user}, whom the engine runs as`

@@ -14,7 +14,10 @@ export interface EngineWork {
         readonly profile: boolean
       }
     | { readonly kind: 'files'; readonly question: FileQuestion }
-  /** Of CPU, and of time: when planning has had both the engine is killed. On a busy machine it may have had little CPU. */
+  /**
+   * Limit of the CPU time, and of the time, for planning: when planning has used both, the engine is killed. On a busy
+   * machine planning may have had little CPU.
+   */
   readonly prepareDeadlineMs: number
   readonly bounds?: EngineBounds
   readonly onUsage?: (usage: EngineUsage) => void
@@ -25,13 +28,13 @@ export type Outcome =
   | { readonly kind: 'result'; readonly result: EngineResult; readonly body: Buffer }
   | {
       readonly kind: 'error'
-      /** DuckDB's. */
+      /** DuckDB's text of the error. */
       readonly text: string
-      /** No statement works in this engine any more. */
+      /** Whether the engine can run no statement any more. */
       readonly broken: boolean
-      /** It never reached DuckDB: the engine takes no such statement. */
+      /** Whether the engine refused the statement, so that it never reached DuckDB. */
       readonly refused: boolean
-      /** No other statement ran in the engine meanwhile. */
+      /** Whether no other statement ran in the engine meanwhile. */
       readonly alone: boolean
       readonly delivered: boolean
     }
@@ -41,9 +44,9 @@ export type Outcome =
   | {
       readonly kind: 'lost'
       readonly reason: EngineLost['reason']
-      /** Nothing else ran when the engine died. */
+      /** Whether no other statement ran when the engine died. */
       readonly alone: boolean
-      /** This statement is why the engine was killed. */
+      /** Whether this statement is the reason why the engine was killed. */
       readonly culprit: boolean
       readonly delivered: boolean
     }
@@ -51,6 +54,6 @@ export type Outcome =
 export interface EngineAttempt {
   /** Never rejects; settles when the engine no longer works on the statement. */
   readonly outcome: Promise<Outcome>
-  /** Interrupts, and kills the engine when that does not bite in time. */
+  /** Interrupts the statement, and kills the engine if it does not react in time. */
   cancel(): void
 }

@@ -6,25 +6,27 @@ import type { EngineLauncher } from './launched-program.ts'
 import { QuipuError } from '../../shared/quipu-error.ts'
 
 /**
- * The parent's side of the engines: child processes of one DuckDB instance each, spoken to over a socket pair.
- * A pool belongs to one process (a worker, or the coordinator for coordinator-only stages).
+ * The parent's side of the engines: child processes with one DuckDB instance each, connected by a socket pair. A pool
+ * belongs to one process (a worker, or the coordinator for coordinator-only stages).
  */
 export interface EnginePool extends Service {
   /**
-   * Runs one SELECT; inline and streamed rows are the JSON texts of arrays.
-   * Never throws; everything comes through `done`.
+   * Runs one SELECT; inline and streamed rows are the JSON texts of arrays. Never throws; results and errors come
+   * through `done`.
    */
   run(statement: EngineStatement): EngineRun
   /** Answers a connector's question about files; rows as objects. */
   inspect(question: FileQuestion): Promise<readonly Readonly<Record<string, unknown>>[]>
   /**
-   * Bytes that DuckDB holds in all engines together, by what they are for.
+   * Bytes that DuckDB holds in all engines together, by purpose.
    * @param waitMs engines that do not answer in time are left out
    */
   memory(waitMs: number): Promise<Readonly<Record<string, number>>>
-  /** Where engines of users of their own put what they write, until it is copied: a folder of the disk that needs room then. */
+  /**
+   * The folder for files of engines with users of their own, until the files are copied. Its disk needs room for them.
+   */
   readonly stagedIn?: string
-  /** What runs now, for metrics and `/v1/status`. */
+  /** The engine processes, for metrics and `/v1/status`. */
   children(): readonly EngineChildInfo[]
 }
 
@@ -34,33 +36,38 @@ export interface EngineStatement {
   readonly query: EngineQuery
   /** Small statements share one engine; any other gets an engine to itself from the pool. */
   readonly placement: 'shared' | 'dedicated'
-  /** Prepared apart first. */
+  /** The statement runs in an engine of its own, where it is prepared first. */
   readonly risky: boolean
   /** DuckDB's profiler on: `EngineResult.profile` is there unless DuckDB wrote none. */
   readonly profile: boolean
-  /** May the prepared statement be kept by its text? Off for one-off texts (splits inside). */
+  /**
+   * Whether the prepared statement may be cached by its text; false for texts that are used once (they contain splits).
+   */
   readonly cachePrepared: boolean
   readonly output: EngineOutput
   /** Run time left, milliseconds: past it the statement ends with EXCEEDED_TIME_LIMIT. */
   readonly remainingMillis?: number
   readonly bounds?: EngineBounds
-  /** Told of what it has taken while it runs, and when it ends, however it does. */
+  /** Called with the usage so far, while the statement runs and when it ends for any reason. */
   readonly onUsage?: (usage: EngineUsage) => void
 }
 
-/** What a statement has taken of its engine until now, as its bounds are held to. */
+/** The usage of a statement so far; its bounds are compared with it. */
 export interface EngineUsage {
-  /** Of an engine that several share, an even part. */
+  /** In a shared engine, an even share of the engine's CPU time. */
   readonly cpuNanos: number
-  /** At most at once, by which the engine's process has grown; 0 where several have shared it. */
+  /** The largest growth of the engine's process at any moment; 0 when several statements shared it. */
   readonly peakBytes: number
 }
 
-/** What a statement may take of its engine; past one it ends with that bound's error. */
+/** The limits of a statement; a statement that exceeds a bound ends with that bound's error. */
 export interface EngineBounds {
-  /** CPU in nanoseconds; of an engine that several share, it is shared out evenly among those that run at once. */
+  /** CPU in nanoseconds; a shared engine's CPU time is divided evenly among the statements that run at once. */
   readonly cpu?: EngineBound | undefined
-  /** Bytes by which the engine's process grows. One below what a shared engine may have gets an engine to itself. */
+  /**
+   * Growth of the engine's process, bytes. A statement with a bound below a shared engine's limit gets an engine to
+   * itself.
+   */
   readonly memory?: EngineBound | undefined
 }
 
@@ -75,20 +82,24 @@ export type EngineOutput =
   | { readonly kind: 'inline'; readonly maxBytes: number }
   /**
    * Rows are streamed through a FIFO: `onRows` gets whole lines `[…],\n` concatenated; the engine stops pulling while
-   * the promise is pending (back-pressure). They are copied by whoever keeps them: the next come into the same memory.
+   * the promise is pending (back-pressure). A caller that keeps the lines has to copy them: the next lines use the same
+   * memory.
    */
   | { readonly kind: 'stream'; onRows(lines: Buffer): void | Promise<void> }
   /**
-   * Nothing comes back but `EngineResult.files`: the rows of any SELECT are written as Parquet files of about 128 MB into
-   * the folder, their columns those of the SELECT. Run again after a loss, it writes files of other names: only those
-   * that come back count.
+   * Returns only `EngineResult.files`: writes the rows of any SELECT as Parquet files of about 128 MB into the folder,
+   * with the columns of the SELECT. A second attempt after a loss writes files with other names: only the returned
+   * files count.
    */
   | { readonly kind: 'parquet'; readonly folder: string }
 
 export interface EngineRun {
   /** Rejects with an EngineError (Trino's names; DuckDB's own text never comes through) or `EngineLost`. */
   readonly done: Promise<EngineResult>
-  /** The engine is idle within 200 ms: interrupt, then SIGKILL. `done` rejects with USER_CANCELED. Safe to call twice. */
+  /**
+   * Makes the engine idle within 200 ms: interrupt, then SIGKILL. `done` rejects with USER_CANCELED. Safe to call
+   * twice.
+   */
   cancel(): void
 }
 
@@ -97,7 +108,7 @@ export interface EngineResult {
   /** For inline output: the rows `[…],\n[…]` without enclosing brackets; empty without rows. */
   readonly inline?: Buffer
   readonly overflow?: boolean
-  /** Of Parquet output; without rows one file with none. */
+  /** For Parquet output; a result without rows is one empty file. */
   readonly files?: readonly EngineFileStats[]
   readonly profile?: DuckDbProfile
   readonly startedAt: number
@@ -119,7 +130,7 @@ export interface EngineFileStats {
   readonly columnBytes: Readonly<Record<string, number>>
 }
 
-/** DuckDB's JSON profile, read as written, unknown fields kept out. */
+/** DuckDB's JSON profile with the fields that are used; others are left out. */
 export interface DuckDbProfile {
   /** Wall seconds summed over threads. */
   readonly scheduledSeconds: number
@@ -144,7 +155,7 @@ export interface EngineChildInfo {
   readonly running: number
 }
 
-/** The engine died under a statement through no fault the statement is known to have: it may be tried again. */
+/** The engine died while the statement ran, and the statement is not known to be the cause: it may be tried again. */
 export class EngineLost extends QuipuError {
   readonly retry = 'anew'
   readonly reason: 'memory' | 'deadline' | 'hang' | 'crash' | 'cancel' | 'recycle'
@@ -156,12 +167,12 @@ export class EngineLost extends QuipuError {
 }
 
 export interface EngineSettings {
-  /** FIFOs and profiles of the slots lie below, absolute. */
+  /** Holds the FIFOs and profiles of the slots; absolute. */
   readonly folder: string
   readonly spillFolder: string
-  /** Absolute, with trailing slash: the only places DuckDB may read (its own folders are added). */
+  /** Absolute, with trailing slash: the only folders that DuckDB may read (its own folders are added). */
   readonly allowedDirectories: readonly string[]
-  /** DuckDB's own memory_limit of a dedicated engine; a shared one gets a quarter. The kill limit lies above. */
+  /** DuckDB's own memory_limit for a dedicated engine; a shared engine gets a quarter. The kill limit is higher. */
   readonly memoryLimitBytes: number
   readonly maxSpillBytes: number
   /** Cores of the container. */
@@ -171,15 +182,15 @@ export interface EngineSettings {
   readonly dedicatedConnections: number
   /** File URL of an `EngineModule`: macros, scalar functions, and what statements may call. */
   readonly functionsModule?: string
-  /** Starts engines as users of their own, with the module that it knows itself. */
+  /** Starts engines as users of their own, with a module that the launcher itself knows. */
   readonly launcher?: EngineLauncher
   readonly prepareDeadlineMs: number
   readonly interruptToKillMs: number
   readonly beatMs: number
   readonly deadAfterMs: number
-  /** Milliseconds after ready until the spare engine is started. */
+  /** Milliseconds from ready until the spare engine is started. */
   readonly spareAfterMs: number
-  /** DuckDB's text of an error to ours; lives in the SQL front end. */
+  /** Turns DuckDB's text of an error into an error of Quipu; the SQL front end implements it. */
   translateError(text: string): Error
   readonly onEvent?: (event: EngineEvent) => void
 }
@@ -192,12 +203,12 @@ export type EngineEvent =
       readonly pid: number
       readonly reason: EngineLost['reason'] | 'stopped'
       readonly statements: readonly string[]
-      /** What the process wrote on its standard error last, for the log. */
+      /** The end of the process's standard error, for the log. */
       readonly lastWords?: string
     }
-  /** The engine did not take a statement: something before it is broken, or hostile. */
+  /** The engine refused a statement: an earlier stage is faulty, or hostile. */
   | { readonly type: 'refused'; readonly statement: string; readonly message: string }
-  /** An engine's own user may not open a file that this process's user may. */
+  /** The engine's own user may not open a file that this process's user may open. */
   | { readonly type: 'closed'; readonly statement: string; readonly user: number; readonly message: string }
   | { readonly type: 'canceled'; readonly milliseconds: number; readonly how: 'interrupt' | 'kill' }
   /** A statement gave its result. */

@@ -2,12 +2,12 @@ import type { FileQuestion, TextQuestion } from '../../connectors/spi/table-sour
 import { readParquetFooter } from './parquet-footer.ts'
 import { footersText, openedText, questionText } from './scan-text.ts'
 
-/** Runs a text of ours in DuckDB and gives its rows, as JSON has them. */
+/** Runs a text of this program in DuckDB and gives its rows as JSON values. */
 type Ask = (sql: string) => Promise<readonly unknown[]>
 
 /**
- * The rows that answer a question about files. What DuckDB may not open is not opened here either, and what is wrong with
- * a footer is said in DuckDB's words.
+ * The rows that answer a question about files. Files that DuckDB may not open are not opened here either. Errors in a
+ * footer are reported in DuckDB's words.
  * @throws Error
  */
 export async function answerToFiles(

@@ -4,16 +4,16 @@ import { unreachable } from '../../shared/unreachable.ts'
 import type { EngineWork } from './engine-work.ts'
 import { textFaultOf } from './text-files/text-fault.ts'
 
-/** What a statement reads, and how its files are named to users. */
+/** The files that a statement reads, and how users see their names. */
 export interface FilesRead {
   /** Absolute. */
   readonly paths: readonly string[]
-  /** Folders with trailing slash: how far a path leads to them is no user's business. */
+  /** Folders with trailing slash: users must not see the part of a path that leads to them. */
   readonly roots: readonly string[]
   readonly exists: (path: string) => boolean
 }
 
-/** A beginning of DuckDB's text with the file's name at `before` and behind, and what is wrong then. */
+/** The beginning of DuckDB's text, around the file's name, and the fault that it means. */
 type Named = readonly [before: string, after: string, wrong: string]
 
 const BAD_DATA: readonly Named[] = [
@@ -35,14 +35,16 @@ const NOT_OPENED: readonly (readonly [before: string, after: string])[] = [
   ['IO Error: Cannot open file "', '": No such file or directory'],
 ]
 
-/** Names the file further down, in a line of its own. */
+/** DuckDB names the file further down, in a line of its own. */
 const CSV = /^(?:Conversion|Invalid Input) Error: CSV Error on Line: (\d+)\n/
 
 const CSV_STATE = 'Invalid Input Error: The CSV Parser state machine reached an invalid state.'
-/** Behind the name of a file of JSON. */
+/** Follows the name of a JSON file. */
 const JSON_PLACE = /^"(?:, at byte \d+)?,? in (line|record\/value) (\d+):/
 
-/** Of Thrift, which reads footers and headers of pages, of what inflates pages, and of values: they know of no file. */
+/**
+ * Texts without a file's name: from Thrift (which reads footers and page headers), from decompression, and from values.
+ */
 const NAMELESS: readonly (readonly [text: RegExp, wrong: string])[] = [
   [
     /^Invalid Error: (?:don't know what type: |invalid TType|T(?:Protocol|Transport)Exception|Variable-length int over|Out of buffer)/,
@@ -53,7 +55,7 @@ const NAMELESS: readonly (readonly [text: RegExp, wrong: string])[] = [
   [/^Not implemented Error: Duplicate name "/, 'Names in an object of it differ only in case'],
 ]
 
-/** What Parquet allows and DuckDB's reader does not have. */
+/** Features that Parquet allows and DuckDB's reader does not support. */
 const UNSUPPORTED: readonly (readonly [text: RegExp, what: string])[] = [
   [
     /^Invalid Error: BYTE_STREAM_SPLIT encoding is only supported for FLOAT or DOUBLE data/,
@@ -63,12 +65,12 @@ const UNSUPPORTED: readonly (readonly [text: RegExp, what: string])[] = [
   [/^(?:IO|Invalid Input) Error: [^\n]*\b(?:encrypted|encryption)\b/i, 'it is encrypted'],
 ]
 
-/** Errors that DuckDB's readers of files throw, and no function that a statement calls. */
+/** Errors that DuckDB's file readers throw, and that no function in a statement throws. */
 const OF_READERS = /^(?:Invalid|IO|Serialization|Not implemented) Error: /
 
 /**
- * A fault of a file that the statement reads, as Trino's Hive connector tells it. Texts are compared from their first
- * character on, and with names of files that are known: no value in a statement or a file can pass for one.
+ * A fault of a file that the statement reads, in the words of Trino's Hive connector. Texts are compared from their
+ * first character on, and with the names of known files, so that no value in a statement or a file can imitate one.
  */
 export function fileFault(text: string, files: FilesRead): EngineError | undefined {
   const { paths, roots, exists } = files
@@ -84,7 +86,7 @@ export function fileFault(text: string, files: FilesRead): EngineError | undefin
   }
   for (const [before, after] of NOT_OPENED) {
     const path = namedIn(text, before, after, paths)
-    // DuckDB says the same of a file in a folder that it may not enter.
+    // DuckDB gives the same text for a file in a folder that it may not enter.
     if (path !== undefined && !exists(path))
       return new EngineError(
         'HIVE_CANNOT_OPEN_SPLIT',
@@ -107,8 +109,8 @@ export function fileFault(text: string, files: FilesRead): EngineError | undefin
 }
 
 /**
- * What is said of a text that nobody knows, where it comes from reading a file: always of a question about files, and of a
- * statement where DuckDB's readers alone, not its functions, give such errors.
+ * The error for an unknown text that comes from reading a file. Every text for a question about files does; a text for
+ * a statement does if only DuckDB's readers, not its functions, give such errors.
  * @param cause DuckDB's text, for the log
  */
 export function unknownFileFault(text: string, files: FilesRead, isQuestion: boolean): EngineError | undefined {
@@ -123,12 +125,14 @@ function namesOne(text: string, paths: readonly string[]): boolean {
   return paths.some((path) => said.includes(path))
 }
 
-/** DuckDB may append the line of its statement in which the error arose: all files are named there. */
+/** Cuts the line of the statement that DuckDB may append to an error: that line names all files. */
 function withoutStatement(text: string): string {
   return text.replace(/\n\nLINE \d+: [^]*$/, '')
 }
 
-/** The file that the text names, or the only one; otherwise the folder of one and how many there are. */
+/**
+ * The file that the text names, or the only file; otherwise the folder of the first file, and how many files there are.
+ */
 function oneOf({ paths, roots }: FilesRead, text: string): string {
   const all = [...new Set(paths)]
   const said = withoutStatement(text)
@@ -158,11 +162,11 @@ export function pathsOf(asks: EngineWork['asks']): readonly string[] {
   )
 }
 
-/** @param rest behind the file's name */
+/** @param rest the text behind the file's name */
 function placed(wrong: string, rest: string): string {
   const [, unit, number] = JSON_PLACE.exec(rest) ?? []
   if (unit === undefined) return wrong
-  // Of text that is no JSON, DuckDB names the line behind it.
+  // For invalid JSON, DuckDB names the line behind it.
   const at = rest.startsWith('", at byte') ? Number(number) - 1 : number
   return `${unit === 'line' ? 'Line' : 'Value'} ${at}: ${wrong}`
 }
@@ -173,7 +177,7 @@ function namedIn(text: string, before: string, after: string, paths: readonly st
   return paths.find((path) => `${text}\n`.startsWith(path + after, before.length))
 }
 
-/** A file as users may know it: from its catalog's folder on. */
+/** A file's path as users may see it: from its catalog's folder on. */
 function shownPath(path: string, roots: readonly string[]): string {
   const root = roots.filter((one) => path.startsWith(one)).toSorted((a, b) => b.length - a.length)[0]
   if (root === undefined) return basename(path)

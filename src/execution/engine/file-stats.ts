@@ -11,7 +11,9 @@ const statsSchema = z.object({
   ),
 })
 
-/** What a COPY to Parquet says of the files it wrote. Nested columns count for the column they are part of. */
+/**
+ * The figures of the files that a COPY to Parquet wrote. The bytes of nested columns count for their top-level column.
+ */
 export function fileStats(result: readonly unknown[]): readonly EngineFileStats[] {
   return z
     .array(statsSchema)

@@ -1,19 +1,22 @@
 import { inOnePiece } from '../../shared/body-parts.ts'
 
 /**
- * Frames between a process and its engine: two little-endian 32-bit lengths, a JSON header, then bytes. The header says
- * what the frame is; the bytes are rows or a profile, so that they are never escaped or parsed on the way.
+ * A frame between a process and its engine: two little-endian 32-bit lengths, a JSON header, then bytes. The header
+ * says what the frame is; the bytes are rows or a profile, so that they need no escaping or parsing.
  */
 export interface Frame<Header> {
   readonly header: Header
-  /** Empty when the frame carries none. */
+  /** Empty when the frame has no body. */
   readonly body: Buffer
 }
 
 const LENGTHS = 8
-/** A longer header is a sign of a broken stream, not of a large message: statements are 1 MB at most. */
+/** A longer header means that the stream is broken: statements are 1 MB at most. */
 const MAX_HEADER_BYTES = 64 * 1024 * 1024
-/** Of what an engine says: figures, or a message that it has cut. Each is parsed on its parent's event loop. */
+/**
+ * Limit for headers from an engine: figures, or a message that the engine cut. The parent parses each on its event
+ * loop.
+ */
 export const MAX_REPLY_HEADER_BYTES = 4 * 1024 * 1024
 const MAX_BODY_BYTES = 256 * 1024 * 1024
 const NO_BODY = Buffer.alloc(0)
@@ -30,8 +33,8 @@ export function encodeFrame(header: object, body: Buffer = NO_BODY): Buffer {
 }
 
 /**
- * Takes the bytes of a stream as they come and gives whole frames, in order. What a header says is for the taker to check.
- * @throws RangeError on lengths that no sender of ours writes
+ * Takes the bytes of a stream and passes on whole frames, in order. The caller has to check the headers.
+ * @throws RangeError on lengths that no sender of this program writes
  */
 export function createFrameDecoder<Header>(
   onFrame: (frame: Frame<Header>) => void,

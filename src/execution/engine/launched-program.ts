@@ -2,11 +2,11 @@ import type { EngineProgram, EngineStart } from './engine-program.ts'
 import { listenForEngine } from './engine-channel.ts'
 
 /**
- * Starts engines as users of their own; a process of root's does it (`supervisor/engine-launcher.ts`), for this one, which
- * has their groups and may neither start nor signal them itself.
+ * Starts engines as users of their own. A process that runs as root does it for this process
+ * (`supervisor/engine-launcher.ts`), which has the engines' groups and may neither start nor signal them itself.
  */
 export interface EngineLauncher {
-  /** User, and group, of a slot's engine. @throws Error where there is no such slot */
+  /** The user id of a slot's engine, and its group id. @throws Error when there is no such slot */
   userOf(slot: number): number
   start(slot: number, start: LaunchedStart): { kill(): void }
 }
@@ -15,11 +15,13 @@ export interface LaunchedStart {
   readonly dataKilobytes: number
   readonly beatMs: number
   onStarted(pid: number): void
-  /** It is gone, with all that ran as its user. */
+  /** The program is gone, with all processes of its user. */
   onEnded(words: string): void
 }
 
-/** Starts a slot's program by the launcher, which tells it the slot's folder; there it finds its parent's socket. */
+/**
+ * Starts a slot's program through the launcher. The program gets the slot's folder, where it finds its parent's socket.
+ */
 export function launchProgram(
   launcher: EngineLauncher,
   slot: { readonly number: number; readonly folder: string },
@@ -44,7 +46,7 @@ export function launchProgram(
     pid: () => pid,
     send: (bytes) => channel.send(bytes),
     kill() {
-      // Without it the program ends itself, also where nobody is left to pass the word on.
+      // Without the channel the program ends itself, even if the launcher can no longer pass on the kill.
       channel.close()
       launched.kill()
     },

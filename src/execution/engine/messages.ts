@@ -1,4 +1,7 @@
-/** Headers of the frames between a process and its engine (`frames.ts`): no frame brings a statement that DuckDB is given as it is. */
+/**
+ * Headers of the frames between a process and its engine (`frames.ts`). No frame contains a statement that DuckDB gets
+ * unchanged.
+ */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import type { FileQuestion } from '../../connectors/spi/table-source.ts'
@@ -6,55 +9,60 @@ import type { EngineQuery } from './engine-query.ts'
 import type { SandboxLimits } from './sandbox.ts'
 import type { EngineVocabulary } from './statement-wall.ts'
 
-/** What the engine's program is started with: everything that holds for any role the engine may get. */
+/** The arguments of the engine's program: they hold for any role that the engine may get. */
 export interface EngineArguments {
   readonly beatMs: number
   /** File URL of an `EngineModule`. */
   readonly functionsModule?: string
-  /** Where the engine is a user of its own: the folder of its parent's socket, in place of descriptors 3 and 4. */
+  /**
+   * When the engine runs as a user of its own: the folder of its parent's socket, which replaces descriptors 3 and 4.
+   */
   readonly channelFolder?: string
 }
 
-/** What the front end brings into an engine's process. */
+/** The functions that the front end adds to an engine's process. */
 export interface EngineModule {
-  /** Registers scalar functions, once per instance and before its configuration is locked; macros are of the vocabulary. */
+  /**
+   * Registers scalar functions, once per instance and before its configuration is locked; macros are part of the
+   * vocabulary.
+   */
   register(connection: DuckDBConnection): Promise<void>
-  /** Without a module nothing can be called. */
+  /** Without a module statements can call no function. */
   readonly vocabulary: EngineVocabulary
 }
 
-/** What the engine's main thread hands to its worker thread. */
+/** The arguments that the engine's main thread passes to its worker thread. */
 export interface ThreadArguments {
   readonly functionsModule?: string
   readonly channelFolder?: string
-  /** One number that the worker thread raises while its event loop turns. */
+  /** A counter that the worker thread increments while its event loop runs. */
   readonly turns: Int32Array<SharedArrayBuffer>
 }
 
 export type EngineRequest =
-  /** Gives the engine its role: the settings of the sandbox, the last of them the lock. */
+  /** Gives the engine its role: the settings of the sandbox, with the lock as the last setting. */
   | { readonly type: 'configure'; readonly limits: SandboxLimits }
   | {
       readonly type: 'run'
       readonly id: number
-      /** Number of the connection, which nothing else uses until this statement has ended. */
+      /** Number of the connection, which no other statement uses until this statement has ended. */
       readonly connection: number
       readonly query: EngineQuery
-      /** Keep the prepared statement by its text. */
+      /** Cache the prepared statement by its text. */
       readonly cache: boolean
-      /** Say at once that it is prepared; else only when it takes longer than a moment. */
+      /** Send `started` as soon as the statement is prepared; else only when it takes longer than a moment. */
       readonly announce: boolean
-      /** Where DuckDB writes the profile; absent without a profile. */
+      /** The file for DuckDB's profile; absent without a profile. */
       readonly profile?: string
       readonly output:
         | { readonly kind: 'inline'; readonly maxBytes: number }
         | { readonly kind: 'fifo'; readonly path: string }
-        /** `make`: the folder is the engine's own, to be made, and removed should the statement fail. */
+        /** `make`: the engine has to make the folder, and to remove it if the statement fails. */
         | { readonly kind: 'parquet'; readonly folder: string; readonly make: boolean }
     }
   | { readonly type: 'inspect'; readonly id: number; readonly connection: number; readonly question: FileQuestion }
   | { readonly type: 'interrupt'; readonly id: number }
-  /** What DuckDB holds; answered beside whatever runs. */
+  /** Asks for the memory that DuckDB holds; answered while statements run. */
   | { readonly type: 'memory' }
 
 const figures = {
@@ -71,15 +79,18 @@ const figures = {
 }
 export type EngineFigures = Readonly<z.infer<z.ZodObject<typeof figures>>>
 
-/** What an engine may say; one that says anything else is none of ours any more, and is killed. */
+/** The messages that an engine may send. An engine that sends anything else is no longer trusted, and is killed. */
 export const engineReplySchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('ready') }),
   z.object({ type: z.literal('configured') }),
   /** The engine cannot be used. */
   z.object({ type: z.literal('failed'), message: z.string() }),
-  /** Prepared, now running. Left out when a statement ends at once. */
+  /** The statement is prepared and runs now. Left out for a statement that ends at once. */
   z.object({ type: z.literal('started'), id: z.number() }),
-  /** Whether it is planned is not to be seen: its text is planned once more beside it, with as much CPU as it has itself. */
+  /**
+   * The engine cannot see whether the statement is planned: it plans the text a second time, with as much CPU as the
+   * first time.
+   */
   z.object({ type: z.literal('again'), id: z.number() }),
   /** Body: rows (inline), JSON rows (inspect) or JSON figures of the files (parquet), then the profile. */
   z.object({ type: z.literal('done'), id: z.number(), ...figures }),
@@ -89,10 +100,10 @@ export const engineReplySchema = z.discriminatedUnion('type', [
     message: z.string(),
     /** Not even `SELECT 1` works any more in this instance. */
     broken: z.literal(true).optional(),
-    /** The statement never reached DuckDB: it is not of the form that rendered statements have. */
+    /** The statement never reached DuckDB: it does not have the form of rendered statements. */
     refused: z.literal(true).optional(),
   }),
-  /** Bytes by what they are for, as DuckDB names it. */
+  /** Bytes by purpose, in DuckDB's words. */
   z.object({ type: z.literal('memory'), tags: z.record(z.string(), z.number()) }),
 ])
 export type EngineReply = Readonly<z.infer<typeof engineReplySchema>>

@@ -1,17 +1,18 @@
 /**
- * What the footer of a Parquet file says, read from Thrift's compact protocol. DuckDB tells the same in a table with a row
- * for each column of each row group, thirty texts wide: of a wide file that takes seconds. What is not needed is passed over.
+ * Reads the footer of a Parquet file from Thrift's compact protocol. DuckDB gives the same facts as a table with a row
+ * for each column of each row group, thirty texts wide: for a wide file that takes seconds. This reader skips what it
+ * does not need.
  */
 import { open } from 'node:fs/promises'
 import type { ParquetFooter, SchemaElement } from '../../connectors/spi/parquet-footer.ts'
 
 const MAGIC = 'PAR1'
-/** The length of the footer and the magic bytes, behind it. */
+/** Behind the footer: its length and the magic bytes. */
 const TRAILER_BYTES = 8
 
 /**
- * The footer of a file.
- * @throws Error when it cannot be read as that of Parquet
+ * Reads the footer of a file.
+ * @throws Error when it is not a footer of Parquet
  */
 export async function readParquetFooter(path: string): Promise<ParquetFooter> {
   const file = await open(path)
@@ -41,7 +42,7 @@ async function readAt(
   return bytes
 }
 
-/** @throws Error when it cannot be read as that of Parquet */
+/** @throws Error when it is not a footer of Parquet */
 function parseParquetFooter(bytes: Buffer): ParquetFooter {
   const reader = new CompactReader(bytes)
   const elements: SchemaElement[] = []
@@ -66,7 +67,7 @@ function parseParquetFooter(bytes: Buffer): ParquetFooter {
   }
 }
 
-/** The key of a note that the file's program left; what it says is passed over. */
+/** The key of a note that the writing program left; its value is skipped. */
 function keyOf(reader: CompactReader): string {
   let key = ''
   reader.struct((field, type) => {
@@ -115,7 +116,7 @@ function rowGroup(reader: CompactReader, marks: Marks): { rows: number; bytes: n
   return { rows, bytes }
 }
 
-/** @returns its compressed bytes */
+/** @returns the compressed bytes of the column chunk */
 function columnChunk(reader: CompactReader, leaf: number, { bloomFilters, oldBounds }: Marks): number {
   let bytes = 0
   reader.struct((field, type) => {
@@ -134,7 +135,7 @@ function columnChunk(reader: CompactReader, leaf: number, { bloomFilters, oldBou
   return bytes
 }
 
-/** Bounds that are told in the first way alone, in which only signed numbers have a certain order. */
+/** Whether a bound has only the deprecated fields (`max`, `min`), which define an order for signed numbers only. */
 function hasOldBounds(reader: CompactReader): boolean {
   let [oldMax, oldMin, max, min] = [false, false, false, false]
   reader.struct((field, type) => {
@@ -169,7 +170,7 @@ class CompactReader {
     this.#bytes = bytes
   }
 
-  /** @param take reads or skips the value of a field, whose number and type it is given */
+  /** @param take reads or skips the value of a field, given its number and type */
   struct(take: (field: number, type: number) => void): void {
     if (++this.#depth > MAX_DEPTH) throw new Error('structures nested too deeply')
     for (let field = 0; ;) {
@@ -196,7 +197,7 @@ class CompactReader {
     return this.#bytes.toString('utf8', start, this.#at)
   }
 
-  /** @returns a whole number; 0 of one beyond 2^53 */
+  /** @returns a whole number; 0 for a number beyond 2^53 */
   integer(type: number): number {
     if (!INTEGERS.has(type)) throw new Error('no whole number')
     const value = this.#zigzag()
@@ -259,7 +260,7 @@ class CompactReader {
     this.#depth--
   }
 
-  /** In a list a boolean is a byte of its own. */
+  /** Skips an element of a list, in which a boolean is a byte of its own. */
   #skipElement(type: number): void {
     if (type === BOOLEAN_TRUE || type === BOOLEAN_FALSE) this.#pass(1)
     else this.skip(type)
@@ -271,7 +272,7 @@ class CompactReader {
     return { size: short === 15 ? this.#varint() : short, of: head & 0x0f }
   }
 
-  /** @returns where it begins */
+  /** @returns the offset where the value begins */
   #skipBinary(): number {
     const length = this.#varint()
     const start = this.#at

@@ -3,12 +3,12 @@ import { parquetMetadataAsync, parquetRead } from 'hyparquet'
 import { compressors } from 'hyparquet-compressors'
 import { ColumnFault } from './text-files/text-fault.ts'
 
-/** Rows that are decoded at a time: others of the process have their turn between. */
+/** Rows that are decoded at a time: between two parts the process handles other work. */
 const ROWS_AT_ONCE = 500_000
 const NANOS_PER_MICRO = 1000n
 
 /**
- * Looks at every timestamp in columns of a Parquet file that DuckDB reads as microseconds though the file has nanoseconds.
+ * Checks every timestamp in columns of a Parquet file that has nanoseconds, which DuckDB reads as microseconds.
  * @param path absolute
  * @param columns as the file names them
  * @throws ColumnFault for a value that is finer than microseconds; Error for a file that cannot be decoded

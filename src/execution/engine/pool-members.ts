@@ -7,23 +7,23 @@ import type { Role } from './waiting-jobs.ts'
 /** A process from its spawn to its end, with the engine it becomes once it has a role. */
 export interface Member {
   readonly child: EngineChild
-  /** None yet: the spare. */
+  /** Undefined for the spare. */
   role: Role | undefined
   engine?: RunningEngine
-  /** Started, so a spare is one that can take over at once. */
+  /** Whether the process has started: a ready spare can take over at once. */
   ready: boolean
   ended: boolean
 }
 
 export interface PoolMembersHooks {
   onReady(member: Member): void
-  /** Its process is gone, and it was no engine yet. */
+  /** The process is gone before it became an engine. */
   onLost(member: Member, reason: EngineLost['reason']): void
 }
 
 export type StartChild = (options: EngineChildOptions) => EngineChild
 
-/** Small statements are small: their engine gets a part of the memory of one that has a statement to itself. */
+/** The shared engine gets this fraction of a dedicated engine's memory: its statements are small. */
 const SHARED_MEMORY_PART = 4
 
 /** Bytes that DuckDB may take in an engine of a role. */
@@ -48,12 +48,12 @@ export class PoolMembers {
     return this.#members.values()
   }
 
-  /** Those of a role, or the spare ones, that have not ended. */
+  /** The members of a role, or the spare ones, that have not ended. */
   of(role: Role | undefined): Member[] {
     return [...this.#members].filter((member) => member.role === role && !member.ended)
   }
 
-  /** Throws when there is no process or no disk to be had. */
+  /** @throws when no process or no disk is available */
   spawn(role: Role | undefined): Member {
     const settings = this.#settings
     const since = performance.now()
@@ -102,7 +102,7 @@ export class PoolMembers {
     await Promise.all([...this.#members].map(({ child }) => child.gone))
   }
 
-  /** Bytes that the engines hold, by what they are for; without those that do not say so in `waitMs`. */
+  /** Bytes that the engines hold, by purpose; engines that do not answer within `waitMs` are left out. */
   async memory(waitMs: number): Promise<Record<string, number>> {
     const late = new Promise<Record<string, number>>((resolve) => setTimeout(resolve, waitMs, {}).unref())
     const engines = [...this.#members].flatMap(({ engine }) => engine ?? [])

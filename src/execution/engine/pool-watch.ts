@@ -3,7 +3,7 @@ import type { Member } from './pool-members.ts'
 const WATCH_MS = 50
 const IDLE_WATCH_MS = 500
 
-/** Looks at all processes of a pool again and again, more often while something runs: memory, heartbeats, figures. */
+/** Checks all processes of a pool regularly, more often while something runs: memory, heartbeats, figures. */
 export class PoolWatch {
   readonly #members: Iterable<Member>
   readonly #deadAfterMs: number
@@ -19,7 +19,7 @@ export class PoolWatch {
     this.#lookIn(IDLE_WATCH_MS)
   }
 
-  /** Something runs now: do not wait out the idle interval. */
+  /** Shortens the idle interval, because a statement runs now. */
   soon(): void {
     if (this.#due - performance.now() > WATCH_MS) this.#lookIn(WATCH_MS)
   }
@@ -30,7 +30,8 @@ export class PoolWatch {
 
   #check(): void {
     const now = performance.now()
-    // When this process itself was stopped or busy, beats lie unread: the silence is our own, and the next round knows.
+    // If this process itself was stopped or busy, beats are still unread: the silence is its own fault. The next round
+    // decides.
     const stalled = now - this.#due > IDLE_WATCH_MS
     let busy = false
     for (const { engine, child, ready } of this.#members) {

@@ -34,12 +34,12 @@ const profileSchema = z
     children: z.array(operatorSchema),
   })
   .transform((raw): DuckDbProfile => ({
-    // Named CPU by DuckDB, but it is wall time summed over threads.
+    // DuckDB names this field CPU, but it is wall time summed over threads.
     scheduledSeconds: raw.cpu_time,
     children: raw.children,
   }))
 
-/** The text of DuckDB's JSON profile; undefined when it is none (a torn file, or a form that is not known). */
+/** Parses DuckDB's JSON profile; undefined when the text is not one (a torn file, or an unknown form). */
 export function parseProfile(text: string): DuckDbProfile | undefined {
   let json: unknown
   try {
@@ -51,12 +51,12 @@ export function parseProfile(text: string): DuckDbProfile | undefined {
   return parsed.success ? parsed.data : undefined
 }
 
-/** Limits, as DuckDB names them. */
+/** Operators of LIMIT, in DuckDB's names. */
 const LIMITS: ReadonlySet<string> = new Set(['LIMIT', 'STREAMING_LIMIT'])
 
 /**
- * Without the limit that stands above the rows of an inline result, and without its time: its engine puts it there, and
- * no statement has it.
+ * The profile without the limit above the rows of an inline result, and without that limit's time: the engine added the
+ * limit, the statement does not have it.
  */
 export function withoutBound(profile: DuckDbProfile): DuckDbProfile {
   const [top] = profile.children

@@ -2,7 +2,7 @@ import { closeSync, openSync, readFileSync, readSync } from 'node:fs'
 
 /** Reads the resident size of another process. */
 export interface ResidentMemory {
-  /** Bytes, or undefined where the system does not tell (macOS: the engine's beat carries it instead). */
+  /** Bytes, or undefined when the operating system does not say (macOS: the engine's beat carries the size instead). */
   read(): number | undefined
   close(): void
 }
@@ -13,7 +13,7 @@ let pageBytes: number | undefined
 export function openResidentMemory(pid: number): ResidentMemory {
   let file: number | undefined
   try {
-    // Kept open: a read costs a few microseconds, and opening every engine's file every 50 ms some hundred.
+    // Kept open: a read costs a few microseconds, opening every engine's file every 50 ms some hundred.
     file = openSync(`/proc/${pid}/statm`, 'r')
   } catch {
     file = undefined
@@ -39,7 +39,10 @@ function residentPages(statm: string): number {
   return Number(statm.split(' ', 2)[1] ?? 0)
 }
 
-/** Pages are 4 kB on x64 and up to 64 kB on arm64; Node does not tell, but it knows its own size in bytes. */
+/**
+ * Bytes of a memory page, derived from this process's own size: 4 kB on x64 and up to 64 kB on arm64. Node does not say
+ * it.
+ */
 function pageSize(): number {
   pageBytes ??=
     2 ** Math.round(Math.log2(process.memoryUsage.rss() / residentPages(readFileSync('/proc/self/statm', 'latin1'))))

@@ -2,28 +2,28 @@ import { closeSync, constants, fstatSync, openSync } from 'node:fs'
 import { Socket, type OnReadOpts, type SocketConstructorOpts } from 'node:net'
 import { EngineError } from '../../shared/engine-error.ts'
 
-/** Reads lines from a FIFO and hands them on whole. */
+/** Reads lines from a FIFO and passes on whole lines. */
 export interface RowReader {
   /**
-   * Resolves at the end of the stream once every line is taken. Rejects when it ends within a line, is closed before its
-   * end, or was refused.
+   * Resolves at the end of the stream once every line is taken. Rejects when the stream ends within a line, is closed
+   * before its end, or was refused.
    */
   readonly ended: Promise<void>
-  /** Were lines handed on? */
+  /** Whether lines were passed on. */
   delivered(): boolean
-  /** Stops reading; resolves when the descriptor is closed. Nothing is handed on afterwards. */
+  /** Stops reading; resolves when the descriptor is closed. No lines are passed on afterwards. */
   close(): Promise<void>
 }
 
-/** One row is at most a page of one row. */
+/** The largest row: the largest page, with one row. */
 const MAX_ROW_BYTES = 64 * 1024 * 1024
-/** As many as a pipe holds. */
+/** The capacity of a pipe. */
 const READ_BYTES = 64 * 1024
 
 /**
- * Opens the FIFO at once, without waiting for its writer. `onRows` gets whole lines, which it has to copy: the next ones come
- * into the same memory. While its promise is pending nothing is read, so the writer stops at a full pipe. `onRefused` tells at once that reading has stopped since a row is
- * too large or `onRows` failed.
+ * Opens the FIFO at once, without waiting for its writer. `onRows` gets whole lines, which it has to copy: the next
+ * lines use the same memory. While its promise is pending nothing is read, so the writer stops at a full pipe.
+ * `onRefused` is called at once when reading stops because a row is too large or `onRows` failed.
  */
 export function openRowReader(
   path: string,
@@ -35,7 +35,7 @@ export function openRowReader(
     fd: openFifo(path),
     readable: true,
     writable: false,
-    // A buffer of its own for each read costs more in collected garbage than all else that is done with the rows.
+    // A new buffer for each read would cost more in garbage collection than everything else that is done with the rows.
     onread: { buffer: () => lines.room(), callback: (bytes) => take(bytes) },
   }
   const socket = new Socket(options)
@@ -93,7 +93,7 @@ export function openRowReader(
     if (!atEnd) throw new Error('The rows were not read to their end')
     if (lines.bytes > 0) throw new Error('The rows end within a line')
   })
-  // Whoever closes early does not look at `ended`.
+  // A caller that closes early does not look at `ended`.
   ended.catch(() => undefined)
 
   return {
@@ -107,17 +107,17 @@ export function openRowReader(
   }
 }
 
-/** Memory that is read into over and over, behind the beginning of a line whose end has not come yet. */
+/** A buffer that is reused for every read. The beginning of an unfinished line stays at its start. */
 class LineBuffer {
   #memory = Buffer.allocUnsafeSlow(2 * READ_BYTES)
   #bytes = 0
 
-  /** What is there, and belongs to no whole line. */
+  /** Bytes of the unfinished line. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** Where the next bytes go. */
+  /** The part of the buffer for the next bytes. */
   room(): Buffer {
     if (this.#memory.length - this.#bytes < READ_BYTES) {
       const larger = Buffer.allocUnsafeSlow(2 * this.#memory.length)
@@ -127,7 +127,7 @@ class LineBuffer {
     return this.#memory.subarray(this.#bytes, this.#bytes + READ_BYTES)
   }
 
-  /** So many bytes came into the room. @returns all whole lines, until they are passed */
+  /** Notes bytes that were read into the room. @returns all whole lines, valid until `passed` */
   add(bytes: number): Buffer | undefined {
     const before = this.#bytes
     this.#bytes += bytes
@@ -141,7 +141,7 @@ class LineBuffer {
   }
 }
 
-/** What lies there may be an engine's work: nothing but a FIFO is read. */
+/** Opens nothing but a FIFO: an engine may have put another kind of file there. */
 function openFifo(path: string): number {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW)
   if (fstatSync(fd).isFIFO()) return fd

@@ -10,7 +10,7 @@ import { openRowReader, type RowReader } from './row-reader.ts'
 import { spilledBytes } from './spilled-bytes.ts'
 import { takeStaged } from './staged-files.ts'
 
-/** An engine with its role, its connections, and what runs in it. */
+/** A process of an engine with its role, its connections, and the statements that run in it. */
 export interface RunningEngine {
   readonly child: EngineChild
   running(): number
@@ -20,7 +20,7 @@ export interface RunningEngine {
   onReply(frame: Frame<EngineReply>): void
   /** Called every 50 ms while something runs: memory, heartbeat, figures. */
   watch(now: number): void
-  /** Bytes that DuckDB holds, by what they are for; nothing of an engine that ended. One question serves all who ask. */
+  /** Bytes that DuckDB holds, by purpose; empty for an engine that ended. Calls at the same time share one request. */
   memory(): Promise<Readonly<Record<string, number>>>
   /** Kills the process; everything that runs in it is lost. */
   kill(reason: EngineLost['reason']): void
@@ -34,7 +34,7 @@ export interface RunningEngineOptions {
   readonly capacity: number
   readonly killBytes: number
   readonly recycleBytes: number
-  /** Ask for word of every statement that is prepared; costs small ones a tenth of their time. */
+  /** Ask the engine to report every prepared statement; this costs small statements a tenth of their time. */
   readonly announceStarts: boolean
   readonly interruptToKillMs: number
   readonly deadAfterMs: number
@@ -53,32 +53,35 @@ interface Running {
   reader?: RowReader
   prepareTimer?: NodeJS.Timeout
   readonly givenAt: number
-  /** The engine's, when it was given the statement. */
+  /** CPU time of the process when it was given the statement. */
   readonly cpuMsBefore: number
-  /** The engine's, when it began to plan the statement once more. */
+  /** CPU time of the process when it began to plan the statement a second time. */
   cpuMsAgain?: number
   killTimer?: NodeJS.Timeout
   canceledAt?: number
-  /** Why it was canceled from within: the consumer or the reader failed. */
+  /** Why this process canceled the statement: the consumer or the reader failed. */
   refusal?: { readonly error: unknown }
-  /** Others ran beside it, or have left the process larger than it is to rest: its memory is not this one's alone. */
+  /**
+   * Other statements ran beside it, or left the process larger than its size at rest: the memory is not this
+   * statement's alone.
+   */
   hadNeighbours: boolean
-  /** Of the process, when it was given the statement. */
+  /** Resident bytes of the process when it was given the statement. */
   readonly bytesBefore: number
-  /** Its part of what the process has had since. */
+  /** Its share of the CPU time that the process has used since. */
   cpuMs: number
   peakBytes: number
   spilledBytes: number
-  /** The engine is done; its files are being copied until it is aborted. */
+  /** The engine has finished; its files are being copied unless this is aborted. */
   taking?: AbortController
   ended: boolean
 }
 
-/** Part of the limit at which a sudden end is taken for one of memory. */
+/** Share of the memory limit above which a sudden end of the process counts as out of memory. */
 const NEARLY = 0.85
-/** Planning that gets no CPU, and waits for something that does not come, ends after so many times its deadline. */
+/** Planning that gets no CPU, because it waits for something, ends after so many times its deadline. */
 const WAITING_FACTOR = 10
-/** Below it nothing new is known of the CPU. */
+/** The shortest time between two checks of planning: the CPU time has no finer resolution. */
 const LOOK_AGAIN_MS = 50
 
 export function createRunningEngine(options: RunningEngineOptions): RunningEngine {
@@ -98,7 +101,7 @@ class ChildEngine implements RunningEngine {
   #lastBytes: number
   #lastCpuMs: number
   #dead = false
-  /** For its memory. */
+  /** The request for the engine's memory that is under way. */
   #asked: Deferred<Tags> | undefined
 
   constructor(options: RunningEngineOptions) {
@@ -164,7 +167,7 @@ class ChildEngine implements RunningEngine {
     if (header.type === 'again') return this.#planAgain(header.id)
     if (header.type !== 'started' && header.type !== 'done' && header.type !== 'error') return
     const statement = this.#running.get(header.id)
-    // What it says of one that it is done with already is no answer.
+    // A message about a statement that is already finished is not an answer.
     if (!statement || statement.ended || statement.taking) return
     clearTimeout(statement.prepareTimer)
     delete statement.prepareTimer
@@ -179,7 +182,8 @@ class ChildEngine implements RunningEngine {
     } else if (statement.reader) {
       statement.reader.ended.then(
         () => this.#complete(statement, header, body),
-        // The consumer refused the last rows, or a cancel closed the reader before them: the engine itself is done.
+        // The consumer refused the last rows, or a cancel closed the reader before them: the engine itself has
+        // finished.
         (error: unknown) =>
           this.#finish(
             statement,
@@ -213,7 +217,7 @@ class ChildEngine implements RunningEngine {
     else if (bytes > recycleBytes) this.#die('recycle')
   }
 
-  /** What the process has had since the last look belongs to those that run, in even parts. */
+  /** Divides the CPU time since the last look evenly among the running statements. */
   #shareCpu(): void {
     const now = this.child.cpuMs()
     const part = (now - this.#lastCpuMs) / this.#running.size
@@ -247,7 +251,7 @@ class ChildEngine implements RunningEngine {
   }
 
   onExit(): void {
-    // A process that cannot get memory aborts, V8 before all.
+    // A process that cannot get memory aborts; V8 does so first.
     this.#die(this.#lastBytes > this.#options.killBytes * NEARLY ? 'memory' : 'crash')
   }
 
@@ -257,7 +261,7 @@ class ChildEngine implements RunningEngine {
         if (statement.ended || statement.prepareTimer === undefined) return
         const leftMs = this.#planningLeftMs(statement)
         if (leftMs > 0) return this.#watchPlanning(statement, Math.max(leftMs, LOOK_AGAIN_MS))
-        // A thread that is held by another statement's function cannot say that this one is prepared.
+        // A thread that another statement's function blocks cannot report that this statement is prepared.
         this.#die('deadline', this.child.isHeld() && !this.#options.announceStarts ? undefined : statement)
       })
     }, afterMs)
@@ -269,8 +273,8 @@ class ChildEngine implements RunningEngine {
   }
 
   /**
-   * Of the CPU that it may have. What others have of the engine meanwhile is not told apart: each has as much as the next,
-   * and so has the second planning.
+   * What is left of the CPU time that a statement may take for planning, milliseconds. The engine's CPU time is divided
+   * evenly among its running statements, and between the two plannings of a statement.
    */
   #planningLeftMs({ work, givenAt, cpuMsBefore, cpuMsAgain }: Running): number {
     const { prepareDeadlineMs } = work
@@ -292,7 +296,7 @@ class ChildEngine implements RunningEngine {
       const how = outcome.kind === 'lost' ? 'kill' : 'interrupt'
       this.#options.onEvent({ type: 'canceled', milliseconds: performance.now() - statement.canceledAt, how })
     }
-    // The FIFO must be closed before its connection is used again, else its reader would get the next one's rows.
+    // The FIFO must be closed before its connection is used again, else its reader would get the next statement's rows.
     const closed = statement.reader?.close() ?? Promise.resolve()
     void closed.then(() => {
       this.#running.delete(statement.id)
@@ -325,7 +329,7 @@ class ChildEngine implements RunningEngine {
     void statement.reader?.close()
     this.child.send({ type: 'interrupt', id: statement.id })
     statement.killTimer = setTimeout(() => {
-      // An answer may lie unread behind a stall of our own: look at the socket once more first.
+      // The answer may be in the socket, unread because this process stalled: read the socket once more first.
       setImmediate(() => {
         if (!statement.ended) this.#die('cancel', statement)
       })
@@ -346,7 +350,7 @@ class ChildEngine implements RunningEngine {
     )
   }
 
-  /** The engine is done with it; what an engine of another user has written is taken first. */
+  /** Ends a statement that the engine finished. If the engine runs as another user, its files are copied first. */
   #complete(statement: Running, figures: EngineFigures, body: Buffer): void {
     const { child } = this
     const { asks } = statement.work
@@ -359,7 +363,7 @@ class ChildEngine implements RunningEngine {
         enginePid: child.pid(),
       })
     } catch {
-      // Not what an engine of ours says.
+      // An engine of this program does not send such an answer.
       return this.#die('crash')
     }
     const exceeded = boundBeyond(statement, outcome.result, figures.residentBytes)
@@ -387,7 +391,7 @@ function beyond({ errorName, message }: EngineBound): EngineError {
   return new EngineError(errorName, message)
 }
 
-/** Of one that is done sooner than anybody looked. */
+/** The bound that a statement exceeded, when it ended before the first check. */
 function boundBeyond(statement: Running, result: EngineResult, residentBytes: number): EngineBound | undefined {
   const { cpu, memory } = statement.work.bounds ?? {}
   if (statement.hadNeighbours) return undefined

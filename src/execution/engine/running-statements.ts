@@ -14,7 +14,7 @@ export interface RunningStatement {
 /** User and system time of the process, microseconds. */
 export type CpuUsage = () => { readonly user: number; readonly system: number }
 
-/** What runs in an engine now, and what it costs: the process's CPU is shared among the statements that run meanwhile. */
+/** The statements that run in an engine now, and their cost: the process's CPU time is divided among them. */
 export class RunningStatements {
   readonly #running = new Map<number, RunningStatement>()
   readonly #cpuUsage: CpuUsage
@@ -44,7 +44,7 @@ export class RunningStatements {
     clearInterval(statement.repeat)
   }
 
-  /** Shares the CPU used since the last call. */
+  /** Divides the CPU time since the last call among the running statements. */
   #account(): void {
     const now = this.#cpuUsage()
     const used = now.user + now.system - this.#last.user - this.#last.system

@@ -1,4 +1,4 @@
-/** DuckDB's SQL of scans and of questions about files: made here, in the engine's process, of data alone. */
+/** DuckDB's SQL for scans and for questions about files. The engine's process makes it from data alone. */
 import { columnType } from '../../connectors/spi/column-type.ts'
 import { quoteName, quoteText } from '../../connectors/spi/duckdb-text.ts'
 import { parseDuckDbType } from '../../connectors/spi/duckdb-type-text.ts'
@@ -22,29 +22,32 @@ import { checkType } from './statement-wall.ts'
 
 /**
  * A SELECT without parameters that gives the rows of the source, in its columns.
- * @throws RefusedStatement when a type is none, or a number no whole number
+ * @throws RefusedStatement when the text of a type is not a type, or a number is not a whole number
  */
 export function scanText(source: TableSource): string {
   const csvFiles = source.filter(({ kind }) => kind === 'csv').length
   return source.map((part) => partText(part, csvFiles)).join(' UNION ALL ')
 }
 
-/** DuckDB's own, of each CSV file; all of a scan's are held from its planning on, whatever the files' sizes. */
+/**
+ * DuckDB's default buffer for each CSV file. It holds the buffers of all files of a scan from planning on, whatever
+ * their sizes.
+ */
 const CSV_BUFFER_BYTES = 32_000_000
-/** Of all CSV files of a scan together, while the share of each holds DuckDB's longest line. */
+/** For all CSV files of a scan together, as long as each share holds DuckDB's longest line. */
 const CSV_BUFFERS_BYTES = 128_000_000
 const CSV_LINE_BYTES = 2_000_000
-/** A file may hold nothing. */
+/** For a file that is empty or very small. */
 const LEAST_BUFFER_BYTES = 1000
 
-/** How much of a CSV file is read at a time. */
+/** How much of a CSV file is read at a time, bytes. */
 function csvBufferBytes({ path, bytes }: CsvPart, files: number): number {
   const share = Math.floor(Math.min(CSV_BUFFER_BYTES, Math.max(CSV_LINE_BYTES, CSV_BUFFERS_BYTES / files)))
   return isGzip(path) ? share : Math.min(share, Math.max(LEAST_BUFFER_BYTES, bytes))
 }
 
 /**
- * DuckDB opens each of these files, and so says which it may not open, without reading them.
+ * A query that opens each of these files without reading them: DuckDB reports files that it may not open.
  * @throws RefusedStatement
  */
 export function openedText(paths: readonly string[]): string {
@@ -52,7 +55,7 @@ export function openedText(paths: readonly string[]): string {
 }
 
 /**
- * DuckDB reads the footer of each of these Parquet files.
+ * A query that reads the footer of each of these Parquet files.
  * @throws RefusedStatement
  */
 export function footersText(paths: readonly string[]): string {
@@ -80,7 +83,8 @@ function isGzip(path: string): boolean {
 
 /** @param list files, as `fileText` names them */
 function statisticsText(list: string): string {
-  // A dictionary may hold more than the values that are there, as that of an ENUM does; its bounds are then not called exact.
+  // A dictionary may hold more values than the column, as that of an ENUM does; the footer then does not call its
+  // bounds exact.
   const different = 'max(stats_distinct_count) FILTER (min_is_exact AND max_is_exact)'
   const number = (bound: string): string => `TRY_CAST(${bound} AS DOUBLE)`
   const date = (bound: string): string => `TRY_CAST(${bound} AS DATE)`
@@ -96,7 +100,7 @@ function statisticsText(list: string): string {
     FROM parquet_metadata(${list}) GROUP BY lower(path_in_schema)`
 }
 
-/** The least or largest of all row groups; NULL where one that has values does not tell its own, or it is not finite. */
+/** The least or largest value of all row groups; NULL where a row group with values has no bound, or no finite one. */
 function boundText(of: 'min' | 'max', value: string): string {
   const known = `bool_and(coalesce(stats_null_count = num_values, false) OR coalesce(isfinite(${value}), false))`
   return `CASE WHEN ${known} THEN ${of}(${value}) END`
@@ -106,20 +110,20 @@ const READERS = { parquet: 'read_parquet', csv: 'read_csv', json: 'read_json' } 
 
 /** @param files a file, or a list of files, as `fileText` names them */
 function readerText(format: keyof typeof READERS, files: string, options: readonly string[] = []): string {
-  // A folder called `a=1` is no column `a`, least of all in place of the file's own.
+  // A folder called `a=1` is not a column `a`, and must not replace the file's own.
   const own = ['hive_partitioning=false']
-  // The bounds in a footer leave NaN out; DuckDB takes NaN for the largest number.
+  // The bounds in a footer leave out NaN; DuckDB treats NaN as the largest number.
   if (format === 'parquet') own.push('can_have_nan=true')
   return `${READERS[format]}(${[files, ...own, ...options].join(', ')})`
 }
 
 /**
- * The path of exactly this file: DuckDB's readers take paths for patterns.
- * @throws RefusedStatement for a path that no pattern names
+ * The path of exactly this file: DuckDB's readers treat paths as patterns.
+ * @throws RefusedStatement for a path that no pattern can name
  */
 function fileText(path: string): string {
   if (!/[*?[]/.test(path)) return quoteText(path)
-  // Within a pattern it cannot be written at all: DuckDB takes it for an escape, and for the end of a folder's name.
+  // A pattern cannot contain a backslash: DuckDB treats it as an escape, and as the end of a folder's name.
   if (path.includes('\\')) throw new RefusedStatement('a path with a backslash and a mark of patterns', 0)
   return quoteText(path.replaceAll(/[*?[]/g, '[$&]'))
 }
@@ -141,7 +145,10 @@ function partText(part: TablePart, csvFiles: number): string {
   }
 }
 
-/** Files of more partitions are read by one reader, which joins their values: each reader keeps a file open. */
+/**
+ * With more partitions than this, one reader reads all files and joins the partitions' values: each reader keeps a file
+ * open.
+ */
 const MOST_READERS = 32
 
 /** SELECTs that give exactly the rows of the part. */
@@ -165,19 +172,19 @@ function parquetText({ ranges, columns }: ParquetPart): readonly string[] {
   return joined.length > 0 ? [joinedText(joined, columns), ...selects] : selects
 }
 
-/** A column as it is in one of the part's ranges. */
+/** A column as it is in one of the part's ranges, with that range's constant. */
 function atRange({ constants, ...column }: FileColumn, range: number): FileColumn {
   const constant = constants?.[range]
   return constant === undefined || constant === null ? column : { ...column, constant }
 }
 
-/** A whole file, and which of the ranges has its constants. */
+/** A whole file, and the index of the range that has its constants. */
 interface JoinedFile {
   readonly file: string
   readonly range: number
 }
 
-/** One reader of many files, whose number in the list finds the constants of each. */
+/** One reader of many files; a file's number in the list finds the constants of the file. */
 function joinedText(files: readonly JoinedFile[], columns: readonly FileColumn[]): string {
   const varying = columns.filter(({ constants }) => constants !== undefined)
   const names = columns.map(({ source = '' }) => source.toLowerCase())
@@ -189,7 +196,7 @@ function joinedText(files: readonly JoinedFile[], columns: readonly FileColumn[]
   }))
   const shapes = varying.map((_, i) => ({ name: `${prefix}${i}`, shape: 'VARCHAR' }))
   const values = rowsText({ kind: 'rows', rows, columns: [{ name: prefix, shape: 'BIGINT' }, ...shapes] })
-  // Columns of the files that are not read may have any name.
+  // Columns of the files that the scan does not read may have any name.
   const list = columns.map((column) => {
     const value = column.constants && `v.${quoteName(`${prefix}${varying.indexOf(column)}`)}`
     return `${valueText(column, value)} AS ${quoteName(column.name)}`
@@ -198,7 +205,7 @@ function joinedText(files: readonly JoinedFile[], columns: readonly FileColumn[]
   return `SELECT ${list.join(', ')} FROM ${source} AS f JOIN (${values}) AS v ON v.${quoteName(prefix)} = f.${quoteName(FILE_INDEX)}`
 }
 
-/** Nothing is left to DuckDB's guesses: what is not as the dialect says is an error. */
+/** DuckDB guesses nothing: text that does not follow the dialect is an error. */
 function csvText(part: CsvPart, csvFiles: number): string {
   const { dialect, fields, types, path, columns } = part
   const typeOf = new Map(types.map(({ field, type, blanks }) => [field, { type, blanks }]))
@@ -232,10 +239,10 @@ function csvText(part: CsvPart, csvFiles: number): string {
 
 const VARCHAR = 'VARCHAR'
 
-/** Only what is not strict reads line ends that are mixed. */
+/** DuckDB reads mixed line ends only when it is not strict. */
 const LINE_ENDS: Readonly<Record<CsvDialect['lineEnd'], readonly string[]>> = {
   lf: ['strict_mode=true', String.raw`new_line='\n'`],
-  // DuckDB finds no row where it is said: it sees for itself.
+  // DuckDB finds no row when this option is set: it detects CRLF itself.
   crlf: ['strict_mode=true'],
   cr: ['strict_mode=true', String.raw`new_line='\r'`],
   mixed: ['strict_mode=false'],
@@ -251,14 +258,14 @@ function jsonText({ path, layout, isRecord, types, columns }: JsonPart): string 
   return `SELECT ${columnList(columns)} FROM ${readerText('json', fileText(path), options)}`
 }
 
-/** What is read where no column is wanted: rows are counted. */
+/** The select list when no column is wanted: only rows are counted. */
 const ONE = '1 AS one'
 
 function columnList(columns: readonly FileColumn[]): string {
   return columns.map((column) => `${valueText(column)} AS ${quoteName(column.name)}`).join(', ') || ONE
 }
 
-/** @param field the value of the file, where it is not just read */
+/** @param field the expression for the file's value, when it is not just its column */
 function valueText({ source, constant, cast, fileType, checkedByRow }: FileColumn, field?: string): string {
   const fixed = constant === undefined ? 'NULL' : quoteText(constant)
   const read = field !== undefined ? field : source === undefined ? fixed : quoteName(source)
@@ -269,7 +276,7 @@ function valueText({ source, constant, cast, fileType, checkedByRow }: FileColum
   return checkedByRow ? withoutStatistics(held) : held
 }
 
-/** The same value as an expression that DuckDB neither moves a condition through nor knows bounds of. */
+/** The same value as an expression that DuckDB does not push conditions through and knows no bounds of. */
 function withoutStatistics(value: string): string {
   return `CASE WHEN ${value} IS NULL THEN list_reverse([${value}])[1] ELSE ${value} END`
 }
@@ -279,9 +286,11 @@ function castText(value: string, type: string): string {
   return `CAST(${value} AS ${type})`
 }
 
-/** Rows that lie in the text of the statement itself, typed and named: every statement reads its scans in the same way. */
+/**
+ * Rows in the text of the statement itself, typed and named, so that every statement reads its scans in the same way.
+ */
 function rowsText({ rows, columns }: RowsPart): string {
-  // Without columns there is still a row for each.
+  // Even without columns each row has to exist.
   const shape = columns.length === 0 ? { _: 'INTEGER' } : Object.fromEntries(columns.map((c) => [c.name, c.shape]))
   const source = `unnest(from_json(${quoteText(JSON.stringify(rows))}, ${quoteText(JSON.stringify([shape]))}))`
   const list = columns.map(({ name }) => `r.${quoteName(name)} AS ${quoteName(name)}`).join(', ') || ONE
@@ -289,8 +298,8 @@ function rowsText({ rows, columns }: RowsPart): string {
 }
 
 /**
- * Whole files, as `fileText` names them, and DuckDB sources (`read_parquet(…) WHERE …`, to follow FROM) of parts of files.
- * Ranges that touch are joined first, since reading by row number costs more than reading the file.
+ * Whole files, as `fileText` names them, and DuckDB sources (`read_parquet(…) WHERE …`, to follow FROM) for parts of
+ * files. Ranges that touch are joined first, since reading by row number costs more than reading the whole file.
  */
 function parquetFiles(ranges: readonly ParquetRange[]): {
   readonly whole: readonly string[]
@@ -310,7 +319,7 @@ function parquetFiles(ranges: readonly ParquetRange[]): {
   return { whole, parts }
 }
 
-/** A DuckDB source of all these files; none of none. */
+/** A DuckDB source for all these files; an empty list when there are none. */
 function listSource(files: readonly string[]): readonly string[] {
   return files.length > 0 ? [readerText('parquet', `[${files.join(', ')}]`)] : []
 }

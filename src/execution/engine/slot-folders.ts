@@ -4,17 +4,18 @@ import { randomUUID } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { hasCode } from '../../shared/node-error.ts'
 
-/** Where one engine and its parent meet; all absolute, with trailing slash. */
+/** The folders that one engine shares with its parent; all absolute, with trailing slash. */
 export interface SlotFolders {
   /** Holds the FIFOs and the channel's socket. */
   readonly folder: string
-  /** DuckDB may read and write it. An engine's own user may too: nothing in it is what it seems. */
+  /** DuckDB may read and write it. The engine's own user may too, so its content must not be trusted. */
   readonly own: string
   readonly spill: string
 }
 
 /**
- * @param user the engine's, whose group this process has; undefined where it runs as this process's user
+ * Creates the folders of a slot.
+ * @param user the engine's user, whose group this process has; undefined when the engine runs as this process's user
  */
 export function makeSlotFolders(
   parents: { readonly folder: string; readonly spillFolder: string },
@@ -33,7 +34,7 @@ export function makeSlotFolders(
     [own, 0o2770],
     [spill, 0o2770],
   ] as const) {
-    // What was there is another engine's.
+    // An earlier engine of the slot left it.
     removeTree(path).catch(() => undefined)
     mkdirSync(path, { mode: 0o700 })
     chownSync(path, process.getuid!(), user)
@@ -43,12 +44,13 @@ export function makeSlotFolders(
 }
 
 const LEFT = 'left-'
-/** Folders in each other; DuckDB makes two. */
+/** The deepest nesting of folders that is removed; DuckDB makes two levels. */
 const MOST_DEPTH = 100
 
 /**
- * Removes a folder of an engine that is gone: its name is free at once, and the rest, which may be any number of files, takes
- * no turn of the event loop. What it has closed to its parent, or laid too deep, stays until root starts Quipu the next time.
+ * Removes a folder of an engine that is gone. Its name is free at once; its content, any number of files, is removed
+ * without blocking the event loop. Folders that the engine closed to its parent, or nested too deeply, stay until root
+ * starts Quipu again.
  */
 export async function removeTree(path: string): Promise<void> {
   const whole = path.replace(/\/$/, '')
@@ -62,7 +64,7 @@ export async function removeTree(path: string): Promise<void> {
   await removeAside(aside)
 }
 
-/** Makes the folder where it is missing, and empties it. */
+/** Makes the folder if it is missing, and empties it. */
 export async function makeEmpty(folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   for (const name of readdirSync(folder)) {

@@ -1,10 +1,15 @@
 import { lstatSync, opendirSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** DuckDB makes few and large ones. This is read again and again while statements run, whoever fills the folder. */
+/**
+ * The largest number of files that are counted. DuckDB makes few and large files; the limit keeps the repeated count
+ * cheap in any folder.
+ */
 const MOST_FILES = 512
 
-/** Bytes of the first files of a folder of DuckDB's temporary ones; it exists only while something is spilled. */
+/**
+ * Bytes of the first files in DuckDB's folder of temporary files; the folder exists only while something is spilled.
+ */
 export function spilledBytes(folder: string): number {
   if (!lstatSync(folder, { throwIfNoEntry: false })) return 0
   const files = opendirSync(folder)

@@ -9,13 +9,13 @@ const CHUNK_BYTES = 1024 * 1024
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,200}$/
 
 /**
- * Takes over what an engine of another user has written into a folder of its own: each file is copied into `folder` as this
- * user's, and removed there. That user may have laid anything there, and change it meanwhile: only what an opened file
- * itself says counts, and names lead no further than the opened folder.
- * @param user the engine's; files of anybody else are refused
- * @param signal ends it midway: a file of holes takes a disk, and years, to copy
- * @returns where they are now, with the bytes that were copied
- * @throws Error when something there is no file of that user
+ * Takes over the files that an engine of another user has written into a folder of its own: copies each file into
+ * `folder` as this process's user, and removes the original. The other user may have put anything there, and may change
+ * it meanwhile. So only the facts of an opened file count, and names are resolved only within the opened folder.
+ * @param user the engine's user; files of any other user are refused
+ * @param signal aborts the copy: a sparse file can fill a disk, and take years to copy
+ * @returns the files at their new paths, with the bytes that were copied
+ * @throws Error when an entry there is not a file of that user
  */
 export async function takeStaged(
   staged: string,
@@ -48,7 +48,7 @@ export async function takeStaged(
     return taken
   } finally {
     await from.close()
-    // Whatever it left in it goes with the engine.
+    // Other files in the folder are removed with the engine.
     await rmdir(staged).catch(() => undefined)
   }
 }
@@ -58,7 +58,7 @@ async function checkOwn(handle: FileHandle, user: number): Promise<void> {
   if (!found.isFile() || found.uid !== user || found.nlink !== 1) throw foreign()
 }
 
-/** Shares the blocks where the disk can; else copies the bytes that are there now, not those that come meanwhile. */
+/** Shares the blocks if the disk can; else copies the bytes that are there now, not bytes that are added meanwhile. */
 async function copyTo(target: string, source: FileHandle, signal: AbortSignal): Promise<void> {
   const { COPYFILE_EXCL, COPYFILE_FICLONE_FORCE } = constants
   try {

@@ -1,4 +1,4 @@
-/** The statements that DuckDB is given: put together here, in the engine's process, of texts that have passed the wall. */
+/** The statements that DuckDB gets: made here, in the engine's process, from texts that passed the wall. */
 import { quoteName } from '../../connectors/spi/duckdb-text.ts'
 import type { TableSource } from '../../connectors/spi/table-source.ts'
 import { unreachable } from '../../shared/unreachable.ts'
@@ -15,11 +15,11 @@ import {
 } from './statement-wall.ts'
 
 /**
- * One statement: the SELECT with its scans in the places where it reads them, and of each of its rows what is wanted. A
- * scan as a common table would be read once for each row of a query around it: DuckDB takes what it is asked there for
+ * One statement: the SELECT with its scans inserted where it reads them, and for each of its rows the wanted form. A
+ * scan as a common table would be read once for each row of an outer query: DuckDB treats references to it there as
  * correlated.
- * @param places where it reads them, as `checkQuery` says
- * @throws RefusedStatement when the data of a scan is not what it should be
+ * @param places where the SELECT reads its scans, from `checkQuery`
+ * @throws RefusedStatement when the data of a scan is not valid
  */
 export function statementText({ sql, scans, row }: EngineQuery, places: readonly ScanPosition[]): string {
   let text = ''
@@ -31,7 +31,10 @@ export function statementText({ sql, scans, row }: EngineQuery, places: readonly
   return rowText(text + sql.slice(at), row)
 }
 
-/** It is made of data alone; read like the texts that come, it cannot end the statement either. */
+/**
+ * The text of a scan, made from data alone. Like texts from outside it is split into tokens, so it cannot end the
+ * statement.
+ */
 function readScan(scan: TableSource): string {
   const text = scanText(scan)
   tokensOf(text)
@@ -57,7 +60,7 @@ function columnNames(columns: readonly unknown[]): string {
   return columns.map((_, i) => `c${i}`).join(', ')
 }
 
-/** @throws RefusedStatement when a text of the query is not of the form that rendered statements have */
+/** @throws RefusedStatement when a text of the query does not have the form of rendered statements */
 export function checkQuery({ sql, scans, row }: EngineQuery, vocabulary: EngineVocabulary): ReadText {
   const read = checkStatement(sql, scans.length, vocabulary)
   switch (row.kind) {

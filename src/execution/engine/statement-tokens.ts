@@ -1,6 +1,6 @@
 import { Signal } from '../../shared/quipu-error.ts'
 
-/** Why a statement is not run: it is not of the form that rendered statements have. */
+/** A statement was refused: it does not have the form of rendered statements. */
 export class RefusedStatement extends Signal {
   constructor(what: string, at: number) {
     super(`The statement was refused: ${what} at character ${at}`)
@@ -9,7 +9,10 @@ export class RefusedStatement extends Signal {
 
 export interface Token {
   readonly kind: 'word' | 'quoted' | 'string' | 'number' | 'operator' | 'end'
-  /** Lower case for words; the name of what is quoted; the one character of an operator; nothing for other kinds. */
+  /**
+   * Lower case for words; the name without its quotes for quoted names; the one character of an operator; empty for
+   * other kinds.
+   */
   readonly text: string
   /** Offset in the text. */
   readonly at: number
@@ -22,9 +25,10 @@ const WORD = /[A-Za-z_][A-Za-z0-9_]*/y
 const OPERATORS = new Set('+-*/%<>=!|^&~:,.()[]{}')
 
 /**
- * The tokens of one statement as DuckDB reads them, for the part of its grammar that rendered statements use. What could be
- * read in two ways is no token: comments, `;`, parameters, `$tag$` quotes, strings with a letter before them (`E'…'`), strings
- * that stand side by side (a line end between them joins them), NUL, anything but ASCII outside of quotes.
+ * Splits a statement into tokens as DuckDB reads them, for the part of its grammar that rendered statements use. Texts
+ * that could be read in two ways are refused: comments, `;`, parameters, `$tag$` quotes, strings with a letter before
+ * them (`E'…'`), adjacent strings (a line end between them joins them), NUL, and non-ASCII characters outside of
+ * quotes.
  * @throws RefusedStatement
  */
 export function tokensOf(sql: string): readonly Token[] {

@@ -1,31 +1,35 @@
 /**
- * The wall before DuckDB: every text that an engine is sent is read token by token before it is run, and has to have the
- * form of rendered statements. It trusts nobody before it: a literal that became code somewhere on its way ends here.
+ * The wall before DuckDB: reads every text that an engine receives token by token, before the engine runs it, and
+ * refuses texts that do not have the form of rendered statements. It trusts no earlier stage: a literal that became
+ * code somewhere before is refused here.
  *
- * - One SELECT, with common tables, subqueries and set operations; nothing that is no part of it.
- * - What is called is on the list of the renderings (`EngineVocabulary`), by its bare name.
- * - What is read from is a common table of the statement, a scan of the batch (`"$s0"`), a subquery, or one of few table
- *   functions. Names of common tables are letters and numbers as they are made here: none names a file or a view of DuckDB.
- * - A word that DuckDB reserves has its one place, or none.
+ * - One SELECT, with common tables, subqueries and set operations; nothing else.
+ * - Every called function is on the list of the renderings (`EngineVocabulary`), by its bare name.
+ * - FROM reads common tables of the statement, scans of the batch (`"$s0"`), subqueries, and a few table functions.
+ *   Names of common tables are letters and numbers as the renderer makes them: none names a file or a view of DuckDB.
+ * - A word that DuckDB reserves is allowed in one position, or nowhere.
  */
 import type { MacroDefinitions } from './engine-macros.ts'
 import { RefusedStatement, tokensOf, type Token } from './statement-tokens.ts'
 
-/** What statements may call. */
+/** The functions and macros that statements may call. */
 export interface EngineVocabulary {
   /** Functions and macros, lower case: each computes its value from its arguments alone. */
   readonly functions: ReadonlySet<string>
   /** Functions that may stand in FROM, lower case. */
   readonly tableFunctions: ReadonlySet<string>
-  /** Those of the functions that run in JavaScript, wholly or in part: they hold the thread that has the statements. */
+  /**
+   * The functions that run in JavaScript, wholly or in part: they block the engine's thread that handles the
+   * statements.
+   */
   readonly scripted: ReadonlySet<string>
-  /** Those of the functions that an engine has to define before they are called. */
+  /** The definitions of the functions that an engine has to create before a statement calls them. */
   readonly macros: MacroDefinitions
 }
 
-/** What is seen of a text that has passed. */
+/** The facts about a text that passed the check. */
 export interface ReadText {
-  /** It calls a function that runs in JavaScript. */
+  /** Whether it calls a function that runs in JavaScript. */
   readonly scripted: boolean
   /** The macros that it calls. */
   readonly macros: ReadonlySet<string>
@@ -33,10 +37,10 @@ export interface ReadText {
   readonly scans: readonly ScanPosition[]
 }
 
-/** `"$s0"` in FROM. */
+/** A position of `"$s0"` in FROM. */
 export interface ScanPosition {
   readonly scan: number
-  /** Offsets in the text: of its first character, and of the one behind it. */
+  /** Offsets in the text: of the first character of the name, and of the character behind the name. */
   readonly from: number
   readonly to: number
 }
@@ -59,7 +63,7 @@ export function checkType(sql: string): void {
   guarded(() => new Reading(sql, NO_VOCABULARY, 0).typeName())
 }
 
-/** Deeper texts would be the end of this reader, and of DuckDB's. */
+/** Turns an overflow of the stack into a refusal: deeper texts would overflow this reader's stack, and DuckDB's. */
 function guarded<T>(read: () => T): T {
   try {
     return read()
@@ -68,7 +72,7 @@ function guarded<T>(read: () => T): T {
   }
 }
 
-/** Without functions. */
+/** A vocabulary without functions. */
 export const NO_VOCABULARY: EngineVocabulary = {
   functions: new Set(),
   tableFunctions: new Set(),
@@ -88,16 +92,16 @@ export const RESERVED = words(
     'freeze full generated glob ilike inner is isnull join left like map natural notnull outer overlaps positional right ' +
     'semi similar struct tablesample try_cast unpack verbose',
 )
-/** Those that stand within expressions. */
+/** The reserved words that are allowed within expressions. */
 const IN_EXPRESSIONS = words(
   'all and any as asc between both case cast desc distinct else end exists false filter ignore in is lambda like not null ' +
     'nulls on or over then true try_cast when map struct glob ilike',
 )
-/** After which a parenthesis opens no call. */
+/** Words after which a parenthesis opens no call. */
 const BEFORE_PARENTHESIS = words(
   'all and any as between by case distinct else exists filter in like not on or over sets then when',
 )
-/** They end an expression of SELECT, or open what only SELECT has. */
+/** Words that end an expression of SELECT, or open a clause that only SELECT has. */
 const CLAUSES = words(
   'select from where group having order limit offset union intersect except with values join inner left right full ' +
     'cross lateral',
@@ -106,11 +110,11 @@ const SET_OPERATIONS = words('union intersect except')
 const JOIN_KINDS = words('inner left right full cross join')
 /** Types whose names take arguments. */
 const SIZED_TYPES = words('decimal numeric varchar char struct map enum union time timestamp')
-/** Common tables as the renderer names them, so that no name is one of DuckDB's own, of a file, or a scan's. */
+/** A common table as the renderer names it. Such a name is no name of DuckDB's own, of a file, or of a scan. */
 const TABLE_NAME = /^[a-z]\d+(?:_\d+)?$/
 /** A scan as the renderer names it. */
 const SCAN_NAME = /^\$s(\d+)$/
-/** No word has a `$` in it: where a scan is read, its name is quoted. */
+/** No unquoted word has a `$` in it, so the name of a scan is always quoted. */
 const QUOTE_LENGTH = 1
 const MAX_DEPTH = 2_000
 
@@ -281,7 +285,7 @@ class Reading {
     } else if (!this.#isScan(text) && !this.#tables.has(text)) this.#refuse('a table that is none of the statement', 1)
   }
 
-  /** Notes the place of the token before, which has this name, when it is one. */
+  /** Records the position of the token before, which has this name, when it is a scan. */
   #isScan(name: string): boolean {
     const scan = SCAN_NAME.exec(name)?.[1]
     if (scan === undefined || Number(scan) >= this.#scans) return false
@@ -290,7 +294,7 @@ class Reading {
     return true
   }
 
-  /** @returns whether what the parentheses hold is a query, not a join: only then may a set operation follow. */
+  /** @returns whether the parentheses hold a query, not a join: only then may a set operation follow. */
   #tableInParentheses(): boolean {
     return this.#within('(', () => {
       const word = this.#wordHere()
@@ -384,7 +388,7 @@ class Reading {
   #parenthesis(): void {
     const before = this.#tokens[this.#next - 1]
     if (before?.kind === 'operator' && (before.text === ')' || before.text === ']' || before.text === '}')) {
-      // `DISTINCT ON (…) (…)` may be meant; a call of what a bracket holds is not.
+      // `DISTINCT ON (…) (…)` would be legal; a call of a bracketed expression would not.
       this.#refuse('a parenthesis after a bracket')
     }
     this.#within('(', () => {
@@ -421,7 +425,10 @@ class Reading {
     return [first, second].every((token) => token?.kind === 'operator' && token.text === ':')
   }
 
-  /** What a call's parentheses hold, or those of OVER and FILTER: expressions, with the clauses of aggregates and windows. */
+  /**
+   * The content of a call's parentheses, or of those of OVER and FILTER: expressions, and clauses of aggregates and
+   * windows.
+   */
   #arguments(): void {
     if (this.#takeWord('where')) this.#terms(false)
     else {
@@ -465,7 +472,7 @@ class Reading {
     return this.#wordBefore(2) === 'is' || (this.#wordBefore(2) === 'not' && this.#wordBefore(3) === 'is')
   }
 
-  /** `.name`, which is not called. */
+  /** `.name`, which must not be called. */
   #field(): void {
     this.#next++
     const { kind, text } = this.#peek()
@@ -485,7 +492,7 @@ class Reading {
     return kind === 'word' ? text : ''
   }
 
-  /** A word so many tokens before; a quoted name is none. */
+  /** The word that is `back` tokens before; '' for any other token, also for a quoted name. */
   #wordBefore(back: number): string {
     const token = this.#tokens[this.#next - back]
     return token?.kind === 'word' ? token.text : ''

@@ -1,13 +1,13 @@
 import type { EngineJob } from './engine-job.ts'
 
-/** Whom an engine serves: many small statements at once, or one that has it to itself. */
+/** The use of an engine: for many small statements at once, or for one statement at a time. */
 export type Role = 'shared' | 'dedicated'
 
 /** Jobs that wait for an engine of their lane, each lane in the order of arrival. */
 export class WaitingJobs {
   readonly #lanes: Record<Role, EngineJob[]> = { shared: [], dedicated: [] }
 
-  /** At the end of its lane. */
+  /** Adds a job at the end of its lane. */
   add(job: EngineJob): void {
     this.#lanes[job.lane()].push(job)
   }
@@ -23,12 +23,12 @@ export class WaitingJobs {
     return this.#lanes[role].length
   }
 
-  /** The one that waits longest; it waits no more. */
+  /** Removes and returns the job of a lane that has waited longest. */
   next(role: Role): EngineJob | undefined {
     return this.#lanes[role].shift()
   }
 
-  /** Tells all who wait, who wait no more. */
+  /** Rejects and removes all waiting jobs. */
   rejectAll(error: Error): void {
     for (const job of [...this.#lanes.shared.splice(0), ...this.#lanes.dedicated.splice(0)]) job.reject(error)
   }

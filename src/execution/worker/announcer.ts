@@ -9,22 +9,22 @@ export interface AnnouncerOptions {
   /** Base addresses of the coordinators. */
   readonly coordinators: readonly string[]
   readonly bearer: string
-  /** Whom to believe that it is a coordinator. */
+  /** Decides which servers count as coordinators. */
   readonly trust: ServerTrust
   /** @default 1000 */
   readonly everyMs?: number
   announcement(): Announcement
-  /** What an announcement told of is in the log. */
+  /** The act that an announcement reported is in the log. */
   readonly onRecorded?: (id: string) => void
   readonly onEvent?: (event: WorkerEvent) => void
 }
 
 export interface Announcer extends Service {
-  /** Stops, and tells the coordinators that this worker does not come again. What they answer, or that nobody does, is their matter. */
+  /** Stops, and tells the coordinators that this worker will not come again. Ignores their answers and failures. */
   leave(): Promise<void>
 }
 
-/** `PUT /v1/announcement` to every coordinator, each second: by it they know this worker, and that it lives. */
+/** `PUT /v1/announcement` to every coordinator, each second: it makes this worker known, and shows that it lives. */
 export function createAnnouncer(options: AnnouncerOptions): Announcer {
   const everyMs = options.everyMs ?? 1000
   const http = createHttpClient(options.trust, { keepAlive: true })
@@ -55,7 +55,7 @@ export function createAnnouncer(options: AnnouncerOptions): Announcer {
         {
           ...requestOptionsOf(base, path),
           method,
-          // An answer that comes after the next announcement says nothing any more.
+          // An answer that comes after the next announcement is of no use.
           timeout: everyMs,
           headers: {
             authorization: `Bearer ${options.bearer}`,
@@ -96,7 +96,7 @@ export function createAnnouncer(options: AnnouncerOptions): Announcer {
     },
     async leave() {
       clearInterval(timer)
-      // One that came after it would make this worker known again.
+      // An announcement that arrives after the DELETE would make this worker known again.
       await Promise.all(underWay)
       const { nodeId, epochSeen } = options.announcement()
       const path = `/v1/announcement/${encodeURIComponent(nodeId)}`

@@ -4,13 +4,13 @@ import type { EngineResult } from '../engine/engine.ts'
 import { batchPipelines } from './batch-pipelines.ts'
 import { splitBytes, type Batch } from './batches.ts'
 
-/** What is known of a batch that ended well. */
+/** The figures of a batch that ended well. */
 export interface BatchFigures {
   readonly batch: number
   /** Wall clock, milliseconds. */
   readonly startedAt: number
   readonly endedAt: number
-  /** From when it could have run to when an engine took it. */
+  /** From when it could have started to when an engine took it. */
   readonly queuedNanos: number
   readonly wallNanos: number
   readonly cpuNanos: number
@@ -23,7 +23,7 @@ export interface BatchFigures {
   readonly rawInputBytes: number
   readonly outputPositions: number
   readonly outputBytes: number
-  /** Absent when the profiler was off or wrote none. */
+  /** Absent when the profiler was off or DuckDB wrote no profile. */
   readonly pipelines?: readonly PipelineStats[]
 }
 
@@ -38,7 +38,7 @@ export interface MeasuredBatch {
   readonly outputBytes: number
 }
 
-/** Input is what the splits' metadata say of the columns read: DuckDB's own counts of files are wrong. */
+/** Input comes from the splits' metadata for the columns that are read: DuckDB's own counts for files are wrong. */
 export function batchFigures(measured: MeasuredBatch): BatchFigures {
   const { result, fragment, batch } = measured
   const inputs = fragment.scans.map((_, scan) => scanInput(fragment, batch, scan))
@@ -62,16 +62,16 @@ export function batchFigures(measured: MeasuredBatch): BatchFigures {
   return result.profile ? { pipelines: batchPipelines(result.profile, figures, inputs), ...figures } : figures
 }
 
-/** Bytes that a batch reads, as its splits tell them. */
+/** Bytes that a batch reads, according to its splits. */
 export function batchBytes(fragment: Fragment, batch: Batch): number {
   return fragment.scans.reduce((sum, _, scan) => sum + scanInput(fragment, batch, scan).bytes, 0)
 }
 
-/** What one scan of a batch reads. */
+/** The input of one scan of a batch. */
 export interface ScanInput {
   readonly positions: number
   readonly bytes: number
-  /** Files as the connector names them, where its splits are parts of files. */
+  /** Files as the connector names them, if its splits are parts of files. */
   readonly files: ReadonlySet<string>
 }
 

@@ -4,8 +4,8 @@ import type { BatchFigures, ScanInput } from './batch-figures.ts'
 import { pipelinesOf } from './pipelines.ts'
 
 /**
- * A batch's pipelines with what the profile does not know: input from the splits' metadata, the process's CPU shared out
- * by the operators' times, output from the pages, and one driver each.
+ * A batch's pipelines, completed with figures that the profile does not have: input from the splits' metadata, the
+ * process's CPU divided by the operators' times, output from the pages, and one driver each.
  */
 export function batchPipelines(
   profile: DuckDbProfile,
@@ -43,7 +43,7 @@ export function batchPipelines(
       blockedNanos,
       operators: pipeline.operators.map((operator, place) => ({
         ...operator,
-        // A scan takes in what the splits hold, before the filters pushed into it.
+        // The input of a scan is the splits' rows, before the filters that are pushed into it.
         ...(place === 0 && raw.has(index) && { inputPositions: positions, inputBytes: bytes }),
         ...(place === last && pipeline.outputPipeline && { outputBytes: figures.outputBytes, blockedNanos }),
       })),
@@ -53,9 +53,9 @@ export function batchPipelines(
 }
 
 /**
- * The input of each pipeline that begins with a scan of ours. DuckDB names a scan's first files: by them it is known
- * which of the fragment's scans it is. Scans of the same files (a self join) share their inputs evenly, and so do scans
- * that name none.
+ * The input of each pipeline that begins with a scan of the fragment. DuckDB names a scan's first files, which identify
+ * the scan of the fragment. Scans of the same files (a self join) share their inputs evenly, and so do scans that name
+ * no file.
  */
 function rawInputs(
   pipelines: readonly PipelineStats[],

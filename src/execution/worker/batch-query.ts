@@ -6,8 +6,8 @@ import type { EngineQuery, EngineRow } from '../engine/engine-query.ts'
 import type { Batch } from './batches.ts'
 
 /**
- * What an engine runs for a batch: the fragment over its scans, each row in the wire's encoding, or, for a write, in the
- * columns and types of the target.
+ * The query of an engine for a batch: the fragment over its scans, with each row in the wire's encoding, or, for a
+ * write, in the columns and types of the target.
  * @throws EngineError when a catalog is not configured here
  */
 export async function batchQuery(fragment: Fragment, batch: Batch, catalogs: Catalogs): Promise<EngineQuery> {

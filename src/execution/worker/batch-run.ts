@@ -31,9 +31,9 @@ export interface BatchRunDeps {
 export interface BatchLimits {
   readonly pageBytes: number
   readonly pageMaxBytes: number
-  /** Results up to this come in the engine's own frame. */
+  /** Results up to this size come in the engine's own frame. */
   readonly inlineBytes: number
-  /** Tries of a batch whose engine was lost before any of its pages was listed. */
+  /** Attempts at a batch when its engine was lost before any of its pages was listed. */
   readonly attempts: number
   readonly flushMs: number
   readonly holdMs: number
@@ -44,14 +44,14 @@ export interface BatchRunInput {
   readonly fragment: Fragment
   readonly batch: Batch
   readonly profile: boolean
-  /** Pages are told with digests. */
+  /** Whether pages come with digests. */
   readonly digests: boolean
   readonly remainingMillis: number | undefined
   readonly bounds: EngineBounds | undefined
   readonly onUsage: (usage: EngineUsage) => void
   /** Token of the batch's first page. */
   readonly firstToken: number
-  /** When the batch could have run, wall clock milliseconds. */
+  /** When the batch could have started, wall clock milliseconds. */
   readonly readyAt: number
 }
 
@@ -62,7 +62,7 @@ export interface BatchRun {
   cancel(): void
 }
 
-/** Scans without order that give many rows are streamed at once: their result would only overflow the frame. */
+/** Scans without order that give more rows are streamed from the start: their result would only overflow the frame. */
 const INLINE_MAX_ROWS = 1000
 
 export function runBatch(deps: BatchRunDeps, input: BatchRunInput): BatchRun {
@@ -70,25 +70,25 @@ export function runBatch(deps: BatchRunDeps, input: BatchRunInput): BatchRun {
   const attempts = new EngineAttempts(deps.engines, deps.limits.attempts)
 
   async function attemptOnce(query: EngineQuery, kind: 'inline' | 'stream'): Promise<BatchFigures | 'overflow'> {
-    // What streams has no order, and several batches.
+    // A streaming fragment has no order, and several batches.
     const digests = input.digests ? { by: deps.digester, chained: !fragment.streams } : undefined
     const options = { batch: batch.batch, firstToken: input.firstToken, digests, ...deps.limits }
     const output: EngineOutput =
       kind === 'inline' ? { kind, maxBytes: deps.limits.inlineBytes } : { kind, onRows: (lines) => writer.add(lines) }
-    // Large files of text take long, and others may wait for the same look.
+    // Checking large text files takes long, and other batches may wait for the same check.
     const verify = (): Promise<void> => attempts.unlessCanceled(verifyBatch(fragment, batch, deps.catalogs))
-    // The engine reads while the files are looked at.
+    // The engine reads while the files are checked.
     const running = attempts.run(batchStatement(input, query, output))
     const unchanged = verify()
     unchanged.catch(() => attempts.stop())
     const writer = createPageWriter(listingAfter(unchanged, deps.sink), options)
     try {
-      // What an engine makes of other files than those listed is no answer, nor is its error.
+      // If the files have changed since they were listed, the engine's result is not an answer, nor is its error.
       const result = await running.catch((error) => attempts.failed(error, verify, unchanged))
       await unchanged
       if (result.overflow) return 'overflow'
       const verified = verify()
-      // Its failure is the writer's to throw, unless that has one before.
+      // The writer throws its failure, unless the writer failed before.
       verified.catch(() => undefined)
       if (result.inline) writer.addWhole(result.inline, result.rows)
       const written = await writer.finish(verified)
@@ -121,7 +121,7 @@ export function runBatch(deps: BatchRunDeps, input: BatchRunInput): BatchRun {
   }
 }
 
-/** Nothing is listed before the files are known for those that were listed, whatever has been read of them by then. */
+/** A sink that lists no page until the files are known to be unchanged, whatever the engine has read by then. */
 function listingAfter(unchanged: Promise<void>, sink: PageSink): PageSink {
   return {
     ...sink,
@@ -132,7 +132,7 @@ function listingAfter(unchanged: Promise<void>, sink: PageSink): PageSink {
   }
 }
 
-/** What an engine is given of a batch. */
+/** The engine statement of a batch. */
 export function batchStatement(
   { taskId, fragment, batch, profile, remainingMillis, bounds, onUsage }: Omit<BatchRunInput, 'firstToken' | 'digests'>,
   query: EngineQuery,
@@ -153,7 +153,7 @@ export function batchStatement(
   }
 }
 
-/** Of a batch that ran well: what its engine says of it. */
+/** The engine's figures for a batch that ran well. */
 export function measured(
   { fragment, batch, readyAt }: Omit<BatchRunInput, 'firstToken'>,
   result: EngineResult,

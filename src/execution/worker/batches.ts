@@ -1,18 +1,21 @@
 import { bytesOfColumn, type Fragment, type Split } from '../api/fragment.ts'
 
-/** One DuckDB statement of a task: which splits it reads. */
+/** One DuckDB statement of a task, with the splits that it reads. */
 export interface Batch {
   readonly batch: number
   readonly splits: readonly Split[]
 }
 
-/** A batch of a streaming fragment reads at least this much: below it, pages and statements cost more than the scan. */
+/**
+ * A batch of a streaming fragment reads at least this much, bytes: for smaller batches, pages and statements cost more
+ * than the scan.
+ */
 export const BATCH_BYTES = 64 * 1024 * 1024
 
 /**
- * The batches that the splits known so far make; a pure function of the splits' order, so that every attempt of a task
+ * Plans the batches of the splits known so far. A pure function of the splits' order, so that every attempt of a task
  * has the same batches. A streaming fragment runs over disjoint sets of scan 0's splits, with all splits of its other
- * scans in each; any other fragment, and one that writes, is one batch, which exists once all splits are known.
+ * scans in each batch. Any other fragment, and one that writes, is one batch, which exists once all splits are known.
  */
 export function planBatches(
   fragment: Fragment,
@@ -22,7 +25,7 @@ export function planBatches(
 ): readonly Batch[] {
   if (!fragment.streams || fragment.scans.length === 0 || fragment.write)
     return noMoreSplits ? [{ batch: 0, splits }] : []
-  // The other scans must be whole before the first batch can run.
+  // The other scans must be complete before the first batch can run.
   if (fragment.scans.length > 1 && !noMoreSplits) return []
   const others = splits.filter(({ scan }) => scan !== 0)
   const columns = fragment.scans[0]!.columns
@@ -44,7 +47,7 @@ export function planBatches(
   return batches
 }
 
-/** Compressed bytes that a scan of these columns reads of a split. */
+/** Compressed bytes that a scan of these columns reads from a split. */
 export function splitBytes(split: Split, columns: readonly string[]): number {
   if (!split.columnBytes) return split.bytes ?? 0
   return columns.reduce((sum, column) => sum + (bytesOfColumn(split, column) ?? 0), 0)

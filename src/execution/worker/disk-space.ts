@@ -11,7 +11,10 @@ export async function diskSpaceOf(folder: string): Promise<DiskSpace> {
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize }
 }
 
-/** Page store and spill stop here: what else lies on the disk, the event log first of all, must keep its room. */
+/**
+ * Whether the page store and spilling have to stop: other files on the disk, above all the event log, must keep their
+ * room.
+ */
 export function isBelowFloor({ freeBytes, totalBytes }: DiskSpace): boolean {
   return freeBytes < Math.max(0.05 * totalBytes, 2 * 1024 ** 3)
 }

@@ -3,7 +3,10 @@ import { EngineError } from '../../shared/engine-error.ts'
 import { howToRetry } from '../../shared/quipu-error.ts'
 import type { EnginePool, EngineResult, EngineRun, EngineStatement } from '../engine/engine.ts'
 
-/** Tries at one batch: it is begun anew while the engine it had is lost through no fault of its own, or until a cancel. */
+/**
+ * Attempts at one batch. The batch starts again when its engine is lost and the statement is not the cause, until a
+ * cancel.
+ */
 export class EngineAttempts {
   readonly #engines: Pick<EnginePool, 'run'>
   readonly #most: number
@@ -17,12 +20,15 @@ export class EngineAttempts {
     this.#most = most
   }
 
-  /** The same, but that a cancel does not wait for it: it goes on, and nobody hears of it. @throws EngineError USER_CANCELED */
+  /**
+   * The result of the work, except that a cancel does not wait for it: the work goes on, and its result is ignored.
+   * @throws EngineError USER_CANCELED
+   */
   unlessCanceled<T>(work: Promise<T>): Promise<T> {
     return Promise.race([work, this.#cancellation.promise])
   }
 
-  /** @param once one attempt; they are numbered from 1 */
+  /** @param once makes one attempt; attempts are numbered from 1 */
   async repeat<T>(once: (attempt: number) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       this.checkCanceled()
@@ -51,18 +57,19 @@ export class EngineAttempts {
   }
 
   /**
-   * Throws what an engine failed with, unless the files that it read are others by now: that is why, whatever it says.
-   * @param verify looks at the files, after an earlier look has ended
+   * Throws the engine's error, unless the files that it read have changed: then the change is the cause, whatever the
+   * error says.
+   * @param verify checks the files, after an earlier check has ended
    */
   async failed(error: unknown, verify: () => Promise<void>, earlier?: Promise<void>): Promise<never> {
     await earlier
-    // A cancel waits for no disk.
+    // A cancel does not wait for a disk.
     this.checkCanceled()
     await verify()
     throw error
   }
 
-  /** Ends the statement that runs; what comes of that is the attempt's to say. */
+  /** Cancels the statement that runs; the attempt handles its end. */
   stop(): void {
     this.#current?.cancel()
   }

@@ -7,8 +7,8 @@ import { EngineLost } from '../engine/engine.ts'
 import type { WorkerEvent } from './worker-events.ts'
 
 /**
- * The span of a batch in its engine, under its task; sent by the worker, of traces that are taken.
- * @returns undefined where the trace is not taken
+ * The span of a batch in its engine, under its task. The worker sends it, for sampled traces.
+ * @returns undefined when the trace is not sampled
  */
 export function engineSpan(event: Extract<WorkerEvent, { type: 'batchEnded' }>): SpanRecord | undefined {
   const stage = parseTraceparent(event.traceparent)

@@ -7,32 +7,35 @@ import { HIGHEST_EPOCH } from '../api/task.ts'
 import { hasCode } from '../../shared/node-error.ts'
 import { parseJson } from '../../shared/parse-json.ts'
 
-/** `stale`: a coordinator of that log with a higher epoch was heard; `implausible`: no log comes so far so fast. */
+/** `stale`: a coordinator of that log had a higher epoch; `implausible`: no log reaches that epoch so soon. */
 export type EpochVerdict = 'accepted' | 'stale' | 'implausible'
 
 /**
- * The highest epoch of each log that this worker has heard of a coordinator; kept on disk, so that a restart forgets
- * nothing. Epochs of two logs say nothing of each other: a worker that is moved to another log is not stuck.
+ * The highest epoch of each log that a coordinator has sent to this worker; kept on disk, so that it survives a
+ * restart. Epochs of two logs cannot be compared: a worker can be moved to another log.
  */
 export interface EpochGuard {
-  /** @param logId absent from a coordinator of before, which speaks for the log heard last */
+  /** @param logId absent from an older coordinator, which speaks for the log heard last */
   accept(epoch: number, logId?: string): EpochVerdict
-  /** Of the log heard last; 0 before the first. */
+  /** The epoch of the log heard last; 0 before the first. */
   seen(): number
 }
 
-/** A coordinator that starts again and again claims one epoch each time: so many take months. */
+/**
+ * The largest plausible step: a coordinator that restarts again and again claims one epoch each time and needs months
+ * for it.
+ */
 const LARGEST_STEP = 1_000_000
-/** A worker that is moved about keeps those it served last. */
+/** A worker keeps the epochs of the logs that it served last. */
 const MOST_LOGS = 16
-/** Of a file that names no log. */
+/** The id of the log in a file that names no log. */
 const UNNAMED = ''
 
-/** In the order of their hearing, the last one last; a file of before holds the epoch alone. */
+/** In the order in which they were heard, the last one last; an older file holds only the epoch. */
 const fileSchema = z.union([
   z.object({ logs: z.array(z.object({ logId: z.string(), epoch: z.number().int().min(0).max(HIGHEST_EPOCH) })) }),
   z.number().transform((epoch) => ({
-    // One that no coordinator can have had was none.
+    // An epoch that no coordinator can have is ignored.
     logs: Number.isSafeInteger(epoch) && epoch > 0 && epoch <= HIGHEST_EPOCH ? [{ logId: UNNAMED, epoch }] : [],
   })),
 ])
@@ -44,7 +47,7 @@ export function createEpochGuard(file: string): EpochGuard {
 
   return {
     accept(epoch, logId = heardLast) {
-      // What was heard before logs were named was of the first that is.
+      // An epoch from before logs had names belongs to the first log that is named.
       const before = logs.get(logId) ?? logs.get(UNNAMED)
       if (epoch > HIGHEST_EPOCH || (before !== undefined && epoch > before + LARGEST_STEP)) return 'implausible'
       if (before !== undefined && epoch < before) return 'stale'
@@ -73,7 +76,7 @@ export function createEpochGuard(file: string): EpochGuard {
 }
 
 /**
- * What a worker's file of epochs holds, the log heard last at the end; nothing without a file.
+ * The content of a worker's file of epochs, the log heard last at the end; empty without a file.
  * @throws ExitError 64 when it holds anything else
  */
 export function readEpochs(file: string): readonly { readonly logId: string; readonly epoch: number }[] {
@@ -84,14 +87,14 @@ export function readEpochs(file: string): readonly { readonly logId: string; rea
     if (hasCode(error, 'ENOENT')) return []
     throw error
   }
-  // Left so by a machine that lost its power.
+  // A loss of power can leave an empty file.
   if (text === '') return []
   const parsed = fileSchema.safeParse(parseJson(text))
   if (parsed.success) return parsed.data.logs
   throw new ExitError(exitCodes.configuration, `${file} holds no epochs: see quipu reset-epoch --help`)
 }
 
-/** On disk when this returns. */
+/** Writes the file; it is on disk when this returns. */
 function write(file: string, text: string): void {
   const fresh = `${file}.tmp`
   const handle = openSync(fresh, 'w', 0o600)

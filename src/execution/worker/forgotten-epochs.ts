@@ -6,15 +6,15 @@ import { parseJson } from '../../shared/parse-json.ts'
 import { forgottenEpochsSchema, type ForgottenEpochs } from '../api/task.ts'
 
 const notesSchema = z.array(forgottenEpochsSchema)
-/** A folder whose worker never comes again is not filled. */
+/** The largest number of notes, so that the file of a worker that never starts again does not grow. */
 const MOST_NOTES = 16
 
-/** Notes beside a worker's file of epochs that they were forgotten, for whoever writes the log to know. */
+/** Notes beside a worker's file of epochs that they were forgotten, so that a coordinator can record it in the log. */
 export function noteForgottenEpochs(folder: string, note: ForgottenEpochs): void {
   write(folder, [...readForgottenEpochs(folder), note].slice(-MOST_NOTES))
 }
 
-/** What nobody has recorded yet, the oldest first; nothing where the file cannot be read. */
+/** The notes that are not recorded in the log yet, the oldest first; empty when the file has no valid notes. */
 export function readForgottenEpochs(folder: string): readonly ForgottenEpochs[] {
   try {
     const parsed = notesSchema.safeParse(parseJson(readFileSync(fileIn(folder), 'utf8')))
@@ -25,7 +25,7 @@ export function readForgottenEpochs(folder: string): readonly ForgottenEpochs[] 
   }
 }
 
-/** It is in the log. */
+/** Removes a note once it is in the log. */
 export function dropForgottenEpochs(folder: string, id: string): void {
   const left = readForgottenEpochs(folder).filter((note) => note.id !== id)
   if (left.length > 0) write(folder, left)

@@ -1,19 +1,19 @@
 import { unreachable } from '../../shared/unreachable.ts'
 import type { DuckDbOperator } from '../engine/engine.ts'
 
-/** What an operator of DuckDB is to its pipeline. */
+/** The part that an operator of DuckDB plays in its pipeline. */
 export type OperatorShape =
   /** Rows begin here. */
   | { readonly kind: 'source'; readonly name: string }
   /** Rows pass through. */
   | { readonly kind: 'pass'; readonly name: string }
-  /** Takes all rows in before it gives any: ends one pipeline and begins the next. */
+  /** Reads all its input before it gives a row: ends one pipeline and begins the next. */
   | { readonly kind: 'breaker'; readonly name: string }
   /** Probe side passes through, build side is a pipeline of its own. */
   | { readonly kind: 'join'; readonly build: string; readonly probe: string }
   /** Each child is a pipeline of its own that feeds this one. */
   | { readonly kind: 'union' }
-  /** The first child is computed once, the second goes on and reads it. */
+  /** The first child is computed once; the second continues the pipeline and reads the result. */
   | { readonly kind: 'cte' }
   /** A correlated join: left input, the join itself, the distinct keys. */
   | { readonly kind: 'delimJoin' }
@@ -32,7 +32,7 @@ const FILTER_AND_PROJECT = 'FilterAndProjectOperator'
 export const LOCAL_EXCHANGE_SOURCE = 'LocalExchangeSourceOperator'
 export const LOCAL_EXCHANGE_SINK = 'LocalExchangeSinkOperator'
 
-/** DuckDB's physical operators in Trino's names; joins and scans need a closer look. */
+/** DuckDB's physical operators in Trino's names; joins and scans are handled separately. */
 const shapes: Readonly<Record<string, OperatorShape>> = {
   PROJECTION: pass(FILTER_AND_PROJECT),
   FILTER: pass(FILTER_AND_PROJECT),
@@ -77,9 +77,9 @@ const shapes: Readonly<Record<string, OperatorShape>> = {
 }
 
 /**
- * The shape of an operator. An operator that is not known passes rows through when it has a child, under a name made
- * of DuckDB's, so that a new release of DuckDB shows instead of failing.
- * @param isPages tells scans of other tasks' pages from scans of tables
+ * The shape of an operator. An unknown operator with a child passes rows through, under a name made from DuckDB's name,
+ * so that operators of a new DuckDB release are shown instead of failing.
+ * @param isPages whether a scan reads other tasks' pages, not a table
  */
 export function operatorShape(operator: DuckDbOperator, isPages: (operator: DuckDbOperator) => boolean): OperatorShape {
   const known = shapes[operator.type]
@@ -91,7 +91,7 @@ export function operatorShape(operator: DuckDbOperator, isPages: (operator: Duck
   return source(operator.extraInfo['Filters'] === undefined ? 'TableScanOperator' : 'ScanFilterAndProjectOperator')
 }
 
-/** Does the pipeline that begins with this operator read the task's input? */
+/** Whether the pipeline that begins with this operator reads the task's input. */
 export function readsInput(shape: OperatorShape): boolean {
   switch (shape.kind) {
     case 'source':

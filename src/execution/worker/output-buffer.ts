@@ -1,7 +1,7 @@
 import type { ClosedPage, TaskStatus } from '../api/task.ts'
 
 interface Listed extends ClosedPage {
-  /** The worker's version when it was listed. */
+  /** The worker's version when the page was listed. */
   readonly version: number
 }
 
@@ -11,14 +11,16 @@ export interface OutputBuffer {
   page(token: number): ClosedPage | undefined
   /** Pages listed after a version; all, acknowledged ones too, without one. */
   since(version: number | undefined): ClosedPage[]
-  /** Pages that are to be removed now: those before `token` that were not acknowledged earlier. */
+  /**
+   * Notes an acknowledgement. @returns the pages to remove now: those before `token` that were not acknowledged earlier
+   */
   acknowledge(token: number): readonly ClosedPage[]
   /** First token that is not acknowledged. */
   acknowledged(): number
-  /** One answer told all there is and will be; who did not hear it may ask for the pages again. */
+  /** Notes that one answer carried the whole output; a reader that did not get it may ask for the pages again. */
   send(): void
   isSent(): boolean
-  /** Pages that went out. */
+  /** Number of pages that were sent. */
   sent(): number
   listed(): number
   rows(): number
@@ -28,7 +30,7 @@ export interface OutputBuffer {
   /** No page will be listed any more. */
   close(state: 'ended' | 'failed' | 'dropped'): void
   state(): TaskStatus['bufferState']
-  /** Resolves once the page is there, or none will come, or the time is over. */
+  /** Resolves once the page is there, or no page will come, or the time is over. */
   wait(token: number, millis: number): Promise<void>
 }
 
@@ -86,7 +88,7 @@ export function createOutputBuffer(): OutputBuffer {
     state() {
       if (closed === 'failed') return 'FAILED'
       if (closed === 'dropped') return 'FINISHED'
-      // The buffers are named by the first update: none can be added later.
+      // The first update names the buffers: none can be added later.
       if (closed === undefined) return 'NO_MORE_BUFFERS'
       return sent() === pages.length ? 'FINISHED' : 'FLUSHING'
     },

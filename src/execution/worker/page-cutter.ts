@@ -8,22 +8,23 @@ export interface CutPage {
 
 /** Turns the engine's lines `[…],\n` into pages. */
 export interface PageCutter {
-  /** Takes whole lines, and copies them; gives a page once the target size is reached. */
+  /** Takes and copies whole lines; returns a page once the target size is reached. */
   add(lines: Buffer): CutPage | undefined
-  /** What is left over, if anything. */
+  /** Returns the rest as a page, if there are rows left. */
   flush(): CutPage | undefined
   pendingBytes(): number
 }
 
 const NEWLINE = 10
-/** Rows come in pieces of up to so many bytes: with the last one the page is a little larger than it should be. */
+/** Rows come in pieces of up to this size: the last piece makes a page a little larger than the target. */
 const PIECE_BYTES = 128 * 1024
 const OPEN = 0x5b
 const CLOSE = 0x5d
 
 /**
+ * Creates a cutter.
  * @param targetBytes a page is cut once it is at least this large
- * @param maxBytes no page may be larger: one wide row
+ * @param maxBytes the limit for any page, even of one wide row
  */
 export function createPageCutter(targetBytes: number, maxBytes: number): PageCutter {
   /** The page that is being filled: `[`, then lines. */
@@ -45,10 +46,10 @@ export function createPageCutter(targetBytes: number, maxBytes: number): PageCut
     if (bytes > maxBytes) {
       throw new EngineError('PAGE_TOO_LARGE', `A row of the result is larger than ${Math.floor(maxBytes / 2 ** 20)} MB`)
     }
-    // `[` + lines without the last `,\n` + `]`; newlines between rows are white space of JSON.
+    // `[` + lines without the last `,\n` + `]`; newlines between rows are white space in JSON.
     open[0] = OPEN
     open[bytes - 1] = CLOSE
-    // A page that is kept keeps no memory that it does not fill.
+    // A small page is copied, so that it does not hold the larger buffer.
     const small = bytes < open.length / 2
     const page: CutPage = { bytes: small ? Buffer.from(open.subarray(0, bytes)) : open.subarray(0, bytes), rows }
     if (!small) open = undefined

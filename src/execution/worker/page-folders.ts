@@ -3,15 +3,15 @@ import { join } from 'node:path'
 import { isQueryId, splitTaskId, taskId as makeTaskId, type QueryId, type TaskId } from '../../shared/ids.ts'
 import { parseIndex, type IndexLine } from './page-index.ts'
 
-/** A task found on disk at the start. */
+/** A task found on disk at the start of the process. */
 export interface StoredTask {
   readonly taskId: TaskId
   readonly lines: readonly IndexLine[]
-  /** Token of the first page that is still there: those before it were acknowledged. */
+  /** Token of the first page that is still there: the pages before it were acknowledged. */
   readonly firstPresent: number | undefined
 }
 
-/** Where pages lie: `<root>/<queryId>/<stage>.<task>/<token>.json`, and `index.jsonl` beside them. */
+/** The folders of pages: `<root>/<queryId>/<stage>.<task>/<token>.json`, and `index.jsonl` beside them. */
 export class PageFolders {
   readonly root: string
 
@@ -34,7 +34,7 @@ export class PageFolders {
   }
 
   /**
-   * What earlier processes left; files that no index names are removed.
+   * Finds the tasks that earlier processes left; removes files that no index names.
    * @param onPage called for each page that is there
    */
   restore(onPage: (page: { readonly path: string; readonly queryId: QueryId; readonly bytes: number }) => void) {

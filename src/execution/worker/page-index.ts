@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { pageDigestSchema, taskStatusSchema } from '../api/task.ts'
 
 /**
- * The file `index.jsonl` beside a task's pages: a line when the task begins, one a page once it is closed, one when
- * the task ends. A line is appended after the page is whole under its name, so what the index names is there; a torn
- * last line names nothing.
+ * The file `index.jsonl` beside a task's pages: a line when the task begins, a line for each page once it is closed,
+ * and a line when the task ends. A line is appended after its page is complete under its name, so every page in the
+ * index exists. A torn last line is ignored.
  */
 const indexLineSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('task'), instanceId: z.string(), attempt: z.number().int(), createTime: z.string() }),
@@ -22,7 +22,7 @@ const indexLineSchema = z.discriminatedUnion('type', [
 ])
 export type IndexLine = z.infer<typeof indexLineSchema>
 
-/** The lines that are whole. */
+/** The lines before the first invalid line. */
 export function parseIndex(text: string): IndexLine[] {
   const lines: IndexLine[] = []
   for (const line of text.split('\n')) {

@@ -7,7 +7,7 @@ export interface PageRoomLimits {
   readonly totalBytes: number
 }
 
-/** How many bytes of pages lie on the disk, and who waits until they are fewer. */
+/** Counts the bytes of pages on the disk, and lets engines wait until there are fewer. */
 export class PageRoom {
   readonly #limits: PageRoomLimits
   readonly #byQuery = new Map<QueryId, number>()
@@ -22,7 +22,7 @@ export class PageRoom {
     return { bytes: this.#all, queries: this.#byQuery.size }
   }
 
-  /** @param bytes below 0 for what went */
+  /** @param bytes negative for removed pages */
   count(queryId: QueryId, bytes: number): void {
     this.#all += bytes
     const left = (this.#byQuery.get(queryId) ?? 0) + bytes
@@ -31,7 +31,7 @@ export class PageRoom {
     if (bytes < 0) this.#wake()
   }
 
-  /** Pending while the query, or all queries together, hold more than they may. */
+  /** Pending while the query, or all queries together, hold more than their limit. */
   wait(queryId: QueryId): void | Promise<void> {
     if (this.#has(queryId)) return
     return new Promise((resolve) => this.#waiting.push({ queryId, resolve }))

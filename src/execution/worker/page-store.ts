@@ -16,22 +16,22 @@ import { UnwrittenTasks } from './unwritten-tasks.ts'
 export interface PageStoreOptions extends PageRoomLimits {
   /** `<data>/worker-<n>/pages`, absolute. */
   readonly folder: string
-  /** Asked before each page is written. */
+  /** Called before each page is written. */
   readonly diskSpace?: (folder: string) => Promise<DiskSpace>
 }
 
 /**
  * Result pages on disk: `<folder>/<queryId>/<stage>.<task>/<token>.json`. A page is written, closed, then listed, and
- * never changed; acknowledged pages are removed. A small output stays in memory unless it is asked to be kept.
+ * never changed; acknowledged pages are removed. A small output stays in memory until `keep` is called.
  */
 export interface PageStore {
-  /** What earlier processes left; to be called once, before anything else. */
+  /** Reads the pages that earlier processes left; to be called once, before any other method. */
   restore(): readonly StoredTask[]
   begin(taskId: TaskId, line: Extract<IndexLine, { type: 'task' }>): void
-  /** From now on all of the task is on the disk: a restart serves it. */
+  /** Puts all of the task on the disk from now on: a restart serves it. */
   keep(taskId: TaskId): void
   /**
-   * Writes a page under its name. It is not in the index yet: `list` puts it there.
+   * Writes a page under its name, without an entry in the index: `list` adds the entry.
    * @throws EngineError OUT_OF_SPILL_SPACE when the disk has too little room left
    */
   write(taskId: TaskId, token: number, bytes: Buffer): Promise<void>
@@ -40,19 +40,20 @@ export interface PageStore {
   end(taskId: TaskId, line: Extract<IndexLine, { type: 'end' }>): void
   /**
    * A page's bytes.
-   * @throws EngineError PAGE_TRANSPORT_ERROR when they are gone or (first use after a restart) not those listed
+   * @throws EngineError PAGE_TRANSPORT_ERROR when they are gone or (at the first use after a restart) differ from those
+   * listed
    */
   read(taskId: TaskId, page: ClosedPage): Promise<Buffer>
   /** Removes one page: acknowledged, or written and never listed. */
   remove(taskId: TaskId, token: number, bytes: number): Promise<void>
   removeTask(taskId: TaskId, bytes: number): Promise<void>
-  /** Pending while the query, or all queries together, hold more than they may. */
+  /** Pending while the query, or all queries together, hold more than their limit. */
   room(queryId: QueryId): void | Promise<void>
   /** Bytes on disk or in memory. */
   usage(): { readonly bytes: number; readonly queries: number }
 }
 
-/** A page this small is written at once: the thread pool would cost more than the write. */
+/** A page up to this size is written synchronously: the thread pool would cost more than the write. */
 const WRITE_AT_ONCE_BYTES = 64 * 1024
 const RECENT_BYTES = 8 * 1024 * 1024
 
@@ -124,7 +125,7 @@ class DiskPages implements PageStore {
     try {
       appendFileSync(this.#folders.index(taskId), lineOf(line))
     } catch (error) {
-      // Removed meanwhile by a DELETE: nobody will ask.
+      // A DELETE removed it meanwhile: no client will ask for it.
       if (!hasCode(error, 'ENOENT')) throw error
     }
   }
@@ -161,7 +162,7 @@ class DiskPages implements PageStore {
     await rm(folder, { recursive: true, force: true })
     // The query's folder goes with its last task.
     await rmdir(dirname(folder)).catch(() => {
-      // Other tasks of the query still have theirs.
+      // Other tasks of the query still have their folders.
     })
   }
 
@@ -174,7 +175,7 @@ class DiskPages implements PageStore {
   }
 }
 
-/** Under its name there are all of the bytes, or none. */
+/** Writes a file so that its name has all of the bytes or does not exist. */
 async function writeWhole(path: string, bytes: Buffer): Promise<void> {
   if (bytes.length <= WRITE_AT_ONCE_BYTES) return writeAtOnce(path, bytes)
   await writeFile(freshOf(path), bytes)

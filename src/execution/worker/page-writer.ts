@@ -3,7 +3,7 @@ import { NO_ROWS, type RowDigester } from '../../shared/row-digest.ts'
 import type { ClosedPage } from '../api/task.ts'
 import { createPageCutter, type CutPage, type PageCutter } from './page-cutter.ts'
 
-/** Where a batch's pages go. */
+/** The destination of a batch's pages. */
 export interface PageSink {
   /** Writes the page under its token; resolves when it is closed. */
   write(token: number, bytes: Buffer): Promise<void>
@@ -16,39 +16,39 @@ export interface PageSink {
 
 export interface PageWriterOptions {
   readonly batch: number
-  /** Tokens of the batch go on from here. */
+  /** Token of the batch's first page. */
   readonly firstToken: number
   readonly pageBytes: number
   readonly pageMaxBytes: number
-  /** Rows that came are made a page after this time, whatever their size: a slow stream shows its rows too. */
+  /** Rows become a page after this time, whatever their size, so that a slow stream shows its rows too. */
   readonly flushMs: number
-  /** A written page waits this long for more rows, so that the last of the batch can be known for the last. */
+  /** A written page waits this long for more rows, so that the last page of the batch can be marked as the last. */
   readonly holdMs: number
-  /** Absent: pages are told without digests. `chained`: the rows come in an order. */
+  /** Absent: pages come without digests. `chained`: the rows have an order. */
   readonly digests?: { readonly by: RowDigester; readonly chained: boolean } | undefined
 }
 
 /**
  * Makes pages of one attempt at a batch. The newest written page is held back until more rows come, a moment passes, or
- * the batch ends, since a page once listed cannot become the batch's last any more.
+ * the batch ends, because a listed page can no longer be marked as the last.
  */
 export interface PageWriter {
-  /** Takes lines of the engine; its promise is pending while it cannot take more. */
+  /** Takes lines from the engine; the promise is pending while the writer cannot take more. */
   add(lines: Buffer): void | Promise<void>
   /** Takes all rows of a small result, `[…],\n[…]`, as one page. */
   addWhole(rows: Buffer, count: number): void
-  /** After a good end, writes the rest; the last page is listed once `verified` resolves. */
+  /** Writes the rest after a good end; the last page is listed once `verified` resolves. */
   finish(verified: Promise<void>): Promise<{ readonly rows: number; readonly bytes: number }>
-  /** Takes back what was not listed. */
+  /** Removes pages that were not listed. */
   abandon(): Promise<void>
   listed(): number
-  /** Milliseconds that the engine was kept waiting. */
+  /** Milliseconds that the engine had to wait. */
   blockedMs(): number
 }
 
 const OPEN = Buffer.from('[')
 const CLOSE = Buffer.from(']')
-/** Pages on their way to the disk at a time: one is written while the next is filled. */
+/** The largest number of pages that are being written to disk: one is written while the next is filled. */
 const IN_FLIGHT = 2
 
 export function createPageWriter(sink: PageSink, options: PageWriterOptions): PageWriter {
@@ -60,7 +60,7 @@ class BatchPages implements PageWriter {
   readonly #options: PageWriterOptions
   readonly #cutter: PageCutter
   readonly #written = { rows: 0, bytes: 0 }
-  /** Whatever is done with pages is done one after the other, until something fails. */
+  /** Operations on pages run one after the other, until one fails. */
   #chain: Promise<void> = Promise.resolve()
   #failure: unknown
   #inFlight = 0

@@ -4,11 +4,13 @@ import type { DuckDbOperator, DuckDbProfile } from '../engine/engine.ts'
 import { LOCAL_EXCHANGE_SINK, LOCAL_EXCHANGE_SOURCE, readsInput, operatorShape } from './operator-names.ts'
 
 export interface PipelineOptions {
-  /** Does this scan read other tasks' pages? By default none does. */
+  /** Whether a scan reads pages of other tasks. @default never */
   isPages?(operator: DuckDbOperator): boolean
 }
 
-/** An operator before it has its number; listed from the output to the source while the tree is walked. */
+/**
+ * An operator before it gets its number; operators are listed from the output to the source while the tree is walked.
+ */
 interface Operator {
   readonly type: string
   readonly engineType: string
@@ -26,13 +28,13 @@ interface Walk {
 const NANOS = 1e9
 
 /**
- * DuckDB's operator tree, cut at the operators that take all their rows in before they give any, in Trino's names.
- * Leaves first: a pipeline comes after those that feed it, and the output's comes last. An operator
- * that ends one pipeline and begins the next is in both: rows in and time are with the first, rows out with the second,
- * so sums over all are right.
+ * DuckDB's operator tree in Trino's names, cut into pipelines at the operators that read all their input before they
+ * give a row. Leaves first: a pipeline comes after those that feed it, and the output's pipeline comes last. An
+ * operator that ends one pipeline and begins the next is in both: the first has its input rows and its time, the second
+ * its output rows, so sums over all are right.
  *
- * Known from the profile: operators, rows, times. Bytes, CPU, memory and drivers are not, and are zero here; what the
- * splits know (raw input) replaces the rows of the scans.
+ * The profile gives operators, rows and times. It has no bytes, CPU, memory and drivers: they are zero here. The raw
+ * input of the splits later replaces the rows of the scans.
  */
 export function pipelinesOf(profile: DuckDbProfile, options: PipelineOptions = {}): PipelineStats[] {
   const walk: Walk = { done: [], isPages: options.isPages ?? (() => false) }
@@ -53,7 +55,7 @@ export function pipelinesOf(profile: DuckDbProfile, options: PipelineOptions = {
   return walk.done
 }
 
-/** Walks from `from` down to the sources, listing its pipelines before this one, which ends in `sink`. */
+/** Walks from `from` down to the sources. Lists the pipelines that it finds before this one, which ends in `sink`. */
 function walkPipeline(walk: Walk, from: DuckDbOperator | undefined, sink: Operator, isOutput: boolean): void {
   const operators: Operator[] = [sink]
   const isInput = from ? walkOperator(walk, from, operators) : false
@@ -61,7 +63,10 @@ function walkPipeline(walk: Walk, from: DuckDbOperator | undefined, sink: Operat
   walk.done.push(pipelineStats(walk.done.length, operators, isInput, isOutput))
 }
 
-/** Adds the operator and all below it in the same pipeline; says whether the pipeline reads the task's input. */
+/**
+ * Adds the operator and all operators below it in the same pipeline. @returns whether the pipeline reads the task's
+ * input
+ */
 function walkOperator(walk: Walk, operator: DuckDbOperator, into: Operator[]): boolean {
   const shape = operatorShape(operator, walk.isPages)
   const [first, second, third] = operator.children
@@ -105,7 +110,8 @@ function walkOperator(walk: Walk, operator: DuckDbOperator, into: Operator[]): b
       walkPipeline(walk, first, { ...exchangeSink(first?.rowsOut ?? 0), seconds }, false)
       return second ? walkOperator(walk, second, into) : false
     case 'delimJoin': {
-      // The left input feeds two things: the distinct keys (a grouping without children) and the join's own scan of it.
+      // Two operators read the left input: the grouping of distinct keys (without children), and the join's own scan of
+      // it.
       const left: Operator[] = [{ ...exchangeSink(first?.rowsOut ?? 0), seconds }]
       if (third) {
         const keys = { rowsIn: first?.rowsOut ?? 0, rowsOut: third.rowsOut, seconds: third.timingSeconds }
@@ -123,7 +129,7 @@ function walkOperator(walk: Walk, operator: DuckDbOperator, into: Operator[]): b
       const readsTables = walkOperator(walk, second, into)
       const last = into[into.length - 1]!
       if (last.type !== 'ValuesOperator') return readsTables
-      // DuckDB shows the join's own scan of the left input as one of constants.
+      // DuckDB shows the join's own scan of the left input as a scan of constants.
       into[into.length - 1] = { ...last, type: LOCAL_EXCHANGE_SOURCE }
       return false
     }
@@ -132,7 +138,10 @@ function walkOperator(walk: Walk, operator: DuckDbOperator, into: Operator[]): b
   }
 }
 
-/** Neighbouring filters and projections are one FilterAndProject, named for the filter where there is one. */
+/**
+ * Adds an operator; merges neighbouring filters and projections into one FilterAndProject, named for the filter if
+ * there is one.
+ */
 function addMerged(into: Operator[], operator: Operator): void {
   const above = into[into.length - 1]
   if (operator.type !== 'FilterAndProjectOperator' || above?.type !== operator.type) {
@@ -200,8 +209,8 @@ function operatorStats(operator: Operator, operatorId: number): OperatorStats {
 }
 
 /**
- * Figures of several batches of one task. Batches of one fragment nearly always have one plan; a pipeline that has no
- * counterpart of the same operators is listed behind the others.
+ * Adds the figures of a batch to those of earlier batches of the task. Batches of one fragment nearly always have one
+ * plan; a pipeline without a counterpart of the same operators is listed behind the others.
  */
 export function addPipelines(sum: readonly PipelineStats[], batch: readonly PipelineStats[]): PipelineStats[] {
   const result = [...sum]

@@ -11,7 +11,7 @@ export interface PlannedNode {
   readonly children: readonly PlannedNode[]
 }
 
-/** What the splits say about one scan of a task; undefined where they do not say it. */
+/** What the splits say about one scan of a task; a field is undefined where the splits do not say it. */
 export interface PlannedScan {
   /** `catalog:schema:table`, as the plan's scans name it. */
   readonly table: string
@@ -26,7 +26,7 @@ export interface PlannedPlan {
   readonly scans: readonly PlannedScan[]
 }
 
-/** An operator of a task that was not profiled. `unknown` names the counts that are 0 because nobody counted. */
+/** An operator of a task that was not profiled. `unknown` names the counts that are 0 because they were not counted. */
 export interface PlannedOperator extends OperatorStats {
   readonly unknown?: readonly ('inputPositions' | 'outputPositions')[]
 }
@@ -35,13 +35,16 @@ export interface PlannedPipeline extends PipelineStats {
   readonly operators: PlannedOperator[]
 }
 
-/** An operator before it has its number, listed from the output to the source; rows are undefined where nobody counted. */
+/**
+ * An operator before it gets its number, listed from the output to the source; rows are undefined where they were not
+ * counted.
+ */
 interface Draft {
   readonly type: string
   readonly node: string
   readonly rowsIn: number | undefined
   readonly rowsOut: number | undefined
-  /** The scan that it is. */
+  /** The scan that this operator does. */
   readonly scan?: PlannedScan
 }
 
@@ -51,14 +54,15 @@ interface Walk {
   readonly scans: ReadonlyMap<string, PlannedScan>
 }
 
-/** Stands for all tables of a task whose plan is not at hand. */
+/** Stands for all tables of a task without an available plan. */
 const ALL_TABLES = '*'
 
 /**
- * The pipelines of a task that was not profiled: its operators as planned, `engineOperator` being the plan's node. Rows are
- * those that the splits and the output determine. The task's times, drivers and output stand at its output pipeline.
+ * The pipelines of a task that was not profiled: its operators as planned; `engineOperator` is the plan's node. Row
+ * counts are those that the splits and the output determine. The task's times, drivers and output are shown at its
+ * output pipeline.
  *
- * @param plan undefined where it is not at hand: then one scan stands for all
+ * @param plan undefined when it is not available: then one scan stands for all
  */
 export function plannedPipelines(stats: TaskStats, plan?: PlannedPlan): readonly PlannedPipeline[] {
   const all = { table: ALL_TABLES, rows: stats.rawInputPositions, bytes: stats.rawInputBytes }
@@ -71,7 +75,7 @@ export function plannedPipelines(stats: TaskStats, plan?: PlannedPlan): readonly
   }
   const byTable = new Map(scans.map((scan) => [scan.table, scan]))
   const walk: Walk = { done: [], rows: countRows(outline, byTable, stats.outputPositions), scans: byTable }
-  // What a WITH query or a subquery of an expression reads is not in the outline: it comes in front.
+  // The outline does not show the scans of a WITH query or of a subquery in an expression: they come first.
   const shown = tablesOf(outline)
   for (const scan of scans) if (!shown.has(scan.table)) cut(walk, scanNode(scan), exchangeSink(undefined))
   const [output, rest] = [walk.rows.get(outline), outline.children[0] ?? outline]
@@ -80,7 +84,7 @@ export function plannedPipelines(stats: TaskStats, plan?: PlannedPlan): readonly
   return walk.done.map((drafts, id) => plannedPipeline(id, drafts, id === last ? stats : undefined))
 }
 
-/** Rows that do not add up to what the task read belong to splits that it did not run: they tell nothing. */
+/** Drops row counts that do not add up to the rows the task read: they count splits that the task did not run. */
 function checkedScans(scans: readonly PlannedScan[], stats: TaskStats): readonly PlannedScan[] {
   const [only, ...others] = scans
   if (only && others.length === 0) return [{ ...only, rows: stats.rawInputPositions, bytes: stats.rawInputBytes }]
@@ -97,14 +101,14 @@ function tablesOf({ details, children }: PlannedNode): ReadonlySet<string | unde
   return new Set([details['table'], ...children.flatMap((child) => [...tablesOf(child)])])
 }
 
-/** Rows that each node gives, where the scans below it or the output above it determine them. */
+/** Counts the rows that each node gives, where the scans below it or the output above it determine them. */
 function countRows(
   outline: PlannedNode,
   scans: ReadonlyMap<string, PlannedScan>,
   outputRows: number,
 ): ReadonlyMap<PlannedNode, number> {
   const rows = new Map<PlannedNode, number>()
-  /** @param stopped a LIMIT above may have ended it before it gave all its rows */
+  /** @param stopped a LIMIT above may have ended the node before it gave all its rows */
   const count = (node: PlannedNode, stopped: boolean): number | undefined => {
     const { kind } = shapeOf(node)
     const stopsInputs = node.name === 'Limit' || (stopped && kind !== 'breaker')
@@ -114,7 +118,7 @@ function countRows(
     return given
   }
   count(outline, false)
-  // What passes all rows on is known from the output as well.
+  // Nodes that keep the number of rows also get it from the output.
   for (
     let node: PlannedNode | undefined = outline;
     node;
@@ -147,7 +151,7 @@ function rowsGiven(
   }
 }
 
-/** Without keys and columns of its own it is the DISTINCT of a UNION. */
+/** An aggregation without keys and without columns of its own is the DISTINCT of a UNION. */
 function isGrouped({ details, layout }: PlannedNode): boolean {
   return details['keys'] !== undefined || layout.length === 0
 }
@@ -198,7 +202,7 @@ function shapeOf(node: PlannedNode): Exclude<OperatorShape, { kind: 'cte' | 'del
   }
 }
 
-/** Lists the operators of one pipeline down to its source, and before it the pipelines that feed it. */
+/** Lists the operators of one pipeline down to its source; the pipelines that feed it are listed before it. */
 function cut(walk: Walk, from: PlannedNode, sink: Draft): void {
   const drafts = [sink]
   addOperators(walk, from, drafts)
@@ -250,7 +254,7 @@ function exchangeSink(rows: number | undefined): Draft {
   return { type: LOCAL_EXCHANGE_SINK, node: 'LocalExchange', rowsIn: rows, rowsOut: rows }
 }
 
-/** @param stats of the task, for its output pipeline */
+/** @param stats figures of the task, for its output pipeline */
 function plannedPipeline(pipelineId: number, drafts: readonly Draft[], stats: TaskStats | undefined): PlannedPipeline {
   const scan = drafts[0]?.scan
   const input = { positions: scan?.rows ?? 0, bytes: scan?.bytes ?? 0 }

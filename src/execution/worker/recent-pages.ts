@@ -1,11 +1,11 @@
-/** Bytes of the pages written last, so that a reader that keeps up costs no read of the disk. */
+/** The bytes of the pages that were written last, so that a fast reader needs no read from the disk. */
 export interface RecentPages {
   add(path: string, bytes: Buffer): void
   get(path: string): Buffer | undefined
   remove(path: string): void
 }
 
-/** @param maxBytes of all pages kept; the oldest go first */
+/** @param maxBytes limit for all pages together; the oldest are removed first */
 export function createRecentPages(maxBytes: number): RecentPages {
   const pages = new Map<string, Buffer>()
   let total = 0

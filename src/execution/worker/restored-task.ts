@@ -6,8 +6,8 @@ import { TaskOutput } from './task-output.ts'
 import { lostFailure } from './wire-failure.ts'
 
 /**
- * A task that an earlier process of this worker ran: its listed pages are served on. One that had not ended has failed
- * with its process.
+ * Restores a task that an earlier process of this worker ran, and serves its listed pages. A task that had not ended
+ * has failed with its process.
  */
 export function restoreTask(deps: TaskDeps, stored: StoredTask): WorkerTask {
   const { clock } = deps

@@ -10,14 +10,14 @@ export interface TaskProgress {
   readonly batchesTotal: number
   readonly batchesRunning: number
   readonly done: readonly BatchFigures[]
-  /** Of the batch that runs, or that did not end well. */
+  /** Usage of the running batch, or of the batch that failed. */
   readonly unfinished: EngineUsage
-  /** Of the pages listed, batches that still run included. */
+  /** Of the listed pages, including pages of running batches. */
   readonly outputPositions: number
   readonly outputBytes: number
-  /** Of all batches that ended, summed. */
+  /** Sum over all batches that ended. */
   readonly pipelines: readonly PipelineStats[]
-  /** The task was to be profiled. */
+  /** Whether the task has to be profiled. */
   readonly profile: boolean
 }
 
@@ -29,7 +29,7 @@ export function taskStats(progress: TaskProgress): TaskStats {
   const peakMemoryBytes = Math.max(unfinished.peakBytes, max(done, 'peakMemoryBytes'))
   const sum = (field: (batch: BatchFigures) => number): number => done.reduce((total, batch) => total + field(batch), 0)
   const profiled = progress.profile && done.every(({ pipelines: ofBatch }) => ofBatch !== undefined)
-  // A driver is one pipeline of one batch. How many pipelines a batch has is known once one has ended.
+  // A driver is one pipeline of one batch. The number of pipelines is known once a batch has ended.
   const driversABatch = Math.max(1, pipelines.length)
   const completedDrivers = Math.max(
     done.length,
@@ -53,7 +53,7 @@ export function taskStats(progress: TaskProgress): TaskStats {
     queuedSplits: queued,
     runningSplits: progress.batchesRunning,
     completedSplits: done.length,
-    // Nothing is reserved once nothing runs.
+    // After the end the task holds no memory.
     memoryBytes: endedAt === undefined ? peakMemoryBytes : 0,
     peakMemoryBytes,
     spilledBytes: sum((batch) => batch.spilledBytes),
@@ -77,7 +77,7 @@ function max(done: readonly BatchFigures[], field: 'peakMemoryBytes'): number {
   return done.reduce((most, batch) => Math.max(most, batch[field]), 0)
 }
 
-/** Rows that the scans gave, after the filters pushed into them. */
+/** Rows that the scans gave, after the filters that are pushed into them. */
 function processedPositions(pipelines: readonly PipelineStats[]): number {
   return pipelines.reduce((total, { processedInputPositions }) => total + processedInputPositions, 0)
 }

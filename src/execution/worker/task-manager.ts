@@ -24,7 +24,7 @@ export interface TaskManagerOptions {
   readonly digester: RowDigester
   readonly clock?: Clock
   readonly onEvent?: (event: WorkerEvent) => void
-  /** Without a coordinator for so long, all tasks are dropped. */
+  /** If no coordinator is heard for this time, milliseconds, the worker drops all tasks. */
   readonly forgetAfterMs: number
   /** How long the infos of deleted tasks are listed. @default 900_000 */
   readonly listDeletedMs?: number
@@ -41,9 +41,9 @@ interface TaskManagerLimits {
   readonly queryBytes: number
   /** Unacknowledged pages of all queries. */
   readonly totalBytes: number
-  /** Of a streaming fragment's splits. @default 64 MB */
+  /** Bytes of splits in one batch of a streaming fragment. @default 64 MB */
   readonly batchBytes?: number
-  /** Tries of a batch whose engine is lost. @default 4 */
+  /** Attempts at a batch when its engine is lost. @default 4 */
   readonly attempts?: number
 }
 
@@ -53,16 +53,17 @@ const INLINE_BYTES = 64 * 1024
 const FLUSH_MS = 500
 const HOLD_MS = 50
 const WATCH_MS = 1000
-/** Deleted tasks that are listed on, at most: their infos are all that is left of them. */
+/** The largest number of deleted tasks that stay listed, with nothing but their infos. */
 const MAX_DELETED = 2000
 
 /** All tasks of a worker. */
 export interface TaskManager extends Service {
   readonly epochs: EpochGuard
-  /** A coordinator was heard: its tasks are wanted. */
+  /** Notes that a coordinator was heard, so tasks are still wanted. */
   noteContact(): void
   /**
-   * Creates a task or adds to it; idempotent. A deleted task is not created again, nor one that a DELETE came for first.
+   * Creates a task or adds to it; idempotent.
+   * @throws EngineError NOT_FOUND for a task that was deleted, even if the DELETE came before its POST
    * @throws EngineError SERVER_SHUTTING_DOWN while draining
    */
   update(taskId: TaskId, update: TaskUpdate): WorkerTask
@@ -76,7 +77,7 @@ export interface TaskManager extends Service {
   version(): number
   /** Resolves once there is something newer than `since`, or the time is over. */
   waitForNews(since: number, millis: number): Promise<void>
-  /** No new tasks from now on. */
+  /** Stops accepting new tasks. */
   drain(): void
   usage(): { readonly tasks: number; readonly running: number; readonly pageBytes: number }
 }
@@ -84,7 +85,7 @@ export interface TaskManager extends Service {
 interface DeletedTask {
   readonly status: TaskStatus
   readonly at: number
-  /** An answer told its end: it is no news. */
+  /** Whether an answer has reported the end: then it is not news. */
   readonly isSent: boolean
 }
 
@@ -101,7 +102,10 @@ class Tasks implements TaskManager {
   readonly #deps: TaskDeps
   readonly #tasks = new Map<TaskId, WorkerTask>()
   readonly #deleted = new Map<TaskId, DeletedTask>()
-  /** Deleted before they were made, and when: their POSTs may be on their way, and nobody would come for them again. */
+  /**
+   * Tasks that were deleted before they were created, and when: a POST that is still under way must not create a task
+   * that no coordinator would fetch.
+   */
   readonly #unmade = new Map<TaskId, number>()
   #heardAt: number
   #draining = false
@@ -171,7 +175,7 @@ class Tasks implements TaskManager {
       return status
     }
     task.cancel(how)
-    // Out of the list before its pages go: nobody may be offered a page that is being removed.
+    // Removed from the list before its pages: no client may be offered a page that is being removed.
     this.#tasks.delete(taskId)
     const last = task.status(Infinity)
     const status: TaskStatus = { deleted: true, ...last, bufferState: 'FINISHED', version: this.#news.next() }
@@ -232,13 +236,13 @@ class Tasks implements TaskManager {
       this.#draining = true
       clearInterval(this.#timer)
       this.#news.stop()
-      // Pages stay on disk: the next process of this worker serves them on.
+      // Pages stay on disk: the next process of this worker serves them.
       for (const task of this.#tasks.values()) task.cancel('ABORTED')
     })()
     return this.#stopped
   }
 
-  /** Forgets what was deleted long ago, and all tasks when no coordinator wants them. */
+  /** Removes old entries of deleted tasks, and drops all tasks when no coordinator wants them. */
   #watch(): void {
     const { forgetAfterMs, listDeletedMs = LIST_DELETED_MS } = this.#options
     const now = this.#clock.monotonicMs()

@@ -1,13 +1,16 @@
 import { WaitList } from '../../shared/wait-list.ts'
 
-/** The worker's version: every change that a coordinator may want to know has one, and who waits for it is told. */
+/** The worker's version: every change of a task gets the next number, and readers that wait are woken. */
 export class TaskNews {
   readonly #readers = new WaitList()
   #version: number
-  /** Of the newest change that is told. */
+  /** The version of the newest change that readers may see. */
   #reported = 0
 
-  /** @param first versions of a restarted worker must not repeat those of its former process: they begin at its time */
+  /**
+   * @param first versions of a restarted worker must not repeat those of its former process: they begin at its start
+   * time
+   */
   constructor(first: number) {
     this.#version = first
     this.#reported = first
@@ -21,19 +24,22 @@ export class TaskNews {
     return ++this.#version
   }
 
-  /** What has changed is told; all that changes in one turn in one answer. What is not told waits for what is. */
+  /**
+   * Lets readers see all changes so far; changes of one turn of the event loop are in one answer. Changes without a
+   * call of `wake` wait for the next call.
+   */
   wake(): void {
     this.#reported = this.#version
     if (!this.#readers.isEmpty) setImmediate(this.#readers.take())
   }
 
-  /** Resolves once something newer than `since` is told, or the time is over. */
+  /** Resolves once readers may see something newer than `since`, or the time is over. */
   wait(since: number, millis: number): Promise<void> {
     if (this.#reported > since || millis <= 0) return Promise.resolve()
     return this.#readers.wait(millis)
   }
 
-  /** Nobody waits any more. */
+  /** Wakes all readers, for the end of the worker. */
   stop(): void {
     this.#readers.wake()
   }

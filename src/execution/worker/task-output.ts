@@ -4,7 +4,7 @@ import { createOutputBuffer, type OutputBuffer } from './output-buffer.ts'
 import type { PageStore } from './page-store.ts'
 import { readPage, type PageReading } from './read-page.ts'
 
-/** A task's pages as their reader has them: which are listed, where they lie, and how far they are acknowledged. */
+/** A task's pages for their reader: which are listed, their bytes, and how far they are acknowledged. */
 export class TaskOutput {
   readonly buffer: OutputBuffer = createOutputBuffer()
   readonly #reading: PageReading
@@ -28,13 +28,13 @@ export class TaskOutput {
     return token < this.buffer.acknowledged()
   }
 
-  /** Pages below a token are passed for good. */
+  /** Notes that the reader needs no page below a token any more, and removes these pages. */
   async acknowledge(before: number): Promise<void> {
     const passed = this.buffer.acknowledge(before)
     await Promise.all(passed.map(({ token, bytes }) => this.#pages.remove(this.#taskId, token, bytes)))
   }
 
-  /** Nobody will ask any more: all bytes go. */
+  /** Removes all bytes: the reader will ask for no page any more. */
   async drop(): Promise<void> {
     const bytes = this.buffer.bufferedBytes()
     this.buffer.acknowledge(this.buffer.listed())

@@ -34,7 +34,7 @@ export interface TaskDeps {
   readonly catalogs: Catalogs
   readonly pages: PageStore
   readonly clock: Clock
-  /** Asked before and while a table is written. */
+  /** Called before and while a table is written. */
   readonly diskSpace: (folder: string) => Promise<DiskSpace>
   readonly digester: RowDigester
   readonly limits: BatchLimits & { readonly batchBytes: number }
@@ -51,13 +51,16 @@ export interface WorkerTask {
   update(update: TaskUpdate): void
   /** @param since pages listed after this version; all when undefined */
   status(since?: number): TaskStatus
-  /** Ends it CANCELED or ABORTED, unless it has ended; resolves once its engine is told. */
+  /**
+   * Ends the task CANCELED or ABORTED, unless it has ended, and cancels its running batch. Returns before the batch has
+   * stopped.
+   */
   cancel(state: 'CANCELED' | 'ABORTED'): void
   /** Resolves with the final state. */
   readonly ended: Promise<TaskState>
   /**
    * A listed page's bytes; undefined when there is no such page (yet).
-   * @throws EngineError PAGE_TRANSPORT_ERROR when it is lost
+   * @throws EngineError PAGE_TRANSPORT_ERROR when the page is lost
    */
   page(token: number): Promise<{ readonly page: ClosedPage; readonly bytes: Buffer } | undefined>
   isAcknowledged(token: number): boolean
@@ -65,14 +68,16 @@ export interface WorkerTask {
   isComplete(): boolean
   waitForPage(token: number, millis: number): Promise<void>
   acknowledge(before: number): Promise<void>
-  /** An answer tells all of it: its end, and the bytes of its pages. Without effect once somebody comes back for it. */
+  /** Notes that an answer carried everything: the task's end, and the bytes of its pages. No effect after `keep`. */
   send(): void
   isSent(): boolean
-  /** The answer of its POST tells of it, or has told all: no news do. */
+  /**
+   * Whether the answer of the task's POST reports on it, or has reported everything: the news then leave the task out.
+   */
   isQuiet(): boolean
   /**
-   * Somebody will come back for it, who is told its status of now: from here on its news are told, and a restart of the worker
-   * serves what it has.
+   * Notes that the coordinator will come back for the task: it has received the current status. From here on the news
+   * report the task, and it survives a restart of the worker.
    */
   keep(): void
   /** Removes all pages and ends the output; a live task is canceled first. */
@@ -83,7 +88,7 @@ export function createTask(deps: TaskDeps, taskId: TaskId, first: TaskUpdate): W
   return new Task(deps, taskId, first)
 }
 
-/** What a running batch takes is news so often, milliseconds. */
+/** How often the usage of a running batch becomes news, milliseconds. */
 const TELL_USAGE_MS = 500
 
 interface RunningBatch {
@@ -110,12 +115,12 @@ class Task implements WorkerTask {
   /** Batches that must not run (again). */
   readonly #skipped: ReadonlySet<number>
   readonly #done: BatchFigures[] = []
-  /** What the batch that runs, or that did not end well, has taken. */
+  /** The usage of the running batch, or of the batch that failed. */
   #unfinished: EngineUsage = NOTHING_USED
   #usageReportedAt: number
   #resolveEnded!: (state: TaskState) => void
   #pipelines: readonly PipelineStats[] = []
-  /** What updates change. */
+  /** The fields that updates change. */
   #latest: Pick<TaskUpdate, 'splits' | 'noMoreSplits' | 'dropPendingBatches'>
   #batches: readonly Batch[] = []
   /** Batches begun or skipped so far. */
@@ -129,7 +134,7 @@ class Task implements WorkerTask {
   #failedBatch: number | undefined
   #heartbeatAt: number
   #version: number
-  /** The answer of a small task's POST waits for its end, and is to tell it: nobody is told sooner. */
+  /** True while the answer of a small task's POST waits for the task's end: the news do not report the task before. */
   #quiet: boolean
 
   constructor(deps: TaskDeps, taskId: TaskId, first: TaskUpdate) {
@@ -155,7 +160,7 @@ class Task implements WorkerTask {
     })
   }
 
-  // --- as the coordinator has it -----------------------------------------------------------------------------------
+  // --- state for the coordinator -----------------------------------------------------------------------------------
   version(): number {
     return this.#version
   }
@@ -233,7 +238,7 @@ class Task implements WorkerTask {
     await this.#output.drop()
   }
 
-  // --- its batches -------------------------------------------------------------------------------------------------
+  // --- batches -------------------------------------------------------------------------------------------------
   /** Runs what can run; called whenever splits came or a batch ended. */
   #advance(): void {
     if (this.isComplete() || this.#running) return
@@ -250,7 +255,7 @@ class Task implements WorkerTask {
     this.#next++
     this.#startedAt ??= readyAt
     if (this.#state === 'PLANNED') {
-      // With splits of a POST, whose answer tells it.
+      // With the splits of the POST, the answer of that POST reports the state.
       this.#state = 'RUNNING'
       this.#version = this.#deps.news.next()
     }
@@ -277,7 +282,7 @@ class Task implements WorkerTask {
     return this.#first.profile && !readsForRules(this.#first.fragment)
   }
 
-  /** @param readyAt since when it could have run, wall clock milliseconds */
+  /** @param readyAt when the batch could have started, wall clock milliseconds */
   #run(batch: Batch, readyAt: number): RunningBatch {
     const { clock } = this.#deps
     const { fragment, digests = false, remainingMillis: given, batchAttempts = Infinity } = this.#first
@@ -303,7 +308,7 @@ class Task implements WorkerTask {
     return { batch, done: done.then((figures) => ({ figures })), cancel }
   }
 
-  /** What is left for a batch of what the task may take. */
+  /** What a batch may take: the task's bounds minus what earlier batches took. */
   #engineBounds(): EngineBounds | undefined {
     const { cpu, memory } = this.#first.bounds ?? {}
     if (!cpu && !memory) return undefined
@@ -311,7 +316,7 @@ class Task implements WorkerTask {
     return { ...(cpu && { cpu: { ...cpu, most: cpu.most - spent } }), ...(memory && { memory }) }
   }
 
-  /** @returns the bound, where a batch would read more than is left */
+  /** @returns the bound, when the batch would read more than the rest of the bound */
   #scanBeyond(batch: Batch): EngineBound | undefined {
     const { scan } = this.#first.bounds ?? {}
     if (!scan) return undefined
@@ -328,7 +333,7 @@ class Task implements WorkerTask {
       remove: (token, bytes) => pages.remove(taskId, token, bytes),
       room: () => pages.room(queryId),
       list: async (page) => {
-        // Ended meanwhile by a cancel: nobody will ask for the page.
+        // A cancel ended the task meanwhile: the coordinator will not ask for the page.
         if (this.isComplete()) return pages.remove(taskId, page.token, page.bytes)
         await pages.list(taskId, page)
         this.#output.buffer.list(page, this.#changed())
@@ -352,7 +357,7 @@ class Task implements WorkerTask {
     })
   }
 
-  /** Who counts it may keep others waiting for it: it is told while it runs. */
+  /** Reports usage while the batch runs: the coordinator may let other statements wait for this usage. */
   #used(usage: EngineUsage): void {
     if (this.isComplete()) return
     this.#unfinished = usage
@@ -397,7 +402,7 @@ class Task implements WorkerTask {
     this.#resolveEnded(final)
   }
 
-  // --- what it tells -----------------------------------------------------------------------------------------------
+  // --- reports -----------------------------------------------------------------------------------------------
   #changed(): number {
     this.#version = this.#deps.news.next()
     if (!this.#quiet) this.#deps.news.wake()

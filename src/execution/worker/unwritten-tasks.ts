@@ -2,7 +2,7 @@ import type { TaskId } from '../../shared/ids.ts'
 import { MOST_INLINE_BYTES } from '../api/task.ts'
 import type { IndexLine } from './page-index.ts'
 
-/** A task of which nothing is on the disk yet. */
+/** A task without anything on the disk yet. */
 export interface UnwrittenTask {
   readonly lines: IndexLine[]
   readonly pages: ReadonlyMap<number, Buffer>
@@ -15,7 +15,7 @@ interface Held extends UnwrittenTask {
 
 const ALL_BYTES = 8 * 1024 * 1024
 
-/** Tasks whose output is small and in memory alone, until it is large, or somebody may come back for it. */
+/** Tasks with a small output that is only in memory, until it grows or the coordinator may come back for it. */
 export class UnwrittenTasks {
   readonly #tasks = new Map<TaskId, Held>()
   #bytes = 0
@@ -28,7 +28,7 @@ export class UnwrittenTasks {
     return this.#tasks.has(taskId)
   }
 
-  /** @returns false where the page has no room here */
+  /** @returns false when there is no room for the page here */
   add(taskId: TaskId, token: number, bytes: Buffer): boolean {
     const task = this.#tasks.get(taskId)
     if (!task || task.bytes + bytes.length > MOST_INLINE_BYTES || this.#bytes + bytes.length > ALL_BYTES) return false
@@ -38,7 +38,7 @@ export class UnwrittenTasks {
     return true
   }
 
-  /** @returns false where the task has a file that the line belongs in */
+  /** @returns false when the task is on the disk, so that the line belongs in its file */
   note(taskId: TaskId, line: IndexLine): boolean {
     const task = this.#tasks.get(taskId)
     task?.lines.push(line)
@@ -58,7 +58,7 @@ export class UnwrittenTasks {
     this.#bytes -= bytes.length
   }
 
-  /** Takes a task out, to be written or to be gone. */
+  /** Removes and returns a task: the caller writes or drops it. */
   take(taskId: TaskId): UnwrittenTask | undefined {
     const task = this.#tasks.get(taskId)
     if (!task) return undefined

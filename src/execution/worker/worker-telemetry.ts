@@ -10,10 +10,13 @@ import { entitySpanId, parseTraceparent } from '../../telemetry/trace-context.ts
 import { observeDuckDbMemory, observeEngines } from '../engine/engine-telemetry.ts'
 
 const NANOS = 1e9
-/** Announcements in a row without an answer, one a second, until the log tells of it. */
+/** Unanswered announcements in a row, at one a second, before the log reports the coordinator. */
 const UNANSWERED = 5
 
-/** A worker's tasks as metrics, log lines and spans of its engines; the other spans of tasks the coordinator makes. */
+/**
+ * Turns a worker's events into metrics, log lines and spans of its engines; the coordinator makes the other spans of
+ * tasks.
+ */
 export function onWorkerEvent(
   { meters, logger, spans }: { readonly meters: () => Meters; readonly logger: Logger; readonly spans: () => SpanSink },
   connectorOf: (catalog: string) => string,
@@ -64,7 +67,7 @@ export function onWorkerEvent(
       case 'announcementFailed': {
         const count = (unanswered.get(event.url) ?? 0) + 1
         unanswered.set(event.url, count)
-        // Told of once, and not while both are starting.
+        // The worker logs this once, and not while it and the coordinator start.
         if (count !== UNANSWERED) return
         return logger.warn('announcement.failed', { url: event.url, err: event.error }, 'A coordinator does not answer')
       }
@@ -82,7 +85,7 @@ export interface WorkerGauges {
   readonly engines: EnginePool
   readonly tasks: TaskManager
   readonly pageStoreBytes: number
-  /** Resident memory at which an engine is killed. */
+  /** Resident memory above which an engine is killed. */
   readonly engineKillBytes: number
 }
 

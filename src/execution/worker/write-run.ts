@@ -9,15 +9,17 @@ import type { DiskSpace } from './disk-space.ts'
 import { diskFull, isDiskFull, watchDisk } from './disk-watch.ts'
 import { EngineAttempts } from './engine-attempts.ts'
 
-/** What a batch wrote: durable, and part of no table yet. */
+/** The files that a batch wrote: durable, but part of no table yet. */
 export interface Written {
   readonly rows: number
   readonly files: readonly WrittenFile[]
 }
 
-/** A batch whose rows are written, while it runs. */
+/** A running batch that writes its rows. */
 export interface WriteRun {
-  /** Rejects with an EngineError, or with EngineLost when it cannot be tried again here; then nothing is left behind. */
+  /**
+   * Rejects with an EngineError, or with EngineLost when it cannot be tried again here; then no files are left behind.
+   */
   readonly done: Promise<{ readonly figures: BatchFigures; readonly written: Written }>
   cancel(): void
 }
@@ -30,7 +32,10 @@ export interface WriteRunDeps {
   readonly diskSpace: (folder: string) => Promise<DiskSpace>
 }
 
-/** The engine writes files into an attempt's own folder; nobody reads them before the query's write is committed. */
+/**
+ * Runs a batch that writes: the engine writes files into an attempt's own folder. No query reads them before the write
+ * is committed.
+ */
 export function runWrite(deps: WriteRunDeps, input: Omit<BatchRunInput, 'firstToken'>): WriteRun {
   const { fragment, batch } = input
   const { target } = fragment.write!
@@ -65,7 +70,7 @@ export function runWrite(deps: WriteRunDeps, input: Omit<BatchRunInput, 'firstTo
       })
       return { figures, written: { rows, files: sealed } }
     } catch (error) {
-      // What it leaves is nobody's; a sweep takes what cannot be removed now.
+      // The files of the attempt are not used; a sweep removes files that cannot be removed now.
       await writer.dropAttempt(target, attempt).catch(() => undefined)
       throw disk.isFull() || isDiskFull(error) ? diskFull() : error
     } finally {

@@ -13,8 +13,8 @@ export function isTextQuestion(question: FileQuestion): question is TextQuestion
 
 /**
  * Answers a connector's question about one file, without DuckDB.
- * @param allowed folders that files may lie in, as DuckDB knows them: absolute, with a trailing slash
- * @throws TextFault for what cannot be read; Error for a file outside of the folders
+ * @param allowed folders that files may be in, as DuckDB gets them: absolute, with a trailing slash
+ * @throws TextFault for text that cannot be read; Error for a file outside of the folders
  */
 export async function answerOfFile(question: TextQuestion, allowed: readonly string[]): Promise<readonly Row[]> {
   await checkInside(question.path, allowed)
@@ -37,7 +37,7 @@ export async function answerOfFile(question: TextQuestion, allowed: readonly str
   }
 }
 
-/** One that is not there is found missing when it is opened. */
+/** Refuses a file outside of the folders. A missing file passes: opening it fails later. */
 async function checkInside(path: string, allowed: readonly string[]): Promise<void> {
   const real = await realpath(path).catch(() => path)
   if (allowed.some((folder) => real.startsWith(folder)) && !real.split('/').includes('..')) return

@@ -6,23 +6,23 @@ import { TextFault } from './text-fault.ts'
 const LF = 0x0a
 const CR = 0x0d
 const SPACE = 0x20
-/** No byte. */
+/** The value that equals no byte. */
 const NONE = -1
 
-/** DuckDB's own limit. */
+/** DuckDB's own limit, bytes. */
 const LONGEST_RECORD = 2_000_000
 
 export const PLAIN = 0
 const QUOTED = 1
-/** Quoted, and escapes are in it. */
+/** Quoted, with escapes inside. */
 const ESCAPED = 2
 
 type Separators = Pick<CsvDialect, 'delimiter' | 'quote' | 'escape'>
 
-/** What a record cannot be, found at its line. */
+/** A fault of a record, found at its line. */
 export class RecordFault extends Signal {}
 
-/** Takes bytes apart into the fields of one record at a time. Spaces around a quoted field are no part of it. */
+/** Splits bytes into the fields of one record at a time. Spaces around a quoted field are not part of it. */
 export class CsvTokenizer {
   /** Where each field of the record begins and ends, without its quotes. */
   readonly starts: number[] = []
@@ -32,7 +32,7 @@ export class CsvTokenizer {
   count = 0
   /** Line breaks in the record, its own end included. */
   lineBreaks = 0
-  /** Which line ends were met: 1 LF, 2 CRLF, 4 CR. */
+  /** The line ends found so far, as bits: 1 LF, 2 CRLF, 4 CR. */
   lineEnds = 0
   readonly #delimiter: number
   readonly #quote: number
@@ -49,7 +49,7 @@ export class CsvTokenizer {
   }
 
   /**
-   * @returns where the next record begins; -1 when the record goes on behind the bytes
+   * @returns where the next record begins; -1 when the record continues behind the bytes
    * @throws RecordFault
    */
   next(bytes: Buffer, from: number, to: number, atEnd: boolean): number {
@@ -86,7 +86,7 @@ export class CsvTokenizer {
     return at + (crlf ? 2 : 1)
   }
 
-  /** @returns where the delimiter, the line's end or the end is; -1 when that is not known yet */
+  /** @returns the position of the delimiter, the line end or the end of the bytes; -1 when it is not known yet */
   #field(bytes: Buffer, from: number, to: number, atEnd: boolean): number {
     let at = from
     while (at < to && bytes[at] === SPACE && this.#delimiter !== SPACE) at++
@@ -139,14 +139,14 @@ export class CsvTokenizer {
   }
 }
 
-/** Takes a record, whose fields the tokenizer knows, and its line. @returns whether to read on */
+/** Receives a record, whose fields are in the tokenizer, and its line. @returns whether to read on */
 type TakeRecord = (bytes: Buffer, line: number) => boolean
 
 /**
- * Hands on the records of a CSV file one after the other.
+ * Passes on the records of a CSV file in order.
  * @param skip lines before the first record
  * @returns whether the file was read to its end
- * @throws TextFault for a line that is no record, no UTF-8, or longer than can be read
+ * @throws TextFault for a line that is not a record, is not UTF-8, or is too long
  */
 export async function readRecords(
   path: string,
@@ -203,7 +203,7 @@ function tooLong(path: string, line: number): TextFault {
   return new TextFault(path, line, `it is longer than ${LONGEST_RECORD} bytes, the most that can be read`)
 }
 
-/** Behind a byte order mark. */
+/** The position behind the byte order mark, if there is one. */
 export function startOf(path: string, bytes: Buffer): number {
   if ((bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff))
     throw new TextFault(path, 1, 'the file is UTF-16; only UTF-8 can be read')
@@ -217,7 +217,7 @@ export function lineBehind(bytes: Buffer, from: number, atEnd: boolean): number 
   return atEnd ? bytes.length : -1
 }
 
-/** @param lineBehind the line that follows the bytes */
+/** @param lineBehind number of the line that follows the bytes */
 export function checkUtf8(path: string, bytes: Buffer, lineBehind: number): void {
   if (isUtf8(bytes)) return
   const lines = bytes.toString('latin1').split(/\r\n|\r|\n/)

@@ -12,23 +12,25 @@ import { CsvTokenizer, lineBehind, PLAIN, RecordFault, readRecords, startOf } fr
 import { readChunks } from './read-chunks.ts'
 import { shown, TextFault } from './text-fault.ts'
 
-/** What is found out of a larger file is found out of its beginning, and checked when it is read. */
+/** The shape of a larger file is derived from its beginning, and checked when the file is read. */
 export const SAMPLE_RECORDS = 20_480
 export const SAMPLE_BYTES = 8 * 1024 * 1024
-/** Of them the dialect is decided. */
+/** The part of the beginning that decides the dialect. */
 const DIALECT_BYTES = 256 * 1024
 
 const DELIMITERS = [',', ';', '\t', '|']
 const ESCAPES = ['"', '\\']
 
-/** The bytes of a file's beginning, and all of its bytes. */
+/** The beginning of a file, and a stream of all its bytes. */
 interface Opened {
   readonly head: Buffer
   readonly whole: boolean
   readonly chunks: AsyncIterable<Buffer>
 }
 
-/** How a CSV file is to be read, by the whole of a small file and the beginning of a large one. @throws TextFault */
+/**
+ * Determines how to read a CSV file, from the whole of a small file or the beginning of a large one. @throws TextFault
+ */
 export async function csvShape(path: string, declared: DeclaredText): Promise<CsvShape> {
   const { head, whole, chunks } = await openHead(path)
   const separators = chooseSeparators(path, head, whole, declared)
@@ -57,9 +59,9 @@ export async function csvShape(path: string, declared: DeclaredText): Promise<Cs
 }
 
 /**
- * Looks at every line of a file.
+ * Checks every line of a file.
  * @param needs by column
- * @throws TextFault for the first line that is not as it has to be
+ * @throws TextFault for the first line that does not fit
  */
 export async function checkCsv(path: string, dialect: CsvDialect, needs: readonly TextNeed[]): Promise<void> {
   const tokenizer = new CsvTokenizer(dialect)
@@ -95,15 +97,15 @@ function testOf({ type, declared }: TextNeed): ((bytes: Buffer, from: number, to
   return (bytes, from, to) => from < to && (classifyText(bytes, from, to) & bit) !== 0
 }
 
-/** What the records of a file say of its columns. */
+/** Collects what the records of a file show about its columns. */
 class CsvColumns {
   readonly #path: string
   readonly #tokenizer: CsvTokenizer
   readonly #nullString: string
-  /** The first record: its texts, and what each fits. */
+  /** The first record: its texts, and the types that each text fits. */
   #first: { readonly texts: readonly string[]; readonly masks: readonly number[]; readonly line: number } | undefined
   readonly #masks: number[] = []
-  /** Lines without a character before the first record. */
+  /** Empty lines before the first record. */
   blankBefore = 0
   readonly #blanks: boolean[] = []
 
@@ -135,7 +137,7 @@ class CsvColumns {
   }
 
   #takeFirst(bytes: Buffer, line: number): void {
-    // Of such a line the engine takes the end for the end of lines.
+    // The engine would take a line break within such a record for the line end of the file.
     if (lineEndOf(this.#tokenizer) !== 'lf' && this.#tokenizer.lineBreaks > 1)
       throw new TextFault(this.#path, line, 'it does not end with LF, and has line breaks in its values')
     const columns = Array.from({ length: this.#tokenizer.count }, (_, column) => column)
@@ -157,8 +159,8 @@ class CsvColumns {
   }
 
   /**
-   * A line that the types of the lines below do not fit is a header, and one of texts alone above texts alone that are
-   * all different.
+   * Decides whether the first record is a header. It is when the types of the lines below do not fit it. It also is
+   * when all columns are texts, in this record and below, and the texts of this record are all different.
    */
   hasHeader(): boolean {
     const first = this.#first
@@ -176,7 +178,7 @@ class CsvColumns {
     )
   }
 
-  /** An empty line is a row of a file with a single column, and could also be a part of a line end. */
+  /** Refuses mixed line ends in a file with a single column: an empty line there is a row, or a part of a line end. */
   #checkSingle(line: number): void {
     if (this.#tokenizer.mixedLineEnds)
       throw new TextFault(this.#path, line, 'lines of a single column end in different ways')
@@ -202,7 +204,7 @@ class CsvColumns {
   }
 }
 
-/** @param none of a file without a line end */
+/** @param none the result for a file without a line end */
 function lineEndOf({ lineEnds }: CsvTokenizer, none: CsvDialect['lineEnd'] = 'lf'): CsvDialect['lineEnd'] {
   switch (lineEnds) {
     case 0:
@@ -218,7 +220,7 @@ function lineEndOf({ lineEnds }: CsvTokenizer, none: CsvDialect['lineEnd'] = 'lf
   }
 }
 
-/** DuckDB reads LF and CRLF in one file. A CR beside others becomes a part of a value. */
+/** DuckDB reads LF and CRLF in one file. A CR in such a file would become a part of a value. */
 function checkLineEnds(path: string, line: number, { lineEnds, mixedLineEnds }: CsvTokenizer): void {
   if ((lineEnds & 4) !== 0 && mixedLineEnds)
     throw new TextFault(path, line, 'some lines end with CR, and others with LF or CRLF')
@@ -228,7 +230,7 @@ function isText(mask: number): boolean {
   return mask === fits.text
 }
 
-/** A line without a character. */
+/** Whether a line has no character. */
 function isBlank({ count, starts, ends, kinds }: CsvTokenizer): boolean {
   return count === 1 && starts[0] === ends[0] && kinds[0] === PLAIN
 }
@@ -248,7 +250,7 @@ function values(count: number): string {
   return count === 1 ? '1 value' : `${count} values`
 }
 
-/** Names that differ, also where the header's do not. */
+/** Makes names that differ, even where names in the header are equal. */
 function headerNames(texts: readonly string[]): string[] {
   const taken = new Set<string>()
   return texts.map((text, index) => {
@@ -264,7 +266,7 @@ function columnName(index: number, columns: number): string {
   return `column${String(index).padStart(String(columns - 1).length, '0')}`
 }
 
-/** What separates the fields: of the delimiters in the first line the one by which most lines are records alike. */
+/** Chooses the separators: of the delimiters in the first line, the delimiter that splits the most lines alike. */
 function chooseSeparators(
   path: string,
   head: Buffer,
@@ -284,7 +286,7 @@ function chooseSeparators(
   const split = candidates.filter(({ fields }) => fields > 1)
   const eligible =
     split.length > 0 ? split : candidates.filter(({ separators }) => separators.delimiter === delimiters[0])
-  // Of equals the first.
+  // Among equals the first.
   const best = eligible.reduce((best, one) =>
     one.alike > best.alike || (one.alike === best.alike && one.fields > best.fields) ? one : best,
   )
@@ -328,7 +330,7 @@ function refuseMisreadBeginning(
     throw new TextFault(path, 1, 'a quoted header behind a byte order mark cannot be read; save it without the mark')
 }
 
-/** By these separators: fields of the first record, and the share of lines that are records of as many. */
+/** Tries these separators: fields of the first record, and the share of lines with as many fields. */
 function tryOut(
   path: string,
   head: Buffer,
@@ -346,13 +348,13 @@ function tryOut(
     while (at < head.length && (at = tokenizer.next(head, at, head.length, whole)) !== -1) {
       if (isBlank(tokenizer)) continue
       if (records++ === 0) fields = tokenizer.count
-      // It is used where no delimiter is in the first line, whatever comes below.
+      // A delimiter that is not in the first line is a candidate only when no other is, whatever comes below.
       if (fields === 1) return { fields, alike: 0 }
       if (tokenizer.count === fields) alike++
     }
   } catch (error) {
     if (!(error instanceof RecordFault)) throw error
-    // What comes behind it is not known: no other way to read the file has to be worse.
+    // The lines behind the fault are unknown: this candidate must not win against one that reads without a fault.
     return { fields: Math.max(fields, tokenizer.count), alike: Math.max(0, alike - 1) / (records + 1) / 2 }
   }
   return { fields, alike: records === 0 ? 0 : alike / records }

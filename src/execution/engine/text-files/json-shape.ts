@@ -7,7 +7,7 @@ import { MoreNeeded, ValueFault, ValueNode, ValueReader } from './json-values.ts
 import { readChunks } from './read-chunks.ts'
 import { TextFault } from './text-fault.ts'
 
-/** DuckDB's own limit of a value. */
+/** DuckDB's own limit for a value, bytes. */
 const LARGEST_VALUE = 16 * 1024 * 1024
 
 type NamedNeed = TextNeed & { readonly name: string }
@@ -16,7 +16,10 @@ const LIST = 0x5b
 const LIST_END = 0x5d
 const COMMA = 0x2c
 
-/** What a file of JSON holds, by the whole of a small file and the beginning of a large one. @throws TextFault */
+/**
+ * Determines the layout and the types of a JSON file, from the whole of a small file or the beginning of a large one.
+ * @throws TextFault
+ */
 export async function jsonShape(path: string): Promise<JsonFile> {
   const node = new ValueNode()
   const records = new JsonRecords(path, node)
@@ -29,9 +32,9 @@ export async function jsonShape(path: string): Promise<JsonFile> {
 }
 
 /**
- * Looks at every value of a file.
+ * Checks every value of a file.
  * @param isRecord each value is an object with these columns; else the only column is the value itself
- * @throws TextFault for the first that is not as it has to be
+ * @throws TextFault for the first value that does not fit
  */
 export async function checkJson(
   path: string,
@@ -85,13 +88,13 @@ function shapeOf(node: ValueNode): JsonShape {
   }
 }
 
-/** The values of a file that are its records, one after the other. */
+/** Reads the records of a file in order. */
 class JsonRecords {
   layout: JsonLayout = 'newline_delimited'
   count = 0
   readonly #path: string
   readonly #node: ValueNode
-  /** Undefined: to be found out. */
+  /** Undefined: derived from the file. */
   readonly #known: JsonLayout | undefined
   readonly #reader = new ValueReader()
   #window: Buffer = Buffer.alloc(0)
@@ -115,7 +118,7 @@ class JsonRecords {
     for await (const chunk of readChunks(this.#path)) {
       bytes += chunk.length
       waiting.push(chunk)
-      // A value that is longer than the window is read again from its beginning: with twice as much each time.
+      // A value that is longer than the window is read again from its beginning, each time with twice as many bytes.
       const available = waiting.reduce((sum, one) => sum + one.length, 0)
       if (available < wanted) continue
       this.#window = Buffer.concat([this.#window, ...waiting])
@@ -154,7 +157,7 @@ class JsonRecords {
     if (this.#window.length > LARGEST_VALUE) throw tooLarge(this.#path, reader.line)
   }
 
-  /** @returns whether there is enough to go on */
+  /** Reads the beginning of the file. @returns whether there are enough bytes to go on */
   #start(): boolean {
     const reader = this.#reader
     if (startOf(this.#path, reader.bytes) > 0)
@@ -166,7 +169,10 @@ class JsonRecords {
     return true
   }
 
-  /** Is the list that the file begins with all of it? One that goes on behind the bytes is taken for that. */
+  /**
+   * Whether the list at the beginning is the whole file. A list that continues behind the bytes counts as the whole
+   * file.
+   */
   #isArray(): boolean {
     const probe = Object.assign(new ValueReader(), {
       bytes: this.#reader.bytes,
@@ -182,7 +188,7 @@ class JsonRecords {
     }
   }
 
-  /** @returns whether there was one more */
+  /** @returns whether there was another record */
   #record(): boolean {
     const reader = this.#reader
     const byte = reader.peek()

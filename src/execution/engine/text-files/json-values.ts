@@ -4,26 +4,26 @@ import { acceptsText } from '../../../connectors/spi/accepts-text.ts'
 import { classifyNumber, classifyString } from '../../../connectors/spi/classify-text.ts'
 import { shown } from './text-fault.ts'
 
-/** More levels than anybody means. */
+/** The deepest nesting that the reader accepts, in levels. */
 const DEEPEST = 500
-/** Below it what lies deeper is JSON: types of more levels are of no use to anybody. */
+/** Values below this depth get the type JSON: types with more levels are not useful. */
 const DEEPEST_TYPE = 24
 
-/** What is wrong in a file, at the place that its reader has come to. */
+/** A fault in the file, at the reader's position. */
 export class ValueFault extends Signal {}
-/** The value goes on behind the bytes. */
+/** Signals that the value continues behind the bytes at hand. */
 export class MoreNeeded extends Signal {}
 
-/** What values in one place of the records have in common. */
+/** What the values at one position of the records have in common. */
 export class ValueNode {
   mask: number = fits.anything
   fields: Map<string, ValueNode> | undefined
   element: ValueNode | undefined
-  /** The bit that all values must have; undefined where the node is found out. */
+  /** The bit that all values must have; undefined when the type is being derived from the values. */
   readonly need: number | undefined
-  /** DuckDB's type that was declared. */
+  /** The declared type, in DuckDB's words. */
   readonly declared: string | undefined
-  /** The object in which it was met last: it may be there once. */
+  /** The number of the object that had this field last: an object may have a field only once. */
   met = 0
 
   constructor(need?: number, declared?: string) {
@@ -32,18 +32,18 @@ export class ValueNode {
   }
 }
 
-/** Reads values of JSON, strictly, and notes in nodes what they are. */
+/** Reads JSON values strictly, and notes their types in nodes. */
 export class ValueReader {
   bytes: Buffer = Buffer.alloc(0)
   at = 0
-  /** Where the bytes end, and whether the file does. */
+  /** The end of the bytes at hand, and whether the file ends there. */
   end = 0
   atEnd = false
   /** Line that `at` is on, from 1. */
   line = 1
   #objects = 0
 
-  /** Over blanks. @returns the byte there; -1 at the end of the file */
+  /** Skips blanks. @returns the next byte; -1 at the end of the file */
   peek(): number {
     const { bytes, end } = this
     for (; this.at < end; this.at++) {
@@ -185,7 +185,7 @@ export class ValueReader {
     this.#note(node, mask, () => this.bytes.toString('utf8', from, this.at))
   }
 
-  /** @returns whether escapes are in it */
+  /** Moves behind the string. @returns whether it has escapes */
   #stringEnd(): boolean {
     const { bytes, end } = this
     let escaped = false
@@ -230,13 +230,13 @@ export class ValueReader {
     if (at === from || !/^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/.test(text())) this.#unexpected()
     this.at = at
     let mask = classifyNumber(bytes, from, at)
-    // Digits behind the point beyond a double's are nobody's: JSON is read so by whatever reads it.
+    // Digits beyond the precision of a double are ignored, as JSON readers generally do.
     if (!/^-?\d+$/.test(text()) && Number.isFinite(Number(text()))) mask |= fits.double
     this.#note(node, mask, text)
   }
 }
 
-/** Values that have nothing in common but that they are JSON: what is in them says nothing. */
+/** Whether the values have only the type JSON in common: their content is then irrelevant. */
 function isJson({ mask, need, declared }: ValueNode): boolean {
   return declared !== undefined || need === fits.json || (need === undefined && mask === fits.json)
 }

@@ -7,11 +7,11 @@ import { TextFault } from './text-fault.ts'
 const CHUNK_BYTES = 256 * 1024
 
 /**
- * The bytes of a file, decompressed where its name ends with `.gz`.
- * @throws Error as DuckDB words it, for a file that is not there or is not compressed as its name says
+ * The bytes of a file, decompressed when its name ends with `.gz`.
+ * @throws Error in DuckDB's words, for a file that does not exist or is not compressed as its name says
  */
 export async function* readChunks(path: string): AsyncGenerator<Buffer> {
-  // A pipe is not waited for.
+  // Opening a pipe must not block.
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
     throw new Error(`IO Error: Cannot open file "${path}": ${reasonOf(error)}`)
   })

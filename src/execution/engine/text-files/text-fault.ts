@@ -1,8 +1,8 @@
 import { Signal } from '../../../shared/quipu-error.ts'
-/** Begins the text of a fault that was found while a text file was looked at; no text of DuckDB begins so. */
+/** The beginning of the text of a fault in a text file; no text of DuckDB begins so. */
 const FAULT = 'Text Error in file '
 
-/** A value or a line of a file that cannot be read as what it should be. */
+/** A value or a line of a file that does not have the expected form. */
 export class TextFault extends Signal {
   /**
    * @param path absolute
@@ -14,7 +14,7 @@ export class TextFault extends Signal {
   }
 }
 
-/** Values of a column that cannot be read as what they are. */
+/** Values of a column that cannot be represented. */
 export class ColumnFault extends Signal {
   /**
    * @param path absolute
@@ -25,7 +25,7 @@ export class ColumnFault extends Signal {
   }
 }
 
-/** What a fault says of a file, if the text is one of this file. */
+/** The description of a fault, if the text is a fault of this file. */
 export function textFaultOf(text: string, path: string): string | undefined {
   const start = `${FAULT}"${path}", `
   if (!text.startsWith(start)) return undefined
@@ -33,7 +33,7 @@ export function textFaultOf(text: string, path: string): string | undefined {
   return what.charAt(0).toUpperCase() + what.slice(1)
 }
 
-/** A value as a fault shows it. */
+/** A value as the text of a fault shows it. */
 export function shown(value: string): string {
   return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
 }
