@@ -7,7 +7,7 @@ import type { LakeFolders } from './lake-folders.ts'
 import { hashFooter } from './lake-files.ts'
 import { makeFolder, syncFolder } from './version-chain.ts'
 
-/** Files that Quipu writes lie here below a table's folder: `_data/<query id>/<attempt>/…`. */
+/** The folder of files that Quipu writes, in a table's folder: `_data/<query id>/<attempt>/…`. */
 export const DATA_FOLDER = '_data'
 const SAFE = /^[A-Za-z0-9][A-Za-z0-9._-]*$/
 
@@ -17,7 +17,7 @@ export function createAttempts(
 ): Pick<ConnectorWriter, 'openAttempt' | 'sealAttempt' | 'dropAttempt'> {
   async function tableFolder({ change }: WriteTarget): Promise<string> {
     const parent = await folders.schemaFolder(change.schema)
-    // Made anew, it would be a schema again.
+    // Making the folder would bring a dropped schema back.
     if (parent === undefined || !('table' in change)) {
       throw new EngineError('SCHEMA_NOT_FOUND', `Schema '${change.schema}' does not exist`)
     }
@@ -74,7 +74,8 @@ export function createAttempts(
       const folder = attemptFolder(table, target, attempt)
       // An engine that was just canceled may still be putting a file there.
       await rm(folder, { recursive: true, force: true, maxRetries: 5 })
-      // The folders above go with the last attempt; the table's own may be getting its manifest just now.
+      // The parent folders are removed with the last attempt. The table's own folder stays: it may be getting its
+      // manifest just now.
       await rmdir(dirname(folder))
         .then(() => rmdir(dirname(dirname(folder))))
         .catch(() => {})

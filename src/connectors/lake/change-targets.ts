@@ -18,7 +18,7 @@ export interface ChangeTargetsDeps {
   duckdbType(type: string): string
 }
 
-/** What a change is of, and whether it may be made there: asked before it is decided. */
+/** Resolves the target of a change, and checks before the decision whether the change may be made. */
 export class ChangeTargets {
   readonly #deps: ChangeTargetsDeps
   readonly #folders: LakeFolders
@@ -33,7 +33,7 @@ export class ChangeTargets {
     return 'table' in change ? `${catalog}.${change.schema}.${change.table}` : `${catalog}.${change.schema}`
   }
 
-  /** @throws EngineError when there is no such thing, or already one */
+  /** @throws EngineError when the object does not exist, or exists already */
   async resolve(change: TableChange): Promise<Pick<WriteTarget, 'baseVersion' | 'tableId' | 'columns'>> {
     if (change.kind === 'createSchema' || change.kind === 'dropSchema') {
       const there = await this.#folders.isSchema(change.schema)
@@ -80,7 +80,7 @@ export class ChangeTargets {
     }
   }
 
-  /** Also of a name that was dropped. */
+  /** The newest version of a folder, even if its object was dropped; 0 without one. */
   async #newestVersion(folder: string | undefined): Promise<number> {
     return folder === undefined ? 0 : ((await readNewest(folder))?.version ?? 0)
   }
@@ -90,7 +90,7 @@ export class ChangeTargets {
     return parent && this.#folders.objectFolder(parent, table)
   }
 
-  /** What is decided will be carried out: a change that the system would refuse is refused before. */
+  /** Refuses a change that the operating system would refuse, because a decided change has to be carried out. */
   async checkPlace(change: { readonly schema: string; readonly table?: string }): Promise<void> {
     const { schema, table } = change
     const parent = await this.#folders.newSchemaFolder(schema)
@@ -98,7 +98,10 @@ export class ChangeTargets {
     for (const part of [MANIFEST_FOLDER, DATA_FOLDER]) await checkWritable(this.#deps.catalog, join(folder, part))
   }
 
-  /** And one that needs what nobody can read: the files of a table without manifest, of which it gets one first. */
+  /**
+   * Also refuses a change of a table without manifest whose files cannot be read: the change first makes a manifest for
+   * them.
+   */
   async checkObject(change: { readonly schema: string; readonly table: string }): Promise<void> {
     await this.checkPlace(change)
     const object = await this.#folders.find(change.schema, change.table)
@@ -111,12 +114,12 @@ export class ChangeTargets {
       return tableColumns(found).map((column) => ({ ...column, nullable: true }))
     }
     const { content } = object.manifest
-    // What is said of them stays with the table: events of those who write it are for ever.
+    // Comments on columns stay in the table's manifest: the events of a write are kept forever.
     return content.kind === 'table' ? content.columns.map(({ name, type, nullable }) => ({ name, type, nullable })) : []
   }
 }
 
-/** What needs the files that lie in the folder to be a table. */
+/** Whether the change first makes a manifest for the files in a folder without one. */
 export function mayAdopt(change: TableChange): boolean {
   return change.kind === 'insert' || change.kind === 'dropTable' || (change.kind === 'createTable' && change.replace)
 }

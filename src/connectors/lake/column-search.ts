@@ -1,7 +1,7 @@
-/** May a manifest with this text be wanted? Asked before it is parsed. */
+/** Whether a manifest with this text may be wanted; called before the text is parsed. */
 export type TextTest = (text: Buffer) => boolean
 
-/** More names than these are searched for no faster than the text is parsed. */
+/** A search for more names than these is no faster than parsing the text. */
 const MOST_SEARCHED = 16
 
 const BACKSLASH = 0x5c
@@ -10,12 +10,12 @@ const BLANKS: ReadonlySet<number | undefined> = new Set([0x20, 0x09, 0x0a, 0x0d]
 const KEY = Buffer.from('"name"')
 
 /**
- * Whether a manifest's text, any JSON, may have a column of one of these names: without escapes it would be there as it is,
- * between quotes, after `"name":`.
- * @returns undefined where parsing it is as good
+ * Makes a test of whether a manifest's text, any JSON, may have a column of one of these names. Without escapes such a
+ * text has the name between quotes, after `"name":`.
+ * @returns undefined when the search would not be faster than parsing
  */
 export function namesOneOf(names: readonly string[]): TextTest | undefined {
-  // What is no UTF-8 is read as U+FFFD.
+  // Parsing turns invalid UTF-8 into U+FFFD.
   if (names.length > MOST_SEARCHED || names.some((name) => /[\ufffd\p{Cs}]/u.test(name))) return undefined
   const quoted = names.map((name) => Buffer.from(`"${name}"`))
   return (text) => text.includes(BACKSLASH) || quoted.some((name) => isNamed(text, name))
@@ -31,7 +31,7 @@ function isNamed(text: Buffer, quoted: Buffer): boolean {
   return false
 }
 
-/** Where the last byte before `at` is that is no blank. */
+/** The position of the last byte before `at` that is not a blank. */
 function beforeBlanks(text: Buffer, at: number): number {
   let before = at - 1
   while (BLANKS.has(text[before])) before--

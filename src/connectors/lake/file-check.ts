@@ -8,9 +8,15 @@ import type { FileQuestion } from '../spi/table-source.ts'
 import { changed } from './manifest-table.ts'
 import { hasCode } from '../../shared/node-error.ts'
 
-/** Whether the files of splits are still those that were listed, and hold what was found out of their beginnings. */
+/**
+ * Checks that the files of splits are still those that were listed, and that all values fit what their beginnings
+ * showed.
+ */
 export interface FileCheck {
-  /** @throws EngineError TRANSACTION_CONFLICT when one is not; HIVE_BAD_DATA for a value that is not of its column's type */
+  /**
+   * @throws EngineError TRANSACTION_CONFLICT when a file has changed; HIVE_BAD_DATA for a value that is not of its
+   * column's type
+   */
   verify(splits: readonly LakeSplit[]): Promise<void>
 }
 
@@ -18,28 +24,28 @@ const MAX_KNOWN = 50_000
 const MAX_LOOKED = 1_000
 
 function isGone(error: Error): never {
-  // Or a link to itself, or below what is no folder any more.
+  // ELOOP: a link to itself; ENOTDIR: below a path that is no longer a folder.
   throw hasCode(error, 'ENOENT', 'ENOTDIR', 'ELOOP') ? changed() : error
 }
 
 export function createFileCheck(location: string, inspect: ConnectorContext['inspect']): FileCheck {
-  /** Files whose values were looked at, each with what it has to be. */
+  /** Questions about values of files, with their answers. */
   const looked = new Map<string, Promise<unknown>>()
 
-  /** Size and time are asked every time; the footer is read again only for a file seen with another size or time. */
+  /** Size and time are checked every time; the footer is read again only when the file has another size or time. */
   const footers = new Map<string, { readonly key: string; readonly footer: string }>()
 
   async function checkFile(split: Exclude<LakeSplit, { empty: true }>): Promise<void> {
     const named = join(location, split.file)
     const stats = await stat(named, { bigint: true }).catch(isGone)
-    // An empty file and a pipe are of one size.
+    // A pipe has the same size as an empty file.
     if (!stats.isFile() || Number(stats.size) !== split.size) throw changed()
-    // What Quipu wrote may have been copied since (a backup that was restored): its bytes count, not their time.
+    // A file of Quipu may have been copied since (a restored backup): its bytes count, not its time.
     if ('mtime' in split && String(stats.mtimeNs) !== split.mtime) throw changed()
     const key = `${stats.dev} ${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`
     let known = footers.get(named)
     if (known?.key !== key) {
-      // What is the same file is within the location still.
+      // A file that is the same as before is still within the location.
       const path = await resolveInside(location, named).catch(isGone)
       known = { key, footer: await hashFooter(path, split.size) }
       if (footers.size > MAX_KNOWN) footers.clear()
@@ -52,7 +58,7 @@ export function createFileCheck(location: string, inspect: ConnectorContext['ins
       if (present && finer) await look({ kind: 'timesCheck', path: named, columns: [source] }, key)
   }
 
-  /** Once for each state of a file. @param file names the state */
+  /** Asks once for each state of a file. @param file names the state */
   function look(question: FileQuestion, file: string): Promise<unknown> {
     const key = `${file} ${JSON.stringify(question)}`
     let answer = looked.get(key)
@@ -70,7 +76,7 @@ export function createFileCheck(location: string, inspect: ConnectorContext['ins
       const byFile = new Map<string, Exclude<LakeSplit, { empty: true }>>()
       for (const split of splits) {
         if ('empty' in split) continue
-        // Scans of one file may read different columns of it.
+        // Scans of one file may read different columns.
         const finer = 'format' in split ? split.columns.filter((column) => column.finer).map(({ name }) => name) : []
         byFile.set(JSON.stringify([split.file, ...finer]), split)
       }

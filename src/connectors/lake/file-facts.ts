@@ -18,11 +18,15 @@ export interface FileFacts {
   readonly rowGroups: readonly RowGroup[]
   /** The file's own columns, lower case. */
   readonly names: ReadonlySet<string>
-  /** Of those, the ones that would be read as other values, with the reason: a statement that reads one fails. */
+  /**
+   * Columns of `names` that would be read as other values, with the reason: a statement that reads such a column fails.
+   */
   readonly misread: ReadonlyMap<string, string>
-  /** Of those, the ones whose values may be finer than they are read (`finerColumns`). */
+  /** Columns of `names` whose values may be finer than the type they are read as (`finerColumns`). */
   readonly finer: ReadonlySet<string>
-  /** Of those, the ones that bounds or bloom filters of the file answer wrongly about (`FileColumn.checkedByRow`). */
+  /**
+   * Columns of `names` for which bounds or bloom filters of the file give wrong answers (`FileColumn.checkedByRow`).
+   */
   readonly checkedByRow: ReadonlySet<string>
   /** The same text for the same column names and types; tables whose files differ are read by name. */
   readonly shape: string
@@ -31,7 +35,7 @@ export interface FileFacts {
 }
 
 export interface FoundFileColumn extends ColumnType {
-  /** As the files name it. */
+  /** The name in the files. */
   readonly source: string
   /** Lower case. */
   readonly name: string
@@ -39,7 +43,7 @@ export interface FoundFileColumn extends ColumnType {
   readonly duckdbType: string
 }
 
-/** What DuckDB says of files, asked once for each (path, size, mtime). */
+/** Facts and columns of files; DuckDB is asked once for each (path, size, mtime). */
 export interface FileFactsCache {
   facts(format: FileFormat, files: readonly LakeFile[], settings?: TableSettings): Promise<readonly FileFacts[]>
   /** @param facts of the files, in their order */
@@ -52,7 +56,7 @@ export interface FileFactsCache {
 }
 
 const MAX_CACHED = 50_000
-/** Each holds a window of the file in the engine while it is looked at. */
+/** The number of text files that are examined at a time: the engine holds a window of each. */
 const TEXTS_AT_ONCE = 4
 
 const describeSchema = z.object({ column_name: z.string(), column_type: z.string() })
@@ -71,7 +75,7 @@ export function createFileFactsCache(location: string, ask: ConnectorContext['in
         for (const [index, file] of missing.entries()) {
           const fact = loading.then((all) => all[index]!)
           factsByFile.set(key(file), fact)
-          // A failure (file half written, engine lost) is not kept: the next query asks again.
+          // A failure (file half written, engine lost) is not cached: the next query asks again.
           fact.catch(() => factsByFile.delete(key(file)))
         }
       }
@@ -80,7 +84,7 @@ export function createFileFactsCache(location: string, ask: ConnectorContext['in
 
     async columns(format, files, facts, settings = NOTHING_DECLARED) {
       if (format !== 'parquet') return textColumns(facts.flatMap(({ text }) => text ?? []), settings.types) // prettier-ignore
-      // One of each shape tells what all do; DuckDB holds 32 MB or more for each text file that it looks at.
+      // One file of each shape is enough: files of one shape have the same columns.
       const firsts = new Map(facts.map(({ shape }, index) => [shape, index] as const).toReversed())
       const described = files.filter((_, index) => firsts.get(facts[index]!.shape) === index)
       const key = described.map(keyOf).join('\n')
@@ -145,7 +149,7 @@ export function createFileFactsCache(location: string, ask: ConnectorContext['in
     const columns: FoundFileColumn[] = []
     for (const row of rows) {
       const { column_name: source, column_type: duckdbType } = describeSchema.parse(row)
-      // No statement of DuckDB can name it.
+      // No statement of DuckDB can name the column.
       if (source.includes('\0') || duckdbType.includes('\0')) continue
       const name = source.toLowerCase()
       if (columns.some((column) => column.name === name)) {
@@ -158,7 +162,9 @@ export function createFileFactsCache(location: string, ask: ConnectorContext['in
   }
 }
 
-/** @throws EngineError AMBIGUOUS_NAME for a column that no file has by itself: DuckDB gave it a name beside another one's */
+/**
+ * @throws EngineError AMBIGUOUS_NAME for a column that no file has: DuckDB made its name up because two names conflict
+ */
 function checkNames(columns: readonly FoundFileColumn[], facts: readonly FileFacts[]): void {
   const unknown = columns.find(({ name }) => !facts.some(({ names }) => names.has(name)))
   if (unknown && facts.some(({ shape }) => shape !== facts[0]!.shape)) {
@@ -167,7 +173,10 @@ function checkNames(columns: readonly FoundFileColumn[], facts: readonly FileFac
   }
 }
 
-/** A file that is half written is whole later, and one that cannot be read may be mended. */
+/**
+ * Makes errors of questions retriable: a file that is half written is complete later, and an unreadable file may be
+ * repaired.
+ */
 function askedAgain(ask: ConnectorContext['inspect']): ConnectorContext['inspect'] {
   return (question) =>
     ask(question).catch((error: unknown) => {
@@ -190,7 +199,7 @@ function parquetFact(parsed: ParquetFooter, footer: string): FileFacts {
   }
 }
 
-/** @param names the column that each leaf of the schema is part of */
+/** @param names the top-level column of each leaf of the schema */
 function bytesByColumn(names: readonly string[], bytes: readonly number[]): Record<string, number> {
   const sums: Record<string, number> = Object.create(null) as Record<string, number>
   for (const [leaf, size] of bytes.entries()) {
@@ -204,7 +213,7 @@ function keyOf({ file, size, mtime }: LakeFile): string {
   return `${size} ${mtime} ${file}`
 }
 
-/** Keeps the newest entries: files that are gone or changed fall out by themselves. */
+/** A map that keeps the newest entries: entries of removed or changed files are dropped in time. */
 function createBoundedMap<V>(limit: number): Pick<Map<string, V>, 'get' | 'set' | 'delete'> {
   const map = new Map<string, V>()
   return {

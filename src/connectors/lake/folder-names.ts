@@ -1,15 +1,15 @@
 import { basename, dirname } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 
-/** What would be hidden, or another folder, or no name at all for a file system; or a pattern or a value for what reads it. */
+/** Characters that are encoded: they would hide the folder, lead elsewhere, or be invalid, a pattern or `key=value` for readers. */
 // oxlint-disable-next-line no-control-regex
 const ODD = /^[._]|[/%*?[\\=\u0000-\u001f\u007f]/g
 /** Most file systems take 255 bytes; temporary names need some of them. */
 const MAX_BYTES = 200
 
 /**
- * The folder of a schema or table that Quipu makes: its SQL name, with `%2F` and the like for what a folder cannot be
- * called.
+ * The folder of a schema or table that Quipu makes: its SQL name, with `%2F` and the like for characters that a
+ * folder's name must not have.
  * @throws EngineError NOT_SUPPORTED when it is empty or too long
  */
 export function folderOfName(name: string): string {
@@ -20,13 +20,13 @@ export function folderOfName(name: string): string {
   return folder
 }
 
-/** The SQL name of a folder: lower case; what `folderOfName` wrote is read back. */
+/** The SQL name of a folder: lower case; decodes the names of `folderOfName`. */
 export function nameOfFolder(folder: string): string {
   const name = folder.replaceAll(/%[0-9A-F]{2}/g, (code) => String.fromCharCode(parseInt(code.slice(1), 16)))
   return (encoded(name) === folder ? name : folder).toLowerCase()
 }
 
-/** The schema and the name of a table's folder, as errors tell them. */
+/** The schema and the name of a table's folder, for errors. */
 export function tableOfFolder(folder: string): string {
   return `${nameOfFolder(basename(dirname(folder)))}.${nameOfFolder(basename(folder))}`
 }

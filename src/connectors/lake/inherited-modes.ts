@@ -2,10 +2,11 @@ import type { Stats } from 'node:fs'
 import { chmod, mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-// Processes make files for their own user alone. A lake is its operator's: who may read its folder may read what is written
-// there, and nobody else. The tables of `memory` lie in a folder of Quipu's own, and stay private.
+// By default processes make files that only their own user can read. A lake belongs to its operator: users who may read
+// its folder may read the files that Quipu writes there, and no other users. The tables of `memory` are in a folder of
+// Quipu's own, and stay private.
 
-/** Of a file in the folder. */
+/** The mode of a file in the folder. */
 export function fileMode(folder: Pick<Stats, 'mode'>): number {
   return folder.mode & 0o666
 }
@@ -17,8 +18,8 @@ export async function makeFolderLikeParent(folder: string): Promise<void> {
 }
 
 /**
- * Makes a folder and those above it that are not there, all with the mode of one that is. The next above may be another's
- * of this moment, who has not given it its mode yet.
+ * Makes a folder and its missing parents, all with the mode of an existing folder above them. The nearest parent is not
+ * used: another process may have just made it, and not yet set its mode.
  * @param like above the folder
  */
 export async function makeFoldersLike(like: string, folder: string): Promise<void> {

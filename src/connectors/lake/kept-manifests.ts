@@ -5,30 +5,31 @@ import { hasCode } from '../../shared/node-error.ts'
 import type { TextTest } from './column-search.ts'
 import { parseManifest, unreadable, type Manifest } from './manifest.ts'
 
-/** A version as it was read; parsed once somebody wants it. */
+/** A version as it was read; parsed at its first use. */
 interface KeptVersion {
-  /** Tells the file from any other that is put in its place. */
+  /** Identifies the file: another file at its path has another identity. */
   readonly file: string
   readonly bytes: number
   content: Buffer | Manifest
 }
 
-/** Versions by path: one never changes unless somebody replaces the whole folder, which its inode and time tell. */
+/** Versions by path. A version changes only if the whole folder is replaced; then its inode or time differs. */
 const kept = new Map<string, KeptVersion>()
-/** Bytes of their texts: 1,500 tables of 100 columns. */
+/** The largest size of all texts, bytes: 1,500 tables of 100 columns. */
 const MAX_KEPT = 16 * 1024 * 1024
-/** What a version takes beside its text: path, identity, entry. */
+/** Bytes that a version takes besides its text: path, identity, entry. */
 const KEPT_BESIDE = 512
 let keptBytes = 0
 
-// Those of `node:fs/promises` take half as much CPU again for a small file: they make a handle of each.
+// The functions of `node:fs/promises` take 50 % more CPU for a small file: they make a handle for each.
 const openFile = promisify(open)
 const readInto = promisify(read)
 
 /**
- * The manifest at a path; undefined when nothing is there.
- * @param wanted a text that it refuses is not parsed: 'refused'. A manifest that is parsed already is not asked about
- * @throws EngineError HIVE_BAD_DATA when it cannot be read
+ * The manifest at a path; undefined when there is no file.
+ * @param wanted a text that this rejects is not parsed: the result is 'refused'. Not called for a manifest that is
+ * parsed already
+ * @throws EngineError HIVE_BAD_DATA when the manifest cannot be read
  */
 export async function manifestAt(path: string): Promise<Manifest | undefined>
 export async function manifestAt(path: string, wanted?: TextTest): Promise<Manifest | 'refused' | undefined>
@@ -50,21 +51,21 @@ async function keptVersion(path: string): Promise<KeptVersion | undefined> {
     return version
   } catch (error) {
     if (hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined
-    // A folder, a link to itself, a socket.
+    // The path is a folder, a link to itself, or a socket.
     throw hasCode(error, 'EISDIR', 'ELOOP', 'ENXIO') ? unreadable(path, error) : error
   }
 }
 
-/** In two waits instead of the four of `readFile`: what `open` has looked up is told at once. */
+/** Reads a file with two waits instead of the four of `readFile`: `fstat` after `open` does not block for long. */
 async function readVersion(path: string): Promise<KeptVersion> {
-  // A pipe is not waited for.
+  // Opening a pipe must not block.
   const file = await openFile(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     const stats = fstatSync(file, { bigint: true })
     const content = Buffer.allocUnsafeSlow(Number(stats.size))
     for (let at = 0; at < content.length;) {
       const { bytesRead } = await readInto(file, content, at, content.length - at, at)
-      // Cut off since: it cannot be parsed.
+      // The file was cut meanwhile: it cannot be parsed.
       if (bytesRead === 0) return { file: identity(stats), bytes: at, content: content.subarray(0, at) }
       at += bytesRead
     }

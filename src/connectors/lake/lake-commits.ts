@@ -12,16 +12,16 @@ export interface LakeCommitsDeps extends ChangeTargetsDeps {
   readonly targets: Pick<ChangeTargets, 'nameOf'>
   /** Wall clock, milliseconds. */
   readonly now?: () => number
-  /** Told where a commit is: for tests of crashes. */
+  /** Called at each step of a commit, for tests of crashes. */
   readonly onStep?: OnStep | undefined
 }
 
-/** Carries decided changes out: each is the next version of one manifest, unless it is there already. */
+/** Carries out decided changes: each becomes the next version of a manifest, unless it is in a version already. */
 export class LakeCommits {
   readonly #deps: LakeCommitsDeps
   readonly #folders: LakeFolders
   readonly #now: () => number
-  /** Commits of this process to one folder go one after the other: they would only be each other's conflicts. */
+  /** Commits of this process to one folder run one after the other: at the same time they would only conflict. */
   readonly #queues = new Map<string, Promise<unknown>>()
 
   constructor(deps: LakeCommitsDeps) {
@@ -30,12 +30,12 @@ export class LakeCommits {
     this.#now = deps.now ?? Date.now
   }
 
-  /** @throws EngineError TRANSACTION_CONFLICT when it cannot be made any more */
+  /** @throws EngineError TRANSACTION_CONFLICT when the change can no longer be made */
   commit(prepared: PreparedWrite): Promise<CommittedWrite> {
     return this.#queued(this.#deps.targets.nameOf(prepared.change), () => this.#commitNow(prepared))
   }
 
-  /** The change, if it is there already. */
+  /** The commit of a change, if it has been made. */
   async find({ change, queryId }: PreparedWrite): Promise<CommittedWrite | undefined> {
     const folders = this.#folders
     const parent = await folders.schemaFolder(change.schema)
@@ -45,18 +45,18 @@ export class LakeCommits {
     return version === undefined ? undefined : { version, changed: false }
   }
 
-  /** A folder of plain files gets a manifest that names them before anything is changed. */
+  /** Makes a manifest for a folder of plain files, before anything is changed. */
   async #adopt(folder: string, listed: ListedFiles): Promise<void> {
     const found = await factsOf(listed, this.#deps.cache)
     await createVersion(folder, adoption(adoptedContent(found, this.#deps.duckdbType), this.#now()), this.#deps.onStep)
   }
 
-  /** What lies in a schema's folder is none of its tables. */
+  /** The data files of a table's folder; files in a schema's folder belong to no table. */
   async #plainFiles(folder: string, { change }: PreparedWrite): Promise<ListedFiles | undefined> {
     return 'table' in change ? this.#folders.dataFiles(change.schema, change.table, folder) : undefined
   }
 
-  /** One object's next version, unless its newest has the query's change. */
+  /** Makes one object's next version, unless its newest version has the query's change. */
   async #commitVersion(folder: string, prepared: PreparedWrite): Promise<CommittedWrite> {
     let created: number | undefined
     for (;;) {
@@ -69,8 +69,8 @@ export class LakeCommits {
         await this.#adopt(folder, listed)
         continue
       }
-      // Not done yet when this succeeds: who slept so long that later versions came and the next one was swept, has
-      // created a version that nobody reads. What the newest version says counts.
+      // The loop goes on even when this succeeds. A committer may be delayed so long that later versions were made and
+      // the next one was swept; then it has created a version that no reader uses. Only the newest version counts.
       const manifest = this.#next(newest, prepared, listed !== undefined)
       if (await createVersion(folder, manifest, this.#deps.onStep)) created = manifest.version
     }
@@ -104,7 +104,7 @@ export class LakeCommits {
     }
   }
 
-  /** A table or view that goes with its schema; one that is gone already is left alone. */
+  /** Drops a table or view with its schema; an object that is already dropped stays as it is. */
   async #dropObject(parent: string, table: string, prepared: PreparedWrite): Promise<void> {
     const { schema } = prepared.change
     const folder = await this.#folders.objectFolder(parent, table)

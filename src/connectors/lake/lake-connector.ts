@@ -30,28 +30,31 @@ const lakeSchema = z.strictObject({
   connector: z.literal('lake'),
   location: z.string().min(1),
   readOnly: z.boolean().default(false),
-  /** Formats, dialects and types of tables whose files do not say them, by `schema.table`. */
+  /** Formats, dialects and types of tables whose files do not state them, by `schema.table`. */
   tables: tableSettingsSchema.optional(),
 })
 const memorySchema = z.strictObject({ connector: z.literal('memory'), location: z.string().min(1).optional() })
-/** Of a folder without manifest: `snapshot` names the state of its files. */
+/** The handle of a folder without manifest: `snapshot` names the state of its files. */
 const plainHandleSchema = z.object({ schema: z.string(), table: z.string(), snapshot: z.string() })
-/** Of a table with manifest: which table of that name, and which version of it. */
+/** The handle of a table with manifest: `id` says which table of that name, `version` which of its versions. */
 const versionHandleSchema = z.object({
   schema: z.string(),
   table: z.string(),
   version: z.number(),
   id: z.string(),
 })
-/** What more files say is not held for as long as a statement is, for a listing that would be a small part of reading them. */
+/**
+ * The facts of larger sets of files are not kept with a handle for the time of a statement: they would take much
+ * memory, and listing again is a small part of reading so many files.
+ */
 const MOST_REMEMBERED = 1000
 const handleSchema = z.union([plainHandleSchema, versionHandleSchema])
 
 /**
- * Folders `<location>/<schema>/<table>/` as schemas and tables, named by SQL names (`folder-names.ts`). A table that
- * Quipu wrote to has a manifest, which names its files; a query reads one version of it. A folder without manifest is a
- * table of the Parquet, CSV or JSON files in it: splits carry their size, time and footer hash, and a query fails when
- * one changes under it.
+ * Shows folders `<location>/<schema>/<table>/` as schemas and tables, named by SQL names (`folder-names.ts`). A table
+ * that Quipu wrote to has a manifest, which names its files; a query reads one version of it. A folder without manifest
+ * is a table of the Parquet, CSV or JSON files in it: splits carry their size, time and footer hash, and a query fails
+ * when a file changes while the query reads it.
  */
 export const lakeConnector: ConnectorFactory = {
   connectorName: 'lake',
@@ -69,7 +72,7 @@ export const lakeConnector: ConnectorFactory = {
   },
 }
 
-/** A lake of the installation's own, in the folder of all `memory` catalogs; it begins with the schema `default`. */
+/** A lake in the installation's own folder of all `memory` catalogs; a new lake has the schema `default`. */
 export const memoryConnector: ConnectorFactory = {
   connectorName: 'memory',
   create(catalog, properties, context) {
@@ -77,8 +80,9 @@ export const memoryConnector: ConnectorFactory = {
     if (!parsed.success) throw new EngineError('CONFIGURATION_INVALID', z.prettifyError(parsed.error))
     const { location } = parsed.data
     const folder = location === undefined ? join(context.tablesDir, catalog) : resolve(context.catalogDir, location)
-    // Once: a schema `default` that was dropped does not come back. Coordinator and workers begin at the same time.
-    // Its tables are read through Quipu only: no other user of the machine looks into them.
+    // Only for a new folder: a schema `default` that was dropped does not come back. Coordinator and workers may start
+    // at the same time. Mode 700, because the tables are read through Quipu only: other users of the machine have no
+    // access.
     if (!statSync(folder, { throwIfNoEntry: false })) {
       mkdirSync(join(folder, 'default'), { recursive: true, mode: 0o700 })
     }
@@ -108,10 +112,13 @@ function createLake(
     readonly schema: string
     readonly table: string
   }): TableSettings | undefined => tables.get(`${schema}.${table}`)
-  /** What a handle of this process was made of: its splits are of those files, and who reads them looks at each. */
+  /**
+   * The files from which a handle of this process was made. Splits are made from the same files; the worker checks each
+   * file.
+   */
   const foundFor = new WeakMap<object, FoundFiles>()
 
-  /** The version a handle names, also when later ones are there or the table was dropped since. */
+  /** The version that a handle names, even if there are later versions or the table was dropped since. */
   async function contentOf(handle: z.infer<typeof versionHandleSchema>): Promise<[string, TableContent]> {
     const parent = await folders.schemaFolder(handle.schema)
     const folder = parent && (await folders.objectFolder(parent, handle.table))
@@ -121,7 +128,7 @@ function createLake(
     return [folder, manifest.content]
   }
 
-  /** Files of a folder without manifest, as long as they are those of the handle. */
+  /** The files of a folder without manifest, if they are still those of the handle. */
   async function filesAt({ schema, table, snapshot }: z.infer<typeof plainHandleSchema>): Promise<FoundFiles> {
     const object = await folders.find(schema, table)
     const listed =
@@ -247,7 +254,7 @@ function createLake(
   })
 }
 
-/** Columns and properties of a table, with what is said of those whose values are folders'. */
+/** Columns and properties of a table, with its partition keys marked. */
 function withPartitionKeys(
   columns: readonly ConnectorColumn[],
   keys: readonly { readonly name: string }[],
@@ -261,7 +268,7 @@ function withPartitionKeys(
   }
 }
 
-/** Of files without manifest the columns are not known yet. */
+/** Whether an object may have one of these columns. The columns of files without manifest are not known yet. */
 function mayHaveColumn(object: NamedObject, names: ReadonlySet<string>): boolean {
   if (object.kind === 'PLAIN') return true
   const { content } = object.manifest

@@ -24,7 +24,7 @@ export interface LakeFile {
   readonly size: number
   /** Nanoseconds since the epoch, decimal. */
   readonly mtime: string
-  /** The folders `key=value` that it lies in; absent: none. Files of one folder share the array. */
+  /** The folders `key=value` that contain the file; absent: none. Files of one folder share the array. */
   readonly partitions?: readonly Partition[]
 }
 
@@ -34,16 +34,19 @@ export interface ListedFiles {
   readonly table: string
   readonly format: FileFormat
   readonly files: readonly LakeFile[]
-  /** What the catalog file says of their table. */
+  /** The settings of the table in the catalog file. */
   readonly settings?: TableSettings | undefined
 }
 
-/** A folder's entries by SQL name (`folder-names.ts`). Names that differ only in case have several and cannot be used. */
+/**
+ * A folder's entries by SQL name (`folder-names.ts`). A name has several entries if they differ only in case; it cannot
+ * be used.
+ */
 export type FolderNames = ReadonlyMap<string, readonly string[]>
 
 /**
- * Folders below `folder`, by SQL name; what begins with `.` or `_` is not data.
- * @param linked is told of those that are links
+ * Folders in `folder`, by SQL name; folders that begin with `.` or `_` are not data.
+ * @param linked called with the name of each folder that is a link
  */
 export async function listFolders(folder: string, linked: (name: string) => void = () => {}): Promise<FolderNames> {
   const names = new Map<string, string[]>()
@@ -62,13 +65,13 @@ export async function listFolders(folder: string, linked: (name: string) => void
 }
 
 /**
- * The one entry a SQL name stands for.
+ * The only entry that a SQL name stands for.
  * @throws EngineError AMBIGUOUS_NAME when entries differ only in case
  */
 export function pickName(names: FolderNames, name: string, what: string): string | undefined {
   const found = names.get(name)
   if (found && found.length > 1) {
-    // Until somebody renames one of them.
+    // Retriable: an entry may be renamed.
     throw new EngineError('AMBIGUOUS_NAME', `${what} '${name}' is ambiguous: its folders differ only in case`, {
       retry: 'later',
     })
@@ -78,9 +81,9 @@ export function pickName(names: FolderNames, name: string, what: string): string
 
 /**
  * The data files of a table's folder and of its folders of partitions, sorted by path, links followed.
- * @param settings of the table: with a format, all its files are of that one, whatever they are called
- * @throws EngineError NOT_SUPPORTED when they are of several formats, PERMISSION_DENIED for links out of the location, and as
- *   `listFolderFiles` does
+ * @param settings of the table: if they have a format, all files are of that format, whatever their names
+ * @throws EngineError NOT_SUPPORTED when the files have several formats, PERMISSION_DENIED for links out of the
+ * location, and the errors of `listFolderFiles`
  */
 export async function listDataFiles(
   location: string,
@@ -116,7 +119,7 @@ async function lakeFile(location: string, table: string, found: FolderFile): Pro
   return partitions.length === 0 ? known : { ...known, partitions }
 }
 
-/** An error about a file of a table, naming it where it named none. */
+/** Turns an error about a file of a table into one that names the file. */
 function refused(error: unknown, what: string): unknown {
   if (error instanceof EngineError && error.errorName === 'HIVE_BAD_DATA')
     return new EngineError('HIVE_BAD_DATA', `${what} is a link that leads to itself`, { cause: error, retry: 'later' })
@@ -125,7 +128,9 @@ function refused(error: unknown, what: string): unknown {
   return new EngineError('HIVE_CANNOT_OPEN_SPLIT', message, { cause: error, retry: 'later' })
 }
 
-/** The most of a file's end that the hash takes in: Parquet footers are mostly smaller, and it is read once a split. */
+/**
+ * The part of a file's end that is hashed, bytes: most Parquet footers are smaller, and it is read once for each split.
+ */
 const FOOTER_BYTES = 64 * 1024
 
 /** SHA-256 of a file's last bytes: in Parquet its footer, which names every column chunk. */

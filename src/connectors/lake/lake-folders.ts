@@ -9,8 +9,8 @@ import type { TableSettings } from './table-settings.ts'
 import { readNewest } from './version-chain.ts'
 
 /**
- * What a name in a schema stands for: what its newest manifest says, else the data files of its folder; undefined for
- * nothing at all (no folder, no files, dropped).
+ * The object of a name in a schema: from its newest manifest, or else from the data files of its folder; undefined when
+ * there is no object (no folder, no files, dropped).
  */
 export type NamedObject =
   | { readonly kind: 'TABLE' | 'VIEW'; readonly folder: string; readonly manifest: Manifest }
@@ -18,33 +18,36 @@ export type NamedObject =
 
 type TakeObject = (name: string, object: NamedObject) => void | Promise<void>
 
-/** Folders that are looked into at a time. */
+/** The number of folders that are examined at a time. */
 const AT_ONCE = 16
 
 /** Schemas, tables and views of a location, by SQL names. */
 export interface LakeFolders {
   /** The schema's folder, links followed, dropped or not; undefined when there is none. */
   schemaFolder(schema: string): Promise<string | undefined>
-  /** Where a new schema goes: a folder that is there already, or one named for it. */
+  /** The folder for a new schema: an existing one, or one named for it. */
   newSchemaFolder(schema: string): Promise<string>
   isSchema(schema: string): Promise<boolean>
   listSchemas(): Promise<string[]>
-  /** The folder of a name below a schema's folder, whatever is in it; one that is not there is named for it. */
+  /**
+   * The folder of a name in a schema's folder, whatever it contains; a folder that does not exist yet is named for it.
+   */
   objectFolder(schemaFolder: string, name: string): Promise<string>
   find(schema: string, name: string): Promise<NamedObject | undefined>
   /**
-   * The objects of a schema, a few at a time. What cannot be read (mixed formats, links that lead out) is passed over.
-   * @param named the folder of a name that it refuses is not looked into
-   * @param wanted what has a manifest whose text it refuses is passed over, if it is not parsed already
+   * Passes on the objects of a schema, a few at a time. Objects that cannot be read (mixed formats, links that lead
+   * out) are left out.
+   * @param named folders of names that this rejects are not examined
+   * @param wanted objects with a manifest whose text this rejects are left out, unless the manifest is parsed already
    */
   each(schema: string, named: (name: string) => boolean, take: TakeObject, wanted?: TextTest): Promise<void>
-  /** The data files in the folder of a name that has no manifest; undefined where there are none. */
+  /** The data files in the folder of a name without manifest; undefined when there are none. */
   dataFiles(schema: string, name: string, folder: string): Promise<ListedFiles | undefined>
-  /** @param named the folder of a name that it refuses is not looked into */
+  /** @param named folders of names that this rejects are not examined */
   list(schema: string, named?: (name: string) => boolean): Promise<SchemaTableName[]>
 }
 
-/** @param settings what the catalog file says of tables, by `schema.table` */
+/** @param settings the catalog file's settings of tables, by `schema.table` */
 export function createLakeFolders(
   location: string,
   settings: ReadonlyMap<string, TableSettings> = new Map(),
@@ -83,7 +86,7 @@ export function createLakeFolders(
     }
   }
 
-  /** @param folder its links followed: a folder in it that is none itself is where it is */
+  /** @param folder with links followed: then a subfolder that is not a link has its real path */
   async function eachIn(
     schema: string,
     folder: string,
@@ -115,7 +118,10 @@ export function createLakeFolders(
     return found
   }
 
-  /** Dropped, but for a table that another writer put into it at the same moment: nothing that was committed is lost. */
+  /**
+   * Whether a schema is not dropped. A dropped schema still counts if another writer put a table into it at the same
+   * moment, so that nothing committed is lost.
+   */
   async function isLive(folder: string): Promise<boolean> {
     return (await readNewest(folder))?.content.kind !== 'dropped' || (await hasObjects(folder))
   }
@@ -137,7 +143,7 @@ export function createLakeFolders(
       for (const [name, found] of await listFolders(location)) {
         if (found.length > 1) continue
         const folder = await resolveInside(location, join(location, found[0]!)).catch(() => undefined)
-        // A schema that leads out of the location is named, and refused when it is used.
+        // A schema whose link leads out of the location is listed, and refused when it is used.
         if (folder === undefined || (await isLive(folder))) schemas.push(name)
       }
       return schemas.sort()
@@ -172,8 +178,8 @@ export function createLakeFolders(
 }
 
 /**
- * Asks once for all who ask in one turn of the event loop, as the scans of a query do. What was told to this process before
- * they asked is in the answer: who asks in a later turn is not given an earlier one.
+ * Shares one call among all callers in one turn of the event loop, such as the scans of a query. A call in a later turn
+ * never gets an earlier answer, so it sees every change that this process knew of before the call.
  */
 function sharedAsk<T>(ask: (path: string) => Promise<T>): (path: string) => Promise<T> {
   const asked = new Map<string, Promise<T>>()

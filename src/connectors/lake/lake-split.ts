@@ -2,26 +2,26 @@ import { z } from 'zod'
 import { csvDialectSchema, jsonLayoutSchema } from '../spi/text-file.ts'
 import { fileFormats } from './lake-files.ts'
 
-/** How a text file is read. */
+/** The rules for reading a text file. */
 const splitTextSchema = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('csv'),
     dialect: csvDialectSchema,
     /** How many fields each line has. */
     fields: z.number(),
-    /** Every line is looked at: the types are those of its beginning. */
+    /** Whether every line is checked: the types were derived from the file's beginning. */
     checked: z.boolean(),
   }),
   z.object({
     kind: z.literal('json'),
     layout: jsonLayoutSchema,
-    /** Each value is an object of the columns; else it is the only column. */
+    /** Whether each value is an object with the columns; else the value is the only column. */
     isRecord: z.boolean(),
     checked: z.boolean(),
   }),
 ])
 
-/** Rows of a file that lay in the folder: which version of it, and how its columns become the table's. */
+/** Rows of a file that Quipu did not write: the version of the file, and how its columns become the table's. */
 const foundSplitSchema = z.object({
   format: z.enum(fileFormats),
   file: z.string(),
@@ -31,7 +31,7 @@ const foundSplitSchema = z.object({
   firstRow: z.number(),
   rows: z.number(),
   fileRows: z.number(),
-  /** The table's files differ in their columns: read by name. */
+  /** Whether the table's files have different columns, so that they are read by name. */
   unionByName: z.boolean(),
   columns: z.array(
     z.object({
@@ -40,13 +40,13 @@ const foundSplitSchema = z.object({
       duckdbType: z.string(),
       /** False when this file has no such column. */
       present: z.boolean(),
-      /** Of a text file: its administrator has fixed the type. */
+      /** For a text file: whether the administrator has fixed the type. */
       declared: z.boolean().optional(),
-      /** Of a text file: quoted fields without a character are NULL. */
+      /** For a text file: whether quoted fields without a character are NULL. */
       blanks: z.boolean().optional(),
-      /** Why its values would be read as others. */
+      /** Why its values would be read as other values. */
       misread: z.string().optional(),
-      /** Its timestamps may be finer than microseconds, as which they are read: each is looked at. */
+      /** Whether its timestamps may be finer than microseconds, as which they are read: then each is checked. */
       finer: z.boolean().optional(),
       /** See `FileColumn.checkedByRow`. */
       byRow: z.boolean().optional(),
@@ -54,12 +54,14 @@ const foundSplitSchema = z.object({
   ),
   /** Absent for Parquet. */
   text: splitTextSchema.optional(),
-  /** Columns that are read and have one value in all rows, that of the file's folder: a text that is cast, null for NULL. */
+  /**
+   * Columns that are read and have one value in all rows, from the file's folder: a text that is cast, null for NULL.
+   */
   partition: z.array(z.object({ name: z.string(), duckdbType: z.string(), value: z.string().nullable() })).optional(),
 })
 export type FoundSplit = z.infer<typeof foundSplitSchema>
 
-/** Rows of a Parquet file that Quipu wrote: its columns are the table's, held as their types are. */
+/** Rows of a Parquet file that Quipu wrote: it has the table's columns, in the form that holds their types. */
 const writtenSplitSchema = z.object({
   written: z.literal(true),
   /** Relative to the catalog's location. */
@@ -74,7 +76,7 @@ const writtenSplitSchema = z.object({
 })
 export type WrittenSplit = z.infer<typeof writtenSplitSchema>
 
-/** The one split of a table without files: of which types the no rows are. */
+/** The only split of a table without files; it carries the column types. */
 const emptySplitSchema = z.object({
   empty: z.literal(true),
   columns: z.array(z.object({ name: z.string(), duckdbType: z.string() })),

@@ -8,11 +8,11 @@ import type { OnStep } from './version-chain.ts'
 export interface LakeWriterDeps extends ChangeTargetsDeps {
   /** Wall clock, milliseconds. */
   readonly now?: () => number
-  /** Told where a commit is: for tests of crashes. */
+  /** Called at each step of a commit, for tests of crashes. */
   readonly onStep?: OnStep
 }
 
-/** Writes of a lake: every change is a new version of one manifest, created if nobody has. */
+/** Writes of a lake: every change is a new version of one manifest, created unless it exists. */
 export function createLakeWriter(deps: LakeWriterDeps): ConnectorWriter {
   const { catalog, location, folders } = deps
   const targets = new ChangeTargets(deps)

@@ -14,14 +14,14 @@ import type { Partitioning } from './partition-keys.ts'
 import { settingsWithout, type TableSettings } from './table-settings.ts'
 import { columnsRead, foundSplits, SPLIT_BYTES, tableColumns, type FoundFiles, type ReadPart } from './plain-table.ts'
 
-/** A table's first manifest: the files that lay in its folder, as they were found. */
+/** The content of a table's first manifest: the files in its folder, as they were found. */
 export function adoptedContent(found: FoundFiles, duckdbType: (type: string) => string): TableContent {
   const { format, files, facts, columns, shapesDiffer, partitioning } = found
   const isPartitioned = partitioning.keys.length > 0
   return {
     kind: 'table',
     id: ADOPTED_ID,
-    // As Quipu holds them: the files themselves may have another type, which `adopted` tells.
+    // The types that Quipu uses: the files themselves may have another type, which is in `adopted`.
     columns: tableColumns(found).map(({ name, type }) => ({
       name,
       type,
@@ -47,7 +47,7 @@ export function adoptedContent(found: FoundFiles, duckdbType: (type: string) => 
   }
 }
 
-/** How the files are divided that a manifest took over. */
+/** The partitioning of the files that a manifest adopted. */
 function partitioningOfAdopted({ keys = [], files }: Adopted): Partitioning {
   return {
     keys: keys.map((key) => ({ ...key, type: columnType(parseDuckDbType(key.duckdbType)).type })),
@@ -55,10 +55,10 @@ function partitioningOfAdopted({ keys = [], files }: Adopted): Partitioning {
   }
 }
 
-/** One version of a table, and where its files lie. */
+/** One version of a table, and the location of its files. */
 interface TableVersion {
   readonly catalog: string
-  /** What the catalog file says of it. */
+  /** The settings of the table in the catalog file. */
   readonly settings: TableSettings | undefined
   readonly location: string
   readonly folder: string
@@ -67,7 +67,7 @@ interface TableVersion {
 
 /**
  * All splits of one version of a table.
- * @param held DuckDB's type that holds values of Trino's
+ * @param held gives DuckDB's type for values of a type of Trino
  */
 export async function manifestSplits(
   { catalog, settings, location, folder, content }: TableVersion,
@@ -97,7 +97,7 @@ export async function manifestSplits(
         {
           ...adopted,
           partitioning: partitioningOfAdopted(adopted),
-          // What was found out then holds for good.
+          // The types that were derived at adoption are fixed from then on.
           declared: new Set(adopted.columns.map(({ name }) => name)),
           files: adopted.files.map(({ file, size, mtime }) => ({ file, size, mtime })),
           facts: facts.map((fact, index) => ({ ...fact, footer: adopted.files[index]!.footer })),
@@ -112,7 +112,7 @@ export async function manifestSplits(
   return [{ catalog, data: { empty: true, columns } satisfies EmptySplit, rows: 0, bytes: 0 }]
 }
 
-/** From the manifest's own figures, as far as all its files were written by Quipu. */
+/** Statistics from the manifest's own figures, for a table with only files that Quipu wrote. */
 export function manifestStatistics({ files }: TableContent): Required<TableStatistics> {
   return {
     rows: files.reduce((sum, { rows }) => sum + rows, 0),
@@ -128,10 +128,10 @@ export function manifestPaths(location: string, folder: string, { files, adopted
   ]
 }
 
-/** Its columns, as the files name them: those that Quipu wrote by their own names. */
+/** The table's columns with their names in the files: files that Quipu wrote use the table's names. */
 export function storedColumns({ columns, adopted }: TableContent): readonly FiledColumn[] {
   const sources = new Map(adopted?.columns.map(({ name, source }) => [name, source]))
-  // The footers of files do not tell of a key, or of a column that it hides.
+  // The footers of files have no partition keys; a column that a key hides is not read.
   const keys = new Set(adopted?.keys?.map(({ name }) => name))
   return columns
     .filter(({ name }) => !keys.has(name))
@@ -139,7 +139,7 @@ export function storedColumns({ columns, adopted }: TableContent): readonly File
 }
 
 interface WrittenTable extends Omit<TableVersion, 'content' | 'settings'> {
-  /** Columns that a bloom filter, where there is one, misleads about. */
+  /** Columns for which a bloom filter, if there is one, gives wrong answers. */
   readonly byRow: readonly string[]
 }
 
@@ -186,7 +186,7 @@ async function splitsOfLarge(
   )
 }
 
-/** Compressed bytes of the columns; what a footer takes is not read as data. */
+/** Compressed bytes of the columns; the footer's bytes are not read as data. */
 function storedBytes({ bytes, columnBytes }: WrittenFile): number {
   return columnBytes ? Object.values(columnBytes).reduce((sum, each) => sum + each, 0) : bytes
 }

@@ -10,12 +10,12 @@ import type { QueryId } from '../../shared/ids.ts'
 /** A column with the type its values have in the table's Parquet files. */
 const manifestColumnSchema = storedColumnSchema.extend({ duckdbType: z.string() })
 
-/** A path that does not lead out of the folder that it starts in. */
+/** A path that does not lead out of its starting folder. */
 const innerPathSchema = z.string().refine((path) => {
   return path !== '' && path.split('/').every((part) => !['', '.', '..'].includes(part)) && !path.includes('\0')
 }, 'must be a path below its folder')
 
-/** Files that lay in the folder before its first manifest: read as they are, by what was seen of them then. */
+/** Files that were in the folder before its first manifest: read unchanged, by the facts found at that time. */
 const adoptedSchema = z.object({
   format: z.enum(fileFormats),
   shapesDiffer: z.boolean(),
@@ -27,18 +27,20 @@ const adoptedSchema = z.object({
       size: z.number(),
       mtime: z.string(),
       footer: z.string(),
-      /** Of the partition keys, in their order: a text that is cast, null for NULL. */
+      /** Values of the partition keys, in their order: a text that is cast, or null for NULL. */
       values: z.array(z.string().nullable()).optional(),
     }),
   ),
-  /** Columns whose values are those of the files' folders. */
+  /** Columns with values from the files' folders. */
   keys: z.array(z.object({ name: z.string(), duckdbType: z.string() })).optional(),
 })
 export type Adopted = z.infer<typeof adoptedSchema>
 
 const tableSchema = z.object({
   kind: z.literal('table'),
-  /** Tells tables that had the same name one after the other: the query that created it, or `adopted`. */
+  /**
+   * Distinguishes tables that had the same name one after the other: the query that created the table, or `adopted`.
+   */
   id: z.string(),
   comment: z.string().optional(),
   columns: z.array(manifestColumnSchema),
@@ -51,7 +53,7 @@ const contentSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('schema') }),
   tableSchema,
   z.object({ kind: z.literal('view'), definition: viewDefinitionSchema }),
-  /** There was something of that name. */
+  /** An object of that name was dropped. */
   z.object({ kind: z.literal('dropped') }),
 ])
 export type ManifestContent = z.infer<typeof contentSchema>
@@ -60,15 +62,18 @@ export type TableContent = z.infer<typeof tableSchema>
 const manifestSchema = z.object({
   format: z.literal(1),
   version: z.number().int().min(1),
-  /** When this version was made, milliseconds since the epoch, by the clock of whoever made it. */
+  /** When this version was made, milliseconds since the epoch, by the clock of the process that made it. */
   time: z.number(),
-  /** Queries whose changes are in, oldest first, each with the version that first had it: a change is made once. */
+  /**
+   * Queries with changes in this version, oldest first, each with the version that first had the change: a change is
+   * made once.
+   */
   committed: z.array(z.object({ queryId: queryIdSchema, version: z.number(), time: z.number() })),
   content: contentSchema,
 })
 export type Manifest = z.infer<typeof manifestSchema>
 
-/** Commits that are remembered however many follow, and those that are however old they are. */
+/** Commits younger than this are remembered, milliseconds; so are the last `REMEMBERED_COUNT` commits. */
 export const REMEMBERED_MILLIS = 24 * 3600 * 1000
 const REMEMBERED_COUNT = 1000
 
@@ -83,30 +88,33 @@ export function parseManifest(text: string, path: string): Manifest {
   }
 }
 
-/** Schema, table, folder and file. */
+/** The parts of a path in messages: schema, table, folder and file. */
 const NAMED_PARTS = 4
 
-/** Another disk's copy, or a newer Quipu, may have it whole. */
+/**
+ * The error for an invalid manifest. It may be retried: the disk may be repaired, or a newer Quipu may be able to read
+ * it.
+ */
 export function unreadable(path: string, cause?: unknown): EngineError {
   const named = path.split(sep).slice(-NAMED_PARTS).join('/')
   return new EngineError('HIVE_BAD_DATA', `Manifest ${named} cannot be read`, { cause, retry: 'later' })
 }
 
-/** The version that first had a query's change; undefined when it is not in, or forgotten. */
+/** The version that first had a query's change; undefined when the change is not in, or is forgotten. */
 export function committedVersion(manifest: Manifest, queryId: QueryId): number | undefined {
   return manifest.committed.findLast((commit) => commit.queryId === queryId)?.version
 }
 
-/** The first version of a table whose files were there before: by nobody's commit. */
+/** The first version of a table whose files were there before; no query committed it. */
 export function adoption(content: TableContent, now: number): Manifest {
   return { format: 1, version: 1, time: now, committed: [], content }
 }
 
-/** What is needed to make the next version. */
+/** The input for the next version. */
 export interface NextVersion {
   readonly prepared: PreparedWrite
   readonly now: number
-  /** The name's folder holds data files that no manifest names. */
+  /** Whether the name's folder holds data files that no manifest names. */
   readonly plainData: boolean
   duckdbType(type: string): string
 }
@@ -154,7 +162,7 @@ function nextContent(newest: Manifest | undefined, next: NextVersion): ManifestC
       }
       return { ...content, files: [...content.files, ...nonEmpty(prepared.files)] }
     case 'dropTable':
-      // Without an id it goes with its schema, whichever it is.
+      // Without an id the table is dropped with its schema, whichever table it is.
       if (content?.kind !== 'table' || (prepared.tableId !== undefined && content.id !== prepared.tableId)) {
         throw conflict(`Table '${change.schema}.${change.table}' was dropped by another writer`)
       }

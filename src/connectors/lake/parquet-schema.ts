@@ -1,20 +1,21 @@
 import type { ParquetFooter, SchemaElement } from '../spi/parquet-footer.ts'
 
-/** A leaf of a Parquet file's schema and the top-level column that it is part of. */
+/** A leaf of a Parquet file's schema and its top-level column. */
 export interface Leaf {
   readonly element: SchemaElement
   readonly column: string
-  /** The column itself, no part of it. */
+  /** Whether the leaf is the column itself, not a part of it. */
   readonly whole: boolean
 }
 
 /**
- * The leaves in their order. Names hold whatever they hold: paths that are joined by commas could not be taken apart.
+ * The leaves in their order. Names may contain any character, so paths that are joined by commas could not be split
+ * again.
  * @param elements the root first
  */
 export function leavesOf(elements: readonly SchemaElement[]): readonly Leaf[] {
   const leaves: Leaf[] = []
-  /** How many children each open element still waits for; the root's own first. */
+  /** The number of children that each open element still waits for; the root's first. */
   const open: number[] = []
   let column = ''
   for (const element of elements) {
@@ -33,16 +34,16 @@ const INT96 = 3
 const FLOATS = new Set([4, 5])
 const BYTES = new Set([6, 7])
 const UNSIGNED = new Set([11, 12, 13, 14])
-/** The beginnings of logical types that are times and timestamps of UTC in nanoseconds. */
+/** The first bytes of logical types for UTC times and timestamps in nanoseconds. */
 const UTC_TIME_NANOSECONDS = /^7c111c3c/
 const UTC_TIMESTAMP_NANOSECONDS = /^8c111c3c/
 /** DuckDB has no wider decimals: it reads them as doubles. */
 const MAX_PRECISION = 38
-/** In what Spark writes, whose timestamps have no nanoseconds. */
+/** A key in files of Spark, whose timestamps have no nanoseconds. */
 const OF_SPARK = 'org.apache.spark.'
 
 /**
- * Why DuckDB would read other values than the file has, by the lower-case name of the column.
+ * The columns that DuckDB would read as other values than the file has, by lower-case name, with the reason.
  * @param leaves of the file
  */
 export function misreadColumns(leaves: readonly Leaf[]): ReadonlyMap<string, string> {
@@ -63,8 +64,8 @@ function misread({ precision, logical }: SchemaElement): string | undefined {
 }
 
 /**
- * Lower-case names of columns with timestamps that DuckDB cuts to microseconds, though the file may have nanoseconds: INT96,
- * but for what Spark writes, and those of UTC in nanoseconds.
+ * Lower-case names of columns with timestamps that DuckDB cuts to microseconds, although the file may have nanoseconds:
+ * INT96, except in files of Spark, and UTC timestamps in nanoseconds.
  */
 export function finerColumns(leaves: readonly Leaf[], { keys }: ParquetFooter): ReadonlySet<string> {
   const ofSpark = keys.some((key) => key.startsWith(OF_SPARK))
@@ -75,9 +76,9 @@ export function finerColumns(leaves: readonly Leaf[], { keys }: ParquetFooter): 
 }
 
 /**
- * Lower-case names of columns whose bounds or bloom filters in the footer answer wrongly when DuckDB asks them: bounds that
- * old programs wrote in the order of signed bytes, and filters of bytes and of floating-point numbers, which know -0.0 and
- * 0.0 as two.
+ * Lower-case names of columns for which bounds or bloom filters in the footer give DuckDB wrong answers. These are
+ * bounds that old programs wrote in the order of signed bytes, and filters of bytes and of floating-point numbers,
+ * which distinguish -0.0 and 0.0.
  */
 export function checkedByRow(leaves: readonly Leaf[], { bloomFilters, oldBounds }: ParquetFooter): ReadonlySet<string> {
   const isText = ({ converted, logical }: SchemaElement): boolean =>

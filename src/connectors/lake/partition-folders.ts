@@ -4,33 +4,33 @@ import { join } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 import { resolveInside } from './resolve-inside.ts'
 
-/** A folder `key=value` that a file lies in: its name, and what Hive writes so. */
+/** A folder `key=value` that contains a file: its name, and the key and value that the name encodes as in Hive. */
 export interface Partition {
   readonly folder: string
   /** Lower case. */
   readonly key: string
-  /** Null for what Hive calls its default partition. */
+  /** Null for Hive's default partition. */
   readonly value: string | null
 }
 
 /** A file in a table's folder, or in folders of partitions below it. */
 export interface FolderFile {
-  /** Of the folder that it lies in, absolute, links followed. */
+  /** The folder that contains the file, absolute, links followed. */
   readonly folder: string
   readonly name: string
   readonly isLink: boolean
-  /** The folders of partitions, from the table's on; files of one folder share the array. */
+  /** The folders of partitions, from the table's folder down; files of one folder share the array. */
   readonly partitions: readonly Partition[]
 }
 
-/** Entries of one folder, which may be thousands, are looked at so many at a time. */
+/** The number of entries of a folder that are examined at a time; a folder may have thousands. */
 const AT_ONCE = 16
-/** A table has no more: each is asked for whenever the table is. */
+/** The most folders that a table may have: all are listed whenever the table is used. */
 const MOST_FOLDERS = 100_000
-/** What Hive, Spark and others call the folder of rows whose value is NULL. */
+/** The folder name that Hive, Spark and others use for rows with the value NULL. */
 const NULL_VALUE = '__HIVE_DEFAULT_PARTITION__'
 
-/** The files that a walk looks for, and what errors call the table. */
+/** The files that a walk looks for, and the table's name for errors. */
 interface Walk {
   readonly location: string
   /** Schema and table, for errors. */
@@ -96,7 +96,7 @@ async function lookInto(
   return { own, below }
 }
 
-/** Spark and others call a folder of a key that begins with `_` by the key. */
+/** Whether a name is hidden. Spark and others name a folder after its key, so `_key=value` is not hidden. */
 function isHidden(name: string): boolean {
   return name.startsWith('.') || (name.startsWith('_') && !name.includes('='))
 }
@@ -114,7 +114,7 @@ async function inside({ location }: Walk, path: string, what: string): Promise<s
   })
 }
 
-/** @param seen folders that were looked into: links may lead back */
+/** @param seen folders that were examined: links may lead back to them */
 async function holdsData(folder: string, walk: Walk, seen = new Set<string>()): Promise<boolean> {
   if (seen.has(folder)) return false
   seen.add(folder)
@@ -144,7 +144,9 @@ function partitionOf(folder: string, above: readonly Partition[], shown: string,
   return { folder, key, value }
 }
 
-/** Bytes that are written `%2F` and the like, as UTF-8; a `%` that no two digits follow is itself. Undefined for what is no text. */
+/**
+ * Decodes `%2F` and the like as UTF-8; a `%` without two digits behind it stays. Undefined for text that is not valid.
+ */
 function decoded(text: string): string | undefined {
   try {
     const plain = text.replaceAll(/(?:%[0-9a-f]{2})+/gi, (bytes) => decodeURIComponent(bytes))
@@ -154,7 +156,7 @@ function decoded(text: string): string | undefined {
   }
 }
 
-/** All files of a table have the same keys in the same order. */
+/** Checks that all files of a table have the same keys in the same order. */
 function checkAlike(files: readonly FolderFile[], walk: Walk): void {
   const [first] = files
   if (!first) return
@@ -174,20 +176,20 @@ function described(partitions: readonly Partition[]): string {
   return `${partitions.map(({ key }) => `'${key}'`).join(', ')} in '${pathOf(partitions)}'`
 }
 
-/** Where a partition lies in its table's folder. */
+/** The path of a partition's folder in its table's folder. */
 export function pathOf(partitions: readonly Partition[]): string {
   return partitions.map(({ folder }) => folder).join('/')
 }
 
 function refused(name: 'HIVE_BAD_DATA' | 'NOT_SUPPORTED', { table }: Walk, what: string): EngineError {
-  // Whoever puts the folders right makes it a table.
+  // The table is readable once its folders are repaired.
   return new EngineError(name, `Table '${table}' ${what}`, { retry: 'later' })
 }
 
 /** The folder of the table of a file. @param file relative to the location */
 export function tableFolderOf(file: string): string {
   const folders = file.split('/').slice(0, -1)
-  // A schema's folder and a table's may have any name.
+  // The folders of a schema and of a table may have any name.
   while (folders.length > 2 && folders.at(-1)!.includes('=')) folders.pop()
   return folders.join('/')
 }

@@ -8,7 +8,7 @@ import type { LakeFile } from './lake-files.ts'
 import { pathOf, type Partition } from './partition-folders.ts'
 import type { DeclaredTypes } from './text-facts.ts'
 
-/** A column whose values are those of a table's folders. */
+/** A column with values from the names of a table's folders. */
 export interface PartitionKey {
   /** Lower case. */
   readonly name: string
@@ -17,18 +17,19 @@ export interface PartitionKey {
   readonly type: string
 }
 
-/** How a table is divided: its keys in their order, and for each file their values, as a cast of DuckDB reads them. */
+/** The division of a table: its keys in their order, and for each file their values, as texts for a cast of DuckDB. */
 export interface Partitioning {
   readonly keys: readonly PartitionKey[]
-  /** Of each file, in the order of the files; those of one folder share the array. Null for NULL. */
+  /** For each file, in the order of the files; files of one folder share the array. Null for NULL. */
   readonly values: readonly (readonly (string | null)[])[]
 }
 
 const NOT_PARTITIONED: readonly (string | null)[] = []
 
 /**
- * The partitioning of files that lie in folders of the same keys.
- * @param declared types that the administrator has fixed, by name; other types are those that all values have in common
+ * The partitioning of files in folders with the same keys.
+ * @param declared types that the administrator has fixed, by name; the type of another key is the common type of its
+ * values
  * @param table schema and name, for errors
  * @throws EngineError HIVE_BAD_DATA for a value that is not of its key's declared type
  */
@@ -43,10 +44,12 @@ export function partitioningOf(files: readonly LakeFile[], declared: DeclaredTyp
   return { keys, values: files.map(({ partitions }) => (partitions && values.get(partitions)) ?? NOT_PARTITIONED) }
 }
 
-/** A number of two digits may begin with a zero: months, days and hours are written so. */
+/** A number of two digits may begin with a zero: months, days and hours are written that way. */
 const TWO_DIGITS = /^0\d$/
 
-/** BIGINT, DATE or TIMESTAMP where all values are, else VARCHAR: nothing of a value is lost but a zero before one digit. */
+/**
+ * BIGINT, DATE or TIMESTAMP if all values have that type, else VARCHAR. The only loss is a zero before a single digit.
+ */
 function commonType(values: ReadonlySet<string | null>): string {
   const types = new Set<string>()
   for (const value of values) if (value !== null) types.add(typeOf(value))

@@ -4,8 +4,8 @@ import { truthOf, type KnownValue, type ScanPredicate } from '../spi/scan-predic
 import type { PartitionKey, Partitioning } from './partition-keys.ts'
 
 /**
- * Which files may have rows that fulfil a predicate, by their places in the list.
- * @param predicate absent: all may
+ * Whether a file may have rows that meet a predicate, by its index in the list.
+ * @param predicate absent: all files may
  */
 export function filesThatMayHold(
   { keys, values }: Partitioning,
@@ -28,14 +28,14 @@ export function filesThatMayHold(
   }
 }
 
-/** Terms that all have to be true are asked one by one: of what is not known one may be NULL, and another false. */
+/** Terms of a conjunction are tested one by one: if one is unknown and may be NULL, another may still be false. */
 function mayHold(predicate: ScanPredicate, known: (column: string) => KnownValue | undefined): boolean {
   if ('all' in predicate) return predicate.all.every((one) => mayHold(one, known))
   const truth = truthOf(predicate, known)
   return truth === 'true' || truth === 'unknown'
 }
 
-/** What is known of partition keys without reading a row. @param rows of each file, in the order of the files */
+/** The statistics of partition keys, without reading a row. @param rows of each file, in the order of the files */
 export function partitionStatistics({ keys, values }: Partitioning, rows: readonly number[]): StatisticsByColumn {
   return Object.fromEntries(keys.map(({ name, duckdbType }, index) => [name, statisticsOf(duckdbType, values.map((own) => own[index]!), rows)])) // prettier-ignore
 }
@@ -61,10 +61,10 @@ function statisticsOf(
   return { nulls, distinct, low: low!, high: high! }
 }
 
-/** What compares as a key's values do. */
+/** A value that compares like a key's values. */
 type Comparable = bigint | Buffer
 
-/** What is asked of a key's values. What a predicate holds is parsed once for all of them. */
+/** Makes tests of a key's values. Constants of a predicate are parsed once for all files. */
 function createQuestions({ duckdbType }: PartitionKey): (value: string | null) => KnownValue {
   const parsed = remembered((value: string) => ofPredicate(duckdbType, value))
   const sets = remembered((values: readonly string[]) => {
@@ -101,14 +101,14 @@ const TIMESTAMPS = new Set(['TIMESTAMP', 'TIMESTAMP_S', 'TIMESTAMP_MS', 'TIMESTA
 const MILLIS_PER_DAY = 86_400_000
 const PICOS_PER_MILLI = 1_000_000_000n
 
-/** The value of a predicate; undefined where values of the type are not compared here. */
+/** Parses a predicate's constant; undefined for types that are not compared here. */
 function ofPredicate(duckdbType: string, value: string): Comparable | undefined {
   if (duckdbType === 'VARCHAR') return Buffer.from(value)
   const isNumber = INTEGERS.has(duckdbType) || TIMESTAMPS.has(duckdbType) || duckdbType === 'DATE'
   return isNumber && /^-?\d+$/.test(value) ? BigInt(value) : undefined
 }
 
-/** The value of a folder, which is of the type, in the same unit as a predicate's. */
+/** Parses a folder's value, which has the type, into the same unit as a predicate's constant. */
 function ofFolder(duckdbType: string, value: string): Comparable | undefined {
   if (duckdbType === 'VARCHAR') return Buffer.from(value)
   if (INTEGERS.has(duckdbType)) return BigInt(value)

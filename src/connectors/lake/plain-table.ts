@@ -13,7 +13,7 @@ import { filesThatMayHold } from './partition-pruning.ts'
 import { settingsWithout } from './table-settings.ts'
 import { isCertain, isRecord, namesOf, type TextFacts } from './text-facts.ts'
 
-/** Splits of large Parquet files are cut at row groups into about so many compressed bytes. */
+/** Large Parquet files are split at row groups into parts of about this size, compressed bytes. */
 export const SPLIT_BYTES = 16 * 1024 * 1024
 
 /** Data files of a folder as they were found at one moment. */
@@ -21,7 +21,7 @@ export interface FoundFiles {
   readonly format: FileFormat
   readonly files: readonly LakeFile[]
   readonly facts: readonly FileFacts[]
-  /** Of the files. */
+  /** The columns of the files, without partition keys. */
   readonly columns: readonly {
     readonly name: string
     readonly source: string
@@ -35,7 +35,7 @@ export interface FoundFiles {
   readonly declared: ReadonlySet<string>
 }
 
-/** What is known of files that were listed just now. */
+/** The facts of files that were just listed. */
 export async function factsOf(listed: ListedFiles, cache: FileFactsCache): Promise<FoundFiles> {
   const { table, format, files } = listed
   const partitioning = partitioningOf(files, listed.settings?.types ?? new Map(), table)
@@ -52,7 +52,7 @@ export function tableColumns({ columns, partitioning: { keys } }: Pick<FoundFile
   return [...columns.filter(({ name }) => !names.has(name)), ...keys].map(({ name, type }) => ({ name, type }))
 }
 
-/** Names a folder's state: another one as soon as a file comes, goes or changes. */
+/** The id of a folder's state: it differs as soon as a file is added, removed or changed. */
 export function snapshotId({ files, facts }: FoundFiles): string {
   const id = createHash('sha256')
   for (const [index, { file, size, mtime }] of files.entries()) {
@@ -70,18 +70,20 @@ export function columnsRead<C extends { readonly name: string }>(
   return wanted ? columns.filter(({ name }) => wanted.has(name)) : columns
 }
 
-/** Of files that were found, or of those that a manifest took over. */
+/** The files that were found, or the files that a manifest adopted. */
 type ReadFiles = Omit<FoundFiles, 'columns'> & { readonly columns: readonly Adopted['columns'][number][] }
 
-/** What of a table is read. */
+/** The part of a table that is read. */
 export interface ReadPart {
-  /** Names of the columns that will be read; undefined: all. A split of a wide table need not tell of the others. */
+  /**
+   * Names of the columns that will be read; undefined: all. A split of a wide table may leave out the other columns.
+   */
   readonly columns?: readonly string[] | undefined
-  /** What rows have to fulfil: files of partitions that cannot have such rows have no splits. */
+  /** A condition on rows: files of partitions that cannot have such rows have no splits. */
   readonly partitions?: ScanPredicate | undefined
 }
 
-/** @param held DuckDB's type that holds values of Trino's */
+/** @param held gives DuckDB's type for values of a type of Trino */
 export function foundSplits(
   catalog: string,
   found: ReadFiles,
@@ -101,7 +103,7 @@ export function foundSplits(
     }))
   })
   if (splits.length > 0) return splits
-  // Files that hold nothing at all, or none that is wanted.
+  // All files are empty, or none is wanted.
   const { columns, partitioning: { keys } } = found // prettier-ignore
   const hidden = namesOfKeys(keys)
   const own = [...columns.filter(({ name }) => !hidden.has(name)), ...keys]
@@ -111,7 +113,7 @@ export function foundSplits(
   return [{ catalog, data: { empty: true, columns: typed } satisfies EmptySplit, rows: 0, bytes: 0 }]
 }
 
-/** The values that all rows of a file have in columns that are read. */
+/** The partition values of a file's rows, for the columns that are read. */
 function partitionOf(
   { keys, values }: Partitioning,
   file: number,
@@ -129,12 +131,13 @@ type SplitsOf = (
 function parquetSplits({ format, facts, columns, partitioning, shapesDiffer }: ReadFiles, read: ReadPart): SplitsOf {
   const hidden = namesOfKeys(partitioning.keys)
   const shown = columnsRead(columns, read.columns).filter(({ name }) => !hidden.has(name))
-  // DuckDB numbers the files of partitions in a column of this name: where a file has its own they are read one by one.
+  // DuckDB numbers the files in a column of this name: if a file has such a column, the files are read one by one.
   const apart = shapesDiffer || (hidden.size > 0 && columns.some(({ name }) => name === FILE_INDEX))
   return (file, index) => {
     const { footer, names, rowGroups, misread, finer, checkedByRow } = facts[index]!
     const own = shown.map(({ name, source, duckdbType }) => {
-      // Where all files have the same columns each has those: one without a name, or with another's, DuckDB calls otherwise.
+      // When all shapes are equal, each file has all columns. DuckDB renames a column without a name or with a name
+      // twice, so such a column is missing from `names`.
       const present = !shapesDiffer || names.has(name)
       const reason = misread.get(name)
       return {
@@ -149,7 +152,7 @@ function parquetSplits({ format, facts, columns, partitioning, shapesDiffer }: R
     })
     const data = { ...file, format, footer, unionByName: apart, columns: own }
     const none = { firstRow: 0, rows: 0, fileRows: 0 }
-    // A table has at least one split: an empty one says of which types the no rows are.
+    // A table has at least one split: an empty split carries the column types.
     if (rowGroups.length === 0) return [{ data: { ...data, ...none }, rows: 0, bytes: 0 }]
     const fileRows = rowGroups.reduce((sum, { rows }) => sum + rows, 0)
     return joinRowGroups(rowGroups, SPLIT_BYTES).map(({ firstRow, rows, bytes, columnBytes }) => ({
@@ -161,13 +164,13 @@ function parquetSplits({ format, facts, columns, partitioning, shapesDiffer }: R
   }
 }
 
-/** One for each file that holds anything. */
+/** One split for each file that has columns. */
 function textSplits({ format, facts, columns, declared }: ReadFiles, read: ReadPart): SplitsOf {
   return (file, index) => {
     const { footer, text } = facts[index]!
     if (!text || namesOf(text).length === 0) return []
     const checked = !isCertain(text, columns)
-    // Who looks at every value has to know all types.
+    // The check of every value needs the types of all columns.
     const shown = checked ? columns : columnsRead(columns, read.columns)
     const data: FoundSplit = {
       ...file,
@@ -198,7 +201,7 @@ function textSplitColumn(
     const blanks = text.shape.columns[field]?.blanks ?? false
     return { name, source: `c${field}`, duckdbType, present: field !== -1, declared, blanks }
   }
-  // What a large file has not in its beginning may come later.
+  // A column that is missing in the beginning of a large file may come later in it.
   const { complete } = text.file
   const own = namesOf(text).find((one) => one.toLowerCase() === name)
   return { name, source: own ?? source, duckdbType, present: !complete || own !== undefined, declared }

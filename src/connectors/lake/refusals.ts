@@ -6,12 +6,12 @@ import { EngineError } from '../../shared/engine-error.ts'
 import type { Connector } from '../spi/connector.ts'
 import { hasCode } from '../../shared/node-error.ts'
 
-// A lake is its operator's, and Quipu one user among others: what the system refuses that one is PERMISSION_DENIED, in words
-// that name the catalog and no path.
+// A lake belongs to its operator, and Quipu is one user of it among others. If the operating system refuses access to
+// Quipu, the client gets PERMISSION_DENIED, with a message that names the catalog and no path.
 
 const REFUSED = ['EACCES', 'EPERM', 'EROFS']
 
-/** The connector, with errors of the file system about permissions told as PERMISSION_DENIED. */
+/** The connector, with errors of the file system about permissions turned into PERMISSION_DENIED. */
 export function withNamedRefusals(connector: Connector): Connector {
   const { catalog, writer } = connector
   return {
@@ -21,8 +21,8 @@ export function withNamedRefusals(connector: Connector): Connector {
 }
 
 /**
- * Asks before a change is decided whether a folder may be changed, or the one that it will be made in.
- * @throws EngineError PERMISSION_DENIED; NOT_SUPPORTED where the file system has no room for the name
+ * Checks before a change is decided whether a folder may be changed, or, if it does not exist, its nearest parent.
+ * @throws EngineError PERMISSION_DENIED; NOT_SUPPORTED when the file system does not allow the name
  */
 export async function checkWritable(catalog: string, folder: string): Promise<void> {
   for (let path = folder; ; path = dirname(path)) {
@@ -36,7 +36,10 @@ export async function checkWritable(catalog: string, folder: string): Promise<vo
   }
 }
 
-/** An object whose methods, all asynchronous but for getters of settings, tell refusals. */
+/**
+ * The object with methods that turn refusals into PERMISSION_DENIED. All methods are asynchronous, except getters of
+ * settings.
+ */
 function withRefusals<T extends object>(object: T, catalog: string, what: 'read' | 'write'): T {
   const methods = Object.entries(object).map(([name, value]: [string, unknown]) => {
     if (typeof value !== 'function') return [name, value]
@@ -56,7 +59,7 @@ function withRefusals<T extends object>(object: T, catalog: string, what: 'read'
 function refusal(error: unknown, catalog: string, what: 'read' | 'write'): unknown {
   if (!hasCode(error, ...REFUSED)) return error
   const message = `The user that Quipu runs as, ${ownName()}, may not ${what} there in catalog '${catalog}'`
-  // Its owner may allow it.
+  // Retriable: its owner may grant the permission.
   return new EngineError('PERMISSION_DENIED', message, { cause: error, retry: 'later' })
 }
 

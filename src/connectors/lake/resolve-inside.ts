@@ -4,7 +4,7 @@ import { EngineError } from '../../shared/engine-error.ts'
 import { hasCode } from '../../shared/node-error.ts'
 
 /**
- * A path below the location with its links followed.
+ * A path in the location with its links followed.
  * @throws EngineError PERMISSION_DENIED when it leads out of the location, HIVE_BAD_DATA when it leads to itself
  */
 export async function resolveInside(location: string, path: string): Promise<string> {

@@ -9,13 +9,13 @@ import { listVersions, MANIFEST_FOLDER, readVersion, versionPath } from './versi
 import { hasCode } from '../../shared/node-error.ts'
 import { isQueryId } from '../../shared/ids.ts'
 
-/** What nobody names is kept so long: whoever wrote it may still be about to. */
+/** How long files that no manifest names are kept, milliseconds: their writer may still be about to name them. */
 const UNNAMED_MILLIS = 24 * 3600 * 1000
 
 /**
- * Removes versions that were followed by another long ago, the files that only they name, and files of attempts that were
- * never committed. The newest version of a name always stays, also of one that was dropped: it remembers what was
- * committed, and a committer that slept may come for it.
+ * Removes versions that were replaced long ago, the files that only these versions name, and files of attempts that
+ * were never committed. The newest version of a name always stays, even if the object was dropped: it remembers its
+ * commits, which a delayed committer may need.
  */
 export async function sweepLake(location: string, options: SweepOptions): Promise<SweepReport> {
   const report = { filesRemoved: 0, bytesRemoved: 0 }
@@ -31,7 +31,7 @@ type Report = { -readonly [K in keyof SweepReport]: SweepReport[K] }
 async function sweepObject(location: string, folder: string, options: SweepOptions, report: Report): Promise<void> {
   const { mtimeMs } = await stat(folder)
   const hadAttempts = (await stat(join(folder, DATA_FOLDER)).catch(() => undefined)) !== undefined
-  // Asked before the manifests are read: a query that has ended by now has its files in them, if it committed any.
+  // Read before the manifests: if a query has ended by now and committed files, the manifests name them.
   const queries = (await names(join(folder, DATA_FOLDER))).filter((name) => !(isQueryId(name) && options.isOpen(name)))
   const versions = await loadVersions(folder)
   const { kept, swept } = split(versions, options)
@@ -41,21 +41,21 @@ async function sweepObject(location: string, folder: string, options: SweepOptio
 
   const adopted = new Set(kept.flatMap((manifest) => adoptedFiles(location, manifest)))
   for (const path of swept.flatMap((manifest) => adoptedFiles(location, manifest))) {
-    // What a link led to belongs to somebody else.
+    // The target of a link belongs to somebody else.
     if (adopted.has(path) || !isOwnFile(folder, path)) continue
     await remove(path, report)
-    // Folders of partitions that nothing is left in.
+    // Removes empty folders of partitions.
     for (let parent = dirname(path); parent !== folder; parent = dirname(parent)) {
       if (!(await rmdir(parent).then(() => true, () => false))) break // prettier-ignore
     }
   }
   await sweepManifests(folder, versions, options)
-  // Nothing was ever committed: what attempts left is an empty folder.
+  // No change was ever committed: attempts left an empty folder.
   if (versions.length === 0 && hadAttempts && mtimeMs < options.now - UNNAMED_MILLIS)
     await rmdir(folder).catch(() => {})
 }
 
-/** Whether a file lies in a table's folder, or in folders of partitions below it. */
+/** Whether a file is in a table's folder, or in folders of partitions below it. */
 function isOwnFile(folder: string, path: string): boolean {
   if (!path.startsWith(`${folder}/`)) return false
   const between = path
@@ -85,7 +85,7 @@ async function sweepQuery(
   await rmdir(queryFolder).catch(() => {})
 }
 
-/** Old versions last, after what only they name: a sweep that is cut short is done again. */
+/** Removes old versions, after the files that only they name, so that an interrupted sweep can be repeated. */
 async function sweepManifests(folder: string, versions: readonly Manifest[], options: SweepOptions): Promise<void> {
   for (const { version } of split(versions, options).swept) await rm(versionPath(folder, version), { force: true })
   for (const name of await names(join(folder, MANIFEST_FOLDER))) {
@@ -96,7 +96,10 @@ async function sweepManifests(folder: string, versions: readonly Manifest[], opt
   }
 }
 
-/** A version is wanted until a day after the next one came, and while a query is open that may have begun before that. */
+/**
+ * Splits versions into kept and swept. A version is kept until a day after the next version, and while a query is open
+ * that may have begun before the next version.
+ */
 function split(
   versions: readonly Manifest[],
   { now, oldestOpenQuery = Infinity }: SweepOptions,

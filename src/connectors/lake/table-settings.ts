@@ -3,14 +3,14 @@ import type { DeclaredText } from '../spi/text-file.ts'
 import { fileFormats, type FileFormat } from './lake-files.ts'
 import type { DeclaredTypes } from './text-facts.ts'
 
-/** What the catalog file fixes of a table; the rest is found out. */
+/** The settings of a table that the catalog file fixes; the others are derived from the files. */
 export interface TableSettings {
   readonly format?: FileFormat | undefined
   readonly text: DeclaredText
   readonly types: DeclaredTypes
-  /** Another text for other settings. */
+  /** A text that differs for different settings. */
   readonly key: string
-  /** What was fixed besides types, as SHOW CREATE TABLE shows it. */
+  /** The fixed settings besides types, as SHOW CREATE TABLE shows them. */
   readonly properties: Readonly<Record<string, string | number | boolean>>
 }
 
@@ -18,7 +18,7 @@ export const NOTHING_DECLARED: TableSettings = { text: {}, types: new Map(), key
 
 const character = z.string().regex(/^[\x01-\x7f]$/, 'must be one ASCII character')
 
-/** DuckDB's types in files for Trino's types of columns. */
+/** DuckDB's types for columns in files, by Trino's types. */
 const SCALARS: Readonly<Record<string, string>> = {
   boolean: 'BOOLEAN',
   tinyint: 'TINYINT',
@@ -84,7 +84,10 @@ export const tableSettingsSchema = z
     )
   })
 
-/** Settings for files that do not hold columns of these names (lower case): the folders that they lie in say them. */
+/**
+ * Settings without the columns of these names (lower case): they are not in the files, but in the names of their
+ * folders.
+ */
 export function settingsWithout(settings: TableSettings, names: ReadonlySet<string>): TableSettings {
   if (![...settings.types.keys()].some((name) => names.has(name))) return settings
   const kept = settings.text.names?.filter((name) => !names.has(name.toLowerCase()))
@@ -96,7 +99,7 @@ export function settingsWithout(settings: TableSettings, names: ReadonlySet<stri
   }
 }
 
-/** Names as Trino's properties of tables have them. */
+/** Settings under the names that Trino's table properties have. */
 function propertiesOf(settings: Readonly<Record<string, unknown>>): TableSettings['properties'] {
   return Object.fromEntries(
     Object.entries(settings).flatMap(([name, value]) =>

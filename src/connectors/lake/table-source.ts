@@ -8,7 +8,7 @@ import { tableFolderOf } from './partition-folders.ts'
 import { changed } from './manifest-table.ts'
 import type { EmptySplit, FoundSplit, LakeSplit, WrittenSplit } from './lake-split.ts'
 
-/** What reads the splits' files: Parquet by row ranges, CSV and JSON file by file with the table's types. */
+/** The source for the splits' files: Parquet by row ranges, CSV and JSON file by file with the table's types. */
 export function lakeTableSource(
   location: string,
   splits: readonly LakeSplit[],
@@ -44,10 +44,10 @@ function foundFiles(location: string, splits: readonly FoundSplit[], columns: re
   if (first.format === 'parquet' && !first.unionByName) {
     return [{ kind: 'parquet', ranges: rangesOf(location, splits), columns: fileColumns(splits, columns) }]
   }
-  // Files that differ in their columns, and text files, are read one by one, each with what it has.
+  // Files with different columns, and text files, are read one by one, each with its own columns.
   const parts = new Map<string, FoundSplit[]>()
   for (const split of splits) {
-    // A file may lie in several folders of partitions by links.
+    // Links can put a file into several folders of partitions.
     const key = JSON.stringify([split.file, split.partition])
     const known = parts.get(key)
     if (known) known.push(split)
@@ -62,7 +62,7 @@ function foundFiles(location: string, splits: readonly FoundSplit[], columns: re
 }
 
 function textFile(path: string, { size, text, columns: all }: FoundSplit, columns: readonly FileColumn[]): TablePart {
-  // Listed by a Quipu that had no such splits.
+  // A Quipu version without such splits listed it.
   if (!text) throw changed()
   const read = new Set(columns.map(({ source }) => source))
   const types = all.filter(({ present, source }) => present && read.has(source))
@@ -98,8 +98,9 @@ function rangesOf(location: string, splits: readonly (WrittenSplit | FoundSplit)
 }
 
 /**
+ * The columns to read from files.
  * @param splits of files that have the same columns
- * @throws EngineError NOT_SUPPORTED for a column whose values cannot be read as they are
+ * @throws EngineError NOT_SUPPORTED for a column whose values cannot be read without change
  */
 function fileColumns(splits: readonly FoundSplit[], names: readonly string[]): FileColumn[] {
   const [split] = splits as readonly [FoundSplit]
@@ -121,7 +122,7 @@ function fileColumns(splits: readonly FoundSplit[], names: readonly string[]): F
     const { present, source, duckdbType } = column
     const { unreadable: reason } = columnType(parseDuckDbType(duckdbType))
     if (reason !== undefined) throw unreadable(name, split, reason)
-    // DuckDB asks a bloom filter for the printed text of a BLOB.
+    // DuckDB looks up the printed text of a BLOB in a bloom filter.
     const byRow = split.format === 'parquet' && (duckdbType === 'BLOB' || byRowNames.has(name))
     return {
       name,
@@ -133,7 +134,7 @@ function fileColumns(splits: readonly FoundSplit[], names: readonly string[]): F
   })
 }
 
-/** @param values of each split */
+/** @param values the value in each split */
 function constantColumn(name: string, duckdbType: string, values: readonly (string | null)[]): FileColumn {
   const [first = null] = values
   const typed = { name, fileType: duckdbType, cast: duckdbType }

@@ -15,11 +15,11 @@ import {
   type JsonShape,
 } from '../spi/text-file.ts'
 
-/** What was found out of one text file. */
+/** The facts that were derived from one text file. */
 export type TextFacts =
   { readonly kind: 'csv'; readonly shape: CsvShape } | { readonly kind: 'json'; readonly file: JsonFile }
 
-/** A column of a table of text files: as the files name it, with DuckDB's type that its values are read as. */
+/** A column of a table of text files, with the type as which DuckDB reads its values. */
 interface TextColumn extends ColumnType {
   readonly source: string
   /** Lower case. */
@@ -30,9 +30,9 @@ interface TextColumn extends ColumnType {
 /** DuckDB's types of columns that the administrator has fixed, by lower-case name. */
 export type DeclaredTypes = ReadonlyMap<string, string>
 
-/** Where a file's values are no objects, they are the only column. */
+/** The name of the only column when a file's values are not objects. */
 const VALUE_COLUMN = 'json'
-/** An object of more keys is read as a map: nobody means so many fields. */
+/** An object with more keys is read as a map: it is not a record. */
 const MOST_FIELDS = 1000
 const MAP_TYPE = 'MAP(VARCHAR, JSON)'
 
@@ -49,7 +49,7 @@ export async function textFacts(
     : { kind: 'json', file: jsonFileSchema.parse(row) }
 }
 
-/** Names of a file's own columns, as it has them. */
+/** Names of a file's own columns, as written in the file. */
 export function namesOf(facts: TextFacts): readonly string[] {
   if (facts.kind === 'csv') return facts.shape.columns.map(({ name }) => name)
   const { record } = facts.file
@@ -62,13 +62,14 @@ export function isRecord(shape: JsonShape): boolean {
 }
 
 /**
- * The columns of a table: what all its files have in common.
- * @throws EngineError AMBIGUOUS_NAME for names that differ only in case; HIVE_BAD_DATA for one that no column can have
+ * The columns of a table, over all its files.
+ * @throws EngineError AMBIGUOUS_NAME for names that differ only in case; HIVE_BAD_DATA for a name that no column can
+ * have
  */
 export function textColumns(all: readonly TextFacts[], declared: DeclaredTypes): readonly TextColumn[] {
   const found = columnsIn(all)
   const names = new Set([...found.keys()].map((name) => name.toLowerCase()))
-  // What no file has is NULL.
+  // A declared column that no file has is NULL.
   const missing = [...declared].filter(([name]) => !names.has(name))
   const columns: TextColumn[] = []
   const byName = new Set<string>()
@@ -90,7 +91,7 @@ export function textColumns(all: readonly TextFacts[], declared: DeclaredTypes):
   return columns
 }
 
-/** Names as the files have them, with the types that their values have in common, in the order that they are met. */
+/** Names as the files have them, with the common type of their values, in the order of their first appearance. */
 function columnsIn(all: readonly TextFacts[]): ReadonlyMap<string, string> {
   const csv = new Map<string, number>()
   let json: JsonShape | undefined
@@ -127,7 +128,7 @@ function jsonType({ fits: mask, fields = [], element }: JsonShape): string {
   return `STRUCT(${fields.map(({ name, shape }) => `${quoteName(name)} ${jsonType(shape)}`).join(', ')})`
 }
 
-/** Is the type sure to be that of all the file's values? Else each is looked at when the file is read. */
+/** Whether the type certainly fits all values of the file. Otherwise each value is checked when the file is read. */
 export function isCertain(
   facts: TextFacts,
   columns: readonly { readonly name: string; readonly duckdbType: string }[],
@@ -147,7 +148,7 @@ export function isCertain(
   }) // prettier-ignore
 }
 
-/** Types of lists and objects are made of all that was seen of them. */
+/** Whether a column can have the type. Types of lists and objects were derived from all their values. */
 function canBe(shape: JsonShape | undefined, duckdbType: string): boolean {
   if (shape === undefined || duckdbType === 'JSON') return true
   const bit = scalarBit(duckdbType)

@@ -7,16 +7,16 @@ import { unreadable, type Manifest } from './manifest.ts'
 import { manifestAt } from './kept-manifests.ts'
 import { hasCode } from '../../shared/node-error.ts'
 
-/** Manifests of a schema, table or view lie here, below its folder. */
+/** The folder of manifests, in the folder of a schema, table or view. */
 export const MANIFEST_FOLDER = '_manifest'
 const VERSION = /^v(\d{8,})\.json$/
 
-/** Where a committer is; tests stop and kill it there. */
+/** The steps of a commit; tests stop and kill a committer at each. */
 export type CommitStep =
   'read' | 'beforeWrite' | 'beforeSync' | 'beforeLink' | 'afterLink' | 'beforeFolderSync' | 'afterFolderSync'
 export type OnStep = (step: CommitStep, version: number) => void | Promise<void>
 
-/** The versions that are there, ascending. */
+/** The existing versions, ascending. */
 export async function listVersions(folder: string): Promise<readonly number[]> {
   const names = await readdir(join(folder, MANIFEST_FOLDER)).catch((error: Error) => {
     if (hasCode(error, 'ENOENT', 'ENOTDIR')) return []
@@ -30,8 +30,8 @@ export async function listVersions(folder: string): Promise<readonly number[]> {
 }
 
 /**
- * The newest version; undefined for a folder without any.
- * @param wanted a text that it refuses is not parsed: 'refused'
+ * The newest version; undefined for a folder without versions.
+ * @param wanted a text that this rejects is not parsed: the result is 'refused'
  */
 export async function readNewest(folder: string): Promise<Manifest | undefined>
 export async function readNewest(folder: string, wanted?: TextTest): Promise<Manifest | 'refused' | undefined>
@@ -40,23 +40,24 @@ export async function readNewest(folder: string, wanted?: TextTest): Promise<Man
     const newest = (await listVersions(folder)).at(-1)
     if (newest === undefined) return undefined
     const path = versionPath(folder, newest)
-    // A link that leads nowhere, or a disk that tells two things.
+    // The path is a broken link, or the disk gives inconsistent answers.
     if (newest === missed) throw unreadable(path)
     const manifest = await manifestAt(path, wanted)
     if (manifest) return manifest
-    // Swept between the two: newer ones are there.
+    // A sweep removed it after the listing, so there are newer versions.
     missed = newest
   }
 }
 
-/** One version; undefined when it never was or is swept. */
+/** One version; undefined when it never existed or was swept. */
 export async function readVersion(folder: string, version: number): Promise<Manifest | undefined> {
   return manifestAt(versionPath(folder, version))
 }
 
 /**
- * Creates a version if nobody has: written under another name, made durable, then given its own name by `link`, which
- * fails when there is one; so a version is there whole or not at all. False when somebody else's is there.
+ * Creates a version, unless it exists. The file is written under another name, made durable, and then linked to its own
+ * name. `link` fails if the name exists, so a version is complete or does not exist.
+ * @returns false when another committer has created the version
  */
 export async function createVersion(folder: string, manifest: Manifest, onStep: OnStep = () => {}): Promise<boolean> {
   const { version } = manifest
@@ -95,18 +96,18 @@ export function versionPath(folder: string, version: number): string {
   return join(folder, MANIFEST_FOLDER, `v${String(version).padStart(8, '0')}.json`)
 }
 
-/** Makes one folder durable below a folder that is there. */
+/** Makes a folder in an existing folder, durably. */
 export async function makeFolder(folder: string): Promise<void> {
   try {
     await makeFolderLikeParent(folder)
   } catch (error) {
     if (!hasCode(error, 'EEXIST')) throw error
-    // Whoever made it may have died before this: what is put into it must not be lost with its name.
+    // The process that made the folder may have died before syncing it: its content must not be lost with its name.
   }
   await syncFolder(dirname(folder))
 }
 
-/** A folder's entries are durable once it is synced itself. */
+/** Makes a folder's entries durable. */
 export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r')
   try {

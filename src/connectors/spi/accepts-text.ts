@@ -6,7 +6,9 @@ const WHOLE = /^-?\d+$/
 const NUMBER = /^-?(\d+\.?\d*|\.\d+)$/
 const BITS: Readonly<Record<string, bigint | undefined>> = { TINYINT: 8n, SMALLINT: 16n, INTEGER: 32n, BIGINT: 64n }
 
-/** Can a text be read as a type that was declared, so that no digit is lost? Zeros before a number are none. */
+/**
+ * Whether a text can be read as a declared type without the loss of a digit. Leading zeros of a number do not count.
+ */
 export function acceptsText(duckdbType: string, text: string): boolean {
   if (duckdbType === 'VARCHAR') return true
   const bits = BITS[duckdbType]

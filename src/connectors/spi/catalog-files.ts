@@ -11,9 +11,9 @@ const NAME = /^[a-z][a-z0-9_]*$/
 const fileSchema = z.looseObject({ connector: z.string() })
 
 /**
- * The catalogs of a folder: each `<name>.json` is one, `{"connector": …}` and that connector's own properties. A folder
- * that does not exist has no catalogs.
- * @throws ExitError 64 with one line that names the broken file and what is wrong with it
+ * Loads the catalogs of a folder: each `<name>.json` is one, `{"connector": …}` and that connector's own properties. A
+ * folder that does not exist has no catalogs.
+ * @throws ExitError 64 with one line that names the broken file and its fault
  */
 export function loadCatalogs(
   folder: string,
@@ -40,13 +40,13 @@ export function loadCatalogs(
   return createCatalogs(connectors)
 }
 
-/** Catalogs that are already there; for tests and programs that need no files. */
+/** Catalogs from existing connectors; for tests and programs without catalog files. */
 export function createCatalogs(connectors: ReadonlyMap<string, Connector>): Catalogs {
   const names = [...connectors.keys()].sort()
   return { names: () => names, get: (catalog) => connectors.get(catalog) }
 }
 
-/** What the engines of a process must be allowed to read. */
+/** The folders that the engines of a process must be allowed to read. */
 export function allowedDirectories(catalogs: Catalogs): string[] {
   return [...new Set(catalogs.names().flatMap((name) => catalogs.get(name)!.allowedDirectories()))]
 }

@@ -8,9 +8,9 @@ const COLON = 0x3a
 const SPACE = 0x20
 const LETTER_T = 0x54
 
-/** Digits that every double keeps. */
+/** The number of digits that a double always keeps. */
 const DOUBLE_DIGITS = 15
-/** Digits of a double's longest exact text that are compared. */
+/** The most digits of a double's exact text that are compared. */
 const MOST_DIGITS = 100
 const WORDS: Readonly<Record<string, number>> = {
   true: fits.boolean,
@@ -33,7 +33,9 @@ function isDigit(byte: number | undefined): boolean {
   return byte !== undefined && byte >= ZERO && byte <= 0x39
 }
 
-/** What the text in `bytes[from..to)` can be read as without a change: bits of `fits`, with `text` always among them. */
+/**
+ * The types as which the text in `bytes[from..to)` can be read without loss: bits of `fits`, always including `text`.
+ */
 export function classifyText(bytes: Buffer, from: number, to: number): number {
   const length = to - from
   const first = bytes[from]!
@@ -50,7 +52,7 @@ export function classifyText(bytes: Buffer, from: number, to: number): number {
   return uuidBit(bytes, from, to) | fits.text
 }
 
-/** Bits of a JSON string's content: as of a text, without numbers and words. */
+/** Bits of a JSON string's content: like those of a text, but without numbers and words. */
 export function classifyString(bytes: Buffer, from: number, to: number): number {
   const length = to - from
   if (length >= 8 && length <= 40 && isDigit(bytes[from]))
@@ -63,7 +65,7 @@ function uuidBit(bytes: Buffer, from: number, to: number): number {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(bytes.toString('latin1', from, to)) ? fits.uuid : 0
 }
 
-/** Bits of a number in its plain form: no zeros before it, no plus, no blanks. 0 for what is none. */
+/** Bits of a number in its plain form: no leading zeros, no plus, no blanks. 0 for any other text. */
 export function classifyNumber(bytes: Buffer, from: number, to: number): number {
   const negative = bytes[from] === MINUS
   const start = negative ? from + 1 : from
@@ -108,7 +110,7 @@ function wholeBits(bytes: Buffer, from: number, to: number, negative: boolean): 
   return fits.whole | exact | (value >= LEAST && value <= LARGEST ? fits.bigint : 0)
 }
 
-/** Is the double that is read of it, rounded to as many digits as the text has, the text again? */
+/** Whether the text's double, rounded to as many digits as the text has, gives the text again. */
 export function isExact(text: string, value = Number(text)): boolean {
   if (!Number.isFinite(value)) return false
   const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e')
@@ -128,7 +130,7 @@ function leadingZeros(text: string): number {
   return /^0*/.exec(text)![0].length
 }
 
-/** A number of two digits; above 99 for what is none. */
+/** A number of two digits; above 99 for any other bytes. */
 function twoDigits(bytes: Buffer, at: number): number {
   const [tens, ones] = [bytes[at]! - ZERO, bytes[at + 1]! - ZERO]
   return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : 100
@@ -145,7 +147,9 @@ function isDate(bytes: Buffer, from: number): boolean {
   return year > 0 && (month !== 2 || day < 29 || (year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)))
 }
 
-/** @returns behind `hh:mm[:ss[.f]]`, with at most six digits of a second's fraction; -1 for what is none */
+/**
+ * @returns the position behind `hh:mm[:ss[.f]]`, with at most six digits of a second's fraction; -1 for any other text
+ */
 function behindTime(bytes: Buffer, from: number, to: number): number {
   if (to < from + 5 || twoDigits(bytes, from) > 23 || bytes[from + 2] !== COLON) return -1
   if (twoDigits(bytes, from + 3) > 59) return -1

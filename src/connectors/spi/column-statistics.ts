@@ -1,22 +1,22 @@
 import { z } from 'zod'
 import type { ConnectorContext } from './connector.ts'
 
-/** What is known of a column's values, as of a table's snapshot; what is absent is not known. */
+/** What is known about a column's values, as of a table's snapshot; unknown figures are absent. */
 export interface ColumnStatistics {
   /** Rows in which it is NULL. */
   readonly nulls?: number
-  /** The least and the largest value, as Trino's estimates have them: numbers, and days since 1970 of dates. */
+  /** The least and the largest value in the form of Trino's estimates: numbers, and days since 1970 for dates. */
   readonly low?: number
   readonly high?: number
   /** Different values that are not NULL. */
   readonly distinct?: number
-  /** That its values take in files, compressed. */
+  /** Compressed bytes of its values in files. */
   readonly storedBytes?: number
 }
 
 export type StatisticsByColumn = Readonly<Record<string, ColumnStatistics>>
 
-/** A column of a table and how its files name it. */
+/** A column of a table and its name in the files. */
 export interface FiledColumn {
   readonly name: string
   readonly source: string
@@ -29,7 +29,7 @@ const foundSchema = z.object({
   rows: z.coerce.number(),
   single: z.boolean(),
   nulls: z.coerce.number().nullable(),
-  /** Of one row group alone they are told. */
+  /** Present only when there is a single row group. */
   different: z.coerce.number().nullable(),
   least_different: z.coerce.number().nullable(),
   bytes: z.coerce.number(),
@@ -44,11 +44,13 @@ const NUMBER = /^(tinyint|smallint|integer|bigint|real|double|decimal\()/
 const FLOATING = /^(real|double)$/
 const WHOLE = /^(tinyint|smallint|integer|bigint)$/
 const NESTED = /^(array|map|row)\(/
-/** Between the names of a value and its part: a column that has this in its name may share it with such a part. */
+/**
+ * Separates the names of a column and its part in a path: a column with this text in its name may share it with a part.
+ */
 const PART = ', '
 
 /**
- * What the footers of Parquet files tell of these columns, by name; no row is read.
+ * Statistics of columns from the footers of Parquet files, by name; no row is read.
  * @param paths absolute
  * @param rows of all files
  */
@@ -72,28 +74,29 @@ export async function parquetStatistics(
   )
 }
 
-/** @param found of each way in which the files write the column's name */
+/** @param found an entry for each way in which the files write the column's name */
 function statisticsOf(found: readonly Found[], rows: number, type: string): ColumnStatistics {
   const [only] = found
-  // Values that are held in parts have no leaf of the name, and a name of two columns of a file tells nothing.
+  // A nested value has no leaf with the column's name. If two columns of a file share a name, their figures are
+  // useless.
   if (rows > 0 && (only === undefined || found.length > 1 || !only.single)) return {}
   if (only === undefined) return { nulls: 0, storedBytes: 0 }
   const known: ColumnStatistics = {
-    // It is NULL in files that do not have it.
+    // The column is NULL in files that do not have it.
     ...(only.nulls !== null && { nulls: only.nulls + rows - only.rows }),
     storedBytes: only.bytes,
   }
   const isDate = type === 'date'
-  // One JSON value is written in several ways.
+  // The same JSON value can be written in several ways.
   if (type === 'json') return known
   const counted = only.different === null ? {} : { distinct: only.different }
   if (!isDate && !NUMBER.test(type)) return { ...known, ...counted }
   const [low, high] = isDate ? [only.low_day, only.high_day] : [only.low, only.high]
   const bounds = { ...(low !== null && { low }), ...(high !== null && { high }) }
   if (low === null || high === null) return { ...known, ...bounds }
-  // Files have two zeros, SQL one.
+  // Files distinguish 0.0 and -0.0, SQL does not.
   const countable = !FLOATING.test(type) || low > 0 || high < 0
-  // Of whole numbers there are no more than fit between the bounds, which are rounded beyond 2^53.
+  // There are at most as many whole numbers as fit between the bounds; beyond 2^53 the bounds are rounded.
   const exact = (isDate || WHOLE.test(type)) && Number.isSafeInteger(low) && Number.isSafeInteger(high)
   const all = exact && only.least_different === high - low + 1 ? { distinct: only.least_different } : {}
   return { ...known, ...bounds, ...(countable ? counted : {}), ...all }

@@ -4,13 +4,16 @@ import type { DuckDbType } from './duckdb-type-text.ts'
 export interface ColumnType {
   /** Trino's type text. */
   readonly type: string
-  /** A DuckDB expression of the value as that type is held in DuckDB; absent when it is held so already. */
+  /**
+   * Makes a DuckDB expression that converts a value into the form that holds the type; absent when no conversion is
+   * needed.
+   */
   readonly convert?: (expression: string) => string
-  /** Why no value of it can be read: a statement that reads the column fails. */
+  /** Why its values cannot be read: a statement that reads the column fails. */
   readonly unreadable?: string
 }
 
-/** The SQL type of a file's column: of what Trino has no type for, one that says so (`unreadable`). */
+/** The SQL type of a file's column. A type without a counterpart in Trino becomes an `unreadable` one. */
 export function columnType(source: DuckDbType): ColumnType {
   switch (source.kind) {
     case 'plain':
@@ -22,7 +25,8 @@ export function columnType(source: DuckDbType): ColumnType {
     case 'list': {
       const element = columnType(source.element)
       const { convert } = element
-      // No column has this parameter's name: DuckDB takes `e.x` for a field of a column `e`, if there is one.
+      // The parameter has a name that no column has: DuckDB would read `e.x` as a field of a column `e`, if there is
+      // one.
       return {
         type: `array(${element.type})`,
         ...unreadablePart(element),
@@ -44,7 +48,7 @@ export function columnType(source: DuckDbType): ColumnType {
     }
     case 'struct': {
       const fields = source.fields.map(({ name, type }) => ({ name, type: columnType(type) }))
-      // Rows are held by position (f0, f1 …): DuckDB's own field names are case-insensitive and cast by name.
+      // Rows are held by position (f0, f1 …): DuckDB's own field names are case-insensitive, and it casts them by name.
       return {
         type: `row(${fields.map(({ name, type }) => `${quoteName(name.toLowerCase())} ${type.type}`).join(', ')})`,
         ...unreadablePart(...fields.map(({ type }) => type)),
@@ -57,7 +61,7 @@ export function columnType(source: DuckDbType): ColumnType {
   }
 }
 
-/** Shown as text, which nothing is ever read as. */
+/** A type that is shown as varchar; no value is ever read. */
 function unreadable(duckdbType: string): ColumnType {
   return { type: 'varchar', unreadable: `Trino has no type for ${duckdbType}` }
 }
@@ -80,7 +84,7 @@ const otherTypes: Readonly<Record<string, ColumnType | undefined>> = {
   GEOMETRY: wellKnownBinary(),
 }
 
-/** Well-known binary, as Trino reads such columns. */
+/** Geometry as well-known binary, as Trino reads such columns. */
 function wellKnownBinary(): ColumnType {
   return { type: 'varbinary', convert: (x) => `ST_AsWKB(${x})` }
 }
@@ -108,7 +112,7 @@ const plainTypes: Readonly<Record<string, ColumnType | undefined>> = {
   UUID: { type: 'uuid' },
   DATE: { type: 'date' },
   TIME: { type: 'time(6)' },
-  // Of Parquet, whose times are of UTC then: the offset is always none.
+  // From Parquet, where such times are UTC: the offset is always zero.
   'TIME WITH TIME ZONE': castTo('time(6)', 'TIME'),
   // Picoseconds of the day.
   TIME_NS: { type: 'time(9)', convert: (x) => `epoch_ns(${x}) * 1000` },

@@ -7,28 +7,29 @@ import type { FileQuestion, TableSource } from './table-source.ts'
 import type { ConnectorWriter } from './table-writer.ts'
 
 /**
- * What a catalog offers, and all that anybody may know of it. A connector runs twice: in the coordinator for
- * metadata and splits, in workers for saying what the splits of a batch read. Fragments and splits
- * name the catalog; credentials and paths come from each process's own catalog configuration and never travel.
+ * The only interface to a catalog. A connector runs twice: in the coordinator for metadata and splits, and in workers,
+ * where it gives the source of a batch's splits. Fragments and splits name the catalog; credentials and paths come from
+ * each process's own catalog configuration and never travel.
  */
 export interface Connector {
   readonly catalog: string
   readonly connectorName: string
   readonly abilities: ConnectorAbilities
-  /** How changes are made; absent when `abilities` allow none. */
+  /** Makes changes; absent when `abilities` allow none. */
   readonly writer?: ConnectorWriter
 
   listSchemas(): Promise<readonly string[]>
   /**
    * Tables of one schema, or of all; an unknown schema gives an empty list.
-   * @param named tables whose names it refuses may be left out
+   * @param named tables with names that this rejects may be left out
    */
   listTables(schema?: string, named?: (table: string) => boolean): Promise<readonly SchemaTableName[]>
   /**
-   * The tables of a schema as `getTable` has each, one after the other: what is not kept of one is gone before the next. Those
-   * that cannot be read are passed over. Absent where looking each up costs no more.
-   * @param named tables whose names it refuses are left out
-   * @param columns tables with a column of none of these names may be left out; absent: none is for its columns
+   * Describes the tables of a schema, each as `getTable` does, one after the other, so that unneeded parts of one table
+   * are freed before the next. Tables that cannot be read are left out. Absent when looking up each table costs no
+   * more.
+   * @param named tables with names that this rejects are left out
+   * @param columns tables without a column of these names may be left out; absent: all tables are wanted
    */
   describeTables?(
     schema: string,
@@ -36,22 +37,22 @@ export interface Connector {
     take: (table: ConnectorTable) => void,
     columns?: readonly string[],
   ): Promise<void>
-  /** The table as of now, with the handle that later calls take; undefined when there is none. */
+  /** The current table, with the handle for later calls; undefined when there is none. */
   getTable(schema: string, table: string): Promise<ConnectorTable | undefined>
-  /** Row count and bytes where the connector knows them; scheduling takes unknown for large. */
+  /** Row count and bytes, if the connector knows them; scheduling treats unknown as large. */
   getStatistics(handle: TableHandle): Promise<TableStatistics>
   /**
-   * What is known of columns without reading a row, by name; a column that is left out is not known. As `getStatistics`,
-   * of the handle's snapshot. Absent where nothing is ever known.
+   * What is known about columns without reading a row, by name; unknown columns are left out. Like `getStatistics` for
+   * the handle's snapshot. Absent when nothing is ever known.
    */
   getColumnStatistics?(handle: TableHandle): Promise<StatisticsByColumn>
   /**
-   * All splits of the table as of the handle's snapshot; they read every row exactly once together. At least one, also
-   * when there are no rows.
-   * @param where rows that do not fulfil it may be left out
-   * @param question of a table that has `answers`: the rows are what it asks for
-   * @param columns those that will be read: what a split says of others may be left out; absent: all
-   * @param partitions rows that do not fulfil it may be left out; about partition keys alone
+   * All splits of the table as of the handle's snapshot; together they read every row exactly once. At least one split,
+   * even when there are no rows.
+   * @param where rows that do not meet it may be left out
+   * @param question for a table that has `answers`: the rows are the answer to it
+   * @param columns columns that will be read: a split may leave out facts about others; absent: all
+   * @param partitions rows that do not meet it may be left out; it is about partition keys only
    */
   listSplits(
     handle: TableHandle,
@@ -61,11 +62,11 @@ export interface Connector {
     partitions?: ScanPredicate,
   ): Promise<readonly ConnectorSplit[]>
   /**
-   * The splits as an engine gets them: with rows that only the coordinator knows. Asked in the coordinator at each attempt
-   * of a task, just before it; what it adds is part of no event. Absent where splits are whole as they are listed.
-   * @param columns those that will be read: values of others may be left out
-   * @param asker gets the rows that he may see
-   * @throws EngineError EXCEEDED_LOCAL_MEMORY_LIMIT when there are too many to be held in memory
+   * The splits as an engine gets them: with rows that only the coordinator knows. Called in the coordinator just before
+   * each attempt of a task; the added rows are part of no event. Absent when splits are complete as they are listed.
+   * @param columns columns that will be read: values of others may be left out
+   * @param asker the user, who gets only the rows that they may see
+   * @throws EngineError EXCEEDED_LOCAL_MEMORY_LIMIT when there are too many rows to hold in memory
    */
   loadSplits?(
     splits: readonly ConnectorSplit[],
@@ -73,34 +74,34 @@ export interface Connector {
     asker: Asker,
   ): Promise<readonly ConnectorSplit[]>
   /**
-   * What gives exactly the rows of these splits, in the columns asked for, named as asked, each held in DuckDB as its
-   * SQL type is (`sql/types/duckdb-representation.ts`). Runs where the rows are read. `columns` may be empty (count(*)):
-   * then the rows are only counted. Looks at no file: `verifySplits` does, beside whoever reads them.
-   * @throws EngineError when it knows no such split or column
+   * The source of exactly the rows of these splits, with the given columns by their names, each held in DuckDB as its
+   * SQL type requires (`sql/types/duckdb-representation.ts`). Called where the rows are read. `columns` may be empty
+   * (count(*)): then the rows are only counted. Does not check files: `verifySplits` does, while the engine reads.
+   * @throws EngineError for an unknown split or column
    */
   tableSource(splits: readonly ConnectorSplit[], columns: readonly string[]): Promise<TableSource>
   /**
-   * Called by the worker while a batch is read, before anything of it is told, and again once it has been: what lies
-   * outside a snapshot may have changed meanwhile.
-   * @throws EngineError when a split is no longer what was listed
+   * Called by the worker while a batch is read, before any of its pages is listed, and again after the batch has been
+   * read: files outside a snapshot may have changed meanwhile.
+   * @throws EngineError when a split has changed since it was listed
    */
   verifySplits(splits: readonly ConnectorSplit[]): Promise<void>
   /** Folders that the engine must be allowed to read for `tableSource`; absolute, with a trailing slash. */
   allowedDirectories(): readonly string[]
 }
 
-/** Whom rows are for: as whom a query runs, and who posted it where that was another. */
+/** The user of a query: the user that it runs as, and the user that posted it if that is another. */
 export interface Asker {
   readonly user: string
   readonly originalUser?: string
   readonly groups: readonly string[]
-  /** Whose turn it is where reads wait for each other. */
+  /** The owner of this read in a queue of reads. */
   readonly owner: SlotOwner
-  /** What of the catalogs he may know; absent: all of it. */
+  /** The parts of the catalogs that the user may know about; absent: all of them. */
   readonly sight?: CatalogSight
 }
 
-/** What somebody may know to be there. */
+/** The objects that a user may know about. */
 export interface CatalogSight {
   showsCatalog(catalog: string): boolean
   showsSchema(catalog: string, schema: string): boolean
@@ -127,14 +128,14 @@ export interface SchemaTableName {
   readonly kind: 'TABLE' | 'VIEW'
 }
 
-/** Opaque to everyone but its connector; plain JSON, so that it fits an event; names a snapshot. */
+/** Known only to its connector; plain JSON, so that it fits an event; names a snapshot. */
 export type TableHandle = { readonly [key: string]: unknown }
 
 export interface ConnectorTable extends SchemaTableName {
   readonly handle: TableHandle
   readonly columns: readonly ConnectorColumn[]
   readonly comment?: string
-  /** For a view: what it was created from. */
+  /** For a view: its definition. */
   readonly view?: {
     readonly sql: string
     readonly catalog?: string
@@ -142,13 +143,13 @@ export interface ConnectorTable extends SchemaTableName {
     readonly owner?: string
     readonly runAsInvoker?: boolean
   }
-  /** What its administrator has fixed of it, by name, as SHOW CREATE TABLE shows it. */
+  /** The properties that the administrator has fixed, by name, as SHOW CREATE TABLE shows them. */
   readonly properties?: Readonly<Record<string, string | number | boolean | readonly string[]>>
   /** The manifest version the handle names, for connectors that have versions. */
   readonly version?: number
-  /** Names the rows that the handle does: another text once they may be others. Absent: nobody knows. */
+  /** Identifies the rows of the handle: the text changes when the rows may have changed. Absent: unknown. */
   readonly snapshot?: string
-  /** Columns that may be part of a `ScanQuestion`; absent where the table is read row by row. */
+  /** Columns that may be part of a `ScanQuestion`; absent when the table is read row by row. */
   readonly answers?: readonly string[]
 }
 
@@ -159,11 +160,11 @@ export interface ConnectorColumn {
   readonly nullable: boolean
   readonly comment?: string
   readonly hidden?: boolean
-  /** Its values divide the table into partitions: conditions on it spare whole files. */
+  /** Its values divide the table into partitions: conditions on it skip whole files. */
   readonly partitionKey?: true
 }
 
-/** What Trino's Hive connector says of such columns, in SHOW COLUMNS and `information_schema.columns`. */
+/** The text with which Trino's Hive connector marks such columns, in SHOW COLUMNS and `information_schema.columns`. */
 export const PARTITION_KEY = 'partition key'
 
 export interface TableStatistics {
@@ -177,12 +178,12 @@ export interface ConnectorSplit {
   readonly catalog: string
   readonly data: { readonly [key: string]: unknown }
   readonly rows?: number
-  /** Compressed bytes by column name, of what the split would read; the sum over the columns read is the input size. */
+  /** Compressed bytes that the split would read, by column name; the sum over the columns read is the input size. */
   readonly columnBytes?: Readonly<Record<string, number>>
   readonly bytes?: number
 }
 
-/** What a connector folder exports: one factory, given the parsed catalog file. */
+/** The export of a connector's folder: a factory that gets the parsed catalog file. */
 export interface ConnectorFactory {
   readonly connectorName: string
   /** @throws EngineError CONFIGURATION_INVALID naming the property */
@@ -192,18 +193,18 @@ export interface ConnectorFactory {
 export interface ConnectorContext {
   /** The data folder of this process, absolute. */
   readonly dataDir: string
-  /** Where the tables of `memory` catalogs lie, absolute: the same folder for coordinator and workers. */
+  /** The folder with the tables of `memory` catalogs, absolute: the same for coordinator and workers. */
   readonly tablesDir: string
-  /** Where files shipped with the project lie (`etc/`), absolute. */
+  /** The folder with files shipped with the project (`etc/`), absolute. */
   readonly shippedDir: string
   /** The folder of the catalog file: relative paths in it start there; absolute. */
   readonly catalogDir: string
   /**
-   * What files hold (Parquet footers, CSV sniffing), asked of an engine of this process that may read
-   * `allowedDirectories()`; rows as objects by column name, values as DuckDB's `to_json` gives them. There is no DuckDB
-   * in the coordinator's or the worker's own process.
+   * Answers a question about files (Parquet footers, CSV sniffing). An engine of this process answers; it may read
+   * `allowedDirectories()`. Rows are objects by column name, with values as DuckDB's `to_json` gives them. The
+   * coordinator's and the worker's own processes have no DuckDB.
    */
   inspect(question: FileQuestion): Promise<readonly Readonly<Record<string, unknown>>[]>
-  /** How values of a type are held in DuckDB: Trino's type text to DuckDB's. */
+  /** The DuckDB type that holds values of a type, from Trino's type text. */
   duckdbType(type: string): string
 }

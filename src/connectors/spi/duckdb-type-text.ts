@@ -8,10 +8,13 @@ export type DuckDbType =
       readonly kind: 'struct'
       readonly fields: readonly { readonly name: string; readonly type: DuckDbType }[]
     }
-  /** ENUM, UNION and whatever else has parentheses; `name` is the part before them. */
+  /** ENUM, UNION and any other type with parentheses; `name` is the part before them. */
   | { readonly kind: 'other'; readonly name: string }
 
-/** A type by its text; of a form that is not known here (structs whose fields have no names), one of that text. */
+/**
+ * Parses the text of a type. A text of an unknown form (structs whose fields have no names) becomes `other`, with the
+ * whole text.
+ */
 export function parseDuckDbType(text: string): DuckDbType {
   try {
     return parsedType(text)
@@ -20,7 +23,7 @@ export function parseDuckDbType(text: string): DuckDbType {
   }
 }
 
-/** @throws Error when the text is not a type that is known here */
+/** @throws Error when the text is not a known type */
 function parsedType(text: string): DuckDbType {
   let at = 0
 

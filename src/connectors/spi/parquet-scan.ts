@@ -20,8 +20,8 @@ export interface RowGroupRange extends RowGroup {
 }
 
 /**
- * Joins a file's row groups, in order, into ranges of about `targetBytes` compressed: one range a row group would make
- * thousands of splits of a large table, and a batch reads several anyway.
+ * Joins a file's row groups, in order, into ranges of about `targetBytes` compressed. One range for each row group
+ * would make thousands of splits of a large table, and a batch reads several anyway.
  */
 export function joinRowGroups(groups: readonly RowGroup[], targetBytes: number): readonly RowGroupRange[] {
   const cut = groups.every(({ columnBytes }) => !Object.keys(columnBytes).some((name) => isRowNumber(name)))
@@ -46,7 +46,10 @@ export function joinRowGroups(groups: readonly RowGroup[], targetBytes: number):
   return ranges
 }
 
-/** DuckDB numbers the rows of a file in a column of this name: a file that has one of its own can only be read whole. */
+/**
+ * DuckDB numbers the rows of a file in a column of this name: a file that has such a column can only be read as a
+ * whole.
+ */
 function isRowNumber(name: string): boolean {
   return name.toLowerCase() === 'file_row_number'
 }
@@ -54,10 +57,15 @@ function isRowNumber(name: string): boolean {
 /** DuckDB numbers the files of a list in a column of this name, from 0 on. */
 export const FILE_INDEX = 'file_index'
 
-/** Files whose names begin so were written without bloom filters; those that Quipu wrote before may have some. */
+/**
+ * The beginning of the names of files without bloom filters; files that older versions of Quipu wrote may have some.
+ */
 export const WITHOUT_BLOOM_FILTERS = 'nb-'
 
-/** DuckDB asks a bloom filter for the printed text of a BLOB, and for 0.0 alone where -0.0 is equal to it. */
+/**
+ * Whether a bloom filter gives wrong answers: DuckDB looks up the printed text of a BLOB, and only 0.0 although -0.0 is
+ * equal.
+ */
 export function bloomFilterMisleads(duckdbType: string): boolean {
   return duckdbType === 'BLOB' || duckdbType === 'FLOAT' || duckdbType === 'DOUBLE'
 }

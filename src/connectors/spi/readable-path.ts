@@ -1,9 +1,10 @@
 import { EngineError } from '../../shared/engine-error.ts'
 
 /**
- * Readers of DuckDB take paths for patterns. Most can be written as the pattern of themselves alone; one with a backslash
- * cannot: that is taken for an escape, and for the end of a folder's name.
- * @param what is told to be unreadable: `Table 's.t'`
+ * Refuses a path that no pattern can name. DuckDB's readers treat paths as patterns. Most paths can be written as a
+ * pattern that matches only them. A path with a backslash cannot: it is read as an escape, and as the end of a folder's
+ * name.
+ * @param what names the object in the error: `Table 's.t'`
  * @throws EngineError NOT_SUPPORTED
  */
 export function checkReadable(path: string, what: string): void {

@@ -1,16 +1,16 @@
 import { likeTest, onlyMatch } from '../../shared/like-pattern.ts'
 
-/** What a text has to be: one of a list, or like a pattern. Plain JSON, so that it fits an event. */
+/** A condition on a text: in a list, or like a pattern. Plain JSON, so that it fits an event. */
 export type TextCondition =
   { readonly in: readonly string[] } | { readonly like: string; readonly escape?: string | undefined }
 
 /**
- * What every row that is used fulfils, by the names of its columns, all of it at once. A connector may leave out rows that do
- * not, and need not: they are looked at again.
+ * Conditions that all used rows meet, by column name; all of them hold at once. A connector may leave out other rows,
+ * but need not: rows are filtered again.
  */
 export type ScanConditions = Readonly<Record<string, readonly TextCondition[]>>
 
-/** Conditions as a connector asks them. */
+/** Conditions in the form that connectors use. */
 export class Wanted {
   readonly #tests = new Map<string, readonly ((text: string) => boolean)[]>()
   readonly #values = new Map<string, readonly string[]>()
@@ -27,12 +27,12 @@ export class Wanted {
     }
   }
 
-  /** May a row with this text in the column be used? */
+  /** Whether a row with this text in the column may be used. */
   has(column: string, text: string): boolean {
     return this.#tests.get(column)?.every((test) => test(text)) ?? true
   }
 
-  /** All texts that the column may have; undefined where they are not known one by one. */
+  /** All texts that the column may have; undefined when they are not known one by one. */
   values(column: string): readonly string[] | undefined {
     return this.#values.get(column)
   }

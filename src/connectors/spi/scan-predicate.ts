@@ -1,8 +1,8 @@
 import type { LikePattern } from '../../shared/like-pattern.ts'
 
 /**
- * A condition on rows of a scan, as a tree over columns by their names in the table. Values are texts: of varchar as they are,
- * of whole numbers their digits, of dates the days since 1970, of timestamps without zone the picoseconds since 1970.
+ * A condition on rows of a scan, as a tree over columns by their names in the table. Values are texts: varchar
+ * unchanged, whole numbers as digits, dates as days since 1970, timestamps without zone as picoseconds since 1970.
  */
 export type ScanPredicate =
   | { readonly all: readonly ScanPredicate[] }
@@ -12,27 +12,27 @@ export type ScanPredicate =
   | { readonly column: string; readonly in: readonly string[] }
   | { readonly column: string; readonly like: LikePattern }
   | { readonly column: string; readonly isNull: true }
-  /** Nobody knows before the rows are read. */
+  /** A condition that is unknown before the rows are read. */
   | { readonly unknown: true }
 
-/** SQL's three truth values, and `unknown` where it may be any of them. */
+/** SQL's three truth values, and `unknown` when it may be any of them. */
 export type Truth = 'true' | 'false' | 'null' | 'unknown'
 
-/** What is known of the values of one column in some rows that all have the same. */
+/** What is known about one column in rows that all have the same value. */
 export interface KnownValue {
   readonly isNull: boolean
   /**
-   * How the value compares with one of the predicate's: negative, 0 or positive; undefined where that is not known. Not asked
-   * of NULL.
+   * Compares the value with a constant of the predicate: negative, 0 or positive; undefined when unknown. Not called
+   * for NULL.
    */
   compare(value: string): number | undefined
-  /** Whether it is one of the predicate's values; undefined where that is not known. Not asked of NULL. */
+  /** Whether the value is one of the predicate's constants; undefined when unknown. Not called for NULL. */
   isAmong(values: readonly string[]): boolean | undefined
-  /** Whether the value is like a pattern; undefined where that is not known. Not asked of NULL. */
+  /** Whether the value is like a pattern; undefined when unknown. Not called for NULL. */
   isLike(pattern: LikePattern): boolean | undefined
 }
 
-/** The truth of a predicate for rows with these values. @param known undefined for a column of which nothing is known */
+/** The truth of a predicate for rows with these values. @param known gives undefined for an unknown column */
 export function truthOf(predicate: ScanPredicate, known: (column: string) => KnownValue | undefined): Truth {
   if ('all' in predicate) return combined(predicate.all.map((one) => truthOf(one, known)), 'false', 'true') // prettier-ignore
   if ('any' in predicate) return combined(predicate.any.map((one) => truthOf(one, known)), 'true', 'false') // prettier-ignore
@@ -64,7 +64,7 @@ function truth(value: boolean | undefined): Truth {
   return value === undefined ? 'unknown' : value ? 'true' : 'false'
 }
 
-/** @param decisive what one term makes the whole, @param neutral what it is of no terms */
+/** @param decisive the truth of one term that decides the whole, @param neutral the result without terms */
 function combined(terms: readonly Truth[], decisive: Truth, neutral: Truth): Truth {
   for (const one of [decisive, 'unknown', 'null'] as const) if (terms.includes(one)) return one
   return neutral

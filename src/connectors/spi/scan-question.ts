@@ -1,28 +1,31 @@
 /**
- * What a scan is asked of a table whose connector can answer it (`ConnectorTable.answers`): only some rows, the first of an
- * order, or groups in the place of rows. Plain JSON, so that it fits an event. Values are texts: of numbers their digits, of
- * times ISO UTC with milliseconds, `true` and `false`.
+ * A question of a scan to a table whose connector can answer it (`ConnectorTable.answers`): only some rows, the first
+ * rows of an order, or groups instead of rows. Plain JSON, so that it fits an event. Values are texts: numbers as
+ * digits, times as ISO UTC with milliseconds, `true` and `false`.
  */
 export interface ScanQuestion {
   /**
-   * What every row that is used fulfils. Rows that do not may be given where there is neither `top` nor `groups`: they are
-   * looked at again.
+   * Conditions that all used rows meet. Without `top` and `groups` the answer may have other rows too: they are
+   * filtered again.
    */
   readonly terms: readonly ScanTerm[]
-  /** Of the rows that fulfil all terms so many suffice, the first in this order, in whatever order they are given. */
+  /**
+   * Only so many of the rows that meet all terms are needed, the first in this order; the answer may have them in any
+   * order.
+   */
   readonly top?: { readonly order: readonly ScanOrder[]; readonly count: number }
-  /** In the place of rows: one row a group, of all rows that fulfil the terms, and one of all where there are no keys. */
+  /** Instead of rows: one row for each group of all rows that meet the terms; without keys one row for all. */
   readonly groups?: { readonly keys: readonly ScanKey[]; readonly measures: readonly ScanMeasure[] }
 }
 
-/** A condition that is not fulfilled by NULL, but for `isNull`. */
+/** A condition that NULL does not meet, except for `isNull`. */
 export type ScanTerm =
   | { readonly column: string; readonly in: readonly string[] }
   | { readonly column: string; readonly compare: '<' | '<=' | '>' | '>=' | '<>'; readonly value: string }
-  /** SQL's LIKE: no character escapes others unless it is named. */
+  /** SQL's LIKE: there is no escape character unless it is named. */
   | { readonly column: string; readonly like: string; readonly escape?: string | undefined }
   | { readonly column: string; readonly isNull: boolean }
-  /** One of the values that another table of the schema answers with; only where rows are looked at again. */
+  /** One of the values in another table's answer; only where rows are filtered again. */
   | { readonly column: string; readonly among: ScanValues }
 
 /** Values of one column of an answer. */
@@ -38,7 +41,7 @@ export interface ScanOrder {
   readonly nullsFirst: boolean
 }
 
-/** Beginnings of which times are made groups, in UTC. */
+/** Units to which times are cut to make groups, in UTC. */
 export const timeUnits = ['minute', 'hour', 'day', 'week', 'month', 'quarter', 'year'] as const
 export type TimeUnit = (typeof timeUnits)[number]
 
@@ -48,13 +51,16 @@ interface Answered {
   readonly type: string
 }
 
-/** `cut`: the beginning of the unit that the time lies in, or its day as a date. */
+/** `cut`: groups by the beginning of the unit that contains the time, or by its day as a date. */
 export interface ScanKey extends Answered {
   readonly column: string
   readonly cut?: TimeUnit | 'date'
 }
 
-/** `count` without column counts rows, else what is not NULL; the others leave NULL out and are NULL of nothing. */
+/**
+ * `count` without column counts rows, else values that are not NULL; the others ignore NULL, and are NULL without
+ * values.
+ */
 export interface ScanMeasure extends Answered {
   readonly of: 'count' | 'min' | 'max' | 'sum'
   readonly column?: string

@@ -2,8 +2,8 @@ import type { ParquetRange } from './parquet-scan.ts'
 import type { CsvDialect, DeclaredText, JsonLayout } from './text-file.ts'
 
 /**
- * What a scan of a batch reads, as data: connectors say which files, rows and columns, and the engine's process alone makes
- * DuckDB's SQL of it. The rows of all parts together are the scan's, in whatever order.
+ * The data that a scan of a batch reads: connectors name files, rows and columns; only the engine's process makes
+ * DuckDB's SQL from it. The rows of all parts together are the scan's rows, in any order.
  */
 export type TableSource = readonly [TablePart, ...TablePart[]]
 
@@ -16,17 +16,17 @@ export interface ParquetPart {
   readonly columns: readonly FileColumn[]
 }
 
-/** Fields are named by their places, `c0`, `c1` …: `FileColumn.source` is such a name. */
+/** Fields are named by their positions, `c0`, `c1` …: `FileColumn.source` is such a name. */
 export interface CsvPart {
   readonly kind: 'csv'
   /** Absolute. */
   readonly path: string
-  /** The file's size as it lies there. */
+  /** The file's size on disk. */
   readonly bytes: number
   readonly dialect: CsvDialect
   /** How many fields each line has. */
   readonly fields: number
-  /** DuckDB's types of fields that are no VARCHAR. */
+  /** DuckDB's types of fields that are not VARCHAR. */
   readonly types: readonly { readonly field: number; readonly type: string; readonly blanks: boolean }[]
   readonly columns: readonly FileColumn[]
 }
@@ -36,9 +36,9 @@ export interface JsonPart {
   /** Absolute. */
   readonly path: string
   readonly layout: JsonLayout
-  /** Each value is an object of the columns; else the only column is the value itself. */
+  /** Whether each value is an object with the columns; else the only column is the value itself. */
   readonly isRecord: boolean
-  /** DuckDB's type of each of the file's own columns that is read. */
+  /** DuckDB's types of the file's own columns that are read. */
   readonly types: readonly { readonly source: string; readonly type: string }[]
   readonly columns: readonly FileColumn[]
 }
@@ -46,35 +46,35 @@ export interface JsonPart {
 /** Rows that travel with the statement itself. */
 export interface RowsPart {
   readonly kind: 'rows'
-  /** By column name; what is left out is null. */
+  /** By column name; missing values are null. */
   readonly rows: readonly Readonly<Record<string, unknown>>[]
   readonly columns: readonly { readonly name: string; readonly shape: RowShape }[]
 }
 
-/** No row of these columns. */
+/** No rows, with these columns. */
 export interface EmptyPart {
   readonly kind: 'empty'
   readonly columns: readonly { readonly name: string; readonly type: string }[]
 }
 
-/** A column of the scan, made of one of the file's. Without any column a row of the scan is still a row. */
+/** A column of the scan, made from a column of the file. A scan without columns still has rows. */
 export interface FileColumn {
   readonly name: string
-  /** As the file names it; without it, every value is `constant`. */
+  /** The name in the file; without it, every value is `constant`. */
   readonly source?: string
-  /** A text that `cast` reads as the value of all rows; absent: NULL. Not asked where there is a source. */
+  /** A text that `cast` turns into the value of all rows; absent: NULL. Ignored when there is a source. */
   readonly constant?: string
-  /** In the place of `constant`, of Parquet: a text for each of the part's ranges, in their order; null for NULL. */
+  /** Instead of `constant`, for Parquet: a text for each of the part's ranges, in their order; null for NULL. */
   readonly constants?: readonly (string | null)[]
-  /** DuckDB's type that the value is cast to; a column without source has one. */
+  /** DuckDB's type that the value is cast to; required for a column without source. */
   readonly cast?: string
-  /** DuckDB's type of the file's column, where the value has to be held in another way (`column-type.ts`). */
+  /** DuckDB's type of the file's column, if the value has to be held in another form (`column-type.ts`). */
   readonly fileType?: string
-  /** DuckDB asks neither bloom filters nor bounds of the file about it: conditions on it are checked row by row. */
+  /** DuckDB must not use bloom filters or bounds of the file for it: conditions on it are checked row by row. */
   readonly checkedByRow?: true
 }
 
-/** How a value of `RowsPart` becomes DuckDB's: the structure that its `from_json` takes. */
+/** The structure with which DuckDB's `from_json` reads a value of `RowsPart`. */
 export type RowShape = string | readonly RowShape[] | { readonly [field: string]: RowShape }
 
 export interface FootersQuestion {
@@ -82,49 +82,58 @@ export interface FootersQuestion {
   readonly paths: readonly string[]
 }
 
-/** What connectors ask of files, answered by an engine; its text is the engine's own as well. */
+/** A question of a connector about files, answered by an engine, which makes its own SQL for it. */
 export type FileQuestion =
-  /** What the footer of each Parquet file says, in their order: a `ParquetFooter` each. */
+  /** The footers of Parquet files, in their order: a `ParquetFooter` each. */
   | FootersQuestion
   /**
-   * A row for each leaf that the files' footers name: `name`, its path; `rows` of the row groups that have it; `single`, whether
-   * none has two of the name; `nulls`, null where a row group does not tell; `bounded`, whether each tells its bounds; `low`,
-   * `high` as numbers, `low_day`, `high_day` as days since 1970, null where they are none.
+   * A row for each leaf in the files' footers, with these columns:
+   * - `name`: its path, in lower case
+   * - `rows`: of the row groups that have it; `bytes`: compressed
+   * - `single`: whether no row group has the name twice
+   * - `nulls`: null where a row group does not say it
+   * - `different`: distinct values, null unless there is one row group; `least_different`: the largest number of any
+   *   row group
+   * - `low`, `high` as numbers, `low_day`, `high_day` as days since 1970: null where a bound is missing
    */
   | { readonly kind: 'columnStatistics'; readonly paths: readonly string[] }
-  /** A row for each column that the files have together: `column_name` and `column_type`, as DuckDB's DESCRIBE writes it. */
+  /** A row for each column of all files: `column_name` and `column_type`, as DuckDB's DESCRIBE writes them. */
   | { readonly kind: 'columns'; readonly paths: readonly string[]; readonly unionByName: boolean }
   | TextQuestion
 
-/** About one file; answered without DuckDB. Shapes are one row, as `csvShapeSchema` and `jsonFileSchema` have it. */
+/**
+ * A question about one file; answered without DuckDB. A shape is one row, as in `csvShapeSchema` and `jsonFileSchema`.
+ */
 export type TextQuestion =
   | { readonly kind: 'csvShape'; readonly path: string; readonly declared: DeclaredText }
   | { readonly kind: 'jsonShape'; readonly path: string }
-  /** No row; an error names the first line that is not as it has to be. */
+  /** No row; an error names the first line that does not fit. */
   | {
       readonly kind: 'csvCheck'
       readonly path: string
       readonly dialect: CsvDialect
-      /** Of each field of a line. */
+      /** For each field of a line. */
       readonly needs: readonly TextNeed[]
     }
   | {
       readonly kind: 'jsonCheck'
       readonly path: string
       readonly layout: JsonLayout
-      /** Each value is an object; else the only need is the value's own. */
+      /** Whether each value is an object; else the only need is for the value itself. */
       readonly isRecord: boolean
       readonly needs: readonly (TextNeed & { readonly name: string })[]
     }
-  /** No row; an error names a column of a Parquet file, as the file calls it, with a timestamp finer than microseconds. */
+  /** No row; an error names a column of a Parquet file, by its name there, with a timestamp finer than microseconds. */
   | { readonly kind: 'timesCheck'; readonly path: string; readonly columns: readonly string[] }
 
-/** What the values of a column have to be. */
+/** The requirement for the values of a column. */
 export interface TextNeed {
   /** DuckDB's type. */
   readonly type: string
-  /** The administrator said so: what can be read as the type without a change is, in whatever form it is written. */
+  /**
+   * Whether the administrator has fixed the type: then any text is accepted that can be read as the type without loss.
+   */
   readonly declared: boolean
-  /** Quoted fields without a character are NULL. */
+  /** Whether quoted fields without a character are NULL. */
   readonly blanks: boolean
 }

@@ -6,17 +6,17 @@ import type { QueryId } from '../../shared/ids.ts'
  * Writes of a connector, exactly once. The life of a write:
  *
  * 1. `begin` (coordinator, while planning): checks names, resolves the target to a snapshot; no effect.
- * 2. Rows, if the change has any: the fragment carries the target (`Fragment.write`); the worker asks `openAttempt` for a
- *    folder of this attempt alone, lets DuckDB write Parquet into it, and `sealAttempt` makes the files durable and
- *    describes them. A retried task is another attempt with another folder: what the lost one wrote is never read.
- * 3. `prepare` (coordinator): checks names again, says on which version the change rests. Its answer is what
- *    WritePrepared records: once that event is valid, the query cannot fail any more.
- * 4. `commit`: by the same coordinator or whoever recovers the query, as often as it likes, also two at once and one of
- *    them stale: the change is in the table once.
+ * 2. Rows, if the change has any: the fragment carries the target (`Fragment.write`). The worker calls `openAttempt` for
+ *    a folder of this attempt alone and lets DuckDB write Parquet into it. `sealAttempt` then makes the files durable and
+ *    describes them. A retried task is another attempt with another folder: files of a lost attempt are never read.
+ * 3. `prepare` (coordinator): checks names again, and says on which version the change is based. WritePrepared records
+ *    its answer: once that event is valid, the query cannot fail any more.
+ * 4. `commit`: by the same coordinator, or by a coordinator that recovers the query. Any number of calls is allowed, even
+ *    two at once of which one is stale: the change is in the table once.
  *
- * Names are the caller's to guard: from before `prepare` until `commit` is done no other change of the same object may be
- * prepared, but for inserts, which do not disturb each other (`conflicts`). Only one that writes the same folder from
- * outside this event log can then make a prepared change impossible.
+ * The caller guards names: from before `prepare` until `commit` is done it must not prepare another change of the same
+ * object. Inserts are an exception: they do not conflict with each other (`conflicts`). Then only a program that writes
+ * the same folder from outside this event log can make a prepared change impossible.
  */
 export interface ConnectorWriter {
   /**
@@ -26,34 +26,38 @@ export interface ConnectorWriter {
    */
   begin(queryId: QueryId, change: TableChange): Promise<WriteTarget>
   /**
-   * Worker: makes the folder of an attempt, absolute, no trailing slash, empty, inside `allowedDirectories()`. Files in it
-   * are the attempt's as soon as they are sealed.
-   * @param attempt unique for each try: the task id and the try of the batch
+   * Worker: makes the folder of an attempt, absolute, no trailing slash, empty, inside `allowedDirectories()`. Files in
+   * it belong to the attempt once they are sealed.
+   * @param attempt unique for each attempt: the task id and the number of the batch's attempt
    * @throws EngineError SCHEMA_NOT_FOUND when the schema is gone, OUT_OF_SPILL_SPACE when the disk has too little room
    */
   openAttempt(target: WriteTarget, attempt: string): Promise<string>
   /** Worker: makes the attempt's files durable (contents, names, folders) and describes them. */
   sealAttempt(target: WriteTarget, attempt: string, written: readonly EngineFile[]): Promise<readonly WrittenFile[]>
-  /** Worker: removes what an attempt that failed or was canceled has written; safe when there is nothing. */
+  /** Worker: removes the files of an attempt that failed or was canceled; safe when there are none. */
   dropAttempt(target: WriteTarget, attempt: string): Promise<void>
   /**
-   * What WritePrepared records. Checks names again.
-   * @throws EngineError as `begin`; TRANSACTION_CONFLICT when the table is not the one that `begin` found
+   * The content of WritePrepared. Checks names again.
+   * @throws EngineError as `begin`; TRANSACTION_CONFLICT when the table is not the table that `begin` found
    */
   prepare(target: WriteTarget, files: readonly WrittenFile[]): Promise<PreparedWrite>
   /**
-   * Makes the change, or finds it made. Idempotent for 24 hours and at least 1,000 later changes of the same object.
-   * Errors of the file system are thrown as they are and leave the change made or not made: call again, as after an
-   * EngineError whose `retry` is not 'never'.
-   * @throws EngineError with retry 'never', mostly TRANSACTION_CONFLICT: something outside the event log has made it impossible
+   * Makes the change, or finds that it is made. Idempotent for 24 hours and at least 1,000 later changes of the same
+   * object. Errors of the file system are thrown unchanged and leave the change made or not made: call again, as after
+   * an EngineError whose `retry` is not 'never'.
+   * @throws EngineError with retry 'never', mostly TRANSACTION_CONFLICT: something outside the event log has made it
+   * impossible
    */
   commit(prepared: PreparedWrite): Promise<CommittedWrite>
   /**
-   * Whether the change is made; makes nothing. For a change that is not known whole any more.
-   * @returns undefined when it is not. Errors of the file system are thrown as they are: call again
+   * Finds out whether the change is made, without making it. For a change that is no longer known completely.
+   * @returns undefined when it is not made. Errors of the file system are thrown unchanged: call again
    */
   find(prepared: PreparedWrite): Promise<CommittedWrite | undefined>
-  /** Removes what nobody can need any more. One process at a time, after its recovery has listed the open queries. */
+  /**
+   * Removes files that no query can need any more. One process at a time, after its recovery has listed the open
+   * queries.
+   */
   sweep(options: SweepOptions): Promise<SweepReport>
 }
 
@@ -68,7 +72,7 @@ export const storedColumnSchema = z.object({
 })
 export type StoredColumn = z.infer<typeof storedColumnSchema>
 
-/** What Trino keeps of a view. */
+/** The definition of a view, as in Trino. */
 export const viewDefinitionSchema = z.object({
   /** The query as it was written. */
   sql: z.string(),
@@ -76,17 +80,17 @@ export const viewDefinitionSchema = z.object({
   catalog: z.string().optional(),
   schema: z.string().optional(),
   columns: z.array(storedColumnSchema),
-  /** Whose rights it reads with; absent for SECURITY INVOKER. */
+  /** The user whose rights it reads with; absent for SECURITY INVOKER. */
   owner: z.string().optional(),
   runAsInvoker: z.boolean(),
   comment: z.string().optional(),
 })
 export type ViewDefinition = z.infer<typeof viewDefinitionSchema>
 
-/** A change of one schema, table or view; names are lower case. `IF [NOT] EXISTS` is decided before by the metadata. */
+/** A change of one schema, table or view; names are lower case. The metadata resolve `IF [NOT] EXISTS` before. */
 const tableChangeSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('createSchema'), schema: z.string() }),
-  /** With `cascade` its tables and views go with it. */
+  /** With `cascade` its tables and views are dropped too. */
   z.object({ kind: z.literal('dropSchema'), schema: z.string(), cascade: z.boolean() }),
   /** CREATE TABLE without files, CREATE TABLE AS with those of the attempt. */
   z.object({
@@ -100,7 +104,7 @@ const tableChangeSchema = z.discriminatedUnion('kind', [
   }),
   z.object({ kind: z.literal('insert'), schema: z.string(), table: z.string() }),
   z.object({ kind: z.literal('dropTable'), schema: z.string(), table: z.string() }),
-  /** A view takes a name like a table does: both are in one list. */
+  /** Views and tables share one list of names. */
   z.object({
     kind: z.literal('createView'),
     schema: z.string(),
@@ -120,7 +124,7 @@ export const writeTargetSchema = z.object({
   change: tableChangeSchema,
   /** Manifest version the change was resolved at; 0 when there was none. */
   baseVersion: z.number().int().min(0),
-  /** Which table of that name an insert means: one that was dropped and created again is another. */
+  /** Identifies the table that an insert is for: a table that was dropped and created again has another id. */
   tableId: z.string().optional(),
   /** The columns rows are written in, in order: those of the change or of the table; empty for changes without rows. */
   columns: z.array(storedColumnSchema),
@@ -143,7 +147,7 @@ export const writtenFileSchema = z.object({
   path: z.string(),
   rows: z.number().int(),
   bytes: z.number().int(),
-  /** SHA-256 of the file's last 64 kB, lower hex: the Parquet footer, which names every column chunk. Shown to nobody: as a page's. */
+  /** SHA-256 of the file's last 64 kB, lower hex: the Parquet footer, which names every column chunk. Never shown to users. */
   footer: z.string(),
   /** Compressed bytes by column name. */
   columnBytes: z.record(z.string(), z.number()).optional(),
@@ -154,13 +158,13 @@ export type WrittenFile = z.infer<typeof writtenFileSchema>
 export const preparedWriteSchema = z.object({
   ...writeTargetSchema.shape,
   files: z.array(writtenFileSchema),
-  /** For a dropped schema with cascade: the tables and views that go with it. */
+  /** For a dropped schema with cascade: the tables and views that are dropped too. */
   cascade: z.array(z.string()).optional(),
 })
 export type PreparedWrite = z.infer<typeof preparedWriteSchema>
 
 export interface CommittedWrite {
-  /** Manifest version that first had the change, as far as it is known still. */
+  /** Manifest version that first had the change, as far as it is still known. */
   readonly version: number
   /** False when another call had committed it before. */
   readonly changed: boolean
@@ -169,9 +173,9 @@ export interface CommittedWrite {
 export interface SweepOptions {
   /** Milliseconds since the epoch. */
   readonly now: number
-  /** Files of attempts of open queries are kept whatever their age: they may be prepared, or become so. */
+  /** Files of attempts of open queries are kept whatever their age: they may be prepared, or may be later. */
   isOpen(queryId: QueryId): boolean
-  /** When the oldest open query was created, milliseconds since the epoch: what it may read is kept. */
+  /** When the oldest open query was created, milliseconds since the epoch: versions that it may read are kept. */
   readonly oldestOpenQuery?: number
 }
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * What texts of CSV and JSON can be read as without a change: a bit for each type. The types of a column are those that
- * all its values have in common.
+ * The types as which texts of CSV and JSON can be read without loss: a bit for each type. The types of a column are
+ * those that all its values have in common.
  */
 export const fits = {
   boolean: 1,
@@ -20,7 +20,7 @@ export const fits = {
   object: 1024,
   list: 2048,
   json: 4096,
-  /** What no value has said anything about. */
+  /** All bits: no value has excluded a type. */
   anything: 8191,
 } as const
 
@@ -38,7 +38,7 @@ const SCALARS: readonly (readonly [bit: number, duckdbType: string])[] = [
   [fits.text, 'VARCHAR'],
 ]
 
-/** DuckDB's type of a scalar for values that have these bits; undefined where only JSON has them all, or none is known. */
+/** DuckDB's scalar type for values with these bits; undefined when only JSON fits them, or no value is known. */
 export function scalarType(mask: number): string | undefined {
   if (mask === fits.anything) return undefined
   return SCALARS.find(([bit]) => (mask & bit) !== 0)?.[1]
@@ -51,24 +51,24 @@ export function scalarBit(duckdbType: string): number | undefined {
 
 const character = z.string().regex(/^[\x01-\x7f]$/, 'one ASCII character')
 
-/** How the lines of a CSV file become fields. */
+/** The rules by which the lines of a CSV file become fields. */
 export const csvDialectSchema = z.object({
   delimiter: character,
-  /** Empty: no character quotes. */
+  /** Empty: no quoting. */
   quote: z.union([z.literal(''), character]),
-  /** The quote itself, or what stands before a quote that is part of a value. */
+  /** The quote itself, or the character before a quote that is part of a value. */
   escape: z.union([z.literal(''), character]),
   header: z.boolean(),
   /** Lines before the header or the first record. */
   skip: z.number().int().min(0),
-  /** Besides the empty field, what stands for NULL where it is not quoted. */
+  /** The text that means NULL when it is not quoted, besides the empty field. */
   nullString: z.string(),
   /** `mixed`: lines end in different ways. */
   lineEnd: z.enum(['lf', 'crlf', 'cr', 'mixed']),
 })
 export type CsvDialect = z.infer<typeof csvDialectSchema>
 
-/** What the administrator has fixed of a table's files; the rest is found out. */
+/** The settings of a table's files that the administrator has fixed; the others are derived from the files. */
 export interface DeclaredText {
   readonly delimiter?: string | undefined
   readonly quote?: string | undefined
@@ -76,7 +76,7 @@ export interface DeclaredText {
   readonly header?: boolean | undefined
   readonly skip?: number | undefined
   readonly nullString?: string | undefined
-  /** Of the columns, where the files have no header. */
+  /** Names of the columns, for files without header. */
   readonly names?: readonly string[] | undefined
 }
 
@@ -86,16 +86,16 @@ export const csvShapeSchema = z.object({
     z.object({
       name: z.string(),
       fits: z.number(),
-      /** Quoted fields without a character are among its values. */
+      /** Whether the column has quoted fields without a character. */
       blanks: z.boolean(),
     }),
   ),
-  /** Was every line looked at? */
+  /** Whether every line was examined. */
   complete: z.boolean(),
 })
 export type CsvShape = z.infer<typeof csvShapeSchema>
 
-/** What values of JSON have in common. */
+/** The common shape of JSON values. */
 export interface JsonShape {
   readonly fits: number
   readonly fields?: readonly { readonly name: string; readonly shape: JsonShape }[] | undefined
@@ -109,13 +109,13 @@ const jsonShapeSchema: z.ZodType<JsonShape> = z.lazy(() =>
   }),
 )
 
-/** How values follow each other in a file of JSON, by DuckDB's names. */
+/** The arrangement of values in a JSON file, in DuckDB's words. */
 export const jsonLayoutSchema = z.enum(['newline_delimited', 'array', 'unstructured'])
 export type JsonLayout = z.infer<typeof jsonLayoutSchema>
 
 export const jsonFileSchema = z.object({
   layout: jsonLayoutSchema,
-  /** What the records have in common; undefined for a file without records. */
+  /** The common shape of the records; undefined for a file without records. */
   record: jsonShapeSchema.optional(),
   complete: z.boolean(),
 })

@@ -6,11 +6,11 @@ import type { SystemColumns } from './information-schema-tables.ts'
 import { connectorColumns } from './information-schema.ts'
 import { boundedRows, rowsSource, type SystemValue } from './rows-source.ts'
 
-/** Where the rows of `system.history` come from. */
+/** The source of the rows of `system.history`. */
 export interface HistorySource {
   /**
-   * The answer to a question, as far as it is for who asks: values by position of the columns, a page at a time. Columns are
-   * the table's, or those of the question's groups.
+   * The answer to a question, limited to the rows that the user may see: values in the order of the columns, a page at
+   * a time. Columns are the table's, or those of the question's groups.
    * @throws EngineError when the history cannot be read
    */
   read(
@@ -24,7 +24,10 @@ export interface HistorySource {
 const NAME = 'history'
 const EVERYTHING: ScanQuestion = { terms: [] }
 
-/** The schema `history` of a catalog: tables that answer questions. A split has one; its rows are read when a task needs them. */
+/**
+ * The schema `history` of a catalog: tables that answer questions. A table has one split; its rows are read when a task
+ * needs them.
+ */
 export function historySchema(catalog: string, source: () => HistorySource) {
   return {
     name: NAME,

@@ -2,7 +2,7 @@ import type { SystemColumns } from './information-schema-tables.ts'
 
 const TIME = 'timestamp(3) with time zone'
 
-/** Schema `history` of the catalog `system`: all that the record tells, of any age. Times are of UTC. */
+/** Schema `history` of the catalog `system`: everything in the record, of any age. Times are UTC. */
 export const historyTables = {
   queries: {
     query_id: 'varchar',
@@ -177,7 +177,7 @@ export const historyTables = {
 
 export type HistoryTable = keyof typeof historyTables
 
-/** Columns that questions may be about: all but lists, and what is made of an event's data for who looks. */
+/** Columns that questions may be about: all except lists, and except an event's data, which depends on the user. */
 export function answeredColumns(table: HistoryTable): string[] {
   const columns: SystemColumns = historyTables[table]
   return Object.keys(columns).filter(

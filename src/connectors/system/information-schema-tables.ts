@@ -1,13 +1,13 @@
 /** Columns of a table, by name, in order; types as Trino writes them. */
 export type SystemColumns = Readonly<Record<string, string>>
 
-/** Columns that a statement may name and `SELECT *` leaves out, in Trino's order behind the others. */
+/** Columns that a statement may name but `SELECT *` leaves out, in Trino's order behind the others. */
 export const hiddenInformationColumns: Readonly<Record<string, readonly string[]>> = {
   columns: ['comment', 'extra_info', 'column_comment'],
   tables: ['table_comment'],
 }
 
-/** `information_schema`, which every catalog has. */
+/** The tables of `information_schema`, which every catalog has. */
 export const informationSchemaTables = {
   applicable_roles: {
     grantee: 'varchar',

@@ -13,12 +13,12 @@ import { hiddenInformationColumns, informationSchemaTables, type SystemColumns }
 import { loadedRows, rowArrays, rowsSource, type SystemRow } from './rows-source.ts'
 
 const INFORMATION_SCHEMA = 'information_schema'
-/** Marks handles and splits that are none of the catalog's own. */
+/** Marks handles and splits of `information_schema`, as opposed to the catalog's own. */
 const MARK = '$informationSchema'
 
 type InformationTable = keyof typeof informationSchemaTables
 
-/** A catalog with `information_schema` beside its own schemas; its rows are listed when a task is about to read them. */
+/** Adds `information_schema` to a catalog; its rows are listed when a task is about to read them. */
 export function withInformationSchema(connector: Connector): Connector {
   const { catalog } = connector
   const ours = (handleOrData: Readonly<Record<string, unknown>>): InformationTable | undefined => {
@@ -107,7 +107,7 @@ export function connectorColumns(columns: SystemColumns): ConnectorColumn[] {
   return Object.entries(columns).map(([name, type]) => ({ name, type, nullable: true }))
 }
 
-/** Names of the columns that say where a row's table is. */
+/** The columns that name a row's table. */
 export interface PlaceColumns {
   readonly schema: string
   readonly table: string
@@ -157,7 +157,7 @@ async function rowsOf(
                     ordinal_position: index + 1,
                     is_nullable: column.nullable ? 'YES' : 'NO',
                     data_type: displayType(column.type),
-                    // Trino tells a comment under both names.
+                    // Trino shows a comment under both names.
                     comment: commentOf(column),
                     extra_info: column.partitionKey === true ? PARTITION_KEY : null,
                     column_comment: commentOf(column),
@@ -171,7 +171,7 @@ async function rowsOf(
       return ofTables(connector, wanted, PLACE, ({ schema, table: name, view }) =>
         view ? [{ table_catalog: catalog, table_schema: schema, table_name: name, view_definition: view.sql }] : [],
       )
-    // No catalog knows roles or grants.
+    // Catalogs have no roles and no grants.
     case 'applicable_roles':
     case 'enabled_roles':
     case 'roles':
@@ -186,7 +186,7 @@ function commentOf({ comment }: ConnectorColumn): string | null {
   return comment === undefined || comment === '' ? null : comment
 }
 
-/** The comments of tables, in their order; a table that cannot be read has none. */
+/** The comments of tables, in their order; undefined for a table that cannot be read. */
 async function commentsOf(
   connector: Connector,
   tables: readonly (SchemaTableName | ConnectorTable)[],
@@ -203,12 +203,12 @@ async function commentsOf(
   return comments
 }
 
-/** Tables that are asked for by their whole names are looked up one by one up to so many. */
+/** The largest number of tables that are looked up one by one when the statement names them wholly. */
 const MOST_LOOKED_UP = 100
-/** Tables that are described at a time: what is not wanted of one is gone before the next. */
+/** The number of tables that are described at a time: their unwanted parts are freed before the next tables. */
 const DESCRIBED_AT_ONCE = 16
 
-/** The tables whose rows may be wanted, described where that was how they were found. */
+/** The tables whose rows may be wanted, with their description if they were looked up. */
 export async function namedTables(
   connector: Connector,
   wanted: Wanted,
@@ -222,7 +222,7 @@ export async function namedTables(
   return perSchema.flat().filter((one) => named(one.table))
 }
 
-/** Tables that are asked for by their whole names, if they are few. */
+/** The tables that the statement names wholly; undefined if they are too many, or not named wholly. */
 async function lookedUp(
   connector: Connector,
   wanted: Wanted,
@@ -243,7 +243,7 @@ async function wantedSchemas(
   return lowerCase(wanted.values(schema)) ?? (await connector.listSchemas()).filter((one) => wanted.has(schema, one))
 }
 
-/** A table that cannot be read is named all the same, if it is listed. */
+/** Looks a table up; a table that cannot be read is returned by its name alone, if it is listed. */
 function lookUp(
   connector: Connector,
   schema: string,
@@ -257,8 +257,8 @@ function lookUp(
 }
 
 /**
- * Rows of each wanted table; one that cannot be read has none, as it has no columns anybody could use.
- * @param columns rows are of tables that have one of these alone
+ * Rows of each wanted table. A table that cannot be read has no rows, as it has no columns that a client could use.
+ * @param columns only tables with at least one of these columns have rows; absent: all tables
  */
 export async function ofTables(
   connector: Connector,
@@ -288,12 +288,12 @@ export async function ofTables(
   return rows
 }
 
-/** Names are lower case: nothing has any other, though a connector may find it by one. */
+/** The names that are lower case: no object has any other name, though a connector may find it by one. */
 function lowerCase(names: readonly string[] | undefined): readonly string[] | undefined {
   return names?.filter((name) => name === name.toLowerCase())
 }
 
-/** What a split was planned with; also of a coordinator that did not know of conditions. */
+/** The conditions that a split was planned with; none in splits of an older coordinator. */
 export function wantedOf(data: ConnectorSplit['data']): Wanted {
   return new Wanted(data['where'] as ScanConditions | undefined)
 }
@@ -302,7 +302,7 @@ export function visible(columns: readonly ConnectorColumn[]): ConnectorColumn[] 
   return columns.filter((column) => column.hidden !== true)
 }
 
-/** As `typeof` and DESCRIBE write it: decimals without a blank. */
+/** The type as `typeof` and DESCRIBE write it: decimals without a blank. */
 export function displayType(type: string): string {
   return type.replaceAll(/\bdecimal\((\d+), (\d+)\)/g, 'decimal($1,$2)')
 }

@@ -69,7 +69,7 @@ export async function jdbcRows(
     case 'super_tables':
     case 'super_types':
     case 'udts':
-      // There are no such things here.
+      // Quipu has no such objects.
       return []
     default:
       throw new Error(`Unknown table: ${JSON.stringify(table satisfies never)}`)
@@ -121,7 +121,7 @@ function typeRow(type: string): SystemRow {
 }
 
 /**
- * One catalog that cannot be listed hides no other.
+ * Rows over all wanted catalogs. A catalog that cannot be listed has no rows and does not affect the others.
  * @param column names the catalog in the rows
  */
 export async function overCatalogs(

@@ -1,6 +1,6 @@
 import type { SystemColumns } from './information-schema-tables.ts'
 
-/** Schema `jdbc` of the catalog `system`: what the JDBC driver asks for its metadata. */
+/** Schema `jdbc` of the catalog `system`: the tables that the JDBC driver reads for its metadata. */
 export const jdbcTables = {
   attributes: {
     type_cat: 'varchar',

@@ -1,4 +1,4 @@
-/** How `java.sql.DatabaseMetaData` describes a type. */
+/** The description of a type in `java.sql.DatabaseMetaData`. */
 export interface JdbcType {
   /** A constant of `java.sql.Types`. */
   readonly dataType: number

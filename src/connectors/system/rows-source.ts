@@ -2,16 +2,17 @@ import { EngineError } from '../../shared/engine-error.ts'
 import type { RowShape, TableSource } from '../spi/table-source.ts'
 import type { SystemColumns } from './information-schema-tables.ts'
 
-/** A value of a row as it fits JSON: a time with zone as its UTC text `2026-03-01T10:00:00.000Z`. */
+/** A value of a row in a form for JSON: a time with zone is its UTC text `2026-03-01T10:00:00.000Z`. */
 export type SystemValue = string | number | boolean | null | readonly string[]
-/** A row by column name; what is left out is null. */
+/** A row by column name; missing values are null. */
 export type SystemRow = Readonly<Record<string, SystemValue>>
 
-/** Rows of one table that travel to an engine, as text at most. */
+/** The largest size of one table's rows that travel to an engine, bytes of text. */
 const MAX_ROWS_BYTES = 32 * 1024 * 1024
 
 /**
- * Rows as they travel: by position, in the order of the table's columns; null where a column is not wanted.
+ * Rows in the form that travels: by position, in the order of the table's columns; null for columns that are not
+ * wanted.
  * @throws EngineError EXCEEDED_LOCAL_MEMORY_LIMIT when they are too many
  */
 export function rowArrays(
@@ -36,11 +37,11 @@ export function rowArrays(
   )
 }
 
-/** A row takes so much besides its values. */
+/** Bytes that a row takes besides its values. */
 const ROW_BYTES = 32
 
 /**
- * Rows that come page by page, as they travel; no more is asked for once they are too many.
+ * Rows from pages, in the form that travels; reading stops once they are too many.
  * @throws EngineError EXCEEDED_LOCAL_MEMORY_LIMIT
  */
 export async function boundedRows(
@@ -67,7 +68,7 @@ function sizeOf(value: SystemValue): number {
   return Array.isArray(value) ? value.reduce((sum: number, one: string) => sum + one.length + 4, 4) : 8
 }
 
-/** A split whose rows are listed when a task needs them: it names the table alone. */
+/** The rows that the coordinator loaded into splits. @throws when a split has none */
 export function loadedRows(splits: readonly { readonly data: Readonly<Record<string, unknown>> }[]): SystemValue[][] {
   return splits.flatMap(({ data }) => {
     if (!Array.isArray(data['rows'])) throw new Error('Rows of a system table are loaded in the coordinator')
@@ -75,7 +76,9 @@ export function loadedRows(splits: readonly { readonly data: Readonly<Record<str
   })
 }
 
-/** Rows that lie in the statement itself, typed and named: every fragment reads its scans the same way. */
+/**
+ * The source for rows in the statement itself, typed and named, so that every fragment reads its scans in the same way.
+ */
 export function rowsSource(
   columns: SystemColumns,
   rows: readonly (readonly SystemValue[])[],
@@ -98,7 +101,7 @@ export function rowsSource(
 
 const ZONED = /^timestamp\((\d+)\) with time zone$/
 
-/** How DuckDB's `from_json` is told the type that holds a SQL type. */
+/** The shape of a SQL type for DuckDB's `from_json`. */
 function shapeOf(type: string): RowShape {
   const zoned = ZONED.exec(type)
   if (zoned)

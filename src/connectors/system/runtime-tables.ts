@@ -1,6 +1,8 @@
 import type { SystemColumns } from './information-schema-tables.ts'
 
-/** Schema `runtime` of the catalog `system`: what happens now and did of late. `operators` and `events` are ours. */
+/**
+ * Schema `runtime` of the catalog `system`: current and recent activity. Trino does not have `operators` and `events`.
+ */
 export const runtimeTables = {
   nodes: {
     node_id: 'varchar',

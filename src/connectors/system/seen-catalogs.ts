@@ -1,7 +1,7 @@
 import type { Catalogs } from '../spi/catalogs.ts'
 import type { CatalogSight, Connector, ConnectorTable } from '../spi/connector.ts'
 
-/** The catalogs as somebody sees them: what he may not know of is not there. */
+/** The catalogs as a user sees them: without the objects that they may not know about. */
 export function seenCatalogs(catalogs: Catalogs, sight: CatalogSight | undefined): Catalogs {
   if (!sight) return catalogs
   return {
@@ -13,7 +13,7 @@ export function seenCatalogs(catalogs: Catalogs, sight: CatalogSight | undefined
   }
 }
 
-/** Its schemas, tables and columns as somebody sees them. */
+/** The connector with the schemas, tables and columns that a user may know about. */
 export function seenConnector(connector: Connector, sight: CatalogSight | undefined): Connector {
   if (!sight) return connector
   const { catalog } = connector

@@ -13,16 +13,16 @@ import { runtimeTables } from './runtime-tables.ts'
 
 const SYSTEM_CATALOG = 'system'
 
-/** Where the rows of `system.runtime` come from: the coordinator's memory and its read models. */
+/** The sources of the rows of `system.runtime`: the coordinator's memory and its read models. */
 export type RuntimeSources = {
-  /** @param columns that are wanted of the rows; those that cost much are left out where they are not among them */
+  /** @param columns the wanted columns; expensive columns are left out if they are not among them */
   readonly [T in keyof typeof runtimeTables]: (
     asker: Asker,
     columns: readonly string[],
   ) => Promise<readonly SystemRow[]>
 }
 
-/** What only the coordinator knows. */
+/** The sources that only the coordinator has. */
 export interface SystemSources {
   readonly runtime: RuntimeSources
   readonly history: HistorySource
@@ -31,10 +31,10 @@ export interface SystemSources {
 const schemas = { runtime: runtimeTables, metadata: metadataTables, jdbc: jdbcTables } as const
 
 /**
- * The configured catalogs with `system` among them and `information_schema` in each: tables like any other, so that the
- * front end, plans and engines know no special case. A split names its table; its rows are listed in the coordinator when
- * a task is about to read them, and travel to the engine in the split.
- * @param sources asked when rows are; absent in workers, which only turn splits into expressions
+ * Adds the catalog `system` to the configured catalogs, and `information_schema` to each. Their tables are like any
+ * other, so the front end, plans and engines have no special case. A split names its table; its rows are listed in the
+ * coordinator when a task is about to read them, and travel to the engine in the split.
+ * @param sources called when rows are needed; absent in workers, which only turn splits into expressions
  */
 export function withSystemCatalog(catalogs: Catalogs, sources?: () => SystemSources): Catalogs {
   const connectors = new Map<string, Connector>()

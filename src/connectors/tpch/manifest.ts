@@ -6,7 +6,7 @@ import { EngineError } from '../../shared/engine-error.ts'
 const manifestSchema = z.object({
   /** The TPC-H scale factor of the files. */
   scale: z.number().positive(),
-  /** Every table's files, with what their Parquet footers say. */
+  /** Every table's files, with the facts of their Parquet footers. */
   tables: z.record(
     z.string(),
     z.array(
@@ -22,7 +22,7 @@ export type TpchManifest = z.infer<typeof manifestSchema>
 
 /**
  * The manifest of a schema's folder, written beside the generated files by `etc/tpch/write-manifest.mjs`, so that
- * planning needs no look into the files.
+ * planning does not read the files.
  * @throws EngineError CONFIGURATION_INVALID when it cannot be read
  */
 export function readManifest(folder: string): TpchManifest | undefined {

@@ -109,7 +109,7 @@ export const tpchTables: Readonly<Record<string, TpchTable>> = {
   },
 }
 
-/** The DuckDB type a column is held in; generated files have decimals and 32-bit integers in places. */
+/** The DuckDB type that holds a column; generated files have decimals and 32-bit integers in some columns. */
 export function tpchDuckdbType(type: string): string {
   return type.startsWith('varchar') ? 'VARCHAR' : type.toUpperCase()
 }

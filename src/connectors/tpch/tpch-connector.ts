@@ -37,7 +37,7 @@ const SPLIT_BYTES = 16 * 1024 * 1024
 
 /**
  * TPC-H data with Trino's names, types and values. A schema is a folder of Parquet files with a manifest: `tiny` is
- * shipped with the project, others lie in the folder that the property `location` names. The files never change.
+ * shipped with the project, other schemas are in the folder that the property `location` names. The files never change.
  */
 export const tpchConnector: ConnectorFactory = {
   connectorName: 'tpch',
@@ -75,7 +75,7 @@ function createTpch(catalog: string, roots: readonly string[], inspect: Connecto
         table,
         kind: 'TABLE',
         handle: { schema, table },
-        // Its rows are what the benchmark says, once and for all.
+        // The benchmark defines the rows: they never change.
         snapshot: schema,
         columns: tpchTables[table]!.columns.map(([name, type]) => ({ name, type, nullable: false })),
       }

@@ -6,9 +6,9 @@ import { readManifest, type TpchManifest } from './manifest.ts'
 import { tpchTables } from './tables.ts'
 
 const SCHEMA_NAME = /^(tiny|sf[1-9]\d*)$/
-/** Trino's own schemas: they can be described whether or not their data was made. */
+/** Trino's own schemas: they can be described even if their data was not made. */
 const STANDARD_SCHEMAS = ['sf1', 'sf100', 'sf300', 'sf1000', 'sf3000', 'sf10000', 'sf30000', 'sf100000']
-/** Nations and regions do not depend on the scale (TPC-H 4.2.5): any schema has them. */
+/** Nations and regions do not depend on the scale (TPC-H 4.2.5): every schema has them. */
 const FIXED_TABLES: ReadonlySet<string> = new Set(['nation', 'region'])
 
 export interface SchemaFolder {
@@ -16,13 +16,13 @@ export interface SchemaFolder {
   readonly manifest: TpchManifest
 }
 
-/** Which schemas there are, and where the data of those that were made lies. */
+/** The schemas, and the folders of the schemas whose data was made. */
 export class TpchFolders {
   readonly schemas: ReadonlySet<string>
   readonly #catalog: string
   readonly #made: ReadonlyMap<string, SchemaFolder>
 
-  /** @param roots folders of schemas; the first that has one of a name is taken */
+  /** @param roots folders of schemas; for each name the first root that has it is used */
   constructor(catalog: string, roots: readonly string[]) {
     this.#catalog = catalog
     this.#made = findSchemas(roots)
@@ -33,7 +33,7 @@ export class TpchFolders {
     return this.schemas.has(schema) && Object.hasOwn(tpchTables, table)
   }
 
-  /** Where the files of a table are; undefined when the data of its scale was not made. */
+  /** The folder with the files of a table; undefined when the data of its scale was not made. */
   madeFolderOf(schema: string, table: string): SchemaFolder | undefined {
     if (!this.hasTable(schema, table)) {
       throw new EngineError('TABLE_NOT_FOUND', `Table '${this.#catalog}.${schema}.${table}' does not exist`)
@@ -41,7 +41,7 @@ export class TpchFolders {
     return this.#made.get(schema) ?? (FIXED_TABLES.has(table) ? this.#made.get('tiny') : undefined)
   }
 
-  /** @throws EngineError NOT_SUPPORTED when the data was not made, or lies where it cannot be read */
+  /** @throws EngineError NOT_SUPPORTED when the data was not made, or its path cannot be read */
   folderOf(schema: string, table: string): SchemaFolder {
     const found = this.madeFolderOf(schema, table)
     if (!found) {
@@ -56,8 +56,9 @@ export class TpchFolders {
 }
 
 /**
- * At once: these files lie on a disk of this machine, and a thread's turn costs ten times what this does.
- * @throws EngineError GENERIC_INTERNAL_ERROR when the file is not as the manifest has it
+ * Checks a file synchronously: these files are on a local disk, where a call to the thread pool costs ten times as
+ * much.
+ * @throws EngineError GENERIC_INTERNAL_ERROR when the file differs from the manifest
  */
 export function checkFile(path: string, size: number): void {
   if (sizeOf(path) !== size) {
@@ -84,6 +85,6 @@ function findSchemas(roots: readonly string[]): ReadonlyMap<string, SchemaFolder
       if (manifest) found.set(name, { folder, manifest })
     }
   }
-  // tiny first, then by scale, as people look for them.
+  // tiny first, then by scale, as users expect.
   return new Map([...found].sort(([, a], [, b]) => a.manifest.scale - b.manifest.scale))
 }
