@@ -1,18 +1,18 @@
-/** The languages of formats that texts are read by. */
+/** The languages of formats by which texts are read. */
 export type ParseStyle = 'mysql' | 'joda' | 'teradata'
 
-/** What Trino says of a format without anything in it, by the function's name. */
+/** Trino's message for an empty format, by the function's name. */
 export const EMPTY_FORMAT = {
   date_format: 'Both printing and parsing not supported',
   format_datetime: 'Invalid pattern specification: Pattern is null or empty',
 } as const
 
-/** A format of date_format's without the `%` at its end that no letter follows: Trino passes over it. */
+/** A format of date_format without a `%` at its end: Trino ignores it. */
 export function mysqlFormat(format: string): string {
   return /^(?:[^%]|%[^])*%$/.test(format) ? format.slice(0, -1) : format
 }
 
-/** Texts that DuckDB's strptime reads as Trino does, by their shapes as GLOB knows them. */
+/** Texts that DuckDB's strptime reads like Trino, by their shapes for GLOB. */
 export interface FixedFormat {
   readonly shapes: readonly string[]
   readonly strptime: string
@@ -30,7 +30,7 @@ const DAY: Field = { name: 'day', shape: '[0-3][0-9]', strptime: '%d' }
 const HOUR: Field = { name: 'hour', shape: '[0-2][0-9]', strptime: '%H' }
 const MINUTE: Field = { name: 'minute', shape: '[0-5][0-9]', strptime: '%M' }
 const SECOND: Field = { name: 'second', shape: '[0-5][0-9]', strptime: '%S' }
-/** Of three digits or of six. */
+/** Three digits or six. */
 const FRACTION: Field = { name: 'fraction', shape: '[0-9][0-9][0-9]', strptime: '%f' }
 
 const mysql: Readonly<Record<string, readonly (Field | string)[]>> = {
@@ -66,10 +66,13 @@ const teradata: Readonly<Record<string, Field>> = {
   ss: SECOND,
 }
 
-/** What stands for itself in a shape and in a format of strptime. */
+/** Characters that mean themselves in a shape and in a format of strptime. */
 const PLAIN = /^[ ,./:;_TZ-]*$/
 
-/** Undefined for a format that strptime or a shape does not tell in full: dates without year, names, numbers of any width. */
+/**
+ * The shapes and strptime format of a format. Undefined if strptime or a shape cannot express it: dates without year,
+ * names, numbers of variable width.
+ */
 export function fixedFormat(style: ParseStyle, format: string): FixedFormat | undefined {
   const parts = readers[style](format)
   if (parts === undefined) return undefined
@@ -110,7 +113,7 @@ function jodaParts(format: string): readonly (Field | string)[] | undefined {
 function teradataParts(format: string): readonly (Field | string)[] | undefined {
   const parts: (Field | string)[] = []
   for (const [part] of format.matchAll(/hh24|yyyy|yy|mm|dd|hh|mi|ss|[a-z]+|[^a-z]+/gi)) {
-    // Letters that are no word of it are refused.
+    // Letters that are not a word of Teradata are refused.
     const known = /[a-z]/i.test(part) ? teradata[part.toLowerCase()] : PLAIN.test(part) ? part : undefined
     if (known === undefined) return undefined
     parts.push(known)
@@ -129,7 +132,9 @@ const TERADATA_AS_JODA: Readonly<Record<string, string>> = {
   ss: 'ss',
 }
 
-/** A format of Teradata in the language of Joda; `unknown` is given the letters that are no word of it, to throw. */
+/**
+ * A format of Teradata in Joda's language; `unknown` is called with letters that are not a word of Teradata, to throw.
+ */
 export function teradataAsJoda(format: string, unknown: (letters: string) => string): string {
   return format.replaceAll(
     /hh24|yyyy|yy|mm|dd|hh|mi|ss|[a-z]+/gi,
@@ -137,7 +142,7 @@ export function teradataAsJoda(format: string, unknown: (letters: string) => str
   )
 }
 
-/** The same of a format that has nothing else than words of Teradata's and plain punctuation, undefined of any other. */
+/** The same for a format with only Teradata's words and plain punctuation; undefined for any other format. */
 export function plainTeradataAsJoda(format: string): string | undefined {
   const isPlain = /^(?:hh24|yyyy|yy|mm|dd|hh|mi|ss|[ ,./:;_-])+$/i.test(format)
   return isPlain ? teradataAsJoda(format, (letters) => letters) : undefined

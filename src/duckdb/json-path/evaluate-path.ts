@@ -21,7 +21,7 @@ interface Environment {
   readonly last?: number
 }
 
-/** The items a path finds. @throws PathEvaluationError */
+/** The items that a path finds. @throws PathEvaluationError */
 export function evaluatePath(
   path: JsonPath,
   document: JsonValue,
@@ -75,7 +75,7 @@ function evaluate(node: PathNode, env: Environment): readonly JsonValue[] {
   }
 }
 
-/** In lax mode arrays are opened before their items are looked at. */
+/** The items of a node; in lax mode arrays are replaced by their elements. */
 function unwrapped(node: PathNode, env: Environment): readonly JsonValue[] {
   const items = evaluate(node, env)
   return env.lax ? items.flatMap((item) => (isArray(item) ? item : [item])) : items
@@ -140,7 +140,7 @@ function elements(
 
 function indexOf(node: PathNode, env: Environment): number {
   const index = numberOf(single(node, env))
-  // Half away from zero.
+  // Rounds half away from zero.
   return Math.sign(index) * Math.round(Math.abs(index))
 }
 
@@ -154,7 +154,7 @@ function typeOf(item: JsonValue): string {
 const MIN_BIGINT = -(2n ** 63n)
 const MAX_BIGINT = 2n ** 63n - 1n
 
-/** Whether it is a whole number that Trino takes for no number at all. */
+/** Whether it is a whole number that is too big for Trino, which then does not treat it as a number. */
 export function isTooBig(number: string): boolean {
   return number.length > 18 && isWholeNumber(number) && !isBigint(BigInt(number))
 }
@@ -163,7 +163,7 @@ function isBigint(value: bigint): boolean {
   return value >= MIN_BIGINT && value <= MAX_BIGINT
 }
 
-/** A number without fraction and exponent, which is calculated as bigint; undefined for any other item. */
+/** The bigint of a number without fraction and exponent; undefined for any other item. */
 function wholeOf(item: JsonValue): bigint | undefined {
   if (item === null || typeof item !== 'object' || !('number' in item) || !isWholeNumber(item.number)) return undefined
   const value = BigInt(item.number)
@@ -183,12 +183,12 @@ function checkedNumber(item: JsonValue): JsonValue {
   return item
 }
 
-/** The number that a text says to Java; NaN for one that says none. */
+/** The number that Java reads from a text; NaN for a text that is not a number. */
 function doubleOf(text: string): number {
   return /^[+-]?(?:Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)$/.test(text) ? Number(text) : Number.NaN
 }
 
-/** With a point, so that it stays a double. */
+/** A number with a point, so that it stays a double. */
 function written(value: number): JsonValue {
   return { number: javaDouble(value) }
 }
@@ -262,7 +262,7 @@ function callMethod(
       return [wholeOf(item) === undefined ? written(Math.floor(numberOf(item))) : item]
     case 'abs': {
       const whole = wholeOf(item)
-      // A double that is not below zero stays as it is, -0 and NaN too.
+      // A double that is not below zero stays unchanged, also -0 and NaN.
       const double = whole === undefined ? numberOf(item) : 0
       if (whole === undefined) return [written(double < 0 ? -double : double)]
       return [writtenWhole(whole < 0n ? -whole : whole)]
@@ -335,8 +335,9 @@ function attempt(compute: () => boolean | undefined): boolean | undefined {
 }
 
 /**
- * Whether a pair of values compares as asked, as Trino looks for it: NULL first, then nothing where objects or arrays stand
- * beside values, then the pairs in order, of which one that does not compare ends the search in lax mode and spoils it in strict.
+ * Whether any pair of values meets the comparison, in Trino's order. NULLs are compared first. Then the result is
+ * unknown if an object or array is among the values. Then the pairs are compared in order; a pair that cannot be
+ * compared ends the search in lax mode, and makes the result unknown in strict mode.
  */
 function anyPair(
   operator: '==' | '<>' | '<' | '<=' | '>' | '>=',
@@ -369,7 +370,7 @@ function isScalar(item: NonNullable<JsonValue>): boolean {
   return typeof item !== 'object' || 'number' in item
 }
 
-/** Below, equal or above zero, of values that are not NULL; undefined for types that do not compare. */
+/** Negative, 0 or positive, for values that are not NULL; undefined for types that cannot be compared. */
 function compare(a: NonNullable<JsonValue>, b: NonNullable<JsonValue>): number | undefined {
   if (typeof a === 'string' && typeof b === 'string') return a < b ? -1 : a > b ? 1 : 0
   if (typeof a === 'boolean' && typeof b === 'boolean') return Number(a) - Number(b)

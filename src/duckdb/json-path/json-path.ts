@@ -1,6 +1,6 @@
 import { Signal } from '../../shared/quipu-error.ts'
 
-/** SQL/JSON paths (ISO 9075-2, 9.46), as Trino's grammar JsonPath.g4 has them. */
+/** SQL/JSON paths (ISO 9075-2, 9.46), by Trino's grammar JsonPath.g4. */
 export interface JsonPath {
   readonly lax: boolean
   readonly root: PathNode
@@ -43,7 +43,7 @@ export type PathPredicate =
   | { readonly kind: 'exists'; readonly path: PathNode }
   | { readonly kind: 'startsWith'; readonly path: PathNode; readonly prefix: PathNode }
 
-/** The text is no path; `offset` counts UTF-16 units from its start. */
+/** The text is not a path; `offset` counts UTF-16 units from its start. */
 export class PathSyntaxError extends Signal {
   readonly offset: number
 
@@ -56,7 +56,7 @@ export class PathSyntaxError extends Signal {
 /** LIKE_REGEX and datetime() are in the grammar, but Trino does not support them either. */
 export class PathNotSupported extends Signal {}
 
-/** Blanks are those of Trino's grammar. */
+/** Tokens; blanks are those of Trino's grammar. */
 const TOKEN =
   /[ \t\r\n]*(?:([A-Za-z_$@][\w$]*)|(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|"((?:[^"]|"")*)"|'((?:[^']|'')*)'|(&&|\|\||==|<>|!=|<=|>=|\.\.|[^ \t\r\n]))/y
 
@@ -238,7 +238,7 @@ class PathParser {
     }
     const start = this.at
     if (this.takeSymbol('(')) {
-      // A predicate in parentheses, or the first operand of a comparison: only what follows tells.
+      // A predicate in parentheses, or the first operand of a comparison: only the following tokens decide.
       try {
         const inner = this.disjunction()
         this.expect(')')

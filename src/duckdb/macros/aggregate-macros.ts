@@ -13,7 +13,7 @@ export const aggregateMacros: readonly Macro[] = [
     'q_known_percentile(p)',
     `CASE WHEN p IS NULL THEN u_raise('${bad}: Percentile cannot be null') ELSE q_percentile(p) END`,
   ),
-  // What is drawn at random stands in one place, and aggregates in no lambda: both are bound by a struct.
+  // A random value must be drawn once, and an aggregate cannot be in a lambda: a struct binds both.
   macro(
     'q_sample_pick(l, p)',
     `list_transform([{'l': list_sort(l), 'p': ${keptField('q_percentile(p)')}}], lambda qp1: CASE WHEN qp1.p IS NOT NULL THEN q_pick(qp1.l, qp1.p) END)[1]`,
@@ -26,7 +26,7 @@ export const aggregateMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
-  // `found`, unless a value or a weight of the group is none of those that Trino's digests take.
+  // Returns `found`, unless a value or a weight of the group is not allowed in Trino's digests.
   macro('q_infinite_text(x)', `CASE WHEN isnan(x) THEN 'NaN' WHEN x > 0 THEN 'Infinity' ELSE '-Infinity' END`),
   macro(
     'q_percentile_of_values(x, found)',
@@ -52,9 +52,9 @@ export const aggregateMacros: readonly Macro[] = [
       END
     `,
   ),
-  // A row's place among those that a sample is drawn from.
+  // A row's random position for drawing a sample.
   macro('q_drawn()', `random()`),
-  // One row of a sample by weight: k is never below w.
+  // One row of a weighted sample: k is never below w.
   macro(
     'q_weighed(x, weight)',
     `list_transform([1 - q_drawn()], lambda qp3: {'k': weight / qp3, 'v': ${keptField('x')}, 'w': ${keptField('weight')}})[1]`,
@@ -82,7 +82,8 @@ export const aggregateMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
-  // A hash's level, which every second value of the one before reaches, and its place there: fewer the finer the level.
+  // A hash's level and its code there. Each level is reached by half as many values as the level before; finer levels
+  // have fewer codes.
   macro('q_distinct_level(h)', `CAST(39 - floor(log2((h & 1099511627775) | 1)) AS INTEGER)`),
   macro(
     'q_distinct_code(h, f)',
@@ -91,7 +92,7 @@ export const aggregateMacros: readonly Macro[] = [
           CAST((qd7 << 18) + CAST((qd6 >> 40) >> CAST(24 - greatest(18 - 2 * qd7, f) AS UBIGINT) AS INTEGER) AS INTEGER))[1])[1]
     `,
   ),
-  // Of so few codes two values that share one are rare.
+  // For so few codes it is rare that two values share one.
   macro(
     'q_distinct_count(l, f)',
     `
@@ -103,8 +104,8 @@ export const aggregateMacros: readonly Macro[] = [
       END AS BIGINT)
     `,
   ),
-  // A sketch of different values has their codes until there are more than places (1 << b) of its own: then of each place the
-  // highest level, as place << 6 | level.
+  // A sketch of different values holds their codes until they are more than its number of buckets (1 << b). After that
+  // it holds the highest level of each bucket, as bucket << 6 | level.
   macro('q_sketch_place(c, b)', `(((c & 262143) >> (greatest(18 - 2 * (c >> 18), 16) - b)) << 6) | (c >> 18)`),
   macro(
     'q_sketch_highest(l)',
@@ -123,7 +124,7 @@ export const aggregateMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
-  // Places of so many that the standard error is the one asked for: 1.04 over their root.
+  // The number of buckets (as bits) for the given standard error, which is 1.04 divided by their root.
   macro(
     'q_sketch_bits(e)',
     `
@@ -158,7 +159,7 @@ export const aggregateMacros: readonly Macro[] = [
       END
     `,
   ),
-  // Sketches that were stored when they were maps of hashes are read too.
+  // Also reads sketches that were stored in the older format, as maps of hashes.
   macro(
     'q_sketch_read(t)',
     `
@@ -176,7 +177,7 @@ export const aggregateMacros: readonly Macro[] = [
           q_distinct_count(list_distinct(list_concat(map_keys(a), map_keys(b))), 16))
     `,
   ),
-  // A digest of many values has points of one weight, evenly spread over their ranks.
+  // A digest of many values has points of equal weight, evenly spread over their ranks.
   macro(
     'q_digest_fit(d, n, m)',
     `
@@ -189,7 +190,7 @@ export const aggregateMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
-  // Of a sample of n values.
+  // For a sample of n values.
   macro(
     'q_digest_of(l, n)',
     `
@@ -220,7 +221,7 @@ export const aggregateMacros: readonly Macro[] = [
       END].v)[1]
     `,
   ),
-  // NULL among the quantiles is 0.
+  // A NULL among the quantiles counts as 0.
   macro(
     'q_tdigest_picks(d, ps)',
     `

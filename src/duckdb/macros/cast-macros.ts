@@ -5,15 +5,15 @@ const range = 'NUMERIC_VALUE_OUT_OF_RANGE'
 const bounds = `CAST(-9223372036854775808 AS DOUBLE) AND CAST(9223372036854775807 AS DOUBLE)`
 const DAY = '86400000000'
 const whole = `regexp_full_match(s, '\\d{4}-\\d{2}-\\d{2}( ([01]\\d|2[0-3]):\\d{2}:\\d{2}(\\.\\d{1,6})?)?')`
-// Shapes of texts that are read soonest: GLOB compares bytes. DuckDB alone would take hour 24.
+// Text shapes that are tested fastest: GLOB compares bytes. DuckDB alone would accept hour 24.
 const day = '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'
 const clock = '[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
 const thousandths = '.[0-9][0-9][0-9]'
-// Where a zone begins.
+// The beginning of a zone.
 const zoned = '[-+ ]*'
 const isoTime = `regexp_full_match(s, '[1-9]\\d{3}-\\d\\d-\\d\\dT(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,6})?(?:Z|[+-](?:0\\d|1[0-3]):[0-5]\\d)?')`
 
-/** Conversions: what DuckDB's own casts take or refuse otherwise, with Trino's errors. */
+/** Conversions where DuckDB's own casts accept or refuse other values, with Trino's errors. */
 export const castMacros: readonly Macro[] = [
   macro(
     'q_in_range(x, low, high, n)',
@@ -31,7 +31,7 @@ export const castMacros: readonly Macro[] = [
       END
     `,
   ),
-  // The fewest digits, from six on, that are read as that real again: DuckDB's text may have more of them.
+  // The fewest digits, at least six, that are read back as the same real: DuckDB's text may have more digits.
   macro(
     'q_real_digits(x)',
     `
@@ -43,7 +43,8 @@ export const castMacros: readonly Macro[] = [
       END
     `,
   ),
-  // As Java writes it, of the smallest numbers two digits too; of what is not finite nothing is said.
+  // The text that Java writes; the smallest numbers have two digits too. Values that are not finite are not handled
+  // here.
   macro(
     'q_real_text(x)',
     `
@@ -54,7 +55,8 @@ export const castMacros: readonly Macro[] = [
       END
     `,
   ),
-  // DuckDB reads decimals with exponents that do not fit, and refuses small ones. Beyond 1,000 places all are alike.
+  // DuckDB reads decimals whose exponents do not fit, and refuses small exponents. Exponents beyond 1,000 count as
+  // 1,000.
   macro(
     'q_without_exponent(s)',
     `
@@ -79,7 +81,7 @@ export const castMacros: readonly Macro[] = [
       END
     `,
   ),
-  // Up to six digits DuckDB writes those of a real that are its own.
+  // For up to six digits, DuckDB writes exactly the digits of the real.
   macro(
     'q_real_decimal(x)',
     `
@@ -112,12 +114,12 @@ export const castMacros: readonly Macro[] = [
       END
     `,
   ),
-  // What can be read of a text; NULL where nothing can.
+  // The value of a text; NULL when the text has none.
   macro(
     'q_read_boolean(s)',
     `CASE WHEN lower(s) IN ('true', 't', '1') THEN true WHEN lower(s) IN ('false', 'f', '0') THEN false END`,
   ),
-  // As String.trim of Java leaves it; DuckDB's trim takes every blank of Unicode.
+  // Trims like Java's String.trim; DuckDB's trim removes every blank of Unicode.
   macro('q_number_text(s)', `regexp_extract(s, '^[\\x00-\\x20]*(.*?)[\\x00-\\x20]*$', 1, 's')`),
   macro(
     'q_read_any_double(s)',
@@ -129,7 +131,7 @@ export const castMacros: readonly Macro[] = [
       END
     `,
   ),
-  // What is written without blanks and suffixes is read as it stands; what that leaves NULL is asked again.
+  // A text without blanks and suffixes is cast directly; a NULL result is tried again with the slower macro.
   macro(
     'q_read_double(s)',
     `
@@ -192,7 +194,7 @@ export const castMacros: readonly Macro[] = [
       END
     `,
   ),
-  // Java's (long) of a double that is not NaN.
+  // Java's cast (long) of a double that is not NaN.
   macro(
     'q_java_long(x)',
     `
@@ -213,7 +215,7 @@ export const castMacros: readonly Macro[] = [
     `,
   ),
 
-  // A text of a shape that is strptime's; NULL for any other.
+  // A text of a shape that strptime can read; NULL for any other text.
   macro('q_shaped(s, shape, f)', `CASE WHEN s GLOB shape THEN try_strptime(s, f) END`),
   macro('q_plain_date(s)', `CASE WHEN s GLOB '${day}' THEN TRY_CAST(s AS DATE) END`),
   macro('q_text_to_date(s)', `coalesce(q_plain_date(s), DATE '1970-01-01' + CAST(u_text_to_date(s) AS INTEGER))`),
@@ -236,7 +238,7 @@ export const castMacros: readonly Macro[] = [
       END
     `,
   ),
-  // As long as its last digit is one that is kept nothing is rounded.
+  // Nothing is rounded as long as the text has no digits beyond the kept ones.
   macro(
     'q_text_to_timestamp(s, p)',
     `
@@ -257,7 +259,7 @@ export const castMacros: readonly Macro[] = [
     `,
   ),
   macro('q_text_zone(s, z)', `CASE WHEN ${whole} THEN z ELSE coalesce(nullif(u_text_zone(s), ''), z) END`),
-  // Trino packs milliseconds into 52 bits. Of a local time this tells up to the offset of its zone.
+  // Trino packs milliseconds into 52 bits. The check uses the local time, so it is exact up to the offset of its zone.
   macro(
     'q_is_zonable(l, m)',
     `
@@ -277,7 +279,7 @@ export const castMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
-  // Where the zone begins in a text of a usual shape, a blank or a sign behind three, six or no digits of a fraction.
+  // Length of the local time in a text of a usual shape: three, six or no digits of a fraction, then a blank or a sign.
   macro(
     'q_local_length(s)',
     `
@@ -288,7 +290,7 @@ export const castMacros: readonly Macro[] = [
       END
     `,
   ),
-  // A zone as it stands behind the time; NULL for what is none.
+  // The zone behind the time; NULL for text that is not a zone.
   macro(
     'q_written_zone(w)',
     `
@@ -333,7 +335,7 @@ export const castMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
-  // A time of day of a usual shape without a digit that is not kept; NULL for any other.
+  // A time of day in a usual shape without digits beyond the kept ones; NULL for any other text.
   macro(
     'q_plain_time(s, p)',
     `
@@ -422,7 +424,7 @@ export const castMacros: readonly Macro[] = [
       END
     `,
   ),
-  // What functions in JavaScript read: microseconds, picoseconds and the zone, if there is one.
+  // Parts of the results of functions in JavaScript: microseconds, picoseconds and the zone, if there is one.
   macro('q_read_zone(r, z)', `coalesce(nullif(split_part(r, ' ', 3), ''), z)`),
   macro('q_read_time(r)', `make_timestamp(CAST(split_part(r, ' ', 1) AS BIGINT))`),
   macro(
@@ -447,7 +449,7 @@ export const castMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
-  // The text of a moment in the shapes that are read soonest: the local time, and the zone as it ends.
+  // The shapes of a moment's text that are read fastest: the local time, with the ending of the zone.
   macro(
     'q_iso_plain(s)',
     `
@@ -479,7 +481,7 @@ export const castMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
-  // To nanoseconds, where so many are written and none.
+  // To nanoseconds: texts with nine digits of a fraction, or without a fraction.
   macro(
     'q_iso_plain_fine(s)',
     `

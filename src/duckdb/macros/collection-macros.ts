@@ -1,16 +1,16 @@
 import { keptField, macro, type Macro } from './macro.ts'
 
-/** Elements of a list that is short. */
+/** The largest length of a list that counts as short. */
 const FEW = 16
 
 /** Arrays and maps: indexing, membership, comparison, construction. */
 export const collectionMacros: readonly Macro[] = [
   macro('q_map_first(l)', `map_from_entries(list_filter(l, lambda e, i: i = 1 OR e.k IS DISTINCT FROM l[i - 1].k))`),
-  // Equal keys stand next to each other once they are sorted, each with its place: comparing all with all would take as long
-  // as the square of their number. So would slices and searches of a list within a lambda over its elements.
+  // Sorting puts equal keys next to each other, each with its index: comparing every key with every other would take
+  // quadratic time. So would slices and searches of a list in a lambda over its elements.
   macro('q_placed(ks)', `list_sort(coalesce(list_transform(ks, lambda qp1, qp2: {'k': qp1, 'i': qp2}), []))`),
   macro('q_at(l, places)', `list_transform([l], lambda qp9: list_transform(places, lambda qp10: qp9[qp10]))[1]`),
-  // The places of keys that no other is equal to before, in their order.
+  // The indexes of keys that are not equal to an earlier key, ascending.
   macro(
     'q_firsts(ks)',
     `
@@ -18,7 +18,7 @@ export const collectionMacros: readonly Macro[] = [
           OR qp4.k IS DISTINCT FROM qp3[qp5 - 1].k), lambda qp6: qp6.i)))[1]
     `,
   ),
-  // The place of the first key that is equal to one before.
+  // The index of the first key that is equal to an earlier key.
   macro(
     'q_repeated(ks)',
     `
@@ -26,7 +26,7 @@ export const collectionMacros: readonly Macro[] = [
           AND qp4.k IS NOT DISTINCT FROM qp3[qp5 - 1].k), lambda qp6: qp6.i)))[1]
     `,
   ),
-  // The places of equal keys, each a list, in the order of their first ones.
+  // Lists of the indexes of equal keys, in the order of the first key of each list.
   macro(
     'q_groups(ks)',
     `
@@ -35,7 +35,7 @@ export const collectionMacros: readonly Macro[] = [
           qp7: list_transform(range(qp6, coalesce(qp5[qp7 + 1], len(qp3) + 1)), lambda qp8: qp3[qp8].i))))[1])[1]
     `,
   ),
-  // The places of keys, each once, that are among others, or that are not.
+  // The indexes of keys, each key once, that are among others, or that are not.
   macro(
     'q_firsts_among(ks, others, has)',
     `
@@ -57,7 +57,7 @@ export const collectionMacros: readonly Macro[] = [
       END
     `,
   ),
-  // Of entries whose keys are told apart by a value of their own.
+  // For entries whose keys are distinguished by a separate value.
   macro(
     'q_map_first_keyed(l)',
     `
@@ -85,7 +85,7 @@ export const collectionMacros: readonly Macro[] = [
       END
     `,
   ),
-  // Of the first of several values.
+  // Of several values for a key the first counts.
   macro(
     'q_map_union(l)',
     `
@@ -95,7 +95,7 @@ export const collectionMacros: readonly Macro[] = [
       END
     `,
   ),
-  // In a short list to search for each element is faster than to sort all: ${FEW} of them at most.
+  // In a short list (at most ${FEW} elements) a search for each element is faster than a sort.
   macro(
     'q_array_distinct(a)',
     `
@@ -105,7 +105,7 @@ export const collectionMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
-  // The elements of a, each once, that b has, or that it has not.
+  // The elements of a, each once, that b has, or that b does not have.
   macro(
     'q_among(a, b, has)',
     `
@@ -145,7 +145,7 @@ export const collectionMacros: readonly Macro[] = [
     'q_array_join(a, s)',
     `CASE WHEN a IS NOT NULL AND s IS NOT NULL THEN q_joined(list_filter(a, lambda q1: q1 IS NOT NULL), s) END`,
   ),
-  // By a separator that is known.
+  // For a separator that is not NULL.
   macro(
     'q_array_join_by(a, s, n)',
     `
@@ -178,7 +178,7 @@ export const collectionMacros: readonly Macro[] = [
       END
     `,
   ),
-  // A sum beyond 64 bits ends before it begins, as in Trino.
+  // If the end would be beyond 64 bits, the slice is empty, as in Trino.
   macro(
     'q_slice(a, s, n)',
     `
@@ -503,7 +503,7 @@ export const collectionMacros: readonly Macro[] = [
       END
     `,
   ),
-  // A value that is NULL makes the sum NULL.
+  // A NULL value makes the sum NULL.
   macro(
     'q_map_norm(m)',
     `sqrt(list_reduce(list_transform(map_values(m), lambda q5: q5 * q5), lambda q7, q8: q7 + q8, CAST(0 AS DOUBLE)))`,

@@ -2,15 +2,15 @@ import { macro, type Macro } from './macro.ts'
 
 /** Zones, rounding and the texts of times, intervals and floating-point numbers. */
 export const datetimeMacros: readonly Macro[] = [
-  // Zones are known by their names, so that these fail for none and are called as they are. What has no microseconds of its own
-  // is infinite, and so in every zone.
+  // Zones are checked before, so these functions fail for none of them and are called directly. A timestamp without
+  // microseconds is infinite, so it is the same in every zone.
   macro('q_local(t,z)', `CASE WHEN z='UTC' THEN t ELSE coalesce(make_timestamp(j_zone_local(epoch_us(t),z)),t) END`),
   macro(
     'q_instant(l,z)',
     `CASE WHEN z='UTC' THEN l ELSE coalesce(make_timestamp(j_zone_instant(epoch_us(l),z)),l) END`,
   ),
   macro('q_joda(l,z)', `CASE WHEN z='UTC' THEN l ELSE coalesce(make_timestamp(j_zone_joda(epoch_us(l),z)),l) END`),
-  // A local time that was moved from that of the instant t0.
+  // The instant of a local time that was moved from the local time of the instant t0.
   macro(
     'q_moved(t0,l,z)',
     `CASE WHEN z='UTC' THEN l ELSE coalesce(make_timestamp(j_zone_moved(epoch_us(l),epoch_us(t0),z)),l) END`,
@@ -30,7 +30,7 @@ export const datetimeMacros: readonly Macro[] = [
     `,
   ),
   macro('q_off(t,z)', `q_local(t,z)-t`),
-  // Units to add to a moment: Trino counts them in 32 bits, and beyond `most` no moment is met.
+  // The number of units to add to a moment: Trino counts them in 32 bits, and more than `most` lead to no valid moment.
   macro(
     'q_steps(n,most)',
     `
@@ -62,7 +62,7 @@ export const datetimeMacros: readonly Macro[] = [
           greatest(4,length(abs(year(t))::VARCHAR))::INT, '0')
     `,
   ),
-  // Years that need no sign and no padding are strftime's.
+  // strftime writes years that need no sign and no padding.
   macro('q_of_four_digits(t)', `t BETWEEN TIMESTAMP '1000-01-01' AND TIMESTAMP '9999-12-31 23:59:59.999999'`),
   macro(
     'q_text_timestamp(t,p)',
@@ -77,7 +77,7 @@ export const datetimeMacros: readonly Macro[] = [
       END
     `,
   ),
-  // Of a time that costs something to calculate.
+  // For a time with an expensive expression.
   macro('q_text_moment(t,p)', `list_transform([t], lambda qt1: q_text_timestamp(qt1,p))[1]`),
   macro('q_offmin(t,z)', `(epoch_us(q_local(t,z))-epoch_us(t))//60000000`),
   macro(
@@ -93,7 +93,7 @@ export const datetimeMacros: readonly Macro[] = [
       END
     `,
   ),
-  // DuckDB writes the digits that Java does; a is the text of a number from 1 on without exponent.
+  // DuckDB writes the same digits as Java; a is the text of a number from 1 on without exponent.
   macro(
     'q_sci_whole(a)',
     `
@@ -104,7 +104,7 @@ export const datetimeMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
-  // a is the text of a number below one, from a thousandth on; its first digit that counts is the n-th of its fraction.
+  // a is the text of a number from a thousandth to below one; its first significant digit is the n-th of its fraction.
   macro(
     'q_sci_digits(a, n)',
     `concat(substring(a,n+2,1),'.',CASE WHEN length(a)=n+2 THEN '0' ELSE substring(a,n+3) END,'E-',n)`,
@@ -119,9 +119,9 @@ export const datetimeMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
-  // Of 2 to the 81st, 91st and 807th power DuckDB's CAST to VARCHAR writes wrong digits.
+  // DuckDB's CAST to VARCHAR writes wrong digits for 2 to the power of 81, 91 and 807.
   macro('q_digits(x)', `CAST(to_json(x) AS VARCHAR)`),
-  // Trino's text: DuckDB writes ordinary numbers with Java's digits, all others are JavaScript's.
+  // Trino's text: DuckDB writes ordinary numbers with Java's digits; JavaScript writes all others.
   macro(
     'q_sci(x)',
     `
@@ -136,8 +136,8 @@ export const datetimeMacros: readonly Macro[] = [
       END
     `,
   ),
-  // Java's text of a real rounded to seven digits that count, which printf writes as 1.234560e+02. Halves of numbers that Java
-  // takes for long are rounded up, others to even.
+  // Java's text of a real rounded to seven significant digits, which printf writes as 1.234560e+02. Halves are rounded
+  // up for numbers that Java treats as long, and to even for others.
   macro(
     'q_sci_real(x)',
     `

@@ -6,9 +6,9 @@ const WORD = 'true|false|null'
 const INTEGER = '0|-?[1-9][0-9]*'
 
 /**
- * JSON without escapes, of two levels at most, and without zeros that have a sign, which DuckDB drops: of a short text this
- * one pattern says what a reading says, and that Trino reads it too. (RE2 takes 3 ns a byte where a pattern does not begin
- * with a character that is known, which is four times what DuckDB takes to read JSON.)
+ * A pattern of JSON with at most two levels, without escapes and without signed zeros (DuckDB drops the sign). For a
+ * short text it replaces validation, and it also shows that Trino accepts the text. (RE2 takes 3 ns a byte when a
+ * pattern does not begin with a known character; DuckDB needs a quarter of that to read JSON.)
  */
 function usualJson(): string {
   const text = String.raw`"[^"\\\x00-\x1f]*"`
@@ -21,12 +21,12 @@ function usualJson(): string {
   }
   return `'${S}(?:${containers(containers(scalar))})${S}'`
 }
-/** In bytes. */
+/** The largest size of a short text, bytes. */
 const SHORT = 100
 
 /**
- * What DuckDB takes for JSON and Trino does not: commas before an end, NaN and infinities in a container. Where it is within
- * a text nothing is lost but time. Each begins with the character that is searched for.
+ * Patterns of texts that DuckDB accepts as JSON and Trino does not: commas before an end, NaN and infinities in a
+ * container. A match inside a string only costs time. Each pattern begins with the character that is searched for.
  */
 const odd = [
   String.raw`',${S}(?:[\]}]|-?(?i:nan|inf))'`,
@@ -34,21 +34,23 @@ const odd = [
   String.raw`'\[${S}-?(?i:nan|inf)'`,
 ]
 
-/** The same, and such zeros, in one pattern that is soon compiled. */
+/** The same patterns, and signed zeros, in one pattern that compiles fast. */
 const anyOdd = String.raw`',${S}[\]}]|(?:^|[ \t\n\r\[:,])(?:-0|-?(?i:nan|inf))'`
 
 /**
- * What DuckDB writes otherwise than Trino: escapes, characters beyond 16 bits, numbers with exponents and those with fractions
- * that Trino writes with exponents. Where such a number is within a text among other values only time is lost.
+ * Patterns of values that DuckDB writes differently from Trino: escapes, characters beyond 16 bits, numbers with
+ * exponents, and numbers with fractions that Trino writes with exponents. A match of such a number inside a string only
+ * costs time.
  */
 const rewritten = String.raw`'\\|[^\x{0}-\x{ffff}]|^[^"].*(?:[0-9][eE]|[0-9]{8}\.|[^0-9]0\.000)|^(?:[0-9][eE]|[0-9]{8}\.|[^"0-9]?0\.000)'`
 
-/** An object of scalars alone that DuckDB writes as Trino does. */
+/** An object with only scalars that DuckDB writes like Trino. */
 const flat = String.raw`'\{(?:"[^"\\\x{10000}-\x{10ffff}]*":(?:"[^"\\\x{10000}-\x{10ffff}]*"|${INTEGER}|${WORD}|-?[1-9][0-9]{0,6}\.[0-9]+),?)*\}'`
 
 /**
- * A function of a document, of which `found` is sure to read what Trino reads: `q_json_…` of text, `q_json_canonical_…` of a
- * value of type json, which is JSON as Trino writes it. What is no JSON and what is odd is left to `general`, in JavaScript.
+ * Two macros of a function of a document: `q_json_…` for text and `q_json_canonical_…` for a value of type json, which
+ * is JSON as Trino writes it. `found` is used when DuckDB surely reads the same as Trino. Any other text is left to
+ * `general`, in JavaScript.
  */
 function twoWays(name: string, parameters: string, found: string, general: string): readonly Macro[] {
   return (['', 'canonical_'] as const).map((kind) =>
@@ -57,13 +59,14 @@ function twoWays(name: string, parameters: string, found: string, general: strin
 }
 
 /**
- * JSON read by DuckDB's own functions where they say what Trino does; numbers with fractions or exponents, containers and
- * what is no JSON to both go to JavaScript. A pointer (`/a/0`) and a path (`$.a[0]`) name the same place. Asked for a list of
- * places DuckDB gives a list, whose lambda looks at what is found without another reading.
+ * JSON functions by DuckDB's own functions where these give the same result as Trino. Numbers with fractions or
+ * exponents, containers, and texts that are not JSON go to JavaScript. A pointer (`/a/0`) and a path (`$.a[0]`) name
+ * the same value. DuckDB returns a list for a list of pointers; its lambda examines the result without reading the
+ * document again.
  */
 export const jsonMacros: readonly Macro[] = [
   macro('q_json_parse(x)', `coalesce(u_json_parsed(x), x)`),
-  // DuckDB compiles patterns within a lambda for each chunk, and under TRY for each row.
+  // DuckDB compiles patterns once for each chunk in a lambda, but for each row under TRY.
   macro('q_json_plain(x)', `NOT regexp_matches(x, ${anyOdd}) AND json_valid(x)`),
   macro(
     'q_json_sure(x)',
@@ -73,19 +76,19 @@ export const jsonMacros: readonly Macro[] = [
           (NOT contains(x, '-0') OR NOT regexp_matches(x, '-0(?:[^.0-9]|$)'))
     `,
   ),
-  // Halves of characters, as escapes, are no JSON to DuckDB.
+  // DuckDB does not accept escaped halves of characters as JSON.
   macro('q_json_canonical_sure(x)', String.raw`NOT contains(x, '\') OR json_valid(x)`),
-  // Whether what DuckDB found at a place, a text without its quotes or a number, is what is written there.
+  // Whether a result of DuckDB, a text without its quotes or a number, is the same as in the document.
   macro(
     'q_json_as_written(v)',
     String.raw`v >= ':' AND v < '[' OR v >= 'a' AND v < '{' OR NOT regexp_matches(v, '^(?:[\[{]|-?[0-9]+[.eE])')`,
   ),
-  // Whether DuckDB wrote it as Trino does.
+  // Whether DuckDB wrote the value like Trino.
   macro(
     'q_json_alike(v)',
     String.raw`starts_with(v, '"') AND NOT contains(v, '\') AND strlen(v) = length(v) OR NOT regexp_matches(v, ${rewritten})`,
   ),
-  // What DuckDB wrote of a value, where it is what Trino writes: without escapes and characters beyond 16 bits.
+  // DuckDB's text of a value, if Trino writes the same: without escapes and characters beyond 16 bits.
   macro(
     'q_json_native(v)',
     String.raw`
@@ -94,7 +97,7 @@ export const jsonMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
-  // The same of a value with numbers, those that Trino writes with an exponent or as a text apart.
+  // The same for a value with numbers, except numbers that Trino writes with an exponent or as a text.
   macro(
     'q_json_native_numbers(v)',
     String.raw`
@@ -105,11 +108,12 @@ export const jsonMacros: readonly Macro[] = [
   ),
   macro('q_plain_double(x)', `x IS NULL OR x = 0 OR abs(x) >= 1e-3 AND abs(x) < 1e7`),
   macro('q_keys_in_order(m)', `list_transform([map_keys(m)], lambda qj7: q_in_order(qj7))[1]`),
-  // Whether elements or members of a value of type json are to DuckDB as they stand in it: not null, of which a cast makes NULL.
+  // Whether DuckDB reads the elements or members of a value of type json unchanged: without null, which a cast turns
+  // into NULL.
   macro('q_json_listed(x)', `starts_with(x, '[') AND NOT regexp_matches(x, ${rewritten})`),
   macro('q_json_items(x)', `CAST(json_extract(x, '$[*]') AS VARCHAR[])`),
   macro('q_json_mapped(x)', `starts_with(x, '{') AND NOT contains(x, ':null') AND NOT regexp_matches(x, ${rewritten})`),
-  // Whether the members of an object have one name each: those cast from rows may not.
+  // Whether the names of an object's members are unique: objects cast from rows may repeat names.
   macro(
     'q_json_once(x)',
     `list_transform([json_keys(x)], lambda qj4: q_in_order(qj4) OR list_unique(qj4) = len(qj4))[1]`,
@@ -125,7 +129,7 @@ export const jsonMacros: readonly Macro[] = [
     'q_json_once_each(v)',
     `list_transform(json_keys(v, ['']), lambda qj3: CASE WHEN q_in_order(qj3) THEN true ELSE list_unique(qj3) = len(qj3) END)[1]`,
   ),
-  // Text of one object at most, whose members have one name each. NULL where it is not sure.
+  // The text, if it has at most one object, with unique names. NULL if this is not certain.
   macro(
     'q_json_ordered(v)',
     String.raw`
@@ -167,8 +171,8 @@ export const jsonMacros: readonly Macro[] = [
     `,
     'u_json_size(x, path)',
   ),
-  // SQL/JSON: what a path of members and elements finds by itself, without unwrapping an array, is what is there. A document
-  // in which that may differ is unlike.
+  // SQL/JSON: a path of members and elements finds the same in DuckDB if it does not unwrap an array. `unlike` matches
+  // documents for which the result may differ.
   macro(
     'q_json_exists(d, pointer, unlike, path, passed, failing)',
     `
@@ -202,7 +206,7 @@ export const jsonMacros: readonly Macro[] = [
       ELSE u_json_query(qj1, path, passed, options) END)[1]
     `,
   ),
-  // Elements are compared as JSON writes them: a number as wanted has neither fraction nor exponent.
+  // Elements are compared by their JSON text: a wanted number has neither fraction nor exponent.
   ...twoWays(
     'array_contains',
     ', kind, wanted, written',
@@ -213,7 +217,7 @@ export const jsonMacros: readonly Macro[] = [
     `,
     'u_json_array_contains(x, kind, wanted)',
   ),
-  // Of numbers those with a fraction or an exponent alone may be the one that is wanted.
+  // Only numbers with a fraction or an exponent may be equal to the wanted number.
   ...twoWays(
     'array_contains_double',
     ', wanted',
@@ -268,7 +272,7 @@ export const jsonMacros: readonly Macro[] = [
       END
     `,
   ),
-  // Of a value of type json: members have one name each, and numbers are as they are written.
+  // For a value of type json: names are unique, and numbers stay as written.
   macro(
     'q_json_canonical_item(x, pointer, i)',
     String.raw`

@@ -2,7 +2,8 @@ import { keptField, macro, type Macro } from './macro.ts'
 
 /** Arithmetic with Trino's overflow, division and rounding rules. */
 export const numericMacros: readonly Macro[] = [
-  // DuckDB tries what is constant while it plans, and a call of JavaScript takes it a millisecond: this depends on the row.
+  // DuckDB evaluates constants while it plans, and a call of JavaScript then takes a millisecond: so this depends on
+  // the row.
   macro('q_by_zero(a, b)', `u_raise('DIVISION_BY_ZERO: Division by zero' || repeat('', CAST(a = b AS BIGINT)))`),
   macro('q_idiv(a, b)', `CASE WHEN b = 0 AND a IS NOT NULL THEN q_by_zero(a, b) ELSE a // b END`),
   macro(
@@ -46,7 +47,7 @@ export const numericMacros: readonly Macro[] = [
       END
     `,
   ),
-  // Java shifts by the low six bits of a negative distance.
+  // Java uses the low six bits of a negative distance.
   macro('q_shift(n)', 'CASE WHEN n < 0 THEN n & 63 ELSE n END'),
   macro(
     'q_shl_tinyint(a, n)',
@@ -244,7 +245,7 @@ export const numericMacros: readonly Macro[] = [
       END
     `,
   ),
-  // The last 64 bits of a whole number.
+  // The low 64 bits of a whole number.
   macro(
     'q_wrapped(n)',
     `
@@ -255,11 +256,12 @@ export const numericMacros: readonly Macro[] = [
       END
     `,
   ),
-  // As Java multiplies longs.
+  // The product of two longs in Java.
   macro('q_java_product(a, b)', 'q_wrapped(CAST(a AS HUGEINT) * b)'),
   macro('q_unscaled(a, s)', `CAST(replace(CAST(a AS VARCHAR), '.', '') AS HUGEINT)`),
   macro('q_p10(k)', `CAST('1' || repeat('0', k) AS HUGEINT)`),
-  // a * p / b for a remainder a < b <= 10^38 and p = 10^k, bit by bit of p: what is doubled and added fits into 128 bits.
+  // a * p / b for a remainder a < b <= 10^38 and p = 10^k, one bit of p at a time: doubled and added values fit into
+  // 128 bits.
   macro(
     'q_dbits(p, k, x, zero)',
     `list_transform(range(4 * k, -1, -1), lambda qi: CASE WHEN (CAST(p AS HUGEINT) >> qi) % 2 = 1 THEN x ELSE zero END)`,
@@ -293,7 +295,7 @@ export const numericMacros: readonly Macro[] = [
       END
     `,
   ),
-  // The sum is written once: what it is made of is planned, and calculated, each time that it stands there. NULL of no values.
+  // The struct holds the sum, so that its expression is planned and calculated only once. NULL without values.
   macro(
     'q_davg(s, n)',
     `
@@ -309,7 +311,7 @@ export const numericMacros: readonly Macro[] = [
       END
     `,
   ),
-  // What is less than l = 10^(38 - k) can be multiplied by p.
+  // A number less than l = 10^(38 - k) can be multiplied by p.
   macro(
     'q_ddivw(x, y, k, p, l)',
     `
@@ -321,7 +323,7 @@ export const numericMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
-  // Sums of 38 digits in two halves, of 10^19 each: what lies between may have more digits than a HUGEINT.
+  // Sums of 38 digits in two halves, in units of 10^19: intermediate sums may have more digits than a HUGEINT.
   macro(
     'q_halves(h, l)',
     `

@@ -3,7 +3,10 @@ import { macro, type Macro } from './macro.ts'
 const bad = 'INVALID_FUNCTION_ARGUMENT'
 const LIKE_ESCAPE = `Escape character must be followed by ''%'', ''_'' or the escape character itself`
 
-/** Characters that no trim takes away, neither Trino's nor DuckDB's own, of one argument: a superset of blanks is left out. */
+/**
+ * Characters that no trim with one argument removes, neither Trino's nor DuckDB's: the class leaves out a superset of
+ * blanks.
+ */
 const kept = String.raw`[^\x{0}-\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200f}\x{2028}-\x{202f}\x{205f}\x{3000}]`
 
 const blanks = [9, 10, 11, 12, 13, 28, 29, 30, 31, 32, 5760, 8192, 8193, 8194, 8195, 8196, 8197, 8198, 8200, 8201, 8202]
@@ -12,8 +15,9 @@ const blanks = [9, 10, 11, 12, 13, 28, 29, 30, 31, 32, 5760, 8192, 8193, 8194, 8
   .join('||')
 
 /**
- * A trim of Character.isWhitespace. Given a set DuckDB makes it anew for each text, which takes five times as long as all the
- * rest: most texts begin and end with neither, or have spaces alone around them.
+ * A trim for Character.isWhitespace. DuckDB prepares a given set of characters again for each text, which takes five
+ * times as long as the rest. Therefore texts without blanks at the ends, and texts with only spaces there, are handled
+ * before.
  */
 function trimming(name: 'trim' | 'ltrim' | 'rtrim'): Macro {
   const ends = { trim: ['1', '-1'], ltrim: ['1'], rtrim: ['-1'] }[name]
@@ -25,14 +29,14 @@ function trimming(name: 'trim' | 'ltrim' | 'rtrim'): Macro {
   )
 }
 
-/** Strings by code point; ASCII stays with DuckDB's own functions. */
+/** Strings by code point; DuckDB's own functions handle ASCII. */
 export const stringMacros: readonly Macro[] = [
   trimming('trim'),
   trimming('ltrim'),
   trimming('rtrim'),
-  // Read once from its beginning: to take the n-th character counts n characters.
+  // Reads the text once: taking the n-th character directly would count n characters each time.
   macro('q_characters(s)', `regexp_extract_all(s, '.', 0, 's')`),
-  // A separator that is no constant: before each, and taken off the first.
+  // For a separator that is not constant: put before each element, and removed from the first.
   macro(
     'q_joined(l, s)',
     `
@@ -108,7 +112,7 @@ export const stringMacros: readonly Macro[] = [
       END
     `,
   ),
-  // The first match of a pattern that matches no empty text.
+  // The first match of a pattern that does not match the empty text.
   macro(
     'q_rx_first(s, p, g)',
     `list_transform([regexp_extract(s, p, g)], lambda q1: CASE WHEN q1 <> '' THEN q1 END)[1]`,
@@ -122,8 +126,8 @@ export const stringMacros: readonly Macro[] = [
       END
     `,
   ),
-  // The regular expression of a LIKE pattern p with the escape e, made of its tokens: what e and the next character say, what
-  // stands between, and wildcards.
+  // The regular expression for a LIKE pattern p with the escape e, made from its tokens: e with the next character,
+  // plain text, and wildcards.
   macro(
     'q_like(p, e)',
     `
@@ -169,7 +173,7 @@ export const stringMacros: readonly Macro[] = [
       END
     `,
   ),
-  // DuckDB leaves escapes as they stand that are none, and fails where Trino has replacement characters.
+  // DuckDB leaves invalid escapes unchanged, and fails where Trino uses replacement characters.
   macro(
     'q_url_decode(s)',
     `
@@ -192,12 +196,12 @@ export const stringMacros: readonly Macro[] = [
       END
     `,
   ),
-  // Bytes that are UTF-8 need no replacement.
+  // Bytes that are valid UTF-8 need no replacement.
   macro(
     'q_from_utf8(b, r)',
     `CASE WHEN length(r) <= 1 THEN coalesce(TRY(least(decode(b))), u_from_utf8(b, r)) ELSE u_from_utf8(b, r) END`,
   ),
-  // DuckDB takes a character behind one that pads.
+  // DuckDB accepts a character behind padding.
   macro(
     'q_from_base64(s)',
     `

@@ -69,7 +69,7 @@ export const textMacros: readonly Macro[] = [
       END
     `,
   ),
-  // Three digits that count; halves that a double has exactly are rounded away from zero.
+  // Three significant digits; halves that a double represents exactly are rounded away from zero.
   macro(
     't_fn1(x)',
     `

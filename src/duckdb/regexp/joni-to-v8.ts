@@ -1,21 +1,21 @@
 import { Signal } from '../../shared/quipu-error.ts'
 import { posix, propertyClass, WORD } from './properties.ts'
 
-/** A pattern as V8 reads it with the flag `v`. */
+/** A pattern for V8 with the flag `v`. */
 export interface V8Pattern {
   readonly source: string
-  /** V8's numbers of the pattern's own groups, where there are others. */
+  /** V8's numbers of the pattern's own groups, if the translation adds other groups. */
   readonly groups?: readonly number[]
 }
 
-/** A pattern that Joni refuses, in its words. */
+/** A pattern that Joni refuses, with Joni's message. */
 export class PatternError extends Signal {}
 
 const SPACE = '\\t-\\r\\x20'
 const BOUNDARY = `(?:(?<=[${WORD}])(?![${WORD}])|(?<![${WORD}])(?=[${WORD}]))`
 const NO_BOUNDARY = `(?:(?<=[${WORD}])(?=[${WORD}])|(?<![${WORD}])(?![${WORD}]))`
 const MAX_REPEAT = 100_000
-/** Begins the names of groups that stand for none of the pattern's: no name of Joni's has it. */
+/** The beginning of the names of added groups: Joni allows no such name. */
 const HIDDEN = '$'
 
 interface Flags {
@@ -26,8 +26,9 @@ interface Flags {
 }
 
 /**
- * Trino's regular expressions (Joni, Java syntax) in V8's. Spelled out: `. \s \d \w \b $`; possessive and atomic groups by
- * lookahead and back reference; `(?i)` letter by letter. Throws PatternError for what Joni refuses.
+ * Translates Trino's regular expressions (Joni, Java syntax) into V8's. Spelled out: `. \s \d \w \b $`; possessive and
+ * atomic groups by lookahead and back reference; `(?i)` letter by letter.
+ * @throws PatternError for patterns that Joni refuses
  */
 export function joniToV8(pattern: string): V8Pattern {
   const reader = new Reader(pattern)
@@ -41,10 +42,10 @@ export function joniToV8(pattern: string): V8Pattern {
   return reader.hasHidden ? withoutHidden(source) : { source }
 }
 
-/** What may be the beginning of a group, and what holds what is none. */
+/** The possible beginning of a group, and texts that are not one: escapes and classes. */
 const OPENING = /\\[^]|[[\]]|\((?:\?<([\w$]+)>|\?)?/g
 
-/** Back references count the pattern's own groups alone. */
+/** Renumbers back references so that they count only the pattern's own groups. */
 function withoutHidden(source: string): V8Pattern {
   const groups: number[] = []
   let [all, depth] = [0, 0]
@@ -112,7 +113,7 @@ class Reader {
     return match
   }
 
-  /** One unit to which a quantifier may apply; undefined for what stands for nothing (comments, flags). */
+  /** One unit to which a quantifier may apply; undefined for comments and flags. */
   private atom(): string | undefined {
     if (this.flags.x && (this.take(/^[\t-\r ]+/) ?? this.take(/^#[^\n]*/))) return undefined
     const char = this.peek()
@@ -385,8 +386,8 @@ class Reader {
 }
 
 /**
- * What is in no part of a class. With the flag `v`, V8 (Node 20) negates a class anew for each round of a loop that it unrolls:
- * `(?:[^a]?1)+` matches `a1`. Within another class it is negated once.
+ * A class of the characters that are not in `body`. V8 (Node 20) with the flag `v` negates a class again for each round
+ * of a loop that it unrolls: `(?:[^a]?1)+` matches `a1`. Within another class it is negated once.
  */
 function noneOf(body: string): string {
   return `[[^${body}]]`
@@ -414,7 +415,7 @@ function codePoint(code: number): string {
   return `\\u{${code.toString(16)}}`
 }
 
-/** What a quantifier may follow as it stands: one character, a class or a group; all else is put into one. */
+/** An atom that a quantifier may follow: one character, a class or a group stays, anything else is put into a group. */
 function enclosed(atom: string): string {
   return /^(?:\\u\{[0-9a-f]+\}|\[(?:\\.|[^[\]\\])*\])$/.test(atom) ? atom : `(?:${atom})`
 }

@@ -1,27 +1,27 @@
 import { joined, sql, type Sql } from '../text/sql.ts'
 import { joniToV8 } from './joni-to-v8.ts'
 
-/** A Java pattern that RE2 reads alike. */
+/** A Java pattern that RE2 interprets in the same way. */
 export interface NativePattern {
   readonly re2: string
-  /** A condition over a text that is true where both agree; absent: on all. */
+  /** A condition on a text that is true if both give the same result; absent: for all texts. */
   readonly guard?: ((text: Sql) => Sql) | undefined
-  /** It may match the empty text, where replace, split and count differ. */
+  /** Whether it may match the empty text, for which replace, split and count differ. */
   readonly mayBeEmpty: boolean
-  /** What it matches depends on what stands around: `^`, `$`, `\b`. */
+  /** Whether its matches depend on the surrounding text: `^`, `$`, `\b`. */
   readonly looksAround: boolean
-  /** Its groups from the first on. */
+  /** Its groups, in order. */
   readonly groups: readonly NativeGroup[]
 }
 
 export interface NativeGroup {
   readonly name: string | undefined
-  /** Each match has a text for it: it is in no alternative, and is not repeated. */
+  /** Whether each match has a text for the group: the group is not in an alternative, and is not repeated. */
   readonly steady: boolean
   readonly mayBeEmpty: boolean
 }
 
-/** What RE2 and Joni read alike. */
+/** A token that RE2 and Joni interpret in the same way. */
 type Token =
   | { readonly kind: 'atom'; readonly re2: string; readonly size: number }
   | { readonly kind: 'edge'; readonly re2: string }
@@ -49,12 +49,12 @@ const TOKENS = new RegExp(
 )
 
 const BLANKS = String.raw`\x09-\x0d\x20`
-/** `\p{L}` becomes hundreds of ranges. */
+/** The assumed size of `\p{L}`, which becomes hundreds of ranges. */
 const SIZE_OF_PROPERTY = 20
-/** RE2 refuses repetitions of more, and programs that take more memory than it is given. */
+/** The size limit: RE2 refuses more repetitions, and programs that need more memory than it has. */
 const MOST_SIZE = 1000
 
-/** The pattern for DuckDB's own functions; undefined where only the general way reads it rightly. */
+/** The pattern for DuckDB's own functions; undefined if only JavaScript interprets it correctly. */
 export function nativePattern(pattern: string): NativePattern | undefined {
   const flags = /^\(\?([ims]+)\)/.exec(pattern)
   const prefix = flags?.[0] ?? ''
@@ -128,25 +128,25 @@ function tokenOf(text: string, found: Readonly<Record<string, string | undefined
   return { kind: 'atom', re2: text, size: 1 }
 }
 
-/** What is known of a part of a pattern. */
+/** The facts of a part of a pattern. */
 interface Part {
   readonly mayBeEmpty: boolean
   readonly size: number
-  /** Groups before it. */
+  /** Number of groups before it. */
   readonly before: number
-  /** `$` or `\z`. */
+  /** Whether it is `$` or `\z`. */
   readonly isEnd?: boolean
 }
 
 const BEGINS: readonly string[] = ['^', '\\A']
 const ENDS: readonly string[] = ['$', '\\z']
 
-/** A group that is being read, or the whole. */
+/** A group whose content is being read, or the whole pattern. */
 interface Open {
   readonly token: Extract<Token, { kind: 'open' }> | undefined
   /** The number of its own group, from 0. */
   readonly group: number | undefined
-  /** Groups before it. */
+  /** Number of groups before it. */
   readonly before: number
   alternatives: Part[][]
 }
@@ -156,8 +156,8 @@ interface Shape extends Part {
 }
 
 /**
- * Undefined where RE2 takes something else for a mistake than Joni, or goes another way: repetitions of what may be empty, a
- * beginning behind something (`^^` finds nothing), an end before something.
+ * The shape of a pattern. Undefined if RE2 and Joni differ in which patterns they refuse, or in what they match:
+ * repetitions of parts that may be empty, a beginning behind something (`^^` finds nothing), an end before something.
  */
 function shapeOf(tokens: readonly Token[]): Shape | undefined {
   const groups: { name: string | undefined; steady: boolean; mayBeEmpty: boolean }[] = []
@@ -188,7 +188,7 @@ function shapeOf(tokens: readonly Token[]): Shape | undefined {
         break
       case 'close': {
         if (inner.token === undefined) return undefined
-        // DuckDB makes LIKE of some patterns, and `(?:)A` then matches nothing.
+        // DuckDB turns some patterns into LIKE, and `(?:)A` then matches nothing.
         if (inner.group === undefined && inner.alternatives.flat().length === 0) return undefined
         open.pop()
         const whole = wholeOf(inner.alternatives, inner.before)
@@ -232,10 +232,10 @@ function compiles(pattern: string): boolean {
   }
 }
 
-/** The last group that DuckDB's functions and RE2's replacements name. */
+/** The last group that DuckDB's functions and RE2's replacements can name. */
 export const LAST_GROUP = 9
 
-/** Java's replacement as RE2's: `$1` is `\1`; undefined where the general way must read it. */
+/** Java's replacement in RE2's syntax: `$1` becomes `\1`; undefined if JavaScript must interpret it. */
 export function nativeReplacement(replacement: string, { groups }: NativePattern): string | undefined {
   let out = ''
   for (const [part, escaped, number, name] of replacement.matchAll(/\\([^])|\$(\d+)|\$\{(\w+)\}|[^\\$]+|[^]/g)) {
@@ -251,7 +251,7 @@ export function nativeReplacement(replacement: string, { groups }: NativePattern
   return out
 }
 
-/** As many of the digits as name a group, the first at least. */
+/** The longest prefix of the digits that names a group, at least the first digit. */
 function groupDigits(digits: string, count: number): string {
   let length = 1
   while (length < digits.length && Number(digits.slice(0, length + 1)) <= count) length++

@@ -42,18 +42,18 @@ function fromBase32(text: string): Uint8Array {
   return out
 }
 
-/** java.util.Base64: no character outside of the alphabet, padding right or absent. */
+/** java.util.Base64: no character outside of the alphabet; padding is complete or absent. */
 function fromBase64(text: string, others: RegExp): Uint8Array {
   const body = text.endsWith('=') ? text.replace(/={1,2}$/, '') : text
   const bad = others.exec(body)
   if (bad !== null) throw invalidArgument(`Illegal base64 character ${bad[0].codePointAt(0)!.toString(16)}`)
   if (body.length % 4 === 1) throw invalidArgument('Input byte[] should at least have 2 bytes for base64 bytes')
   if (text !== body && text.length % 4 !== 0) throw invalidArgument('Input byte array has wrong 4-byte ending unit')
-  // Reads the letters of base64url as well.
+  // Also reads the letters of base64url.
   return Buffer.from(body, 'base64')
 }
 
-/** One replacement for each bad lead byte with its continuation bytes, as Slice counts; unlike TextDecoder. */
+/** One replacement for each bad lead byte with its continuation bytes, as Slice counts them, unlike TextDecoder. */
 function fromUtf8(bytes: Uint8Array, replacement: string): string {
   if ([...replacement].length > 1) {
     throw invalidArgument('Replacement character string must empty or a single character')
@@ -97,13 +97,13 @@ function decodeOne(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** How many bytes a hash takes at a time. */
+/** The block size of a hash, bytes. */
 const blocks: Readonly<Record<string, number>> = { md5: 64, sha1: 64, sha256: 64, sha512: 128 }
 
-/** Where a key and what is hashed behind it stand, unless they are larger. */
+/** A reused buffer for a key and the data behind it, unless they are larger. */
 const room = Buffer.alloc(4096)
 
-/** RFC 2104, in hexadecimal: the hash of an outer key and of the hash of an inner key and the data. */
+/** RFC 2104, in hexadecimal: the hash of an outer key followed by the hash of an inner key and the data. */
 function hmac(data: Uint8Array, key: Uint8Array, name: string): string {
   if (key.length === 0) throw new SqlFailure('GENERIC_INTERNAL_ERROR', 'Empty key')
   const block = blocks[name]!
@@ -112,7 +112,7 @@ function hmac(data: Uint8Array, key: Uint8Array, name: string): string {
   const bytes = size <= room.length ? room : Buffer.alloc(size)
   for (let i = 0; i < block; i++) bytes[i] = (short[i] ?? 0) ^ 0x36
   bytes.set(data, block)
-  // As a text of bytes: hash() takes three times as long to give a buffer.
+  // As a binary string: hash() takes three times as long to make a buffer.
   const inner = hash(name, bytes.subarray(0, size), 'binary')
   for (let i = 0; i < block; i++) bytes[i]! ^= 0x36 ^ 0x5c
   return hash(name, bytes.subarray(0, block + bytes.write(inner, block, 'latin1')), 'hex')

@@ -33,7 +33,7 @@ type Key =
 
 interface Item {
   readonly source: string
-  /** Where digits follow. */
+  /** The source to use when digits follow. */
   readonly tight?: string
   readonly key: Key
   read(text: string): number | string
@@ -91,7 +91,7 @@ function compiled(language: string, format: string, compile: () => readonly (str
   const known = cache.get(key)
   if (known !== undefined) return known
   const parts = compile()
-  // A number that digits follow takes its usual width only.
+  // A number takes only its usual width when digits follow.
   const source = parts
     .map((part, i) => {
       if (typeof part === 'string') return part.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
@@ -110,7 +110,7 @@ function compiled(language: string, format: string, compile: () => readonly (str
 function expressionOf(source: string): RegExp {
   const expression = new RegExp(`^${source}$`, 'i')
   try {
-    // V8 compiles when it is first asked, and refuses what is too large only then.
+    // V8 compiles a pattern at its first use, and refuses one that is too large only then.
     expression.exec('')
   } catch {
     throw invalidArgument('The format is too long')
@@ -180,11 +180,11 @@ const mysqlItems: Readonly<Record<string, readonly (string | Item)[]>> = {
   '%': ['%'],
 }
 
-/** date_parse: missing fields are those of 1970-01-01 00:00:00. */
+/** date_parse: missing fields have the values of 1970-01-01 00:00:00. */
 export function parseMysql(text: string, given: string): ParsedFields {
   const format = mysqlFormat(given)
   if (format === '') throw invalidArgument(EMPTY_FORMAT.date_format)
-  // Trino reads this format as it casts texts to dates: years of more digits.
+  // Trino reads this format like a cast of a text to date: years may have more digits.
   if (format === '%Y-%m-%d') {
     const days = text.trim() === text ? parseDate(text) : undefined
     if (days === undefined) throw malformed(text)
@@ -200,7 +200,7 @@ export function parseMysql(text: string, given: string): ParsedFields {
   return read(text, pattern, malformed(text))
 }
 
-/** Minutes of `Z` or `+05:30`; NaN for hours that no day and minutes that no hour has. Trino's zones end at 14 hours. */
+/** Minutes of `Z` or `+05:30`; NaN for invalid hours or minutes. Trino's zones end at 14 hours. */
 export function readOffset(text: string): number {
   if (text.toUpperCase() === 'Z') return 0
   const minutes = offsetMinutes(text)
@@ -225,7 +225,10 @@ const zone: Item = {
   read: (text) => canonicalZone(text) ?? '',
 }
 
-/** Joda's year of two digits lies from 80 years before to 19 after the present one; with more or fewer it is as written. */
+/**
+ * A year of two digits in Joda: from 80 years before to 19 years after the present year; other numbers of digits as
+ * written.
+ */
 function nearbyYear(key: Key): Item {
   const near = (digits: number): number => {
     const first = new Date().getUTCFullYear() - 80
@@ -306,7 +309,7 @@ const teradataItems: Readonly<Record<string, Item>> = {
   ss: number('second', '\\d{1,2}'),
 }
 
-/** to_date and to_timestamp: Teradata's words. */
+/** to_date and to_timestamp: Teradata's formats. */
 export function parseTeradata(text: string, format: string): ParsedFields {
   if (format === '') throw invalidArgument(EMPTY_FORMAT.date_format)
   const pattern = compiled('teradata', format, () =>

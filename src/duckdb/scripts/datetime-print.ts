@@ -39,7 +39,7 @@ function fieldsOf(micros: bigint): Fields {
   const first = new Date(startOfYear)
   first.setUTCFullYear(year)
   const dayOfYear = Math.floor((date.getTime() - first.getTime()) / 86_400_000) + 1
-  // ISO: the week belongs to the year of its Thursday.
+  // ISO: a week belongs to the year of its Thursday.
   const thursday = new Date(date.getTime() + (4 - (weekday === 0 ? 7 : weekday)) * 86_400_000)
   const weekYear = thursday.getUTCFullYear()
   const firstOfWeekYear = new Date(startOfYear)
@@ -66,7 +66,7 @@ function pad(value: number, digits: number): string {
 
 const hour12 = (hour: number): number => ((hour + 11) % 12) + 1
 
-/** date_format for formats known only when it runs. */
+/** date_format for formats that are known only at run time. */
 export function formatMysql(micros: bigint, _zone: string, _offset: bigint, given: string): string {
   const format = mysqlFormat(given)
   if (format === '') throw invalidArgument(EMPTY_FORMAT.date_format)
@@ -134,7 +134,7 @@ export function formatMysql(micros: bigint, _zone: string, _offset: bigint, give
   })
 }
 
-/** format_datetime for formats known only when it runs, and for names of zones. */
+/** format_datetime for formats that are known only at run time, and for names of zones. */
 export function formatDateTime(micros: bigint, zone: string, offset: bigint, format: string): string {
   if (format === '') throw invalidArgument(EMPTY_FORMAT.format_datetime)
   const local: LocalTime = {
@@ -158,12 +158,12 @@ export function formatDateTime(micros: bigint, zone: string, offset: bigint, for
   )
 }
 
-/** A moment as a clock in its zone shows it. */
+/** A moment as the local time of its zone. */
 interface LocalTime {
   readonly fields: Fields
   readonly zone: string
   readonly offsetMinutes: number
-  /** Of the clock, as if it stood in UTC. */
+  /** Local milliseconds, as if the local time were UTC. */
   readonly millis: number
 }
 
@@ -226,12 +226,12 @@ function offsetText(minutes: number, colon: boolean): string {
   return `${minutes < 0 ? '-' : '+'}${pad(Math.floor(size / 60), 2)}${colon ? ':' : ''}${pad(size % 60, 2)}`
 }
 
-/** `CET`, `Central European Time`: what a zone is called at an instant. */
+/** The name of a zone at an instant: `CET`, `Central European Time`. */
 export function zoneName(zone: string, millis: number, long: boolean): string {
   if (/^[+-]/.test(zone)) return zone
   const style = long ? 'long' : 'short'
   if (long) return namedIn('en-US', zone, millis, style)
-  // Java knows the short names of all regions, of which each of ICU's languages knows its own.
+  // Java knows the short names of all regions; in ICU each language knows only the short names of its own region.
   for (const language of SHORT_NAMES_IN) {
     const name = namedIn(language, zone, millis, style)
     if (/^[A-Z]{2,5}$/.test(name) && !name.startsWith('LH')) return name
@@ -243,7 +243,7 @@ export function zoneName(zone: string, millis: number, long: boolean): string {
 
 const SHORT_NAMES_IN = ['en-US', 'en-GB', 'en-AU', 'en-NZ', 'en-IN', 'en-ZA', 'ja-JP'] as const
 
-/** Short names that no language of ICU has. */
+/** Short names that no language in ICU has. */
 const COMMON_NAMES: Readonly<Record<string, string>> = {
   'Asia/Shanghai': 'CST',
   'Asia/Hong_Kong': 'HKT',
@@ -254,7 +254,7 @@ const COMMON_NAMES: Readonly<Record<string, string>> = {
   'Europe/Moscow': 'MSK',
 }
 
-/** At most one a zone, language and style; making one takes a tenth of a millisecond. */
+/** At most one for each zone, language and style; making one takes a tenth of a millisecond. */
 const formats = new Map<string, Intl.DateTimeFormat>()
 
 function namedIn(language: string, zone: string, millis: number, timeZoneName: 'long' | 'short'): string {

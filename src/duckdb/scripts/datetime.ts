@@ -36,7 +36,7 @@ function timestampFine(text: string, precision: bigint): string {
   return `${within(micros, text)} ${all - micros * 1_000_000n}`
 }
 
-/** The zone in a timestamp's text; empty where there is none. */
+/** The zone in a timestamp's text; empty when there is none. */
 const timestampZone = (text: string): string => parseTimestamp(text)?.zone ?? ''
 
 function date(text: string): bigint {
@@ -60,10 +60,10 @@ function timeZonePicos(text: string, precision: bigint): bigint {
   return rounded(parsed.picos / 1_000_000n, Number(parsed.picos % 1_000_000n), Number(precision)) % (DAY * 1_000_000n)
 }
 
-/** Minutes; those of the session where the text has none. */
+/** Offset in minutes; the session's offset when the text has none. */
 const timeOffset = (text: string, session: bigint): bigint => BigInt(parseTime(text)?.offset ?? session)
 
-/** Zones of texts as they were asked for; null where there is none. */
+/** Results of `canonicalZone` by text; null for a text that is not a zone. */
 const zonesOf = new Map<string, string | null>()
 const MOST_ZONES = 10_000
 
@@ -83,7 +83,7 @@ function zone(text: string): string {
   return found
 }
 
-/** As functions that do not name a bad zone an invalid argument read it. */
+/** The zone, for functions that report an unknown zone as NOT_SUPPORTED. */
 function supportedZone(text: string): string {
   const found = canonicalZone(text)
   if (found === undefined) throw new SqlFailure('NOT_SUPPORTED', `Time zone not supported: ${text}`)
@@ -122,9 +122,9 @@ function mondayOfWeekOne(year: number): number {
 const STRICT =
   /^(?:\d{4}|[+-]\d{4,9})-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{0,9})?)?(?:Z|[+-]\d{2}:\d{2}(?::\d{2})?)?$/i
 
-/** `micros picos zone`: the local time and its zone, which is empty where the text has none. */
+/** `micros picos zone`: the local time and its zone, which is empty when the text has none. */
 function isoTimestamp(text: string, precision: bigint): string {
-  // java.time, which reads nanoseconds, takes less than Joda, which reads milliseconds.
+  // java.time, which reads nanoseconds, accepts fewer forms than Joda, which reads milliseconds.
   if (precision > 3n && !STRICT.test(text)) {
     throw invalidArgument(`Text '${text}' could not be parsed at index ${text.length}`)
   }
@@ -132,7 +132,7 @@ function isoTimestamp(text: string, precision: bigint): string {
     precision > 3n ? text.toUpperCase() : text,
   )
   const failure = (): SqlFailure => invalidArgument(`Invalid format: "${text}"`)
-  // A time alone is one of 1970-01-01.
+  // A time without date is a time on 1970-01-01.
   if (match === null || (match[1] === '' && match[2] === undefined)) throw failure()
   const [, day = '', hour = '0', minute = '0', second = '0', fraction = '', offset = ''] = match
   if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) throw failure()
@@ -145,7 +145,7 @@ function isoTimestamp(text: string, precision: bigint): string {
   return `${micros} ${Number(kept.slice(6))} ${minutes === undefined ? '' : zoneOfOffset(minutes)}`
 }
 
-/** Local microseconds whose milliseconds Trino packs, at that offset, into 52 bits. */
+/** Returns the local microseconds, if Trino can pack their milliseconds at that offset into 52 bits. */
 function packed(local: bigint, offsetMinutes = 0): bigint {
   const millis = (local - BigInt(offsetMinutes) * 60_000_000n) / 1000n
   if (BigInt.asIntN(52, millis) !== millis) throw invalidArgument(`Millis overflow: ${millis}`)

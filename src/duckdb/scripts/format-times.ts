@@ -1,19 +1,19 @@
 import { monthNames, weekdayNames, zoneName } from './datetime-print.ts'
 
-/** A date, a time of day or both as java.time has them: what is not there is undefined. */
+/** A date, a time of day or both, like java.time's classes; missing parts are undefined. */
 export interface JavaTime {
   readonly date: { readonly year: number; readonly month: number; readonly day: number } | undefined
   readonly time:
     { readonly hour: number; readonly minute: number; readonly second: number; readonly nanos: number } | undefined
   readonly zone: { readonly id: string; readonly offsetSeconds: number } | undefined
-  /** Milliseconds since 1970, of what was given as such. */
+  /** Milliseconds since 1970, if the value was given in this form. */
   readonly millis?: bigint
 }
 
 const TEXT =
   /^(?:(?<year>[+-]?\d+)-(?<month>\d\d)-(?<day>\d\d))? ?(?:(?<hour>\d\d):(?<minute>\d\d):(?<second>\d\d)(?:\.(?<fraction>\d+))?)?(?:\|(?<offset>-?\d+)\|(?<zone>.+))?$/
 
-/** Reads `2020-01-31 10:00:00.123|20700|Asia/Kathmandu` (seconds ahead of UTC); the date, the time, the zone may lack. */
+/** Reads `2020-01-31 10:00:00.123|20700|Asia/Kathmandu` (seconds ahead of UTC); date, time and zone may be missing. */
 export function javaTimeOf(text: string): JavaTime {
   const found = TEXT.exec(text)?.groups
   if (found === undefined) throw new Error(`Not a date or time: ${text}`)
@@ -28,13 +28,13 @@ export function javaTimeOf(text: string): JavaTime {
   }
 }
 
-/** Finer digits are rounded; what would be the next second stays in its own. */
+/** Rounds finer digits, but never up to the next second. */
 function nanosOf(fraction: string): number {
   const nanos = Number(fraction.slice(0, 9).padEnd(9, '0')) + (Number(fraction[9] ?? 0) >= 5 ? 1 : 0)
   return Math.min(nanos, 999_999_999)
 }
 
-/** What `toString()` of LocalDate, LocalTime, LocalDateTime, ZonedDateTime gives. */
+/** The result of `toString()` of LocalDate, LocalTime, LocalDateTime or ZonedDateTime. */
 export function javaText({ date, time, zone }: JavaTime): string {
   const day = date && `${yearText(date.year)}-${two(date.month)}-${two(date.day)}`
   const clock = time && `${two(time.hour)}:${two(time.minute)}${secondsText(time.second, time.nanos)}`
@@ -66,7 +66,7 @@ function offsetText(seconds: number): string {
 /** The conversions behind `%t`. */
 export const TIME_CONVERSIONS = 'HIklMSLNpzZsQBbhAaCYyjmdeRTrDFc'
 
-/** A field of `%t`; undefined where the value does not have it. */
+/** A field of `%t`; undefined when the value does not have it. */
 export function timeField(value: JavaTime, conversion: string): string | undefined {
   const composite = composites[conversion]
   if (composite !== undefined) {
@@ -117,7 +117,7 @@ function clockField({ time }: JavaTime, conversion: string): string | undefined 
 function dateField({ date }: JavaTime, conversion: string): string | undefined {
   if (date === undefined) return undefined
   const { year, month, day } = date
-  // Of the era, as Java counts: the year before 1 is 1 again.
+  // Year of the era in Java: the year before 1 is also 1.
   const ofEra = year > 0 ? year : 1 - year
   switch (conversion) {
     case 'B':
@@ -166,11 +166,11 @@ function zoneField({ date, time, zone, millis }: JavaTime, conversion: string): 
   }
 }
 
-/** Milliseconds of 400 years, after which the calendar repeats itself. */
+/** Milliseconds of 400 years, after which the calendar repeats. */
 const CYCLE = 12_622_780_800_000
 
 function utcMillis({ year, month, day }: NonNullable<JavaTime['date']>): number {
-  // Date ends with the year 275760; 400 years are always as long.
+  // Date ends with the year 275760; every 400 years have the same length.
   const cycles = Math.trunc(year / 400)
   return new Date(Date.UTC(2000, 0, 1)).setUTCFullYear(year - cycles * 400, month - 1, day) + cycles * CYCLE
 }

@@ -5,7 +5,7 @@ import { javaText, javaTimeOf, TIME_CONVERSIONS, timeField, type JavaTime } from
 import { invalidArgument, type ScalarFunction } from './scalar-function.ts'
 
 interface Value {
-  /** What the value is: `integer`, `double`, `real`, `decimal`, `boolean`, `varchar`, `date` … */
+  /** The type of the value: `integer`, `double`, `real`, `decimal`, `boolean`, `varchar`, `date` … */
   readonly k: string
   readonly v: string | null
 }
@@ -13,32 +13,32 @@ interface Value {
 const SPECIFIER =
   /%(?:(?<index>\d+)\$)?(?<flags>[-#+ 0,(<]*)(?<width>\d+)?(?:\.(?<precision>\d+))?(?<time>[tT])?(?<conversion>[a-zA-Z%])/g
 
-/** One place of a pattern: `%-10.2f`. */
+/** A specifier in a pattern: `%-10.2f`. */
 interface Specifier {
   /** The whole pattern, for messages. */
   readonly pattern: string
-  /** As written. */
+  /** Its text in the pattern. */
   readonly text: string
-  /** Of the argument, from 1; undefined: the next. */
+  /** Index of the argument, from 1; undefined: the next argument. */
   readonly index: string | undefined
   readonly flags: string
   readonly width: number | undefined
   readonly precision: number | undefined
-  /** Of a part of a date or time. */
+  /** Whether it formats a part of a date or time. */
   readonly ofTime: boolean
-  /** In lower case, but of times. */
+  /** In lower case, except for times. */
   readonly conversion: string
   readonly upperCase: boolean
 }
 
-/** java.util.Formatter, as far as SQL values reach. */
+/** java.util.Formatter, for SQL values. */
 function format(pattern: string, json: string): string {
   const values = JSON.parse(json) as Value[]
   let next = 0
   let last = -1
   const rest = pattern.replaceAll(SPECIFIER, '')
   if (rest.includes('%')) throw illegal(pattern, `UnknownFormatConversion: Conversion = '%'`)
-  // Java reads the whole pattern before it looks at a value.
+  // Java checks the whole pattern before it formats a value.
   for (const match of pattern.matchAll(SPECIFIER)) check(specifierOf(pattern, match[0], match.groups!))
   return pattern.replaceAll(SPECIFIER, (...match) => {
     const specifier = specifierOf(pattern, String(match[0]), match.at(-1) as Record<string, string | undefined>)
@@ -74,7 +74,7 @@ function illegal(pattern: string, why: string): Error {
 
 const NUMERIC_FLAGS = '#+ 0,('
 
-/** What java.util.Formatter refuses of a specifier, whatever the value. */
+/** Refuses a specifier that java.util.Formatter refuses for any value. */
 function check(specifier: Specifier): void {
   const { pattern, text, flags, width, precision, ofTime, conversion } = specifier
   const written = ofTime ? `t${conversion}` : (text.at(-1) ?? '')
@@ -177,7 +177,7 @@ function convert(value: Value, specifier: Specifier): string {
       return flags.includes('0') ? prefix + digits.padStart((width ?? 0) - prefix.length, '0') : prefix + digits
     }
     case 'c':
-      // A whole number is a Long here, which Java takes for no character.
+      // A whole number is a Long here, which Java does not format as a character.
       throw mismatch()
     case 'a':
       if (value.k !== 'double' && value.k !== 'real') throw mismatch()
@@ -199,13 +199,13 @@ function textOf(kind: string, text: string): string {
   return TIMES.has(kind) ? javaText(javaTimeOf(text)) : text
 }
 
-/** Java takes a Long for milliseconds since 1970. */
+/** Java treats a Long as milliseconds since 1970. */
 function timeOf({ k, v }: Value): JavaTime | undefined {
   if (v === null) return undefined
   if (TIMES.has(k)) return javaTimeOf(v)
   if (k !== 'integer') return undefined
   const millis = BigInt(v)
-  // The calendar repeats itself after 400 years, and Date ends before a Long does.
+  // The calendar repeats after 400 years, and a Long may be beyond the range of Date.
   const cycles = millis / CYCLE - (millis % CYCLE < 0n ? 1n : 0n)
   const date = new Date(Number(millis - cycles * CYCLE))
   return {

@@ -23,7 +23,7 @@ function scalarText(value: JsonValue, failure: () => SqlFailure): string | null 
 
 const descriptors = new Map<string, Descriptor>()
 
-/** The value as JSON that DuckDB reads as the held form of the type; NULL for JSON null. */
+/** The value as JSON from which DuckDB reads the held form of the type; NULL for JSON null. */
 export function castJson(text: string, type: string): string | null {
   let descriptor = descriptors.get(type)
   if (descriptor === undefined) {
@@ -101,7 +101,7 @@ function isBeyondBigint(number: string): boolean {
 function toBoolean(value: JsonValue, document: string): string {
   if (typeof value === 'boolean') return String(value)
   const number = numberOf(value)
-  // A whole number beyond bigint is refused, any other is read as a double.
+  // A whole number beyond bigint is refused; any other number is read as a double.
   if (number !== undefined && !isBeyondBigint(number)) return String(Number(number) !== 0)
   if (typeof value === 'string' && /^(?:true|t|1)$/i.test(value)) return 'true'
   if (typeof value === 'string' && /^(?:false|f|0)$/i.test(value)) return 'false'
@@ -146,7 +146,7 @@ function toDouble(value: JsonValue, kind: string, document: string): string {
   return Number.isFinite(double) ? String(double) : JSON.stringify(String(double))
 }
 
-/** The text of a decimal, which DuckDB rounds; too many digits are refused here. */
+/** The text of a decimal, which DuckDB rounds; values with too many digits are refused here. */
 function toDecimal(value: JsonValue, document: string, [precision, scale]: [number, number]): string {
   const failure = (): SqlFailure => invalidCast(`Cannot cast '${document}' to DECIMAL(${precision},${scale})`)
   if (typeof value === 'boolean') return value ? '"1"' : '"0"'
@@ -175,8 +175,8 @@ function toMap(value: JsonValue, [key, item, name]: [Descriptor, Descriptor, str
 }
 
 /**
- * Rows come from arrays by position, from objects by name, whose members are taken in lower case while fields stand as they
- * are; missing fields are NULL.
+ * Rows are made from arrays by position, and from objects by name. Names of members are compared in lower case, names
+ * of fields as they are; missing fields are NULL.
  */
 function toRow(
   value: JsonValue,
@@ -228,7 +228,7 @@ function namesOf(
   return names
 }
 
-/** A field that is not there is NULL, also of type json. */
+/** A missing field is NULL, even for type json. */
 function optional(value: JsonValue | undefined, type: Descriptor, document: string): string {
   return value === undefined ? 'null' : convert(value, type, document)
 }

@@ -27,7 +27,10 @@ import {
   AFTER_SURROGATES,
 } from './json-characters.ts'
 
-/** A JSON value; numbers as written, objects as members in order: of those of one name the last, and the name in `repeated`. */
+/**
+ * A JSON value; numbers as written, objects as members in order. If a name occurs several times, `members` has its last
+ * value, and the name is in `repeated`.
+ */
 export type JsonValue =
   | null
   | boolean
@@ -36,7 +39,7 @@ export type JsonValue =
   | readonly JsonValue[]
   | { readonly members: ReadonlyMap<string, JsonValue>; readonly repeated?: readonly string[] }
 
-/** The text is no JSON. */
+/** The text is not JSON. */
 export class JsonSyntaxError extends Signal {}
 
 const MAX_DEPTH = 2000
@@ -45,9 +48,9 @@ const MAX_DEPTH = 2000
 export class JsonReader {
   #at = 0
   #depth = 0
-  /** Whether the string read last is written as it stands between its quotes. */
+  /** Whether the string that was read last is written out as its source text. */
   #plain = true
-  /** Whether escapes are in it. */
+  /** Whether that string has escapes. */
   #isEscaped = false
   readonly #text: string
 
@@ -59,7 +62,7 @@ export class JsonReader {
     return new JsonReader(text).#whole((reader) => reader.value())
   }
 
-  /** What `writeJson(parse(text), true)` is. */
+  /** The same text as `writeJson(parse(text), true)`. */
   static canonical(text: string): string {
     return new JsonReader(text).#whole((reader) => reader.#copied(true))
   }
@@ -71,7 +74,7 @@ export class JsonReader {
     return value
   }
 
-  /** Goes to the value at a path, reading no further; false where there is none. */
+  /** Moves to the value at a path and reads no further; false when there is none. */
   seek(path: readonly string[]): boolean {
     for (const step of path) {
       this.#space()
@@ -115,12 +118,12 @@ export class JsonReader {
     return value
   }
 
-  /** Trino's text of the value that comes, its members as they stand, also those of one name. */
+  /** Trino's text of the next value, with its members in the order of the source, and repeated names kept. */
   copy(): string {
     return this.#copied(false)
   }
 
-  /** How many members or elements the value that comes has, those of one name each; none in a scalar. */
+  /** The number of members or elements of the next value, repeated names counted each time; 0 for a scalar. */
   count(): bigint {
     this.#space()
     const open = this.#peek()
@@ -139,8 +142,8 @@ export class JsonReader {
   }
 
   /**
-   * Goes through the elements of the array that comes, which `found` reads, until it says so of one; what is behind is not
-   * read. Undefined where there is no array.
+   * Reads the elements of the next array with `found`, until it returns true; the rest is not read. Undefined when the
+   * next value is not an array.
    */
   find(found: (reader: JsonReader) => boolean): boolean | undefined {
     this.#space()
@@ -151,13 +154,13 @@ export class JsonReader {
     return false
   }
 
-  /** Goes to a value, within those that it stands in. */
+  /** Moves to a value and counts its depth. */
   #enter(): void {
     this.#space()
     if (++this.#depth > MAX_DEPTH) throw new JsonSyntaxError('nested too deeply')
   }
 
-  /** Goes behind the value that comes. */
+  /** Skips the next value. */
   pass(): void {
     this.#enter()
     switch (this.#peek()) {
@@ -179,14 +182,14 @@ export class JsonReader {
     this.#depth--
   }
 
-  /** The text of the value that comes. */
+  /** The text of the next value. */
   #copied(sorted: boolean): string {
     this.#space()
     const start = this.#at
     return this.#rewritten(sorted) ?? this.#text.slice(start, this.#at)
   }
 
-  /** The text of the value that comes, where it is another than stands there. */
+  /** The text of the next value, if it differs from the source; else undefined. */
   #rewritten(sorted: boolean): string | undefined {
     this.#enter()
     let text: string | undefined
@@ -221,7 +224,7 @@ export class JsonReader {
   #rewrittenArray(sorted: boolean): string | undefined {
     const source = this.#text
     const first = this.#at + 1
-    /** The items so far, once they are not as they stand, and where they end. */
+    /** The text of the items so far, once it differs from the source, and the end of the last item. */
     let items: string | undefined
     let end = first
     for (let more = this.#opens(OPEN_BRACKET, CLOSE_BRACKET); more; more = this.#goesOn(CLOSE_BRACKET)) {
@@ -295,14 +298,14 @@ export class JsonReader {
     return false
   }
 
-  /** Enters a container; false where nothing is in it. */
+  /** Enters a container; false when it is empty. */
   #opens(open: number, close: number): boolean {
     this.#expect(open)
     this.#space()
     return !this.#skip(close)
   }
 
-  /** Goes to the next in a container, behind one that was read; false at its end. */
+  /** Moves to the next item of a container, behind an item that was read; false at the end of the container. */
   #goesOn(close: number): boolean {
     this.#space()
     if (this.#skip(close)) return false
@@ -310,7 +313,7 @@ export class JsonReader {
     return true
   }
 
-  /** The name of the member that comes, up to its value. */
+  /** The name of the next member; moves to its value. */
   #name(): string {
     this.#space()
     const name = this.#string()
@@ -325,7 +328,7 @@ export class JsonReader {
     return this.#stringFrom(start)
   }
 
-  /** What the string says that was read last. */
+  /** The value of the string that was read last. */
   #stringFrom(start: number): string {
     const text = this.#text
     if (!this.#isEscaped) return text.slice(start + 1, this.#at - 1)
@@ -336,7 +339,7 @@ export class JsonReader {
     }
   }
 
-  /** Goes behind the string that comes, whose escapes may be none. */
+  /** Skips the next string, without checking its escapes. */
   #passString(): void {
     const text = this.#text
     let at = this.#at
@@ -346,7 +349,7 @@ export class JsonReader {
     for (;;) {
       const char = text.charCodeAt(++at)
       if (char === QUOTE) break
-      // Also where the text has ended: NaN.
+      // The comparison is also false for NaN, at the end of the text.
       if (!(char >= SPACE)) throw new JsonSyntaxError('unended string')
       if (char === BACKSLASH) {
         isEscaped = true
@@ -358,7 +361,7 @@ export class JsonReader {
     this.#at = at + 1
   }
 
-  /** What is neither container nor string. */
+  /** A value that is neither a container nor a string. */
   #bare(): boolean | null | { readonly number: string } {
     switch (this.#peek()) {
       case LOWER_T:
@@ -385,7 +388,7 @@ export class JsonReader {
     return this.#text.slice(start, this.#at)
   }
 
-  /** One digit or more. */
+  /** Skips one or more digits. */
   #digits(): void {
     const text = this.#text
     const start = this.#at
@@ -395,10 +398,10 @@ export class JsonReader {
     this.#at = at
   }
 
-  /** Whether a letter, a digit or `_` comes; of a number what else may be in one. */
+  /** Whether the next character is a letter, a digit or `_`; for a number also any other character of numbers. */
   #isInWord(ofNumber: boolean): boolean {
     const char = this.#peek()
-    // Commas and ends of containers and texts come most.
+    // Commas and ends of containers and of the text are the most common.
     if (char === COMMA || char === CLOSE_BRACE || char === CLOSE_BRACKET || Number.isNaN(char)) return false
     return (ofNumber ? /[\w.+-]/ : /\w/).test(String.fromCharCode(char))
   }
@@ -413,13 +416,13 @@ export class JsonReader {
   #space(): void {
     for (;;) {
       const char = this.#text.charCodeAt(this.#at)
-      // What is no blank is mostly above all of them; NaN at the end.
+      // Most other characters are above all blanks; NaN at the end.
       if (!(char <= SPACE) || (char !== SPACE && char !== TAB && char !== NEWLINE && char !== RETURN)) return
       this.#at++
     }
   }
 
-  /** The unit of UTF-16 that comes; NaN at the end. */
+  /** The next UTF-16 unit; NaN at the end. */
   #peek(): number {
     return this.#text.charCodeAt(this.#at)
   }
@@ -435,7 +438,7 @@ export class JsonReader {
   }
 }
 
-/** A member of an object where it stands in the text; its text where that is another. */
+/** A member of an object, with its position in the source; `text` is set if it differs from the source. */
 interface Member {
   readonly name: string
   readonly start: number
@@ -443,13 +446,13 @@ interface Member {
   readonly text: string | undefined
 }
 
-/** By their names, of one name the last. */
+/** Members by name; for a repeated name only the last. */
 function inOrderOnce(members: readonly Member[]): readonly Member[] {
   const sorted = members.length > FEW ? members.toSorted(byName) : inserted(members)
   return sorted.filter(({ name }, i) => i + 1 === sorted.length || sorted[i + 1]!.name !== name)
 }
 
-/** Up to so many are sorted faster by hand. */
+/** Up to this number of members insertion sort is faster. */
 const FEW = 20
 
 function byName(a: Member, b: Member): number {
@@ -466,7 +469,9 @@ function inserted(members: readonly Member[]): readonly Member[] {
   return sorted
 }
 
-/** Trino's text of a value. `sorted`: members by UTF-16 unit, the canonical form of type json. `quote`: texts in it. */
+/**
+ * Trino's text of a value. `sorted`: members by UTF-16 unit, the canonical form of type json. `quote`: writes strings.
+ */
 export function writeJson(value: JsonValue, sorted: boolean, quote: (text: string) => string = quoteJson): string {
   if (value === null || typeof value === 'boolean') return String(value)
   if (typeof value === 'string') return quote(value)
@@ -485,7 +490,9 @@ export function isContainer(value: JsonValue): boolean {
   return value !== null && typeof value === 'object' && !('number' in value)
 }
 
-/** As Double.toString of Java writes it: fifteen digits at most are the shortest of their value. */
+/**
+ * Texts that Java's Double.toString would write: with at most fifteen digits they are the shortest text of their value.
+ */
 export const JAVA_FRACTION = /^-?(?:[1-9]\d{0,6}\.(?:0|\d{0,7}[1-9])|0\.(?!000)\d{0,14}[1-9])$/
 
 /** Integers as written, others as Java's Double.toString. */
@@ -496,7 +503,7 @@ export function canonicalNumber(text: string): string {
   return Number.isFinite(value) ? javaDouble(value) : `"${javaDouble(value)}"`
 }
 
-/** Written without fraction and exponent. */
+/** Whether the number is written without fraction and exponent. */
 export function isWholeNumber(text: string): boolean {
   return /^-?\d+$/.test(text)
 }
@@ -515,7 +522,10 @@ export function quoteJson(text: string): string {
   return `"${text.replaceAll(/["\\\u0000-\u001f\ud800-\udfff]/g, escaped)}"`
 }
 
-/** As `quoteJson`, but characters beyond 16 bits as they are; half of one is a question mark, as Java's encoders have it. */
+/**
+ * Like `quoteJson`, but characters beyond 16 bits stay; half of such a character becomes a question mark, as in Java's
+ * encoders.
+ */
 export function quoteJsonPlain(text: string): string {
   return wholeCharacters(`"${text.replaceAll(/["\\\u0000-\u001f]/g, escaped)}"`)
 }

@@ -25,15 +25,15 @@ import {
 } from './json-characters.ts'
 import { JAVA_FRACTION } from './json-document.ts'
 
-/** Nested deeper than this is not usual. */
+/** Deeper nesting is not usual. */
 const DEEP = 200
 
-/** What a reading does not go on from: the text is not JSON, or its canonical form differs by more than blanks. */
+/** The result for a text that is not JSON, or with a canonical form that differs by more than blanks. */
 const UNUSUAL = -1
 
 /**
- * The canonical form of usual JSON: of such that nothing but blanks must be taken out of it. Undefined of any other text,
- * also of what is no JSON. One look at each character, and nothing is made but the result.
+ * The canonical form of usual JSON, from which only blanks have to be removed. Undefined for any other text, also for
+ * invalid JSON. Reads each character once, and creates nothing but the result.
  */
 export function tidied(text: string): string | undefined {
   const tidying = new Tidying(text)
@@ -42,7 +42,7 @@ export function tidied(text: string): string | undefined {
 
 class Tidying {
   readonly #text: string
-  /** What was read before `from`, without blanks. */
+  /** The text before `from`, without blanks. */
   #kept = ''
   #from = 0
 
@@ -59,12 +59,12 @@ class Tidying {
     return this.#from === 0 ? this.#text : this.#kept + this.#text.slice(this.#from)
   }
 
-  /** Where what is no blank begins. */
+  /** Skips blanks. @returns the position of the next other character */
   #blanks(start: number): number {
     let at = start
     for (;;) {
       const char = this.#text.charCodeAt(at)
-      // Also at the end: NaN.
+      // The condition also ends the loop at the end of the text, for NaN.
       if (!(char <= SPACE) || (char !== SPACE && char !== TAB && char !== NEWLINE && char !== RETURN)) break
       at++
     }
@@ -75,7 +75,7 @@ class Tidying {
     return at
   }
 
-  /** Each gives where what it reads ends. */
+  /** Each of these methods returns the end of what it read, or UNUSUAL. */
   #value(at: number, depth: number): number {
     switch (this.#text.charCodeAt(at)) {
       case QUOTE:
@@ -98,7 +98,7 @@ class Tidying {
   #object(start: number, depth: number): number {
     let at = this.#blanks(start + 1)
     if (this.#text.charCodeAt(at) === CLOSE_BRACE) return at + 1
-    /** The name before, without its quotes. */
+    /** The start of the previous name, without its quotes. */
     let first = UNUSUAL
     let end = 0
     for (;;) {
@@ -133,7 +133,7 @@ class Tidying {
     }
   }
 
-  /** Whether the text from a to its end comes before that from b, by units of UTF-16. */
+  /** Whether the text from `a` to its end is before the text from `b`, by UTF-16 units. */
   #isBefore(a: number, endOfA: number, b: number, endOfB: number): boolean {
     const length = Math.min(endOfA - a, endOfB - b)
     for (let i = 0; i < length; i++) {
@@ -147,7 +147,7 @@ class Tidying {
     for (let at = start + 1; ; at++) {
       const char = this.#text.charCodeAt(at)
       if (char === QUOTE) return at + 1
-      // Also at the end: NaN.
+      // The condition is also true at the end of the text, for NaN.
       if (!(char >= SPACE) || char === BACKSLASH || (char >= SURROGATE && char < AFTER_SURROGATES)) return UNUSUAL
     }
   }
@@ -172,7 +172,7 @@ class Tidying {
     return at
   }
 
-  /** Of a number that is no plain whole one. */
+  /** Reads the rest of a number that is not a plain whole number. */
   #fraction(start: number, point: number): number {
     if (this.#text.charCodeAt(point) !== POINT) return UNUSUAL
     const end = this.#digits(point + 1)

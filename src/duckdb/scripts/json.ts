@@ -14,7 +14,7 @@ import { castJson, jsonText } from './json-cast.ts'
 import { tidied } from './json-tidy.ts'
 import { invalidArgument, type ScalarFunction } from './scalar-function.ts'
 
-/** The canonical form of a text; null where that is the text. */
+/** The canonical form of a text; null if the text already has that form. */
 function parsedJson(text: string): string | null {
   const parsed = tidied(text) ?? parseJson(text)
   return parsed === text ? null : parsed
@@ -31,7 +31,7 @@ function parseJson(text: string): string {
 
 const paths = new Map<string, readonly string[]>()
 
-/** The steps of a path: `$`, `.name`, `[0]`, `["any"]` and nothing else; undefined where it is none. */
+/** The steps of a path: `$`, `.name`, `[0]`, `["any"]` and nothing else; undefined for any other text. */
 export function stepsOf(path: string): readonly string[] | undefined {
   if (!path.startsWith('$')) return undefined
   const steps: string[] = []
@@ -55,7 +55,7 @@ function pathOf(text: string): readonly string[] {
   return steps
 }
 
-/** What is read at a path; null where nothing is, also where the document is broken before it. */
+/** Reads the value at a path; null if there is none, or if the document is invalid before it. */
 function at<T>(text: string, path: string, read: (reader: JsonReader) => T): T | null {
   const steps = pathOf(path)
   const reader = new JsonReader(text)
@@ -91,7 +91,7 @@ function size(text: string, path: string): bigint | null {
   return at(text, path, (reader) => reader.count())
 }
 
-/** The elements of an array are read one by one, up to the one that is asked for: what is broken behind it is not seen. */
+/** Reads the elements of an array one by one, up to the wanted element: faults behind it are not noticed. */
 function elements<T>(text: string, read: (reader: JsonReader) => T): T | null {
   try {
     return read(new JsonReader(text))
@@ -113,10 +113,10 @@ function arrayLength(text: string): bigint | null {
   })
 }
 
-/** An element; text comes without quotes, numbers as they are written. */
+/** An element; text without quotes, numbers as they are written. */
 function arrayGet(text: string, index: bigint): string | null {
   return elements(text, (reader) => {
-    // From the end all are read.
+    // An index from the end needs all elements.
     const items: JsonValue[] = []
     let left = index
     const isThere = reader.find((each) => {

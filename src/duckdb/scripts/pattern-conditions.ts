@@ -1,8 +1,8 @@
 import { SqlFailure } from './scalar-function.ts'
 
 /**
- * A condition of DEFINE that looks at rows matched before. What depends on one row alone is calculated by SQL for every
- * row, as a column of texts; here only such values are put together.
+ * A condition of DEFINE that uses rows matched before. SQL calculates the parts that depend on one row alone, for every
+ * row, as a column of texts; this module only combines such values.
  */
 export type ConditionCode =
   | { readonly is: 'value'; readonly column: number; readonly at: MatchedRow; readonly absent?: number }
@@ -13,7 +13,7 @@ export type ConditionCode =
       readonly name: AggregateName
       readonly of: readonly number[] | null
       readonly columns: readonly number[]
-      /** Of the result, where it is a decimal. */
+      /** Scale of the result, if it is a decimal. */
       readonly scale?: number
     }
   | { readonly is: 'and' | 'or' | 'coalesce'; readonly terms: readonly ConditionCode[] }
@@ -34,7 +34,7 @@ export type ConditionCode =
       readonly operator: '+' | '-' | '*' | '/' | '%'
       readonly left: ConditionCode
       readonly right: ConditionCode
-      /** What a result must fit: bits of an integer, digits of a decimal; nothing for floating point. */
+      /** The limit of a result: bits of an integer, digits of a decimal; none for floating point. */
       readonly bits?: number
       readonly digits?: number
       readonly typeName: string
@@ -45,12 +45,12 @@ export type ConditionCode =
       readonly otherwise: ConditionCode | null
     }
 
-/** Which row a value is of: among those matched to the variables (all: null) the first or last, less `skip`. */
+/** The row of a value: the first or last row that is matched to the variables (null: to any), minus `skip`. */
 export interface MatchedRow {
   readonly from: 'current' | 'first' | 'last'
   readonly variables: readonly number[] | null
   readonly skip: number
-  /** Rows further on in the partition: classifiers of the rows around. */
+  /** Rows further on in the partition, for classifiers of neighbouring rows. */
   readonly move: number
 }
 
@@ -59,14 +59,14 @@ export const aggregateNames = [
 ] as const // prettier-ignore
 export type AggregateName = (typeof aggregateNames)[number]
 
-/** How the texts of a column are read; decimals as whole numbers of their smallest unit. */
+/** The types of a column's texts; decimals are read as whole numbers of their smallest unit. */
 export type ColumnKind = 'integer' | 'decimal' | 'double' | 'text' | 'boolean'
 
 type Value = bigint | number | string | boolean | null
 
-/** What has been matched so far, its last row being the one in question. */
+/** The match so far; its last row is the row that is tested. */
 export interface MatchSoFar {
-  /** Of the first row, from 0. */
+  /** Index of the first row, from 0. */
   readonly start: number
   readonly variables: readonly number[]
   readonly matchNumber: number
@@ -175,7 +175,7 @@ export function holds(code: ConditionCode, rows: Rows, names: readonly string[],
   return evaluate(code) === true
 }
 
-/** Texts by code point, as Trino orders their bytes. */
+/** Compares texts by code point, as Trino orders their bytes. */
 function order(left: Exclude<Value, null>, right: Exclude<Value, null>): number {
   if (typeof left === 'string' && typeof right === 'string')
     return Buffer.compare(Buffer.from(left), Buffer.from(right))
@@ -189,7 +189,7 @@ function compared(operator: string, left: Value, right: Value): boolean | null {
     return same !== distinct
   }
   if (left === null || right === null) return null
-  // Nothing is equal to, less or greater than NaN.
+  // No comparison with NaN is true, except `<>`.
   if (left !== left || right !== right) return operator === '<>'
   const sign = order(left, right)
   switch (operator) {

@@ -4,13 +4,13 @@ import { invalidArgument, type ScalarFunction } from './scalar-function.ts'
 const MAX_CACHED = 500
 interface Compiled {
   readonly expression: RegExp
-  /** As in a V8Pattern. */
+  /** See V8Pattern. */
   readonly groups: readonly number[] | undefined
 }
 
 const cache = new Map<string, Compiled>()
 
-/** The pattern for V8, kept: patterns from columns repeat. */
+/** The compiled pattern for V8, cached: patterns from columns repeat. */
 function compiled(pattern: string): Compiled {
   const known = cache.get(pattern)
   if (known !== undefined) return known
@@ -18,7 +18,7 @@ function compiled(pattern: string): Compiled {
   try {
     const { source, groups } = joniToV8(pattern)
     result = { expression: new RegExp(source, 'dgv'), groups }
-    // V8 compiles when it is first asked, and refuses what is too large only then.
+    // V8 compiles a pattern at its first use, and refuses one that is too large only then.
     result.expression.exec('')
   } catch (error) {
     throw invalidArgument(error instanceof PatternError ? error.message : 'invalid pattern')
@@ -28,7 +28,7 @@ function compiled(pattern: string): Compiled {
   return result
 }
 
-/** A match with the pattern's own groups. */
+/** A match with only the pattern's own groups. */
 function owned(match: RegExpExecArray, { groups }: Compiled): RegExpExecArray {
   if (groups === undefined) return match
   const parts = [match[0], ...groups.map((group) => match[group]!)]
@@ -37,7 +37,7 @@ function owned(match: RegExpExecArray, { groups }: Compiled): RegExpExecArray {
 
 function matches(text: string, pattern: string, from = 0): RegExpExecArray[] {
   const known = compiled(pattern)
-  // matchAll begins where the expression stopped last.
+  // matchAll begins at lastIndex, where the expression stopped last.
   known.expression.lastIndex = from
   return [...text.matchAll(known.expression)].map((match) => owned(match, known))
 }
@@ -69,7 +69,7 @@ function position(text: string, pattern: string, start: bigint, occurrence: bigi
   return found === undefined ? -1n : BigInt(Array.from(text.slice(0, found.index)).length + 1)
 }
 
-/** Java's replacement: `$1`, `${name}`, `\x` for x. */
+/** Expands Java's replacement: `$1`, `${name}`, `\x` for x. */
 function expand(replacement: string, match: RegExpExecArray): string {
   let out = ''
   for (let at = 0; at < replacement.length; at++) {

@@ -1,12 +1,12 @@
 import { holds, readRows, type ColumnKind, type ConditionCode, type Rows } from './pattern-conditions.ts'
 import { SqlFailure, type ScalarFunction } from './scalar-function.ts'
 
-/** A row pattern as the analyser hands it over; variables by their number. */
+/** A row pattern from the analyser; variables by their number. */
 export type PatternCode =
   | number
   | { readonly all: readonly PatternCode[] }
   | { readonly any: readonly PatternCode[] }
-  /** Its rows are part of the match, but not of what ALL ROWS PER MATCH gives. */
+  /** Its rows are part of the match, but not of the result of ALL ROWS PER MATCH. */
   | { readonly excluded: PatternCode }
   | { readonly start: true }
   | { readonly end: true }
@@ -14,15 +14,15 @@ export type PatternCode =
 
 export interface PatternProgram {
   readonly pattern: PatternCode
-  /** Where the next match may begin; `first` and `last` go to a row with one of the variables. */
+  /** Where the next match may begin; `first` and `last` mean a row with one of the variables. */
   readonly skip: { readonly to: 'past last' | 'next' | 'first' | 'last'; readonly variables: readonly number[] }
-  /** Conditions that look at rows matched before, by variable, and what they need. */
+  /** Conditions that use rows matched before, by variable, with the columns that they need. */
   readonly conditions?: Readonly<Record<string, ConditionCode>>
   readonly columns?: readonly ColumnKind[]
   readonly names?: readonly string[]
 }
 
-/** Row masks are characters from here on: bit i is set where the row may be variable i. */
+/** Row masks are characters from here on: bit i is set if the row may be variable i. */
 export const MASK_BASE = 0x4e00
 
 /** Variables of a match's rows are characters from here on. */
@@ -31,61 +31,61 @@ export const VARIABLE_BASE = 0x41
 /** Added to the variable of a row that is matched, but excluded. */
 export const EXCLUDED = 32
 
-/** Attempts per partition; a pattern that needs more explodes. */
+/** Attempts per partition; a pattern that needs more has exponential cost. */
 const MAX_STEPS = 5_000_000
 const STEPS_PER_ROW = 100
 
 type Repeat = Extract<PatternCode, { readonly repeat: PatternCode }>
 
-/** What is still to be matched: a part of the pattern, then the rest; nothing (undefined) is the end of the match. */
+/** What remains to be matched: a part of the pattern, then the rest; undefined is the end of the match. */
 type Todo =
   | {
       readonly what: 'code'
       readonly code: PatternCode
-      /** Added to its variables. */
+      /** Added to the part's variables. */
       readonly excluded: number
       readonly then: Todo | undefined
       readonly round: Round | undefined
     }
   | {
-      /** Between two rounds, or at the end of one that began at `from`. */
+      /** Between two rounds, or at the end of a round that began at `from`. */
       readonly what: 'repeat' | 'round'
       readonly code: Repeat
       readonly count: number
       readonly from: number
       readonly excluded: number
       readonly then: Todo | undefined
-      /** The round that it is a part of. */
+      /** The outer round that contains it. */
       readonly round: Round | undefined
     }
 type Round = Extract<Todo, { readonly what: 'repeat' | 'round' }>
 
-/** Another way to go on, from a row, with the variables of the rows before it. */
+/** An alternative: what remains, the row to go on from, and how many variables were matched before. */
 interface Choice {
   readonly todo: Todo | undefined
   readonly at: number
   readonly length: number
-  /** Of the way to it. */
+  /** The length of the path that led to it. */
   readonly way: number
 }
 
 /**
- * Where matching was, of patterns whose conditions look at no rows matched before: what is to be done from a row on then comes
- * to the same whichever way led there, and is not tried twice.
+ * The states that matching has visited, for patterns without conditions on rows matched before. For these the result
+ * from a state does not depend on the path to it, so no state is tried twice.
  */
 class StateNumbers {
   readonly #codes = new Map<PatternCode, number>()
   readonly #numbers = new Map<string, number>()
   readonly #numberOf = new WeakMap<Todo, number>()
   readonly #been = new Map<string, Set<number>>()
-  /** Places that led to where matching is: all others came to nothing. */
+  /** The states on the path to the current one: all other visited states have failed. */
   readonly #way: { readonly rows: Set<number>; readonly at: number }[] = []
 
   get way(): number {
     return this.#way.length
   }
 
-  /** @returns false where it was before */
+  /** @returns false if the state was visited before */
   enter(todo: Todo, at: number): boolean {
     let empty = 0
     for (let { round } = todo; round?.from === at; round = round.round) empty++
@@ -101,12 +101,12 @@ class StateNumbers {
     this.#way.length = way
   }
 
-  /** The way led to a match, and would do so again. */
+  /** Forgets the states on the path, because they led to a match and would do so again. */
   matched(): void {
     for (const { rows, at } of this.#way.splice(0)) rows.delete(at)
   }
 
-  /** The same of all that are to be done alike, but for where their rounds began. */
+  /** A number that is equal for equal remaining work, except for the rows where rounds began. */
   #number(todo: Todo): number {
     const rest: Todo[] = []
     let at: Todo | undefined = todo
@@ -131,7 +131,7 @@ class StateNumbers {
   }
 }
 
-/** Beyond the least of what has no most counts are alike. */
+/** The count of a repeat without maximum: all counts above the minimum are equivalent. */
 function countOf(todo: Todo): number {
   if (todo.what === 'code') return 0
   const { code, count } = todo
@@ -158,7 +158,10 @@ export function findMatches(masks: readonly number[], program: PatternProgram, r
     const match = { start: begun, variables, matchNumber: matches.length + 1 }
     return condition === undefined || holds(condition, rows, names, match)
   }
-  /** Where a match from here ends; undefined where there is none. Choices not taken wait in a list: matches may be long. */
+  /**
+   * The end of a match from `start`; undefined when there is none. Alternatives wait in a list, not on the stack:
+   * matches may be long.
+   */
   const matchFrom = (start: number): number | undefined => {
     const choices: Choice[] = [
       {
@@ -181,7 +184,7 @@ export function findMatches(masks: readonly number[], program: PatternProgram, r
           return at
         }
         if (todo.what === 'round') {
-          // A round without rows would go on for ever.
+          // A round without rows would repeat forever.
           if (at === todo.from && todo.count >= todo.code.least) break
           todo = { ...todo, what: 'repeat', count: todo.count + 1 }
         }

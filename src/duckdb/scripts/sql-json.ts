@@ -28,7 +28,7 @@ function pathOf(text: string): JsonPath {
   return path
 }
 
-/** Trino's reader finds nothing in a blank text, which it takes for null. */
+/** Trino's reader treats a blank text as null. */
 const BLANK = /^[ \t\r\n]*$/
 
 export function documentOf(input: string): JsonValue {
@@ -43,7 +43,10 @@ export function documentOf(input: string): JsonValue {
 
 export type Variables = ReadonlyMap<string, JsonValue>
 
-/** Values passed to a path: a JSON object's members, of which one is NO_DOCUMENT where what is passed could not be read. */
+/**
+ * The values that are passed to a path: the members of a JSON object. A member is NO_DOCUMENT if its value could not be
+ * read.
+ */
 export function variablesOf(passed: string): Variables {
   return (documentOf(passed) as { readonly members: Variables }).members
 }
@@ -73,12 +76,12 @@ function exists(input: string, path: string, passed: string, onError: string): b
   }
 }
 
-/** A scalar behind a letter for its kind (s, i, d, b), `e` and `x` where the default on empty or error is due. */
+/** A scalar after a letter for its kind (s, i, d, b); `e` and `x` if the default on empty or on error applies. */
 function value(input: string, path: string, passed: string, onEmpty: string, onError: string): string | null {
   return scalarOf(() => itemsOf(input, path, passed), onEmpty, onError)
 }
 
-/** JSON_VALUE of what a path finds. */
+/** JSON_VALUE for the items of `find`. */
 export function scalarOf(find: () => readonly JsonValue[], onEmpty: string, onError: string): string | null {
   try {
     const items = find()
@@ -99,7 +102,7 @@ export function scalarOf(find: () => readonly JsonValue[], onEmpty: string, onEr
   }
 }
 
-/** ERROR ON EMPTY fails whatever ON ERROR says. */
+/** Signals ERROR ON EMPTY, which fails whatever ON ERROR says. */
 class EmptyResult extends Signal {}
 
 function resultError(reason: string): SqlFailure {
@@ -118,12 +121,12 @@ function isNumber(item: JsonValue): item is { readonly number: string } {
   return item !== null && typeof item === 'object' && 'number' in item
 }
 
-/** `options`: wrapper, quotes, on empty, on error, divided by commas. */
+/** `options`: wrapper, quotes, on empty, on error, separated by commas. */
 function query(input: string, path: string, passed: string, options: string): string | null {
   return documentFrom(() => itemsOf(input, path, passed), options)
 }
 
-/** JSON_QUERY of what a path finds. */
+/** JSON_QUERY for the items of `find`. */
 export function documentFrom(find: () => readonly JsonValue[], options: string): string | null {
   const [wrapper, quotes, onEmpty, onError] = options.split(',')
   const otherwise = (behavior: string | undefined, error: SqlFailure): string | null => {
@@ -163,7 +166,7 @@ function document(input: string): string {
   return writeJson(documentOf(input), false)
 }
 
-/** A document that is passed to a path: what is none is an error of the path's, which ON ERROR answers. */
+/** A document that is passed to a path. An invalid document becomes NO_DOCUMENT: the path's ON ERROR handles it. */
 function passed(input: string): string {
   try {
     return document(input)
@@ -173,7 +176,7 @@ function passed(input: string): string {
   }
 }
 
-/** An object of keys and documents in turn. @param absent what is NULL is left out */
+/** An object of alternating keys and documents. @param absent NULL values are left out */
 function object(parts: readonly (string | null)[], unique: boolean, absent: boolean): string {
   const members = new Map<string, string>()
   for (let i = 0; i < parts.length; i += 2) {
@@ -195,7 +198,7 @@ function object(parts: readonly (string | null)[], unique: boolean, absent: bool
     .join(',')}}`
 }
 
-/** Different keys in the order in which Java's HashMap gives them: Trino keeps the members of an object in one. */
+/** Different keys in the order of Java's HashMap, in which Trino keeps the members of an object. */
 function hashOrder(keys: readonly string[]): readonly string[] {
   let buckets = 16
   while (keys.length > 0.75 * buckets) buckets *= 2

@@ -67,7 +67,7 @@ const normalCdf = (mean: number, deviation: number, value: number): number => {
   return 0.5 * erfc(-(value - mean) / (deviation * Math.SQRT2))
 }
 
-/** A monotone function turned around by bisection to the last bit. */
+/** The inverse of a monotone function, by bisection to the last bit. */
 function inverse(cdf: (x: number) => number, p: number, low: number, high: number): number {
   let [from, to] = [low, high]
   for (let i = 0; i < 2000; i++) {
@@ -115,7 +115,9 @@ function tPdf(x: number, degrees: number): number {
 
 const EARTH_RADIUS_KM = 6371.01
 
-/** Kilometres between two points given in degrees, by Vincenty's formula of a sphere, as Trino's geospatial plugin. */
+/**
+ * Kilometres between two points given in degrees, by Vincenty's formula for a sphere, like Trino's geospatial plugin.
+ */
 function greatCircleDistance(latitude1: number, longitude1: number, latitude2: number, longitude2: number): number {
   for (const [latitude, longitude] of [
     [latitude1, longitude1],
@@ -136,7 +138,7 @@ function radians(degrees: number): number {
   return degrees * (Math.PI / 180)
 }
 
-/** Which of the sorted values, from one on, is at a share of the sum of their weights. */
+/** The index, from 1, of the sorted value at a share of the sum of the weights. */
 function weighedPlace(weights: readonly number[], share: number): bigint {
   const total = weights.reduce((sum, weight) => sum + weight, 0)
   let below = 0
@@ -144,7 +146,7 @@ function weighedPlace(weights: readonly number[], share: number): bigint {
   return BigInt(place < 0 ? weights.length : place + 1)
 }
 
-/** Places, from one on, of the sorted values in the middle of `count` even parts of the sum of their weights. */
+/** Indexes, from 1, of the sorted values in the middle of `count` even parts of the sum of their weights. */
 function weighedPoints(weights: readonly number[], count: bigint): number[] {
   const total = weights.reduce((sum, weight) => sum + weight, 0)
   const points: number[] = []
@@ -156,7 +158,7 @@ function weighedPoints(weights: readonly number[], count: bigint): number[] {
   return points
 }
 
-/** Buckets in the order of their means, each with the places of those beside it that are there still. */
+/** Buckets in the order of their means, each with the indexes of its remaining neighbours. */
 class Buckets {
   readonly size: number
   readonly means: Float64Array
@@ -177,7 +179,7 @@ class Buckets {
     this.after = Int32Array.from({ length: size }, (_, i) => i + 1)
   }
 
-  /** Joins a bucket with the one after it, and tells which that was. */
+  /** Joins a bucket with the next bucket. @returns the index of the next bucket */
   join(at: number): number {
     const next = this.after[at]!
     const [count, other] = [this.counts[at]!, this.counts[next]!]
@@ -189,17 +191,20 @@ class Buckets {
     return next
   }
 
-  /** The distance to the one after it. */
+  /** The distance to the next bucket. */
   gap(at: number): number {
     const next = this.after[at]!
     if (next >= this.size) return Infinity
     const gap = this.means[next]! - this.means[at]!
-    // Infinities and NaN are joined last, but are there to be joined.
+    // Infinities and NaN are joined last, but they can be joined.
     return gap < Number.MAX_VALUE ? gap : Number.MAX_VALUE
   }
 }
 
-/** Ben-Haim and Tom-Tov's histogram: the two closest buckets are joined until few enough are left, of equals the first. */
+/**
+ * Ben-Haim and Tom-Tov's histogram: joins the two closest buckets until few enough are left; among equals the first
+ * pair.
+ */
 function numericHistogram(limit: bigint, values: readonly number[]): number[] {
   if (limit < 2n) throw invalidArgument('numeric_histogram bucket count must be greater than one')
   const buckets = new Buckets(Float64Array.from(values).sort())
@@ -218,7 +223,7 @@ function numericHistogram(limit: bigint, values: readonly number[]): number[] {
   return found
 }
 
-/** Distances, and the place of the least: a tournament, of whose equals the first wins. */
+/** Distances, and the index of the least: a tournament in which the first of equals wins. */
 class Gaps {
   readonly #leaves: number
   readonly #winners: Int32Array
@@ -241,7 +246,7 @@ class Gaps {
     this.#gap[at] = gap
     for (let node = (this.#leaves + at) >> 1; node >= 1; node >>= 1) {
       const [before, winner] = [this.#winners[node]!, this.#winnerOf(node)]
-      // Above another that has won before and wins again nothing changes.
+      // If the same other winner wins again, nothing changes above.
       if (winner === before && winner !== at) return
       this.#winners[node] = winner
     }
@@ -264,7 +269,10 @@ const three = (name: string, call: (a: number, b: number, c: number) => number):
 const MOST_COMBINED = 5
 const MOST_IN_COMBINATIONS = 100_000
 
-/** The places of the elements of all combinations, one combination after the other; those of earlier elements come first. */
+/**
+ * The indexes of the elements of all combinations, one combination after the other; combinations of earlier elements
+ * come first.
+ */
 function combinations(elements: bigint, size: bigint): number[] {
   if (size < 0n) throw invalidArgument(`combination size must not be negative: ${size}`)
   if (size > MOST_COMBINED) throw invalidArgument(`combination size must not exceed ${MOST_COMBINED}: ${size}`)
@@ -275,7 +283,7 @@ function combinations(elements: bigint, size: bigint): number[] {
   const places = Array.from({ length: k }, (_, i) => i + 1)
   for (;;) {
     all.push(...places)
-    // The first that can move on without meeting the next does, and those before it begin anew.
+    // The first index that can increase without meeting the next one increases, and the indexes before it start again.
     const moving = places.findIndex((place, i) => place + 1 < (places[i + 1] ?? n + 1))
     if (moving < 0) return all
     places[moving]!++
@@ -283,7 +291,7 @@ function combinations(elements: bigint, size: bigint): number[] {
   }
 }
 
-/** As Trino counts them, which fails beyond 32 bits. */
+/** The number of combinations by Trino's calculation, which fails beyond 32 bits. */
 function combinationCount(n: number, k: number): number {
   let count = 1
   for (let i = 1; i <= k; i++) {

@@ -1,7 +1,7 @@
 import { invalidArgument, type ScalarFunction } from './scalar-function.ts'
 import { stem } from './stemmer.ts'
 
-/** Code points of a text; surrogate pairs are one. */
+/** Code points of a text; a surrogate pair is one. */
 const points = (text: string): string[] => [...text]
 
 function levenshtein(a: string, b: string): bigint {
@@ -47,7 +47,7 @@ function normalize(text: string, form: string): string {
   return text.normalize(form)
 }
 
-// American Soundex as Apache Commons Codec has it: H and W do not separate equal codes, vowels do.
+// American Soundex as in Apache Commons Codec: H and W do not separate equal codes, vowels do.
 const SOUNDEX = '01230120022455012623010202'
 
 const LETTERS = /\p{L}/u
@@ -59,7 +59,7 @@ function soundex(text: string): string {
   for (let i = 0; i < upper.length; i++) {
     const at = upper.charCodeAt(i) - 65
     if (at < 0 || at > 25) {
-      // Of ASCII all letters are mapped.
+      // All ASCII letters are mapped.
       if (at > 62) i += unmapped(upper, i)
       continue
     }
@@ -76,7 +76,7 @@ const LETTER_H = 7
 const LETTER_W = 22
 const NO_CODE = 48
 
-/** What there is beside the first unit of a character that is no letter. */
+/** The number of further units of a character that is not a letter. @throws for a letter */
 function unmapped(text: string, at: number): number {
   const point = text.codePointAt(at)!
   const character = String.fromCodePoint(point)
@@ -88,7 +88,7 @@ function unmapped(text: string, at: number): number {
 
 const LARGEST = 1n << 63n
 
-/** So many digits of any base are a whole number of JavaScript's. */
+/** A number with up to this many digits, in any base, is a safe integer of JavaScript. */
 const SAFE_DIGITS = 10
 
 function fromBase(text: string, radix: bigint): bigint {
@@ -124,8 +124,8 @@ function utf16Digits(text: string): string {
 }
 
 /**
- * Where the n-th of all places begins at which a text holds another, also where they overlap; from the end for n < 0. The
- * text is read once (Knuth, Morris, Pratt). Trino counts code points from the beginning and halves of pairs from the end.
+ * The start of the n-th occurrence of a text in another, overlapping ones included; counted from the end for n < 0. The
+ * text is read once (Knuth, Morris, Pratt). Trino counts code points from the beginning, and UTF-16 units from the end.
  */
 function position(text: string, sought: string, instance: bigint): number {
   if (sought === '') return 1
@@ -143,7 +143,7 @@ function position(text: string, sought: string, instance: bigint): number {
   return last === undefined ? 0 : last + 1
 }
 
-/** Of each beginning of a text the length of the longest one that is its end as well. */
+/** For each prefix of a text, the length of the longest shorter prefix that is also its suffix. */
 function bordersOf(text: string): Int32Array {
   const borders = new Int32Array(text.length)
   for (let i = 1, matched = 0; i < text.length; i++) {
@@ -154,7 +154,7 @@ function bordersOf(text: string): Int32Array {
   return borders
 }
 
-/** Stems of the words asked for last: texts have few different ones. */
+/** Stems of recent words: texts have few different words. */
 const stems = new Map<string, string>()
 const MOST_STEMS = 10_000
 const LONGEST_WORD = 64

@@ -4,8 +4,8 @@ import type { Vector } from '@duckdb/node-bindings'
 import { BIGINT, bindings, BLOB, BOOLEAN, DOUBLE, INTEGER, LIST, VARCHAR } from '../../shared/duckdb.ts'
 import type { ColumnFunction, ArgumentColumns, ScalarTypeName, ScalarValue } from './scalar-function.ts'
 
-// Columns of DuckDB read and written whole. @duckdb/node-api goes through its bindings for every text of a column, which
-// takes longer than most functions do: here a column is a few calls, whatever its rows.
+// Reads and writes whole columns of DuckDB. @duckdb/node-api calls its bindings for every text of a column, which takes
+// longer than most functions do. Here a column takes a few calls, whatever its number of rows.
 
 export const scalarTypes: Readonly<Record<ScalarTypeName, DuckDBType>> = {
   VARCHAR,
@@ -18,20 +18,23 @@ export const scalarTypes: Readonly<Record<ScalarTypeName, DuckDBType>> = {
   'DOUBLE[]': LIST(DOUBLE),
 }
 
-/** Bytes of DuckDB's string_t: a length, then up to 12 bytes, or four and where all are. */
+/** Bytes of DuckDB's string_t: a length, then up to 12 bytes, or four bytes and the address of all. */
 const STRING = 16
 const INLINE = 12
 
-/** Texts that lie closer than this are read as one. Below the size of a page, or what is between might not be mapped. */
+/**
+ * Texts with a smaller distance are read together. Less than a memory page, since the bytes between might not be
+ * mapped.
+ */
 const GAP = 256
-/** What is read as one, in bytes: a part of it that somebody keeps keeps all of it. */
+/** The largest size that is read together, bytes: whoever keeps a part of it keeps all of it in memory. */
 const SPAN = 32_768
-/** Bytes that are sooner copied one by one. */
+/** Up to this number of bytes, copying them one by one is faster. */
 const SHORT = 64
-/** Results are handed over in pieces of about so many characters. */
+/** Results are passed on in pieces of about this many characters. */
 const PIECE = 4_194_304
 
-/** The values of a vector's first rows. */
+/** Reads the values of a vector's first rows. */
 export function readColumn(vector: Vector, type: ScalarTypeName, rows: number): readonly ScalarValue[] {
   const isValid = validity(vector, rows)
   switch (type) {
@@ -108,7 +111,7 @@ export function writeColumn(vector: Vector, type: ScalarTypeName, values: readon
   }
 }
 
-/** The first rows of a function's columns. */
+/** Reads the first rows of a function's columns. */
 export function readColumns(
   vectors: readonly Vector[],
   types: ColumnFunction['parameters'],
@@ -125,7 +128,7 @@ export function readColumns(
   }
 }
 
-/** Writes a vector's first rows; those that are not valid in the bits are NULL. */
+/** Writes a vector's first rows; rows that are not valid in the bits are NULL. */
 export function writeBigints(
   vector: Vector,
   values: BigInt64Array<ArrayBuffer>,
@@ -142,7 +145,7 @@ function itemType(type: 'VARCHAR[]' | 'DOUBLE[]'): 'VARCHAR' | 'DOUBLE' {
   return type === 'VARCHAR[]' ? 'VARCHAR' : 'DOUBLE'
 }
 
-/** The vector's own memory, as a copy that begins at zero. */
+/** A copy of the vector's memory that begins at offset zero of its buffer. */
 function data(vector: Vector, bytes: number): ArrayBuffer {
   const copied = bindings.vector_get_data(vector, bytes)
   return copied.byteOffset === 0 && copied.byteLength === copied.buffer.byteLength
@@ -159,7 +162,7 @@ function validity(vector: Vector, rows: number): (row: number) => boolean {
 }
 
 function bitsOf(vector: Vector, rows: number): Uint8Array | null {
-  // DuckDB has none where all are valid, whatever the types of the bindings say.
+  // DuckDB has no bits when all rows are valid, although the types of the bindings do not say so.
   return bindings.vector_get_validity(vector, Math.ceil(rows / 64) * 8) as Uint8Array | null
 }
 
@@ -167,7 +170,7 @@ function isValidIn(bits: Uint8Array | undefined): (row: number) => boolean {
   return bits === undefined ? () => true : (row) => (bits[row >> 3]! & (1 << (row & 7))) !== 0
 }
 
-/** Of rows that are valid in all vectors; undefined where all rows are. */
+/** Bits of the rows that are valid in all vectors; undefined when all rows are. */
 function commonBits(vectors: readonly Vector[], rows: number): Uint8Array<ArrayBuffer> | undefined {
   let common: Uint8Array<ArrayBuffer> | undefined
   for (const vector of vectors) {
@@ -188,7 +191,7 @@ function writeValidity(vector: Vector, values: readonly ScalarValue[]): void {
 }
 
 function numbers<T extends number | bigint>(all: ArrayLike<T>, isValid: (row: number) => boolean): (T | null)[] {
-  // Array.from and Typed.from go through iterators, which takes longer than most functions do.
+  // Array.from and Typed.from use iterators, which take longer than most functions do.
   const values: (T | null)[] = []
   for (let row = 0; row < all.length; row++) values.push(isValid(row) ? all[row]! : null)
   return values
@@ -211,7 +214,7 @@ function filled<T extends Int32Array<ArrayBuffer> | Float64Array<ArrayBuffer>>(
   return all
 }
 
-/** Bytes that were read as one; `text` is there where each is a character. */
+/** Bytes that were read together; `text` is present when every byte is a character. */
 interface Span {
   readonly bytes: Buffer
   readonly text: string | undefined
@@ -246,7 +249,7 @@ function strings<T>(
   for (let row = 0; row < rows; row++) {
     values.push(null)
     if (!isValid(row)) continue
-    // A literal, or a column of few texts: the same words are the same text.
+    // A literal, or a column of few texts: equal words mean the same text.
     if (row > 0 && isRepeated(words, row) && isValid(row - 1)) {
       repeated.push(row)
       continue
@@ -282,7 +285,7 @@ function strings<T>(
   return values
 }
 
-/** Whether a row's text is at the same place as that of the row before, or is the same one in the vector itself. */
+/** Whether a row's text has the address of the text of the row before, or is the same inline text. */
 function isRepeated(words: Uint32Array, row: number): boolean {
   const at = 4 * row
   return (
@@ -294,8 +297,8 @@ function isRepeated(words: Uint32Array, row: number): boolean {
 }
 
 /**
- * Several results are handed over as one string of DuckDB's, within which each has its place: the vector keeps it for as
- * long as it is there itself.
+ * Passes on several results as one string of DuckDB, of which each result is a part: the vector keeps that string as
+ * long as it lives.
  */
 function writeStrings(vector: Vector, values: readonly (string | Uint8Array | null)[]): void {
   const held = new ArrayBuffer(values.length * STRING)
@@ -335,7 +338,7 @@ function writePiece(
   }
 }
 
-/** The values one behind the other, and the bytes of each. */
+/** The values one behind the other, and the length of each, bytes. */
 function joined(values: readonly (string | Uint8Array | null)[]): {
   readonly bytes: Buffer
   readonly lengths: Uint32Array
@@ -353,7 +356,7 @@ function joined(values: readonly (string | Uint8Array | null)[]): {
   if (isText) {
     const bytes = Buffer.from(values.join(''))
     if (bytes.length === size) return { bytes, lengths }
-    // One by one: two halves of a character at the ends of two texts are none.
+    // One by one: half characters at the ends of two neighbouring texts must not become one character.
     return joined(values.map((value) => (typeof value === 'string' ? Buffer.from(value) : value)))
   }
   const bytes = Buffer.allocUnsafe(size)
@@ -367,7 +370,7 @@ function joined(values: readonly (string | Uint8Array | null)[]): {
   return { bytes, lengths }
 }
 
-/** Where the vector has put a copy of the bytes, more than twelve. */
+/** The address where the vector has put a copy of the bytes, which are more than twelve. */
 function addressOfCopy(vector: Vector, bytes: Buffer): number {
   bindings.vector_assign_string_element_len(vector, 0, bytes)
   return Number(new BigUint64Array(data(vector, STRING))[1]!)

@@ -1,24 +1,26 @@
 import { type ColumnFunction, type ArgumentColumns, invalidArgument } from './scalar-function.ts'
 
-// DuckDB makes a zone anew for every row whose zone is a value of a column. Here each is known once, with its offsets in the
-// stretches of time that were asked for.
+// DuckDB looks up a zone again for every row if the zone is a value of a column. This module keeps each zone, with its
+// offsets in the stretches of time that were used.
 
-/** Seconds; the shortest time that a zone keeps an offset is four days, so in a stretch it changes at most once. */
+/**
+ * Length of a stretch, seconds. A zone keeps an offset for at least four days, so it changes at most once in a stretch.
+ */
 const STRETCH = 2 ** 18
-/** Stretches that a zone keeps: the time of about eight centuries. */
+/** The most stretches that are kept for a zone: about eight centuries. */
 const MOST_STRETCHES = 100_000
-/** Dates of JavaScript end here, in seconds; zones repeat with the calendar, every 400 years. */
+/** The end of JavaScript's Date, in seconds; later times use the calendar's cycle of 400 years. */
 const LAST_SECOND = 8_640_000_000_000 - STRETCH
 const CYCLE = 12_622_780_800
 const DAY = 86_400
 
-/** A zone's distance from UTC, in seconds. */
+/** A zone's offset from UTC, in seconds. */
 type OffsetAt = (second: number) => number
 
 interface Stretch {
   readonly before: number
   readonly after: number
-  /** The first second that has the offset after. */
+  /** The first second with the offset `after`. */
   readonly change: number
 }
 
@@ -86,13 +88,16 @@ function offsetsOf(id: string): OffsetAt {
   return offsetAt
 }
 
-/** To add to a time of a zone, in seconds: of its second, and of the time that it was moved from. */
+/**
+ * The seconds to add to a time of a zone. `second` is the time's own second; `from` is the second of the time from
+ * which it was moved.
+ */
 type Distance = (second: number, offsetAt: OffsetAt, from: number) => number
 
 const HALF = 2 ** 32
 const SECOND = 1_000_000
 
-/** A column of microseconds, which in numbers of 32 bits are read and written without a bigint each. */
+/** A column of microseconds, accessed as 32-bit numbers, without a bigint for each value. */
 class Times {
   readonly #exact: BigInt64Array<ArrayBuffer>
   readonly #halves: Int32Array<ArrayBuffer>
@@ -106,7 +111,7 @@ class Times {
     return this.#halves[2 * row + 1]! * HALF + (this.#halves[2 * row]! >>> 0)
   }
 
-  /** The second that a time lies in. */
+  /** The second that contains a time. */
   second(row: number): number {
     const micros = this.#near(row)
     if (Number.isSafeInteger(micros)) return Math.floor(micros / SECOND)
@@ -125,7 +130,7 @@ class Times {
   }
 }
 
-/** The first column, each time moved by a distance. */
+/** Makes a function that moves each time of the first column by a distance. */
 function movedBy(distance: Distance): ColumnFunction['ofColumns'] {
   return ({ rows, numbers, texts, isKnown }: ArgumentColumns) => {
     const [all, origins] = numbers as [BigInt64Array<ArrayBuffer>, BigInt64Array<ArrayBuffer>?]
@@ -139,10 +144,10 @@ function movedBy(distance: Distance): ColumnFunction['ofColumns'] {
   }
 }
 
-/** A function of the local time in a zone to the offset, in seconds, that it has there. */
+/** A function from the local time in a zone to its offset, in seconds. */
 type Reading = (local: number, offsetAt: OffsetAt) => number
 
-/** The offset of a day before, where that or no other makes the local time. */
+/** The offset of the day before, if it gives this local time or if no offset does; else the offset of the day after. */
 const readEarlier: Reading = (local, offsetAt) => {
   const before = offsetAt(local - DAY)
   if (offsetAt(local - before) === before) return before
@@ -150,20 +155,20 @@ const readEarlier: Reading = (local, offsetAt) => {
   return offsetAt(local - after) === after ? after : before
 }
 
-/** As Joda reads it: by the offset that the local time has as an instant, then by that of what it gives. */
+/** Joda's reading: uses the offset of the local time taken as an instant, then the offset of the resulting instant. */
 const readAsJoda: Reading = (local, offsetAt) => {
   const first = offsetAt(local)
   const second = offsetAt(local - first)
   return first < 0 && second !== first && offsetAt(local - second) !== second ? first : second
 }
 
-/** A local time that was moved from an instant keeps its offset where it can. */
+/** A local time that was moved from an instant keeps the instant's offset if it can. */
 const readMoved: Distance = (local, offsetAt, from) => {
   const kept = offsetAt(from)
   return -(offsetAt(local - kept) === kept ? kept : readAsJoda(local, offsetAt))
 }
 
-/** Times are microseconds, of UTC or as the zone's clocks show them. */
+/** Times are microseconds, of UTC or of the zone's local time. */
 export const zoneScripts: readonly ColumnFunction[] = [
   {
     name: 'u_zone_local',

@@ -1,14 +1,13 @@
 import { tick } from '../../shared/cpu-budget.ts'
 
 /**
- * DuckDB SQL as it is put together: a tree whose leaves are code (written in this program's source), names, string
- * literals and numbers. Leaves are made by the functions below and by nothing else, and the tree becomes text once, by
- * `toText`; so nothing that came with a statement can ever be read as code, and nothing is ever searched for or replaced
- * in text that is rendered.
+ * DuckDB SQL under construction: a tree whose leaves are code (written in this program's source), names, string
+ * literals and numbers. Only the functions below make leaves, and only `toText` turns the tree into text, once. So no
+ * text from a statement can ever be read as code, and rendered text is never searched or replaced.
  */
 import { EngineError } from '../../shared/engine-error.ts'
 
-/** Text that stands in the source: a literal type or a union of such, never `string` nor a pattern like `a${string}`. */
+/** Text from the source: a literal type or a union of such, never `string` nor a pattern like `a${string}`. */
 type Written<T extends string> = T extends unknown ? (Record<never, 1> extends Record<T, 1> ? never : T) : never
 
 type Kind = 'code' | 'name' | 'literal' | 'number' | 'tree'
@@ -17,12 +16,12 @@ let make: (kind: Kind, parts: readonly (string | Sql)[]) => Sql
 let partsOf: (piece: Sql) => readonly (string | Sql)[]
 let kindOf: (piece: Sql) => Kind
 
-/** A piece of DuckDB SQL. Opaque: made by `sql`, `code`, `name`, `literal`, `integer`, `joined` … and nothing else. */
+/** A piece of DuckDB SQL. Opaque: only `sql`, `code`, `name`, `literal`, `integer`, `joined` … make one. */
 export class Sql {
   readonly #kind: Kind
-  /** Of a tree code as text and other pieces; of a leaf its one text. */
+  /** For a tree: code as text, and other pieces; for a leaf: its single text. */
   readonly #parts: readonly (string | Sql)[]
-  /** Characters of its text. */
+  /** Characters of the text. */
   readonly length: number
 
   private constructor(kind: Kind, parts: readonly (string | Sql)[]) {
@@ -39,16 +38,16 @@ export class Sql {
     kindOf = (piece) => piece.#kind
   }
 
-  /** A piece in a string would be text again, which could be read as code. */
+  /** Refuses the conversion: a piece in a string would be text again, which could be read as code. */
   toString(): never {
     throw new TypeError('SQL is put together with sql`…`, not as text')
   }
 }
 
-/** Nothing. */
+/** The empty piece. */
 export const EMPTY: Sql = tree([])
 
-/** SQL as it is written in the source around other pieces: sql`CAST(${value} AS ${type})`. */
+/** SQL from the source around other pieces: sql`CAST(${value} AS ${type})`. */
 export function sql(strings: TemplateStringsArray, ...pieces: readonly Sql[]): Sql {
   const parts: (string | Sql)[] = []
   for (let i = 0; i < strings.length; i++) {
@@ -59,12 +58,12 @@ export function sql(strings: TemplateStringsArray, ...pieces: readonly Sql[]): S
   return tree(parts)
 }
 
-/** A word that is chosen in the source: the type of the argument is a union of literals, never `string`. */
+/** A word from the source: the type of the argument is a union of literals, never `string`. */
 export function code<const T extends string>(text: T & Written<T>): Sql {
   return tree([text])
 }
 
-/** A name as it is: made by the program, a letter and then letters, digits and underlines. */
+/** An unquoted name, made by the program: a letter and then letters, digits and underscores. */
 export function plainName(text: string): Sql {
   if (!/^[A-Za-z_]\w*$/.test(text)) throw new TypeError(`Not a plain name: ${JSON.stringify(text)}`)
   return make('name', [text])
@@ -72,14 +71,14 @@ export function plainName(text: string): Sql {
 
 /**
  * Any text as a quoted identifier.
- * @throws EngineError NOT_SUPPORTED for one with NUL in it, which no statement of DuckDB may hold
+ * @throws EngineError NOT_SUPPORTED for a name with NUL, which DuckDB's statements cannot contain
  */
 export function name(text: string): Sql {
   if (text.includes('\0')) throw new EngineError('NOT_SUPPORTED', 'A column whose name holds NUL cannot be read')
   return make('name', [`"${text.replaceAll('"', '""')}"`])
 }
 
-/** Any text as a string literal: `'it''s'`; NUL, which no statement of DuckDB may hold, becomes `chr(0)`. */
+/** Any text as a string literal: `'it''s'`; NUL, which DuckDB's statements cannot contain, becomes `chr(0)`. */
 export function literal(text: string): Sql {
   const quoted = (part: string): Sql => make('literal', [`'${part.replaceAll("'", "''")}'`])
   const [first = '', ...rest] = text.split('\0')
@@ -110,7 +109,7 @@ export function joined<const T extends string>(pieces: readonly Sql[], separator
   return tree(parts)
 }
 
-/** A string that got past the types is refused here: it would be code. */
+/** Adds a piece. A string that got past the types is refused here: it would be code. */
 function add(parts: (string | Sql)[], piece: Sql): void {
   if (!(piece instanceof Sql)) throw new TypeError('A piece of SQL is no text')
   if (piece.length > 0) parts.push(piece)
@@ -118,18 +117,18 @@ function add(parts: (string | Sql)[], piece: Sql): void {
 
 let started = false
 
-/** From here on there is no way from a string to code: called once all modules are loaded. */
+/** Ends the making of code from strings: called once all modules are loaded. */
 export function endOfModules(): void {
   started = true
 }
 
-/** Code of the program that is made when it starts, before there is any statement: templates of functions, macros. */
+/** Code of the program that is made at its start, before there is any statement: templates of functions, macros. */
 export function codeOfModule(text: string): Sql {
   if (started) throw new Error('Templates are made while the program starts')
   return tree([text])
 }
 
-/** A part of what stands in the source between the pieces of a tagged template. */
+/** A part of the source text between the pieces of a tagged template. */
 export function codeOfSource(strings: TemplateStringsArray, index: number, from: number, to: number): Sql {
   if (!Object.isFrozen(strings)) throw new TypeError('Not a template of the source')
   return tree([strings[index]!.slice(from, to)])
@@ -148,16 +147,16 @@ export function sameSql(a: Sql, b: Sql): boolean {
   return a === b || (a.length === b.length && toText(a) === toText(b))
 }
 
-/** What is read of a tree, in its order. */
+/** A token of a tree, in the order of the tree. */
 export type SqlToken =
-  /** Code and numbers, all that stands together as one text. */
+  /** Code and numbers, with adjacent texts joined. */
   | { readonly kind: 'code'; readonly text: string }
   /** A name or a literal. */
   | { readonly kind: 'leaf'; readonly piece: Sql }
-  /** One of the pieces that were asked for; what is below it is not read. */
+  /** One of the known pieces; its content is not read. */
   | { readonly kind: 'known'; readonly index: number }
 
-/** The tree from left to right; each of `known`, by identity, as one token with its number. */
+/** The tokens of a tree from left to right; a piece of `known`, by identity, is one token with its number. */
 export function tokensOfSql(piece: Sql, known: ReadonlyMap<Sql, number> = new Map()): readonly SqlToken[] {
   const tokens: SqlToken[] = []
   let written = ''
@@ -189,8 +188,8 @@ export function tokensOfSql(piece: Sql, known: ReadonlyMap<Sql, number> = new Ma
 }
 
 /**
- * The form of a piece: its code, with `x` for each name, `''` for each literal and `0` or `-0` for each number.
- * What is asked of a form is asked of the program's own text. With `most` its beginning, of at least as many characters.
+ * The form of a piece: its code, with `x` for each name, `''` for each literal and `0` or `-0` for each number. A test
+ * of a form thus tests only the program's own text. With `most`: only its beginning, of at least as many characters.
  */
 export function formOf(piece: Sql, most = Infinity): string {
   let form = ''
@@ -211,7 +210,7 @@ export function formOf(piece: Sql, most = Infinity): string {
   return form
 }
 
-/** The text, once all is put together. */
+/** Turns the complete tree into text. */
 export function toText(piece: Sql): string {
   const texts: string[] = []
   collect(piece, texts)
@@ -228,7 +227,7 @@ function collect(piece: Sql, texts: string[]): void {
   }
 }
 
-/** Of parts none of which is empty. A tree of one piece is that piece. */
+/** Makes a tree from parts that are not empty. A tree of one piece is that piece. */
 function tree(parts: readonly (string | Sql)[]): Sql {
   const [only] = parts
   if (only instanceof Sql && parts.length === 1) return only
