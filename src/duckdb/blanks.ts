@@ -1,15 +1,16 @@
 /**
- * What Trino takes for blank around values. `trim()` and `\s` of JavaScript take more: U+FEFF, and blanks that do not break.
+ * The characters that Trino treats as blanks around values. JavaScript's `trim()` and `\s` include more: U+FEFF, and
+ * non-breaking blanks.
  */
 
-/** Character.isWhitespace of Java, as TRIM has it: around dates and times. */
+/** Java's Character.isWhitespace, as in TRIM: around dates and times. */
 const AROUND = /[\t-\r\x1c-\x20\u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]/
 
 export function trimmed(text: string): string {
   return within(text, (character) => AROUND.test(character))
 }
 
-/** String.trim of Java: around numbers. */
+/** Trims like Java's String.trim: for numbers. */
 export function trimmedNumber(text: string): string {
   return within(text, (character) => character <= ' ')
 }

@@ -9,7 +9,7 @@ export interface LocalTimestamp {
   readonly picos: number
   /** Digits of the fraction as written. */
   readonly precision: number
-  /** Trino's zone id where the text names one. */
+  /** Trino's zone id if the text names a zone. */
   readonly zone: string | undefined
 }
 
@@ -17,7 +17,7 @@ export interface LocalTime {
   /** Picoseconds of the day. */
   readonly picos: bigint
   readonly precision: number
-  /** Minutes east of Greenwich where the text has an offset. */
+  /** Minutes east of Greenwich if the text has an offset. */
   readonly offset: number | undefined
 }
 
@@ -26,13 +26,13 @@ const TIMESTAMP =
   /^([+-]?)(\d{4,9})-(\d{1,2})-(\d{1,2})(?: (\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d+))?)?)?[\t-\r ]*(?:([+-]\d{1,2}(?::?\d{2})?)|(?<= )([A-Za-z][^\t-\r ]*))?$/
 const TIME = /^(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d+))?)?[\t-\r ]*([+-]\d{1,2}(?::?\d{2})?)?$/
 
-/** Days since 1970-01-01 of a date's text; undefined where it is none. */
+/** Days since 1970-01-01 of a date's text; undefined for other texts. */
 export function parseDate(text: string): number | undefined {
   const match = DATE.exec(trimmed(text))
   return match === null ? undefined : daysOf(match[1]!, match[2]!, match[3]!, match[4]!)
 }
 
-/** A timestamp's text, with or without time of day and zone; undefined where it is none. */
+/** Parses a timestamp's text, with or without time of day and zone; undefined for other texts. */
 export function parseTimestamp(text: string): LocalTimestamp | undefined {
   const match = TIMESTAMP.exec(trimmed(text))
   if (match === null) return undefined
@@ -64,7 +64,7 @@ export function parseTimestamp(text: string): LocalTimestamp | undefined {
   }
 }
 
-/** A time's text, with or without offset; undefined where it is none. */
+/** Parses a time's text, with or without offset; undefined for other texts. */
 export function parseTime(text: string): LocalTime | undefined {
   const match = TIME.exec(trimmed(text))
   if (match === null) return undefined
@@ -94,7 +94,7 @@ function secondsOf(hour: string, minute: string, second: string): number | undef
   return h > 23 || m > 59 || s > 59 ? undefined : h * 3600 + m * 60 + s
 }
 
-// Trino's dates are Java's ints of days.
+// A date in Trino is a number of days, a Java int.
 const MAX_DAYS = 2147483647
 
 function daysOf(sign: string, year: string, month: string, day: string): number | undefined {

@@ -23,10 +23,10 @@ const all: readonly Macro[] = [
   ...jsonMacros,
 ]
 
-/** The CREATE MACRO statements of a new engine, in an order in which each finds those it calls. */
+/** The CREATE MACRO statements of a new engine, each after the macros that it calls. */
 export const macros: readonly string[] = all.map(({ head, body }) => `CREATE OR REPLACE MACRO ${head} AS ${body}`)
 
-/** All of them as one text, 0.3 ms of CPU each: for who has one DuckDB for many statements. */
+/** All of them as one text, 0.3 ms of CPU each: for programs with one DuckDB for many statements. */
 export function setupStatements(): string {
   return macros.join(';\n')
 }

@@ -1,10 +1,10 @@
 import { macros } from './engine-setup.ts'
 
 /**
- * What rendered statements may call: an engine refuses any other name before a parenthesis, wherever it comes from. A rendering
- * that calls a further function of DuckDB needs it here; what macros call does not. None may read anything but its arguments,
- * or leave anything behind. The list is written by hand, and not gathered from the function table: a wall that gave way to
- * whatever is rendered would hold nothing.
+ * The functions that rendered statements may call: an engine refuses any other name before a parenthesis. A rendering
+ * that calls another function of DuckDB needs an entry here; calls inside macros do not. A listed function must read
+ * nothing but its arguments, and have no side effects. The list is written by hand, not derived from the function
+ * table: a wall that follows the renderings would protect nothing.
  */
 const builtIn = (
   'abs acos any_value arg_max arg_max_null arg_min arg_min_null array_to_string asin atan atan2 avg bit_and bit_or ' +
@@ -35,10 +35,10 @@ function namesIn(statement: string): readonly string[] {
 
 const named = new Map(macros.map((statement) => [nameOf(statement), namesIn(statement)]))
 
-/** They end their statement, or a row of its TRY: neither holds a thread. */
+/** These functions end their statement, or a row of its TRY: they do not block a thread for long. */
 const RAISING: ReadonlySet<string> = new Set(['j_raise', 'j_nothing'])
 
-/** Macros that call a function written in JavaScript that calculates, or another of them. */
+/** Macros that call a calculating function in JavaScript, directly or through other macros. */
 function scriptedMacros(): ReadonlySet<string> {
   const scripted = new Set<string>()
   for (let before = -1; before < scripted.size;) {
@@ -50,7 +50,7 @@ function scriptedMacros(): ReadonlySet<string> {
   return scripted
 }
 
-/** Lower case, as DuckDB folds names. */
+/** Names are lower case, as DuckDB folds names. */
 export const engineVocabulary = {
   functions: new Set([...builtIn, ...named.keys()].map((name) => name.toLowerCase())) as ReadonlySet<string>,
   tableFunctions: new Set(['generate_series', 'range']) as ReadonlySet<string>,

@@ -5,7 +5,7 @@ const MAX_OFFSET_MINUTES = 14 * 60
 
 /**
  * Trino's id of a zone as a client or statement writes it: `Z`, `GMT` and `+00:00` are UTC, `GMT+2` and `+0200` are
- * `+02:00`; names must be written as Trino has them. Undefined for anything else.
+ * `+02:00`; names must be written as in Trino. Undefined for any other text.
  */
 export function canonicalZone(text: string): string | undefined {
   if (
@@ -23,7 +23,7 @@ export function canonicalZone(text: string): string | undefined {
   return zoneNames.has(text) ? text : undefined
 }
 
-/** The id of a fixed offset: `+05:30`, and `UTC` for none. */
+/** The id of a fixed offset: `+05:30`, and `UTC` for zero. */
 export function zoneOfOffset(minutes: number): string {
   if (minutes === 0) return 'UTC'
   const size = Math.abs(minutes)

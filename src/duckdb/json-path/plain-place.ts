@@ -1,13 +1,13 @@
 import type { JsonPath, PathNode } from './json-path.ts'
 
-/** A place in a document that DuckDB finds too. */
+/** A path to one value that DuckDB finds too. */
 export interface PlainPlace {
-  /** `/a/0`, as DuckDB's functions of JSON take it. */
+  /** `/a/0`, in the form for DuckDB's JSON functions. */
   readonly pointer: string
   /**
-   * A pattern of RE2 that matches every document in which DuckDB may find something else than the path does: one that writes
-   * a name of the path twice (of members of one name the last counts, DuckDB takes the first), with escapes, or as an index
-   * that names a member to a pointer.
+   * A pattern of RE2 that matches every document in which DuckDB may find another value than the path. Such a document
+   * has a name of the path twice (the last of equal members counts, DuckDB takes the first), or has escapes, or has a
+   * member whose name is an index of the path (a pointer would select that member).
    */
   readonly unlike: string
 }
@@ -15,7 +15,10 @@ export interface PlainPlace {
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 const INDEX = /^(?:0|[1-9]\d{0,8})$/
 
-/** Of a path of members and single elements, whose names are the same in a path and in a pointer; undefined for any other. */
+/**
+ * The plain form of a path of members and single elements with names that are the same in a pointer; undefined for
+ * other paths.
+ */
 export function plainPlace({ root }: JsonPath): PlainPlace | undefined {
   const steps: string[] = []
   for (let node = root; node.kind !== 'context';) {

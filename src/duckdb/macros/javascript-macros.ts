@@ -1,16 +1,16 @@
 import { engineScripts } from '../scripts/all.ts'
 import { macro, type Macro } from './macro.ts'
 
-/** The name under which a function written in JavaScript is registered; what calls it calls the macro `u_…`. */
+/** The name under which a function written in JavaScript is registered; SQL calls it through the macro `u_…`. */
 export function registeredName(name: string): string {
   return name.replace(/^u_/, 'j_')
 }
 
 /**
- * DuckDB takes a function that is registered from outside for one that never fails, so it would call it for rows that a
- * filter removes, ask it before the condition that guards it, or for every value of a column's dictionary, where one that
- * fails leaves garbage behind for TRY's other rows. There is no way to tell it but that its argument may fail: then what is
- * calculated of it may, too.
+ * Makes an argument that DuckDB assumes may fail. DuckDB assumes that a registered function never fails. It would
+ * therefore call it for rows that a filter removes, before the condition that guards it, or for every value of a
+ * column's dictionary. There a failing call leaves invalid values for TRY's other rows. DuckDB has no flag for this,
+ * but an expression may fail if its argument may.
  */
 function mayFail(argument: string): string {
   return `list_extract([${argument}], 1)`
@@ -18,7 +18,8 @@ function mayFail(argument: string): string {
 
 export const javascriptMacros: readonly Macro[] = [
   macro('u_raise(m)', `j_nothing(CAST(j_raise(${mayFail('m')}) AS INTEGER))`),
-  // What TRY must not make NULL of: DuckDB's TRY catches what a function of ours throws, but no error of a parser.
+  // For errors that TRY must not turn into NULL: DuckDB's TRY catches errors of registered functions, but no parser
+  // errors.
   macro(
     'u_fail(m)',
     `

@@ -2,10 +2,10 @@ import { macro, type Macro } from './macro.ts'
 
 const printable = `'[ !#-\\[\\]-~]*'`
 
-/** Texts of values: as CAST to varchar, JSON, Java and the wire write them. */
+/** Texts of values in the forms of CAST to varchar, JSON, Java and the wire. */
 export const textValueMacros: readonly Macro[] = [
   macro('q_text_fraction(x)', `CASE WHEN x < 0 THEN '-0' ELSE '0' END||ltrim(CAST(x AS VARCHAR), '-')`),
-  // What Java writes of a real is a decimal number, and of that as a double the same.
+  // Java's text of a real is a decimal number; as a double it has the same text.
   macro(
     'q_java_real(x)',
     `
@@ -38,7 +38,8 @@ export const textValueMacros: readonly Macro[] = [
       END
     `,
   ),
-  // Java's shortest digits: DuckDB writes nine where two of eight are as near, and of the smallest numbers one for two.
+  // Java's shortest digits. DuckDB writes nine digits where eight would do, and one digit for the smallest numbers
+  // where Java writes two.
   macro(
     'q_shortest_real(x)',
     `

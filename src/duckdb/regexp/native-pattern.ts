@@ -59,7 +59,7 @@ export function nativePattern(pattern: string): NativePattern | undefined {
   const flags = /^\(\?([ims]+)\)/.exec(pattern)
   const prefix = flags?.[0] ?? ''
   const ignoresCase = flags?.[1]?.includes('i') === true
-  // Folding of other letters and of properties, and surrogates that are no pair, are read differently.
+  // RE2 differs in case folding of non-ASCII letters and of properties, and for surrogates without a pair.
   if (/\p{Cs}/u.test(pattern) || (ignoresCase && /[^\0-\x7f]|\\p/.test(pattern))) return undefined
   const tokens = tokensOf(pattern.slice(prefix.length))
   const shape = tokens && shapeOf(tokens)

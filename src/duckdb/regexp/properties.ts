@@ -1,7 +1,7 @@
-/** Letters, digits and what joins them, as Joni's `[[:word:]]` and `\b` have it. */
+/** Letters, digits and connectors, as in Joni's `[[:word:]]` and `\b`. */
 export const WORD = '\\p{L}\\p{M}\\p{N}\\p{Pc}'
 
-/** What `[[:name:]]` and `\p{name}` stand for, as the contents of a class of V8's. */
+/** The characters of `[[:name:]]` and `\p{name}`, as the content of a class in V8. */
 export const posix: Readonly<Record<string, string>> = {
   alpha: '\\p{Alphabetic}',
   alnum: '\\p{Alphabetic}\\p{Nd}',
@@ -29,7 +29,7 @@ const java: Readonly<Record<string, string>> = {
   javawhitespace: '\\p{White_Space}',
 }
 
-/** Names of V8 for general categories and properties, which Joni has in any case and with nothing between their words. */
+/** V8's names of general categories and properties; Joni ignores their case and the separators between their words. */
 const known = (
   'Any Assigned Alphabetic ASCII_Hex_Digit Bidi_Control Case_Ignorable Cased Dash Default_Ignorable_Code_Point Deprecated ' +
   'Diacritic Extender Grapheme_Base Grapheme_Extend Hex_Digit ID_Continue ID_Start Ideographic Join_Control Lowercase ' +
@@ -44,7 +44,7 @@ const known = (
 ).split(' ')
 const names = new Map(known.map((name) => [name.toLowerCase().replaceAll('_', ''), name]))
 
-/** The blocks that are asked for. */
+/** The supported blocks. */
 const blocks: Readonly<Record<string, string>> = {
   inbasiclatin: '\\u{0}-\\u{7f}',
   inlatin1supplement: '\\u{80}-\\u{ff}',
@@ -62,7 +62,7 @@ const blocks: Readonly<Record<string, string>> = {
   inhangulsyllables: '\\u{ac00}-\\u{d7af}',
 }
 
-/** What `\p{name}` stands for, as the contents of a class of V8's; undefined for a name that Joni does not know. */
+/** The characters of `\p{name}`, as the content of a class in V8; undefined for a name that Joni does not know. */
 export function propertyClass(name: string): string | undefined {
   const plain = name.toLowerCase()
   const found = posix[plain] ?? java[plain] ?? blocks[plain]

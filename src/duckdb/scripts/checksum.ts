@@ -2,7 +2,9 @@ import { xxhash64, xxhash64OfWord } from './hashes.ts'
 import type { ScalarFunction } from './scalar-function.ts'
 import { halves } from './word64.ts'
 
-/** Multiplies each hash, so that sums of equal sets are equal and others hardly ever are; it stands for NULL as well. */
+/**
+ * Multiplies each hash, so that sums of equal sets are equal and other sums almost never are; it also represents NULL.
+ */
 const PRIME64 = halves(0x9e3779b185ebca87n)
 
 const weighted = (bytes: Uint8Array): bigint => xxhash64(bytes).multiply(PRIME64).toBigInt()
@@ -12,7 +14,7 @@ const double = new Float64Array(1)
 const bitsOfDouble = new BigInt64Array(double.buffer)
 
 function ofDouble(value: number): bigint {
-  // Both zeros are one value, and so are all NaNs.
+  // Both zeros count as one value, and so do all NaNs.
   double[0] = Number.isNaN(value) ? Number.NaN : value === 0 ? 0 : value
   return ofLong(bitsOfDouble[0]!)
 }
@@ -25,7 +27,7 @@ function ofReal(value: number): bigint {
   return ofLong(BigInt(bitsOfReal[0]!))
 }
 
-/** The sum of all, modulo 2^64, as its bytes. */
+/** The bytes of the sum of all hashes, modulo 2^64. */
 function end(sum: string): Uint8Array {
   const bytes = Buffer.alloc(8)
   bytes.writeBigUInt64LE(BigInt.asUintN(64, BigInt(sum)))

@@ -1,6 +1,6 @@
 import { invalidArgument, type ScalarFunction } from './scalar-function.ts'
 
-// A colour is 0xRRGGBB, or -(n + 1) for the n-th of the terminal's own.
+// A colour is 0xRRGGBB, or -(n + 1) for the n-th system colour of the terminal.
 const system = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white']
 
 function color(text: string): bigint {
@@ -44,7 +44,7 @@ function between(share: number, low: bigint, high: bigint): bigint {
   return mixed(Math.min(1, Math.max(0, share)), low, high)
 }
 
-/** Hue, saturation and brightness lie between those of both, as java.awt.Color has them. */
+/** Interpolates hue, saturation and brightness of two colours, which are defined as in java.awt.Color. */
 function mixed(share: number, low: bigint, high: bigint): bigint {
   const [from, to] = [hsb(low), hsb(high)]
   const [hue, saturation, brightness] = from.map((part, i) => part + share * (to[i]! - part)) as [
@@ -81,7 +81,7 @@ function hsb(value: bigint): [number, number, number] {
   return [(sixth < 0 ? sixth + 6 : sixth) / 6, spread / most, most / 255]
 }
 
-/** The terminal's escape for a colour: 256 colours. */
+/** The terminal's escape sequence for a colour, of 256 colours. */
 function escape(value: bigint): string {
   if (value < 0n) return `\u001b[38;5;${Number(-value) - 1}m`
   const [red, green, blue] = channels(value).map((channel) => Math.trunc((channel * 6) / 256))
@@ -90,9 +90,9 @@ function escape(value: bigint): string {
 
 const render = (text: string, value: bigint): string => `${escape(value)}${text}\u001b[0m`
 
-/** The steps of bars by their width and colours. */
+/** The steps of bars by width and colours. */
 const bars = new Map<string, string[]>()
-/** Steps that are kept at most. */
+/** The most steps that are cached. */
 const MOST_STEPS = 100_000
 let stepsKept = 0
 const WIDEST = 1_000_000n
@@ -114,7 +114,7 @@ function stepsOf(length: number, count: number, low: bigint, high: bigint): stri
 
 function bar(share: number, width: bigint, low: bigint, high: bigint): string {
   if (low < 0n || high < 0n) throw invalidArgument('low and high must be RGB colors')
-  // Each step has an escape of its own: wider bars fill the memory, Trino's too.
+  // Each step has its own escape sequence: wider bars would fill the memory, in Trino too.
   if (width > WIDEST) throw new RangeError('a bar too wide')
   const length = Math.max(0, Number(width))
   const count = Math.min(length, Math.max(0, Math.trunc(share * length) || 0))

@@ -1,23 +1,24 @@
 import type { ScalarFunction } from './scalar-function.ts'
 
-/** The last level; values of finer ones are counted in it. */
+/** The last level; values of finer levels are counted in it. */
 const LAST_LEVEL = 39
-/** Places of the first level, as a power of two. */
+/** Number of codes in the first level, as a power of two. */
 const FIRST_PLACES = 18
 
-/** The share of all values that falls into one place of a level: `q_distinct_code` puts them there. */
+/** The share of all values that have one given code of a level, as `q_distinct_code` assigns them. */
 export function shareOfPlace(level: number, leastPlaces: number): number {
   return 2 ** -(Math.min(level + 1, LAST_LEVEL) + Math.max(FIRST_PLACES - 2 * level, leastPlaces))
 }
 
 /**
- * How many different values took the places that are taken of each level: the number that makes them the likeliest. Levels of
- * bitmaps of which each sees half the values of the one before are of Estan, Varghese and Fisk (2003); the estimate is the zero
- * of the likelihood's derivative, Σ taken · share / (1 - e^(-count · share)) - 1. `levels` and `taken` are of one length.
+ * Estimates the number of different values from the number of codes that occur in each level: the most likely number.
+ * Bitmaps with levels that see half the values of the level before are by Estan, Varghese and Fisk (2003). The estimate
+ * is the zero of the likelihood's derivative, Σ taken · share / (1 - e^(-count · share)) - 1. `levels` and `taken` have
+ * the same length.
  */
 export function distinctEstimate(levels: readonly number[], taken: readonly number[], leastPlaces: number): number {
   const all = levels.map((level, i) => ({ share: shareOfPlace(level, leastPlaces), taken: taken[i]! }))
-  // Each value takes a place of its own at best.
+  // Each value has at most one code.
   const least = taken.reduce((sum, each) => sum + each, 0)
   return likeliest(
     least,
@@ -26,9 +27,9 @@ export function distinctEstimate(levels: readonly number[], taken: readonly numb
 }
 
 /**
- * How many different values are the likeliest when of 2^`bits` registers so many have each of the highest levels: of HyperLogLog's
- * (Flajolet and others, 2007), by likelihood (Ertl, 2017) instead of by tables of bias. `levels` and `registers` are of one
- * length. A value reaches level k in one of 2^k cases.
+ * Estimates the number of different values from how many of 2^`bits` registers have each highest level, as in
+ * HyperLogLog (Flajolet and others, 2007), by likelihood (Ertl, 2017) instead of bias tables. `levels` and `registers`
+ * have the same length. A value reaches level k in one of 2^k cases.
  */
 export function highestEstimate(levels: readonly number[], registers: readonly number[], bits: number): number {
   const all = levels.map((level, i) => ({
@@ -40,7 +41,7 @@ export function highestEstimate(levels: readonly number[], registers: readonly n
   const free = 1 - taken * 2 ** -bits
   return likeliest(taken, (count) => {
     const slope = all.reduce((sum, { share, level, of }) => {
-      // Of the last level there is no higher one that it might have been.
+      // There is no higher level than the last one.
       const isLast = level >= LAST_LEVEL
       return sum + of * share * (1 / Math.expm1(count * share) - (isLast ? 0 : 1))
     }, 0)
@@ -48,7 +49,7 @@ export function highestEstimate(levels: readonly number[], registers: readonly n
   })
 }
 
-/** The count at which it is no longer too low, from `low` on. */
+/** The smallest count that is not too low, from `from` on. */
 function likeliest(from: number, isTooLow: (count: number) => boolean): number {
   let low = from
   let high = low * 2

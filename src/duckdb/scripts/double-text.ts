@@ -9,7 +9,7 @@ export function javaDouble(value: number): string {
   return shifted(value)
 }
 
-/** With an exponent, and of the smallest numbers, where two digits are not one and a zero, two. */
+/** With an exponent. The smallest numbers have two digits, unless the second would be a zero. */
 function shifted(value: number): string {
   const hasTwo = Math.abs(value) < 1e-320 && Number(value.toExponential(1)) === value
   const [mantissa = '', exponent = '0'] = (hasTwo ? value.toExponential(1) : value.toExponential()).split('e')
@@ -22,23 +22,23 @@ export function sqlDouble(value: number): string {
   if (value === 0) return Object.is(value, -0) ? '-0E0' : '0E0'
   const size = Math.abs(value)
   if (size < 2 ** 53 || size >= 2 ** 63) return hasDigitsOfItsOwn(size) ? decimalFormatText(value) : shifted(value)
-  // Every digit of a whole number, but one or two that say nothing.
+  // All digits of a whole number, except one or two insignificant ones.
   const insignificant = size < 2 ** 58 ? 0n : size < 2 ** 61 ? 1n : 2n
   const digits = String((BigInt(size) + 10n ** insignificant / 2n) / 10n ** insignificant)
   return scientific(value, digits, digits.length - 1 + Number(insignificant))
 }
 
-/** `1.5E0` of the digits `1500` and the exponent of the first. */
+/** `1.5E0` from the digits `1500` and the exponent of the first digit. */
 function scientific(value: number, digits: string, exponent: number): string {
   const rest = digits.slice(1).replace(/0+$/, '')
   return `${value < 0 ? '-' : ''}${digits[0]}.${rest === '' ? '0' : rest}E${exponent}`
 }
 
 /**
- * The digits of a double that `java.text.DecimalFormat` writes, by which Trino casts doubles to varchar. They are those of
- * Java before 19 (`jdk.internal.math.FloatingDecimal`, after Steele and White): not always the shortest ones for powers of
- * two, for the smallest numbers, and where the shortest lie right between two doubles.
- * @param value finite, not 0; 2^53 to 2^63, where Java counts in whole numbers, are not of its kind
+ * The digits of a double that `java.text.DecimalFormat` writes, which Trino uses for casts of doubles to varchar. They
+ * are those of Java before 19 (`jdk.internal.math.FloatingDecimal`, after Steele and White): not always the shortest
+ * ones for powers of two, for the smallest numbers, and where the shortest lie exactly between two doubles.
+ * @param value finite, not 0, and not from 2^53 to 2^63, where Java uses whole numbers
  * @returns `1.9999999999999998E23`
  */
 function decimalFormatText(value: number): string {
@@ -46,7 +46,7 @@ function decimalFormatText(value: number): string {
   return scientific(value, digits, exponent)
 }
 
-/** Whether these digits may be others than the shortest. */
+/** Whether these digits may differ from the shortest ones. */
 function hasDigitsOfItsOwn(size: number): boolean {
   return size < SMALLEST_NORMAL || (size >= 2 ** 63 && size < 1e41) || Number.isInteger(Math.log2(size))
 }
@@ -54,7 +54,7 @@ function hasDigitsOfItsOwn(size: number): boolean {
 const SMALLEST_NORMAL = 2 ** -1022
 const view = new DataView(new ArrayBuffer(8))
 
-/** `fraction` times two to the power of `exponent - 52`; its highest bit is the 53rd. */
+/** `fraction` times two to the power of `exponent - 52`; the highest bit of `fraction` is the 53rd. */
 function partsOf(size: number): { readonly fraction: bigint; readonly exponent: number; readonly significant: number } {
   view.setFloat64(0, size)
   const bits = view.getBigUint64(0)
@@ -73,7 +73,7 @@ function digitsOf(size: number): { readonly digits: string; readonly exponent: n
   const fractionBits = 53 - trailing
   const tiny = Math.max(0, fractionBits - binary - 1)
   let exponent = estimate(fraction, binary)
-  // value = b / s * 10^exponent, and m is half of what lies between it and the next double, on the scale of b.
+  // value = b / s * 10^exponent, and m is half of the distance to the next double, on the scale of b.
   const fives = Math.max(0, -exponent)
   let b2 = fives + tiny + binary
   let s2 = Math.max(0, exponent) + tiny
@@ -83,7 +83,7 @@ function digitsOf(size: number): { readonly digits: string; readonly exponent: n
   ;[b2, s2, m2] = [b2 - common, s2 - common, m2 - common - (fractionBits === 1 ? 1 : 0)]
   if (m2 < 0) [b2, s2, m2] = [b2 - m2, s2 - m2, 0]
   const bigs = [fractionBits + b2 + bitsOfPowerOfFive(fives), s2 + 1 + bitsOfPowerOfFive(Math.max(0, exponent) + 1)]
-  // Large numbers are compared by another function there, which counts the boundary in.
+  // Java compares large numbers with another function, which includes the boundary.
   const counted = bigs.some((bits) => bits >= 64) ? 0n : 1n
   let b = (fraction >> BigInt(trailing)) * power(5n, fives) * power(2n, b2)
   const s = power(5n, exponent) * power(2n, s2)
@@ -109,7 +109,7 @@ function digitsOf(size: number): { readonly digits: string; readonly exponent: n
   return { digits: rounded, exponent: exponent + rounded.length - digits.length }
 }
 
-/** Of the decimal exponent: right, or one too high. */
+/** An estimate of the decimal exponent: right, or one too high. */
 function estimate(fraction: bigint, binary: number): number {
   const mantissa = Number(fraction) / 2 ** 52
   return Math.floor((mantissa - 1.5) * 0.289529654 + 0.176091259 + binary * 0.301029995663981)

@@ -4,10 +4,10 @@ const FRACTION_BITS = 52
 const FRACTION = (1n << 52n) - 1n
 const MIN_EXPONENT = -1022
 const BIAS = 1023
-/** Hexadecimal digits of a double's fraction. */
+/** The number of hexadecimal digits of a double's fraction. */
 const DIGITS = 13
 
-/** `%a` of java.util.Formatter: the digits and power of two of a double, rounded half to even. */
+/** `%a` of java.util.Formatter: the digits and the power of two of a double, rounded half to even. */
 export function hexadecimal(value: number, style: NumberStyle): string {
   if (!Number.isFinite(value)) return floating(String(value), style)
   const { flags, width = 0, precision } = style
@@ -28,7 +28,7 @@ function magnitude(value: number, digits: number | undefined): string {
   else if (exponent >= MIN_EXPONENT) significand |= FRACTION + 1n
   else exponent = MIN_EXPONENT
   if (digits !== undefined && digits < DIGITS && value !== 0) {
-    // Rounded numbers begin with 1, those too that are held with less digits.
+    // Rounded numbers begin with 1, even subnormal ones.
     for (; significand <= FRACTION; exponent--) significand <<= 1n
     significand = rounded(significand, BigInt(4 * (DIGITS - digits)))
     if (significand > 2n * FRACTION + 1n) [significand, exponent] = [significand >> 1n, exponent + 1]

@@ -1,14 +1,14 @@
-/** How a number is to look: what a specifier of java.util.Formatter says. */
+/** The format of a number, from a specifier of java.util.Formatter. */
 export interface NumberStyle {
   readonly flags: string
   readonly width: number | undefined
-  /** Digits behind the point, or of all for `g`; undefined: six. */
+  /** Digits behind the point, or all digits for `g`; undefined: six. */
   readonly precision: number | undefined
   /** `f`, `e` or `g` */
   readonly conversion: string
 }
 
-/** A decimal, given as SQL writes it: zero has its exponent from the scale, as a BigDecimal has. */
+/** Formats a decimal from its SQL text: zero has an exponent from the scale, like a BigDecimal. */
 export function decimalNumber(text: string, style: NumberStyle): string {
   const scale = text.split('.')[1]?.length ?? 0
   if (scale === 0 || style.conversion === 'f' || parts(text).digits !== 0n) return floating(text, style)
@@ -17,7 +17,7 @@ export function decimalNumber(text: string, style: NumberStyle): string {
   return signed(scientific('0', digits, flags, -scale), false, style)
 }
 
-/** A floating-point number or decimal, given as Java or SQL writes it. */
+/** Formats a floating-point number or decimal from the text of Java or SQL. */
 export function floating(text: string, style: NumberStyle): string {
   const { conversion, flags, precision = 6 } = style
   const negative = text.startsWith('-')
@@ -42,24 +42,24 @@ export function floating(text: string, style: NumberStyle): string {
   }
 }
 
-/** A whole number without its sign. */
+/** Formats a whole number, given without its sign. */
 export function wholeNumber(digits: string, negative: boolean, style: NumberStyle): string {
   return signed(grouped(digits, style.flags), negative, style)
 }
 
-/** Digits and the power of ten of the last one: 1.25e3 is 125 and 1. */
+/** The digits, and the power of ten of the last digit: 1.25e3 is 125 and 1. */
 function parts(text: string): { readonly digits: bigint; readonly power: number } {
   const [mantissa = '', exponent = '0'] = text.split(/e/i)
   const [whole = '', fraction = ''] = mantissa.split('.')
   return { digits: BigInt(whole + fraction), power: Number(exponent) - fraction.length }
 }
 
-/** The exponent of the first digit once the number has so many; undefined of zero. */
+/** The exponent of the first digit after rounding to a number of digits; undefined for zero. */
 function exponentOf(text: string, digits: number): number | undefined {
   return rounded(text, digits)?.exponent
 }
 
-/** Rounded half up to so many digits; exact for any number of them, and undefined for zero. */
+/** Rounds half up to a number of digits; exact for any number, and undefined for zero. */
 function rounded(text: string, digits: number): { readonly digits: string; readonly exponent: number } | undefined {
   const { digits: all, power } = parts(text)
   if (all === 0n) return undefined
@@ -77,7 +77,7 @@ function scientific(text: string, precision: number, flags: string, ofZero = 0):
   return `${withPoint(mantissa, flags)}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`
 }
 
-/** Rounded half up, as Formatter does; exact for any number of digits. */
+/** Rounds half up, like Formatter; exact for any number of digits. */
 function fixed(text: string, precision: number): string {
   const { digits, power } = parts(text)
   const scale = -power

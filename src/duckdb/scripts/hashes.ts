@@ -9,7 +9,7 @@ const FIRST_LANE = Word64.of(11400714785074694791n).add(P2)
 const LAST_LANE = halves(-11400714785074694791n)
 const ZERO = halves(0n)
 
-// Words that are worked with: nothing here is called while another is under way.
+// Reused words: no function here runs while another one uses them.
 const word = new Word64()
 const lanes = [new Word64(), new Word64(), new Word64(), new Word64()] as const
 const turns = [1, 7, 12, 18] as const
@@ -62,7 +62,7 @@ function xxEnd(hash: Word64): Word64 {
   return hash.fold(33).multiply(P2).fold(29).multiply(P3).fold(32)
 }
 
-/** A number of 32 bits without sign. */
+/** An unsigned number of 32 bits, as a word. */
 function small(low: number): Word64 {
   word.high = 0
   word.low = low

@@ -1,13 +1,13 @@
 import type { JavaTime } from './format-times.ts'
 
-/** `hashCode()` of a String. */
+/** `hashCode()` of a Java String. */
 export function hashOfText(text: string): number {
   let value = 0
   for (let i = 0; i < text.length; i++) value = (Math.imul(31, value) + text.charCodeAt(i)) | 0
   return value
 }
 
-/** Of a Long. */
+/** `hashCode()` of a Java Long. */
 export function hashOfWhole(value: bigint): number {
   const bits = BigInt.asUintN(64, value)
   return Number(BigInt.asIntN(32, bits ^ (bits >> 32n)))
@@ -25,7 +25,7 @@ export function hashOfFloat(value: number): number {
   return view.getInt32(0)
 }
 
-/** Of a BigDecimal: its digits in words of 32 bits, and its scale. */
+/** `hashCode()` of a BigDecimal, from its digits in words of 32 bits, and its scale. */
 export function hashOfDecimal(text: string): number {
   const [, sign = '', whole = '', fraction = ''] = /^(-?)(\d*)\.?(\d*)$/.exec(text) ?? []
   const digits = BigInt(whole + fraction)
@@ -36,7 +36,7 @@ export function hashOfDecimal(text: string): number {
   return (Math.imul(31, sign === '-' ? -value : value) + fraction.length) | 0
 }
 
-/** Of a LocalDate, a LocalTime, both, or a ZonedDateTime. */
+/** `hashCode()` of a LocalDate, a LocalTime, both, or a ZonedDateTime. */
 export function hashOfTime({ date, time, zone }: JavaTime): number {
   const day = date === undefined ? 0 : (date.year & 0xfffff800) ^ ((date.year << 11) + (date.month << 6) + date.day)
   const clock = time === undefined ? 0 : hashOfWhole(nanosOfDay(time))

@@ -1,6 +1,6 @@
 import { daysFromCivil, daysInMonth } from '../datetime-text.ts'
 
-/** Fields of a date as a text told them, each in its own range. */
+/** Fields of a date from a text, each in its own range. */
 export interface DateFields {
   readonly year?: number | undefined
   readonly weekYear?: number | undefined
@@ -12,9 +12,9 @@ export interface DateFields {
 }
 
 interface Setter {
-  /** The day with that field, undefined where there is none. */
+  /** The day with that value of the field; undefined when there is none. */
   readonly set: (days: number, value: number) => number | undefined
-  /** The first day that shares the field and all larger ones. */
+  /** The first day with the same value of the field and of all larger fields. */
   readonly floor: (days: number) => number
 }
 
@@ -38,7 +38,10 @@ function on(year: number, month: number, day: number): number {
   return daysFromCivil(year, month, Math.min(day, daysInMonth(year, month)))
 }
 
-/** In the order in which Joda sets them: those of a larger range first, of one range the longer. */
+/**
+ * In the order in which Joda sets them: fields with a longer range first; of fields with the same range, the longer
+ * field first.
+ */
 const setters: readonly (readonly [keyof DateFields, Setter])[] = [
   [
     'year',
@@ -96,8 +99,9 @@ const setters: readonly (readonly [keyof DateFields, Setter])[] = [
 ]
 
 /**
- * Days since 1970 as Joda finds them: from 1970-01-01 on each field is set, and what is smaller put back; then each again, and
- * what is smaller than the last put back. Fields without a year are of 2000. Undefined where a field is out of its range.
+ * Days since 1970 by Joda's method. From 1970-01-01 on each field is set, and smaller fields are reset. Then each field
+ * is set again, and fields smaller than the last one are reset. Without a year, fields are those of 2000. Undefined if
+ * a field is out of its range.
  */
 export function dateOf(fields: DateFields): number | undefined {
   const isDate = setters.some(([name]) => fields[name] !== undefined)

@@ -1,4 +1,4 @@
-// The characters that readings of JSON look for, as codes of UTF-16.
+// The characters that JSON readers look for, as UTF-16 codes.
 export const TAB = 9
 export const NEWLINE = 10
 export const RETURN = 13

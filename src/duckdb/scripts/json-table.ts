@@ -2,7 +2,7 @@ import type { JsonValue } from './json-document.ts'
 import { SqlFailure, type ScalarFunction } from './scalar-function.ts'
 import { documentFrom, documentOf, itemsAt, scalarOf, variablesOf, type Variables } from './sql-json.ts'
 
-/** A column of JSON_TABLE as the analyser hands it over; `at` is its place in a row. */
+/** A column of JSON_TABLE from the analyser; `at` is its index in a row. */
 export type JsonTableValue =
   | { readonly at: number; readonly kind: 'ordinality' }
   | {
@@ -12,15 +12,15 @@ export type JsonTableValue =
       readonly onEmpty: string
       readonly onError: string
     }
-  /** `options` as JSON_QUERY has them. */
+  /** `options` as in JSON_QUERY. */
   | { readonly at: number; readonly kind: 'query'; readonly path: string; readonly options: string }
 
-/** The rows of a path: its columns, and what stands below it. */
+/** The rows of a path: its columns, and the paths below it. */
 export interface TablePath {
   readonly path: string
   readonly columns: readonly JsonTableValue[]
   readonly below: TableBelow | undefined
-  /** A row without rows below stays. */
+  /** Whether a row without rows below it stays. */
   readonly outer: boolean
 }
 
@@ -36,7 +36,7 @@ export interface TableProgram {
 
 type Cells = readonly (readonly [number, string | null])[]
 
-/** The rows of JSON_TABLE, each a JSON array: scalars behind the letter of their kind, documents as text. */
+/** The rows of JSON_TABLE, each a JSON array: scalars after the letter of their kind, documents as text. */
 function jsonTable(input: string, passed: string, text: string): string[] {
   const { width, root, errorOnError } = JSON.parse(text) as TableProgram
   const found = (item: JsonValue, path: string): readonly JsonValue[] => {

@@ -1,7 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import { invalidArgument, invalidCast, type ScalarFunction } from './scalar-function.ts'
 
-// Addresses are 16 bytes; those of IPv4 are mapped into ::ffff:0:0/96.
+// Addresses are 16 bytes; IPv4 addresses are mapped into ::ffff:0:0/96.
 const DOT = 46
 const ZERO = 48
 
@@ -13,7 +13,7 @@ function mapped(...quad: readonly number[]): Uint8Array {
   return bytes
 }
 
-/** What `isIPv4` takes, a character at a time: texts are read sooner so. */
+/** Reads the texts that `isIPv4` accepts, one character at a time, which is faster. */
 function quadOf(text: string): Uint8Array | undefined {
   const bytes = mapped(0, 0, 0, 0)
   let place = 12
@@ -26,7 +26,7 @@ function quadOf(text: string): Uint8Array | undefined {
       number = -1
     } else {
       const digit = char - ZERO
-      // A number has no zeros before it.
+      // A number has no leading zeros.
       if (digit < 0 || digit > 9 || number === 0) return undefined
       number = number < 0 ? digit : number * 10 + digit
       if (number > 255) return undefined
@@ -80,7 +80,7 @@ function isMapped(bytes: Uint8Array): boolean {
   return bytes[10] === 255 && bytes[11] === 255
 }
 
-/** RFC 5952; mapped addresses as dotted quads. */
+/** The text by RFC 5952; mapped addresses as dotted quads. */
 function textOf(bytes: Uint8Array): string {
   if (isMapped(bytes)) return `${bytes[12]}.${bytes[13]}.${bytes[14]}.${bytes[15]}`
   const groups = Array.from({ length: 8 }, (_, i) => ((bytes[2 * i]! << 8) | bytes[2 * i + 1]!).toString(16))
@@ -96,11 +96,14 @@ function textOf(bytes: Uint8Array): string {
 
 interface Network {
   readonly bytes: Uint8Array
-  /** How many of its bits count. */
+  /** The number of bits that count. */
   readonly bits: number
 }
 
-/** A prefix of a dotted quad counts its own bits, and has none behind it; that of an address of IPv6 counts all 128. */
+/**
+ * Parses a network. For a dotted quad the prefix counts its own bits, and the bits behind it must be zero; for an IPv6
+ * address it counts all 128 bits.
+ */
 function parseNetwork(cidr: string): Network {
   const [, network, prefix] = /^([^/]*)\/([+-]?\d+)$/.exec(cidr) ?? []
   if (network === undefined) throw invalidArgument('Invalid CIDR')

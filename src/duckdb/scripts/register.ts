@@ -10,10 +10,13 @@ import { readColumn, readColumns, scalarTypes, writeBigints, writeColumn } from 
 import { bindings, SQLNULL } from '../../shared/duckdb.ts'
 import { Signal } from '../../shared/quipu-error.ts'
 
-/** Marks an error text as ours, so that data in a failing conversion cannot forge one (runtime-errors.ts finds it). */
+/**
+ * Marks an error text as one of Quipu, so that data in a failing conversion cannot forge one (runtime-errors.ts looks
+ * for it).
+ */
 const MARK = String.fromCharCode(1)
 
-/** The decoder of texts that `@duckdb/node-api` takes out of DuckDB: as it comes it drops U+FEFF at the beginning of a text. */
+/** The decoder of texts in `@duckdb/node-api`; by default it drops U+FEFF at the beginning of a text. */
 interface TextReading {
   textDecoder: TextDecoder
 }
@@ -24,8 +27,8 @@ function keepByteOrderMarks(): void {
 }
 
 /**
- * Registers the functions written in JavaScript with a new DuckDB instance, before its configuration is locked; every
- * connection sees them. They run on the thread that calls this.
+ * Registers the functions written in JavaScript with a new DuckDB instance, before its configuration is locked. Every
+ * connection can call them. They run on the thread that calls this function.
  */
 export async function registerScripts(connection: DuckDBConnection): Promise<void> {
   keepByteOrderMarks()
@@ -36,7 +39,7 @@ export async function registerScripts(connection: DuckDBConnection): Promise<voi
   }
 }
 
-/** Prepares a new DuckDB instance for any rendered statement: with the macros too, which engines define one by one. */
+/** Prepares a new DuckDB instance for any rendered statement: also with the macros, which engines define one by one. */
 export default async function registerAll(connection: DuckDBConnection): Promise<void> {
   await registerScripts(connection)
   await connection.run(setupStatements())
@@ -58,7 +61,7 @@ function register(
   bindings.register_scalar_function((connection as unknown as { connection: Connection }).connection, made)
 }
 
-/** What the engine must know of a function. */
+/** The signature and properties of a function that the engine must know. */
 type Shape = Pick<ScalarFunction, 'parameters' | 'nullable' | 'volatile'> & { readonly returns: DuckDBType }
 
 function logical(type: DuckDBType): LogicalType {
@@ -97,7 +100,7 @@ function registerOfColumns(connection: DuckDBConnection, { name, parameters, ofC
   })
 }
 
-/** What the function gives for each row. */
+/** The function's results for all rows. */
 function answers(
   { call: typed, nullable = false }: ScalarFunction,
   columns: readonly (readonly ScalarValue[])[],
@@ -106,7 +109,7 @@ function answers(
   const call = typed as (...args: ScalarValue[]) => ScalarValue
   const found: ScalarValue[] = []
   const [first = [], second = [], third] = columns
-  // A group of a pattern that took no part is undefined, whatever its type says.
+  // A group of a pattern that took no part in a match is undefined, although its type does not say so.
   for (let row = 0; row < rows; row++) {
     if (third !== undefined) {
       if (!nullable && columns.some((column) => column[row] === null)) found.push(null)
@@ -114,27 +117,27 @@ function answers(
       continue
     }
     const [a, b] = [first[row]!, second[row]!]
-    // What is not there is undefined.
+    // The value of a missing argument is undefined.
     if (!nullable && (a === null || b === null)) found.push(null)
     else found.push(call(a, b) ?? null)
   }
   return found
 }
 
-/** What `u_raise` was told, whole: name and message. */
+/** The error of `u_raise`; its message is the complete text: name and message. */
 class Raised extends Signal {}
 
 function errorText(error: unknown): string {
   if (error instanceof SqlFailure || error instanceof Raised) return MARK + error.message
-  // What JavaScript throws for a text or an array beyond what it can hold.
+  // JavaScript throws RangeError for a text or an array that is too large.
   if (error instanceof RangeError)
     return `${MARK}EXCEEDED_FUNCTION_MEMORY_LIMIT: The value of a function is too large to be computed`
   return `${MARK}GENERIC_INTERNAL_ERROR: A function failed`
 }
 
 /**
- * `u_raise('NAME: message')` fails with that error. Its type is SQLNULL, which fits any branch of a CASE, and unlike
- * DuckDB's error() it may stand under TRY.
+ * Registers `u_raise('NAME: message')`, which fails with that error. Its type is SQLNULL, which fits any branch of a
+ * CASE. Unlike DuckDB's error(), TRY can catch it.
  */
 function registerRaise(connection: DuckDBConnection): void {
   registerScript(connection, {

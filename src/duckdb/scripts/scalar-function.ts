@@ -1,38 +1,41 @@
 import { Signal } from '../../shared/quipu-error.ts'
 
-/** The DuckDB types that functions written in JavaScript take and give. */
+/** The DuckDB types of parameters and results of functions written in JavaScript. */
 export type ScalarTypeName = 'VARCHAR' | 'BIGINT' | 'INTEGER' | 'DOUBLE' | 'BOOLEAN' | 'BLOB' | 'VARCHAR[]' | 'DOUBLE[]'
 
-/** What a function gets and gives: text, numbers (64 bits as bigint), bytes, lists. */
+/** An argument or result of a function: text, numbers (64 bits as bigint), bytes, lists. */
 export type ScalarValue = string | number | bigint | boolean | Uint8Array | readonly (string | number | null)[] | null
 
 /**
- * A scalar function of the engine written in JavaScript, for what SQL cannot say. A throw becomes the statement's error:
- * throw `SqlFailure` with Trino's name and message.
+ * A scalar function of the engine written in JavaScript, for functions that SQL cannot express. A throw becomes the
+ * statement's error: throw `SqlFailure` with Trino's name and message.
  */
 export interface ScalarFunction {
   readonly name: string
   readonly parameters: readonly ScalarTypeName[]
   readonly returns: ScalarTypeName
-  /** Called for NULL arguments too; otherwise NULL in, NULL out. */
+  /** Whether it is called for NULL arguments too; otherwise the result is NULL if any argument is NULL. */
   readonly nullable?: boolean
-  /** Not folded, not shared between equal calls. */
+  /** Whether DuckDB must not fold it, nor share results between equal calls. */
   readonly volatile?: boolean
   readonly call: (...args: never[]) => ScalarValue
 }
 
-/** Columns of as many rows. */
+/** Argument columns of the same length. */
 export interface ArgumentColumns {
   readonly rows: number
-  /** Those that are BIGINT; what stands in a row with a NULL is anything. */
+  /** The BIGINT columns; the value in a row with a NULL is undefined. */
   readonly numbers: readonly BigInt64Array<ArrayBuffer>[]
-  /** Those that are VARCHAR. */
+  /** The VARCHAR columns. */
   readonly texts: readonly (readonly (string | null)[])[]
-  /** Whether none of a row's values is NULL. */
+  /** Whether no value of a row is NULL. */
   isKnown(row: number): boolean
 }
 
-/** A function of whole columns to BIGINTs, NULL in, NULL out: for what takes less time than making a bigint a row. */
+/**
+ * A function of whole columns with BIGINT results, NULL if any argument is NULL: for functions that take less time than
+ * making a bigint for each row.
+ */
 export interface ColumnFunction {
   readonly name: string
   readonly parameters: readonly ('BIGINT' | 'VARCHAR')[]

@@ -2,7 +2,7 @@ import { SqlFailure } from './scalar-function.ts'
 import { halves, Word64 } from './word64.ts'
 
 const FILL = halves(0xdeadbeefdeadbeefn)
-/** Longer messages go another way in SpookyHash, which is not here. */
+/** SpookyHash uses another algorithm for longer messages, which is not implemented here. */
 const SHORT = 192
 
 const mixBits = [50, 52, 30, 41, 54, 48, 38, 37, 62, 34, 5, 36]
@@ -10,7 +10,7 @@ const endBits = [15, 52, 26, 51, 28, 9, 47, 54, 32, 25, 63]
 
 type State = readonly [a: Word64, b: Word64, c: Word64, d: Word64]
 
-/** The words that the steps turn, one after the other, from the third on. */
+/** The word that a step rotates: the steps go through the words in turn, from the third on. */
 function rotated(state: State, step: number): Word64 {
   return state[(step + 2) & 3]!
 }
@@ -34,7 +34,7 @@ function end(state: State): void {
 
 const read = new Word64()
 
-/** SpookyHash V2 of a message of less than 192 bytes, seed 0: the first of its two words. */
+/** SpookyHash V2 for a message of less than 192 bytes, seed 0: the first of its two words. */
 export function spookyHash(bytes: Uint8Array): Word64 {
   if (bytes.length >= SHORT) {
     throw new SqlFailure('NOT_SUPPORTED', `spooky_hash_v2 of ${SHORT} bytes and more is not supported`)

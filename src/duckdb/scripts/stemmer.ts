@@ -1,6 +1,6 @@
 /**
- * Snowball's English stemmer (Porter 2), https://snowballstem.org/algorithms/english/stemmer.html, on a word in lower
- * case; other words come back as they are.
+ * Snowball's English stemmer (Porter 2), https://snowballstem.org/algorithms/english/stemmer.html, for a word in lower
+ * case; other words are returned unchanged.
  */
 export function stem(word: string): string {
   if (word.length <= 2) return word

@@ -1,6 +1,6 @@
 import { invalidArgument, type ScalarFunction } from './scalar-function.ts'
 
-/** As they stand in the URL. */
+/** The parts as written in the URL. */
 interface Parts {
   readonly protocol: string
   readonly authority: string
@@ -9,7 +9,8 @@ interface Parts {
   readonly fragment: string
 }
 
-// java.net.URI: illegal characters and broken escapes make it no URI at all; other letters than ASCII may stand.
+// As in java.net.URI: a text with illegal characters or broken escapes is not a URI; letters outside of ASCII are
+// allowed.
 const ILLEGAL = /[\p{Z}"<>\\^`{|}\u0000-\u001f\u007f-\u009f]|%(?![0-9a-fA-F]{2})/u
 const PLAIN = /^[\w.~:/?#@!$&'()*+,;=-]*$/
 const SCHEME = /^[A-Za-z][A-Za-z0-9+.-]*$/
@@ -45,13 +46,13 @@ function parse(url: string): Parts | undefined {
     : { protocol, authority, path, query, fragment }
 }
 
-/** Where the colon behind a scheme is; -1 where there is no scheme. */
+/** The index of the colon behind a scheme; -1 when there is no scheme. */
 function schemeEnd(text: string): number {
   const colon = text.indexOf(':')
   return colon > 0 && SCHEME.test(text.slice(0, colon)) ? colon : -1
 }
 
-/** Percent escapes as UTF-8, bad bytes replaced. */
+/** Decodes percent escapes as UTF-8; bad bytes are replaced. */
 function decoded(text: string): string {
   if (!text.includes('%')) return text
   return text.replaceAll(/(?:%[0-9a-fA-F]{2})+/g, (run) => Buffer.from(run.replaceAll('%', ''), 'hex').toString('utf8'))
@@ -59,7 +60,7 @@ function decoded(text: string): string {
 
 const LARGEST_PORT = 2 ** 31 - 1
 
-/** Host and port; undefined where the authority is a name of another kind, as with a port that no int of Java holds. */
+/** Host and port; undefined when the authority is not a server, for example with a port beyond Java's int. */
 function serverOf({ authority }: Parts): { readonly host: string; readonly port: string | undefined } | undefined {
   const [, host = '', port] = SERVER.exec(authority) ?? []
   return Number(port ?? 0) > LARGEST_PORT ? undefined : { host, port }

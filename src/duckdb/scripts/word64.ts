@@ -1,10 +1,10 @@
-/** Constants and results of 64 bits, as two halves of 32. */
+/** A constant or result of 64 bits, as two halves of 32 bits. */
 export interface Halves {
   readonly high: number
   readonly low: number
 }
 
-// One word of memory, read as either: shifting bigints makes a new one each time.
+// The same memory as one word and as halves: shifting a bigint would create a new bigint each time.
 const whole = new BigInt64Array(1)
 const parts = new Int32Array(whole.buffer)
 
@@ -14,7 +14,7 @@ export function halves(value: bigint): Halves {
 }
 
 /**
- * A word of 64 bits that is calculated upon in place, modulo 2^64: both halves are int32. The same with bigints takes ten
+ * A word of 64 bits with calculations in place, modulo 2^64; both halves are int32. The same with bigints takes ten
  * times as long.
  */
 export class Word64 implements Halves {
@@ -45,7 +45,7 @@ export class Word64 implements Halves {
   }
 
   multiply({ high, low }: Halves): this {
-    // The upper half of the product of the lower halves is made of products of 16 bits.
+    // The upper half of the product of the lower halves is calculated from products of 16 bits.
     const [a, b] = [this.low & 0xffff, this.low >>> 16]
     const [c, d] = [low & 0xffff, low >>> 16]
     const [ac, bc, ad] = [Math.imul(a, c) >>> 0, Math.imul(b, c) >>> 0, Math.imul(a, d) >>> 0]
@@ -56,7 +56,7 @@ export class Word64 implements Halves {
     return this
   }
 
-  /** To the left, by less than 64 bits. */
+  /** Rotates to the left, by less than 64 bits. */
   rotate(bits: number): this {
     let { high, low } = this
     if (bits >= 32) [high, low] = [low, high]
@@ -67,7 +67,7 @@ export class Word64 implements Halves {
     return this
   }
 
-  /** Itself xor itself shifted to the right, by 1 to 63 bits. */
+  /** Replaces the word by itself xor itself shifted to the right, by 1 to 63 bits. */
   fold(bits: number): this {
     const { high, low } = this
     if (bits >= 32) this.low = low ^ (high >>> (bits - 32))
@@ -78,21 +78,21 @@ export class Word64 implements Halves {
     return this
   }
 
-  /** Eight bytes, the lowest first. */
+  /** Reads eight bytes, the lowest first. */
   read(bytes: Uint8Array, at: number): this {
     this.low = int32(bytes, at)
     this.high = int32(bytes, at + 4)
     return this
   }
 
-  /** As a number with sign. */
+  /** The word as a signed number. */
   toBigInt(): bigint {
     parts[0] = this.low
     parts[1] = this.high
     return whole[0]!
   }
 
-  /** Its bytes, the highest first. */
+  /** Writes its bytes, the highest first. */
   writeBigEndian(bytes: Uint8Array, at: number): void {
     for (let i = 0; i < 4; i++) {
       bytes[at + i] = this.high >>> (24 - 8 * i)
@@ -108,7 +108,7 @@ export class Word64 implements Halves {
   }
 }
 
-/** Four bytes, the lowest first. */
+/** A 32-bit number from four bytes, the lowest first. */
 export function int32(bytes: Uint8Array, at: number): number {
   return bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)
 }

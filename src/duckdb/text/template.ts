@@ -1,9 +1,9 @@
 import { codeOfModule, codeOfSource, type Sql } from './sql.ts'
 
 /**
- * What stands in a template for a part of a call: `$1` … an argument, `$T1` … the DuckDB type of an argument, `$R` that of
- * the result; of aggregates `$D` DISTINCT, `$O` ORDER BY, `$N` IGNORE NULLS, `$F` FILTER and OVER, `$F(` a FILTER that begins
- * with the call's own condition and that the template closes, `$E` the OVER behind such a one.
+ * A mark in a template for a part of a call: `$1` … an argument, `$T1` … the DuckDB type of an argument, `$R` the type
+ * of the result. For aggregates: `$D` DISTINCT, `$O` ORDER BY, `$N` IGNORE NULLS, `$F` FILTER and OVER, `$F(` a FILTER
+ * that begins with the call's own condition and that the template closes, `$E` the OVER behind such a FILTER.
  */
 export type Mark =
   | { readonly kind: 'argument'; readonly index: number }
@@ -13,7 +13,7 @@ export type Mark =
 const MARK = /\$(?:T(\d+)|(\d+)|F(\()?|([RDONE]))/g
 const MARKS = { R: 'resultType', D: 'distinct', O: 'orderBy', N: 'ignoreNulls', E: 'over' } as const
 
-/** Code of the program with marks in it, read once. */
+/** Code of the program with marks, parsed once. */
 export class Template {
   readonly parts: readonly (Sql | Mark)[]
 
@@ -22,7 +22,7 @@ export class Template {
   }
 }
 
-/** A template as the function table writes it. Only for text that stands in the source: while modules are loaded. */
+/** A template in the function table's notation. Only for text from the source: while modules are loaded. */
 export function template(text: string): Template {
   return new Template(partsOf(text, (from, to) => codeOfModule(text.slice(from, to))))
 }
