@@ -46,7 +46,7 @@ export async function factsOf(listed: ListedFiles, cache: FileFactsCache): Promi
   return { format, files, facts, columns, partitioning, shapesDiffer, declared: new Set(settings?.types.keys()) }
 }
 
-/** The table's columns: those of its files, and behind them its partition keys, which hide columns of their names. */
+/** The table's columns: those of its files, then its partition keys. A key hides a file's column with the same name. */
 export function tableColumns({ columns, partitioning: { keys } }: Pick<FoundFiles, 'columns' | 'partitioning'>) {
   const names = namesOfKeys(keys)
   return [...columns.filter(({ name }) => !names.has(name)), ...keys].map(({ name, type }) => ({ name, type }))

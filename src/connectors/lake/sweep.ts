@@ -41,7 +41,7 @@ async function sweepObject(location: string, folder: string, options: SweepOptio
 
   const adopted = new Set(kept.flatMap((manifest) => adoptedFiles(location, manifest)))
   for (const path of swept.flatMap((manifest) => adoptedFiles(location, manifest))) {
-    // The target of a link belongs to somebody else.
+    // A link's target belongs to another user.
     if (adopted.has(path) || !isOwnFile(folder, path)) continue
     await remove(path, report)
     // Removes empty folders of partitions.

@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import type { ConnectorContext } from './connector.ts'
 
-/** What is known about a column's values, as of a table's snapshot; unknown figures are absent. */
+/** The known facts about a column's values, as of a table's snapshot; unknown figures are absent. */
 export interface ColumnStatistics {
-  /** Rows in which it is NULL. */
+  /** Rows in which the column is NULL. */
   readonly nulls?: number
   /** The least and the largest value in the form of Trino's estimates: numbers, and days since 1970 for dates. */
   readonly low?: number
   readonly high?: number
-  /** Different values that are not NULL. */
+  /** Number of different values that are not NULL. */
   readonly distinct?: number
   /** Compressed bytes of its values in files. */
   readonly storedBytes?: number

@@ -121,7 +121,7 @@ const plainTypes: Readonly<Record<string, ColumnType | undefined>> = {
   TIMESTAMP_MS: castTo('timestamp(3)', 'TIMESTAMP'),
   TIMESTAMP_NS: {
     type: 'timestamp(9)',
-    // Floor, not truncation: before 1970 the nanoseconds left over are counted from the microsecond below.
+    // Floored, not truncated: before 1970 the remaining nanoseconds are counted from the microsecond below.
     convert: (x) => {
       const rest = `(((epoch_ns(${x}) % 1000) + 1000) % 1000)`
       return `CASE WHEN ${x} IS NOT NULL THEN struct_pack(t := make_timestamp((epoch_ns(${x}) - ${rest}) // 1000), p := CAST(${rest} * 1000 AS INTEGER)) END`

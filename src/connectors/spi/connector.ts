@@ -42,8 +42,8 @@ export interface Connector {
   /** Row count and bytes, if the connector knows them; scheduling treats unknown as large. */
   getStatistics(handle: TableHandle): Promise<TableStatistics>
   /**
-   * What is known about columns without reading a row, by name; unknown columns are left out. Like `getStatistics` for
-   * the handle's snapshot. Absent when nothing is ever known.
+   * The known facts about columns without reading a row, by name; unknown columns are left out. Like `getStatistics`
+   * for the handle's snapshot. Absent when nothing is ever known.
    */
   getColumnStatistics?(handle: TableHandle): Promise<StatisticsByColumn>
   /**
@@ -118,7 +118,7 @@ export interface ConnectorAbilities {
   readonly createTable: boolean
   readonly insert: boolean
   readonly views: boolean
-  /** Splits may be listed at an older snapshot. */
+  /** Whether splits may be listed at an older snapshot. */
   readonly snapshots: boolean
 }
 

@@ -18,7 +18,7 @@ export type ScanPredicate =
 /** SQL's three truth values, and `unknown` when it may be any of them. */
 export type Truth = 'true' | 'false' | 'null' | 'unknown'
 
-/** What is known about one column in rows that all have the same value. */
+/** The known facts about one column in rows that all have the same value. */
 export interface KnownValue {
   readonly isNull: boolean
   /**

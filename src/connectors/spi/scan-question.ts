@@ -10,8 +10,8 @@ export interface ScanQuestion {
    */
   readonly terms: readonly ScanTerm[]
   /**
-   * Only so many of the rows that meet all terms are needed, the first in this order; the answer may have them in any
-   * order.
+   * At most `count` of the rows that meet all terms are needed, the first in this order; the answer may have them in
+   * any order.
    */
   readonly top?: { readonly order: readonly ScanOrder[]; readonly count: number }
   /** Instead of rows: one row for each group of all rows that meet the terms; without keys one row for all. */
@@ -28,7 +28,7 @@ export type ScanTerm =
   /** One of the values in another table's answer; only where rows are filtered again. */
   | { readonly column: string; readonly among: ScanValues }
 
-/** Values of one column of an answer. */
+/** The values of one column in the answer to a question. */
 export interface ScanValues {
   readonly table: string
   readonly column: string

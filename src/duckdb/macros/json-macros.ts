@@ -1,6 +1,6 @@
 import { macro, type Macro } from './macro.ts'
 
-/** Blanks of JSON. */
+/** JSON's blanks. */
 const S = String.raw`[ \t\n\r]*`
 const WORD = 'true|false|null'
 const INTEGER = '0|-?[1-9][0-9]*'

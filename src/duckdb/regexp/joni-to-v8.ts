@@ -401,7 +401,7 @@ function checkRanges(body: string): void {
   }
 }
 
-/** Ranges of ASCII letters in both cases. */
+/** Adds the other case to ranges of ASCII letters. */
 function foldRanges(body: string): string {
   return body.replaceAll(RANGE, (range, from: string, to: string) => {
     const ends = [String.fromCodePoint(Number.parseInt(from, 16)), String.fromCodePoint(Number.parseInt(to, 16))]

@@ -21,7 +21,7 @@ function timestampMicros(text: string, precision: bigint): bigint {
   return within(rounded(parsed.micros, parsed.picos, Number(precision)) / 1_000_000n, text)
 }
 
-/** Microseconds are held in 64 bits. */
+/** Checks that microseconds fit into 64 bits. */
 function within(micros: bigint, text: string): bigint {
   if (BigInt.asIntN(64, micros) !== micros) throw invalidCast(`Value cannot be cast to timestamp: ${text}`)
   return micros

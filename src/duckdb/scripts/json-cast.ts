@@ -3,7 +3,7 @@ import { sqlDouble } from './double-text.ts'
 import { isArray, isContainer, JsonReader, writeJson, type JsonValue } from './json-document.ts'
 import { invalidCast, SqlFailure } from './scalar-function.ts'
 
-/** A type as casts-json.ts describes it: a name, or a list that begins with one. */
+/** A type as casts-json.ts describes it: a name, or a list that begins with a name. */
 type Descriptor = string | readonly [string, ...unknown[]]
 
 /** CAST(json AS varchar): the content of text, numbers as SQL writes them; containers have no text. */

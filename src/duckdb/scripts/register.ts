@@ -137,7 +137,7 @@ function errorText(error: unknown): string {
 
 /**
  * Registers `u_raise('NAME: message')`, which fails with that error. Its type is SQLNULL, which fits any branch of a
- * CASE. Unlike DuckDB's error(), TRY can catch it.
+ * CASE. Unlike DuckDB's error(), it can be used under TRY.
  */
 function registerRaise(connection: DuckDBConnection): void {
   registerScript(connection, {

@@ -37,7 +37,7 @@ const STEPS_PER_ROW = 100
 
 type Repeat = Extract<PatternCode, { readonly repeat: PatternCode }>
 
-/** What remains to be matched: a part of the pattern, then the rest; undefined is the end of the match. */
+/** The remaining work of a match: a part of the pattern, then the rest; undefined is the end of the match. */
 type Todo =
   | {
       readonly what: 'code'

@@ -118,7 +118,7 @@ function fromBase(text: string, radix: bigint): bigint {
   return value
 }
 
-/** The text's UTF-16 units, the higher byte first. */
+/** The text's UTF-16 units in hexadecimal, the higher byte first. */
 function utf16Digits(text: string): string {
   return Buffer.from(text, 'utf16le').swap16().toString('hex').toUpperCase()
 }

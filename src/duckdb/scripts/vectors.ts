@@ -27,7 +27,7 @@ const INLINE = 12
  * mapped.
  */
 const GAP = 256
-/** The largest size that is read together, bytes: whoever keeps a part of it keeps all of it in memory. */
+/** The largest size that is read together, bytes: a caller that keeps a part of it keeps all of it in memory. */
 const SPAN = 32_768
 /** Up to this number of bytes, copying them one by one is faster. */
 const SHORT = 64

@@ -15,7 +15,7 @@ export const failureSchema = z.object({
   location: z.object({ lineNumber: z.number().int(), columnNumber: z.number().int() }).optional(),
 })
 
-/** Why a task ended badly. */
+/** The reason why a task failed. */
 const taskFailureSchema = failureSchema.extend({
   /**
    * True when the statement is not the cause: its engine was lost, or the worker stopped. The task may start again
@@ -84,12 +84,14 @@ export const taskUpdateSchema = z.object({
    */
   splits: z.array(splitSchema),
   noMoreSplits: z.boolean(),
-  /** Batches that have not begun are dropped; the task ends with those that have (partial cancel). */
+  /**
+   * Whether to drop the batches that have not begun; the task then ends with those that have begun (partial cancel).
+   */
   dropPendingBatches: z.boolean().optional(),
   outputBuffers: z.object({ buffers: z.array(z.string()) }),
   attempt: z.number().int().min(0),
   traceparent: z.string().optional(),
-  /** True: run with DuckDB's profiler on (not small, or within the budget for small ones). */
+  /** Whether DuckDB's profiler runs (the query is not small, or is within the budget for small ones). */
   profile: z.boolean(),
   /** Batches that must not run (again): pinned or finished elsewhere. */
   doneBatches: z.array(z.number().int()).optional(),
@@ -106,7 +108,7 @@ export type TaskUpdate = z.infer<typeof taskUpdateSchema>
 export const taskStates = ['PLANNED', 'RUNNING', 'FLUSHING', 'FINISHED', 'CANCELED', 'ABORTED', 'FAILED'] as const
 export type TaskState = (typeof taskStates)[number]
 
-/** Whether nothing of a task can change any more. */
+/** Whether a task has ended, so that nothing of it can change any more. */
 export function isTaskTerminal(state: TaskState): boolean {
   return state === 'FINISHED' || state === 'CANCELED' || state === 'ABORTED' || state === 'FAILED'
 }
@@ -325,7 +327,7 @@ export const forgottenEpochsSchema = z.object({
   /** ISO, by the clock of the worker's machine. */
   at: z.iso.datetime(),
   host: storedName,
-  /** User of the system. */
+  /** The user of the operating system. */
   by: storedName,
   epochs: z.array(z.object({ logId: storedName, epoch: z.number().int().min(0).max(HIGHEST_EPOCH) })).max(16),
 })

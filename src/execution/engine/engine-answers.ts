@@ -49,7 +49,7 @@ function requestedOutput(output: EngineOutput, child: EngineChild, id: number, c
   }
 }
 
-/** What the parent saw of a statement while it ran. */
+/** The figures of a statement that the parent measured while it ran. */
 export type Seen = Pick<EngineResult, 'peakMemoryBytes' | 'spilledBytes' | 'enginePid'>
 
 /**

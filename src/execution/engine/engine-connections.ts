@@ -84,7 +84,7 @@ export function createConnections(instance: DuckDBInstance): Connections {
 }
 
 function createStatementConnection(duckdb: DuckDBConnection): StatementConnection {
-  /** In order of last use. */
+  /** In order of last use, the most recent last. */
   const kept = new Map<string, DuckDBPreparedStatement>()
   const keptStatements = new Set<DuckDBPreparedStatement>()
 

@@ -61,8 +61,8 @@ class StatementJob implements EngineJob {
     this.#deps = deps
     this.#work = workOf(statement, deps.settings)
     // A risky statement is prepared, and then run, in an engine of its own: it is bound once, and no other statement
-    // can suffer. So is a statement with a lower memory bound than the shared engine: there nobody could tell which
-    // statement uses the memory.
+    // can suffer. So is a statement with a lower memory bound than the shared engine: in a shared engine its own memory
+    // could not be measured.
     const { memory } = this.#work.bounds ?? {}
     const alone = !isQuestion && (statement.risky || (memory && memory.most < deps.memoryLimit('shared')))
     this.#lane = isQuestion || (statement.placement === 'shared' && !alone) ? 'shared' : 'dedicated'

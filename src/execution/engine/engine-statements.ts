@@ -29,7 +29,7 @@ export interface Statements {
 /** A text for DuckDB. */
 interface Text {
   readonly sql: string
-  /** Keep the prepared statement by its text. */
+  /** Whether to cache the prepared statement by its text. */
   readonly cache: boolean
   /** Throws when the text may not be run. */
   check(): ReadText

@@ -5,7 +5,7 @@ import { faultOf } from './engine-texts.ts'
 import { fileFault, unknownFileFault, type FilesRead } from './file-faults.ts'
 import type { Outcome } from './engine-work.ts'
 
-/** What to do with a statement whose attempt gave no result. */
+/** The treatment of a statement whose attempt gave no result. */
 export interface AttemptVerdict {
   /** The statement's error, unless it is tried again. */
   readonly error: Error
@@ -13,7 +13,7 @@ export interface AttemptVerdict {
   readonly again?: true
   /** The engine's memory was full: if no other statement runs there, the engine is replaced. */
   readonly emptyEngine?: true
-  /** No statement works in the engine any more. */
+  /** Whether the engine can run no statement any more. */
   readonly killEngine?: true
   readonly event?: EngineEvent
 }

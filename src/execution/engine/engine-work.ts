@@ -2,7 +2,7 @@ import type { FileQuestion } from '../../connectors/spi/table-source.ts'
 import type { EngineBounds, EngineLost, EngineOutput, EngineResult, EngineUsage } from './engine.ts'
 import type { EngineQuery } from './engine-query.ts'
 
-/** A statement as one engine runs it. */
+/** The work of one engine for a statement or a question. */
 export interface EngineWork {
   readonly id: string
   readonly asks:
@@ -38,7 +38,7 @@ export type Outcome =
       readonly alone: boolean
       readonly delivered: boolean
     }
-  /** The rows could not be taken: the reader's or the consumer's own error. */
+  /** The reader or the consumer failed, so the rows could not be taken. */
   | { readonly kind: 'refused'; readonly error: unknown }
   | { readonly kind: 'canceled' }
   | {

@@ -34,18 +34,18 @@ export interface EngineStatement {
   /** Task id and batch, or query id: for logs and messages. */
   readonly id: string
   readonly query: EngineQuery
-  /** Small statements share one engine; any other gets an engine to itself from the pool. */
+  /** Small statements share one engine; any other statement gets a dedicated engine from the pool. */
   readonly placement: 'shared' | 'dedicated'
   /** The statement runs in an engine of its own, where it is prepared first. */
   readonly risky: boolean
-  /** DuckDB's profiler on: `EngineResult.profile` is there unless DuckDB wrote none. */
+  /** Whether DuckDB's profiler is on: `EngineResult.profile` is present unless DuckDB wrote no profile. */
   readonly profile: boolean
   /**
    * Whether the prepared statement may be cached by its text; false for texts that are used once (they contain splits).
    */
   readonly cachePrepared: boolean
   readonly output: EngineOutput
-  /** Run time left, milliseconds: past it the statement ends with EXCEEDED_TIME_LIMIT. */
+  /** The rest of the run time, milliseconds: after it the statement ends with EXCEEDED_TIME_LIMIT. */
   readonly remainingMillis?: number
   readonly bounds?: EngineBounds
   /** Called with the usage so far, while the statement runs and when it ends for any reason. */

@@ -74,7 +74,7 @@ const figures = {
   cpuNanos: z.number(),
   cpuExact: z.boolean(),
   residentBytes: z.number(),
-  /** How many bytes at the end of the body are the profile. */
+  /** Bytes at the end of the body that are the profile. */
   profileBytes: z.number(),
 }
 export type EngineFigures = Readonly<z.infer<z.ZodObject<typeof figures>>>
@@ -98,7 +98,7 @@ export const engineReplySchema = z.discriminatedUnion('type', [
     type: z.literal('error'),
     id: z.number(),
     message: z.string(),
-    /** Not even `SELECT 1` works any more in this instance. */
+    /** Whether not even `SELECT 1` works in this instance any more. */
     broken: z.literal(true).optional(),
     /** The statement never reached DuckDB: it does not have the form of rendered statements. */
     refused: z.literal(true).optional(),

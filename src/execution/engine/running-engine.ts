@@ -22,15 +22,15 @@ export interface RunningEngine {
   watch(now: number): void
   /** Bytes that DuckDB holds, by purpose; empty for an engine that ended. Calls at the same time share one request. */
   memory(): Promise<Readonly<Record<string, number>>>
-  /** Kills the process; everything that runs in it is lost. */
+  /** Kills the process; all statements that run in it are lost. */
   kill(reason: EngineLost['reason']): void
-  /** The process is gone. */
+  /** To be called when the process is gone. */
   onExit(): void
 }
 
 export interface RunningEngineOptions {
   readonly child: EngineChild
-  /** How many statements at once. */
+  /** The number of statements that may run at once. */
   readonly capacity: number
   readonly killBytes: number
   readonly recycleBytes: number
@@ -41,7 +41,7 @@ export interface RunningEngineOptions {
   onEvent(event: EngineEvent): void
   /** A statement ended: there may be room for the next. */
   onIdle(): void
-  /** Takes no more statements; called once. */
+  /** Called once, when the engine takes no more statements. */
   onDead(reason: EngineLost['reason'], statements: readonly string[]): void
 }
 
@@ -79,7 +79,7 @@ interface Running {
 
 /** Share of the memory limit above which a sudden end of the process counts as out of memory. */
 const NEARLY = 0.85
-/** Planning that gets no CPU, because it waits for something, ends after so many times its deadline. */
+/** A planning that waits and gets no CPU ends after this multiple of its deadline. */
 const WAITING_FACTOR = 10
 /** The shortest time between two checks of planning: the CPU time has no finer resolution. */
 const LOOK_AGAIN_MS = 50
@@ -273,7 +273,7 @@ class ChildEngine implements RunningEngine {
   }
 
   /**
-   * What is left of the CPU time that a statement may take for planning, milliseconds. The engine's CPU time is divided
+   * The rest of the CPU time that a statement may take for planning, milliseconds. The engine's CPU time is divided
    * evenly among its running statements, and between the two plannings of a statement.
    */
   #planningLeftMs({ work, givenAt, cpuMsBefore, cpuMsAgain }: Running): number {

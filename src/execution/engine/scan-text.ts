@@ -184,7 +184,7 @@ interface JoinedFile {
   readonly range: number
 }
 
-/** One reader of many files; a file's number in the list finds the constants of the file. */
+/** One reader of many files; the file's index in the list selects the file's constants. */
 function joinedText(files: readonly JoinedFile[], columns: readonly FileColumn[]): string {
   const varying = columns.filter(({ constants }) => constants !== undefined)
   const names = columns.map(({ source = '' }) => source.toLowerCase())

@@ -33,7 +33,7 @@ export interface ReadText {
   readonly scripted: boolean
   /** The macros that it calls. */
   readonly macros: ReadonlySet<string>
-  /** Where it reads scans, in the order of its text. */
+  /** The positions where it reads scans, in the order of its text. */
   readonly scans: readonly ScanPosition[]
 }
 
@@ -110,9 +110,11 @@ const SET_OPERATIONS = words('union intersect except')
 const JOIN_KINDS = words('inner left right full cross join')
 /** Types whose names take arguments. */
 const SIZED_TYPES = words('decimal numeric varchar char struct map enum union time timestamp')
-/** A common table as the renderer names it. Such a name is no name of DuckDB's own, of a file, or of a scan. */
+/**
+ * The name of a common table, made by the renderer. No table or view of DuckDB, no file and no scan has such a name.
+ */
 const TABLE_NAME = /^[a-z]\d+(?:_\d+)?$/
-/** A scan as the renderer names it. */
+/** The name of a scan, made by the renderer. */
 const SCAN_NAME = /^\$s(\d+)$/
 /** No unquoted word has a `$` in it, so the name of a scan is always quoted. */
 const QUOTE_LENGTH = 1
@@ -180,7 +182,7 @@ class Reading {
       this.#next++
       return
     }
-    // A field: its name, then its type. A type alone where the next token ends it.
+    // A field: its name, then its type. If the next token ends the field, it is a type alone.
     const after = this.#tokens[this.#next + 1]!
     if (kind === 'quoted' || (kind === 'word' && after.kind === 'word' && after.text !== 'with')) this.#next++
     this.#type()
@@ -196,7 +198,7 @@ class Reading {
     this.#depth--
   }
 
-  /** What may follow a query that has been read: set operations, order, limit. */
+  /** The clauses that may follow a query: set operations, order, limit. */
   #queryRest(): void {
     while (SET_OPERATIONS.has(this.#wordHere())) {
       this.#next++
@@ -341,7 +343,7 @@ class Reading {
 
   // ---- Expressions
 
-  /** Expressions up to a clause, a closing bracket, or, unless it is a list, a comma. */
+  /** Reads expressions up to a clause, a closing bracket, or, unless it is a list, a comma. */
   #terms(list: boolean): void {
     for (;;) {
       const token = this.#peek()
@@ -418,7 +420,7 @@ class Reading {
     } else this.#refuse(`the function ${text}`, 1)
   }
 
-  /** After `AS` or `::`, where a type may stand. */
+  /** Whether the position is after `AS` or `::`, where a type may stand. */
   #isAfterCast(): boolean {
     if (this.#wordBefore(1) === 'as') return true
     const [first, second] = [this.#tokens[this.#next - 2], this.#tokens[this.#next - 1]]

@@ -6,7 +6,7 @@ import { hasCode } from '../../shared/node-error.ts'
 export interface DiskWatch {
   /** @throws EngineError OUT_OF_SPILL_SPACE when there is too little room now */
   check(): Promise<void>
-  /** Whether it has called `onFull`, or will at the next look, because the room is gone. */
+  /** Whether a check found too little room. */
   isFull(): boolean
   stop(): void
 }

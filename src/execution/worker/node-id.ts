@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { hasCode } from '../../shared/node-error.ts'
 import { parseNodeId, type NodeId } from '../../shared/ids.ts'
 
-/** The name of the worker that a folder belongs to: made at its first start, the same after every restart. */
+/** The id of the worker that owns a folder: made at the worker's first start, the same after every restart. */
 export function nodeIdOf(folder: string): NodeId {
   const path = join(folder, 'node-id')
   try {

@@ -9,7 +9,7 @@ export type OperatorShape =
   | { readonly kind: 'pass'; readonly name: string }
   /** Reads all its input before it gives a row: ends one pipeline and begins the next. */
   | { readonly kind: 'breaker'; readonly name: string }
-  /** Probe side passes through, build side is a pipeline of its own. */
+  /** The probe side passes through; the build side is a pipeline of its own. */
   | { readonly kind: 'join'; readonly build: string; readonly probe: string }
   /** Each child is a pipeline of its own that feeds this one. */
   | { readonly kind: 'union' }

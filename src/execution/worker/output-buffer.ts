@@ -9,7 +9,7 @@ interface Listed extends ClosedPage {
 export interface OutputBuffer {
   list(page: ClosedPage, version: number): void
   page(token: number): ClosedPage | undefined
-  /** Pages listed after a version; all, acknowledged ones too, without one. */
+  /** Pages listed after a version; without a version all pages, even acknowledged ones. */
   since(version: number | undefined): ClosedPage[]
   /**
    * Notes an acknowledgement. @returns the pages to remove now: those before `token` that were not acknowledged earlier
@@ -27,7 +27,7 @@ export interface OutputBuffer {
   bytes(): number
   /** Bytes of the pages not acknowledged. */
   bufferedBytes(): number
-  /** No page will be listed any more. */
+  /** Closes the buffer: no page will be listed any more. */
   close(state: 'ended' | 'failed' | 'dropped'): void
   state(): TaskStatus['bufferState']
   /** Resolves once the page is there, or no page will come, or the time is over. */

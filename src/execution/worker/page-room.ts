@@ -1,7 +1,7 @@
 import type { QueryId } from '../../shared/ids.ts'
 
 export interface PageRoomLimits {
-  /** Pages of one query that wait to be acknowledged; above it that query's engines stop. */
+  /** Bytes of one query's unacknowledged pages above which that query's engines stop. */
   readonly queryBytes: number
   /** The same for all queries together. */
   readonly totalBytes: number

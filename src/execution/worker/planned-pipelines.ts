@@ -11,7 +11,7 @@ export interface PlannedNode {
   readonly children: readonly PlannedNode[]
 }
 
-/** What the splits say about one scan of a task; a field is undefined where the splits do not say it. */
+/** The facts that the splits give about one scan of a task; a field is undefined where the splits do not give it. */
 export interface PlannedScan {
   /** `catalog:schema:table`, as the plan's scans name it. */
   readonly table: string

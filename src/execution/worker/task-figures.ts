@@ -23,7 +23,7 @@ export interface TaskProgress {
 
 export const NOTHING_USED: EngineUsage = { cpuNanos: 0, peakBytes: 0 }
 
-/** A task's statistics, each field from the source that design section 7 names. */
+/** A task's statistics, calculated from the figures of its batches. */
 export function taskStats(progress: TaskProgress): TaskStats {
   const { createdAt, startedAt, endedAt, done, unfinished, pipelines } = progress
   const peakMemoryBytes = Math.max(unfinished.peakBytes, max(done, 'peakMemoryBytes'))

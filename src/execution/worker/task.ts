@@ -56,7 +56,7 @@ export interface WorkerTask {
    * stopped.
    */
   cancel(state: 'CANCELED' | 'ABORTED'): void
-  /** Resolves with the final state. */
+  /** Resolves with the final state when the task ends. */
   readonly ended: Promise<TaskState>
   /**
    * A listed page's bytes; undefined when there is no such page (yet).
@@ -239,7 +239,7 @@ class Task implements WorkerTask {
   }
 
   // --- batches -------------------------------------------------------------------------------------------------
-  /** Runs what can run; called whenever splits came or a batch ended. */
+  /** Starts the next batch if one can run; called whenever splits came or a batch ended. */
   #advance(): void {
     if (this.isComplete() || this.#running) return
     while (this.#skipped.has(this.#next) && this.#next < this.#batches.length) this.#next++
@@ -308,7 +308,7 @@ class Task implements WorkerTask {
     return { batch, done: done.then((figures) => ({ figures })), cancel }
   }
 
-  /** What a batch may take: the task's bounds minus what earlier batches took. */
+  /** The bounds of the next batch: the task's bounds minus the usage of earlier batches. */
   #engineBounds(): EngineBounds | undefined {
     const { cpu, memory } = this.#first.bounds ?? {}
     if (!cpu && !memory) return undefined

@@ -50,7 +50,7 @@ export function onWorkerEvent(
       case 'taskEnded': {
         const { state, stats } = event.status
         if (state === 'PLANNED' || state === 'RUNNING' || state === 'FLUSHING') return
-        // The body's context is the stage's span; the task's own id follows from the task.
+        // The traceparent of the POST is the stage's span; the span id of the task is derived from the task id.
         const stage = parseTraceparent(event.traceparent)
         const trace = stage?.sampled
           ? { traceId: stage.traceId, spanId: entitySpanId('task', event.status.taskId) }

@@ -24,13 +24,13 @@ export class RecordFault extends Signal {}
 
 /** Splits bytes into the fields of one record at a time. Spaces around a quoted field are not part of it. */
 export class CsvTokenizer {
-  /** Where each field of the record begins and ends, without its quotes. */
+  /** The offsets where each field of the record begins and ends, without its quotes. */
   readonly starts: number[] = []
   readonly ends: number[] = []
   readonly kinds: number[] = []
-  /** Fields of the record. */
+  /** Number of fields in the record. */
   count = 0
-  /** Line breaks in the record, its own end included. */
+  /** Number of line breaks in the record, including its own end. */
   lineBreaks = 0
   /** The line ends found so far, as bits: 1 LF, 2 CRLF, 4 CR. */
   lineEnds = 0

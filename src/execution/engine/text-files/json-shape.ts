@@ -100,7 +100,7 @@ class JsonRecords {
   #window: Buffer = Buffer.alloc(0)
   #started = false
   #closed = false
-  /** The line that the value before ended on. */
+  /** The line on which the previous value ended. */
   #lineBefore = 0
 
   constructor(path: string, node: ValueNode, known?: JsonLayout) {

@@ -14,7 +14,7 @@ export class ValueFault extends Signal {}
 /** Signals that the value continues behind the bytes at hand. */
 export class MoreNeeded extends Signal {}
 
-/** What the values at one position of the records have in common. */
+/** The common type of the values at one position of the records. */
 export class ValueNode {
   mask: number = fits.anything
   fields: Map<string, ValueNode> | undefined
