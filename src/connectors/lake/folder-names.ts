@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 
-/** Characters that are encoded: they would hide the folder, lead elsewhere, or be invalid, a pattern or `key=value` for readers. */
+/** The characters that are encoded: they would hide the folder, lead elsewhere, be invalid, or be read as a pattern. */
 // oxlint-disable-next-line no-control-regex
 const ODD = /^[._]|[/%*?[\\=\u0000-\u001f\u007f]/g
 /** Most file systems take 255 bytes; temporary names need some of them. */

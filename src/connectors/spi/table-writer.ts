@@ -6,13 +6,14 @@ import type { QueryId } from '../../shared/ids.ts'
  * Writes of a connector, exactly once. The life of a write:
  *
  * 1. `begin` (coordinator, while planning): checks names, resolves the target to a snapshot; no effect.
- * 2. Rows, if the change has any: the fragment carries the target (`Fragment.write`). The worker calls `openAttempt` for
- *    a folder of this attempt alone and lets DuckDB write Parquet into it. `sealAttempt` then makes the files durable and
- *    describes them. A retried task is another attempt with another folder: files of a lost attempt are never read.
+ * 2. Rows, if the change has any: the fragment carries the target (`Fragment.write`). The worker calls `openAttempt`
+ *    for a folder of this attempt alone and lets DuckDB write Parquet into it. `sealAttempt` then makes the files
+ *    durable and describes them. A retried task is another attempt with another folder: files of a lost attempt are
+ *    never read.
  * 3. `prepare` (coordinator): checks names again, and says on which version the change is based. WritePrepared records
  *    its answer: once that event is valid, the query cannot fail any more.
- * 4. `commit`: by the same coordinator, or by a coordinator that recovers the query. Any number of calls is allowed, even
- *    two at once of which one is stale: the change is in the table once.
+ * 4. `commit`: by the same coordinator, or by a coordinator that recovers the query. Any number of calls is allowed,
+ *    even two at once of which one is stale: the change is in the table once.
  *
  * The caller guards names: from before `prepare` until `commit` is done it must not prepare another change of the same
  * object. Inserts are an exception: they do not conflict with each other (`conflicts`). Then only a program that writes
@@ -87,7 +88,7 @@ export const viewDefinitionSchema = z.object({
 })
 export type ViewDefinition = z.infer<typeof viewDefinitionSchema>
 
-/** A change of one schema, table or view; names are lower case. The metadata resolve `IF [NOT] EXISTS` before. */
+/** A change of one schema, table or view; names are lower case. `IF [NOT] EXISTS` is resolved before. */
 const tableChangeSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('createSchema'), schema: z.string() }),
   /** With `cascade` its tables and views are dropped too. */
@@ -147,7 +148,7 @@ export const writtenFileSchema = z.object({
   path: z.string(),
   rows: z.number().int(),
   bytes: z.number().int(),
-  /** SHA-256 of the file's last 64 kB, lower hex: the Parquet footer, which names every column chunk. Never shown to users. */
+  /** SHA-256 of the file's last 64 kB, lower hex: the Parquet footer, with every column chunk. Users never see it. */
   footer: z.string(),
   /** Compressed bytes by column name. */
   columnBytes: z.record(z.string(), z.number()).optional(),

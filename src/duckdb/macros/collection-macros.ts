@@ -95,7 +95,7 @@ export const collectionMacros: readonly Macro[] = [
       END
     `,
   ),
-  // In a short list (at most ${FEW} elements) a search for each element is faster than a sort.
+  // In a short list (at most FEW elements) a search for each element is faster than a sort.
   macro(
     'q_array_distinct(a)',
     `

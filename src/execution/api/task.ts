@@ -44,7 +44,7 @@ export const internalHeaders = {
   /** SHA-256 of a page's bytes, lower hex. */
   pageSha256: 'x-engine-page-sha256',
   taskVersion: 'x-engine-task-version',
-  /** Id of the act in an announcement (`forgottenEpochs`), once it is in the log. */
+  /** Id of the reset in an announcement (`forgottenEpochs`), once the log has it. */
   recorded: 'x-engine-recorded',
 } as const
 
@@ -322,7 +322,7 @@ const storedName = z.string().refine((text) => isStorableName(text), 'is too lon
 
 /** The epochs that `quipu reset-epoch` removed from a worker's folder, until a coordinator has recorded it. */
 export const forgottenEpochsSchema = z.object({
-  /** Id of this act. */
+  /** Id of this reset. */
   id: z.uuid(),
   /** ISO, by the clock of the worker's machine. */
   at: z.iso.datetime(),

@@ -14,7 +14,7 @@ export interface AnnouncerOptions {
   /** @default 1000 */
   readonly everyMs?: number
   announcement(): Announcement
-  /** The act that an announcement reported is in the log. */
+  /** Called when the log has the reset of epochs that an announcement reported. */
   readonly onRecorded?: (id: string) => void
   readonly onEvent?: (event: WorkerEvent) => void
 }
