@@ -7,17 +7,17 @@ import {
   type TableRights,
 } from '../shared/object-rights.ts'
 
-/** A table, view, or one that is to be made; lower case. */
+/** A table or view, existing or about to be created; in lower case. */
 export interface ObjectName {
   readonly catalog: string
   readonly schema: string
   readonly table: string
 }
 
-/** Rights of anybody, as the rules in force have them. */
+/** Returns the rights of a user according to the rules in force. */
 export type RightsOf = (user: string) => ObjectRights
 
-/** As whom a statement begins; undefined where nobody is refused anything. */
+/** The access control a statement starts with; undefined if no rules are in force and every access is allowed. */
 export function accessOf({
   rightsOf,
   user,
@@ -28,23 +28,25 @@ export function accessOf({
   return rightsOf && new AccessControl(rightsOf, user)
 }
 
-/** A refusal in Trino's words. */
+/** An access error with Trino's wording. */
 export function accessDenied(message: string): EngineError {
   return new EngineError('PERMISSION_DENIED', `Access Denied: ${message}`)
 }
 
-/** What tells of the tables there are asks for no rights of its own: it shows each what he may see. */
+/** Reading this schema needs no rights: its tables list only objects that the user may see. */
 const INFORMATION_SCHEMA = 'information_schema'
 
 /**
- * What somebody may do, asked of each part of a statement; each `check…` refuses by throwing.
+ * Checks the rights of one user for each part of a statement; each `check…` method refuses by throwing.
  * Source: Trino 476, AccessControlManager and FileBasedSystemAccessControl.
  */
 export class AccessControl {
   readonly user: string
   readonly #rightsOf: RightsOf
   readonly #rights: ObjectRights
-  /** Another reads through his view: he must be allowed to pass on what he may read. */
+  /**
+   * Whether another user reads through a view of this user: the view's owner then also needs the right to grant SELECT.
+   */
   readonly grants: boolean
 
   constructor(rightsOf: RightsOf, user: string, grants = false) {
@@ -54,17 +56,20 @@ export class AccessControl {
     this.grants = grants
   }
 
-  /** Of what a rule reads for itself. */
+  /** The access control of another user, for a rule that reads tables as that user. */
   as(user: string | undefined): AccessControl {
     return user === undefined || user === this.user ? this : new AccessControl(this.#rightsOf, user, this.grants)
   }
 
-  /** Of the query of a view; it runs as its owner, or as who asks where it has none. */
+  /**
+   * The access control inside a view's query: it runs as the view's owner, or as the current user if the view has no
+   * owner.
+   */
   withinView(owner: string | undefined): AccessControl {
     return owner === undefined || owner === this.user ? this : new AccessControl(this.#rightsOf, owner, true)
   }
 
-  /** Filter of a table, and masks of what may be selected; undefined where all is to be seen as it is. */
+  /** The row filter and the column masks of a table; undefined if it has neither. */
   policies({ catalog, schema, table }: ObjectName): Pick<TableRights, 'filter' | 'masks'> | undefined {
     if (schema === INFORMATION_SCHEMA) return undefined
     const rights = this.#rights.table(catalog, schema, table)
@@ -73,7 +78,7 @@ export class AccessControl {
 
   // ---- Reading
 
-  /** @param columns those that are read; none for one that only counts rows */
+  /** @param columns the columns that are read; empty for a query that only counts rows */
   checkSelect(name: ObjectName, columns: ReadonlySet<string>): void {
     if (this.grants) {
       this.#asOwner(() => this.#checkPassOn(name, columns))
@@ -85,7 +90,7 @@ export class AccessControl {
     }
   }
 
-  /** Of a table that another is made like. */
+  /** Checks the right to read a table that CREATE TABLE LIKE copies. */
   checkReference(name: ObjectName, columns: ReadonlySet<string>): void {
     if (
       !this.#has(name.catalog, 'read-only') ||
@@ -95,7 +100,7 @@ export class AccessControl {
     }
   }
 
-  /** What a view of his may give others. */
+  /** Checks that the owner of a view may grant others SELECT on a table that the view reads. */
   #checkPassOn(name: ObjectName, columns: ReadonlySet<string>): void {
     this.checkCatalog(name.catalog)
     const all = this.#has(name.catalog, 'all')
@@ -158,7 +163,7 @@ export class AccessControl {
     if (!this.#hasAny(name)) throw accessDenied(`Cannot show columns of table ${shown(name)}`)
   }
 
-  /** Who may do more than read sees all columns. */
+  /** Restricted columns are hidden only from users with no more than read privileges. */
   showsColumn(name: ObjectName, column: string): boolean {
     if (!this.#rights.showsCatalog(name.catalog) || !this.#hasAny(name)) return false
     if (name.schema === INFORMATION_SCHEMA) return true
@@ -169,7 +174,7 @@ export class AccessControl {
 
   // ---- Changes
 
-  /** @param doing as Trino words it: `create schema` */
+  /** @param doing the action in Trino's words: `create schema` */
   checkOwnsSchema(catalog: string, schema: string, doing: string, further = ''): void {
     this.checkCatalog(catalog)
     if (this.#rights.ownsSchema(catalog, schema)) return
@@ -177,8 +182,8 @@ export class AccessControl {
   }
 
   /**
-   * @param doing as Trino words it: `insert into table`
-   * @param further what its words end with: ` to c.s.other`
+   * @param doing the action in Trino's words: `insert into table`
+   * @param further the end of Trino's message: ` to c.s.other`
    */
   checkTable(name: ObjectName, privilege: TablePrivilege, doing: string, further = ''): void {
     this.checkCatalog(name.catalog)
@@ -189,7 +194,7 @@ export class AccessControl {
     if (!mayTouch) throw accessDenied(`Cannot ${doing} ${shown(name)}${further}`)
   }
 
-  /** @param owner who is to have it from now on */
+  /** @param owner the new owner */
   checkGives(
     name: Pick<ObjectName, 'catalog' | 'schema'> & Partial<ObjectName>,
     kind: string,
@@ -212,7 +217,7 @@ export class AccessControl {
     if (privileges.size === 0) throw accessDenied(`Cannot execute procedure ${catalog}.${schema}.${procedure}`)
   }
 
-  /** @param catalog undefined for a property of the system */
+  /** @param catalog undefined for a system property */
   checkSetProperty(catalog: string | undefined, property: string): void {
     if (catalog === undefined) {
       if (!this.#rights.setsSystemProperty(property))

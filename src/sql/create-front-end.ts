@@ -36,7 +36,10 @@ import { locate, textOrigin, type SourceText } from './syntax/span.ts'
 import { endOfModules } from '../duckdb/text/sql.ts'
 import { BOOLEAN, VARCHAR, type SqlType } from './types/sql-type.ts'
 
-/** What a statement may take of the event loop: all else waits meanwhile, and who is silent for long is taken for dead. */
+/**
+ * The CPU time that planning may take on the event loop. All other work waits meanwhile, and a process that is silent
+ * for long is considered dead.
+ */
 const PLANNING_CPU_MS = 3_000
 
 export interface FrontEndOptions extends CpuBudgetOptions {
@@ -44,12 +47,12 @@ export interface FrontEndOptions extends CpuBudgetOptions {
 }
 
 /**
- * The front end: text to what is to be done, by Trino's rules. It keeps nothing between statements.
- * A statement whose planning takes more CPU time than `planningCpuMs` fails with EXCEEDED_TIME_LIMIT; one that holds the event
- * loop for longer than `holdMs` throws `HoldsLoop`, and its caller begins it anew elsewhere.
+ * Creates the front end, which analyzes statements by Trino's rules. It keeps no state between statements. A statement
+ * whose planning takes more CPU time than `planningCpuMs` fails with EXCEEDED_TIME_LIMIT. A statement that holds the
+ * event loop for longer than `holdMs` throws `HoldsLoop`, and the caller restarts it elsewhere.
  */
 export function createSqlFrontEnd({ planningCpuMs = PLANNING_CPU_MS, ...loop }: FrontEndOptions = {}): SqlFrontEnd {
-  // Its modules are loaded: no text becomes code from here on.
+  // All modules are loaded: from here on no text is accepted as code.
   endOfModules()
   return {
     analyzeStatement(sql, session, metadata, onTimes) {
@@ -62,7 +65,7 @@ export function createSqlFrontEnd({ planningCpuMs = PLANNING_CPU_MS, ...loop }: 
   }
 }
 
-/** Who may plan for less than that has no more CPU for it. */
+/** A session with a shorter planning time limit gets no more CPU time than that limit. */
 function planningBudget(milliseconds: number, session: SessionContext, loop: CpuBudgetOptions): CpuBudget {
   const limit = planningTime(session)
   const [most, what] =
@@ -88,7 +91,7 @@ async function analyzeStatement(
   onTimes?: (times: FrontEndTimes) => void,
 ): Promise<AnalyzedStatement> {
   const { text, budget } = given
-  // SET TIME ZONE reaches the next statement as a session property: it goes before the client's own zone.
+  // SET TIME ZONE reaches the next statement as a session property, which overrides the client's zone.
   const timeZone = propertyValue(session, 'time_zone_id') ?? session.timeZone
   try {
     const start = performance.now()
@@ -104,13 +107,13 @@ async function analyzeStatement(
       ...withoutPower(Object.keys(session.propertyRules?.overridden ?? {}), session),
     ])
   } catch (error) {
-    // Depths are counted; running out of stack is the last resort, where the caller left little of it.
+    // Depths are counted, so the stack overflows only if the caller left little of it.
     if (!(error instanceof RangeError)) throw error
     throw new EngineError('STACK_OVERFLOW', 'statement is too large (stack overflow during analysis)', { cause: error })
   }
 }
 
-/** What a client sends with each statement is checked, and asks for the same right, as SET SESSION. */
+/** Properties that a client sends with a statement are checked like SET SESSION and need the same right. */
 function checkProperties(session: StatementInput['session']): void {
   const access = accessOf(session)
   for (const property of access ? Object.keys(sentBy(session)) : []) {
@@ -124,7 +127,7 @@ function withWarnings(analyzed: AnalyzedStatement, more: readonly Warning[]): An
   return more.length === 0 ? analyzed : { ...analyzed, warnings: [...analyzed.warnings, ...more] }
 }
 
-/** Parsed, and within what DuckDB is known to plan. */
+/** Parses a text and checks that it is within limits that DuckDB can plan. */
 function read({ sql, origin }: SourceText, budget: CpuBudget): ParsedStatement {
   checkTextLength(sql)
   return budget.run(() => {
@@ -134,7 +137,7 @@ function read({ sql, origin }: SourceText, budget: CpuBudget): ParsedStatement {
   })
 }
 
-/** The parameters of EXECUTE, in the text `around`, for a statement with `count` of them. */
+/** The parameters of EXECUTE in the text `around`, for a statement with `count` parameters. */
 interface GivenParameters {
   readonly count: number
   readonly using: Execute['parameters']
@@ -169,7 +172,7 @@ async function analyzeParsed(
   }
 }
 
-/** Statements about the session and the catalogs: no data changes. */
+/** Analyzes statements about the session and the catalogs; they change no data. */
 async function analyzeOther(
   statement: Exclude<Statement, Query | Execute | ExecuteImmediate | Explain | ExplainAnalyze>,
   input: StatementInput,
@@ -213,7 +216,7 @@ async function analyzeOther(
     case 'Call':
       return analyzeProcedureCall(input, statement, checked(innerQueries(input, parameters)))
     default: {
-      // A view's query is planned where the view is read.
+      // A view's query is planned when the view is read.
       const asked: StatementInput = statement.kind === 'CreateView' ? { ...input, unplanned: true } : input
       const analyze = innerQueries(asked, parameters)
       await checkWrite(input, statement, async (query) => (await analyze(query)).columns)
@@ -224,7 +227,7 @@ async function analyzeOther(
   }
 }
 
-/** The meaning of the query inside a statement; analysed once however often it is asked for. */
+/** Analyzes the query inside a statement; each query is analyzed at most once. */
 function innerQueries(input: StatementInput, parameters: GivenParameters): (query: Query) => Promise<UncheckedQuery> {
   const known = new Map<Query, Promise<UncheckedQuery>>()
   return (query) => {
@@ -273,12 +276,15 @@ async function analyzeWithSession(
   return withWarnings({ ...analyzed, properties: own }, warningsOfSetting(set, input.session))
 }
 
-/** A query of our own making. */
+/** Analyzes a query that Quipu generates. */
 function analyzeGenerated(query: Query, input: StatementInput): Promise<AnalyzedStatement> {
   return analyzeSelect(input, query, { count: 0, using: [], around: input.text }, 'DESCRIBE')
 }
 
-/** A prepared query, or the one that a prepared statement writes, without values for its parameters; undefined for any other. */
+/**
+ * Analyzes a prepared query, or the query of a prepared write, without parameter values; undefined for any other
+ * statement.
+ */
 async function analyzePrepared(input: StatementInput, name: string) {
   const text: SourceText = { sql: preparedText(input.session, name), origin: textOrigin }
   const { statement, parameterCount } = read(text, input.budget)
@@ -312,7 +318,7 @@ async function describeOutput(input: StatementInput, name: string): Promise<Rows
   const aliased = isList ? items.map((item) => item.kind === 'SingleColumn' && item.alias !== undefined) : []
   const { columns } = input.budget.run(() => renderAnalysis(analysis, input.session))
   const { columns: sources } = lineageOf(analysis, 'IDENTITY')
-  // A column that is calculated is of no table; one that is masked is of its own.
+  // A computed column belongs to no table; a masked column belongs to its own table.
   const origin = (index: number): readonly string[] =>
     (sources[index] ?? []).filter(({ direct }) => direct === 'IDENTITY').map(({ source }) => source)
   return describeOutputQuery(
@@ -354,7 +360,7 @@ function timesOf(analyzed: AnalyzedStatement): Omit<FrontEndTimes, 'parseMs'> {
   return { renderMs, resolveMs }
 }
 
-/** The text of EXECUTE IMMEDIATE begins right behind its opening quote. */
+/** The text of EXECUTE IMMEDIATE begins after its opening quote. */
 function originOf(text: SourceText, { statement }: ExecuteImmediate): SourceText['origin'] {
   const { lineNumber, columnNumber } = locate(text.sql, statement.span.start, text.origin)
   return { lineNumber, columnNumber: columnNumber + 1 }

@@ -16,48 +16,54 @@ import type { SessionContext } from './session.ts'
 export type { SessionContext } from './session.ts'
 
 /**
- * The metadata one statement may ask for. The front end itself does no I/O: `resolve` (below) asks this port for every
- * catalog object a statement and the views in it name, then analysis runs without waiting.
- * `information_schema` and the `system` catalog come through it as well, as ordinary tables.
+ * The metadata that one statement may request. The front end itself does no I/O: `resolve` (below) asks this port for
+ * every catalog object that a statement and its views name; then analysis runs without waiting. `information_schema`
+ * and the `system` catalog come through this port as well, as ordinary tables.
  */
 export interface MetadataPort {
   catalogs(): readonly string[]
   schemas(catalog: string): Promise<readonly string[]>
-  /** @param named tables whose names it refuses may be left out */
+  /** @param named tables whose names this predicate rejects may be left out */
   tables(catalog: string, schema?: string, named?: (table: string) => boolean): Promise<readonly SchemaTableName[]>
   table(catalog: string, schema: string, table: string): Promise<ConnectorTable | undefined>
   statistics(catalog: string, handle: TableHandle): Promise<KnownStatistics>
-  /** What a catalog can be asked to change; undefined for no such catalog. */
+  /** The changes that a catalog supports; undefined if the catalog does not exist. */
   abilities(catalog: string): ConnectorAbilities | undefined
 }
 
-/** What a catalog knows of a table without reading it; columns by name. */
+/** Statistics of a table that a catalog knows without reading it; columns by name. */
 export interface KnownStatistics extends TableStatistics {
   readonly columns?: StatisticsByColumn
 }
 
-/** One table the query reads. */
+/** A table that the query reads. */
 export interface TableRead {
   readonly catalog: string
   readonly schema: string
   readonly table: string
   readonly columns: readonly string[]
-  /** Names the rows that it had: another text once they may be others. Absent: nobody knows. */
+  /**
+   * Identifies the table's contents: the text changes when the rows may have changed. Absent if the contents' version
+   * is unknown.
+   */
   readonly snapshot?: string
 }
 
-/** One result column as sent: Trino's name, type text, wire signature. */
+/** A result column as sent to the client: Trino's name, type text and wire signature. */
 export interface ResultColumn {
   readonly name: string
   readonly type: string
   readonly typeSignature: unknown
-  /** `catalog.schema.table.column` of every source column it is computed from. */
+  /** `catalog.schema.table.column` of every source column that the value is computed from. */
   readonly lineage: readonly string[]
 }
 
-/** How a value is made of another: as it is, calculated, of many rows. Names are OpenLineage's. */
+/** How a value is derived: copied, computed, or aggregated over many rows. Names are OpenLineage's. */
 export type DirectLineage = 'IDENTITY' | 'TRANSFORMATION' | 'AGGREGATION'
-/** What a value, or whether its row is there, depends on without being made of it. Names are OpenLineage's. */
+/**
+ * How a source influences a value, or the presence of its row, without being part of the value. Names are
+ * OpenLineage's.
+ */
 export type IndirectLineage = 'CONDITIONAL' | 'FILTER' | 'GROUP_BY' | 'JOIN' | 'SORT' | 'WINDOW'
 
 export interface LineageSource {
@@ -65,19 +71,19 @@ export interface LineageSource {
   readonly source: string
   readonly direct: DirectLineage | undefined
   readonly indirect: readonly IndirectLineage[]
-  /** The value went through a mask of the rules. */
+  /** Whether a column mask of the rules was applied to the value. */
   readonly masked: boolean
 }
 
-/** Where a query's values come from. Sources are sorted by name. */
+/** The sources of a query's values, sorted by name. */
 export interface Lineage {
   /** By output column, in the query's order. */
   readonly columns: readonly (readonly LineageSource[])[]
-  /** What decides about whole rows: which there are, and in which order. */
+  /** Sources that decide which rows the result has, and their order. */
   readonly rows: readonly LineageSource[]
 }
 
-/** Something the client must remember: becomes response headers. */
+/** A change of the client's session; the coordinator sends it as response headers. */
 export type SessionChange =
   | { readonly kind: 'SetCatalog'; readonly catalog: string }
   | { readonly kind: 'SetSchema'; readonly schema: string }
@@ -111,7 +117,10 @@ export type QueryType =
   | 'DATA_DEFINITION'
   | 'ALTER_TABLE_EXECUTE'
 
-/** A rendered query: what the planner cuts into stages. Its `sql` reads `"$s0"`, `"$s1"` … and names its columns `c0` … */
+/**
+ * A rendered query, which the planner splits into stages. Its `sql` reads `"$s0"`, `"$s1"` … and names its columns `c0`
+ * …
+ */
 export interface RenderedQuery {
   readonly sql: string
   readonly scans: readonly {
@@ -120,28 +129,37 @@ export interface RenderedQuery {
     readonly table: string
     readonly handle: TableHandle
     readonly columns: readonly string[]
-    /** What every row that is used fulfils. */
+    /** Conditions that hold for every row of the scan that the query uses. */
     readonly where?: ScanConditions
-    /** The same of the columns that divide the table into partitions. */
+    /** The same conditions, restricted to partition columns. */
     readonly partitions?: ScanPredicate
-    /** What it is asked, where its connector answers; of groups `columns` are those of the answer. */
+    /**
+     * The question that the scan asks its connector, if the connector answers it. For groups, `columns` are the columns
+     * of the answer.
+     */
     readonly question?: ScanQuestion
-    /** Only a filter or a mask of the rules reads it: the client sees no figures of it. */
+    /** Whether only a row filter or column mask reads the scan: the client then sees no figures of it. */
     readonly ofRule?: boolean
   }[]
   /** DuckDB expression of each output column for use inside `json_array(…)`, over `c0` …; same order as `columns`. */
   readonly wire: readonly string[]
-  /** The rows over disjoint sets of scan 0's splits add up to the result: one scan, no aggregate, sort, limit, window, distinct. */
+  /**
+   * Whether results over disjoint sets of scan 0's splits can be concatenated: one scan, no aggregate, sort, limit,
+   * window, distinct.
+   */
   readonly streams: boolean
-  /** A top-level ORDER BY fixes the order of the rows. */
+  /** Whether a top-level ORDER BY fixes the order of the rows. */
   readonly ordered: boolean
-  /** What DuckDB may blow up on while preparing: prepared apart. */
+  /** Whether DuckDB's planner may explode on the query; the engine then prepares it separately. */
   readonly risky: boolean
-  /** No UNNEST, sequence, lambda, recursion; at most 5 joins: may share an engine if its tables are small. */
+  /**
+   * Whether the query may share an engine if its tables are small: no UNNEST, sequence, lambda, recursion; at most 5
+   * joins.
+   */
   readonly simple: boolean
-  /** Operators as a tree, for EXPLAIN: Trino's node names. */
+  /** The operator tree for EXPLAIN, with Trino's node names. */
   readonly outline: PlanNode
-  /** The only row, as the wire has it, when all it has are literals. */
+  /** The only row in wire format, if the query consists of literals. */
   readonly literalRow: string | undefined
 }
 
@@ -156,35 +174,40 @@ export interface PlanNode {
   readonly children: readonly PlanNode[]
 }
 
-/** How long steps took that are not told apart from outside, milliseconds. */
+/** Durations of front-end steps that cannot be measured from outside, in milliseconds. */
 export interface FrontEndTimes {
   readonly parseMs: number
-  /** Names resolved against what there is for this user to see: the only step that asks the catalogs. */
+  /**
+   * Time to resolve names against the objects that this user may see. This is the only step that queries the catalogs.
+   */
   readonly resolveMs: number
-  /** 0 for what is not rendered. */
+  /** 0 if nothing was rendered. */
   readonly renderMs: number
 }
 
-/** What a statement turned out to be. */
+/** The result of analyzing a statement. */
 export type AnalyzedStatement =
   | {
-      /** A query: SELECT, VALUES, TABLE, SHOW …, DESCRIBE …, EXECUTE of one. */
+      /** A query: SELECT, VALUES, TABLE, SHOW …, DESCRIBE …, or EXECUTE of a query. */
       readonly kind: 'query'
       readonly queryType: QueryType
       readonly columns: readonly ResultColumn[]
       readonly query: RenderedQuery
-      /** What its WITH SESSION sets; absent where it has none. */
+      /** The properties that its WITH SESSION sets; absent without that clause. */
       readonly properties?: Readonly<Record<string, string>>
       readonly reads: readonly TableRead[]
       readonly lineage: Lineage
       readonly warnings: readonly Warning[]
-      /** How long its rendering took, milliseconds. */
+      /** Rendering time, milliseconds. */
       readonly renderMs?: number
-      /** How long its names took to be resolved, milliseconds. */
+      /** Name resolution time, milliseconds. */
       readonly resolveMs?: number
     }
   | {
-      /** USE, SET SESSION, PREPARE, START TRANSACTION …: no rows; its effect is what the client remembers. */
+      /**
+       * USE, SET SESSION, PREPARE, START TRANSACTION …: returns no rows; its effect is a change of the client's
+       * session.
+       */
       readonly kind: 'session'
       readonly queryType: QueryType
       readonly updateType: string
@@ -192,18 +215,18 @@ export type AnalyzedStatement =
       readonly warnings: readonly Warning[]
     }
   | {
-      /** CALL of `system.runtime.kill_query`; carried out once its client follows. */
+      /** CALL of `system.runtime.kill_query`; runs after the client requests the first nextUri. */
       readonly kind: 'call'
       readonly queryType: QueryType
       readonly updateType: string
-      /** The statement in Trino's form, for EXPLAIN. */
+      /** The statement in Trino's formatting, for EXPLAIN. */
       readonly text: string
       /** One row: the id of the query, and the message or NULL, both texts. Reads no table. */
       readonly values: RenderedQuery
       readonly warnings: readonly Warning[]
     }
   | {
-      /** EXPLAIN of a statement; the coordinator adds the stages and makes the text. */
+      /** EXPLAIN of a statement; the coordinator adds the stages and renders the text. */
       readonly kind: 'explain'
       readonly queryType: 'EXPLAIN'
       readonly analyze: boolean
@@ -215,40 +238,40 @@ export type AnalyzedStatement =
       readonly warnings: readonly Warning[]
     }
   | {
-      /** Changes data or metadata; carried out exactly once, after the first GET of its nextUri. */
+      /** Changes data or metadata. It runs exactly once, after the first GET of its nextUri. */
       readonly kind: 'write'
       readonly queryType: QueryType
       readonly updateType: string
       readonly catalog: string
       readonly change: TableChange
-      /** IF [NOT] EXISTS or the like was written, and things are so already: the statement succeeds and changes nothing. */
+      /** Whether IF [NOT] EXISTS or a similar clause makes this a no-op: the statement succeeds and changes nothing. */
       readonly settled: boolean
-      /** The error that means `settled` when others were faster; absent where such words were not written. */
+      /** The error to treat as `settled` if a concurrent statement was faster; absent without such a clause. */
       readonly tolerated?: ErrorName
-      /** `rows`, the number of rows written, for CREATE TABLE AS and INSERT; none otherwise. */
+      /** `rows`, the number of rows written, for CREATE TABLE AS and INSERT; otherwise empty. */
       readonly columns: readonly ResultColumn[]
-      /** Columns of the target that the statement names or makes, for who asks which tables are written. */
+      /** The target columns that the statement names or creates, for records of written tables. */
       readonly writes: readonly string[]
-      /** The rows to write; `c0` … are the target's columns in order. Absent where there are none. */
+      /** The rows to write; `c0` … are the target's columns in order. Absent if there are none. */
       readonly source?: {
         readonly columns: readonly ResultColumn[]
         readonly query: RenderedQuery
         readonly reads: readonly TableRead[]
         readonly lineage: Lineage
       }
-      /** Of a view, that is made: its columns, and what they are made of. */
+      /** For CREATE VIEW: the view's columns and their lineage. */
       readonly defines?: { readonly columns: readonly Pick<ResultColumn, 'name'>[]; readonly lineage: Lineage }
       readonly warnings: readonly Warning[]
     }
 
 /**
- * Text to meaning in three steps; each throws EngineError with Trino's name and the place.
+ * Analyzes a statement in three steps; each throws EngineError with Trino's error name and the position.
  * 1. `parseStatement(sql)`                            src/sql/syntax/parser.ts
  * 2. `resolve(statement, session, metadata)`          src/sql/analyzer/resolve.ts, the only step that waits
  * 3. `analyze(statement, session, resolved)`          src/sql/analyzer/analyze.ts
  */
 export interface SqlFrontEnd {
-  /** @param onTimes how long the steps took, also of a statement that is refused later */
+  /** @param onTimes called with the duration of the steps, also for a statement that is refused later */
   analyzeStatement(
     sql: string,
     session: SessionContext,

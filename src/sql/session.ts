@@ -2,47 +2,47 @@ import type { QueryId } from '../shared/ids.ts'
 import type { Quantity } from '../shared/quantities.ts'
 import type { RightsOf } from './access-control.ts'
 
-/** All that a statement's meaning depends on besides its text and the metadata; fixed by the POST. */
+/** All inputs besides text and metadata that decide a statement's meaning; fixed when the client posts it. */
 export interface SessionContext {
   readonly queryId: QueryId
   readonly user: string
   readonly groups: readonly string[]
   readonly source?: string
-  /** Lower case. */
+  /** In lower case. */
   readonly catalog?: string
   readonly schema?: string
   readonly path?: string
-  /** Zone id as the client gave it; an unknown one fails the statement. */
+  /** The zone id as the client sent it; an unknown zone fails the statement. */
   readonly timeZone: string
   readonly language?: string
-  /** What `now()` and its family give: QueryCreated's time, milliseconds since the epoch. */
+  /** The result of `now()` and related functions: QueryCreated's time, milliseconds since the epoch. */
   readonly startTimeMillis: number
   /** Session properties as text, `name` or `catalog.name`. */
   readonly properties: Readonly<Record<string, string>>
-  /** What of the properties the server's rules have set; absent where there are none. */
+  /** The properties that the server's rules set; absent if there are none. `given`: their names. */
   readonly propertyRules?: {
     readonly given: readonly string[]
-    /** No session sets these otherwise. */
+    /** The names of properties that no session can change. */
     readonly fixed: readonly string[]
-    /** What the client sent for those. */
+    /** The values that the client sent for fixed properties. */
     readonly overridden: Readonly<Record<string, string>>
   }
-  /** What a property can make no larger, whatever it is set to. */
+  /** Upper limits of properties, whatever value is set. */
   readonly bounds?: Readonly<Record<string, Quantity>>
-  /** Prepared statements the client sent, by name. */
+  /** The prepared statements that the client sent, by name. */
   readonly preparedStatements: Readonly<Record<string, string>>
-  /** Absent: the client cannot do transactions. `NONE`: none is open. */
+  /** `NONE` if no transaction is open; absent if the client does not support transactions. */
   readonly transactionId?: string
   readonly roles: Readonly<Record<string, string>>
   readonly clientCapabilities: readonly string[]
-  /** May who posted the statement become another user? Absent: nobody may. */
+  /** Whether the user that posted the statement may become another user; absent if no change is allowed. */
   readonly mayBecome?: (user: string) => boolean
-  /** What anybody may do; absent: whatever he likes. */
+  /** Returns the rights of any user; absent if every access is allowed. */
   readonly rightsOf?: RightsOf
-  /** Is told what is wrong with an expression of the rules: nobody else may be. */
+  /** Called with the error in an expression of the rules. Users must not see this message. */
   readonly onRuleFault?: (message: string) => void
-  /** Who posted the statement, whoever he is now. */
+  /** The user that posted the statement, before any change of user. */
   readonly originalUser?: string
-  /** Decides wire details of types. */
+  /** Decides details of the wire format of types. */
   readonly headerFamily: 'Engine' | 'Trino' | 'Presto'
 }

@@ -20,36 +20,39 @@ import type {
 } from './tree.ts'
 import { childrenOfExpr, isVolatile, exprKey, mapChildren, someExpr, visitColumns } from './walk.ts'
 
-/** An expression, and what of the text it is. */
+/** An expression and its place in the text. */
 export interface Sourced {
   readonly node: Expression
   readonly expr: Expr
-  /** Set where `*` stands for it: what messages call it then, that name no place. */
+  /** The name in error messages of a column from `*`; these messages have no position. */
   readonly field?: string
-  /** What is asked of it first, once those before it are found right. */
+  /** Checks on the expression, run after all expressions before it are valid. */
   readonly verify?: () => void
 }
 
 export interface Grouping {
   /** Distinct keys. */
   readonly keys: readonly Expr[]
-  /** Lists of indexes into `keys`; undefined: one set of all. */
+  /** Lists of indexes into `keys`; undefined for one set of all keys. */
   readonly sets: readonly (readonly number[])[] | undefined
 }
 
 export interface Aggregated {
   readonly node: RelationNode
-  /** The expression over the aggregation's output. */
+  /** Rewrites an expression to the aggregation's output. */
   readonly rewrite: (expr: Expr) => Expr
 }
 
-/** Of the expressions in an aggregate's argument. */
+/** The size of an aggregate's argument, in expressions, from which it is computed below the aggregation. */
 const LONG = 6
 
-/** GROUPING of more keys than this gives a bigint. */
+/** GROUPING of more keys than this returns a bigint. */
 const INTEGER_GROUPING = 31
 
-/** DuckDB has an aggregate of columns of the query around belong to that one, unless they are calculated below it. */
+/**
+ * Whether an expression reads only columns of outer queries. DuckDB would move its aggregate to the outer query, unless
+ * the expression is computed below the aggregation.
+ */
 function readsOthersAlone(expr: Expr, own: ReadonlySet<ColumnId>): boolean {
   let [others, owned] = [false, false]
   visitColumns(expr, (id) => (own.has(id) ? (owned = true) : (others = true)))
@@ -57,8 +60,8 @@ function readsOthersAlone(expr: Expr, own: ReadonlySet<ColumnId>): boolean {
 }
 
 /**
- * Puts an aggregation under expressions that call aggregates or name group keys.
- * `source` are the columns of FROM: those the expressions may use only inside aggregates, or as keys.
+ * Puts an aggregation below expressions that call aggregates or name group keys. `source` contains the columns of FROM:
+ * the expressions may use them only inside aggregates or as keys.
  */
 export function putAggregation(
   context: AnalysisContext,
@@ -91,7 +94,7 @@ export function putAggregation(
     return columnOf(found.id, found.type)
   }
 
-  /** A rendering may repeat its arguments: long ones, and those that change, are calculated below the aggregation. */
+  /** Arguments computed below the aggregation, since a rendering may repeat them: long and volatile ones. */
   const calculated = new Map<string | Expr, ColumnId>()
   const argument = (expr: Expr): Expr => {
     if (expr.kind === 'constant' || expr.kind === 'lambda') return expr
@@ -107,7 +110,7 @@ export function putAggregation(
     return columnOf(id, expr.type)
   }
 
-  /** Conditions that change each time: they are asked once, before what is calculated where they hold. */
+  /** Volatile filter conditions: evaluated once, below the arguments that depend on them. */
   const conditions: ComputedColumn[] = []
   const conditionOf = (filter: Expr): Expr => {
     if (!isVolatile(filter)) return filter
@@ -137,7 +140,7 @@ export function putAggregation(
     }
     const text = !onlyColumns || expr.kind === 'aggregate' || expr.kind === 'grouping' ? exprKey(expr) : ''
     if (expr.kind === 'aggregate') {
-      // What changes each time is equal to itself alone.
+      // A volatile expression equals only itself.
       const own = isVolatile(expr) ? expr : text
       let found = aggregates.get(own)
       if (found === undefined) {
@@ -171,7 +174,7 @@ export function putAggregation(
   let node: RelationNode = computed.length === 0 ? asked : { kind: 'project', input: asked, columns: computed }
   const groups = keys.map((key) => columnOf(key.input, key.type))
   const calls = [...aggregates.values()].map(({ id, call }) => {
-    // Of several sets the groups are not those of the rows.
+    // With several grouping sets, the groups are not those of the rows.
     if (grouping.sets !== undefined) return { id, call }
     const checked = checkedAggregate(context, node, groups, call)
     node = checked.node
@@ -191,8 +194,8 @@ export function putAggregation(
 }
 
 /**
- * Refuses lambdas of an aggregate that read columns: they are called for several rows at a time, of which none is theirs.
- * @param isShared whether all rows of a group share the column's value
+ * Refuses lambdas of an aggregate that read columns: they run on several rows at a time, so no single row's value
+ * applies.
  */
 export function refuseCaptured(
   context: AnalysisContext,
@@ -210,13 +213,15 @@ export function refuseCaptured(
   }
 }
 
-/** What may fail is calculated for the rows that FILTER leaves alone: engines calculate arguments before they ask. */
+/**
+ * Evaluates an argument that may fail only for rows that FILTER keeps: engines evaluate arguments before the filter.
+ */
 function whereHolds(filter: Expr, value: Expr): Expr {
   if (value.kind === 'lambda' || !canRaise(value)) return value
   return { kind: 'case', type: value.type, branches: [{ when: filter, then: value }], otherwise: undefined }
 }
 
-/** More than plain arithmetic over a few columns. */
+/** Whether an expression is more than plain arithmetic over a few columns. */
 function isLong(expr: Expr): boolean {
   let size = 0
   let calls = false
@@ -231,7 +236,7 @@ function isLong(expr: Expr): boolean {
 
 interface Verifier {
   isKey(expr: Expr): boolean
-  /** A column of FROM that is no key. */
+  /** Whether the column is a column of FROM and not a key. */
   isOpen(id: ColumnId): boolean
 }
 

@@ -17,32 +17,34 @@ import type { Field } from './scope.ts'
 import type { ColumnId, Expr } from './tree.ts'
 
 export interface QueryAnalysis extends AnalyzedQuery {
-  /** Where the columns of scans come from: `catalog.schema.table.column`. */
+  /** The sources of scan columns: `catalog.schema.table.column`. */
   readonly sources: ReadonlyMap<ColumnId, string>
   readonly warnings: readonly Warning[]
-  /** Types of the parameters as far as they were found out, for DESCRIBE INPUT. */
+  /** The types of the parameters as far as they were inferred, for DESCRIBE INPUT. */
   readonly parameterTypes: ReadonlyMap<number, SqlType>
-  /** Columns that only queries within filters and masks of the rules make. */
+  /** Columns that only queries inside row filters and column masks define. */
   readonly ofRules: ReadonlySet<ColumnId>
-  /** The numbers of its columns end here: what is put around the query takes the next. */
+  /** Supplies further column ids, for nodes that are put around the query. */
   readonly ids: { next: number }
 }
 
 type AnalysisInput = StatementInput<ResolvedMetadata>
 
-/** A query of which it is not asked yet who may read what it reads: its columns may be told of. */
+/** A query whose rights to read are not checked yet. Its columns may already be used. */
 export interface UncheckedQuery {
   readonly columns: QueryAnalysis['columns']
-  /** @throws EngineError PERMISSION_DENIED */
+  /** Checks the rights to read. @throws EngineError PERMISSION_DENIED */
   checked(): QueryAnalysis
 }
 
-/** The meaning of a whole query. @throws EngineError with Trino's name and place */
+/** Analyzes a whole query. @throws EngineError with Trino's name and position */
 export function analyzeStatementQuery(input: AnalysisInput, query: Query, parameters: Parameters): QueryAnalysis {
   return analyzeUnchecked(input, query, parameters).checked()
 }
 
-/** As `analyzeStatementQuery`, for a statement that has more to ask before, in Trino's order. */
+/**
+ * Same as `analyzeStatementQuery`, for statements that make further checks before the rights to read, as Trino does.
+ */
 export function analyzeUnchecked(input: AnalysisInput, query: Query, parameters: Parameters): UncheckedQuery {
   const context = createContext(input, parameters)
   const analyzed = input.budget.run(() => analyzeQuery(context, query, undefined))
@@ -67,10 +69,10 @@ export function analyzeUnchecked(input: AnalysisInput, query: Query, parameters:
 }
 
 /**
- * Rows that are to be written to a table, by whoever writes them: where the rules have a filter for him, one that it
- * does not hold for ends the statement.
- * @param rows with the table's columns, in its order
- * @param node what names the table, for errors
+ * Rows to be written to a table. If a row filter of the rules applies to the writing user, a row that does not match it
+ * fails the statement.
+ * @param rows with the table's columns, in the table's order
+ * @param node names the table; its position is used in errors
  */
 export function analyzeNewRows(
   input: AnalysisInput,

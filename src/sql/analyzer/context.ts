@@ -14,52 +14,55 @@ import type { ResolvedMetadata } from './resolve.ts'
 import type { Field, Scope } from './scope.ts'
 import type { ColumnId, Expr, RelationNode } from './tree.ts'
 
-/** What every part of the analysis of one text shares. */
+/** State shared by all parts of the analysis of one text. */
 export interface AnalysisContext extends StatementInput<ResolvedMetadata> {
-  /** Numbers for columns, common tables and lambda arguments, unique in the statement. */
+  /** Supplies ids of columns, common tables and lambda arguments, unique in the statement. */
   readonly ids: { next: number }
   readonly parameters: Parameters
-  /** Where scanned columns come from, for lineage: `catalog.schema.table.column`. */
+  /** The sources of scanned columns, for lineage: `catalog.schema.table.column`. */
   readonly sources: Map<ColumnId, string>
-  /** The views being analysed, outermost first. */
+  /** The views under analysis, outermost first. */
   readonly views: readonly string[]
-  /** How many views were analysed so far, each as often as it is read. */
+  /** The number of views analyzed so far; a view counts each time it is read. */
   readonly viewsRead: { count: number }
-  /** What in the text some expressions come from: columns, and the parts of windows. */
+  /** The syntax nodes of some expressions: columns, and the parts of windows. */
   readonly origins: WeakMap<Expr, Expression>
   readonly warnings: Warning[]
-  /** As whom this part of the text reads; undefined where nobody is refused anything. */
+  /** The rights with which this part of the text reads; undefined if every access is allowed. */
   readonly access: AccessControl | undefined
-  /** Tables and views that were named, for what is checked in the end. */
+  /** Tables and views that the text names, for the checks at the end. */
   readonly named: NamedTable[]
   /** Columns that the text names. */
   readonly read: Set<ColumnId>
   /** Correlated queries, in the order of analysis. */
   readonly correlated: CorrelatedQuery[]
-  /** The rules whose expressions are being analysed, outermost first. */
+  /** The rules whose expressions are under analysis, outermost first. */
   readonly policies: readonly string[]
-  /** Columns that only queries within filters and masks of the rules make: those of their scans among them. */
+  /** Columns that only queries inside row filters and column masks define, including the columns of their scans. */
   readonly ofRules: Set<ColumnId>
-  /** What WITH FUNCTION declares, by lower-case name. */
+  /** The functions that WITH FUNCTION declares, by lower-case name. */
   readonly functions?: ReadonlyMap<string, readonly InlineFunction[]>
-  /** Inside MATCH_RECOGNIZE: what its own functions mean; undefined for all others. */
+  /** Inside MATCH_RECOGNIZE: analyzes its special functions; returns undefined for all other functions. */
   readonly patternCall?: (state: ExpressionState, node: FunctionCall) => Expr | undefined
-  /** An expression as messages show it. */
+  /** An expression in the form used in messages. */
   print(expression: Expression): string
-  /** Analyses a query inside an expression or relation; here because queries, relations and expressions nest. */
+  /**
+   * Analyzes a query inside an expression or relation. It is a member because queries, relations and expressions are
+   * mutually recursive.
+   */
   readonly analyzeQuery: (context: AnalysisContext, query: Query, outer: Scope | undefined) => AnalyzedQuery
 }
 
-/** A table or view at a place where it is read, with its columns there. */
+/** One reference to a table or view, with its columns at that reference. */
 export interface NamedTable {
   readonly access: AccessControl
   readonly name: ObjectName
   readonly columns: ReadonlyMap<ColumnId, string>
-  /** What is read there, of these and others. */
+  /** The columns that are read there, of this and other tables. */
   readonly read: ReadonlySet<ColumnId>
 }
 
-/** The values of `?`, or, for DESCRIBE, none: then their types are noted as they are found out. */
+/** The values of `?`. DESCRIBE has no values; the types of parameters are then recorded as they are inferred. */
 export type Parameters =
   | { readonly kind: 'values'; readonly values: readonly Expr[] }
   | { readonly kind: 'describe'; readonly types: Map<number, SqlType> }
@@ -71,7 +74,7 @@ export interface QueryColumn {
   readonly hidden?: boolean
 }
 
-/** A relation of FROM, and what names of it reach. */
+/** A relation of FROM, and the fields that names can reach in it. */
 export interface AnalyzedRelation {
   readonly node: RelationNode
   readonly fields: readonly Field[]
@@ -80,11 +83,11 @@ export interface AnalyzedRelation {
 export interface AnalyzedQuery {
   readonly node: RelationNode
   readonly columns: readonly QueryColumn[]
-  /** ORDER BY at its top fixes the order of its rows. */
+  /** Whether a top-level ORDER BY fixes the order of its rows. */
   readonly ordered: boolean
 }
 
-/** Notes that the text names these. */
+/** Records that the text names these fields. */
 export function noteRead({ read }: AnalysisContext, fields: readonly Pick<Field, 'column' | 'shows'>[]): void {
   for (const { column, shows } of fields) {
     read.add(column)
@@ -97,7 +100,7 @@ export function newId(context: AnalysisContext): number {
   return context.ids.next++
 }
 
-/** An error at a node, the way Trino's semanticException makes it. */
+/** An error at a node's position, like Trino's semanticException. */
 export function errorAt(
   { text }: Pick<AnalysisContext, 'text'>,
   node: { readonly span: Span },
@@ -109,13 +112,13 @@ export function errorAt(
   })
 }
 
-/** Gives an error of a part that knows no places (types, functions, literals) the place of the node. */
+/** Adds the node's position to an error from code that knows no positions (types, functions, literals). */
 export function locatedAt<T>(context: AnalysisContext, node: { readonly span: Span }, compute: () => T): T {
   try {
     return compute()
   } catch (error) {
     if (!(error instanceof EngineError) || error.location !== undefined) throw error
-    // It is the whole statement's, wherever its time was over.
+    // A time limit concerns the whole statement, so its error gets no position.
     if (error.errorName === 'EXCEEDED_TIME_LIMIT') throw error
     throw new EngineError(error.errorName, error.message, {
       cause: error,

@@ -26,24 +26,25 @@ import {
 } from './walk.ts'
 
 /**
- * Where a correlated query stands: `value` gives its rows or their only one, of `rows` something is asked (EXISTS, ANY, ALL),
- * LATERAL gives rows to each row, which an outer join keeps without, and what `in` compares with, or what stands in a join
- * with another condition than TRUE (`joined`), may be less than others.
+ * The position of a correlated query. `value`: the query supplies its only value or its rows. `rows`: a predicate
+ * (EXISTS, ANY, ALL) tests its rows. `in`: the right side of IN. `joined`: a join with a condition other than TRUE.
+ * `lateral`: LATERAL supplies rows for each outer row. `outer lateral`: the same in an outer join, which keeps outer
+ * rows without a match. For `in` and `joined`, Trino can decorrelate fewer queries.
  */
 export type SubqueryPosition = 'value' | 'rows' | 'in' | 'joined' | 'lateral' | 'outer lateral'
 
-/** A correlated query that must be taken apart once the statement's meaning is known. */
+/** A correlated query that must be decorrelated; this is checked after the whole statement is analyzed. */
 export interface CorrelatedQuery {
-  /** `needed`: of its columns these are read; undefined where all are. */
+  /** Whether Trino can decorrelate it. @param needed the columns of the query that are read; undefined if all are */
   takenApart(needed: ReadonlySet<ColumnId> | undefined): boolean
   refused(): EngineError
 }
 
 /**
- * Says whether a query is correlated, and has `verifyCorrelated` refuse it where Trino's planner cannot take it apart, as it
- * does: it pulls conditions on columns of the outer query up through the nodes above them, which works where the columns
- * that these conditions need are constants within one row of the outer query (an equality says so) or are kept as they are.
- * DuckDB could calculate more; a statement should mean the same on both.
+ * Returns whether a query is correlated. Registers it so that `verifyCorrelated` refuses it where Trino's planner
+ * cannot decorrelate it. Trino pulls conditions on outer columns up through the nodes above them. This works if the
+ * columns that these conditions need are constant within one outer row (because of an equality) or are kept unchanged.
+ * DuckDB could run more queries, but a statement should mean the same on both.
  */
 export function verifyCorrelation(
   context: AnalysisContext,
@@ -70,9 +71,9 @@ export function verifyCorrelation(
 }
 
 /**
- * Refuses what `verifyCorrelation` noted, after all that is wrong with the statement itself: Trino's planner comes across
- * the outermost and last one first, and has left out by then what nobody reads.
- * @param root the whole statement with its outputs; undefined where all columns of its queries are read
+ * Refuses the queries that `verifyCorrelation` registered. It runs after all other checks of the statement. Trino's
+ * planner meets the outermost and last query first; by then it has removed columns that are never read.
+ * @param root the whole statement with its outputs; undefined if all columns of its queries are read
  */
 export function verifyCorrelated(
   { correlated }: AnalysisContext,
@@ -84,7 +85,10 @@ export function verifyCorrelated(
   if (refused !== undefined) throw refused.refused()
 }
 
-/** The tree with each common table where it is read, as Trino's planner sees it: one read twice is one object in two places. */
+/**
+ * The tree with each common table inlined at each reference, as Trino's planner sees it. A table that is read twice is
+ * one object at two positions.
+ */
 function withTablesRead(node: RelationNode): RelationNode {
   return someNode(node, ({ kind }) => kind === 'with') ? spreadOut(node, new Map()) : node
 }
@@ -114,15 +118,15 @@ function withParts(part: object, tables: ReadonlyMap<number, RelationNode>): obj
   return Object.fromEntries(parts) as object
 }
 
-/** What conditions on the outer query, pulled up from below a node, ask of it. */
+/** What pulled-up conditions on the outer query require from the node they pass. */
 interface Pulled {
-  /** Columns that the conditions need. */
+  /** The columns that the conditions read. */
   readonly needed: ReadonlySet<ColumnId>
-  /** Those of them that have one value for a row of the outer query. */
+  /** The needed columns that have one value per row of the outer query. */
   readonly constants: ReadonlySet<ColumnId>
-  /** There is at most one row for a row of the outer query. */
+  /** Whether there is at most one row per row of the outer query. */
   readonly single: boolean
-  /** Rows of UNNEST over values of the outer query: projections, an order and a limit may be above them. */
+  /** Whether the rows come from UNNEST of outer values: projections, an order and a limit may stand above it. */
   readonly unnested: boolean
 }
 
@@ -149,7 +153,7 @@ class Decorrelation {
     if (position === 'in') return this.#inPredicate(node)
     if (position === 'joined') return this.of(node, outputs)?.unnested === false
     const base = belowProjections(node)
-    // What is calculated of one row may read the outer query.
+    // Expressions over a single row may read the outer query.
     if (isOneRow(base) && (position !== 'rows' || outputs.length === 0)) return true
     if (base.kind === 'aggregate' && isGlobal(base)) {
       if (outputs.length === 0 && position === 'rows') return true
@@ -161,7 +165,7 @@ class Decorrelation {
     return this.of(node, outputs) !== undefined
   }
 
-  /** IN pulls conditions through projections and other conditions alone. */
+  /** IN pulls conditions up only through projections and other conditions. */
   #inPredicate(node: RelationNode): boolean {
     if (!this.usesOuter(node)) return true
     switch (node.kind) {
@@ -180,12 +184,12 @@ class Decorrelation {
     }
   }
 
-  /** A query inside that reads the outer one. */
+  /** Whether the expression contains a query that reads the outer query. */
   #outerQuery(expr: Expr): boolean {
     return someExpr(expr, (part) => isQuery(part) && this.usesOuter(part))
   }
 
-  /** Groups of LATERAL are groups of each row of the outer query. */
+  /** Whether a grouping inside LATERAL can be decorrelated: its groups become groups per outer row. */
   #groups(node: RelationNode, position: 'lateral' | 'outer lateral', outputs: readonly ColumnId[]): boolean {
     if (node.kind === 'project') return this.#groups(node.input, position, columnsBelow(node, outputs))
     if (node.kind === 'with') return this.#groups(node.body, position, outputs)
@@ -205,14 +209,15 @@ class Decorrelation {
   #global(node: AggregateNode, outputs: readonly ColumnId[]): boolean {
     const read = withRead(node, outputs)
     if (this.#groupsUnnested(read.input, columnsOf(read))) {
-      // A condition that all have is one of the rows below them, which cannot be pulled up from there.
+      // If every aggregate has a filter, Trino turns the filters into a condition below the aggregation, which it
+      // cannot pull up.
       return read.aggregates.length === 0 || read.aggregates.some(({ call }) => call.filter === undefined)
     }
     if (read.aggregates.some(({ call }) => this.usesOuter(call))) return false
     return this.of(read.input, columnsOf(read)) !== undefined
   }
 
-  /** Rows of UNNEST over values of the outer query, perhaps in groups. */
+  /** Whether the rows come from UNNEST of outer values, possibly grouped. */
   #groupsUnnested(node: RelationNode, outputs: readonly ColumnId[]): boolean {
     if (node.kind === 'project') return this.#groupsUnnested(node.input, columnsBelow(node, outputs))
     if (node.kind === 'distinct') {
@@ -227,7 +232,7 @@ class Decorrelation {
     return this.#groupsUnnested(read.input, columnsOf(read))
   }
 
-  /** `outputs`: the columns of the node that are read. Undefined where conditions cannot be pulled up. */
+  /** Returns undefined if conditions cannot be pulled up. @param outputs the columns of the node that are read */
   of(node: RelationNode, outputs: readonly ColumnId[]): Pulled | undefined {
     if (!this.usesOuter(node)) return NOTHING
     switch (node.kind) {
@@ -250,7 +255,7 @@ class Decorrelation {
         return grouped(this.of(node.input, columns), columns, columns)
       }
       case 'window':
-        // Windows that nobody reads are not calculated.
+        // Window functions whose result is never read are not computed.
         return node.columns.some(({ id }) => outputs.includes(id)) ? undefined : this.of(node.input, outputs)
       case 'with':
         return this.of(node.body, outputs)
@@ -270,14 +275,14 @@ class Decorrelation {
     return apart ? undefined : below
   }
 
-  /** Conditions of inner joins are as those of WHERE. */
+  /** Conditions of inner joins are handled like those of WHERE. */
   #join(node: JoinNode, outputs: readonly ColumnId[]): Pulled | undefined {
     const everyRow = node.condition === undefined || isTrue(node.condition)
     if (node.lateral && everyRow && isUnreadRow(node.left, outputs) && !this.usesOuter(node.left)) {
       if (node.right.kind === 'unnest') return UNNESTED
     }
     if (node.type === 'cross' && (!node.lateral || isUnreadRow(node.right, outputs))) {
-      // One row that nobody reads is no row of a join.
+      // A single row with no column that is read does not count as a join side.
       const counted = [node.left, node.right].filter((side) => !isUnreadRow(side, outputs))
       if (counted.length === 0) return NOTHING
       return counted.length === 1 ? this.of(counted[0]!, outputs) : undefined
@@ -303,7 +308,7 @@ class Decorrelation {
     return { ...below, needed, constants }
   }
 
-  /** The column that an equality with values of the outer query makes a constant. */
+  /** The column that an equality with values of the outer query makes constant. */
   #constantBy(term: Expr): ColumnId | undefined {
     if (term.kind !== 'compare' || term.operator !== '=') return undefined
     const [left, right] = [columnIn(term.left), columnIn(term.right)]
@@ -337,7 +342,7 @@ class Decorrelation {
     if (!isConstant(needed)) return undefined
     if (input.kind === 'sort') return { ...below, single: count === '1' }
     if (count !== '1') return below
-    // Of equal rows one is taken.
+    // LIMIT 1 over equal rows yields one row.
     const read = readColumns(input, outputs)
     return constants.size > 0 && read !== undefined && isConstant(read) ? { ...below, single: true } : undefined
   }
@@ -360,7 +365,10 @@ class Decorrelation {
   }
 }
 
-/** Groups by `keys`, shown as `names`: what conditions need besides them becomes a key, if it is a constant. */
+/**
+ * The effect of grouping by `keys`, which the output shows as `names`. Further columns that conditions need become keys
+ * if they are constant.
+ */
 function grouped(below: Pulled | undefined, keys: readonly ColumnId[], names: readonly ColumnId[]): Pulled | undefined {
   if (below === undefined || below.unnested) return undefined
   const { needed, constants } = below
@@ -370,7 +378,7 @@ function grouped(below: Pulled | undefined, keys: readonly ColumnId[], names: re
   return { ...below, constants: new Set([...constants, ...shown]), single: shown.length === keys.length }
 }
 
-/** What of the input a projection's outputs are made of. */
+/** The input columns that the read outputs of a projection are computed from. */
 function columnsBelow({ columns }: ProjectNode, outputs: readonly ColumnId[]): readonly ColumnId[] {
   const needed = new Set(outputs)
   for (const { id, expression } of columns) {
@@ -379,7 +387,7 @@ function columnsBelow({ columns }: ProjectNode, outputs: readonly ColumnId[]): r
   return [...needed]
 }
 
-/** The input's columns that the outputs are; undefined where one of them is calculated. */
+/** The input columns behind the outputs; undefined if an output is computed. */
 function readColumns(node: RelationNode, outputs: readonly ColumnId[]): readonly ColumnId[] | undefined {
   if (node.kind !== 'project') return outputs
   const read: ColumnId[] = []
@@ -392,7 +400,7 @@ function readColumns(node: RelationNode, outputs: readonly ColumnId[]): readonly
   return readColumns(node.input, read)
 }
 
-/** A column, or a cast of one that tells all its values apart. */
+/** The column of an expression that is a column or an injective cast of a column. */
 function columnIn(expr: Expr): ColumnId | undefined {
   if (expr.kind === 'column') return expr.id
   if (expr.kind !== 'cast' || expr.value.kind !== 'column') return undefined
@@ -400,7 +408,7 @@ function columnIn(expr: Expr): ColumnId | undefined {
   return exact ? expr.value.id : undefined
 }
 
-/** The aggregation without aggregates that nobody reads. */
+/** The aggregation without aggregates that are never read. */
 function withRead(node: AggregateNode, outputs: readonly ColumnId[]): AggregateNode {
   return { ...node, aggregates: node.aggregates.filter(({ id }) => outputs.includes(id)) }
 }
@@ -427,7 +435,7 @@ function isUnreadRow(node: RelationNode, outputs: readonly ColumnId[]): boolean 
   return !outputs.some((id) => defined.has(id))
 }
 
-/** One row whatever there is below. */
+/** Whether the aggregation returns exactly one row whatever its input is. */
 function isGlobal({ keys, sets }: AggregateNode): boolean {
   return keys.length === 0 && (sets === undefined || sets.length === 1)
 }
@@ -438,7 +446,7 @@ function isOneRow(node: RelationNode): boolean {
   return base.kind === 'values' && base.rows.length === 1
 }
 
-/** What of `belowProjections(node)` is read. */
+/** The columns of `belowProjections(node)` that are read. */
 function readBelow(node: RelationNode, outputs: readonly ColumnId[]): readonly ColumnId[] {
   switch (node.kind) {
     case 'project':
@@ -455,7 +463,7 @@ function readBelow(node: RelationNode, outputs: readonly ColumnId[]): readonly C
   }
 }
 
-/** What projections, and orders and limits of at least one row, stand above. */
+/** The node below projections, sorts and limits of at least one row. */
 function belowProjections(node: RelationNode): RelationNode {
   switch (node.kind) {
     case 'project':
@@ -475,7 +483,7 @@ function belowProjections(node: RelationNode): RelationNode {
   }
 }
 
-/** A condition that is known at planning to leave all rows. */
+/** Whether a condition is known at planning time to keep all rows. */
 function isTrue(predicate: Expr): boolean {
   if (constant(predicate) === true) return true
   if (predicate.kind !== 'compare' || predicate.operator !== '=') return false

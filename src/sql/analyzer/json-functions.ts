@@ -40,7 +40,7 @@ import { functionOf } from './literals.ts'
 import type { EngineFunction, Expr } from './tree.ts'
 import { isQuery, someExpr } from './walk.ts'
 
-/** JSON_EXISTS, JSON_VALUE, JSON_QUERY, JSON_OBJECT, JSON_ARRAY. */
+/** Analyzes JSON_EXISTS, JSON_VALUE, JSON_QUERY, JSON_OBJECT and JSON_ARRAY. */
 export function analyzeJsonFunction(
   state: ExpressionState,
   node: JsonExists | JsonValueCall | JsonQuery | JsonObject | JsonArray,
@@ -79,7 +79,7 @@ export function analyzeJsonFunction(
   }
 }
 
-/** Of a function that gives a value: its path has no name, which JSON_TABLE's may have. */
+/** The path invocation of a scalar function. Its path must not have a name; a path of JSON_TABLE may. */
 function valueInvocation(state: ExpressionState, name: string, node: JsonPathInvocation): Invocation {
   if (node.pathName !== undefined) {
     const message = `JSON path name is not allowed in ${name} function`
@@ -99,13 +99,13 @@ export function textConstant(value: string): Expr {
 interface Invocation {
   /** Document, path and passed values: the first arguments of every path function. */
   readonly args: readonly [Expr, Expr, Expr]
-  /** Of what the path gives, where the path alone tells. */
+  /** The type of the path's result, if the path alone determines it. */
   readonly type: SqlType | undefined
-  /** Where DuckDB finds it too. */
+  /** The path in a form that DuckDB can evaluate; undefined if it cannot. */
   readonly place: PlainPlace | undefined
 }
 
-/** By DuckDB where that is sure to find the same, else in JavaScript. */
+/** Evaluates a path in DuckDB if the result is certain to be the same, otherwise in JavaScript. */
 function pathCall(
   name: 'json_exists' | 'json_value' | 'json_query',
   type: SqlType,
@@ -138,7 +138,8 @@ export function invocation(state: ExpressionState, node: JsonPathInvocation): In
     throw errorAt(state.context, jsonPath, 'INVALID_PATH', message)
   })
   const passed = parts.length === 0 ? textConstant('{}') : objectOf(parts, { unique: false, absent: false })
-  // What is passed but is no document is an error, also of a path that does not name it.
+  // An invalid document passed as a parameter is an error even if the path does not use it, so JavaScript must check
+  // it.
   const place = node.pathParameters.some(({ format }) => format !== undefined) ? undefined : plainPlace(path)
   return { args: [input, textConstant(jsonPath.value), passed], type, place }
 }
@@ -151,13 +152,13 @@ export function verifyPath(state: ExpressionState, literal: StringLiteral): Json
     if (!(error instanceof PathSyntaxError)) throw error
     const { sql, origin } = state.context.text
     const start = locate(sql, literal.span.start, origin)
-    // The path begins behind the quote; line breaks in it are not looked for, as in Trino.
+    // The path begins after the quote. As in Trino, line breaks in the path are not counted.
     const columnNumber = start.columnNumber + 1 + error.offset
     throw new EngineError('SYNTAX_ERROR', error.message, { location: { ...start, columnNumber } })
   }
 }
 
-/** The text of a JSON document. */
+/** Converts a JSON input to text. */
 function readable(state: ExpressionState, node: Expression, value: Expr, format: JsonFormat): Expr {
   const { type } = value
   if (type.kind === 'unknown') return castTo(value, VARCHAR)
@@ -175,12 +176,14 @@ function readable(state: ExpressionState, node: Expression, value: Expr, format:
   )
 }
 
-/** JSON functions that give documents. */
+/** Whether the expression is a JSON function that returns a document. */
 function isDocument(node: Expression): boolean {
   return node.kind === 'JsonQuery' || node.kind === 'JsonObject' || node.kind === 'JsonArray'
 }
 
-/** A value as a JSON document: JSON functions and FORMAT JSON give documents, all else becomes a scalar. */
+/**
+ * Converts a value to a JSON document: JSON functions and FORMAT JSON give documents, all other values become scalars.
+ */
 function document(
   state: ExpressionState,
   node: Expression,
@@ -216,7 +219,7 @@ function orNull(value: Expr): Expr {
   return { kind: 'coalesce', type: VARCHAR, operands: [value, textConstant('null')] }
 }
 
-/** A JSON object of keys and documents in turn. */
+/** Builds a JSON object; `parts` alternate between keys and documents. */
 function objectOf(parts: readonly Expr[], { unique, absent }: { unique: boolean; absent: boolean }): Expr {
   return engineCall('u_json_object', VARCHAR, [listOf(parts), constantOf(BOOLEAN, unique), constantOf(BOOLEAN, absent)])
 }
@@ -238,7 +241,7 @@ function jsonObject(state: ExpressionState, node: JsonObject): Expr {
         'WITH UNIQUE KEYS behavior is not supported for JSON_OBJECT function when input expression has FORMAT'
       throw errorAt(state.context, node, 'NOT_SUPPORTED', message)
     }
-    // A char has no blanks at its end here.
+    // Trailing blanks of a char key are removed.
     const name = key.type.kind === 'char' ? functionOf('rtrim', [key, textConstant(' ')]) : key
     return { key: castTo(name, VARCHAR), value: document(state, member.value, member.format) }
   })
@@ -278,7 +281,7 @@ export function returnedType(
   }
 }
 
-/** A document in the type that RETURNING asks for. */
+/** Converts a document to the type in RETURNING. */
 export function output(
   state: ExpressionState,
   node: Node<string>,
@@ -321,7 +324,7 @@ function jsonValue(state: ExpressionState, node: JsonValueCall): Expr {
   const id = newId(state.context)
   const queries = [onEmpty, onError].some((each) => each !== undefined && someExpr(each, isQuery))
   if (!queries) return letIn(id, value, (tagged) => scalarOf(tagged, type, onEmpty, onError, fails))
-  // There are no queries within what is named: they are named with it.
+  // The body of a `let` cannot contain queries, so the defaults are bound together with the value.
   const items = [value, onEmpty ?? constantOf(type, null), onError ?? constantOf(type, null)]
   const all: Expr = { kind: 'row', type: anonymousRow(items.map((item) => item.type)), items }
   return letIn(id, all, (base) => {
@@ -335,13 +338,16 @@ function jsonValue(state: ExpressionState, node: JsonValueCall): Expr {
   })
 }
 
-/** What JSON_VALUE may return. */
+/** Whether JSON_VALUE may return the type. */
 function isScalar(type: SqlType): boolean {
   if (isCharacter(type) || isNumeric(type)) return true
   return /^(?:boolean|date|time|time with time zone|timestamp|timestamp with time zone)$/.test(type.kind)
 }
 
-/** The value of a JSON_TABLE column from the scalar that the engine found; its defaults are scalars, whatever their type. */
+/**
+ * The value of a JSON_TABLE column from the scalar that the engine found. Its defaults must be scalars, whatever the
+ * column type.
+ */
 export function tableValue(
   state: ExpressionState,
   tagged: Expr,
@@ -362,7 +368,7 @@ function bodyOf(tagged: Expr): Expr {
   return engineCall('substr', VARCHAR, [tagged, constantOf(INTEGER, '2')])
 }
 
-/** The scalar of a text that begins with the letter of its kind, in the type asked for. */
+/** Converts the engine's tagged text to the requested type. The first letter of the text is the kind of the scalar. */
 function scalarOf(
   tagged: Expr,
   type: SqlType,
@@ -381,7 +387,7 @@ function scalarOf(
   })
   const through = (letter: string, inner: SqlType): { readonly when: Expr; readonly then: Expr }[] =>
     canCast(inner, type) ? [{ when: is(letter), then: converted(castTo(body, inner), type) }] : []
-  // A text is cut to a length, anything else must have it.
+  // A text is cut to its length; any other scalar must fit the type.
   const isText = sameType(type, VARCHAR)
   const scalar: Expr = {
     kind: 'case',

@@ -4,7 +4,7 @@ import type { QueryAnalysis } from './analyze.ts'
 import type { ColumnId, CommonTable, Expr, RelationNode, SortKey, Subquery } from './tree.ts'
 import { behindRules, childrenOfExpr } from './walk.ts'
 
-/** Stronger ones last. */
+/** Ordered from weakest to strongest. */
 const DIRECT = ['IDENTITY', 'TRANSFORMATION', 'AGGREGATION'] as const satisfies readonly DirectLineage[]
 const INDIRECT = [
   'CONDITIONAL',
@@ -15,7 +15,7 @@ const INDIRECT = [
   'WINDOW',
 ] as const satisfies readonly IndirectLineage[]
 
-/** One column's part in another, or in the rows. */
+/** The contribution of one column to another column or to the rows. */
 interface Use {
   readonly column: ColumnId
   readonly how: DirectLineage | IndirectLineage
@@ -23,9 +23,9 @@ interface Use {
 }
 
 /**
- * Follows each output column to columns of tables. Filters and masks of the rules are not looked into: what they read
- * is not for who asks.
- * @param mask what a masked column is of its own
+ * Follows each output column to table columns. It does not look into row filters and column masks, because the user
+ * must not learn what they read.
+ * @param mask the kind of lineage between a masked column and its original
  */
 export function lineageOf(
   { node, columns, sources }: Pick<QueryAnalysis, 'node' | 'columns' | 'sources'>,
@@ -46,7 +46,7 @@ interface Found {
   readonly masked: boolean
 }
 
-/** What is above decides, unless what is below only depends on its source, or does more to it. */
+/** Combines two uses. An indirect use wins, the upper one first; of two direct uses, the stronger one wins. */
 function composed(above: Use['how'], below: Use['how']): Use['how'] {
   if (!isDirect(above)) return above
   if (!isDirect(below)) return below
@@ -78,14 +78,17 @@ class LineageWalk {
   readonly #mask: DirectLineage
 
   readonly definitions = new Map<ColumnId, Use[]>()
-  /** What decides about the rows of the query that is walked. */
+  /** Uses that decide about the rows of the current query. */
   rows: Use[] = []
 
   constructor(mask: DirectLineage) {
     this.#mask = mask
   }
 
-  /** Follows uses down to columns of tables; each column once in each way, as a recursive table is made of itself. */
+  /**
+   * Follows uses down to table columns. Each column is visited once per kind of use, because a recursive table is
+   * derived from itself.
+   */
   sourcesOf(uses: readonly Use[], sources: ReadonlyMap<ColumnId, string>): readonly Found[] {
     const found: Found[] = []
     const seen = new Set<string>()
@@ -98,7 +101,7 @@ class LineageWalk {
       seen.add(key)
       const source = sources.get(column)
       if (source !== undefined) found.push({ source, how, masked })
-      // Of a recursive table's column, that it goes on with.
+      // For a recursive table's column, these include the columns of the recursive step.
       for (const below of this.definitions.get(column) ?? [])
         pending.push({ column: below.column, how: composed(how, below.how), masked: masked || below.masked })
     }
@@ -110,7 +113,7 @@ class LineageWalk {
     switch (node.kind) {
       case 'scan':
       case 'sequence':
-      // Its arrays read no columns.
+      // These arrays read no columns.
       case 'arrays':
         return
       case 'values':
@@ -171,7 +174,7 @@ class LineageWalk {
     this.relation(node.input)
   }
 
-  /** What decides about its rows counts where it is read, however often, and nowhere else. */
+  /** The uses that decide about a common table's rows count once wherever the table is read, and nowhere else. */
   #common({ id: table, node, step, columns }: CommonTable): void {
     const rows = this.#deciding(node)
     if (step !== undefined) {
@@ -181,7 +184,7 @@ class LineageWalk {
     this.#define(rowsOf(table), rows)
   }
 
-  /** Walks a query within another. @returns what decides about its own rows */
+  /** Walks a nested query. @returns the uses that decide about its own rows */
   #deciding(node: RelationNode): Use[] {
     const outer = this.rows
     this.rows = []
@@ -191,7 +194,7 @@ class LineageWalk {
     return rows
   }
 
-  /** Passes over what the rules put around a table, and tells of masks that there were some. */
+  /** Skips the rules around a table, but records which columns are masked. */
   #behind(node: Extract<RelationNode, { kind: 'barrier' }>): void {
     for (const { id, column } of node.masked) this.#define(id, [{ column, how: this.#mask, masked: true }])
     this.relation(behindRules(node))
@@ -257,7 +260,7 @@ class LineageWalk {
           ),
         ]
       case 'cast':
-        // Into a column of its own type or a wider one, which is where it was meant to be.
+        // A cast for storing only fits the value to its target column.
         return expr.stored ? this.#uses(expr.value) : this.#made(expr.value)
       case 'scalarSubquery':
         return this.#query(expr.query)
@@ -288,7 +291,7 @@ function as(how: Use['how'], uses: readonly Use[]): readonly Use[] {
   return uses.map((use) => ({ ...use, how: composed(how, use.how) }))
 }
 
-/** Stands for what decides about the rows of a common table, among columns, whose numbers begin at 0. */
+/** A pseudo-column that stands for the uses that decide about a common table's rows; real column ids start at 0. */
 function rowsOf(table: number): ColumnId {
   return -1 - table
 }

@@ -16,13 +16,17 @@ import type {
 import { isVolatile } from './walk.ts'
 
 /**
- * Trino does not compare arrays and rows where it comes to a NULL inside: a sort by them fails. DuckDB sorts NULL last
- * inside them, too, so what begins alike lies side by side, and comparing neighbours finds every such place.
+ * Trino cannot compare arrays and rows if the comparison meets a NULL inside them: a sort by such values fails. DuckDB
+ * sorts NULLs inside them last, so values with equal beginnings are adjacent, and comparing neighbors finds every such
+ * case.
  */
 
 type Windows = readonly { readonly id: ColumnId; readonly call: WindowExpr }[]
 
-/** A sort whose neighbours are compared where a key is an array or a row: by further keys, which are false in every row. */
+/**
+ * A sort that compares neighboring rows if a key is an array or a row. The comparisons are extra sort keys that are
+ * always false.
+ */
 export function checkedSort(context: AnalysisContext, input: RelationNode, keys: readonly SortKey[]): SortNode {
   if (!keys.some(({ type }) => isNested(type))) return { kind: 'sort', input, keys }
   const order = keys.map(({ column, type, descending, nullsFirst }) => ({
@@ -34,7 +38,10 @@ export function checkedSort(context: AnalysisContext, input: RelationNode, keys:
   return { kind: 'sort', input: node, keys: [...keys, ...checks.map(asSortKey)] }
 }
 
-/** Window calls over their input; what they need calculated once, or compared, is calculated below them. */
+/**
+ * Window calls over their input. Volatile arguments and array or row keys are computed below them; the latter are also
+ * compared.
+ */
 export function withWindows(context: AnalysisContext, input: RelationNode, windows: Windows): RelationNode {
   if (windows.length === 0) return input
   const computed: ComputedColumn[] = []
@@ -63,7 +70,10 @@ export function withWindows(context: AnalysisContext, input: RelationNode, windo
   return { kind: 'window', input: node, columns }
 }
 
-/** The input of an aggregation by these keys, and an aggregate of it whose ORDER BY compares as a sort does. */
+/**
+ * Prepares the input of an aggregation by these keys, and extends the aggregate's ORDER BY by the comparisons that a
+ * sort makes.
+ */
 export function checkedAggregate(
   context: AnalysisContext,
   input: RelationNode,
@@ -71,14 +81,17 @@ export function checkedAggregate(
   aggregate: AggregateExpr,
 ): { readonly node: RelationNode; readonly call: AggregateExpr } {
   const { orderBy, filter, distinct } = aggregate
-  // What is distinct is sorted by its own values alone.
+  // An aggregate with DISTINCT is sorted by its own arguments only.
   if (distinct || !orderBy.some(({ value }) => isNested(value.type))) return { node: input, call: aggregate }
   const groups = filter === undefined ? keys : [...keys, filter]
   const { node, checks } = compared(context, input, groups, orderBy)
   return { node, call: { ...aggregate, orderBy: [...orderBy, ...checks] } }
 }
 
-/** `checks` are sort keys of one value that are calculated of each row and the one before it. */
+/**
+ * Adds comparisons of each row with the previous row. `checks` are the resulting sort keys, which have the same value
+ * in all rows.
+ */
 function compared(
   context: AnalysisContext,
   input: RelationNode,
@@ -108,7 +121,7 @@ function ascending(value: Expr): ExprSortKey {
   return { value, descending: false, nullsFirst: false }
 }
 
-/** False, once the two are compared. */
+/** Compares the two values, then returns false. */
 function alwaysFalse(left: Expr, right: Expr): Expr {
   const type: SqlType = BOOLEAN
   const no = constantOf(type, false)

@@ -6,19 +6,19 @@ import type { PatternQuantifier, PatternRecognitionRelation, RowPattern } from '
 import { childrenOf, type AnyNode } from '../syntax/tree.ts'
 import { errorAt, type AnalysisContext } from './context.ts'
 
-/** Of quantifiers and navigations. */
+/** The maximum in quantifiers and navigations. */
 export const MAX_INTEGER = 2_147_483_647
 
-/** A row's mask has a bit for each. */
+/** The mask of a row has one bit for each variable. */
 const MAX_VARIABLES = 15
 
 /** The variables of a row pattern, by their canonical names. */
 export interface Labels {
-  /** Of the pattern, numbered. */
+  /** The numbers of the pattern's own variables. */
   readonly primary: ReadonlyMap<string, number>
-  /** Those and the subsets: the variables each stands for. */
+  /** The pattern's variables and subsets, each with the variables it stands for. */
   readonly names: ReadonlyMap<string, readonly number[]>
-  /** Which of the definitions a variable has; without one it fits every row. */
+  /** The index of a variable's definition; a variable without definition matches every row. */
   readonly defined: ReadonlyMap<string, number>
   nameOf(name: Identifier): string
   variablesOf(name: Identifier): readonly number[]
@@ -106,7 +106,7 @@ export function labelsOf(context: AnalysisContext, node: PatternRecognitionRelat
   }
 }
 
-/** What the grammar takes and Trino does not. */
+/** Refuses syntax that the grammar accepts and Trino does not. */
 export function verifyPattern(context: AnalysisContext, node: PatternRecognitionRelation): void {
   if (node.patternSearchMode !== undefined) {
     const message = `Pattern search modifier: ${node.patternSearchMode} is not allowed in MATCH_RECOGNIZE clause`
@@ -159,12 +159,15 @@ export function skipOf(labels: Labels, { afterMatchSkipTo: skip }: PatternRecogn
   return { to: words[skip.position], variables }
 }
 
-/** Parts of the pattern that the matcher is told, its permutations written out: those of seven variables, but not of eight. */
+/**
+ * The limit of parts in the matcher's pattern, with permutations expanded: allows a permutation of seven variables, not
+ * of eight.
+ */
 const MAX_PARTS = 50_000
 
 /**
- * The pattern for the matcher.
- * @throws EngineError QUERY_EXCEEDED_COMPILER_LIMIT when it is too large by its permutations
+ * The pattern in the matcher's form.
+ * @throws EngineError QUERY_EXCEEDED_COMPILER_LIMIT if its permutations make it too large
  */
 export function matcherPatternOf(context: AnalysisContext, labels: Labels, pattern: RowPattern): PatternCode {
   if (partsOf(pattern) > MAX_PARTS) {
@@ -174,7 +177,7 @@ export function matcherPatternOf(context: AnalysisContext, labels: Labels, patte
   return codeOf(labels, pattern)
 }
 
-/** How many parts its code has; Infinity where a number holds them no more. */
+/** The number of parts of the pattern's code; Infinity if it exceeds a number. */
 function partsOf(pattern: RowPattern): number {
   tick()
   const sum = (patterns: readonly RowPattern[]): number => patterns.reduce((all, each) => all + partsOf(each), 1)
@@ -224,7 +227,7 @@ function codeOf(labels: Labels, pattern: RowPattern): PatternCode {
   }
 }
 
-/** In lexicographical order of the written places, as the standard has it. */
+/** Permutations in lexicographical order of the written positions, as in the SQL standard. */
 function permutations(items: readonly PatternCode[]): PatternCode[][] {
   tick()
   if (items.length <= 1) return [[...items]]

@@ -10,7 +10,7 @@ import type { Statement } from '../syntax/ast-statements.ts'
 import { childrenOf, type AnyNode } from '../syntax/tree.ts'
 import { parseExpressionText, parseStatement } from '../syntax/parser.ts'
 
-/** How deep views may stand upon views. */
+/** The maximum depth of views that read views. */
 const MAX_VIEW_DEPTH = 50
 
 export interface TableName {
@@ -19,20 +19,23 @@ export interface TableName {
   readonly table: string
 }
 
-/** The answers of the catalogs to all that a statement names; nothing waits from here on. */
+/** The catalogs' answers for all objects that a statement names. From here on nothing is asynchronous. */
 export interface ResolvedMetadata {
   table(name: TableName): ResolvedTable | undefined
   hasCatalog(catalog: string): boolean
-  /** Asked only for schemas in which a table was looked for and not found. */
+  /** Known only for schemas in which a table was looked up and not found. */
   hasSchema(catalog: string, schema: string): boolean
 }
 
 export interface ResolvedTable extends ConnectorTable {
-  /** The query of a view, parsed; absent for tables, and for views whose text is no query. */
+  /** The parsed query of a view; absent for tables, and for views whose text is not a query. */
   readonly query?: Query
 }
 
-/** The three parts of a table's name, lower case. @throws EngineError without place: a part is missing, or too many */
+/**
+ * Splits a table's name into its three parts, in lower case. @throws EngineError without a position, if a part is
+ * missing or there are too many
+ */
 export function qualify(name: QualifiedName, session: Pick<SessionContext, 'catalog' | 'schema'>): TableName {
   const parts = name.parts.map((part) => part.value.toLowerCase())
   if (parts.length > 3) {
@@ -48,7 +51,7 @@ export function qualify(name: QualifiedName, session: Pick<SessionContext, 'cata
   return { catalog, schema, table: table! }
 }
 
-/** Whose names are completed how, and read as whom. */
+/** How names of a text are completed, and with which rights they are read. */
 interface NameScope {
   readonly at: Pick<SessionContext, 'catalog' | 'schema'>
   readonly access: AccessControl | undefined
@@ -56,8 +59,8 @@ interface NameScope {
 }
 
 /**
- * Asks for every table a statement names, or for one table, and for what views among them name in turn, and the rules about them. Names that
- * cannot be completed are left: the analyser reports them where they stand.
+ * Looks up every table that a statement names (or one table), and the tables that its views and the rules on its tables
+ * name. Names that cannot be completed are skipped; the analyzer reports them with their position.
  */
 export async function resolve(
   root: Statement | TableName,
@@ -133,12 +136,12 @@ export async function resolve(
   }
 }
 
-/** As whom the query of a view is read. */
+/** The rights with which the query of a view is read. */
 export function withinView(access: AccessControl | undefined, { view }: ConnectorTable): AccessControl | undefined {
   return access?.withinView(view?.runAsInvoker === true ? undefined : view?.owner)
 }
 
-/** Names in a view's text are completed with what was current when it was made. */
+/** Names in a view's text are completed with the session catalog and schema from the view's creation. */
 export function viewSession(
   table: ConnectorTable,
   name: TableName,
@@ -155,7 +158,7 @@ function parseView(sql: string): Query | undefined {
   return statement?.kind === 'Query' ? statement : undefined
 }
 
-/** Undefined for what is no such text: the analyser says so. */
+/** Returns undefined if the text does not parse; the analyzer reports the error. */
 function parsed<T>(parse: () => T): T | undefined {
   try {
     return parse()
@@ -165,7 +168,7 @@ function parsed<T>(parse: () => T): T | undefined {
   }
 }
 
-/** Every table a node names, less the names that WITH clauses around them define. */
+/** Every table that a node names, except names that enclosing WITH clauses define. */
 function tableNames(
   node: AnyNode,
   defined: ReadonlySet<string> = new Set(),

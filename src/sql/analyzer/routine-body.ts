@@ -7,25 +7,25 @@ import type { RoutineStep } from './routine-steps.ts'
 import type { ColumnId, Expr, LambdaArgumentExpr, LambdaExpr } from './tree.ts'
 import { mapChildren, someExpr } from './walk.ts'
 
-/** Rounds of a loop are folds in folds: ROUNDS ^ LEVELS at most, and few rounds cost little. */
+/** A loop becomes nested folds, with at most ROUNDS ^ LEVELS iterations; loops with few iterations stay cheap. */
 const ROUNDS = 40
 const LEVELS = 3
 
-/** Values whose names are nested this deep at most: DuckDB binds what stands in lambdas over and over. */
+/** The maximum depth of nested names for values: DuckDB binds expressions inside lambdas again and again. */
 const MAX_NAMES = 3
 
 const NORMAL = 0
 const RETURNED = 1
-/** A loop whose condition ended it. */
+/** A loop ended by its condition. */
 const ENDED = 2
 
-/** What variables hold: the values are light, and may stand in several places. */
+/** The values of variables; they are light and may be repeated. */
 type Values = ReadonlyMap<ColumnId, Expr>
 
 type Loop = Extract<RoutineStep, { readonly kind: 'loop' }>
 
 /**
- * What a part of a function leaves behind, as one row: the variables it sets, what it returned, and how it ended
+ * The result of a part of a function, as one row: the variables it sets, the value it returned, and how it ended
  * (NORMAL, RETURNED, or the number of a jump).
  */
 interface Outcome {
@@ -34,8 +34,8 @@ interface Outcome {
 }
 
 /**
- * A function's body as one expression: assignments become names for values, branches CASE, and a loop a fold that
- * carries the variables it sets and does nothing once it has ended.
+ * Turns a function's body into one expression. Assignments bind values to names, branches become CASE. A loop becomes a
+ * fold that carries the variables the loop sets, and does nothing once the loop has ended.
  */
 export function routineBody(
   context: AnalysisContext,
@@ -50,7 +50,7 @@ export function routineBody(
 
 type SetStep = Extract<RoutineStep, { readonly kind: 'set' }>
 
-/** Steps that are taken together: assignments that do not depend on each other, or one other step. */
+/** Steps that are rendered together: assignments that do not depend on each other, or one other step. */
 type Group =
   { readonly kind: 'sets'; readonly sets: readonly SetStep[] } | Exclude<RoutineStep, { readonly kind: 'set' }>
 
@@ -63,7 +63,7 @@ class RoutineBody {
     this.returnType = returnType
   }
 
-  /** What the steps return, for functions of a few steps without loops; undefined for others. */
+  /** The value that the steps return, for functions of a few steps without loops; undefined for other functions. */
   direct(steps: readonly RoutineStep[], values: Values, names: number): Expr | undefined {
     const [step, ...rest] = steps
     if (step === undefined) return undefined
@@ -99,7 +99,7 @@ class RoutineBody {
     }
   }
 
-  /** What the steps return. */
+  /** The value that the steps return. */
   result(steps: readonly RoutineStep[], values: Values): Expr {
     const variables = [...new Map(assigned(steps).map((variable) => [variable.id, variable])).values()]
     const type = anonymousRow([...variables.map((variable) => variable.type), this.returnType, INTEGER])
@@ -108,8 +108,8 @@ class RoutineBody {
   }
 
   /**
-   * What the steps leave behind. Each takes what those before it left, which therefore stands in it, and not it in them:
-   * names in names are what costs DuckDB time.
+   * The outcome of the steps. Each step contains the outcome of the steps before it, and not the reverse: nested names
+   * make DuckDB slow.
    */
   private outcome(steps: readonly RoutineStep[], values: Values, outcome: Outcome): Expr {
     let state: Expr | undefined
@@ -195,7 +195,7 @@ class RoutineBody {
     })
   }
 
-  /** ITERATE goes on; the condition of REPEAT is asked of a round that came to its end. */
+  /** ITERATE continues with the next round; the condition of REPEAT is evaluated after a round that ended normally. */
   private afterRound(step: Loop, values: Values, outcome: Outcome, left: Expr): Expr {
     const now = this.withOutcome(values, outcome, left)
     const at = this.code(outcome, left)
@@ -211,7 +211,7 @@ class RoutineBody {
     return branches.length === 0 ? left : { kind: 'case', type: outcome.type, branches, otherwise: left }
   }
 
-  /** Rounds until one ends otherwise than normally; of lists in lists, so that few rounds cost little. */
+  /** Runs rounds until one does not end normally. The folds are nested so that few rounds stay cheap. */
   private rounds(level: number, state: Expr, outcome: Outcome, round: (state: Expr) => Expr): Expr {
     const goOn = (body: (state: Expr) => Expr): Expr =>
       this.over(state, (now) => either(isCode(this.code(outcome, now), NORMAL), body(now), now))
@@ -252,7 +252,7 @@ class RoutineBody {
     return { kind: 'lambdaArgument', type, id: newId(this.context) }
   }
 
-  /** `body` over a value that is calculated once, and before it. */
+  /** Applies `body` to a value that is computed once, before the body. */
   private over(value: Expr, body: (value: Expr) => Expr): Expr {
     if (value.kind === 'lambdaArgument') return body(value)
     const name = this.argument(value.type)
@@ -281,7 +281,7 @@ function named(name: LambdaArgumentExpr, value: Expr, body: Expr): Expr {
   return { kind: 'let', type: body.type, name, value, body, strict: true }
 }
 
-/** Up to what returns or jumps: the rest is never reached. */
+/** Groups the steps up to a return or jump; steps after it are unreachable. */
 function groupsOf(steps: readonly RoutineStep[]): readonly Group[] {
   const groups: Group[] = []
   let sets: SetStep[] = []
@@ -313,7 +313,7 @@ function code(value: number): Expr {
   return constantOf(INTEGER, String(value))
 }
 
-/** Labels have numbers of their own, and each two ways to go to it. */
+/** The code of a jump: each label has two, for LEAVE and ITERATE. */
 function jump(kind: 'leave' | 'iterate', label: ColumnId): number {
   return ENDED + 1 + 2 * label + (kind === 'leave' ? 0 : 1)
 }
@@ -326,7 +326,7 @@ function either(when: Expr, then: Expr, otherwise: Expr): Expr {
   return { kind: 'case', type: then.type, branches: [{ when, then }], otherwise }
 }
 
-/** The expression with what its variables hold. */
+/** The expression with variables replaced by their values. */
 function valued(expr: Expr, values: Values): Expr {
   if (expr.kind === 'lambdaArgument') return values.get(expr.id) ?? expr
   return mapChildren(expr, (child) => valued(child, values))
@@ -351,7 +351,7 @@ function assigned(steps: readonly RoutineStep[]): readonly LambdaArgumentExpr[] 
   })
 }
 
-/** Whether the steps may return, or jump to a label around them. */
+/** Whether the steps may return, or jump to a label outside of them. */
 function escapes(steps: readonly RoutineStep[], inside: readonly ColumnId[] = []): boolean {
   return steps.some((step) => {
     switch (step.kind) {

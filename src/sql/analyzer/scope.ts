@@ -4,30 +4,36 @@ import type { Span } from '../syntax/span.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import type { ColumnId } from './tree.ts'
 
-/** A column that names can reach. */
+/** A column that a name can refer to. */
 export interface Field {
-  /** As it is shown; names compare without regard to case. */
+  /** The displayed name; names are compared case-insensitively. */
   readonly name: string | undefined
-  /** The relation it belongs to, lower case: `['n']` for an alias, catalog, schema and table for a bare table. */
+  /**
+   * The relation that the field belongs to, in lower case: `['n']` for an alias; catalog, schema and table for a bare
+   * table.
+   */
   readonly relation: readonly string[] | undefined
   readonly type: SqlType
   readonly column: ColumnId
-  /** The column of a row pattern's input that it gives in another way. */
+  /** The column of a row pattern's input that this field exposes. */
   readonly shows?: ColumnId
-  /** Reached by name only, not by `*`. */
+  /** Whether the field is reachable by name only, not by `*`. */
   readonly hidden?: boolean
-  /** Reached only behind the name of its relation: `A.price` in a row pattern. */
+  /** Whether the name needs the relation as a prefix: `A.price` in a row pattern. */
   readonly qualified?: boolean
 }
 
-/** Fields, and where to look when they do not have the name. Common tables are found along the same chain. */
+/**
+ * The fields that names refer to, and the parent scope for names that are not found here. Common tables are found along
+ * the same chain.
+ */
 export interface Scope {
   readonly fields: readonly Field[]
   readonly parent: Scope | undefined
-  /** Going to the parent leaves the query: what is found there is a correlated column. */
+  /** Whether the parent belongs to the outer query: a field found there is a correlated column. */
   readonly boundary: boolean
   readonly tables?: ReadonlyMap<string, NamedQuery>
-  /** Why its fields may not be used from inside a query of it, or at all; `%` stands for the name. */
+  /** Why the fields may not be used, either from inside a subquery or at all; `%` stands for the name. */
   readonly refused?: {
     readonly within: 'query' | 'everywhere'
     readonly errorName: ErrorName
@@ -35,9 +41,9 @@ export interface Scope {
   }
   /** The WINDOW clause of the query. */
   readonly windows?: ReadonlyMap<string, WindowSpecification>
-  /** They are of the left side of an outer join, whose right side is looked at. */
+  /** Whether the fields belong to the left side of an outer join while its right side is analyzed. */
   readonly outerJoin?: boolean
-  /** The SELECT whose names these are. */
+  /** The SELECT that defines these names. */
   readonly select?: { readonly span: Span }
 }
 
@@ -45,18 +51,21 @@ export interface Scope {
 export interface NamedQuery {
   readonly table: number
   readonly columns: readonly { readonly name: string | undefined; readonly type: SqlType; readonly column: ColumnId }[]
-  /** Set while the step of a recursive query is analysed. */
+  /** True while the step of a recursive query is analyzed. */
   readonly recursive?: boolean
 }
 
 export interface FoundField {
   readonly field: Field
-  /** Of this query, not of one around it. */
+  /** Whether the field belongs to this query and not to an outer one. */
   readonly local: boolean
   readonly refused: Scope['refused']
 }
 
-/** Conditions of outer joins and row patterns, and queries in them, read no columns of other queries. */
+/**
+ * The refusal for conditions of outer joins and row patterns, and queries in them: they may not read columns of outer
+ * queries.
+ */
 export const uncorrelated: NonNullable<Scope['refused']> = {
   within: 'query',
   errorName: 'NOT_SUPPORTED',
@@ -72,7 +81,7 @@ export function fieldMatches(field: Field, name: readonly string[]): boolean {
   return field.relation !== undefined && endsWith(field.relation, name, last)
 }
 
-/** `relation` ends with the first `length` parts of `prefix`. */
+/** Whether `relation` ends with the first `length` parts of `prefix`. */
 function endsWith(relation: readonly string[], prefix: readonly string[], length: number): boolean {
   if (length > relation.length) return false
   for (let i = 0; i < length; i++) if (relation[relation.length - length + i] !== prefix[i]) return false
@@ -84,8 +93,9 @@ export function fieldsOfRelation(scope: Scope, prefix: readonly string[]): reado
 }
 
 /**
- * The field of a name (lower case), this scope's or an outer one's. `'ambiguous'` when a scope has several; undefined
- * where there is none, or where a prefix of the name is a column, so that the rest names fields of a row.
+ * Finds the field that a name (lower case) refers to, in this scope or an outer one. Returns `'ambiguous'` if a scope
+ * has several. Returns undefined if there is none, or if a prefix of the name is a column, so that the rest names
+ * fields of a row.
  */
 export function findField(scope: Scope, name: readonly string[]): FoundField | 'ambiguous' | undefined {
   let local = true
@@ -116,7 +126,7 @@ function prefixIsColumn(scope: Scope, name: readonly string[]): boolean {
   return false
 }
 
-/** Whether a prefix of the name is a column of this scope or an outer one: the rest then names fields of a row. */
+/** Whether a prefix of the name is a column of this scope or an outer one; the rest then names fields of a row. */
 export function startsWithColumn(scope: Scope, name: readonly string[]): boolean {
   for (let at: Scope | undefined = scope; at !== undefined; at = at.parent) {
     if (at.fields.some((field) => fieldMatches(field, name)) || prefixIsColumn(at, name)) return true

@@ -8,17 +8,20 @@ import { columnOf } from './build.ts'
 import { analyzeExpression, plainExpression, type AnalyzedExpression } from './expressions.ts'
 import { fieldMatches, fieldsOfRelation, type Field, type Scope } from './scope.ts'
 
-/** Of one select list, `*` spread out: queries that double their columns would grow without end. */
+/**
+ * The limit of columns of a select list after `*` is expanded: queries that double their columns would grow without
+ * bound.
+ */
 const MAX_COLUMNS = 10_000
-/** Types of these columns and all that they are made of: each is told to clients, and written with the plan. */
+/** The limit of these columns' types and their nested types: each is sent to clients and stored with the plan. */
 const MAX_PARTS = 50_000
 
-/** An output column of a SELECT, `*` spread out. */
+/** An output column of a SELECT, after `*` is expanded. */
 export interface SelectOutput {
   readonly name: string | undefined
   readonly node: Expression
   readonly analyzed: AnalyzedExpression
-  /** Of a column that `*` stands for: how messages name it. */
+  /** For a column from `*`: its name in messages. */
   readonly field?: string
 }
 
@@ -70,7 +73,10 @@ function allColumns(
   return rowFields(context, spec, { ...item, target: item.target }, scope)
 }
 
-/** The fields of the relation that `a.b.*` names, in the nearest scope that knows it; undefined where it is a row. */
+/**
+ * The fields of the relation that `a.b.*` names, in the nearest scope with that relation; undefined if the name is a
+ * row column.
+ */
 function relationFields(
   context: AnalysisContext,
   item: AllColumns,
@@ -108,13 +114,13 @@ function fromFields(
   }))
 }
 
-/** By its place where it has no name. */
+/** The name of a field; its position if it has no name. */
 function shownField(field: Field, { fields }: Scope): string {
   if (field.name === undefined) return String(fields.indexOf(field) + 1)
   return `'${[...(field.relation?.slice(-1) ?? []), field.name].join('.')}'`
 }
 
-/** What messages show for a column that `*` stands for. */
+/** The reference that messages show for a column from `*`. */
 function referenceTo(item: AllColumns, field: Field): Expression {
   const name = (value: string): Identifier => ({ kind: 'Identifier', span: item.span, value, quoted: false })
   const parts = [...(field.relation?.slice(-1) ?? []), field.name ?? '_col'].map(name)
@@ -147,7 +153,7 @@ function rowFields(
   }))
 }
 
-/** Unquoted names in `.* AS (a, b)` come out in capitals: of all aliases only these are made canonical. */
+/** Unquoted names in `.* AS (a, b)` become upper case; no other aliases do. */
 function aliasOf(item: AllColumns, index: number): string | undefined {
   const alias = item.aliases[index]
   return alias === undefined || alias.quoted ? alias?.value : alias.value.toUpperCase()

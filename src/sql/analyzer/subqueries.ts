@@ -30,13 +30,13 @@ import type { Field } from './scope.ts'
 import type { Expr, QuantifiedExpr, Subquery } from './tree.ts'
 
 interface AnalyzedSubquery extends Subquery {
-  /** Of its columns. */
+  /** The names of its columns. */
   readonly names: readonly (string | undefined)[]
-  /** It reads columns of the query around it. */
+  /** Whether it reads columns of the outer query. */
   readonly correlated: boolean
 }
 
-/** `read` says whether somebody reads its columns: EXISTS does not. */
+/** @param read whether the columns of the query are read; EXISTS does not read them */
 function analyzeSubquery(
   state: ExpressionState,
   node: SubqueryExpression,
@@ -61,7 +61,7 @@ function analyzeSubquery(
   }
 }
 
-/** The row of a subquery's columns: their only one, or a row of all. */
+/** The type of a subquery's result: its only column, or a row of all columns. */
 function resultType(query: Subquery): SqlType {
   return query.columns.length === 1 ? query.columns[0]!.type : anonymousRow(query.columns.map((column) => column.type))
 }
@@ -73,7 +73,7 @@ export function analyzeScalarSubquery(state: ExpressionState, node: SubqueryExpr
   const type = row(columns.map((column, i) => ({ name: query.names[i], type: column.type })))
   const found: Expr = { kind: 'scalarSubquery', type, query: asOneColumn(state, query, type) }
   if (query.correlated) return found
-  // As in Trino: of no row each column is NULL, and not the row.
+  // As in Trino, a query without rows gives a row of NULLs, not NULL.
   const none: Expr = { kind: 'row', type, items: columns.map((column) => constantOf(column.type, null)) }
   return { kind: 'coalesce', type, operands: [found, none] }
 }
@@ -102,7 +102,7 @@ function asOneColumn(state: ExpressionState, query: Subquery, wanted: SqlType = 
   }
 }
 
-/** `value` and the query's column in their common type. */
+/** `value` and the query's column, converted to their common type. */
 function comparedWith(
   state: ExpressionState,
   at: Expression,
@@ -110,10 +110,10 @@ function comparedWith(
   query: Subquery,
 ): { readonly value: Expr; readonly query: Subquery; readonly type: SqlType } {
   const result = resultType(query)
-  // A row is compared with the columns of the query, never with its only column.
+  // A row is compared with the query's columns, never with a single column that is itself a row.
   const nested = result.kind === 'row' && query.columns.length === 1
   if (value.type.kind === 'row' && value.type.fields.length === 1 && query.columns.length === 1 && !nested) {
-    // A row of one field is compared with the query's one column.
+    // A row with one field is compared with the query's only column.
     const only: Expr = { kind: 'field', type: value.type.fields[0]!.type, base: value, index: 0 }
     return comparedWith(state, at, only, query)
   }
@@ -136,7 +136,7 @@ function sameShape(value: SqlType, result: SqlType): boolean {
 
 const ofTheMatch = new Set(['first', 'last', 'prev', 'next', 'classifier', 'match_number'])
 
-/** In a row pattern no query is looked through for a value of a label or of the match. */
+/** Refuses IN with a subquery in a row pattern if its value reads a label or uses a function of the match. */
 function verifyOutsideOfMatch(state: ExpressionState, value: AnyNode): void {
   if (state.context.patternCall === undefined) return
   const refuse = (what: string): EngineError =>
@@ -177,10 +177,10 @@ export function analyzeInSubquery(
 }
 
 /**
- * The query without values that `=` does not find equal to themselves. Trino's semi join finds NaN, and NULL within rows,
- * arrays and maps, which an equality does not: it compares by that where it makes another join of IN, which is of a correlated query
- * and of a condition that all rows of the result satisfy.
- * @param value that NULL makes NULL where there are any values: all stay for it
+ * The query without values that are not equal to themselves under `=`. Trino's semi join finds NaN, and NULL inside
+ * rows, arrays and maps; an equality does not. Trino's planner turns IN into a join by equality if the query is
+ * correlated, or if all rows of the result must satisfy the condition.
+ * @param value the left side of IN; if it is NULL, the result is NULL for any values, so all of them stay
  */
 function equalToThemselves(query: Subquery, value?: Expr): Subquery {
   const [{ id, type }] = query.columns as readonly [Subquery['columns'][number]]
@@ -195,7 +195,7 @@ function equalToThemselves(query: Subquery, value?: Expr): Subquery {
   return { ...query, node: { kind: 'filter', input: query.node, predicate: { kind: 'or', type: BOOLEAN, terms } } }
 }
 
-/** A condition's term as Trino's planner compares it where no other rows are kept. */
+/** A condition's term as Trino's planner compares it if rows that fail it are dropped. */
 export function joinedByEquality(term: Expr): Expr {
   if (term.kind === 'not' && term.value.kind === 'not') return joinedByEquality(term.value.value)
   const isJoined = term.kind === 'inSubquery' || (term.kind === 'quantified' && term.operator === '=' && !term.all)
@@ -224,14 +224,18 @@ export function analyzeQuantified(state: ExpressionState, node: QuantifiedCompar
   return { kind: 'quantified', type: BOOLEAN, operator: node.operator, all, ...compared, query }
 }
 
-/** Of values in rows, arrays and maps NULL makes a comparison fail: they are compared one by one. */
+/**
+ * Whether a type has an order and is not an array, row or map. NULL inside those makes a comparison fail, so their
+ * values are compared one by one.
+ */
 function isOrderedScalar(type: SqlType): boolean {
   return isOrderable(type) && !isNested(type) && type.kind !== 'unknown'
 }
 
 /**
- * A comparison with all values of a query, NaN among them, as Trino's planner makes it: with the least or the greatest, of
- * which NaN is neither where there are others. `<> ANY` is not `= ALL`, which is false for NULL too where values differ.
+ * A comparison with all values of a query, including NaN, as Trino's planner makes it: with the minimum or maximum,
+ * which is NaN only if there are no other values. `<> ANY` is not `= ALL`, which is also false for NULL if the values
+ * differ.
  */
 function byBounds(
   state: ExpressionState,

@@ -16,8 +16,8 @@ import type { ColumnId, ComputedColumn, Expr, RelationNode } from './tree.ts'
 import { collectDefined, visitStatementColumns } from './walk.ts'
 
 /**
- * A table or view as whoever is reading it may see it: rows that the filter of the rules leaves, masks in the place of
- * their columns. What it is read for is checked in the end (`checkReads`): errors of the statement itself come first.
+ * A table or view as the current user may see it: the row filter removes rows, column masks replace columns. Rights to
+ * read are checked at the end (`checkReads`), after errors in the statement itself.
  * Source: Trino 476, StatementAnalyzer.analyzeFiltersAndMasks.
  */
 export function withPolicies(
@@ -71,7 +71,7 @@ function behindBarrier(
 }
 
 /**
- * Rows that are written, each of which must pass the filter of the table.
+ * The rows that a statement writes, each of which must pass the table's row filter.
  * Source: Trino 476, LogicalPlanner.createTableWriterPlan (checks of new rows).
  */
 export function withNewRowFilter(
@@ -94,12 +94,13 @@ export function withNewRowFilter(
     branches: [{ when: passes, then: constantOf(BOOLEAN, true) }],
     otherwise: refused,
   }
-  // It is asked of no row but those that are written, which a condition of the query's own may have to be asked for first.
+  // The LIMIT keeps DuckDB from moving the filter below the query's own conditions: rows that they remove are not
+  // written and must not be checked.
   const input: RelationNode = { kind: 'limit', input: rows, count: EVERY_ROW, offset: undefined, ties: undefined }
   return { node: { kind: 'filter', input, predicate }, fields }
 }
 
-/** DuckDB moves no condition below a LIMIT. */
+/** DuckDB does not push conditions below a LIMIT. */
 const EVERY_ROW = String(2n ** 63n - 1n)
 
 type RuleKind = 'row filter' | 'column mask'
@@ -110,7 +111,7 @@ interface Rule {
   readonly kind: RuleKind
   readonly rule: RuleExpression
   readonly type: SqlType
-  /** Of a mask. */
+  /** The column of a mask; undefined for a row filter. */
   readonly column: string | undefined
 }
 
@@ -119,7 +120,10 @@ const INVALID = { 'row filter': 'INVALID_ROW_FILTER', 'column mask': 'INVALID_CO
   ErrorName
 >
 
-/** Of a rule, in the table's catalog and schema, over its columns alone. What is wrong in it only its keeper is told. */
+/**
+ * Analyzes a rule in its table's catalog and schema, over its table's columns only. Details of errors in a rule go only
+ * to the operator (`onRuleFault`).
+ */
 function analyzeRule(context: AnalysisContext, rule: Rule, scope: Scope): Expr {
   const { name, kind, type, column } = rule
   const of = [name.catalog, name.schema, name.table, ...(column === undefined ? [] : [column])].join('.')
@@ -150,7 +154,7 @@ function analyzeRule(context: AnalysisContext, rule: Rule, scope: Scope): Expr {
     }
   })()
   collectDefined(expr, context.ofRules)
-  // What it reads, its table among it, is read as whom it says.
+  // The rule reads tables, including its own, as the user that the rule names.
   context.named.push({ access: inner.access!, name, columns: namesOf(scope), read: inner.read })
   if (canCoerce(expr.type, type)) return castTo(expr, type)
   const wanted = kind === 'row filter' ? 'BOOLEAN' : typeName(type)
@@ -165,12 +169,12 @@ function scalarOf(context: AnalysisContext, expression: Expression, scope: Scope
   throw new EngineError('EXPRESSION_NOT_SCALAR', 'It has aggregations, window functions or grouping operations')
 }
 
-/** Refuses what is read without the right to. @throws EngineError PERMISSION_DENIED */
+/** Refuses reads without the necessary rights. @throws EngineError PERMISSION_DENIED */
 export function checkReads(context: AnalysisContext, node: RelationNode): void {
   const { named, read } = context
   if (named.length === 0) return
   visitStatementColumns(node, (id) => read.add(id))
-  // As in Trino what the statement itself reads comes before what its views read.
+  // As in Trino, tables that the statement itself reads are checked before tables that its views read.
   const [own, ofViews] = [named.filter(({ access }) => !access.grants), named.filter(({ access }) => access.grants)]
   for (const { access, name, columns, read: ids } of [...own, ...ofViews]) {
     access.checkSelect(name, new Set([...columns].flatMap(([id, column]) => (ids.has(id) ? [column] : []))))

@@ -5,9 +5,9 @@ import type { ComparisonKind, ResolvedOperator } from '../functions/operators.ts
 import type { ResolvedFunction } from '../functions/resolve-function.ts'
 
 /**
- * The typed tree: what a query means, with names resolved, types known and every coercion an explicit cast.
- * A column is a number that is unique in the whole statement; each node says which columns it adds or passes on, so
- * nothing below depends on names, and a column of an outer query is used like any other.
+ * The typed tree: a query's meaning, with names resolved, types known and every coercion an explicit cast. A column is
+ * a number that is unique in the whole statement. Each node says which columns it adds or passes on, so no later step
+ * depends on names, and a column of an outer query is used like any other.
  */
 
 export type ColumnId = number
@@ -46,37 +46,37 @@ export type RelationNode =
   | SampleNode
   | SequenceNode
 
-/** A table of a catalog: `columns` maps ours to the table's own names. */
+/** Scans a table of a catalog: `columns` maps column ids to the table's names. */
 export interface ScanNode {
   readonly kind: 'scan'
   readonly catalog: string
   readonly schema: string
   readonly table: string
   readonly handle: TableHandle
-  /** Names the rows; absent: nobody knows. */
+  /** Identifies the table's contents; absent if their version is unknown. */
   readonly snapshot?: string | undefined
-  /** Columns that its connector can be asked questions of. */
+  /** Columns about which the connector answers questions. */
   readonly answers?: readonly string[] | undefined
-  /** Columns that divide the table into partitions: conditions on them spare whole files. */
+  /** Partition columns: conditions on them avoid reading whole files. */
   readonly partitionedBy?: readonly string[] | undefined
-  /** What it is asked; of one with groups `columns` are those of the answer. */
+  /** The question for the connector. If it asks for groups, `columns` are the columns of the answer. */
   readonly question?: ScanQuestion
   readonly columns: readonly { readonly id: ColumnId; readonly name: string; readonly type: SqlType }[]
 }
 
-/** At least one row; no columns at all for the one row of a SELECT without FROM. */
+/** Has at least one row. A SELECT without FROM is one row without columns. */
 export interface ValuesNode {
   readonly kind: 'values'
   readonly columns: readonly { readonly id: ColumnId; readonly type: SqlType }[]
   readonly rows: readonly (readonly Expr[])[]
 }
 
-/** The rows of VALUES by column: the arrays are of one length, and the items at one position make a row. */
+/** The rows of VALUES, stored by column: all arrays have the same length, and the items at one position form a row. */
 export interface ArraysNode {
   readonly kind: 'arrays'
   readonly columns: readonly { readonly id: ColumnId; readonly type: SqlType }[]
   readonly rowCount: number
-  /** One array a column. They read no columns and hold no queries. */
+  /** One array per column. They read no columns and contain no queries. */
   readonly arrays: readonly Expr[]
 }
 
@@ -86,26 +86,29 @@ export interface FilterNode {
   readonly predicate: Expr
 }
 
-/** Adds columns; the input's columns stay usable above it until a node that lists its own outputs. */
+/** Adds columns. The input's columns stay readable above it, up to a node that lists its own outputs. */
 export interface ProjectNode {
   readonly kind: 'project'
   readonly input: RelationNode
   readonly columns: readonly ComputedColumn[]
 }
 
-/** Rows and values as rules leave them: what stands above is asked of no others. */
+/**
+ * Separates a table's rows and values as filtered and masked by rules from the query above. Expressions above are
+ * evaluated on no other rows or values.
+ */
 export interface BarrierNode {
   readonly kind: 'barrier'
   readonly input: RelationNode
-  /** Whether there is a filter of the rules in `input`: below their masks, where there are any. */
+  /** Whether `input` contains a row filter of the rules; it stands below the masks, if any. */
   readonly filtered: boolean
-  /** A mask, and the column that it stands for. */
+  /** Masks, each with the column that it replaces. */
   readonly masked: readonly { readonly id: ColumnId; readonly column: ColumnId }[]
 }
 
 export type JoinType = 'cross' | 'inner' | 'left' | 'right' | 'full'
 
-/** `lateral`: the right side uses columns of the left one. */
+/** `lateral`: the right side reads columns of the left side. */
 export interface JoinNode {
   readonly kind: 'join'
   readonly type: JoinType
@@ -115,7 +118,10 @@ export interface JoinNode {
   readonly condition: Expr | undefined
 }
 
-/** Rows of arrays and maps side by side, shorter ones padded with NULL; rows of arrays of rows spread into columns. */
+/**
+ * Expands arrays and maps side by side; shorter ones are padded with NULL. Arrays of rows expand into the rows'
+ * columns.
+ */
 export interface UnnestNode {
   readonly kind: 'unnest'
   readonly arguments: readonly { readonly value: Expr; readonly columns: readonly ColumnId[] }[]
@@ -126,21 +132,21 @@ export interface AggregateNode {
   readonly kind: 'aggregate'
   readonly input: RelationNode
   readonly keys: readonly { readonly id: ColumnId; readonly input: ColumnId; readonly type: SqlType }[]
-  /** Each a list of indexes into `keys`; undefined: one set of all keys. */
+  /** Lists of indexes into `keys`; undefined for one set of all keys. */
   readonly sets: readonly (readonly number[])[] | undefined
   readonly aggregates: readonly { readonly id: ColumnId; readonly call: AggregateExpr }[]
   /** GROUPING(…) over key indexes. */
   readonly groupings: readonly { readonly id: ColumnId; readonly keys: readonly number[]; readonly type: SqlType }[]
 }
 
-/** Adds one column a window call. */
+/** Adds one column per window call. */
 export interface WindowNode {
   readonly kind: 'window'
   readonly input: RelationNode
   readonly columns: readonly { readonly id: ColumnId; readonly call: WindowExpr }[]
 }
 
-/** Of exactly these columns. */
+/** Distinct rows of exactly these columns. */
 export interface DistinctNode {
   readonly kind: 'distinct'
   readonly input: RelationNode
@@ -156,7 +162,7 @@ export interface SortNode {
 export interface LimitNode {
   readonly kind: 'limit'
   readonly input: RelationNode
-  /** Digits; undefined: all rows. */
+  /** Digits; undefined for all rows. */
   readonly count: string | undefined
   readonly offset: string | undefined
   /** FETCH FIRST … WITH TIES: the keys of the sort below. */
@@ -168,7 +174,7 @@ export interface SetNode {
   readonly operator: 'union' | 'intersect' | 'except'
   readonly all: boolean
   readonly columns: readonly { readonly id: ColumnId; readonly type: SqlType }[]
-  /** Columns in the order of `columns`, of their types. */
+  /** The inputs' columns correspond to `columns` in order and type. */
   readonly inputs: readonly { readonly node: RelationNode; readonly columns: readonly ColumnId[] }[]
 }
 
@@ -176,11 +182,11 @@ export interface CommonTable {
   readonly id: number
   readonly node: RelationNode
   readonly columns: readonly { readonly id: ColumnId; readonly type: SqlType }[]
-  /** The repeated part of a recursive one, reading the table itself. */
+  /** The recursive part of a recursive table; it reads the table itself. */
   readonly step?: {
     readonly node: RelationNode
     readonly columns: readonly ColumnId[]
-    /** Steps after which the query fails (max_recursion_depth). */
+    /** The number of steps after which the query fails (max_recursion_depth). */
     readonly maxDepth: number
     /** UNION without ALL. */
     readonly distinct: boolean
@@ -193,7 +199,7 @@ export interface WithNode {
   readonly body: RelationNode
 }
 
-/** Reads a common table: `columns` stand for its columns, by position. */
+/** Reads a common table; `columns` map to the table's columns by position. */
 export interface CteScanNode {
   readonly kind: 'cte'
   readonly table: number
@@ -207,7 +213,7 @@ export interface SampleNode {
   readonly system: boolean
 }
 
-/** `TABLE(sequence(start, stop, step))`: whole numbers within 64 bits. */
+/** `TABLE(sequence(start, stop, step))`: 64-bit integers. */
 export interface SequenceNode {
   readonly kind: 'sequence'
   readonly id: ColumnId
@@ -258,16 +264,16 @@ interface Typed<Kind extends string> {
 }
 
 /**
- * What `value` is, by type: boolean; digits for integers and decimals (with point); text for double and real, as
- * `Number()` takes it; text for varchar, char, json, uuid, ipaddress; upper-case hexadecimal for varbinary; days
- * since the epoch for date; picoseconds for time and timestamp (since midnight, since the epoch; of UTC when it has
- * a zone); milliseconds and months for the intervals.
+ * The representation of `value`, by type: boolean; digits for integers and decimals (with point); text for double and
+ * real, as `Number()` reads it; text for varchar, char, json, uuid, ipaddress; upper-case hexadecimal for varbinary;
+ * days since the epoch for date; picoseconds for time and timestamp (since midnight, since the epoch; in UTC if the
+ * type has a zone); milliseconds and months for the intervals.
  */
 export interface ConstantExpr extends Typed<'constant'> {
   readonly value: string | boolean | bigint | null
-  /** The zone id of a time or timestamp with time zone; of a time: `+hh:mm`. */
+  /** The zone id of a timestamp with time zone; `+hh:mm` for a time with time zone. */
   readonly zone?: string
-  /** The `?` it stands for while a statement is described. */
+  /** The index of the `?` that the constant replaces while a statement is described. */
   readonly parameter?: number
 }
 
@@ -280,21 +286,21 @@ export interface LambdaArgumentExpr extends Typed<'lambdaArgument'> {
   readonly id: ColumnId
 }
 
-/** A scalar function of the function table; arguments are of exactly its argument types. */
+/** A call of a function in the function table; the arguments have exactly its argument types. */
 export interface CallExpr extends Typed<'call'> {
   readonly function: ResolvedFunction
   readonly arguments: readonly Expr[]
-  /** What a function that the query declares itself does. */
+  /** The body of a function that the query itself declares. */
   readonly routine?: Routine
 }
 
-/** The value of `body` once the parameters have their arguments; it uses no columns. */
+/** The parameters and body of a declared function; the body reads no columns. */
 export interface Routine {
   readonly parameters: readonly LambdaArgumentExpr[]
   readonly body: Expr
 }
 
-/** A function of the engine that no name of the language reaches: what syntax of its own is made of. */
+/** A call of an internal engine function that no SQL name reaches; special syntax is rendered with these. */
 export interface EngineCallExpr extends Typed<'engineCall'> {
   readonly name: EngineFunction
   readonly arguments: readonly Expr[]
@@ -324,7 +330,7 @@ export type EngineFunction =
   | 'range'
   | 'substr'
 
-/** Arithmetic or a subscript; operands are of exactly the operator's types. */
+/** Arithmetic or a subscript; the operands have exactly the operator's types. */
 export interface OperatorExpr extends Typed<'operator'> {
   /** `+`, `-`, `*`, `/`, `%`, `[]` */
   readonly name: string
@@ -337,7 +343,7 @@ export interface NegateExpr extends Typed<'negate'> {
   readonly value: Expr
 }
 
-/** Both sides have the same type. */
+/** Both operands have the same type. */
 export interface CompareExpr extends Typed<'compare'> {
   readonly operator: ComparisonKind
   readonly left: Expr
@@ -348,7 +354,7 @@ export interface CastExpr extends Typed<'cast'> {
   readonly value: Expr
   /** TRY_CAST */
   readonly safe: boolean
-  /** A value on its way into a table: text that does not fit fails instead of being cut. */
+  /** A value to be stored in a table: text that is too long fails instead of being cut. */
   readonly stored?: true
 }
 
@@ -364,7 +370,7 @@ export interface IsNullExpr extends Typed<'isNull'> {
   readonly value: Expr
 }
 
-/** Every `when` is a condition: `CASE x WHEN y` has comparisons with x. */
+/** Every `when` is a condition: `CASE x WHEN y` becomes comparisons with x. */
 export interface CaseExpr extends Typed<'case'> {
   readonly branches: readonly { readonly when: Expr; readonly then: Expr }[]
   readonly otherwise: Expr | undefined
@@ -374,12 +380,12 @@ export interface CoalesceExpr extends Typed<'coalesce'> {
   readonly operands: readonly Expr[]
 }
 
-/** `value` under a name in `body`: calculated once however often the body uses it. */
+/** Binds `value` to a name in `body`: it is computed once, however often the body uses it. */
 export interface LetExpr extends Typed<'let'> {
   readonly name: LambdaArgumentExpr
   readonly value: Expr
   readonly body: Expr
-  /** The value is calculated where the body does not use it, too: it may fail. */
+  /** Whether the value is computed even if the body does not use it, because it may fail. */
   readonly strict?: true
 }
 
@@ -387,7 +393,7 @@ export interface TryExpr extends Typed<'try'> {
   readonly value: Expr
 }
 
-/** All of one type. */
+/** All operands have one type. */
 export interface InListExpr extends Typed<'inList'> {
   readonly value: Expr
   readonly values: readonly Expr[]
@@ -399,14 +405,14 @@ export interface InLiteralsExpr extends Typed<'inLiterals'> {
   readonly literals: LiteralsExpr
 }
 
-/** Value, pattern and escape are of character types. */
+/** Value, pattern and escape have character types. */
 export interface LikeExpr extends Typed<'like'> {
   readonly value: Expr
   readonly pattern: Expr
   readonly escape: Expr | undefined
 }
 
-/** All of one type. */
+/** All operands have one type. */
 export interface BetweenExpr extends Typed<'between'> {
   readonly value: Expr
   readonly min: Expr
@@ -419,7 +425,7 @@ export interface RowExpr extends Typed<'row'> {
 
 export interface FieldExpr extends Typed<'field'> {
   readonly base: Expr
-  /** From 0. */
+  /** Counted from 0. */
   readonly index: number
 }
 
@@ -427,10 +433,10 @@ export interface ArrayExpr extends Typed<'array'> {
   readonly items: readonly Expr[]
 }
 
-/** An array of many constants. It is one leaf of the tree: nobody walks over its items. */
+/** An array of many constants. It is a leaf of the tree: walks do not visit its items. */
 export interface LiteralsExpr extends Typed<'literals'> {
   readonly type: ArrayType
-  /** Each as `ConstantExpr` has it. */
+  /** Each represented as in `ConstantExpr`. */
   readonly literals: readonly ConstantExpr['value'][]
 }
 
@@ -444,7 +450,7 @@ export interface Subquery {
   readonly columns: readonly { readonly id: ColumnId; readonly type: SqlType }[]
 }
 
-/** More than one row is SUBQUERY_MULTIPLE_ROWS, none is NULL. Of several columns a row. */
+/** More than one row fails with SUBQUERY_MULTIPLE_ROWS; no row gives NULL. Several columns form a row. */
 export interface ScalarSubqueryExpr extends Typed<'scalarSubquery'> {
   readonly query: Subquery
 }
@@ -486,7 +492,7 @@ export interface WindowExpr extends Typed<'window'> {
   readonly ignoreNulls: boolean
   readonly distinct: boolean
   readonly filter: Expr | undefined
-  /** The ORDER BY of the aggregate's own arguments. */
+  /** The ORDER BY inside the aggregate call. */
   readonly argumentOrder: readonly ExprSortKey[]
   readonly partitionBy: readonly Expr[]
   readonly orderBy: readonly ExprSortKey[]
@@ -504,7 +510,7 @@ export interface FrameEnd {
   readonly value: Expr | undefined
 }
 
-/** GROUPING(a, b): replaced by a column of the aggregation. */
+/** GROUPING(a, b); later replaced by a column of the aggregation. */
 export interface GroupingExpr extends Typed<'grouping'> {
   readonly columns: readonly Expr[]
 }

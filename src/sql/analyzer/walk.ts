@@ -14,7 +14,7 @@ import type {
   Subquery,
 } from './tree.ts'
 
-/** The same expression with `change` applied to the expressions right below; queries inside it are left alone. */
+/** Returns the expression with `change` applied to its direct children; queries inside it stay unchanged. */
 export function mapChildren(expr: Expr, change: (child: Expr) => Expr): Expr {
   tick()
   const all = (list: readonly Expr[]): readonly Expr[] => mapList(list, change)
@@ -117,7 +117,7 @@ function mapFrame(frame: BoundFrame, change: (child: Expr) => Expr): BoundFrame 
   }
 }
 
-/** The expressions right below, without those of queries inside. */
+/** The direct children of an expression, without those of queries inside it. */
 export function childrenOfExpr(expr: Expr): readonly Expr[] {
   const children: Expr[] = []
   mapChildren(expr, (child) => {
@@ -135,7 +135,7 @@ export function visitColumns(tree: Expr | RelationNode, visit: (id: ColumnId, co
   })
 }
 
-/** As `visitColumns`, but for what rules read behind their barriers. */
+/** Same as `visitColumns`, without the columns that rules read behind their barriers. */
 export function visitStatementColumns(tree: RelationNode, visit: (id: ColumnId) => void): void {
   someNode(tree, (node) => {
     if (node.kind === 'column') visit(node.id)
@@ -146,9 +146,9 @@ export function visitStatementColumns(tree: RelationNode, visit: (id: ColumnId) 
 export type TreeNode = Expr | RelationNode
 
 /**
- * Whether any node of a tree satisfies the test, queries inside of expressions among them.
- * @param part a node, or what a node has
- * @param test `leave`: it does not, and what is below it is not asked
+ * Whether any node of a tree satisfies the test, including queries inside expressions.
+ * @param part a node or a property of a node
+ * @param test returns `leave` to skip the nodes below
  */
 export function someNode(part: unknown, test: (node: TreeNode) => boolean | 'leave'): boolean {
   tick()
@@ -161,7 +161,7 @@ export function someNode(part: unknown, test: (node: TreeNode) => boolean | 'lea
   return Object.entries(part).some(([name, value]) => !WITHOUT_NODES.has(name) && someNode(value, test))
 }
 
-/** Types, functions, handles and constants hold no part of a query. */
+/** Properties that contain no nodes: types, functions, handles, constants and the like. */
 export const WITHOUT_NODES = new Set([
   'type',
   'function',
@@ -173,12 +173,12 @@ export const WITHOUT_NODES = new Set([
   'literals',
 ])
 
-/** Whether any expression of the tree below (without queries inside) satisfies the test. */
+/** Whether any expression of the tree, excluding queries inside it, satisfies the test. */
 export function someExpr(expr: Expr, test: (expr: Expr) => boolean): boolean {
   return test(expr) || childrenOfExpr(expr).some((child) => someExpr(child, test))
 }
 
-/** Whether an expression holds a query of its own. */
+/** Whether an expression is a subquery. */
 export function isQuery(expr: Expr): boolean {
   switch (expr.kind) {
     case 'scalarSubquery':
@@ -193,7 +193,10 @@ export function isQuery(expr: Expr): boolean {
 
 const volatiles = new WeakMap<Expr, boolean>()
 
-/** Whether it gives another value each time it is calculated: random(), shuffle(x), and what holds one of them. */
+/**
+ * Whether an expression may give a different value each time: random(), shuffle(x), and expressions that contain such a
+ * call.
+ */
 export function isVolatile(expr: Expr): boolean {
   if (expr.kind === 'column' || expr.kind === 'constant' || expr.kind === 'lambdaArgument') return false
   const known = volatiles.get(expr)
@@ -206,7 +209,7 @@ export function isVolatile(expr: Expr): boolean {
 let queryNumber = 0
 const queryKeys = new WeakMap<Subquery, string>()
 
-/** Equal texts mean equal expressions. */
+/** A text key: equal keys mean equal expressions. */
 export function exprKey(expr: Expr): string {
   tick()
   switch (expr.kind) {
@@ -266,7 +269,10 @@ function literalsKey({ type, literals }: LiteralsExpr): string {
   return `${typeName(type)}${JSON.stringify(literals, (_, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value))}`
 }
 
-/** Of a query, its own columns by their order: what they are numbered tells nothing. One that changes is equal to itself alone. */
+/**
+ * The key of a query. Its own columns are numbered by their order, since their ids are arbitrary. A volatile query
+ * equals only itself.
+ */
 function queryKey(query: Subquery): string {
   const known = queryKeys.get(query)
   if (known !== undefined) return known
@@ -289,7 +295,10 @@ function queryKey(query: Subquery): string {
   return key
 }
 
-/** The lambda with parameters named by how many lambdas are within it: what they are called tells nothing. */
+/**
+ * The lambda with canonical parameter ids, derived from the number of lambdas inside it, since the original ids are
+ * arbitrary.
+ */
 function canonical(lambda: LambdaExpr): LambdaExpr {
   const depth = lambdasWithin(lambda.body)
   const parameters = lambda.parameters.map((each, i) => ({ ...each, id: -(1 + i + depth * MOST_PARAMETERS) }))
@@ -297,7 +306,7 @@ function canonical(lambda: LambdaExpr): LambdaExpr {
   return { ...lambda, parameters, body: substituted(lambda.body, named) }
 }
 
-/** More than a lambda of any function has; ids of columns are not negative. */
+/** More parameters than any function's lambda has. Column ids are not negative. */
 const MOST_PARAMETERS = 16
 
 function lambdasWithin(expr: Expr): number {
@@ -305,7 +314,7 @@ function lambdasWithin(expr: Expr): number {
   return expr.kind === 'lambda' ? most + 1 : most
 }
 
-/** The expression with others in the place of names. */
+/** The expression with lambda arguments replaced. */
 function substituted(expr: Expr, named: ReadonlyMap<ColumnId, Expr>): Expr {
   if (expr.kind === 'lambdaArgument') return named.get(expr.id) ?? expr
   return mapChildren(expr, (child) => substituted(child, named))
@@ -319,7 +328,7 @@ function sortKeysKey(list: readonly ExprSortKey[]): string {
   return list.map((key) => `${exprKey(key.value)}${key.descending ? '-' : '+'}${key.nullsFirst ? 'f' : 'l'}`).join(',')
 }
 
-/** Every column that a node or a query inside its expressions makes. */
+/** Collects every column that a node, or a query inside its expressions, defines. */
 export function collectDefined(tree: unknown, defined: Set<ColumnId>): void {
   tick()
   if (typeof tree !== 'object' || tree === null) return
@@ -328,7 +337,7 @@ export function collectDefined(tree: unknown, defined: Set<ColumnId>): void {
     return
   }
   const { kind, id } = tree as { readonly kind?: unknown; readonly id?: unknown }
-  // All objects with a number but references to columns are definitions.
+  // Every object with a numeric id is a definition, except references to columns.
   if (typeof id === 'number' && kind !== 'column') defined.add(id)
   for (const [name, value] of Object.entries(tree)) {
     if (kind === 'unnest' && name === 'ordinality' && typeof value === 'number') defined.add(value)
@@ -340,7 +349,7 @@ export function collectDefined(tree: unknown, defined: Set<ColumnId>): void {
   }
 }
 
-/** The table or view itself, without the filter and the masks that the rules put around it. */
+/** The table or view itself, without the row filter and the masks around it. */
 export function behindRules({ input, filtered, masked }: Extract<RelationNode, { kind: 'barrier' }>): RelationNode {
   const unmasked = masked.length > 0 && input.kind === 'project' ? input.input : input
   return filtered && unmasked.kind === 'filter' ? unmasked.input : unmasked

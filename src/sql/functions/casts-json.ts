@@ -18,7 +18,7 @@ interface Context {
   readonly names: Names
 }
 
-/** CAST(x AS json): Trino's canonical text. */
+/** Renders CAST(x AS json) as Trino's canonical text. */
 export function castToJson(x: Sql, from: SqlType, context: Context): Sql {
   switch (from.kind) {
     case 'json':
@@ -46,7 +46,7 @@ export function castToJson(x: Sql, from: SqlType, context: Context): Sql {
 
 type Container = Extract<SqlType, { kind: 'array' | 'map' | 'row' }>
 
-/** By DuckDB where it writes what Trino does, else part by part. */
+/** Uses DuckDB's writer if its text matches Trino's, otherwise renders part by part. */
 function containerToJson(x: Sql, from: Container, context: Context): Sql {
   const general = partByPart(x, from, context)
   const named = from.kind === 'map' ? mapAsHeld(x, from) : namedAsWritten(x, from, context)
@@ -61,20 +61,20 @@ function containerToJson(x: Sql, from: Container, context: Context): Sql {
   return sql`coalesce(CASE WHEN ${joined(sure, ' AND ')} THEN ${alike} END, ${general})`
 }
 
-/** Whether a row's fields, or those of rows in it, are all the doubles that it holds. */
+/** Whether all doubles of a value are fields of rows, not elements of arrays. */
 function areDoublesFields(type: SqlType): boolean {
   if (type.kind === 'row')
     return type.fields.every((field) => field.type.kind === 'double' || areDoublesFields(field.type))
   return holdsOnly(type, ({ kind }) => kind !== 'double')
 }
 
-/** That the numbers of a row's fields are such as both write alike. */
+/** Conditions that the doubles in a row's fields are numbers that DuckDB and Trino write alike. */
 function plainDoubles(x: Sql, type: SqlType): readonly Sql[] {
   if (type.kind === 'double') return [sql`q_plain_double(${x})`]
   return type.kind === 'row' ? type.fields.flatMap((field, i) => plainDoubles(rowFieldOf(x, i), field.type)) : []
 }
 
-/** The value with the names of its fields, of types whose JSON DuckDB mostly writes as Trino does; undefined for any other. */
+/** The value with named fields, if DuckDB writes the type's JSON mostly as Trino does; otherwise undefined. */
 function namedAsWritten(x: Sql, type: SqlType, context: Context): Sql | undefined {
   switch (type.kind) {
     case 'boolean':
@@ -111,7 +111,7 @@ function mapAsHeld(x: Sql, { key, value }: Extract<SqlType, { kind: 'map' }>): S
   return key.kind === 'varchar' && isHeld ? x : undefined
 }
 
-/** Whether that is so of a type, or of all that an array or a row of it holds; of maps it is not. */
+/** Whether a predicate holds for a type, or for all types inside an array or row; false for maps. */
 function holdsOnly(type: SqlType, holds: (type: SqlType) => boolean): boolean {
   switch (type.kind) {
     case 'array':
@@ -157,8 +157,9 @@ function keyText(x: Sql, type: SqlType): Sql {
 }
 
 /**
- * CAST(json AS to). The value is rewritten, type by type and with Trino's errors, into JSON that DuckDB reads as the
- * held form; what DuckDB reads alike as it stands, in the usual writing, takes a way of its own.
+ * Renders CAST(json AS to). In general, `u_json_cast` rewrites the value, type by type and with Trino's errors, into
+ * JSON that DuckDB reads as the stored form. JSON in its usual form, which DuckDB reads as Trino does, takes a
+ * shortcut.
  */
 export function castFromJson(x: Sql, to: SqlType): Sql {
   const type = duckdbType(to)
@@ -170,7 +171,7 @@ export function castFromJson(x: Sql, to: SqlType): Sql {
       return sql`CASE ${x} WHEN 'true' THEN true WHEN 'false' THEN false ELSE ${general} END`
     default: {
       const parts = plainParts(x, to)
-      // Not coalesce: under TRY it mixes up what is nested.
+      // CASE instead of coalesce: under TRY, coalesce mixes up nested values.
       if (parts !== undefined) return sql`CASE WHEN ${parts.sure} THEN ${parts.value} ELSE ${general} END`
       const plain = plainWriting(to)
       if (plain === undefined) return general
@@ -180,7 +181,7 @@ export function castFromJson(x: Sql, to: SqlType): Sql {
   }
 }
 
-/** Elements or members of type json as they stand, and where that is sure. */
+/** Elements or members of type json as written, and the condition under which this is correct. */
 function plainParts(x: Sql, to: SqlType): { readonly sure: Sql; readonly value: Sql } | undefined {
   if (to.kind === 'array' && to.element.kind === 'json') {
     return { sure: sql`q_json_listed(${x})`, value: sql`q_json_items(${x})` }
@@ -192,7 +193,7 @@ function plainParts(x: Sql, to: SqlType): { readonly sure: Sql; readonly value: 
   return { sure: sql`q_json_mapped(${x}) AND q_json_once(${x})`, value: sql`CAST(${members} AS MAP(VARCHAR, VARCHAR))` }
 }
 
-/** DuckDB reads members by the names of fields, which `f0`, `f1` … hold. */
+/** Reads rows: DuckDB reads members by field names; the result is converted to fields `f0`, `f1` … */
 function readRows(x: Sql, to: SqlType): Sql {
   const read = sql`json_transform(${x}, ${literal(JSON.stringify(structure(to)))})`
   return sql`list_transform([${read}], lambda qj0: ${renamed(plainName('qj0'), to, 1)})[1]`
@@ -227,7 +228,7 @@ function hasRow(type: SqlType): boolean {
   return type.kind === 'row' || (type.kind === 'array' && hasRow(type.element))
 }
 
-/** Of text in the usual writing. */
+/** Reads text in the usual form. */
 function heldOf(x: Sql, to: SqlType): Sql {
   const type = duckdbType(to)
   switch (to.kind) {
@@ -240,17 +241,17 @@ function heldOf(x: Sql, to: SqlType): Sql {
     case 'decimal':
       return readDecimal(x, to, sql`strlen(${x}) <= ${integer(shortText(to))}`)
     case 'real':
-      // Rounded twice, as Trino rounds.
+      // Rounds twice, as Trino does.
       return sql`CAST(CAST(${x} AS DOUBLE) AS ${type})`
     default:
       return sql`CAST(${x} AS ${type})`
   }
 }
 
-/** Digits that fit whatever they are. */
+/** Numbers of digits that always fit the type. */
 const SAFE_DIGITS = { tinyint: 2, smallint: 4, integer: 9, bigint: 18 } as const
 
-/** A pattern of canonical JSON that DuckDB takes for the value that Trino does; undefined where none is known. */
+/** A pattern of canonical JSON that DuckDB reads as Trino does; undefined if there is none. */
 function plainWriting(type: SqlType): string | undefined {
   switch (type.kind) {
     case 'tinyint':
@@ -262,7 +263,7 @@ function plainWriting(type: SqlType): string | undefined {
     case 'real':
       return String.raw`-?[0-9]{1,15}(?:\.[0-9]{1,17})?`
     case 'decimal': {
-      // One digit less than there may be: rounding makes no more of it.
+      // One digit less than the type allows: rounding may add a digit.
       const digits = type.precision - type.scale - 1
       return digits < 1 ? undefined : String.raw`-?[0-9]{1,${digits}}(?:\.[0-9]{1,17})?`
     }
@@ -286,9 +287,9 @@ function plainWriting(type: SqlType): string | undefined {
   }
 }
 
-/** Names that DuckDB takes for the same as Trino, and a pattern as they stand. */
+/** Field names that mean the same in DuckDB and Trino, and are valid unescaped in a pattern. */
 const FIELD = /^[a-z_][a-z0-9_]*$/
-/** Characters of a pattern. */
+/** The longest pattern, in characters. */
 const LONGEST = 5000
 
 function haveOwnNames(fields: readonly RowField[]): boolean {
@@ -296,7 +297,10 @@ function haveOwnNames(fields: readonly RowField[]): boolean {
   return names.every((name) => FIELD.test(name)) && new Set(names).size === names.length
 }
 
-/** Members in their order, each once, any of them missing; of what is JSON commas need no look. */
+/**
+ * A pattern for an object: members in order, each at most once, any of them missing. The text is valid JSON, so the
+ * pattern does not check commas.
+ */
 function plainObject(fields: readonly RowField[]): string | undefined {
   if (!haveOwnNames(fields)) return undefined
   const members: string[] = []
@@ -309,9 +313,9 @@ function plainObject(fields: readonly RowField[]): string | undefined {
   return pattern.length > LONGEST ? undefined : pattern
 }
 
-/** Any number of values with commas between them. */
+/** A pattern for any number of values separated by commas. */
 function listed(item: SqlType, before = ''): string | undefined {
-  // Within JSON DuckDB rounds a decimal's double, by itself its text.
+  // Inside JSON, DuckDB rounds a decimal through a double; a decimal by itself is read from its text.
   const plain = isScalar(item) && item.kind !== 'decimal' ? plainWriting(item) : undefined
   if (plain === undefined) return undefined
   const one = `${before}(?:${plain}|null)`
@@ -322,7 +326,7 @@ function isScalar({ kind }: SqlType): boolean {
   return kind !== 'array' && kind !== 'map'
 }
 
-/** The type as `u_json_cast` reads it: JSON, small. */
+/** The type in the compact JSON that `u_json_cast` reads. */
 function descriptor(type: SqlType): string {
   return JSON.stringify(describe(type))
 }

@@ -28,7 +28,10 @@ export interface CastContext {
   readonly names: Names
 }
 
-/** Throws TYPE_MISMATCH where Trino knows no such cast; functions that cast within themselves name another error. */
+/**
+ * Checks that Trino has such a cast. @throws EngineError TYPE_MISMATCH, or `errorName` for functions that cast
+ * internally
+ */
 export function requireCast(
   from: SqlType,
   to: SqlType,
@@ -41,8 +44,8 @@ export function requireCast(
 }
 
 /**
- * `CAST(x AS to)`, also for coercions: both know the same conversions. Fails at run time with Trino's error where the
- * value does not survive it. The cast must exist (`requireCast`).
+ * Renders `CAST(x AS to)`, also for coercions, which use the same conversions. At run time, it fails with Trino's error
+ * for a value that cannot be converted. The cast must exist (`requireCast`).
  */
 export function renderCast(x: Sql, from: SqlType, to: SqlType, context: CastContext): Sql {
   if (sameType(from, to)) return x
@@ -51,7 +54,7 @@ export function renderCast(x: Sql, from: SqlType, to: SqlType, context: CastCont
   return bindHeavy([x], context.names, ([operand]) => convert(operand!, from, to, context))
 }
 
-/** `TRY_CAST(x AS to)`: NULL where the conversion fails; what fails in `x` itself still fails. */
+/** Renders `TRY_CAST(x AS to)`: NULL if the conversion fails. Errors inside `x` itself still fail. */
 export function renderTryCast(x: Sql, from: SqlType, to: SqlType, context: CastContext): Sql {
   if (sameType(from, to) || from.kind === 'unknown' || isTypedNull(x) || sameRepresentation(from, to)) {
     return renderCast(x, from, to, context)
@@ -64,7 +67,7 @@ export function renderTryCast(x: Sql, from: SqlType, to: SqlType, context: CastC
   return bindName(name, x, inside(name))
 }
 
-/** A column, a field of one or a literal: as good as a name of its own. */
+/** Whether an expression is a column, a field or a literal: it needs no name of its own. */
 function isSimple(x: Sql): boolean {
   return x.length <= LONGEST_SIMPLE && SIMPLE.test(formOf(x))
 }
@@ -72,7 +75,7 @@ function isSimple(x: Sql): boolean {
 const LONGEST_SIMPLE = 160
 const SIMPLE = /^(?:[\w.]+|'')$/
 
-/** Text longer than the type allows is an internal error of Trino's, which TRY_CAST does not catch. */
+/** In Trino, text longer than the type allows is an internal error, which TRY_CAST does not catch. */
 function limitedText(x: Sql, from: SqlType, to: SqlType, context: CastContext): Sql | undefined {
   if (to.kind !== 'varchar' || to.length === undefined) return undefined
   switch (from.kind) {
@@ -91,7 +94,7 @@ function limitedText(x: Sql, from: SqlType, to: SqlType, context: CastContext): 
   }
 }
 
-/** The conversion of INSERT: text that does not fit fails unless it loses blanks only. */
+/** Renders the conversion of INSERT: text that is too long fails unless only blanks are lost. */
 export function renderInsertCast(x: Sql, from: SqlType, to: SqlType, context: CastContext): Sql {
   if ((from.kind === 'varchar' || from.kind === 'char') && (to.kind === 'varchar' || to.kind === 'char')) {
     const limit = to.length
@@ -104,7 +107,7 @@ export function renderInsertCast(x: Sql, from: SqlType, to: SqlType, context: Ca
   return renderCast(x, from, to, context)
 }
 
-/** Types that only the analyser tells apart. */
+/** Whether two types have the same values in DuckDB and differ only for the analyzer. */
 function sameRepresentation(from: SqlType, to: SqlType): boolean {
   switch (from.kind) {
     case 'varchar':
@@ -162,7 +165,7 @@ function convert(x: Sql, from: SqlType, to: SqlType, context: CastContext): Sql 
       if (from.kind === 'varchar') return converted(x, from, to)!
       if (from.kind === 'double') return sql`q_f32(${x})`
       if (from.kind === 'decimal' && from.scale > 0 && from.precision <= 18) {
-        // Trino divides the digits as a real by the power of ten.
+        // Trino divides the digits, as a real, by the power of ten.
         const power = `1${'0'.repeat(from.scale)}`
         const digits = sql`CAST(CAST(${x} AS ${decimalType(37, from.scale)}) * CAST(${literal(power)} AS ${decimalType(from.scale + 1, 0)}) AS BIGINT)`
         return sql`(CAST(${digits} AS FLOAT) / CAST(${literal(power)} AS FLOAT))`
@@ -213,15 +216,15 @@ const integerRanges = {
 
 const integerRanks = ['tinyint', 'smallint', 'integer', 'bigint']
 
-/** A conversion in two parts: a value, or NULL where there is none, and what fails then. */
+/** A conversion in two parts: the value or NULL, and the expression that raises the error in the latter case. */
 interface Reading {
   readonly read: Sql
   readonly refused: Sql
 }
 
 /**
- * The conversions whose failures are known before they fail. TRY_CAST asks what is read alone: of a chunk in which one row
- * fails DuckDB's TRY calculates each row for itself, a thousand times as long.
+ * The conversions whose failures show as NULL. TRY_CAST uses only `read`: if one row of a chunk fails, DuckDB's TRY
+ * evaluates each row separately, which takes a thousand times as long.
  */
 function reading(x: Sql, from: SqlType, to: SqlType): Reading | undefined {
   switch (to.kind) {
@@ -247,7 +250,7 @@ function reading(x: Sql, from: SqlType, to: SqlType): Reading | undefined {
   }
 }
 
-/** A conversion that is one of two parts, whole. */
+/** A conversion in two parts, combined into one expression. */
 function converted(x: Sql, from: SqlType, to: SqlType): Sql | undefined {
   const known = reading(x, from, to)
   return known && sql`coalesce(${known.read}, ${known.refused})`
@@ -263,7 +266,7 @@ function readingInteger(x: Sql, from: SqlType, to: keyof typeof integerRanges): 
     case 'varchar': {
       const read = (text: Sql): Sql =>
         sql`CASE WHEN regexp_full_match(${text}, '[+-]?[0-9]+') THEN TRY_CAST(${text} AS ${type}) END`
-      // Most have no blanks around.
+      // Most texts have no surrounding blanks.
       const both = sql`coalesce(${read(x)}, ${read(sql`q_number_text(${x})`)})`
       return { read: both, refused: cannotCast(x, to === 'integer' ? 'INT' : to.toUpperCase()) }
     }
@@ -304,14 +307,14 @@ function castToDecimal(x: Sql, from: SqlType, to: DecimalType): Sql {
   return converted(x, from, to) ?? sql`CAST(${x} AS ${type})`
 }
 
-/** Undefined for what fits in any case. */
+/** Returns undefined if every value fits. */
 function readingDecimal(x: Sql, from: SqlType, to: DecimalType): Reading | undefined {
   const type = duckdbType(to)
   const integral = to.precision - to.scale
   const shown = literal(`DECIMAL(${to.precision}, ${to.scale})`)
   switch (from.kind) {
     case 'varchar': {
-      // Most have no exponent.
+      // Most texts have no exponent.
       const plain = sql`WHEN regexp_full_match(${x}, '[+-]?[0-9]+(\\.[0-9]+)?') THEN ${readDecimal(x, to, sql`strlen(${x}) <= ${integer(shortText(to))}`)}`
       const read = sql`CASE ${plain} WHEN regexp_full_match(${x}, '[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?') THEN TRY_CAST(q_without_exponent(lower(${x})) AS ${type}) END`
       return { read, refused: sql`q_text_not_decimal(${x}, ${shown})` }
@@ -347,7 +350,7 @@ function readingNumber(x: Sql, type: Sql, from: string, to: Sql): Reading {
   return { read: sql`TRY_CAST(${x} AS ${type})`, refused: sql`q_not_decimal(${x}, ${literal(from)}, ${to})` }
 }
 
-/** The text of a value as CAST(x AS varchar) gives it. */
+/** The text of a value, as CAST(x AS varchar) renders it. */
 export function textOf(x: Sql, from: SqlType, context: CastContext): Sql {
   return from.kind === 'json' ? castFromJson(x, VARCHAR) : castToVarchar(x, from, undefined, context)
 }
@@ -393,7 +396,10 @@ function castToVarchar(x: Sql, from: SqlType, length: number | undefined, contex
   }
 }
 
-/** Numbers and dates that do not fit fail with the value; `java` is a second writing of it that messages show. */
+/**
+ * Numbers and dates that do not fit fail with their value in the message; `java` is another form of the value that
+ * messages show.
+ */
 function fit(text: Sql, longest: number, length: number | undefined, java: Sql): Sql {
   return length === undefined || length >= longest ? text : sql`q_fit(${text}, ${integer(length)}, ${java})`
 }
@@ -423,7 +429,7 @@ function castArray(x: Sql, from: SqlType, element: SqlType, context: CastContext
   return sql`list_transform(${x}, lambda ${item}: ${renderCast(item, from.element, element, context)})`
 }
 
-/** What DuckDB converts inside lists as we would, without an error: no lambda needed. */
+/** Whether DuckDB converts elements inside lists in the same way and without errors: no lambda needed. */
 function isNativeWidening(from: SqlType, to: SqlType): boolean {
   if (from.kind === 'unknown') return true
   if (!isInteger(from)) return false

@@ -25,7 +25,7 @@ function hasPlainEquality(type: SqlType): boolean {
   }
 }
 
-/** `a = b`: true, false or NULL. Both have the type. */
+/** Renders `a = b`: true, false or NULL. Both operands have the given type. */
 export function equals(type: SqlType, a: Sql, b: Sql, names: Names): Sql {
   switch (type.kind) {
     case 'real':
@@ -41,7 +41,7 @@ export function equals(type: SqlType, a: Sql, b: Sql, names: Names): Sql {
       return sql`CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN NULL WHEN len(${a}) <> len(${b}) THEN false ELSE q_all(list_transform(${pairs}, lambda ${pair}: ${equals(type.element, sql`${pair}[1]`, sql`${pair}[2]`, names)})) END`
     }
     case 'map': {
-      // Both outside of the lambda: DuckDB finds columns of an outer query in none.
+      // Both values are bound outside of the lambda: DuckDB finds no columns of an outer query inside lambdas.
       const [both, entry] = [names.fresh(), names.fresh()]
       const [other, key] = [sql`${both}.b`, sql`${entry}.key`]
       const same = equals(type.value, sql`${entry}.value`, valueAt(type, other, key, names), names)
@@ -57,14 +57,14 @@ export function equals(type: SqlType, a: Sql, b: Sql, names: Names): Sql {
   }
 }
 
-/** Whether the map has the key, which is not NULL. NaN is equal to nothing, so no map is found to have it. */
+/** Whether the map has a key that is not NULL. NaN equals nothing, so no map has it as a key. */
 export function hasKey({ key: type }: MapType, map: Sql, key: Sql, names: Names): Sql {
   if (needsComparisonKey(type)) return sql`(${positionOfKey(type, map, key, names)} IS NOT NULL)`
   const found = sql`map_contains(${map}, ${key})`
   return isFloating(type) ? sql`(NOT isnan(${key}) AND ${found})` : found
 }
 
-/** The value of the key in the map; NULL where it has none. */
+/** The value of the key in the map; NULL if the map does not have the key. */
 export function valueAt({ key: type }: MapType, map: Sql, key: Sql, names: Names): Sql {
   if (needsComparisonKey(type)) return sql`map_values(${map})[${positionOfKey(type, map, key, names)}]`
   const value = sql`${map}[${key}]`
@@ -81,12 +81,12 @@ export function notEquals(type: SqlType, a: Sql, b: Sql, names: Names): Sql {
   return hasPlainEquality(type) ? sql`(${a} <> ${b})` : sql`(NOT ${equals(type, a, b, names)})`
 }
 
-/** `a IS DISTINCT FROM b`: NULL and NaN are values like others. */
+/** Renders `a IS DISTINCT FROM b`: NULL and NaN are ordinary values. */
 export function isDistinct(type: SqlType, a: Sql, b: Sql, names: Names): Sql {
   return sql`(${comparisonKey(type, a, names)} IS DISTINCT FROM ${comparisonKey(type, b, names)})`
 }
 
-/** `a < b`, or `a <= b` with `orEqual`. */
+/** Renders `a < b`, or `a <= b` with `orEqual`. */
 export function lessThan(type: SqlType, a: Sql, b: Sql, orEqual: boolean, names: Names): Sql {
   const operator = code(orEqual ? '<=' : '<')
   switch (type.kind) {
@@ -105,7 +105,10 @@ export function lessThan(type: SqlType, a: Sql, b: Sql, orEqual: boolean, names:
   }
 }
 
-/** The comparison key, but for timestamps held as structs, of two orders of which DuckDB makes a BETWEEN that it cannot calculate. */
+/**
+ * The comparison key, except for timestamps held as structs: DuckDB merges two comparisons of structs into a BETWEEN
+ * that it cannot evaluate.
+ */
 function orderKey(type: SqlType, x: Sql, names: Names): Sql {
   const isStruct = isFine(type) && (type.kind === 'timestamp' || type.kind === 'timestamp with time zone')
   return isStruct ? sql`(CAST(epoch_us(${x}.t) AS HUGEINT) * 1000000 + ${x}.p)` : comparisonKey(type, x, names)
@@ -116,7 +119,7 @@ function rowLessThan(type: RowType, a: Sql, b: Sql, orEqual: boolean, names: Nam
   const branches = type.fields.map((field, i) => {
     const [x, y] = [rowFieldOf(a, i), rowFieldOf(b, i)]
     const unknown = sql`WHEN ${x} IS NULL OR ${y} IS NULL THEN ${raise}`
-    // Of fields NaN is the largest number and equal to itself, as DuckDB has it.
+    // Inside rows, NaN is the largest number and equal to itself, as in DuckDB.
     const operator = code(orEqual ? '<=' : '<')
     const less = isFloating(field.type) ? sql`(${x} ${operator} ${y})` : lessThan(field.type, x, y, orEqual, names)
     if (i === type.fields.length - 1) return sql`${unknown} ELSE ${less}`
@@ -126,7 +129,10 @@ function rowLessThan(type: RowType, a: Sql, b: Sql, orEqual: boolean, names: Nam
   return sql`CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN NULL ${joined(branches, ' ')} END`
 }
 
-/** Of arrays of arrays or rows: the first two elements that differ, or that hold a NULL, are compared by their own rules. */
+/**
+ * Compares arrays of arrays or rows: the first pair of elements that differ or contain a NULL decides, by the rules of
+ * its type.
+ */
 function nestedArrayLessThan(element: SqlType, a: Sql, b: Sql, orEqual: boolean, names: Names): Sql {
   const [both, pair, found] = [names.fresh(), names.fresh(), names.fresh()]
   const [x, y] = [sql`${both}.a`, sql`${both}.b`]
@@ -140,7 +146,7 @@ function nestedArrayLessThan(element: SqlType, a: Sql, b: Sql, orEqual: boolean,
   return bindName(both, structOf({ a, b }), compared)
 }
 
-/** Arrays and rows: comparing them fails where it comes to a NULL inside. */
+/** Whether a type is an array or row: comparing two values fails when the comparison meets a NULL inside. */
 export function isNested(type: SqlType): boolean {
   return type.kind === 'array' || type.kind === 'row'
 }
@@ -165,7 +171,7 @@ export function holdsNull(type: SqlType, x: Sql, names: Names): Sql {
   }
 }
 
-/** Whether DuckDB's equality of the held values is not Trino's "same value": zones and maps, at any depth. */
+/** Whether DuckDB's equality of the stored values differs from Trino's "same value": zones and maps, at any depth. */
 export function needsComparisonKey(type: SqlType): boolean {
   return typeContains(
     type,
@@ -173,7 +179,7 @@ export function needsComparisonKey(type: SqlType): boolean {
   )
 }
 
-/** Whether elements must be compared one by one with rules of their own. */
+/** Whether elements need a comparison of their own, one by one. */
 function needsElementwise(type: SqlType): boolean {
   return (
     typeContains(
@@ -184,8 +190,8 @@ function needsElementwise(type: SqlType): boolean {
 }
 
 /**
- * An expression whose DuckDB equality, order and hash are those of the value in Trino: for GROUP BY, DISTINCT,
- * PARTITION BY, joins and set operations. The expression itself where nothing needs doing (`needsComparisonKey` is false).
+ * An expression whose DuckDB equality, order and hash match the value's in Trino: for GROUP BY, DISTINCT, PARTITION BY,
+ * joins and set operations. Returns the expression unchanged if no key is needed (`needsComparisonKey` is false).
  */
 export function comparisonKey(type: SqlType, x: Sql, names: Names): Sql {
   if (!needsComparisonKey(type)) return x
@@ -218,8 +224,8 @@ export function comparisonKey(type: SqlType, x: Sql, names: Names): Sql {
 }
 
 /**
- * The items of ORDER BY for one sort key, each with its NULLS clause. Trino sorts NULL last unless told otherwise, and
- * NaN as the largest number; DuckDB disagrees on NaN only where NULLs come first.
+ * The ORDER BY items for one sort key, each with its NULLS clause. By default Trino sorts NULLs last and NaN as the
+ * largest number; DuckDB differs for NaN only if NULLs come first.
  */
 export function sortItems(
   type: SqlType,

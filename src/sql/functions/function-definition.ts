@@ -3,46 +3,50 @@ import type { SqlType } from '../types/sql-type.ts'
 import type { RenderContext, Rendering } from './rendering.ts'
 import type { Sql } from '../../duckdb/text/sql.ts'
 
-/** What the variables of a signature were bound to; a length of a varchar without bound is undefined. */
+/** The values bound to the variables of a signature; the length of an unbounded varchar is undefined. */
 export interface Bindings {
   readonly types: Readonly<Record<string, SqlType>>
   readonly numbers: Readonly<Record<string, number | undefined>>
 }
 
 /**
- * What calling a scalar function may do besides giving a value. The planner and the renderer act on it, and nothing but its
- * author knows it: every definition says one.
+ * The risks of calling a scalar function. The planner and the renderer rely on them and cannot derive them, so every
+ * definition states them.
  */
 export interface CallRisk {
-  /** Not known to give a value for all arguments: what is asked only under a condition is not computed before. */
+  /** Whether the call may fail for some arguments: a conditional call is then not evaluated before its condition. */
   readonly mayRaise: boolean
-  /** Makes large values of small ones, or calculates long: DuckDB folds it while it prepares. */
+  /**
+   * Whether the call makes large values of small ones or runs long: DuckDB would fold it while it prepares the
+   * statement.
+   */
   readonly grows: boolean
 }
 
-/** Raises for no argument. */
+/** Never fails. */
 export const TOTAL: CallRisk = { mayRaise: false, grows: false }
-/** May raise, or nobody has shown that it does not. */
+/** May fail, or is not proven to succeed for all arguments. */
 export const PARTIAL: CallRisk = { mayRaise: true, grows: false }
 export const GROWING: CallRisk = { mayRaise: true, grows: true }
 
-/** What may be written around a call of a window function. */
+/** The clauses that a call of a window function accepts. */
 export interface WindowClauses {
-  /** False: it is of the whole partition, whatever the frame. */
+  /** False if the function covers the whole partition regardless of the frame. */
   readonly frame: boolean
-  /** IGNORE NULLS and RESPECT NULLS. */
+  /** Whether IGNORE NULLS and RESPECT NULLS are allowed. */
   readonly nullTreatment: boolean
-  /** Whether ORDER BY must be there. */
+  /** Whether ORDER BY is required. */
   readonly order: 'required' | 'optional'
 }
 
 /**
- * How DISTINCT in an aggregate's call is told. `engine`: by DuckDB, where its equality is Trino's. `key`: the same, of the
- * argument's comparison key. `harmless`: the result is the same with equal rows. `marked`: by a mark on each row.
+ * How DISTINCT in an aggregate call is implemented. `engine`: by DuckDB, if its equality is Trino's. `key`: by DuckDB,
+ * on the argument's comparison key. `harmless`: not at all, since duplicates do not change the result. `marked`: by
+ * marking rows.
  */
 export type Duplicates = 'engine' | 'key' | 'harmless' | 'marked'
 
-/** What is said of a function by its kind. */
+/** The attributes of a function that depend on its kind. */
 export type KindFacts =
   | { readonly kind: 'scalar'; readonly risk: CallRisk }
   | { readonly kind: 'aggregate'; readonly duplicates: Duplicates }
@@ -50,29 +54,32 @@ export type KindFacts =
 
 export type FunctionKind = KindFacts['kind']
 
-/** One row of the function table: one overload. */
+/** One overload: a row of the function table. */
 export type FunctionDefinition = Definition & KindFacts
 
 interface Definition {
-  /** `substr(varchar(x), bigint)`, as `parseSignature` reads it. */
+  /** For example `substr(varchar(x), bigint)`, as `parseSignature` reads it. */
   readonly signature: string
-  /** A type in the words of the signature, or computed from what its variables were bound to. */
+  /** A type in the signature's notation, or a function that computes it from the bound variables. */
   readonly result: string | ((bindings: Bindings) => SqlType)
   readonly rendering: Rendering
   readonly deterministic: boolean
-  /** NULL arguments do not make the result NULL (scalars), or are not skipped (aggregates). */
+  /**
+   * Whether the function is called for NULL arguments. Otherwise a scalar function returns NULL and an aggregate skips
+   * the row.
+   */
   readonly calledOnNull: boolean
-  /** The order of the input decides the result: ORDER BY inside the call is kept. */
+  /** Whether the order of the input affects the result: ORDER BY inside the call is then kept. */
   readonly orderSensitive: boolean
-  /** Hidden functions are reached through syntax, never by name; unlisted ones by name, though no list has them. */
+  /** Hidden functions are reached through syntax, never by name; unlisted ones work by name but appear in no list. */
   readonly hidden: boolean | 'unlisted'
-  /** Where the result may differ from Trino's; empty where it does not. */
+  /** Where the result may differ from Trino's; empty if it does not. */
   readonly note: string
 }
 
 type Options = Partial<Pick<Definition, 'deterministic' | 'calledOnNull' | 'orderSensitive' | 'hidden' | 'note'>>
 
-/** As the table has it: a template as text, read when its module is loaded. */
+/** A rendering as written in the table: text is a template, which is parsed when the module loads. */
 type Written = string | Template | ((context: RenderContext) => Sql)
 
 function define(

@@ -26,7 +26,7 @@ import type { Names, RenderSession } from './rendering.ts'
 export type ArithmeticOperator = '+' | '-' | '*' | '/' | '%'
 export type ComparisonKind = '=' | '<>' | '<' | '<=' | '>' | '>=' | 'IS DISTINCT FROM' | 'IS NOT DISTINCT FROM'
 
-/** An operator whose operand types are known: coerce both, then render. */
+/** An operator with known operand types: the caller coerces both operands, then renders. */
 export interface ResolvedOperator {
   readonly left: SqlType
   readonly right: SqlType
@@ -39,7 +39,7 @@ export interface OperatorContext {
   readonly session: RenderSession
 }
 
-/** `left op right` by Trino's rules; throws TYPE_MISMATCH where there is no such operator. */
+/** Resolves `left op right` by Trino's rules. @throws EngineError TYPE_MISMATCH if there is no such operator */
 export function resolveArithmetic(
   operator: ArithmeticOperator,
   left: SqlType,
@@ -82,7 +82,7 @@ function arithmetic(operator: ArithmeticOperator, left: SqlType, right: SqlType)
   return common === undefined ? undefined : numeric(operator, common)
 }
 
-/** What NULL is taken for beside a number: of decimals the smallest. */
+/** The type that NULL takes next to a value of this type: for decimals the smallest. */
 function beside(type: SqlType): SqlType {
   return type.kind === 'decimal' ? decimal(1, 0) : type
 }
@@ -110,7 +110,7 @@ function numeric(operator: ArithmeticOperator, type: SqlType): ResolvedOperator 
   }
 }
 
-/** `-x`; throws TYPE_MISMATCH. */
+/** Resolves `-x`. @throws EngineError TYPE_MISMATCH */
 export function resolveNegation(
   type: SqlType,
   location?: ErrorLocation,
@@ -120,7 +120,7 @@ export function resolveNegation(
     case 'smallint':
     case 'integer':
     case 'bigint':
-      // A subtraction names its operand once; its overflow is told apart from others by the zero.
+      // A subtraction evaluates its operand once. The zero marks its overflow error as one of a negation.
       return { result: type, render: (x) => sql`(CAST(0 AS ${duckdbType(type)}) - ${x})` }
     case 'decimal':
     case 'real':
@@ -135,7 +135,10 @@ export function resolveNegation(
   }
 }
 
-/** A comparison by Trino's rules; throws TYPE_MISMATCH where the types have no common one or cannot be compared. */
+/**
+ * Resolves a comparison by Trino's rules. @throws EngineError TYPE_MISMATCH if the types have no common type or cannot
+ * be compared
+ */
 export function resolveComparison(
   operator: ComparisonKind,
   left: SqlType,
@@ -157,7 +160,7 @@ export function resolveComparison(
   }
 }
 
-/** A comparison of two expressions of one type. */
+/** Renders a comparison of two expressions of one type. */
 export function renderComparison(operator: ComparisonKind, type: SqlType, a: Sql, b: Sql, names: Names): Sql {
   const nullForNull = operator !== 'IS DISTINCT FROM' && operator !== 'IS NOT DISTINCT FROM'
   if (nullForNull && (isTypedNull(a) || isTypedNull(b))) return typedNull(BOOLEAN)
@@ -185,7 +188,10 @@ function compared(operator: ComparisonKind, type: SqlType, a: Sql, b: Sql, names
   }
 }
 
-/** `base[index]`: arrays, maps and rows (whose index is a constant). Throws TYPE_MISMATCH or INVALID_FUNCTION_ARGUMENT. */
+/**
+ * Resolves `base[index]` for arrays, maps and rows (with a constant index). @throws EngineError TYPE_MISMATCH or
+ * INVALID_FUNCTION_ARGUMENT
+ */
 export function resolveSubscript(base: SqlType, index: SqlType, location?: ErrorLocation): ResolvedOperator {
   if (base.kind === 'array' && canCoerce(index, BIGINT)) {
     return { left: base, right: BIGINT, result: base.element, render: subscript('q_subscript') }
@@ -212,7 +218,7 @@ function keyed(type: MapType): ResolvedOperator['render'] {
     bindHeavy([base, index], context.names, ([map, key]) => requiredValue(type, map!, key!, context))
 }
 
-/** BETWEEN: `x >= low AND x <= high` over one common type. */
+/** Renders BETWEEN as `x >= low AND x <= high` over one common type. */
 export function renderBetween(type: SqlType, x: Sql, low: Sql, high: Sql, names: Names): Sql {
   switch (type.kind) {
     case 'real':
@@ -234,7 +240,7 @@ export function renderBetween(type: SqlType, x: Sql, low: Sql, high: Sql, names:
   }
 }
 
-/** `x IN (…)` over one common type; `items` have at least one element. */
+/** Renders `x IN (…)` over one common type; `items` has at least one element. */
 export function renderIn(type: SqlType, x: Sql, items: readonly Sql[], names: Names): Sql {
   return isHeavy(x) || items.some(isHeavy)
     ? bindHeavy([x, ...items], names, ([value, ...others]) => memberOf(type, value!, others, names))
@@ -245,7 +251,7 @@ function memberOf(type: SqlType, x: Sql, items: readonly Sql[], names: Names): S
   switch (type.kind) {
     case 'real':
     case 'double': {
-      // NaN is equal to none: it is in no list, or that is unknown. Literals are never NULL.
+      // NaN equals nothing: the result is false, or NULL if an item is NULL. Literals are never NULL.
       const doubtful = items
         .filter((item) => !formOf(item, 8).startsWith("CAST(''"))
         .map((item) => sql`${item} IS NULL`)

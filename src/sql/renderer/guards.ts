@@ -6,21 +6,27 @@ import { hasSubquery } from './composition.ts'
 import { canRaise, mayRaiseOfRow } from '../analyzer/raising.ts'
 import { balanced, type RenderState } from './render-state.ts'
 
-// DuckDB keeps what may fail behind the conditions written before it only in part: it takes comparisons with constants out
-// of a WHERE and puts them back in any order, and puts a calculated column in the place of its name in a condition around
-// it, which then may come before the conditions within. A row that a condition removes must fail nothing: what is below
-// says so in the statement itself.
+// A condition that may fail must not run on rows that an earlier condition removes. DuckDB does not guarantee this. It
+// takes comparisons with constants out of a WHERE and puts them back in any order. It also replaces a computed column
+// by its expression in an outer condition, which may then run before the inner conditions. The functions below
+// therefore write the order into the statement itself.
 
 /** Longer conditions are not repeated. */
 const REPEATABLE = 2000
 
-/** The items of FROM that the columns of a condition are of: joins are looked through, all else is one item. */
+/**
+ * Maps a condition's column to its item of FROM. The sides of a join are separate items; any other relation is one
+ * item.
+ */
 export type Sides = (column: ColumnId) => RelationNode | undefined
 
 export function sidesOf(...nodes: readonly RelationNode[]): Sides {
   const known = new Map<ColumnId, RelationNode>()
   const add = (ids: readonly ColumnId[], item: RelationNode): void => ids.forEach((id) => known.set(id, item))
-  /** The columns that can be read above `node`, which belongs to `item`; a join has items of its own. */
+  /**
+   * Registers the columns that can be read above `node`, which belongs to `item`; each side of a join is an item of its
+   * own.
+   */
   const visit = (node: RelationNode, item: RelationNode): void => {
     switch (node.kind) {
       case 'join':
@@ -67,21 +73,21 @@ function idsOf(columns: readonly { readonly id: ColumnId }[]): readonly ColumnId
   return columns.map(({ id }) => id)
 }
 
-/** One condition of several, as it is rendered. */
+/** A rendered condition. */
 interface Conjunct {
   readonly expr: Expr
   readonly text: Sql
 }
 
 interface Guard extends Conjunct {
-  /** What it reads. */
+  /** The items of FROM that it reads. */
   readonly items: ReadonlySet<RelationNode | undefined>
 }
 
 /**
- * Conditions of which a later one is asked only where the earlier ones over the same items of FROM hold, if it may fail.
- * Conditions over other items are no guards, or it could not go below the join. `overFiltered`: a SELECT around another one
- * that has removed rows.
+ * Renders conditions so that a condition that may fail is evaluated only if earlier conditions over the same items of
+ * FROM hold. Conditions over other items are no guards; otherwise the condition could not move below the join.
+ * @param overFiltered whether the conditions stand around a SELECT that has removed rows
  */
 export function guarded(
   state: RenderState,
@@ -103,20 +109,21 @@ export function guarded(
 }
 
 /**
- * The condition, asked only where the earlier ones over the same items hold. It stands behind WHEN: of a condition there,
- * as in WHERE, DuckDB asks no more than it must; behind THEN and in lists it calculates all terms of AND and OR.
+ * The condition, evaluated only if earlier conditions over the same items hold. It stands after WHEN: there, as in
+ * WHERE, DuckDB evaluates only the terms it needs. After THEN and in lists it evaluates all terms of AND and OR.
  */
 function behind(text: Sql, guards: readonly Guard[], stays: boolean): Sql {
   const texts = guards.map((guard) => guard.text)
   const asked = guards.length === 0 ? text : sql`(${balanced(texts, 'AND')} AND ${text})`
-  // DuckDB takes nothing that may fail below a SELECT: of this it knows it, of a lambda or of JavaScript it does not.
+  // DuckDB does not move expressions that may fail below a SELECT. It recognizes this cast as such, but not a lambda or
+  // a JavaScript function.
   if (stays) return sql`CAST(CASE WHEN ${asked} THEN 1 ELSE 0 END AS BOOLEAN)`
   return guards.length === 0 ? text : whereHold(asked)
 }
 
 /**
- * Keys of joins, of which what may fail is calculated only where earlier conditions over the same item hold: a join calculates
- * its keys for all rows of a side that it keeps.
+ * Guards join keys: a key that may fail is computed only if earlier conditions over the same item hold. A join computes
+ * its keys for all rows of a side that it preserves.
  */
 export function guardedKeys(terms: readonly Expr[], sides: Sides): readonly Expr[] {
   return terms.map((expr, i) => {
@@ -141,12 +148,15 @@ function guardsOf(expr: Expr, own: Guard['items'], earlier: readonly Guard[]): r
   return guards.reduce((length, { text }) => length + text.length, 0) > REPEATABLE ? [] : guards
 }
 
-/** A condition of which nothing is taken out; false where it is NULL. */
+/** A condition that DuckDB does not split; false instead of NULL. */
 export function whereHold(condition: Sql): Sql {
   return sql`CASE WHEN ${condition} THEN true ELSE false END`
 }
 
-/** Comparisons may go behind all else; what is none keeps its place before what may fail. */
+/**
+ * Whether DuckDB may move the condition behind others. Only comparisons are moved; other conditions stay before those
+ * that may fail.
+ */
 function isMoved(expr: Expr): boolean {
   if (expr.kind === 'not') return isMoved(expr.value)
   return expr.kind === 'compare' || expr.kind === 'between' || (expr.kind === 'inList' && expr.values.length === 1)
@@ -162,7 +172,7 @@ function isWithin<T>(some: ReadonlySet<T>, all: ReadonlySet<T>): boolean {
   return [...some].every((item) => all.has(item))
 }
 
-/** `a.x = b.y`: a join is made of it, or none that ends. */
+/** Whether the condition is like `a.x = b.y`. It must remain a join key; otherwise the join may take forever. */
 function isJoinKey(expr: Expr, sides: Sides): boolean {
   if (expr.kind !== 'compare' || expr.operator !== '=') return false
   const [left, right] = [itemsOf(expr.left, sides), itemsOf(expr.right, sides)]
@@ -175,7 +185,7 @@ function readsRaising({ raisingColumns }: RenderState, expr: Expr): boolean {
   return found
 }
 
-/** Remembers which columns of a projection may fail where rows below it are removed. */
+/** Records which columns of a projection may fail if rows below it are removed. */
 export function rememberRaising(
   { raisingColumns }: RenderState,
   input: RelationNode,

@@ -13,7 +13,7 @@ import { renderArgument, renderExpr } from './render-expression.ts'
 import { balanced, type RenderState } from './render-state.ts'
 import { dayLength, isTimeFrame, timeFrames, type TimeFrame } from './time-frames.ts'
 
-// What is calculated of many rows: aggregates, and windows.
+// Renders expressions over many rows: aggregates and windows.
 
 function renderSort(state: RenderState, keys: readonly ExprSortKey[]): Sql {
   return joined(
@@ -28,7 +28,7 @@ function isConstantKey(value: Expr): boolean {
   return value.kind === 'constant' || (value.kind === 'cast' && isConstantKey(value.value))
 }
 
-/** `first`: whether a row is the first with its values, where DuckDB's DISTINCT does not tell (`withMarks`). */
+/** @param first whether a row is the first with its values, where DuckDB's DISTINCT cannot decide this (`withMarks`) */
 export function renderAggregate(state: RenderState, written: AggregateExpr, first?: Sql): Sql {
   const call = first === undefined ? written : { ...written, distinct: false }
   const filters = [...(call.filter === undefined ? [] : [renderExpr(state, call.filter)]), ...(first ? [first] : [])]
@@ -40,7 +40,7 @@ export function renderAggregate(state: RenderState, written: AggregateExpr, firs
     call.function.render({ args, session: state.session, names: state.names, clauses })
   const factors = call.function.name === 'sum' && !call.distinct ? narrowFactors(call.arguments[0]!) : undefined
   if (factors === undefined) return render(aggregated(state, call))
-  // Rows whose product fits 64 bits are summed apart: exact, and many times faster.
+  // Rows whose product fits 64 bits are summed separately: exact, and many times faster.
   const { fits, product } = narrowProduct(factors, (factor) => renderExpr(state, factor))
   const filter = clauses.filter === undefined ? EMPTY : sql` FILTER (WHERE ${clauses.filter})`
   const asked = clauses.filter === undefined ? sql` ELSE` : sql` WHEN ${clauses.filter} THEN`
@@ -49,12 +49,12 @@ export function renderAggregate(state: RenderState, written: AggregateExpr, firs
   const wide = render([
     { kind: 'value', sql: sql`CASE WHEN ${fits} THEN NULL${asked} ${renderExpr(state, call.arguments[0]!)} END` },
   ])
-  // Each mention of either is planned anew.
+  // DuckDB plans each mention of either sum again.
   return sql`coalesce(CAST(${narrow} + ${wide} AS ${type}), ${narrow}, ${wide})`
 }
 
 function ofArguments(state: RenderState, distinct: boolean, order: readonly ExprSortKey[]): CallClauses {
-  // A constant orders nothing, and DuckDB takes a bare literal for a mistake.
+  // A constant has no effect on the order, and DuckDB rejects a bare literal there.
   const orderBy = order.filter(({ value }) => !isConstantKey(value))
   return { distinct, ...(orderBy.length === 0 ? {} : { orderBy: renderSort(state, orderBy) }) }
 }
@@ -70,7 +70,7 @@ function aggregated(state: RenderState, call: AggregateExpr | WindowExpr): reado
   })
 }
 
-/** Whether DISTINCT of a call is told by marking the first row of equal values. */
+/** Whether DISTINCT of a call is implemented by marking the first row of equal values. */
 export function needsMark({ distinct, function: called, arguments: values }: AggregateExpr | WindowExpr): boolean {
   if (!distinct || called.kind !== 'aggregate') return false
   return (
@@ -85,7 +85,7 @@ export function renderWindow(state: RenderState, call: WindowExpr): Sql {
   }
   const partition = call.partitionBy.map((expr) => comparisonKey(expr.type, renderExpr(state, expr), state.names))
   const { frame, orderBy } = call
-  // Of a frame that begins behind its end DuckDB counts less than no rows.
+  // DuckDB returns a negative count for a frame that starts after its end.
   const countsRows = call.function.name === 'count' && call.arguments.length === 0
   const maybeNegative = countsRows && frame?.start.value !== undefined && frame.end.value !== undefined
   const render = (order: Sql, ends: Sql): Sql => {
@@ -110,8 +110,8 @@ export function renderWindow(state: RenderState, call: WindowExpr): Sql {
   if (frame !== undefined && first !== undefined && isTimeFrame(frame, first.value.type)) {
     return overTimes(state, frame, first, render)
   }
-  // DuckDB takes frames of distances over one key only, and has NaN before all numbers where NULL is first: in a bounded
-  // frame NULLs are among themselves, so that they may as well be last.
+  // DuckDB accepts distance frames over one key only, and sorts NaN before all numbers if NULLs are first. In a bounded
+  // frame, NULLs see only each other, so that they may as well be last.
   const byDistance = frame?.type === 'RANGE' && (frame.start.value ?? frame.end.value) !== undefined
   const bounded = !frame?.start.type.startsWith('UNBOUNDED') && !frame?.end.type.startsWith('UNBOUNDED')
   const apart = byDistance && bounded && first?.nullsFirst === true && isFloating(first.value.type)
@@ -134,7 +134,7 @@ function inOrder(key: Sql, { descending, nullsFirst }: Pick<ExprSortKey, 'descen
   return sql`${key} ${code(descending ? 'DESC' : 'ASC')} NULLS ${code(nullsFirst ? 'FIRST' : 'LAST')}`
 }
 
-/** A window over times: as many as there are kinds of frames, of which each row takes its own. */
+/** A window over times: one window for each kind of frame; each row picks its own. */
 function overTimes(
   state: RenderState,
   { start, end }: BoundFrame,

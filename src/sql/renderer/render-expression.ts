@@ -36,15 +36,15 @@ import { code, EMPTY, joined, plainName, sql, type Sql } from '../../duckdb/text
 import { balanced, columnName, type RenderState } from './render-state.ts'
 import { tried } from '../functions/tried.ts'
 
-/** Longer conditions are not repeated to keep their order of evaluation. */
+/** Longer conditions are not repeated to keep the order of evaluation. */
 const REPEATABLE_CONDITION = 2000
-/** What a name for a value costs is more than repeating what is lighter and shorter. */
+/** Repeating a value that is lighter and shorter than this costs less than binding it to a name. */
 const LIGHT = 14
 const SHORT = 80
-/** Of expressions: DuckDB plans deeper ones for seconds. */
+/** The limit of nested expressions: DuckDB plans deeper ones for seconds. */
 const MAX_DEPTH = 250
 
-/** A value of the expression's type, held as `duckdbType` says. */
+/** Renders a value of the expression's type, in the representation of `duckdbType`. */
 export function renderExpr(state: RenderState, expr: Expr): Sql {
   tick()
   if (++state.depth.now > MAX_DEPTH) {
@@ -90,7 +90,7 @@ function renderNode(state: RenderState, expr: Expr): Sql {
       )
     case 'and':
     case 'or':
-      // A term that decides is a literal: nothing else is asked, whatever would fail.
+      // A constant that decides the result: no other term is evaluated, even if it would fail.
       if (expr.terms.some((term) => term.kind === 'constant' && term.value === (expr.kind === 'or'))) {
         return expr.kind === 'or' ? sql`true` : sql`false`
       }
@@ -153,17 +153,17 @@ function renderNode(state: RenderState, expr: Expr): Sql {
     case 'aggregate':
     case 'window':
     case 'grouping':
-      // The grammar has places that the analyser does not refuse, as Trino does not: VALUES count(*).
+      // The grammar allows aggregates in places that the analyzer, like Trino's, does not refuse: VALUES count(*).
       throw new EngineError('GENERIC_INTERNAL_ERROR', `Unexpected ${expr.kind}`)
     default:
       return unreachable(expr)
   }
 }
 
-/** From so many operators on a chain is a list that is gone through: DuckDB plans deep trees for seconds. */
+/** A chain of this many operators is rendered as a fold over a list: DuckDB plans deep trees for seconds. */
 const LONG_CHAIN = 100
 
-/** Whether `a + b + …` is of one operator and one type all along. */
+/** Whether `a + b + …` uses one operator and one type throughout. */
 function isLongChain(expr: OperatorExpr): boolean {
   let at: Expr = expr
   for (let length = 0; length < LONG_CHAIN; length++) {
@@ -176,12 +176,12 @@ function isLongChain(expr: OperatorExpr): boolean {
 function continues(part: Expr, { name, type }: OperatorExpr): part is OperatorExpr {
   if (part.kind !== 'operator' || part.name !== name) return false
   if (!sameType(part.type, type) || !sameType(part.left.type, type)) return false
-  // Sums of decimals are calculated in the type of the result.
+  // Sums of decimals are computed in the result type.
   if (type.kind === 'decimal') return (name === '+' || name === '-') && part.right.type.kind === 'decimal'
   return sameType(part.right.type, type)
 }
 
-/** From left to right, as it is written: sums of doubles and overflows are those of the chain. */
+/** Evaluates from left to right as written, so that sums of doubles and overflows equal those of the chain. */
 function renderChain(state: RenderState, expr: OperatorExpr): Sql {
   const operands: Expr[] = []
   let at: Expr = expr
@@ -195,7 +195,7 @@ function renderChain(state: RenderState, expr: OperatorExpr): Sql {
   return sql`list_reduce([${joined(items, ', ')}], lambda ${left}, ${right}: ${step})`
 }
 
-/** BETWEEN as two comparisons: the second bound is calculated only where the first one holds. */
+/** Renders BETWEEN as two comparisons: the second bound is evaluated only if the first comparison holds. */
 function inTwo(state: RenderState, { value, min, max, type }: BetweenExpr): Expr {
   const terms = (x: Expr): Expr => ({
     kind: 'and',
@@ -211,7 +211,10 @@ function inTwo(state: RenderState, { value, min, max, type }: BetweenExpr): Expr
   return { kind: 'let', type, name, value, body: terms(name) }
 }
 
-/** DuckDB makes a join of a list this long, and asks for its left side wherever the condition stands: not within a lambda. */
+/**
+ * From this length on DuckDB turns an IN list into a join, and evaluates the left side regardless of surrounding
+ * conditions. Inside a lambda it does not.
+ */
 const JOINED_VALUES = 5
 
 function isOfNoRow(expr: Expr): boolean {
@@ -227,7 +230,7 @@ function renderInList(state: RenderState, expr: InListExpr): Sql {
     return bindName(x, renderExpr(state, value), within(x, items))
   }
   if (!isVolatile(expr)) return composed(state, expr, [value], [renderExpr(state, value)], ([x]) => within(x!, items))
-  // DuckDB makes comparisons of a list, each with a value of its own.
+  // DuckDB expands an IN list into comparisons, each of which would evaluate a volatile value again.
   return bindAll(state, [renderExpr(state, value), ...items], ([x, ...others]) => within(x!, others))
 }
 
@@ -241,8 +244,8 @@ function renderSubquery(state: RenderState, { node, columns }: Subquery, asKey =
 }
 
 /**
- * Trino stops at the first term that decides; DuckDB calculates all terms of a select list's AND and OR. So where a
- * later term could raise, the earlier ones are asked first.
+ * Trino stops at the first term that decides; DuckDB evaluates all terms of AND and OR in a select list. If a later
+ * term could raise an error, a CASE therefore evaluates the earlier terms first.
  */
 function renderLogical(state: RenderState, kind: 'and' | 'or', terms: readonly Expr[], texts: readonly Sql[]): Sql {
   const operator = kind === 'and' ? 'AND' : 'OR'
@@ -250,7 +253,7 @@ function renderLogical(state: RenderState, kind: 'and' | 'or', terms: readonly E
   if (!terms.slice(1).some(canRaise)) return whole
   const named = terms.findIndex((term, i) => i < terms.length - 1 && isVolatile(term))
   if (named >= 0 && !terms.some(hasSubquery)) {
-    // Its value under a name: it is asked, and stands in the whole.
+    // A volatile term is bound to a name, since the CASE and the whole expression both use its value.
     const name = state.names.fresh()
     const rest = balanced([name, ...texts.filter((_, i) => i > named)], operator)
     const decided = kind === 'or' ? sql`WHEN ${name} THEN true` : sql`WHEN NOT ${name} THEN false`
@@ -266,14 +269,17 @@ function renderLogical(state: RenderState, kind: 'and' | 'or', terms: readonly E
   return sql`CASE ${joined(guards, ' ')} ELSE ${whole} END`
 }
 
-/** What is too long to be repeated: the value of its first half under a name, the second half behind it. */
+/**
+ * For a condition too long to repeat: binds the value of its first half to a name and evaluates the second half after
+ * it.
+ */
 function renderHalves(
   state: RenderState,
   kind: 'and' | 'or',
   terms: readonly Expr[],
   texts: readonly Sql[],
 ): Sql | undefined {
-  // A lambda has neither queries nor columns of queries around it.
+  // A lambda cannot contain queries or columns of outer queries.
   if (terms.some((term) => hasSubquery(term) || outerColumnsOf(state, term).length > 0)) return undefined
   const middle = terms.length >> 1
   const half = (from: number, to: number): Sql =>
@@ -285,7 +291,7 @@ function renderHalves(
 }
 
 /**
- * A condition of WHERE or ON, as conjuncts: NULL counts as false, which lets plain comparisons of numbers stand.
+ * A condition of WHERE or ON, as conjuncts. NULL counts as false, which permits plain comparisons of numbers.
  * @param place `overFiltered`: a WHERE around a SELECT that has removed rows
  */
 export function renderConjuncts(
@@ -295,7 +301,8 @@ export function renderConjuncts(
   place: 'on' | 'where' | 'overFiltered' = 'on',
 ): readonly Sql[] {
   const terms = guardedKeys(exprs.flatMap(termsOf).map(joinedByEquality), sides)
-  // What may fail would go below the join that the engine makes of a query, to rows that the list removes.
+  // The engine turns a query in IN into a join; a term that may fail would move below it, to rows that the list
+  // removes.
   const asQueries = place !== 'on' && state.outerColumns.size === 0 && !terms.some(mayRaiseOfRow)
   return guarded(
     state,
@@ -305,12 +312,12 @@ export function renderConjuncts(
   )
 }
 
-/** The conditions that a condition asks all of. */
+/** The conjuncts of a condition. */
 export function termsOf(expr: Expr): readonly Expr[] {
   return expr.kind === 'and' ? expr.terms.flatMap(termsOf) : [expr]
 }
 
-/** @param asQueries whether long lists of constants may stand as queries */
+/** @param asQueries whether long lists of constants may be rendered as queries */
 function renderCondition(state: RenderState, expr: Expr, asQueries: boolean): Sql {
   switch (expr.kind) {
     case 'and':
@@ -352,8 +359,9 @@ function renderCondition(state: RenderState, expr: Expr, asQueries: boolean): Sq
 }
 
 /**
- * A term of OR. Of `(a AND b) OR c` DuckDB makes `(b OR c) AND …` where b and c read one column alone: what may fail keeps
- * what stands before it with it. What cannot fail stands beside that, too: keys of joins are found there.
+ * Renders a term of OR. DuckDB rewrites `(a AND b) OR c` to `(b OR c) AND …` if b and c read only one column. A term
+ * that may fail therefore stays together with the terms before it. Earlier terms that cannot fail are also repeated
+ * outside, since DuckDB finds join keys there.
  */
 function renderAlternative(state: RenderState, expr: Expr, asQueries: boolean): Sql {
   const terms = termsOf(expr)
@@ -369,15 +377,16 @@ function isFloat(expr: Expr): boolean {
   return expr.type.kind === 'double' || expr.type.kind === 'real'
 }
 
-/** Never NaN nor infinite: a literal, or what was a whole number or a decimal. */
+/** Whether the value is never NaN or infinite: a literal, an integer or a decimal. */
 function isFinite(expr: Expr): boolean {
   if (expr.kind === 'cast') return isInteger(expr.value.type) || expr.value.type.kind === 'decimal'
   return expr.kind === 'constant' && isNumeric(expr.type) && Number.isFinite(Number(expr.value ?? Number.NaN))
 }
 
 /**
- * DuckDB takes NaN for the largest number and equal to itself, Trino answers false to every comparison with it. Where
- * false and NULL are the same, a plain comparison is right if NaN cannot satisfy it; DuckDB then pushes it into scans.
+ * DuckDB treats NaN as the largest number and equal to itself; in Trino, every comparison with NaN is false. Where
+ * false and NULL mean the same, a plain comparison is correct if NaN cannot satisfy it; DuckDB then pushes it into
+ * scans.
  */
 function renderComparisonCondition(state: RenderState, expr: CompareExpr): Sql {
   const { operator, left, right } = expr
@@ -443,7 +452,7 @@ function isConcat(expr: Expr): expr is CallExpr {
   return expr.type.kind === 'array' && expr.arguments.every((argument) => sameType(argument.type, expr.type))
 }
 
-/** What a chain of `||` puts together, in its order. */
+/** The operands of a chain of `||`, in order. */
 function concatenated(call: CallExpr): readonly Expr[] {
   const parts: Expr[] = []
   const waiting: Expr[] = [call]
@@ -454,7 +463,7 @@ function concatenated(call: CallExpr): readonly Expr[] {
   return parts
 }
 
-/** The body in the place of a call; arguments are calculated before it, also those it does not use. */
+/** Inlines the routine's body at the call. All arguments are evaluated before the body, including unused ones. */
 function renderRoutine(state: RenderState, call: CallExpr, { parameters, body }: Routine): Sql {
   const texts = call.arguments.map((argument) => renderExpr(state, argument))
   const light = call.arguments.map(
@@ -483,15 +492,15 @@ function isLight(state: RenderState, expr: Expr, text: Sql): boolean {
 }
 
 /**
- * DuckDB's TRY takes neither queries nor volatile functions: queries are calculated before it, and what is volatile
- * goes without.
+ * DuckDB's TRY accepts neither queries nor volatile functions. Queries are evaluated before the TRY; a volatile value
+ * is rendered without TRY.
  */
 function renderTry(state: RenderState, value: Expr): Sql {
   if (isVolatile(value)) return renderExpr(state, value)
   const queries: { readonly id: ColumnId; readonly text: Sql }[] = []
   const lift = (part: Expr): Expr => {
     if (!isSubquery(part)) return mapChildren(part, lift)
-    // Lambda arguments and columns share their numbers; those of names made here lie below zero.
+    // Lambda arguments and columns share one number range; names made here are negative.
     const id = -1 - state.lambdaArguments.size
     state.lambdaArguments.set(id, EMPTY)
     queries.push({ id, text: renderExpr(state, part) })
@@ -510,7 +519,7 @@ function renderTry(state: RenderState, value: Expr): Sql {
   )
 }
 
-/** A number or boolean that is read of a text which cannot fail itself: TRY of it is TRY_CAST. */
+/** Whether the expression reads a number or boolean from a text that cannot fail itself: its TRY is TRY_CAST. */
 function isReadingOfText(expr: Expr): expr is Extract<Expr, { kind: 'cast' }> {
   return (
     expr.kind === 'cast' &&
@@ -521,7 +530,7 @@ function isReadingOfText(expr: Expr): expr is Extract<Expr, { kind: 'cast' }> {
   )
 }
 
-/** The value under a name of its own, unless repeating it costs less. */
+/** Binds the value to a name, unless repeating it costs less. */
 function renderLet(state: RenderState, { name, value, body, strict }: LetExpr): Sql {
   const text = renderExpr(state, value)
   const repeatable = isLight(state, value, text) && !isVolatile(value) && (strict !== true || !canRaise(value))
@@ -538,7 +547,7 @@ function renderLet(state: RenderState, { name, value, body, strict }: LetExpr): 
   })
 }
 
-/** `body` over values and columns that are read outside of the lambda that it becomes. */
+/** Renders `body` as a lambda; values and columns that it reads are bound outside of the lambda. */
 function bindColumns(
   state: RenderState,
   columns: readonly ColumnId[],

@@ -60,7 +60,7 @@ import { renderConjuncts, renderExpr, termsOf } from './render-expression.ts'
 import { besideRow, noteQueryOfRow } from './queries-of-rows.ts'
 import { balanced, columnName, type Output, type RenderState } from './render-state.ts'
 
-/** A query with these outputs, as one SELECT. */
+/** Renders a query with these outputs as one SELECT. */
 export function renderQuery(state: RenderState, node: RelationNode, outputs: readonly Output[]): Sql {
   const block = renderRelation(state, node)
   const calculatesKey = outputs.some((output) => output.wrap !== undefined)
@@ -68,7 +68,10 @@ export function renderQuery(state: RenderState, node: RelationNode, outputs: rea
   return selectText(block, outputs)
 }
 
-/** The top of a statement. A DISTINCT is closed first: its columns are not the statement's one by one. */
+/**
+ * Renders the top of a statement. A DISTINCT is wrapped in a subquery first, because its columns do not match the
+ * statement's one to one.
+ */
 export function renderTop(state: RenderState, node: RelationNode, outputs: readonly Output[]): Sql {
   const block = renderRelation(state, node)
   if (!block.distinct) return selectText(block, outputs)
@@ -145,7 +148,8 @@ function renderFilter(state: RenderState, node: FilterNode): Block {
   const { own, ofRowAround } = apartFromRow(state, predicates)
   const conditions = (exprs: readonly Expr[], over: boolean): readonly Sql[] =>
     renderConjuncts(state, exprs, sidesOf(input), over ? 'overFiltered' : 'where')
-  // What is asked of the rows that other conditions let through stands around them, or it would be asked of others too.
+  // Conditions on rows that other conditions let through stand in an outer SELECT; otherwise they would run on more
+  // rows.
   const inner = opened(state, renderRelation(state, input))
   const block = inner.where.length > 0 ? wrapped(state, inner) : inner
   const filtered = { ...block, where: [...block.where, ...conditions(own, filters(input))] }
@@ -154,8 +158,8 @@ function renderFilter(state: RenderState, node: FilterNode): Block {
 }
 
 /**
- * Conditions of a query that belongs to a row. Some compare with that row. Those that do not, and may fail, are asked once
- * of each row of the query, as Trino does, and not of each pair; all are `own` where there are none of both kinds.
+ * Splits the conditions of a correlated query. Conditions that do not read the outer row and may fail run once per row
+ * of the query, as in Trino, and not per pair of rows. If there are not both kinds, all conditions are `own`.
  */
 function apartFromRow(
   state: RenderState,
@@ -168,12 +172,15 @@ function apartFromRow(
   return splits && ofRowAround.length > 0 ? { own, ofRowAround } : { own: predicates, ofRowAround: [] }
 }
 
-/** No condition goes below a LIMIT: neither to where it may fail for a row that is none, nor to where rows are counted. */
+/**
+ * DuckDB does not push conditions below a LIMIT. This protects rows on which a condition may fail, and limits that
+ * count rows.
+ */
 const EVERY_ROW = sql`LIMIT ${integer(2n ** 63n - 1n)}`
 
 /**
- * What DuckDB knows of a table's columns, the rows that a filter removes among them, would show in what it leaves out and
- * how much it reads; of the least of one value it knows nothing.
+ * Renders a barrier. DuckDB's column statistics include rows that a row filter removes, and would show in which data it
+ * skips and how much it reads. `least` with one argument hides them, because DuckDB derives no statistics for it.
  */
 function renderBarrier(state: RenderState, { input }: BarrierNode): Block {
   const inner = renderRelation(state, input)
@@ -187,7 +194,7 @@ function filters(node: RelationNode): boolean {
   return node.kind === 'filter' || (node.kind === 'project' && filters(node.input))
 }
 
-/** Filters right above each other, from below, as far as they may stand in one WHERE. */
+/** Adjacent filters, innermost first, as far as they may share one WHERE. */
 function merged(node: FilterNode): readonly [RelationNode, readonly Expr[]] {
   const { input, predicate } = node
   if (input.kind !== 'filter' || (hasSubquery(input.predicate) && canRaise(predicate))) return [input, [predicate]]
@@ -233,7 +240,7 @@ function renderValues(state: RenderState, { columns, rows }: ValuesNode): Block 
   return fromBlock({ sql: from, kind: 'table' }, ids)
 }
 
-/** UNNESTs of one SELECT go side by side. */
+/** UNNESTs in one SELECT expand side by side. */
 function renderArrays(state: RenderState, { columns, arrays }: ArraysNode): Block {
   const items = columns.map(({ id }, i) => sql`unnest(${renderExpr(state, arrays[i]!)}) AS ${columnName(id)}`)
   return queryBlock(
@@ -242,7 +249,7 @@ function renderArrays(state: RenderState, { columns, arrays }: ArraysNode): Bloc
   )
 }
 
-/** Calculations over FROM stay in the same SELECT; those over calculated columns read it. */
+/** Expressions over FROM stay in the same SELECT; expressions over computed columns read it as a subquery. */
 function renderProject(state: RenderState, { input, columns }: ProjectNode): Block {
   const inner = renderRelation(state, input)
   const block = isOpen(inner) ? inner : wrapped(state, inner)
@@ -268,7 +275,7 @@ function renderJoin(state: RenderState, node: JoinNode): Block {
   const ids = [...readable(state, leftBlock), ...readable(state, rightBlock)]
   const block = (text: Sql): Block => fromBlock({ sql: text, kind: 'join' }, ids)
   const outer = node.type === 'right' || node.type === 'full'
-  // Of these the right side reads nothing of the left one.
+  // In right and full joins, the right side reads no columns of the left side.
   if (node.lateral && !outer) {
     const whole = rightItem.kind === 'query' ? rightItem.sql : sql`(SELECT * FROM ${rightItem.sql})`
     const sides = sidesOf(node.left, node.right)
@@ -295,7 +302,7 @@ const JOINS = {
   full: sql`FULL JOIN`,
 }
 
-/** The columns that stay readable once the block is an item of FROM. */
+/** The columns that remain readable after the block becomes an item of FROM. */
 function readable(state: RenderState, block: Block): readonly ColumnId[] {
   return [...block.columns.keys()].filter((column) => state.needed.has(column))
 }
@@ -305,9 +312,9 @@ function renderUnnest(state: RenderState, node: UnnestNode): Block {
   const outer: Sql[] = []
   const ids: ColumnId[] = []
   const lengths: Sql[] = []
-  /** A row's fields are taken out of it by a second SELECT. */
+  /** Whether a second SELECT must extract the fields of rows. */
   let spread = false
-  /** What changes each time it is calculated is calculated in FROM. */
+  /** Volatile values are computed once, in FROM. */
   const once: Sql[] = []
   const valueOf = (value: Expr): Sql => {
     const text = renderExpr(state, value)
@@ -376,7 +383,7 @@ function renderAggregation(state: RenderState, node: AggregateNode): Block {
     )
   }
   for (const { id, keys: indexes, type } of node.groupings) {
-    // Without sets every key is grouped by.
+    // Without grouping sets, every key is part of the group.
     columns.set(
       id,
       node.sets === undefined || indexes.length === 0
@@ -386,7 +393,7 @@ function renderAggregation(state: RenderState, node: AggregateNode): Block {
   }
   const tail = groupBy(node, keys)
   if (columns.size === 0 && isEmpty(tail)) {
-    // An aggregation without anything to show still gives its one row.
+    // An aggregation without used columns still returns its one row.
     const from = isEmpty(block.from.sql) ? sql`(SELECT 1)` : block.from.sql
     return queryBlock(clauses([sql`SELECT count(*) AS one FROM ${from}`, whereClause(block.where)]), [])
   }
@@ -394,7 +401,7 @@ function renderAggregation(state: RenderState, node: AggregateNode): Block {
   return state.rowPerGroup.has(node) ? withCount(state, aggregated) : aggregated
 }
 
-/** The block with a number of rows beside its columns, which is never NULL. */
+/** Adds a row count, which is never NULL, to the block's columns. */
 function withCount(state: RenderState, block: Block): Block {
   const outputs = neededOutputs(state, block)
   const counted = { ...block, columns: new Map([...block.columns, [-1, sql`count(*)`] as const]) }
@@ -459,7 +466,7 @@ function renderDistinct(state: RenderState, { input, columns }: DistinctNode): B
 function renderLimit(state: RenderState, node: LimitNode): Block {
   const inner = renderRelation(state, node.input)
   const { offset, ties } = node
-  // Sorted by constants alone, every row ties with the first.
+  // If the sort has only constant keys, all rows tie with the first row.
   const count = ties?.length === 0 ? undefined : node.count
   if (ties !== undefined && ties.length > 0) {
     const block = opened(state, inner.orderBy === undefined ? inner : { ...inner, orderBy: undefined })
@@ -478,7 +485,7 @@ function renderLimit(state: RenderState, node: LimitNode): Block {
       },
       [...outputs, { column: -1, name: rank }, { column: -2, name: number }],
     )
-    // After OFFSET the first row left decides from where ranks count: ties of skipped rows keep their rank.
+    // With OFFSET, ranks still count from the first row: rows that tie with skipped rows keep their rank.
     const skip = BigInt(offset ?? '0')
     const last = skip + BigInt(count ?? '0')
     const where = [sql`${number} > ${integer(skip)}`, sql`${rank} <= ${integer(last)}`]
@@ -531,13 +538,16 @@ const SET_OPERATORS = {
   'except all': ' EXCEPT ALL ',
 } as const
 
-/** A set operation over values that are equal though held differently (zones, maps): by keys, one value of each shown. */
+/**
+ * A set operation over types with several representations of equal values (zones, maps): compares by keys and shows one
+ * value of each.
+ */
 function keyedSet(state: RenderState, node: SetNode, texts: readonly Sql[]): Block {
   const keyNames = node.columns.map(() => state.names.fresh())
   const keys = node.columns.map(
     ({ id, type }, i) => sql`${comparisonKey(type, columnName(id), state.names)} AS ${keyNames[i]!}`,
   )
-  // With ALL the second of two equal rows is another row than the first.
+  // With ALL, equal rows are numbered so that they stay distinct.
   const number = state.names.fresh()
   const keyNamesOf = node.all ? [...keyNames, number] : keyNames
   const keyed = texts.map((text) => {
@@ -569,7 +579,7 @@ function renderWith(state: RenderState, node: WithNode): Block {
   return { ...block, with: [...texts, ...block.with] }
 }
 
-/** What a relation reads of the common tables around it, in the order of their definition. */
+/** The common tables that a relation reads, in the order of their definition. */
 function commonTablesOf(state: RenderState, node: RelationNode): readonly CommonTable[] {
   const read = new Set<number>()
   const visit = (tree: RelationNode): void => {
@@ -602,8 +612,8 @@ function renderCommonTable(state: RenderState, table: CommonTable): readonly Sql
 }
 
 /**
- * A recursion is spread out into as many steps as are allowed, as Trino does it: the steps are queries like others,
- * and one that would go on fails.
+ * Expands a recursion into the maximum number of steps, as Trino does. The steps are ordinary queries; a step beyond
+ * the limit fails.
  */
 function renderRecursion(
   state: RenderState,
@@ -625,7 +635,7 @@ function renderRecursion(
   state.tableNames.delete(table.id)
   const list = selectList(outputs.map((output) => output.name))
   const message = `NOT_SUPPORTED: Recursion depth limit exceeded (${step.maxDepth}). Use 'max_recursion_depth' session property to modify the limit.`
-  // Depends on a row, so that it is not calculated while the statement is prepared.
+  // The message depends on a row, so that DuckDB does not raise the error while preparing the statement.
   const raised = sql`u_raise(concat(${literal(message)}, CASE WHEN random() < 0 THEN '' END))`
   const levels = Array.from({ length: step.maxDepth + 1 }, (_, i) => sql`SELECT ${list} FROM ${level(i)}`)
   const failing = sql`SELECT ${list} FROM ${level(step.maxDepth + 1)} WHERE ${raised} IS NOT NULL`

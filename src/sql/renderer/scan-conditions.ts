@@ -5,21 +5,22 @@ import { mapChildren } from '../analyzer/walk.ts'
 import { partitionPredicate } from './scan-predicates.ts'
 import { withoutWidening, type ConstantTimes } from './scan-terms.ts'
 
-/** More texts than this are not worth to travel. */
+/** The limit of texts in a condition; longer lists are not worth sending. */
 const MOST_VALUES = 1_000
 
-/** What every row of a scan that is used fulfils. */
+/** Conditions that hold for every row of a scan that is used. */
 export interface ScanHints {
-  /** Of the texts in its columns. */
+  /** Conditions on its text columns. */
   readonly where?: ScanConditions
-  /** Of the columns that divide its table into partitions. */
+  /** Conditions on its partition columns. */
   readonly partitions?: ScanPredicate
 }
 
 /**
- * What is known of every row that is used of each scan: comparisons with constants, IN and LIKE in filters and joins above
- * it. A hint: the filters stay where they are.
- * @param scans as they are read: of one that is read in several places no place knows what the others use
+ * Collects conditions on the used rows of each scan: comparisons with constants, IN and LIKE in filters and joins above
+ * it. These are hints: the filters stay where they are.
+ * @param scans the scans in the tree; a scan that is read in several places gets no conditions, since each place knows
+ * only its own
  */
 export function scanConditions(
   root: RelationNode,
@@ -41,8 +42,8 @@ export function scanConditions(
 }
 
 /**
- * @param terms what holds for every row of the node that is used
- * @param take is given each scan, with the terms that hold for it
+ * @param terms the terms that hold for every used row of the node
+ * @param take called with each scan and the terms that hold for it
  */
 function visit(
   node: RelationNode,
@@ -62,13 +63,14 @@ function visit(
     case 'sort':
     case 'distinct':
       return visit(node.input, terms, take)
-    // What is read of a table tells nothing of rows that are none for who asks.
+    // Conditions above must not restrict rows that the rules read but the user must not see.
     case 'barrier':
       return visit(node.input, [], take)
     case 'join': {
       const own = node.condition === undefined ? [] : termsOf(node.condition)
       const inner = node.type === 'inner' || node.type === 'cross'
-      // Rows of the side that is kept whole are used whatever the condition says; of the other side only those it holds for.
+      // On the preserved side of an outer join, all rows are used; on the other side, only rows that match the
+      // condition.
       visit(
         node.left,
         [...(inner || node.type === 'left' ? terms : []), ...(inner || node.type === 'right' ? own : [])],
@@ -105,7 +107,7 @@ function termsOf(predicate: Expr): readonly Expr[] {
   return predicate.kind === 'and' ? predicate.terms.flatMap(termsOf) : [predicate]
 }
 
-/** The term over the columns that others are copies of. */
+/** The term rewritten to the columns behind copies. */
 function overCopies(term: Expr, copies: ReadonlyMap<ColumnId, Expr>): Expr {
   if (term.kind === 'column') return copies.get(term.id) ?? term
   return mapChildren(term, (child) => overCopies(child, copies))
@@ -160,7 +162,7 @@ function conditionIn(term: Expr): ColumnCondition | undefined {
   }
 }
 
-/** A column whose text is compared as it is. */
+/** A text column that is compared directly. */
 function columnIn(expr: Expr): ColumnId | undefined {
   const plain = withoutWidening(expr)
   return plain.kind === 'column' && plain.type.kind === 'varchar' ? plain.id : undefined

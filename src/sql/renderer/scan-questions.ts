@@ -14,9 +14,9 @@ import { typeName } from '../types/type-text.ts'
 import { constantText, dayOf, termsIn, withoutWidening, type ConstantTimes, type Surroundings } from './scan-terms.ts'
 
 /**
- * The tree with each scan of a table that answers questions asked what its surroundings allow: conditions with constants, the
- * first rows of an order, groups. What is calculated of groups by their table is calculated nowhere else; all other nodes stay
- * where they are, so an answer with more rows than were asked for is right as well.
+ * Returns the tree with questions at each scan of a table that can answer them: conditions with constants, the first
+ * rows of an order, groups. An aggregation that the table answers is removed from the tree. All other nodes stay, so an
+ * answer with more rows than requested is also correct.
  */
 export function withQuestions(root: RelationNode, times: ConstantTimes): RelationNode {
   if (!someNode(root, (node) => node.kind === 'scan' && node.answers !== undefined)) return root
@@ -24,10 +24,10 @@ export function withQuestions(root: RelationNode, times: ConstantTimes): Relatio
   return asked(root, around, NOTHING)
 }
 
-/** What stands above a relation and holds for every row of it that is used. */
+/** The predicates above a relation that hold for every used row, and the expressions computed there. */
 interface Around {
   readonly predicates: readonly Expr[]
-  /** What is calculated on the way, by column. */
+  /** The expressions computed between the relation and the predicates, by column. */
   readonly calculated: ReadonlyMap<ColumnId, Expr>
 }
 
@@ -60,7 +60,7 @@ function asked(node: RelationNode, times: Surroundings, around: Around): Relatio
     }
     case 'sort':
       return { ...node, input: asked(node.input, times, around) }
-    // What is read of a table tells nothing of rows that are none for who asks.
+    // Conditions above must not restrict rows that the rules read but the user must not see.
     case 'barrier':
     case 'sample':
     case 'window':
@@ -89,7 +89,7 @@ function asked(node: RelationNode, times: Surroundings, around: Around): Relatio
   }
 }
 
-/** Rows of the side that is kept whole are used whatever the condition says; of the other side only those it holds for. */
+/** On the preserved side of an outer join, all rows are used; on the other side, only rows that match the condition. */
 function askedJoin(
   node: Extract<RelationNode, { kind: 'join' }>,
   times: Surroundings,
@@ -118,8 +118,8 @@ function askedJoin(
 }
 
 /**
- * What equalities between two sides say of one of them: its column is among those of the other that are used.
- * @param fulfilled by rows of the other side, as far as it is about them
+ * Derives predicates for one join side from equalities: its value is among the used values of the other side's column.
+ * @param fulfilled predicates that hold for rows of the other side, as far as they concern it
  */
 function matches(known: readonly Expr[], other: RelationNode, fulfilled: readonly Expr[]): Expr[] {
   const chain = chainOf(other)
@@ -139,7 +139,7 @@ function matches(known: readonly Expr[], other: RelationNode, fulfilled: readonl
   })
 }
 
-/** The values of a column of a query, where a table answers with them and not with all that it has. */
+/** The question that asks a table for the values of a query's column; undefined if it would ask for all values. */
 function valuesOf(
   node: RelationNode,
   column: Pick<SortKey, 'type'> & { readonly id: ColumnId },
@@ -179,7 +179,7 @@ function valuesOf(
   }
 }
 
-/** Queries inside of an expression ask, too. */
+/** Also adds questions to queries inside an expression. */
 function askedInside(expr: Expr, times: Surroundings): Expr {
   const inner = mapChildren(expr, (child) => askedInside(child, times))
   switch (inner.kind) {
@@ -193,7 +193,7 @@ function askedInside(expr: Expr, times: Surroundings): Expr {
   }
 }
 
-/** Filters and calculations over one scan that answers questions. */
+/** Filters and projections over one scan that answers questions. */
 interface Chain extends Around {
   readonly scan: ScanNode & { readonly answers: readonly string[] }
 }
@@ -219,7 +219,7 @@ function chainOf(node: RelationNode): Chain | undefined {
   }
 }
 
-/** The same filters and calculations over the scan with its question. */
+/** The same filters and projections over the scan with its question. */
 function withQuestion(node: RelationNode, question: ScanQuestion, inside: (expr: Expr) => Expr): RelationNode {
   switch (node.kind) {
     case 'filter':
@@ -239,7 +239,7 @@ function withQuestion(node: RelationNode, question: ScanQuestion, inside: (expr:
   }
 }
 
-/** @returns whether the terms are all that is asked of rows */
+/** @returns whether the terms cover all predicates on the rows */
 function termsOf(
   chain: Chain,
   times: Surroundings,
@@ -251,7 +251,7 @@ function termsOf(
   return { terms: found.flatMap(({ terms }) => terms), whole: found.every(({ whole }) => whole) }
 }
 
-/** The table's own name of a column that is passed on as it is. */
+/** The table's name of a column that is passed on unchanged. */
 function columnName({ scan, calculated }: Chain, expr: Expr): string | undefined {
   const plain = withoutWidening(expr)
   if (plain.kind !== 'column') return undefined
@@ -261,17 +261,19 @@ function columnName({ scan, calculated }: Chain, expr: Expr): string | undefined
   return name !== undefined && scan.answers.includes(name) ? name : undefined
 }
 
-/** More rows than this are not asked for as the first. */
+/** The most rows that a question for first rows may ask for. */
 const MOST_FIRST = 100_000
 
-/** What is below LIMIT, over a scan that is asked for the first rows; undefined where it is not known which they are. */
+/**
+ * The input of a LIMIT, over a scan that is asked for its first rows; undefined if it is unknown which rows these are.
+ */
 function firstRows(
   { input, count, offset, ties }: Extract<RelationNode, { kind: 'limit' }>,
   times: Surroundings,
 ): RelationNode | undefined {
   const most = Number(count ?? Infinity) + Number(offset ?? 0)
   if (ties !== undefined || !(most <= MOST_FIRST)) return undefined
-  // Calculations may stand over the sort.
+  // Projections may stand above the sort.
   const keys: SortKey[] = []
   let bottom = input
   const over: Extract<RelationNode, { kind: 'project' }>[] = []
@@ -294,7 +296,7 @@ function firstRows(
   return withQuestion(input, { terms, top: { order, count: most } }, (expr) => askedInside(expr, times))
 }
 
-/** The scan that answers with groups in the place of an aggregation of its rows; undefined where it cannot. */
+/** The scan that answers with groups, replacing an aggregation; undefined if the table cannot answer it. */
 function groupedScan(node: AggregateNode | DistinctNode, times: Surroundings): ScanNode | undefined {
   const chain = chainOf(node.input)
   if (!chain) return undefined
@@ -332,7 +334,7 @@ function groupedScan(node: AggregateNode | DistinctNode, times: Surroundings): S
   }
 }
 
-/** Types of which a group or a measure can be. */
+/** Types that a group key or a measure may have. */
 const PLAIN = new Set(['varchar', 'bigint', 'double', 'boolean', 'timestamp(3) with time zone'])
 
 function keyOf(chain: Chain, expr: Expr): Pick<ScanKey, 'column' | 'cut'> | undefined {
@@ -342,7 +344,7 @@ function keyOf(chain: Chain, expr: Expr): Pick<ScanKey, 'column' | 'cut'> | unde
     const column = columnName(chain, expr)
     return column !== undefined && PLAIN.has(typeName(expr.type)) ? { column } : undefined
   }
-  // Times of these tables are of UTC: so are their days.
+  // Times of these tables are in UTC, and so are their days.
   const day = dayOf(expr)
   if (day) {
     const column = columnName(chain, day)

@@ -4,35 +4,35 @@ import { instantOf, PICOS_PER_DAY, zoneOffsetSeconds } from '../analyzer/datetim
 import { constantsOf } from '../analyzer/literal-arrays.ts'
 import type { CompareExpr, ConstantExpr, Expr, Subquery } from '../analyzer/tree.ts'
 
-/** What times without zone, and `now()`, mean in a statement. */
+/** The statement's time zone and start time, which give meaning to times without zone and to `now()`. */
 export interface ConstantTimes {
   readonly zone: string
   readonly startTimeMillis: number
 }
 
-/** What a statement knows of queries inside of it. */
+/** The surroundings of a predicate in a statement, including queries inside it. */
 export interface Surroundings extends ConstantTimes {
-  /** The values of its column, where a table answers with them, perhaps with more. */
+  /** The possible values of the query's column, if a table can answer for them; the answer may contain more values. */
   readonly valuesOf: (query: Subquery) => ScanValues | undefined
 }
 
-/** The table's name of a column that an expression is; undefined for all else. */
+/** The table's name of the column that an expression reads; undefined for all other expressions. */
 type Source = (expr: Expr) => string | undefined
 
-/** More values than this are not worth to travel. */
+/** Longer lists of values are not worth sending. */
 const MOST_VALUES = 1_000
-/** It takes a pattern's length times a text's to compare them, and a source may hear of no end meanwhile: Postgres does not. */
+/** Matching takes pattern length times text length, and a source may ignore a cancellation meanwhile; Postgres does. */
 export const LONGEST_PATTERN = 256
 
 interface Terms {
   readonly terms: readonly ScanTerm[]
-  /** A row fulfils the predicate if it fulfils the terms. */
+  /** Whether the terms are equivalent to the predicate: each row that satisfies them satisfies it. */
   readonly whole: boolean
 }
 
 const NOTHING: Terms = { terms: [], whole: false }
 
-/** What a predicate asks of columns by constants. */
+/** The terms of a predicate that compare columns with constants. */
 export function termsIn(predicate: Expr, source: Source, times: Surroundings): Terms {
   if (predicate.kind === 'and') {
     const all = predicate.terms.map((term) => termsIn(term, source, times))
@@ -44,7 +44,7 @@ export function termsIn(predicate: Expr, source: Source, times: Surroundings): T
   return among ? { terms: [among], whole: false } : NOTHING
 }
 
-/** `x IN (SELECT …)`, `x = (SELECT …)` */
+/** A term of `x IN (SELECT …)` or `x = (SELECT …)`. */
 function amongIn(predicate: Expr, source: Source, { valuesOf }: Surroundings): ScanTerm | undefined {
   const [value, query] =
     predicate.kind === 'inSubquery'
@@ -121,7 +121,7 @@ function comparison(
   return compare === '=' ? [{ column, in: [value] }] : [{ column, compare, value }]
 }
 
-/** `CAST(created AS date) >= DATE '…'` as what it says of the time. */
+/** Converts `CAST(created AS date) >= DATE '…'` to terms on the time. */
 function ofDay(
   operator: keyof typeof TURNED,
   left: Expr,
@@ -153,7 +153,7 @@ function ofDay(
   }
 }
 
-/** The time whose day it is: `CAST(x AS date)`, `date(x)`. */
+/** The time inside `CAST(x AS date)` or `date(x)`. */
 export function dayOf(expr: Expr): Expr | undefined {
   const inner =
     expr.kind === 'cast' && !expr.safe && expr.type.kind === 'date'
@@ -164,7 +164,7 @@ export function dayOf(expr: Expr): Expr | undefined {
   return inner?.type.kind === 'timestamp with time zone' ? inner : undefined
 }
 
-/** A constant as questions have it; undefined for NULL, and for what is not known before the statement runs. */
+/** A constant in the form used in questions; undefined for NULL, and for values unknown before the statement runs. */
 export function constantText(expr: Expr, times?: ConstantTimes): string | undefined {
   const { kind } = expr.type
   if (kind === 'timestamp with time zone') {
@@ -176,7 +176,7 @@ export function constantText(expr: Expr, times?: ConstantTimes): string | undefi
   const text = String(constant.value)
   switch (kind) {
     case 'varchar':
-      // What no database holds is no text that it can be asked for.
+      // A text that no database can store cannot be part of a question.
       return constant.type.kind === 'varchar' && !UNSTORABLE.test(text) ? text : undefined
     case 'bigint':
       return INTEGERS.has(constant.type.kind) ? text : undefined
@@ -189,7 +189,7 @@ export function constantText(expr: Expr, times?: ConstantTimes): string | undefi
   }
 }
 
-/** U+0000, and halves of characters. */
+/** U+0000, and lone surrogates. */
 const UNSTORABLE = /\0|\p{Surrogate}/u
 const INTEGERS = new Set(['tinyint', 'smallint', 'integer', 'bigint'])
 const NUMBERS = new Set([...INTEGERS, 'decimal', 'double'])
@@ -203,7 +203,7 @@ function withoutCasts(expr: Expr): ConstantExpr | undefined {
 
 const PICOS_PER_MILLI = 1_000_000_000n
 
-/** The instant, in picoseconds, of a constant, of `now()`, and of what is so much before or after. */
+/** The instant, in picoseconds, of a constant, of `now()`, or of either plus or minus an interval. */
 function instantIn(expr: Expr, times: ConstantTimes): bigint | undefined {
   if (expr.type.kind !== 'timestamp with time zone') {
     const local = localIn(expr)
@@ -225,7 +225,9 @@ function instantIn(expr: Expr, times: ConstantTimes): bigint | undefined {
   }
 }
 
-/** Picoseconds since 1970-01-01 of a date or a time without zone. @param times absent: what day it is does not matter */
+/**
+ * Picoseconds since 1970-01-01 of a date or a time without zone. @param times absent if the current day does not matter
+ */
 export function localIn(expr: Expr, times?: ConstantTimes): bigint | undefined {
   const { kind } = expr.type
   if (kind !== 'date' && kind !== 'timestamp') return undefined
@@ -261,7 +263,7 @@ function cutsDigits({ type, value }: Extract<Expr, { kind: 'cast' }>): boolean {
   return digits(type) < digits(value.type)
 }
 
-/** Undefined for what has finer digits than milliseconds, or is beyond four digits of years. */
+/** Returns undefined for instants finer than milliseconds, or outside of years 1 to 9999. */
 function isoOf(picos: bigint): string | undefined {
   if (picos % PICOS_PER_MILLI !== 0n) return undefined
   const millis = Number(picos / PICOS_PER_MILLI)
@@ -271,7 +273,7 @@ function isoOf(picos: bigint): string | undefined {
 const FIRST_MS = Date.parse('0001-01-01T00:00:00.000Z')
 const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z')
 
-/** Without casts that change no value: to a longer varchar, to more digits of a second. */
+/** Removes casts that do not change the value: to a longer varchar, or to more fractional digits of a second. */
 export function withoutWidening(expr: Expr): Expr {
   if (expr.kind !== 'cast' || expr.type.kind !== expr.value.type.kind) return expr
   const [to, from] = [expr.type, expr.value.type]

@@ -4,15 +4,15 @@ import type { SessionContext } from '../session.ts'
 import { dataSizeOf, durationOf } from '../../shared/quantities.ts'
 import { faultOfValue, sessionProperty } from './session-properties.ts'
 
-/** Trino has no code for it; its plugins' codes begin further on. */
+/** Warning codes of our own: Trino has none for these, and codes of its plugins start higher. */
 const WITHOUT_EFFECT = { code: 0x0000_ff01, name: 'SESSION_PROPERTY_WITHOUT_EFFECT' } as const
 const BOUNDED = { code: 0x0000_ff02, name: 'SESSION_PROPERTY_BOUNDED' } as const
 
-/** A header may name a thousand. */
+/** Limits of the names in a message, since a header may name a thousand properties. */
 const MOST_NAMED = 20
 const LONGEST_NAME = 100
 
-/** What the client itself has set, of what holds. */
+/** The session properties that the client set itself. */
 export function sentBy({
   properties,
   propertyRules,
@@ -21,7 +21,7 @@ export function sentBy({
   return Object.fromEntries(Object.entries(properties).filter(([name]) => !propertyRules.given.includes(name)))
 }
 
-/** What is to be said of properties that somebody sets in a session. */
+/** The warnings for properties that a client sets in its session. */
 export function warningsOfSetting(
   set: Readonly<Record<string, string>>,
   session: Pick<SessionContext, 'properties' | 'propertyRules' | 'bounds'>,
@@ -30,7 +30,7 @@ export function warningsOfSetting(
   return [...withoutEffect(names), ...beyondBounds(set, session.bounds), ...withoutPower(names, session)]
 }
 
-/** Tells of properties that the server's rules have fixed. */
+/** Warnings for properties that the server's rules have fixed. */
 export function withoutPower(
   names: readonly string[],
   { properties, propertyRules }: Pick<SessionContext, 'properties' | 'propertyRules'>,
@@ -42,7 +42,7 @@ export function withoutPower(
   }))
 }
 
-/** Tells of properties that somebody sets and that nothing reads: those that Trino has, and those that nobody knows. */
+/** Warnings for properties that have no effect here: Trino's properties without a counterpart, and unknown ones. */
 function withoutEffect(names: readonly string[]): readonly Warning[] {
   const idle = names.filter((name) => !sessionProperty(name)?.acts)
   if (idle.length === 0) return []
@@ -55,7 +55,7 @@ function withoutEffect(names: readonly string[]): readonly Warning[] {
   return [{ warningCode: WITHOUT_EFFECT, message }]
 }
 
-/** Tells of properties that are set to more than holds here. */
+/** Warnings for properties whose value exceeds the server's limit. */
 function beyondBounds(
   properties: Readonly<Record<string, string>>,
   bounds: SessionContext['bounds'],
@@ -69,7 +69,7 @@ function beyondBounds(
 }
 
 /**
- * What a client sends with a statement must be values of the properties that there are.
+ * Checks that the session properties sent by the client are valid values.
  * @throws EngineError INVALID_SESSION_PROPERTY
  */
 export function checkSent({ properties }: Pick<SessionContext, 'properties'>): void {

@@ -3,7 +3,7 @@ import type { SessionContext } from '../session.ts'
 import { dataSizeOf, durationOf } from '../../shared/quantities.ts'
 import { acceptedProperties, actingProperties, type SessionProperty } from './session-property-table.ts'
 
-// The session properties: what there is stands in the table beside this, what a session sets is read here and nowhere else.
+// The session properties. The table beside this file defines them; only this file reads a session's values.
 
 type Acting = typeof actingProperties
 export type ActingProperty = keyof Acting
@@ -16,7 +16,7 @@ type TypedValue<Type> = Type extends 'integer' | 'double'
       ? boolean
       : string
 
-/** What reading a property gives: undefined only where its default is NULL. */
+/** The type of a property's value; undefined only if its default is NULL. */
 export type PropertyValue<Name extends ActingProperty> =
   TypedValue<Acting[Name]['type']> | (Acting[Name]['defaultValue'] extends string ? never : undefined)
 
@@ -41,24 +41,24 @@ const byName: ReadonlyMap<string, SessionProperty> = new Map(
     .map((property) => [property.name, property]),
 )
 
-/** All of them, by name. */
+/** All session properties, by name. */
 export function sessionProperties(): readonly SessionProperty[] {
   return [...byName.values()]
 }
 
-/** The property with this name, in lower case; undefined where there is none. */
+/** The property with this name (lower case); undefined if there is none. */
 export function sessionProperty(name: string): SessionProperty | undefined {
   return byName.get(name)
 }
 
 type Holder = Pick<SessionContext, 'properties'>
 
-/** What the session sets a property to, as text; undefined where it sets nothing. Clients may send any text. */
+/** The text to which the session sets a property; undefined if it does not. Clients may send any text. */
 export function settingOf(session: Holder, { name }: Pick<SessionProperty, 'name'>): string | undefined {
   return session.properties[name]
 }
 
-/** The value of a property in a session: its default where the session sets nothing, or what is no value of it. */
+/** The value of a property in a session; its default if the session sets no value or an invalid one. */
 export function propertyValue<Name extends ActingProperty>(session: Holder, name: Name): PropertyValue<Name> {
   const property = byName.get(name)!
   const { type, defaultValue } = property
@@ -74,7 +74,7 @@ function wholeNumber(text: string, bits: number): bigint | undefined {
   return number !== undefined && BigInt.asIntN(bits, number) === number ? number : undefined
 }
 
-/** Texts as values; undefined for a text that is none. */
+/** Parsers of property values; undefined for an invalid text. */
 const readers = {
   boolean: (text: string) => (/^(?:true|false)$/i.test(text) ? text.toLowerCase() === 'true' : undefined),
   integer: (text: string) => (wholeNumber(text, 32) === undefined ? undefined : Number(wholeNumber(text, 32))),
@@ -86,14 +86,14 @@ const readers = {
   varchar: (text: string) => text,
 } as const satisfies Record<SessionProperty['type'], (text: string) => string | number | bigint | boolean | undefined>
 
-/** What is wrong with a text that a client or a rule gives as value; undefined where nothing is. */
+/** The error in a property value from a client or a rule; undefined if the value is valid. */
 export function faultOfValue(property: SessionProperty, text: string): string | undefined {
   const { name, type } = property
   if (readers[type](text) === undefined) return `Session property '${name}' is invalid: '${text}' is no ${type}`
   return complaintAbout(property, text)
 }
 
-/** What is wrong with a value of the right type, in Trino's words; undefined where nothing is. */
+/** The error in a value of the right type, in Trino's words; undefined if the value is valid. */
 export function complaintAbout({ name, rule, type }: SessionProperty, value: string): string | undefined {
   if (typeof rule === 'number')
     return Number(readers[type](value)) >= rule ? undefined : `${name} must be equal or greater than ${rule}`

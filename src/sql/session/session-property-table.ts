@@ -1,24 +1,27 @@
 export type SessionPropertyType = 'boolean' | 'bigint' | 'integer' | 'double' | 'varchar'
 
-/** What a value must be besides of its type; a list: one of these words; a number: no less than it. */
+/** A constraint on values besides the type. A list: one of these words; a number: the minimum. */
 export type ValueRule = 'duration' | 'data size' | 'power of 2' | 'part of 1' | number | readonly string[]
 
 export interface SessionProperty {
   readonly name: string
   readonly type: SessionPropertyType
-  /** As SHOW SESSION shows it; undefined: NULL. */
+  /** The default as SHOW SESSION shows it; undefined for NULL. */
   readonly defaultValue: string | undefined
   readonly description: string
-  /** False: SET SESSION checks and keeps it, SHOW SESSION shows it, and nothing reads it; who sets it is warned. */
+  /**
+   * False if nothing reads the property: SET SESSION checks and keeps it, SHOW SESSION shows it, and the client gets a
+   * warning.
+   */
   readonly acts: boolean
   readonly rule: ValueRule | undefined
-  /** SHOW SESSION lists it. */
+  /** Whether SHOW SESSION lists it. */
   readonly shown: boolean
 }
 
 /**
- * The session properties that do something here, by name. What reads one does so with `propertyValue`, whose result is of the
- * type that stands here. To give one of those below its effect, move it up.
+ * The session properties that have an effect, by name. Code reads them with `propertyValue`, whose result has the type
+ * given here. To give a property from the list below an effect, move it up.
  */
 export const actingProperties = {
   max_recursion_depth: {
@@ -49,7 +52,7 @@ export const actingProperties = {
     rule: 'duration',
     shown: true,
   },
-  // Trino's SHOW SESSION lists neither bounds of memory nor the retry policy.
+  // Trino's SHOW SESSION lists neither memory limits nor the retry policy.
   query_max_memory: {
     type: 'varchar',
     defaultValue: undefined,
@@ -92,7 +95,7 @@ export const actingProperties = {
     rule: 0,
     shown: true,
   },
-  // Here tasks are tried again unless somebody says otherwise; Trino's default is NONE.
+  // Tasks are retried by default here; Trino's default is NONE.
   retry_policy: {
     type: 'varchar',
     defaultValue: 'TASK',
@@ -107,7 +110,7 @@ export const actingProperties = {
     rule: 0,
     shown: true,
   },
-  // Carries what SET TIME ZONE sets from one statement to the next; it has a syntax of its own.
+  // Carries the zone of SET TIME ZONE from one statement to the next; SET TIME ZONE has its own syntax.
   time_zone_id: {
     type: 'varchar',
     defaultValue: undefined,
@@ -119,7 +122,10 @@ export const actingProperties = {
   Record<string, Pick<SessionProperty, 'type' | 'defaultValue' | 'description' | 'rule' | 'shown'>>
 >
 
-/** Trino's other session properties, which are accepted without effect: who sets one is warned. An empty default is NULL. */
+/**
+ * Trino's other session properties. They are accepted without effect, and the client gets a warning. An empty default
+ * is NULL.
+ */
 export const acceptedProperties: readonly (readonly [
   name: string,
   defaultValue: string,

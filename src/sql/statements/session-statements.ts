@@ -26,7 +26,7 @@ import type { SessionProperty } from '../session/session-property-table.ts'
 import { errorAt } from '../analyzer/context.ts'
 import type { StatementInput } from '../statement-input.ts'
 
-/** What the client must remember of USE, SET and RESET. */
+/** The session changes that the client must remember after USE, SET and RESET. */
 export interface SessionEffect {
   readonly updateType: string
   readonly changes: readonly SessionChange[]
@@ -99,12 +99,12 @@ function requireNoTransaction({ session }: StatementInput): void {
 
 type NamesProperty = SetSession | ResetSession | SessionPropertyValue
 
-/** Trino points at the value of SET SESSION. */
+/** The node whose position errors show; for SET SESSION Trino shows the position of the value. */
 function placeOf(node: NamesProperty): { readonly span: Span } {
   return node.kind === 'SetSession' ? node.value : node
 }
 
-/** The property a statement names; undefined where there is none of that name. */
+/** The property that a statement names; undefined if there is no such property. */
 function propertyOf(input: StatementInput, node: NamesProperty): SessionProperty | undefined {
   const parts = node.name.parts.map((part) => part.value.toLowerCase())
   if (parts.length > 2) {
@@ -115,7 +115,7 @@ function propertyOf(input: StatementInput, node: NamesProperty): SessionProperty
     if (!input.metadata.catalogs().includes(catalog)) {
       throw errorAt(input, placeOf(node), 'CATALOG_NOT_FOUND', `Catalog '${catalog}' not found`)
     }
-    // No catalog has properties of its own.
+    // Catalogs have no properties of their own.
     return undefined
   }
   return sessionProperty(parts[0]!)
@@ -129,8 +129,8 @@ function fail(input: StatementInput, node: NamesProperty): never {
 const propertyTypes = { boolean: BOOLEAN, bigint: BIGINT, integer: INTEGER, double: DOUBLE, varchar: VARCHAR } as const
 
 /**
- * The session of a query as its WITH SESSION makes it: what stands there goes before what the client has set.
- * @returns also what it sets, and of that what holds
+ * The session of a query with its WITH SESSION clause, whose values override those of the client.
+ * @returns also `set`, the values in the clause, and `own`, those that take effect
  */
 export function withSession(
   input: StatementInput,
@@ -151,7 +151,7 @@ export function withSession(
   }
   const { session } = input
   const set = Object.fromEntries(properties)
-  // What the server's rules have fixed is not the statement's to change: that it tried is told.
+  // Properties that the server's rules fix cannot be changed by a statement; the attempt causes a warning.
   const fixed = session.propertyRules?.fixed ?? []
   const own = Object.fromEntries([...properties].filter(([name]) => !fixed.includes(name)))
   const timeZone = own[ZONE_PROPERTY] ?? session.timeZone
@@ -196,11 +196,11 @@ function setSession(input: StatementInput, node: SetSession | SessionPropertyVal
   return { kind: 'SetSession', name: property.name, value: constant.text }
 }
 
-/** Why an expression has no value of its own. */
+/** The reason why an expression is not constant; undefined if it is. */
 function notConstant(node: AnyNode): string | undefined {
   if (node.kind === 'SubqueryExpression') return 'Constant expression cannot contain a subquery'
   if (node.kind === 'Identifier') return `Column '${printExpression(node as Identifier)}' cannot be resolved`
-  // Names of functions and types are no columns.
+  // Names of functions and types are not columns.
   if (node.kind.endsWith('DataType')) return undefined
   const children = node.kind === 'FunctionCall' ? (node as FunctionCall).arguments : childrenOf(node)
   for (const child of children) {
@@ -213,7 +213,7 @@ function notConstant(node: AnyNode): string | undefined {
 /** The session property that carries the zone between statements. */
 const ZONE_PROPERTY = 'time_zone_id' satisfies ActingProperty
 
-/** It can be set by its name as well, and is not shown. */
+/** Whether a statement names the zone property. It can be set by name, although SHOW SESSION does not list it. */
 function isZoneProperty({ name }: NamesProperty): boolean {
   return name.parts.length === 1 && name.parts[0]!.value.toLowerCase() === ZONE_PROPERTY
 }
@@ -254,7 +254,7 @@ function zoneOf(node: Expression): string {
 
 const secondsPerUnit = { DAY: 86_400, HOUR: 3_600, MINUTE: 60, SECOND: 1 } as const
 
-/** `INTERVAL '1' HOUR`, `INTERVAL '05:30' HOUR TO MINUTE`; undefined for years and months. */
+/** The minutes of `INTERVAL '1' HOUR` or `INTERVAL '05:30' HOUR TO MINUTE`; undefined for years and months. */
 function offsetMinutes(node: Extract<Expression, { kind: 'IntervalLiteral' }>): number | undefined {
   if (node.startField === 'YEAR' || node.startField === 'MONTH') return undefined
   const units = ['DAY', 'HOUR', 'MINUTE', 'SECOND'] as const
@@ -288,7 +288,7 @@ function setPath(input: StatementInput, node: SetPath): SessionChange {
   return { kind: 'SetPath', path: elements.join(', ') }
 }
 
-/** Nobody has roles here but those that everybody has: ALL and NONE of them can be set. */
+/** SET ROLE. There are no roles here, so only ALL and NONE can be set. */
 function setRole(input: StatementInput, node: SetRole): SessionChange {
   const catalog = node.catalog?.value.toLowerCase()
   if (catalog !== undefined) {

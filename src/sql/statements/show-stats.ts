@@ -27,9 +27,10 @@ const columns: RowsQuery['columns'] = [
 ]
 
 /**
- * One row a column, then one for the whole: what the catalog knows of a table whose rows the query gives as they are.
- * But for the size in memory nothing is estimated: of filtered, joined and calculated values nothing is known.
- * @throws EngineError as analysing the query does
+ * The rows of SHOW STATS: one row per column, then one for the table. It shows the catalog's statistics of a table
+ * whose rows the query returns unchanged. Only the size in memory is estimated; for filtered, joined and computed
+ * values nothing is known.
+ * @throws EngineError the same errors as analyzing the query
  */
 export async function showStats(input: StatementInput, node: ShowStats): Promise<RowsQuery> {
   const query = await queryOf(input, node)
@@ -51,13 +52,13 @@ async function queryOf(input: StatementInput, { relation, span }: ShowStats): Pr
   if (relation.kind !== 'Table') throw errorAt(input, { span }, 'NOT_SUPPORTED', 'SHOW STATS takes a table or a query')
   const { catalog, schema, table } = qualify(relation.name, input.session)
   if ((await input.metadata.table(catalog, schema, table)) === undefined) {
-    // The one mistake here that Trino gives no place.
+    // This is the only such error without a position in Trino.
     throw new EngineError('TABLE_NOT_FOUND', `Table '${catalog}.${schema}.${table}' does not exist`)
   }
   return allOf(relation)
 }
 
-/** `SELECT * FROM relation` */
+/** Builds `SELECT * FROM relation`. */
 function allOf(relation: Relation): Query {
   const { span } = relation
   const all = { kind: 'AllColumns', span, target: undefined, aliases: [] } as const
@@ -66,11 +67,11 @@ function allOf(relation: Relation): Query {
 
 interface Source {
   readonly scan: ScanNode
-  /** The table's own name of a column that is shown as it is stored. */
+  /** The table's name of a column that the query returns unchanged. */
   nameOf(column: ColumnId): string | undefined
 }
 
-/** The table whose rows, each once, a query gives; undefined where it gives others. */
+/** The table whose rows a query returns, each once; undefined if it returns other rows. */
 function sourceOf(node: RelationNode): Source | undefined {
   switch (node.kind) {
     case 'scan': {
@@ -97,15 +98,15 @@ function sourceOf(node: RelationNode): Source | undefined {
 
 function statisticsRow(type: SqlType, known: ColumnStatistics, rows: number | undefined): RowValue[] {
   const { nulls, low, high, distinct } = known
-  // Of no value at all everything is known.
+  // If there are no values, all statistics are known.
   if (rows === 0 || (nulls !== undefined && nulls === rows)) return [0, 0, 1, null, null, null]
   const fraction = rows === undefined || nulls === undefined ? null : nulls / rows
   return [dataSize(type, known), distinct ?? null, fraction, null, boundText(type, low), boundText(type, high)]
 }
 
 /**
- * Bytes of the values in memory, of types that have no fixed width: what files hold, and what Trino has measured that they grow
- * by (`TableStatisticsReader` of its Iceberg connector).
+ * The size in memory, in bytes, of values without a fixed width: the size in files, multiplied by the growth that Trino
+ * measured (`TableStatisticsReader` of its Iceberg connector).
  */
 function dataSize({ kind }: SqlType, { storedBytes }: ColumnStatistics): number | null {
   if (storedBytes === undefined) return null
@@ -122,7 +123,7 @@ function dataSize({ kind }: SqlType, { storedBytes }: ColumnStatistics): number 
   }
 }
 
-/** A bound as Trino shows it, which calculates with doubles. */
+/** A bound as Trino displays it; Trino computes bounds as doubles. */
 function boundText({ kind }: SqlType, value: number | undefined): string | null {
   if (value === undefined || !Number.isFinite(value)) return null
   switch (kind) {
@@ -143,7 +144,7 @@ function boundText({ kind }: SqlType, value: number | undefined): string | null 
   }
 }
 
-/** The number of the fewest digits that a real holds as this one. */
+/** The shortest decimal number that is the same real. */
 function shortestReal(value: number): number {
   const real = Math.fround(value)
   for (let digits = 1; digits < 9; digits++) {
@@ -153,7 +154,7 @@ function shortestReal(value: number): number {
   return real
 }
 
-/** LocalDate.toString. */
+/** Formats a date like LocalDate.toString. */
 function dateText(days: number): string | null {
   const millis = days * 86_400_000
   if (Math.abs(millis) > 8.64e15) return null

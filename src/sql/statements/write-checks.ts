@@ -29,14 +29,14 @@ import { typeName } from '../types/type-text.ts'
 import { errorAt } from '../analyzer/context.ts'
 import type { StatementInput } from '../statement-input.ts'
 
-/** The columns of a query that a statement contains. */
+/** Returns the columns of a query that a statement contains. */
 export type ColumnsOf = (
   query: Query,
 ) => Promise<readonly { readonly name: string | undefined; readonly type: SqlType }[]>
 
 /**
- * What Trino finds wrong with a statement that changes data or definitions, before a connector is asked: missing and
- * existing objects, columns and their types. @throws EngineError
+ * Makes the checks that Trino makes on a statement that changes data or definitions, before a connector is called:
+ * missing and existing objects, columns and their types. @throws EngineError
  */
 export async function checkWrite(input: StatementInput, node: Statement, columnsOf: ColumnsOf): Promise<void> {
   const checks = new WriteChecks(input, node)
@@ -80,7 +80,7 @@ export async function checkWrite(input: StatementInput, node: Statement, columns
       await checks.table(node.table, false, ['DELETE', 'truncate table'])
       return
     case 'Analyze':
-      // No connector here does it, which Trino says before it asks for rights.
+      // No connector here supports ANALYZE. Trino reports this before it checks rights.
       await checks.table(node.table, false)
       return
     case 'Merge':
@@ -159,7 +159,7 @@ function columnOf(table: ConnectorTable | undefined, name: Identifier): Connecto
 }
 
 const OWNERSHIP = 'OWNERSHIP'
-/** A privilege, and Trino's words for what it is needed for, with what they end with. */
+/** A privilege, the action in Trino's words, and the end of Trino's message. */
 type Needed = readonly [TablePrivilege, string, string?]
 const ALTERS_COLUMN: Needed = [OWNERSHIP, 'alter a column for table']
 
@@ -177,7 +177,7 @@ class WriteChecks {
     this.control = accessOf(input.session)
   }
 
-  /** Refuses who has not the right to. */
+  /** Refuses users without the privilege. */
   may(name: TableName, privilege: TablePrivilege, doing: string, further?: string): void {
     this.control?.checkTable(name, privilege, doing, further)
   }
@@ -208,7 +208,10 @@ class WriteChecks {
     throw this.error('TABLE_NOT_FOUND', `Table '${shown(name)}' does not exist`)
   }
 
-  /** True of a table to be made that is there and may be: nobody is asked for rights then, as in Trino. */
+  /**
+   * Whether the table to be created already exists and IF NOT EXISTS allows this. As in Trino, rights are then not
+   * checked.
+   */
   async isThere({ name: written, saveMode }: Pick<CreateTable, 'name' | 'saveMode'>, what: string): Promise<boolean> {
     const { name, found } = await this.find(written)
     if (found === undefined) return false
@@ -216,7 +219,7 @@ class WriteChecks {
     return saveMode === 'IGNORE'
   }
 
-  /** Its schema must be there. */
+  /** Checks that the schema exists. */
   async inSchema({ catalog, schema }: TableName): Promise<void> {
     const schemas = await this.input.metadata.schemas(catalog)
     if (!schemas.includes(schema)) throw this.error('SCHEMA_NOT_FOUND', `Schema '${schema}' does not exist`)
@@ -276,7 +279,7 @@ class WriteChecks {
     })
   }
 
-  /** The files of a table name their columns by statements of DuckDB, which hold no NUL. */
+  /** DuckDB statements name the columns of a table's files, and they cannot contain NUL. */
   storableColumn(name: string, node?: AnyNode): void {
     if (name.includes('\0')) throw this.error('NOT_SUPPORTED', 'The name of a column must not hold NUL', node)
   }
@@ -385,14 +388,14 @@ class WriteChecks {
     this.control?.checkGives(name, kind, owner)
   }
 
-  /** Nobody has roles here. */
+  /** There are no roles, so an owner cannot be a role. */
   private knownOwner({ kind, name }: { readonly kind: 'USER' | 'ROLE'; readonly name: string }): void {
     if (kind === 'ROLE') throw this.error('ROLE_NOT_FOUND', `Role '${name.toLowerCase()}' does not exist`)
   }
 
   async dropTable({ name: written, exists }: DropTable): Promise<void> {
     const { name, found } = await this.find(written)
-    // Of a view it is told when it is known what is to be done.
+    // A view is reported later, once the change is known.
     if (found?.view !== undefined) return
     if (found !== undefined) this.may(name, OWNERSHIP, 'drop table')
     else if (!exists) throw this.error('TABLE_NOT_FOUND', `Table '${shown(name)}' does not exist`)
@@ -445,7 +448,7 @@ class WriteChecks {
     return { catalog, schema: schema! }
   }
 
-  /** Whether there is such a schema; missing ones are refused unless that is allowed. */
+  /** Whether the schema exists. A missing schema is refused unless `ifExists` allows it. */
   async schema(written: QualifiedName, ifExists: boolean, doing: string, further?: string): Promise<boolean> {
     const { catalog, schema } = this.schemaName(written)
     const found = await this.findSchema(written, ifExists)

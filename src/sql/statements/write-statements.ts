@@ -31,7 +31,7 @@ import { errorAt } from '../analyzer/context.ts'
 import type { StatementInput } from '../statement-input.ts'
 import { storedRows } from './stored-rows.ts'
 
-/** A statement that a connector may carry out. */
+/** A statement that a connector may execute. */
 export type ConnectorStatement =
   CreateSchema | DropSchema | CreateTable | CreateTableAsSelect | Insert | DropTable | CreateView | DropView
 
@@ -41,7 +41,7 @@ export function isConnectorStatement(node: Statement): node is ConnectorStatemen
   return Object.hasOwn(needed, node.kind)
 }
 
-/** What a connector must be able to do, and Trino's words where it is not. */
+/** The ability a connector needs, and Trino's words if it is missing. */
 const needed: Readonly<
   Record<ConnectorStatement['kind'], { readonly ability: keyof ConnectorAbilities; readonly doing: string }>
 > = {
@@ -56,9 +56,9 @@ const needed: Readonly<
 }
 
 /**
- * What a checked statement changes. `analyze` gives the meaning of a query in it.
+ * The change that a checked statement makes. @param analyze analyzes a query in the statement
  * @throws EngineError NOT_SUPPORTED the connector cannot; AUTOCOMMIT_WRITE_CONFLICT a transaction is open;
- *   INVALID_TABLE_PROPERTY and the like
+ * INVALID_TABLE_PROPERTY and the like
  */
 export async function analyzeWrite(
   input: StatementInput,
@@ -170,7 +170,7 @@ async function createTableAs(
   analyze: (query: Query) => Promise<QueryAnalysis>,
 ): Promise<AnalyzedWrite> {
   const { name, exists } = await find(input, node.name)
-  // Of a table that stays as it is nobody asks what would be in it.
+  // If the table exists and stays unchanged, its query is not analyzed.
   const analysis = exists && node.saveMode === 'IGNORE' ? undefined : await analyze(node.query)
   allow(input, node, name.catalog)
   checkTableProperties(input, name.catalog, node.properties)
@@ -214,7 +214,7 @@ async function insert(input: StatementInput, node: Insert, analysis: QueryAnalys
     source: renderAnalysis(
       analyzeNewRows({ ...input, metadata }, rows, node, name),
       input.session,
-      // Not of what the rules ask of new rows, which is nobody's business.
+      // The lineage excludes the row filter on new rows, which users must not see.
       lineageOf(rows),
     ),
   }
@@ -276,7 +276,7 @@ async function createView(input: StatementInput, node: CreateView, analysis: Que
     table: name.table,
     replace: node.replace,
     definition: {
-      // As Trino keeps it.
+      // The text in Trino's formatting.
       sql: `${printStatement(node.query)}\n`,
       columns,
       runAsInvoker: invoker,
@@ -333,7 +333,7 @@ async function find(input: StatementInput, written: QualifiedName) {
   return { name, found, exists: found !== undefined }
 }
 
-/** Statements of a transaction would have to be taken back with it, which no connector here can. */
+/** Refuses writes inside a transaction: no connector here can roll them back. */
 function allow(input: StatementInput, node: ConnectorStatement, catalog: string): void {
   const { ability, doing } = needed[node.kind]
   if (input.metadata.abilities(catalog)?.[ability] !== true) {
@@ -364,7 +364,7 @@ function refuseProperties(
   throw errorAt(input, first, propertyErrors[what], `Catalog '${catalog}' ${what} property '${name}' does not exist`)
 }
 
-/** Tables are kept in Parquet: `format` may say so. */
+/** Checks the table properties. Tables are stored as Parquet, so `format` may only say so. */
 function checkTableProperties(input: StatementInput, catalog: string, properties: readonly Property[]): void {
   refuseProperties(
     input,

@@ -4,23 +4,29 @@ import type { ArithmeticBinaryExpression, Expression, LogicalExpression } from '
 import { locate, textOrigin } from './span.ts'
 import { childrenOf, type AnyNode } from './tree.ts'
 
-/** What a statement may hold; beyond these DuckDB plans for seconds or without end (each was measured). */
+/** Limits of a statement. Beyond them DuckDB plans for seconds or forever (each limit was measured). */
 export const syntaxLimits = {
-  /** Characters of a statement. */
+  /** The length of a statement, in characters. */
   textLength: 1_000_000,
-  /** Bytes of a name, quoted or not: names are stored with every query. */
+  /** The length of a name, quoted or not, in bytes: names are stored with every query. */
   nameBytes: nameBytes.other,
-  /** Levels of an expression, chains of AND, OR, || or one sign counted as the trees and lists they are rendered to. */
+  /**
+   * Levels of an expression. A chain of AND, OR, || or one arithmetic operator counts as the tree or list that it is
+   * rendered to.
+   */
   expressionDepth: 250,
-  /** Terms of one OR, besides those that compare with a constant. */
+  /** Terms of one OR that do not compare with a constant. */
   orTerms: 2_000,
-  /** Terms of one OR that compare with a constant: they are planned as an IN list is. */
+  /** Terms of one OR that compare with a constant; DuckDB plans them like an IN list. */
   constantOrTerms: 5_000,
-  /** Joins of one FROM, those of the queries in it included; of set operations and of WITH, the part with most counts. */
+  /**
+   * Joins of one FROM, including those of queries inside it. For set operations and WITH, the part with the most joins
+   * counts.
+   */
   joins: 40,
 } as const
 
-/** Shorter texts cannot exceed any limit: not looked at. */
+/** Shorter texts cannot exceed any limit and are not checked. */
 const HARMLESS_LENGTH = 240
 
 /** @throws EngineError QUERY_TEXT_TOO_LARGE */
@@ -31,8 +37,8 @@ export function checkTextLength(sql: string): void {
 }
 
 /**
- * The limits on the tree of a statement (or of a view's query) with text `sql`.
- * @throws EngineError QUERY_EXCEEDED_COMPILER_LIMIT at the place of what is too much
+ * Checks the limits on the tree of a statement (or of a view's query) with the text `sql`.
+ * @throws EngineError QUERY_EXCEEDED_COMPILER_LIMIT at the position of the part that exceeds a limit
  */
 export function checkLimits(sql: string, root: AnyNode, origin: ErrorLocation = textOrigin): void {
   if (sql.length < HARMLESS_LENGTH) return
@@ -45,7 +51,7 @@ export function checkLimits(sql: string, root: AnyNode, origin: ErrorLocation = 
       },
     )
   }
-  // Parents before children, so that going backwards meets every node after all that is below it: no recursion.
+  // Parents precede children, so that a backward pass visits every node after its descendants, without recursion.
   const nodes: AnyNode[] = [root]
   const parents: number[] = [-1]
   for (let at = 0; at < nodes.length; at++) {
@@ -74,14 +80,14 @@ export function checkLimits(sql: string, root: AnyNode, origin: ErrorLocation = 
     }
     if (joins[at]! > syntaxLimits.joins) refuse(node, 'joins', joins[at]!, syntaxLimits.joins)
     if (parent === -1) continue
-    // A relation or query on the way stacks no expressions: only what is inside one counts.
+    // A relation or query between expressions adds no level: only expressions inside it count.
     if (depths[at]! > depths[parent]!) depths[parent] = isStacked(nodes[parent]!) ? depths[at]! : depths[parent]!
     if (isApart(nodes[parent]!)) joins[parent] = Math.max(joins[parent]!, joins[at]!)
     else joins[parent]! += joins[at]!
   }
 }
 
-/** Part of a chain that is rendered as a list. */
+/** Whether the node is part of a chain that is rendered as a list. */
 function isChained(node: AnyNode, parent: AnyNode | undefined): boolean {
   if (node.kind === 'ConcatExpression') return parent?.kind === 'ConcatExpression'
   if (node.kind !== 'ArithmeticBinaryExpression' || parent?.kind !== node.kind) return false
@@ -89,12 +95,12 @@ function isChained(node: AnyNode, parent: AnyNode | undefined): boolean {
   return inner.operator === outer.operator && outer.left === inner
 }
 
-/** What is below such a node is planned part by part. */
+/** Whether DuckDB plans the parts below the node separately. */
 function isApart(node: AnyNode): boolean {
   return node.kind === 'SetOperation' || node.kind === 'With' || node.kind === 'Query'
 }
 
-/** Joins and set operations are chains of relations, with limits of their own. */
+/** Joins and set operations form chains of relations, which have limits of their own. */
 function isStacked(node: AnyNode): boolean {
   return node.kind !== 'Join' && node.kind !== 'SetOperation'
 }
@@ -114,7 +120,7 @@ function checkOr(
   }
 }
 
-/** All terms of a chain of one operator, whatever parentheses group them. */
+/** All terms of a chain of one operator, regardless of parentheses. */
 export function flattenTerms(node: LogicalExpression): readonly Expression[] {
   const terms: Expression[] = []
   const waiting: Expression[] = [node]

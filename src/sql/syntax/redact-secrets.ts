@@ -14,37 +14,39 @@ export interface RedactedText {
   readonly redacted: boolean
 }
 
-/** A statement without its secrets, and what was taken out of it. */
+/** A statement without its secrets, and the values that were removed. */
 export interface RedactedStatement extends RedactedText {
-  /** What stood in literals and comments, as text: it must not turn up elsewhere either. */
+  /** The contents of the removed literals and comments: other records must not contain them either. */
   readonly values: readonly string[]
-  /** Names in quotes that hold a secret. */
+  /** The quoted names that held a secret. */
   readonly names: readonly string[]
-  /** Is a `?` where a secret would be? Then the arguments of EXECUTE are secrets. */
+  /** Whether a `?` stands at the position of a secret. The arguments of EXECUTE are then secrets. */
   readonly parameters: boolean
 }
 
-/** Prepared statements that the client sent with it, by name. */
+/** The prepared statements that the client sent with the statement, by name. */
 export type PreparedTexts = Readonly<Record<string, string>>
 
 const REPLACEMENT = "'***'"
 const NAME_REPLACEMENT = '"***"'
 
 /**
- * The text without what looks like a secret: literals in the same term as the name of a secret (`secretNodes` says what
- * that is), literals and quoted names that hold one, the user part of URIs, and the same in comments; then every literal and
- * comment that holds one of those. The result parses
- * where the text did. Of a text that does not parse, and names a secret, all literals are taken out.
+ * The text without anything that looks like a secret: literals in the same term as a secret's name (see `secretNodes`),
+ * literals and quoted names that contain a secret, the user part of URIs, and the same in comments. Then every other
+ * literal and comment that contains one of these secrets is removed. The result parses if the input did. If the text
+ * does not parse and names a secret, all literals are removed.
  */
 export function redactSecrets(sql: string, prepared: PreparedTexts = {}): RedactedText {
   const { sql: text, redacted } = redactStatement(sql, prepared)
   return { sql: text, redacted }
 }
 
-/** What the parser may take of the event loop for one text: it is parsed again when it runs, within a time of its own. */
+/**
+ * The CPU time that parsing one text may take. The statement is parsed again when it runs, with a budget of its own.
+ */
 const REDACTION_CPU_MS = 1_000
 
-/** As `redactSecrets`, and tells what it took. */
+/** Same as `redactSecrets`; also returns the removed values. */
 export function redactStatement(
   sql: string,
   prepared: PreparedTexts = {},
@@ -56,15 +58,15 @@ export function redactStatement(
 export interface RedactionOptions {
   /** CPU time that parsing may take, milliseconds. */
   readonly cpuMs?: number
-  /** Does an INSERT without a list of columns go into one with the name of a secret? @default false */
+  /** Whether an INSERT without a column list targets a table with a secret's name among its columns. @default false */
   readonly intoSecrets?: boolean
-  /** Parsing that holds the event loop for so many milliseconds throws `HoldsLoop`. @default no such bound */
+  /** Parsing that blocks the event loop for this many milliseconds throws `HoldsLoop`. @default no limit */
   readonly holdMs?: number | undefined
 }
 
 /**
- * Where INSERTs of literals without a list of columns go, as written: only who knows the tables knows whether a column of theirs has
- * the name of a secret. Those of prepared statements too, where the text executes one.
+ * The targets of INSERTs of literals without a column list, as written. The caller must look up whether such a table
+ * has a column with a secret's name. If the text contains EXECUTE, the prepared statements are searched too.
  * @returns names in lower case, from the catalog to the table as far as they are given
  */
 export function tablesOfBareInserts(
@@ -90,17 +92,17 @@ export function tablesOfBareInserts(
       visit(cpu.run(() => parseStatement(text)))
     } catch (error) {
       if (error instanceof HoldsLoop) throw error
-      // Whoever runs it says what is wrong; nothing is inserted by a text that does not parse.
+      // A text that does not parse inserts nothing; running the statement reports the error.
     }
   }
   for (const text of texts) visitText(text)
   return found
 }
 
-/** Statements that hold another. */
+/** Statements that contain another statement. */
 const wrapping: ReadonlySet<string> = new Set(['Explain', 'ExplainAnalyze', 'Prepare'])
 
-/** What a text and those within it share. */
+/** The state that a text shares with the texts inside it. */
 interface Taking {
   readonly prepared: PreparedTexts
   readonly depth: number
@@ -109,7 +111,7 @@ interface Taking {
 }
 
 function take(sql: string, taking: Taking): RedactedStatement {
-  // EXECUTE names no secret itself: its arguments are what the prepared text says.
+  // EXECUTE itself names no secret: the prepared text decides which arguments are secret.
   if (!isSuspicious(sql) && !/execute/i.test(sql) && !(taking.intoSecrets && /insert/i.test(sql)))
     return { sql, redacted: false, values: [], names: [], parameters: false }
   const found: Found = { edits: [], values: [], names: [], parameters: false }
@@ -119,7 +121,7 @@ function take(sql: string, taking: Taking): RedactedStatement {
   const parts: string[] = []
   let from = 0
   for (const edit of found.edits.toSorted((a, b) => a.start - b.start)) {
-    // Two literals side by side would be another one.
+    // Two adjacent literals would merge into another literal.
     if (edit.start > from || from === 0) parts.push(sql.slice(from, edit.start), edit.text)
     from = Math.max(from, edit.end)
   }
@@ -142,7 +144,7 @@ interface Found {
   parameters: boolean
 }
 
-/** A text in a text in a text is a secret by itself. */
+/** A text that is nested deeper than this is treated as a secret as a whole. */
 const MAX_DEPTH = 3
 
 function parametersOf({ prepared, depth, intoSecrets, cpu }: Taking): ParameterSecrets {
@@ -169,10 +171,10 @@ function parametersOf({ prepared, depth, intoSecrets, cpu }: Taking): ParameterS
   }
 }
 
-/** The parser had no time left. */
+/** Thrown when parsing exceeds its CPU budget. */
 class TooSlow extends Signal {}
 
-/** Is the text parsed? Of one that is `slow`, nothing is known of what its literals stand for. */
+/** Whether the text was parsed. After `slow`, the role of its literals is unknown. */
 type Parsed = 'yes' | 'no' | 'slow'
 
 function findInTree(sql: string, found: Found, parameters: ParameterSecrets, cpu: CpuBudget): Parsed {
@@ -188,12 +190,12 @@ function findInTree(sql: string, found: Found, parameters: ParameterSecrets, cpu
   } catch (error) {
     if (error instanceof HoldsLoop) throw error
     if (error instanceof TooSlow) found.parameters = true
-    // Not the place to say what is wrong with it: whoever runs the statement does.
+    // Errors are reported when the statement runs, not here.
     return error instanceof TooSlow ? 'slow' : 'no'
   }
 }
 
-/** @param raw as written, @param value as it is meant */
+/** @param raw the text as written, @param value the literal's value */
 function addValue({ values }: Found, raw: string, value: string): void {
   const open = raw.indexOf("'")
   const inner = open < 0 ? raw : raw.slice(open + 1, raw.endsWith("'") && raw.length > open + 1 ? -1 : undefined)
@@ -204,9 +206,9 @@ function addValue({ values }: Found, raw: string, value: string): void {
 
 const literals: ReadonlySet<string> = new Set(['STRING_LITERAL', 'UNICODE_STRING', 'BINARY_LITERAL'])
 const numbers: ReadonlySet<string> = new Set(['INTEGER_VALUE', 'DECIMAL_VALUE', 'DOUBLE_VALUE', 'DIGIT_IDENTIFIER'])
-/** May stand between the name of a secret and the secret itself, which may have no quotes. */
+/** Tokens that may stand between a secret's name and the secret, which may be unquoted. */
 const assigning = tokenSet('= => : BY IS TO AS')
-/** After these a word that follows at once is the secret. */
+/** After these words, the word that follows directly is the secret. */
 const followed = /^(?:pass(?:word|wd|phrase|code)?|pwd|pw|secret|identified)$/i
 
 interface Seen {
@@ -216,14 +218,14 @@ interface Seen {
 }
 
 /**
- * Comments; and of a text that does not parse all that may be a secret, where it names one, or was too slow. A quote that is not closed makes a literal of the
- * rest.
+ * Redacts comments. If the text did not parse and names a secret, or was too slow to parse, redacts everything that may
+ * be a secret. An unclosed quote makes a literal of the rest.
  */
 function findInTokens(sql: string, found: Found, parsed: Parsed): void {
   const scan = startScan()
   const candidates: Seen[] = []
   let namesOne = parsed === 'slow'
-  /** After the name of a secret, and where the next word is one. */
+  /** Whether the scan is after a secret's name, or at the position where the next word is the secret. */
   let after: 'nothing' | 'name' | 'assigned' = 'nothing'
   let at = 0
   for (;;) {
@@ -261,17 +263,17 @@ function findInTokens(sql: string, found: Found, parsed: Parsed): void {
   if (namesOne) for (const token of candidates) takeToken(sql, token, found)
 }
 
-/** A shorter value turns up elsewhere by accident. */
+/** Shorter values would match other text by accident. */
 const SHORT = 3
 
-/** Literals and comments elsewhere in the text that hold what was taken as a secret. */
+/** Redacts literals and comments elsewhere in the text that contain a removed secret. */
 function findAgain(sql: string, found: Found): void {
   const taken = [...found.values]
   withoutUserInfo(sql, taken)
-  // A text that was redacted already stays as it is.
+  // A text that was already redacted stays as it is.
   const values = createSecretValues(taken.filter((value) => value.length >= SHORT && !value.includes(REDACTED)))
   if (values.isEmpty) return
-  // Users of URIs are taken out by themselves.
+  // Users in URIs are redacted separately.
   const holdsOne = (text: string): boolean =>
     values.isOne(text) || (values.holdsOne(text) && values.holdsOne(withoutUserInfo(text, [])))
   const known = new Set(found.edits.map(({ start }) => start))
@@ -313,7 +315,7 @@ function editComments(sql: string, start: number, end: number, found: Found): vo
     const inner = comment.slice(2, bracketed ? -2 : undefined)
     const clean = redactComment(inner, found.values)
     if (clean === inner) continue
-    // What is left must neither close the comment earlier nor run into its end.
+    // The remaining text must neither close the comment early nor merge with its end.
     if (bracketed && /\*\/|\*$/.test(clean)) found.edits.push({ start, end, text: ' ' })
     else found.edits.push({ start: start + index + 2, end: start + index + 2 + inner.length, text: clean })
   }

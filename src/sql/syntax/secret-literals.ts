@@ -14,7 +14,7 @@ import type { Statement } from './ast-statements.ts'
 import { holdsSecret, isSecretName, namesSecret, holdsSecretWord, withoutUserInfo } from './secret-names.ts'
 import { childrenOf, type AnyNode } from './tree.ts'
 
-/** A node of the tree whose text is to be taken out, and what it says. */
+/** A node of the tree whose text must be redacted, and its value. */
 export interface SecretNode {
   readonly kind: 'literal' | 'name'
   readonly start: number
@@ -24,30 +24,30 @@ export interface SecretNode {
 
 export interface SecretNodes {
   readonly nodes: readonly SecretNode[]
-  /** A `?` stands where a secret does. */
+  /** Whether a `?` stands at the position of a secret. */
   readonly parameters: boolean
 }
 
 export interface ParameterSecrets {
-  /** Does an INSERT without a list of columns go into one with the name of a secret? */
+  /** Whether an INSERT without a column list targets a table with a secret's name among its columns. */
   readonly intoSecrets: boolean
-  /** Do arguments of this prepared statement stand for secrets? True too where it is not known. */
+  /** Whether arguments of this prepared statement are secrets; also true if the statement is unknown. */
   readonly ofPrepared: (name: string) => boolean
-  /** The same of the text of EXECUTE IMMEDIATE; `text` when the text itself has secrets. */
+  /** The same for the text of EXECUTE IMMEDIATE; `text` is true if the text itself contains secrets. */
   readonly ofText: (sql: string) => { readonly text: boolean; readonly parameters: boolean }
 }
 
 /**
- * How near a node is to a name of a secret: `all` takes numbers out too, `text` those alone that are long and stand as
- * arguments (`substr(token, 1, 8)` and `sum(tokens) / 1000` tell nothing).
+ * How closely a node relates to a secret's name. `all` also redacts numbers. `text` redacts numbers only if they are
+ * long arguments (`substr(token, 1, 8)` and `sum(tokens) / 1000` reveal nothing).
  */
 type Near = 'no' | 'text' | 'all'
 
 /**
- * Literals of a statement that stand for secrets. What belongs together is a term: a comparison, an item of a select
- * list, an argument list, an assignment, not the terms of AND and OR. A term that names a secret anywhere has all its
- * literals taken out, whatever functions and subqueries are between; where it also names something that the statement itself
- * makes of literals (VALUES, a subquery's columns, a routine), so have those.
+ * The literals of a statement that stand for secrets. A term is a comparison, a select item, an argument list or an
+ * assignment; operands of AND and OR are separate terms. If a term names a secret anywhere, all its literals are
+ * redacted, through all functions and subqueries. If it also names something that the statement makes of literals
+ * (VALUES, a subquery's columns, a routine), those literals are redacted too.
  */
 export function secretNodes(statement: Statement, parameters: ParameterSecrets): SecretNodes {
   const walk = new Walk(parameters)
@@ -58,9 +58,9 @@ export function secretNodes(statement: Statement, parameters: ParameterSecrets):
 }
 
 const equalities: ReadonlySet<string> = new Set(['=', '<>', 'IS DISTINCT FROM'])
-/** Their literals are part of the grammar. */
+/** Nodes whose literals are part of the grammar. */
 const fixed: ReadonlySet<string> = new Set(['Limit', 'FetchFirst', 'Offset'])
-/** Arguments of these may be names: `element_at(x, 'password')`, `ROW('password', 'x')`. */
+/** Nodes whose arguments may be names of secrets: `element_at(x, 'password')`, `ROW('password', 'x')`. */
 const callers: ReadonlySet<string> = new Set([
   'FunctionCall',
   'Format',
@@ -110,10 +110,10 @@ const expressions: ReadonlySet<string> = new Set<Expression['kind']>([
 ])
 
 interface Marks {
-  /** A value that is, or is made of, a secret. */
+  /** The value is a secret or is made of one. */
   readonly secret: boolean
   readonly equality: boolean
-  /** Names something that is no secret by its name. */
+  /** The node names something that does not have a secret's name. */
   readonly refers: boolean
 }
 
@@ -123,7 +123,7 @@ class Walk {
   readonly #taken = new Map<AnyNode, SecretNode>()
   readonly #marks = new Map<AnyNode, Marks>()
   readonly #parameterSecrets: ParameterSecrets
-  /** What makes rows or values of literals, for other parts of the statement to name. */
+  /** Parts that make rows or values of literals, which other parts of the statement may reference. */
   readonly #sources: AnyNode[] = []
   readonly #routines: FunctionSpecification[] = []
   #refersFromSecret = false
@@ -141,7 +141,7 @@ class Walk {
     return [...this.#taken.values()].toSorted((a, b) => a.start - b.start)
   }
 
-  /** From the leaves up, once for each node. */
+  /** Marks each node once, bottom-up. */
   mark(node: AnyNode): Marks {
     this.#root ??= node
     let secret = false
@@ -231,7 +231,10 @@ class Walk {
     if (isQuery) this.#queries--
   }
 
-  /** Of a query whose rows are written what becomes a value of theirs is as near as the target is; its conditions are not. */
+  /**
+   * Visits the query of a statement that writes rows. Parts that become values of the rows are as near to a secret as
+   * the target is; conditions are not.
+   */
   #visitWritten(query: AnyNode, here: Near, near: Near): void {
     if (here === near) return this.visit(query, here, undefined)
     this.#queries++
@@ -239,7 +242,7 @@ class Walk {
     this.#queries--
   }
 
-  /** The condition of a choice says nothing about its results. */
+  /** The condition of IF or CASE does not make its results secrets. */
   #visitChoice(node: AnyNode, near: Near): void {
     const parts = childrenOf(node)
     if (node.kind === 'IfExpression') return this.#visitGroups(node, near, [parts.slice(0, 1), parts.slice(1)])
@@ -265,7 +268,7 @@ class Walk {
     }
   }
 
-  /** Names that say of what stands below them that it is a secret. */
+  /** How near the children of a node are to a secret, according to the names in the node. */
   #nearByName(node: AnyNode): Near {
     const yes = (found: boolean): Near => {
       this.#anySecret ||= found
@@ -341,7 +344,7 @@ class Walk {
       case 'GenericLiteral':
       case 'IntervalLiteral': {
         const { value } = node as AnyNode & { value: string }
-        // `password 'x'` is a literal of a type of that name.
+        // `password 'x'` is a literal of a type with a secret's name.
         if (node.kind === 'GenericLiteral' && isSecretName((node as GenericLiteral).type))
           return this.#add('literal', node, value)
         const isStatement = parent?.kind === 'ExecuteImmediate' && this.#parameterSecrets.ofText(value).text
@@ -377,7 +380,7 @@ class Walk {
     this.#taken.set(node, { kind, start, end, value })
   }
 
-  /** A secret is compared with something else that has a name: what that name may stand for is taken out. */
+  /** If a secret is compared with a reference, redacts the literals that the reference may stand for. */
   followReferences(): void {
     this.#collected = true
     if (this.#refersFromSecret) for (const source of this.#sources) this.visit(source, 'all', undefined)
@@ -387,7 +390,7 @@ class Walk {
   }
 }
 
-/** Do rows of this query hold a literal, or a parameter, of the statement? */
+/** Whether rows of this query contain a literal or a parameter of the statement. */
 export function writesLiterals(query: Query): boolean {
   return partsOfRows(query).some(({ node, isValue }) => isValue && holdsLiteral(node))
 }
@@ -409,11 +412,14 @@ function holdsLiteral(node: AnyNode): boolean {
 
 interface PartOfRows {
   readonly node: AnyNode
-  /** It becomes a value of the rows, or part of one. Otherwise it decides which rows there are, and in which order. */
+  /**
+   * Whether the part becomes a value of the rows, or part of a value. Otherwise it decides which rows there are, and in
+   * which order.
+   */
   readonly isValue: boolean
 }
 
-/** The parts of a query by what they do to its rows. */
+/** Splits a query into parts that become values and parts that decide about rows. */
 function partsOfRows(node: AnyNode): readonly PartOfRows[] {
   const children = childrenOf(node)
   switch (node.kind) {
@@ -436,7 +442,7 @@ function partsOfRows(node: AnyNode): readonly PartOfRows[] {
   }
 }
 
-/** Clauses that no value comes from. */
+/** Clauses that supply no values. */
 const deciding: ReadonlySet<string> = new Set([
   'GroupBy',
   'OrderBy',
@@ -460,12 +466,12 @@ function partsOfRow(parent: AnyNode, child: AnyNode): readonly PartOfRows[] {
 
 const LONG_NUMBER = 4
 
-/** What is said of a table, a column, a view. */
+/** Whether a node is the comment on a table, column or view. */
 function isCommentOf(parent: AnyNode, node: AnyNode): boolean {
   return (parent as AnyNode & { readonly comment?: AnyNode }).comment === node
 }
 
-/** Fields of statements that name what stands below. */
+/** Fields of statements that name the values below them. */
 interface Named {
   readonly name?: Identifier | QualifiedName
   readonly target?: Identifier | QualifiedName
@@ -486,7 +492,7 @@ function stronger(a: Near, b: Near): Near {
   return a === 'text' ? a : b
 }
 
-/** `ROW(password varchar)`, within other types too. */
+/** Whether a type has a row field with a secret's name: `ROW(password varchar)`, also nested in other types. */
 function namesSecretField(node: AnyNode): boolean {
   if (node.kind === 'RowDataTypeField' && named((node as RowDataTypeField).name)) return true
   return childrenOf(node).some(namesSecretField)
@@ -496,7 +502,10 @@ function namesSecretColumn(column: JsonTableColumn): boolean {
   return column.kind === 'JsonTableNestedColumns' ? column.columns.some(namesSecretColumn) : named(column.name)
 }
 
-/** Not out of AND, OR and queries: those are terms of their own. Not of the condition of a choice either. */
+/**
+ * Whether a mark passes from a child to its parent. AND, OR and queries stop it, since they contain terms of their own;
+ * so does the condition of IF or CASE.
+ */
 function passesUp(node: AnyNode, child: AnyNode): boolean {
   switch (node.kind) {
     case 'LogicalExpression':
@@ -507,7 +516,7 @@ function passesUp(node: AnyNode, child: AnyNode): boolean {
     case 'WhenClause':
       return childrenOf(node)[0] !== child
     case 'FunctionCall':
-      // Its name is looked at as a whole.
+      // A function's name is checked as a whole.
       return child.kind !== 'QualifiedName'
     default:
       return expressions.has(node.kind) || passing.has(node.kind)

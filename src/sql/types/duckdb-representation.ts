@@ -19,7 +19,7 @@ const SKETCH = code('STRUCT(b INTEGER, d BOOLEAN, c INTEGER[])')
 const COUNTED_CODES = code('MAP(INTEGER, BIGINT)')
 const WEIGHTED_DOUBLES = code('STRUCT(v DOUBLE, w DOUBLE)[]')
 
-/** Types whose names are DuckDB's. */
+/** Types with the same name in DuckDB. */
 const named = {
   boolean: code('BOOLEAN'),
   tinyint: code('TINYINT'),
@@ -119,7 +119,7 @@ export function duckdbType(type: SqlType): Sql {
   }
 }
 
-/** The text of `duckdbType`, for those who write no SQL with it: connectors, tables that are written. */
+/** `duckdbType` as text, for callers that do not build SQL with it: connectors, and writers of tables. */
 export function duckdbTypeText(type: SqlType): string {
   return toText(duckdbType(type))
 }
@@ -128,7 +128,7 @@ export function decimalType(precision: number, scale: number): Sql {
   return sql`DECIMAL(${integer(precision)},${integer(scale)})`
 }
 
-/** The name of a row's field, counted from 0, in the struct that holds it. */
+/** The name of a row's field in its struct, counted from 0. */
 function rowField(index: number): Sql {
   return plainName(`f${index}`)
 }
@@ -138,7 +138,7 @@ export function rowOf(values: readonly Sql[]): Sql {
   return structLiteral(values.map((value, i) => [`f${i}`, value]))
 }
 
-/** A struct with these fields: `{'t': …, 'z': …}`. Every struct that a statement makes is made here or by `rowOf`. */
+/** A struct with these fields: `{'t': …, 'z': …}`. All structs in rendered statements are made here or by `rowOf`. */
 export function structOf(fields: Readonly<Record<string, Sql>>): Sql {
   return structLiteral(Object.entries(fields))
 }
@@ -151,22 +151,22 @@ function structLiteral(fields: readonly (readonly [name: string, value: Sql])[])
 }
 
 /**
- * A field that is a macro's call loses its name where DuckDB looks for a column within a query first and around it then
- * ("Need named argument for struct pack"): the call stands in a CASE, which the optimizer takes away.
+ * Wraps a macro call in CASE, which the optimizer removes. Without it the struct field loses its name ("Need named
+ * argument for struct pack") where DuckDB first binds a column inside a query and then retries in the outer query.
  */
 function unlessMacro(value: Sql): Sql {
   return /^\(*[qtu]_/.test(formOf(value, MACRO_HEAD)) ? sql`CASE WHEN true THEN ${value} END` : value
 }
 
-/** Characters at the beginning of an expression that tell whether it is a macro's call. */
+/** The number of leading characters that suffice to recognize a macro call. */
 const MACRO_HEAD = 40
 
-/** The field of a row held in an expression. */
+/** The field of a row that an expression holds. */
 export function rowFieldOf(expression: Sql, index: number): Sql {
   return sql`struct_extract(${expression}, ${literal(`f${index}`)})`
 }
 
-/** Finer than microseconds: held as a struct or in picoseconds, which few renderings take. */
+/** Whether a type is finer than microseconds: it is held as a struct or in picoseconds, which few renderings accept. */
 export function isFine(type: SqlType): boolean {
   switch (type.kind) {
     case 'time':
@@ -189,24 +189,25 @@ export function typedNull(type: SqlType): Sql {
 }
 
 /**
- * Whether an expression is the NULL above. DuckDB folds a function of a NULL literal while it binds and forgets its type,
- * which then fits no overload: what is NULL for NULL is rendered as NULL of its own type instead.
+ * Whether an expression is a NULL made by `typedNull`. DuckDB folds a function of a NULL literal while binding and
+ * loses its type, so that no overload matches. A call that is NULL for NULL is therefore rendered as NULL of its own
+ * type.
  */
 export function isTypedNull(piece: Sql): boolean {
   return typedNulls.has(piece)
 }
 
-/** The text of a decimal: DuckDB leaves out the zero before the point where all digits are behind it. */
+/** The text of a decimal. DuckDB omits the zero before the point if all digits are fractional. */
 export function decimalText(x: Sql, type: DecimalType): Sql {
   return type.precision === type.scale ? sql`q_text_fraction(${x})` : sql`CAST(${x} AS VARCHAR)`
 }
 
-/** So many characters are a number that 18 digits hold, whatever it is rounded to. */
+/** The text length up to which a number fits 18 digits, however it is rounded. */
 export function shortText({ scale }: DecimalType): number {
   return 18 - scale
 }
 
-/** Of a text; NULL where it does not fit. DuckDB takes a hundred times as long to read more than 18 digits. */
+/** Reads a decimal from a text; NULL if it does not fit. DuckDB is a hundred times slower on more than 18 digits. */
 export function readDecimal(text: Sql, to: DecimalType, isShort: Sql): Sql {
   const type = duckdbType(to)
   const read = sql`TRY_CAST(${text} AS ${type})`

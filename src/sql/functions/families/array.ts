@@ -15,7 +15,7 @@ function elementOf(context: RenderContext, index = 0): SqlType {
   return (context.types[index] as ArrayType).element
 }
 
-/** DuckDB's NaN is the largest number, Trino's counts only where there is nothing else. */
+/** DuckDB treats NaN as the largest number; in Trino, NaN counts only if there is no other number. */
 function arrayExtreme(name: Extreme): (context: RenderContext) => Sql {
   return (context) => {
     const element = elementOf(context)
@@ -26,7 +26,7 @@ function arrayExtreme(name: Extreme): (context: RenderContext) => Sql {
     }
     if (needsComparisonKey(element)) {
       const [item, at] = [context.names.fresh(), context.names.fresh()]
-      // Of equal values the first.
+      // The first of equal values wins.
       const place = name === 'min' ? at : sql`-${at}`
       const keyed = structOf({ k: comparisonKey(element, item, context.names), i: place, v: item })
       const sorted = context.fill`list_sort(list_transform($1, lambda ${item}, ${at}: ${keyed}))`
@@ -36,7 +36,7 @@ function arrayExtreme(name: Extreme): (context: RenderContext) => Sql {
   }
 }
 
-/** `array_join` takes any element that has a text. */
+/** `array_join` accepts any element type with a cast to text. */
 function arrayJoin(context: RenderContext): Sql {
   requireCast(elementOf(context), VARCHAR, undefined, 'OPERATOR_NOT_FOUND')
   const item = context.names.fresh()
@@ -48,13 +48,13 @@ function arrayJoin(context: RenderContext): Sql {
       ? context.fill`q_array_join_by(${texts}, ${literal(separator)}, $3)`
       : sql`q_array_join3(${texts}, ${context.value(1)}, ${context.value(2)})`
   }
-  // Which leaves NULL out, too; of no text at all it is NULL.
+  // array_to_string also leaves out NULL; it returns NULL if no text remains.
   return typeof separator === 'string'
     ? context.fill`CASE WHEN $1 IS NOT NULL THEN coalesce(array_to_string(${texts}, ${literal(separator)}), '') END`
     : sql`q_array_join(${texts}, ${context.value(1)})`
 }
 
-/** Equality of elements where DuckDB's own would tell equal ones apart. */
+/** Uses comparison keys where DuckDB's equality would distinguish equal elements. */
 function withKeys(plain: Template, keyed: (context: RenderContext) => Sql): (context: RenderContext) => Sql {
   return (context) => (needsComparisonKey(elementOf(context)) ? keyed(context) : context.fill`${plain}`)
 }
@@ -63,13 +63,13 @@ function firstOfEach(context: RenderContext, list = context.value(0)): Sql {
   return sql`CASE WHEN ${list} IS NOT NULL THEN q_at(${list}, q_firsts(${keysOf(context, list)})) END`
 }
 
-/** The keys of a list's elements, in their order. */
+/** The comparison keys of a list's elements, in order. */
 function keysOf(context: RenderContext, list: Sql): Sql {
   const item = context.names.fresh()
   return sql`list_transform(${list}, lambda ${item}: ${comparisonKey(elementOf(context), item, context.names)})`
 }
 
-/** The elements of a list, each once, that another list has, or that it has not. */
+/** The distinct elements of a list that another list contains, or does not contain. */
 function kept(context: RenderContext, list: Sql, other: Sql, has: boolean): Sql {
   return sql`q_at(${list}, q_firsts_among(${keysOf(context, list)}, ${keysOf(context, other)}, ${code(has ? 'true' : 'false')}))`
 }
@@ -101,7 +101,7 @@ const overlapByKeys = (context: RenderContext): Sql =>
 const sequenceByKeys = (context: RenderContext): Sql =>
   sql`q_cseq(${keysOf(context, context.value(0))}, ${keysOf(context, context.value(1))})`
 
-/** The place of the first element that `=` says is the value. */
+/** The position of the first element that equals the value. */
 function position(context: RenderContext): Sql {
   const element = elementOf(context)
   const plain =
@@ -115,7 +115,7 @@ function position(context: RenderContext): Sql {
   return sql`CASE WHEN ${list} IS NOT NULL AND ${value} IS NOT NULL THEN CAST(coalesce(${found}, 0) AS BIGINT) END`
 }
 
-/** The first element that is equal, or that cannot be told to be another, decides. */
+/** The first element decides that is equal or whose comparison is indeterminate. */
 function nestedPosition(context: RenderContext, item: Sql): Sql {
   const [list, value] = [context.value(0), context.value(1)]
   const same = equals(elementOf(context), item, value, context.names)
@@ -136,7 +136,7 @@ function contains(context: RenderContext): Sql {
   const same = equals(element, item, context.value(1), context.names)
   if (!isNested(element))
     return context.fill`CASE WHEN $2 IS NOT NULL THEN q_any(list_transform($1, lambda ${item}: ${same})) END`
-  // The first element that is equal, or that cannot be told to be another, decides.
+  // The first element decides that is equal or whose comparison is indeterminate.
   const [answer, answers] = [context.names.fresh(), context.names.fresh()]
   const verdict = sql`CASE WHEN ${item} IS NULL THEN 0 WHEN ${same} THEN 1 WHEN NOT ${same} THEN 0 ELSE 2 END`
   const first = sql`list_filter(${answers}, lambda ${answer}: ${answer} > 0)[1]`
@@ -168,7 +168,7 @@ function concatenated(context: RenderContext): Sql {
   return sql`CASE WHEN ${known} THEN ${all} END`
 }
 
-/** An item of `list_zip`, which leaves another item's values in the fields of those that it pads with NULL. */
+/** An item of `list_zip`. If the item is NULL by padding, `list_zip` leaves values of another item in its fields. */
 export function paddedItem(item: Sql): Sql {
   return sql`CASE WHEN ${item} IS NOT NULL THEN ${item} END`
 }
@@ -197,14 +197,17 @@ const zips = [2, 3, 4, 5].map((count) => {
 function sorted(context: RenderContext, element: SqlType): Sql {
   if (!needsComparisonKey(element)) return context.fill`q_array_sort($1)`
   const [item, at, pair] = [context.names.fresh(), context.names.fresh(), context.names.fresh()]
-  // Equal values stay in their order.
+  // Equal values keep their order.
   const keyed = structOf({ n: sql`${item} IS NULL`, k: comparisonKey(element, item, context.names), i: at, v: item })
   return sql`list_transform(list_sort(list_transform(${context.value(0)}, lambda ${item}, ${at}: ${keyed})), lambda ${pair}: ${pair}.v)`
 }
 
 const wrongAnswer = sql`u_raise('INVALID_FUNCTION_ARGUMENT: Lambda comparator must return either -1, 0, or 1')`
 
-/** The comparator of array_sort: merge sort needs calls back and forth, so a rank is computed by comparing all pairs. */
+/**
+ * array_sort with a comparator. A merge sort would need calls back and forth, so each element's rank is computed by
+ * comparing all pairs.
+ */
 function sortedBy(context: RenderContext): Sql {
   const { names } = context
   const [item, index, other, at, ranked] = [names.fresh(), names.fresh(), names.fresh(), names.fresh(), names.fresh()]
@@ -221,7 +224,7 @@ function sortedBy(context: RenderContext): Sql {
   return sql`list_transform(list_sort(list_transform(${list}, lambda ${item}, ${index}: ${structOf({ r: rank, v: item })})), lambda ${pair}: ${pair}.v)`
 }
 
-/** A sequence of timestamps as they are held up to microseconds. */
+/** A sequence of timestamps up to microsecond precision. */
 function steps(of: Template): (context: RenderContext) => Sql {
   return (context) => {
     if (isFine(context.types[0]!)) throw notSupportedPrecision(context.types[0]!)

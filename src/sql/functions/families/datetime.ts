@@ -11,7 +11,7 @@ import type { RenderContext } from '../rendering.ts'
 import { canonicalZone } from '../../../duckdb/time-zones.ts'
 import { momentFunctions } from './datetime-units.ts'
 
-/** A field of a date or time: `part` over a native DATE, TIMESTAMP or TIME. */
+/** Functions for a field of a date or time: `part` over a native DATE, TIMESTAMP or TIME. */
 function field(
   names: readonly string[],
   part: (x: Sql) => Sql,
@@ -35,7 +35,10 @@ function field(
   )
 }
 
-/** The first argument as TIMESTAMP or (local) TIME, whatever its precision: fields down to milliseconds do not see the rest. */
+/**
+ * The first argument as TIMESTAMP or (local) TIME, whatever its precision: fields down to milliseconds ignore finer
+ * digits.
+ */
 function nativeOf(context: RenderContext): Sql {
   const type = context.types[0]!
   if (!isFine(type)) return type.kind === 'time with time zone' ? context.fill`$1.t` : context.value(0)
@@ -80,7 +83,7 @@ const intervalFields = [
   scalar('to_milliseconds(interval day to second)', 'bigint', '$1', PARTIAL),
 ]
 
-/** A zone argument as Trino's id: checked while rendering where it is a literal, else for each value. */
+/** A zone argument as Trino's id. A literal is checked while rendering, other values at run time. */
 function zoneArgument(context: RenderContext, index: number, read: 'u_zone' | 'u_supported_zone' = 'u_zone'): Sql {
   const constant = context.constant(index)
   const zone = typeof constant === 'string' ? canonicalZone(constant) : undefined
@@ -107,7 +110,10 @@ function atZone(context: RenderContext, zone: Sql): Sql {
   return zoned(context, sql`${x}.t`, zone)
 }
 
-/** As an argument of a function of ours it would fail when that is bound, also under TRY. */
+/**
+ * Raises the error for an invalid zone. As an argument of a macro, the raise would fail while DuckDB binds the macro,
+ * even under TRY.
+ */
 function notAZone(context: RenderContext, text: string): Sql {
   const message = `INVALID_FUNCTION_ARGUMENT: '${text}' is not a valid time zone`
   return context.fill`CAST(CASE WHEN $1 IS NOT NULL THEN u_raise(${literal(message)}) END AS $R)`
@@ -124,7 +130,7 @@ function withTimezone(context: RenderContext): Sql {
   return zoned(context, sql`q_joda(${x}, ${zone})`, zone)
 }
 
-/** A time at an offset: `AT TIME ZONE` of a time takes the offset that the zone has at the query's start. */
+/** `AT TIME ZONE` of a time: uses the offset that the zone has at the query's start. */
 function timeAtTimezone(context: RenderContext): Sql {
   if (isFine(context.types[0]!)) throw notSupportedPrecision(context.types[0]!)
   const constant = context.constant(1)
@@ -174,7 +180,7 @@ const currentValues = [
   scalar('current_timezone()', 'varchar', (context) => literal(context.session.timeZone), PARTIAL),
 ]
 
-/** Trino divides milliseconds and what is finer each for itself, and adds what comes. */
+/** Trino divides milliseconds and finer digits separately, and adds the results. */
 function unixTime(context: RenderContext): Sql {
   const type = context.types[0]!
   if (isMilliseconds(type)) return context.fill`(epoch_us($1.t) / 1e6)`
@@ -195,7 +201,7 @@ function iso(context: RenderContext): Sql {
   return context.fill`replace(q_text_moment(q_local($1.t, $1.z), ${integer(precision)}), ' ', 'T')||q_iso_offset($1)`
 }
 
-/** A constant format is compiled into native pieces; any other goes to a function. */
+/** A constant format is compiled to native functions; any other format goes to a JavaScript function. */
 function formatted(style: FormatStyle): (context: RenderContext) => Sql {
   return (context) => {
     const type = context.types[0]!
@@ -213,7 +219,7 @@ function formatted(style: FormatStyle): (context: RenderContext) => Sql {
       return context.fill`CAST(CASE WHEN $1 IS NOT NULL THEN u_raise(${literal(compiled.error)}) END AS VARCHAR)`
     }
     const isRound = isMilliseconds(type)
-    // Nothing to round, and nothing to name.
+    // There is nothing to round and no zone to print.
     if (!isZoned && isRound) return compiled.print({ local: held, zoned: undefined })
     const name = context.names.fresh()
     const zone = context.names.fresh()
@@ -223,7 +229,9 @@ function formatted(style: FormatStyle): (context: RenderContext) => Sql {
   }
 }
 
-/** A local time of a text: texts of the shape that a constant format has soonest are DuckDB's, all others `general`. */
+/**
+ * Parses a local time. DuckDB parses texts in the most likely shape of a constant format; `general` parses all others.
+ */
 function parsedBy(style: ParseStyle, context: RenderContext, general: Sql): Sql {
   const constant = context.constant(1)
   const found = typeof constant === 'string' ? fixedFormat(style, constant) : undefined
@@ -244,12 +252,15 @@ function datetimeParsed(context: RenderContext): Sql {
   const local = parsedBy('joda', context, typedNull({ kind: 'timestamp', precision: 3 }))
   if (isTypedNull(local)) return general
   const name = context.names.fresh()
-  // Years of four digits are all within what Trino packs.
+  // All years of four digits are within the range that Trino can pack.
   const zonedAt = structOf({ t: sql`q_instant(${name}, ${zone})`, z: zone })
   return bindName(name, local, sql`CASE WHEN ${name} IS NOT NULL THEN ${zonedAt} ELSE ${general} END`)
 }
 
-/** Formats of words and punctuation that Joda's language says too; any other goes to a function, which refuses it or not. */
+/**
+ * Compiles formats of words and punctuation that have the same meaning in Joda. Any other format goes to a function,
+ * which may refuse it.
+ */
 function teradataFormatted(context: RenderContext): Sql {
   const constant = context.constant(1)
   const joda = typeof constant === 'string' ? plainTeradataAsJoda(constant) : undefined
@@ -257,7 +268,7 @@ function teradataFormatted(context: RenderContext): Sql {
   const local = context.fill`q_local($1.t, $1.z)`
   if (compiled === undefined || 'error' in compiled) return context.fill`u_teradata_format(epoch_us(${local}), $2)`
   const name = context.names.fresh()
-  // As the function has it: before 1970 too what is finer than milliseconds is cut off towards that year.
+  // Same as in the function: digits finer than milliseconds are rounded down, also before 1970.
   const moment = isMilliseconds(context.types[0]!) ? local : sql`make_timestamp(epoch_us(${local}) // 1000 * 1000)`
   return bindName(name, moment, compiled.print({ local: name, zoned: undefined }))
 }

@@ -11,12 +11,13 @@ import {
 } from '../../../duckdb/regexp/native-pattern.ts'
 import type { RenderContext } from '../rendering.ts'
 
-/** What DuckDB's own functions must know of a pattern to answer as Joni does; undefined where they do not. */
+/** Renders a call with DuckDB's own functions so that the result equals Joni's; undefined if this is impossible. */
 type Native = (context: RenderContext, re2: Sql, pattern: NativePattern) => Sql | undefined
 
 /**
- * Patterns are Java's (Joni). What RE2 reads alike goes to DuckDB's own functions, the rest to JavaScript; rows whose
- * text could make a difference (a final line end before `$`, other than ASCII with `(?i)` and `\b`) go there too.
+ * Patterns follow Java (Joni). Patterns that RE2 reads alike run in DuckDB's own functions, all others in JavaScript.
+ * Rows whose text could make a difference also run in JavaScript: a final line end before `$`, or non-ASCII text with
+ * `(?i)` and `\b`.
  */
 function routed(native: Native, javascript: Template): (context: RenderContext) => Sql {
   return (context) => {
@@ -31,12 +32,14 @@ function routed(native: Native, javascript: Template): (context: RenderContext) 
   }
 }
 
-/** Of patterns that match no empty text: DuckDB goes on behind one otherwise. */
+/**
+ * Restricts a rendering to patterns that never match empty text: after an empty match, DuckDB continues differently.
+ */
 function ofText(native: Native): Native {
   return (context, re2, pattern) => (pattern.mayBeEmpty ? undefined : native(context, re2, pattern))
 }
 
-/** The number of the group that is asked for, where each match has a text for it. */
+/** The number of the requested group, if the group has a text in each match. */
 function steadyGroup(context: RenderContext, { groups }: NativePattern): number | undefined {
   if (context.args.length < 3) return 0
   const group = context.constant(2)
@@ -58,7 +61,7 @@ const allExtracted = ofText((context, re2, pattern) => {
   return group === undefined ? undefined : sql`regexp_extract_all(${context.value(0)}, ${re2}, ${integer(group)})`
 })
 
-/** The first match is the first place where its text stands, unless what it matches depends on what is around. */
+/** The first match is at the first position of its text, unless the pattern looks at the text around it. */
 const firstPosition = ofText((context, re2, { looksAround }) =>
   looksAround ? undefined : sql`q_rx_position(${context.value(0)}, ${re2})`,
 )
@@ -69,12 +72,12 @@ const replaced = ofText((context, re2, pattern) => {
   return native === undefined ? undefined : sql`regexp_replace(${context.value(0)}, ${re2}, ${literal(native)}, 'g')`
 })
 
-/** DuckDB looks for the next match in what is left, as if the text began there. */
+/** DuckDB searches the rest for the next match as if the text began there. */
 const split = ofText((context, re2, { looksAround }) =>
   looksAround ? undefined : sql`regexp_split_to_array(${context.value(0)}, ${re2})`,
 )
 
-/** The groups of each match become the lambda's array; its result takes the place of the match. */
+/** Each match is replaced by the lambda's result; the lambda receives the match's groups as an array. */
 function replacedByLambda(context: RenderContext): Sql {
   const { names } = context
   const [index, gaps, groups] = [names.fresh(), names.fresh(), names.fresh()]
@@ -82,7 +85,7 @@ function replacedByLambda(context: RenderContext): Sql {
   const pattern = context.value(1)
   const body = context.lambda(2).apply(sql`CAST(CAST(${groups}[${index}] AS JSON) AS VARCHAR[])`)
   const parts = sql`list_transform(range(1, len(${gaps}) + 1), lambda ${index}: ${gaps}[${index}] || CASE WHEN ${index} <= len(${groups}) THEN ${body} ELSE '' END)`
-  // NULL for a match makes all of it NULL.
+  // If the lambda returns NULL for a match, the whole result is NULL.
   const made = names.fresh()
   const joined = bindName(
     made,
