@@ -2,21 +2,21 @@ import type { Fragment, Split } from '../execution/api/fragment.ts'
 import type { RenderedQuery, ResultColumn } from '../sql/front-end.ts'
 import type { StagePlan } from './stage-plan.ts'
 
-/** What is known of a query's input when it is cut. */
+/** What is known about a query's input when it is split into stages. */
 export interface QueryInput {
-  /** Splits of all scans. */
+  /** The splits of all scans. */
   readonly splits: readonly Split[]
-  /** Every scan's rows live in the coordinator (information_schema, system tables). */
+  /** Whether the rows of every scan live in the coordinator (information_schema, system tables). */
   readonly coordinatorOnly: boolean
 }
 
-/** Small statements share an engine: at most this much compressed input and this many rows, both known. */
+/** Limits of statements that may share an engine: compressed input in bytes, and rows; both must be known. */
 const SMALL_BYTES = 16 * 1024 * 1024
 const SMALL_ROWS = 1_000_000
 
 /**
- * The seam of distribution: from a rendered query to its stages. With one worker stage 1 does all the work and stage 0
- * relays; a query that needs no worker is stage 0 alone.
+ * Splits a rendered query into stages. With one worker, stage 1 does all the work and stage 0 relays. A query that
+ * needs no worker is only stage 0.
  */
 export function planStages(
   query: RenderedQuery,
@@ -30,7 +30,7 @@ export function planStages(
   return onWorker(fragment, splits)
 }
 
-/** A query whose rows are written: always work for a worker. Stage 0 commits what stage 1 wrote. */
+/** Splits a query whose rows are written; it always runs on a worker. Stage 0 commits what stage 1 wrote. */
 export function planWriteStages(
   query: RenderedQuery,
   columns: readonly ResultColumn[],
@@ -41,7 +41,9 @@ export function planWriteStages(
   return onWorker({ ...fragment, write }, withoutFiguresOfRules(fragment, input.splits))
 }
 
-/** Rows and bytes of tables that only the access rules read are in no plan and in no figure of a task. */
+/**
+ * Removes rows and bytes of tables that only access rules read: they must appear in no plan and in no figure of a task.
+ */
 function withoutFiguresOfRules({ scans }: Fragment, splits: readonly Split[]): readonly Split[] {
   return splits.map((split) => {
     if (!scans[split.scan]?.ofRule) return split

@@ -12,7 +12,7 @@ import type {
   WindowExpr,
 } from './tree.ts'
 
-// Makers of typed expressions that several parts of the analyser need.
+// Constructors of typed expressions for several parts of the analyzer.
 
 export function columnOf(id: ColumnId, type: SqlType): ColumnExpr {
   return { kind: 'column', type, id }
@@ -22,11 +22,11 @@ export function constantOf(type: SqlType, value: ConstantExpr['value']): Constan
   return { kind: 'constant', type, value }
 }
 
-/** A coercion: the expression itself where it has the type. NULL and lambdas take the type on. */
+/** Coerces an expression; returns it unchanged if it already has the type. NULL and lambdas take the new type. */
 export function castTo(expr: Expr, type: SqlType): Expr {
   if (sameType(expr.type, type)) return expr
   if (expr.kind === 'constant') {
-    // A parameter without value keeps its number: DESCRIBE INPUT asks for the type it takes.
+    // A parameter without a value keeps its number: DESCRIBE INPUT needs its type.
     if (expr.value === null) return { ...expr, type }
     const widened = widen(expr, type)
     if (widened !== undefined) return widened
@@ -34,13 +34,13 @@ export function castTo(expr: Expr, type: SqlType): Expr {
   return { kind: 'cast', type, value: expr, safe: false }
 }
 
-/** The conversion of INSERT: it takes more types than a coercion, and text that does not fit fails. */
+/** The conversion of INSERT: it accepts more types than a coercion, and text that does not fit fails. */
 export function storeAs(expr: Expr, type: SqlType): Expr {
   if (sameType(expr.type, type)) return expr
   return { kind: 'cast', type, value: expr, safe: false, stored: true }
 }
 
-/** Constants whose value is written the same in the wider type. */
+/** Converts constants whose value is written the same way in the wider type. */
 function widen(expr: ConstantExpr, type: SqlType): ConstantExpr | undefined {
   switch (expr.type.kind) {
     case 'tinyint':
@@ -53,7 +53,7 @@ function widen(expr: ConstantExpr, type: SqlType): ConstantExpr | undefined {
         case 'bigint':
           return { ...expr, type }
         case 'double':
-          // Beyond 2^53 the digits would be cut by the reader of the literal as Java's cast does: to the nearest.
+          // Beyond 2^53, reading the literal rounds to the nearest double, as Java's cast does.
           return { ...expr, type }
         default:
           return undefined
@@ -77,7 +77,7 @@ function widen(expr: ConstantExpr, type: SqlType): ConstantExpr | undefined {
   }
 }
 
-/** `body` over a value that is calculated once; the value itself where it costs nothing. */
+/** Binds a value to a name in `body`, so that it is computed once; a cheap value is used directly. */
 export function letIn(id: ColumnId, value: Expr, body: (value: Expr) => Expr): Expr {
   if (value.kind === 'column' || value.kind === 'constant' || value.kind === 'lambdaArgument') return body(value)
   const name: LambdaArgumentExpr = { kind: 'lambdaArgument', type: value.type, id }
@@ -85,7 +85,7 @@ export function letIn(id: ColumnId, value: Expr, body: (value: Expr) => Expr): E
   return { kind: 'let', type: inner.type, name, value, body: inner }
 }
 
-/** `left op right` after coercion to their common type. @throws EngineError without place */
+/** `left op right` after coercion to their common type. @throws EngineError without a position */
 export function comparison(operator: ComparisonKind, left: Expr, right: Expr): Expr {
   const resolved = resolveComparison(operator, left.type, right.type)
   return {
@@ -97,7 +97,7 @@ export function comparison(operator: ComparisonKind, left: Expr, right: Expr): E
   }
 }
 
-/** The value of a constant, undefined for anything that must be computed; casts of numbers are looked through. */
+/** The value of a constant, also inside casts of numbers; undefined for an expression that must be computed. */
 export function constant(expr: Expr): ConstantExpr['value'] | undefined {
   if (expr.kind === 'constant') return expr.value
   if (expr.kind === 'cast') return constant(expr.value)
@@ -108,7 +108,7 @@ export function constant(expr: Expr): ConstantExpr['value'] | undefined {
   return undefined
 }
 
-/** A call of the function that a name means for these arguments, which take its types. @throws EngineError without place */
+/** Resolves a function by name and coerces the arguments to its types. @throws EngineError without a position */
 export function callOf(
   name: string,
   args: readonly Expr[],
@@ -120,7 +120,7 @@ export function callOf(
   return { resolved, args: args.map((argument, i) => castTo(argument, resolved.argumentTypes[i]!)) }
 }
 
-/** An aggregate over all rows, or those that `filter` holds for. @throws EngineError without place */
+/** An aggregate over all rows, or over those that satisfy `filter`. @throws EngineError without a position */
 export function aggregateOf(name: string, args: readonly Expr[], filter: Expr | undefined): AggregateExpr {
   const { resolved, args: coerced } = callOf(name, args)
   return {
@@ -134,7 +134,7 @@ export function aggregateOf(name: string, args: readonly Expr[], filter: Expr | 
   }
 }
 
-/** What a window function calculates, over the frame that it has where none is written. @throws EngineError without place */
+/** A call of a window function over the default frame. @throws EngineError without a position */
 export function windowOf(
   name: string,
   args: readonly Expr[],

@@ -25,11 +25,11 @@ export function analyzeConcat(state: ExpressionState, node: ConcatExpression): E
   return scalarCall(state, node, name, args)
 }
 
-/** Arguments with their types as resolution wants them; lambdas are analysed once their parameters are known. */
+/** An argument with its type for overload resolution; lambdas are analyzed once their parameter types are known. */
 interface Argument {
   readonly node: Expression
   readonly type: ArgumentType
-  /** The argument coerced to what the function asks for. */
+  /** Returns the argument coerced to the function's parameter type. */
   finish(wanted: SqlType): Expr
 }
 
@@ -135,7 +135,7 @@ function isQualified(node: Expression): boolean {
   return node.kind !== 'FunctionCall' || node.name.parts.length > 1
 }
 
-/** A lambda whose number of parameters fits no overload is said to be wrong itself. */
+/** Reports a lambda itself as the error if no overload accepts its number of parameters. */
 function verifyLambdas(state: ExpressionState, name: string, args: readonly Argument[]): void {
   if (args.every((argument) => argument.type.kind === 'value')) return
   const signatures = overloadsOf(name)
@@ -163,7 +163,7 @@ function scalarCall(state: ExpressionState, node: Expression, name: string, args
   return { kind: 'call', type: resolved.resultType, function: resolved, arguments: exprs }
 }
 
-/** The name of a call; only the built-in functions can be named in full. */
+/** The name of a call; only built-in functions can have a qualified name. */
 function functionName(node: FunctionCall): string {
   const parts = node.name.parts.map((part) => part.value.toLowerCase())
   if (parts.length === 3 && parts[0] === 'system' && parts[1] === 'builtin') return parts[2]!
@@ -179,7 +179,7 @@ export function analyzeCall(state: ExpressionState, node: FunctionCall): Expr {
     throw errorAt(context, node, 'INVALID_PROCESSING_MODE', message)
   }
   const name = functionName(node)
-  // What arguments contain is the call's own affair: an aggregate may not nest another, a window may.
+  // The parts found in arguments concern only this call: an aggregate may not contain another aggregate, a window may.
   const inner = nothingFound()
   const within = state.within({ lambda: state.lambda, found: inner })
   const { args } = prepared(within, name, node.arguments)
@@ -320,7 +320,7 @@ function withoutCoercion(expr: Expr): Expr {
   return expr.kind === 'cast' ? expr.value : expr
 }
 
-/** `listagg(value, separator ON OVERFLOW …) WITHIN GROUP (ORDER BY …)` */
+/** Analyzes `listagg(value, separator ON OVERFLOW …) WITHIN GROUP (ORDER BY …)`. */
 export function analyzeListagg(state: ExpressionState, node: Listagg): Expr {
   if (state.context.patternCall !== undefined) {
     const message = 'Cannot use ORDER BY with listagg aggregate function in pattern recognition context'

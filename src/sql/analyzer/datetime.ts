@@ -1,12 +1,12 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { trimmed } from '../../duckdb/blanks.ts'
 
-// Dates and times of literals, exactly: days and picoseconds as whole numbers.
+// Exact dates and times of literals: days and picoseconds as integers.
 
 const PICOS_PER_SECOND = 1_000_000_000_000n
 export const PICOS_PER_DAY = 86_400n * PICOS_PER_SECOND
 
-/** Days since 1970-01-01 of a day of the proleptic Gregorian calendar; undefined where there is no such day. */
+/** Days since 1970-01-01 of a day in the proleptic Gregorian calendar; undefined if there is no such day. */
 function epochDay(year: number, month: number, day: number): bigint | undefined {
   if (month < 1 || month > 12 || day < 1 || day > daysIn(year, month)) return undefined
   const y = month <= 2 ? year - 1 : year
@@ -24,7 +24,7 @@ function daysIn(year: number, month: number): number {
 
 const DATE = /^([+-]?\d+)-(\d{1,2})-(\d{1,2})$/
 
-/** Trino's texts of a date; undefined where it is none. */
+/** Parses a date in Trino's formats; undefined if the text is not a date. */
 export function parseDateLiteral(text: string): bigint | undefined {
   const match = DATE.exec(trimmed(text))
   return match === null ? undefined : epochDay(Number(match[1]), Number(match[2]), Number(match[3]))
@@ -32,7 +32,7 @@ export function parseDateLiteral(text: string): bigint | undefined {
 
 export interface ParsedTime {
   readonly picos: bigint
-  /** Digits of the fraction as written. */
+  /** The number of fractional digits as written. */
   readonly precision: number
 }
 
@@ -47,7 +47,7 @@ function timeOf(hour: string, minute: string, second = '0', fraction = ''): Pars
 
 const TIME = /^(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,12}))?)?[\t-\r ]*([+-]\d\d:\d\d)?$/
 
-/** `hh:mm[:ss[.fraction]]`, perhaps with an offset in minutes. */
+/** Parses `hh:mm[:ss[.fraction]]`, optionally with an offset, which is returned in minutes. */
 export function parseTimeLiteral(text: string): (ParsedTime & { readonly offset: number | undefined }) | undefined {
   const match = TIME.exec(text)
   if (match === null) return undefined
@@ -64,11 +64,11 @@ export interface ParsedTimestamp {
   /** Local picoseconds since 1970-01-01 00:00. */
   readonly picos: bigint
   readonly precision: number
-  /** Canonical zone id. */
+  /** The canonical zone id. */
   readonly zone: string | undefined
 }
 
-/** A date, perhaps a time, perhaps a zone. @throws EngineError for a zone that is none */
+/** Parses a date with an optional time and zone. @throws EngineError for an invalid zone */
 export function parseTimestampLiteral(text: string): ParsedTimestamp | undefined {
   const match = TIMESTAMP.exec(trimmed(text))
   if (match === null) return undefined
@@ -86,7 +86,10 @@ export function parseTimestampLiteral(text: string): ParsedTimestamp | undefined
 const OFFSET = /^(?:GMT|UTC|UT)?([+-])(\d{1,2})(?::?(\d\d))?$/
 const MAX_OFFSET_MINUTES = 14 * 60
 
-/** The id of a zone as Trino keeps it: `Z` and `GMT` are UTC, `+2` is `+02:00`. @throws EngineError: not a zone */
+/**
+ * The canonical id of a zone as in Trino: `Z` and `GMT` are UTC, `+2` is `+02:00`. @throws EngineError for an invalid
+ * zone
+ */
 export function requireZone(zone: string): string {
   const match = OFFSET.exec(zone)
   if (match !== null) {
@@ -106,7 +109,7 @@ function unsupportedZone(zone: string): EngineError {
 
 const known = new Map<string, boolean>()
 
-/** Of the zone data's names, in their case. */
+/** Whether the zone is a name in the zone data; case matters. */
 function isKnownZone(zone: string): boolean {
   let answer = known.get(zone)
   if (answer === undefined) {
@@ -134,7 +137,7 @@ function offsetMinutes(zone: string): number | undefined {
 
 const formats = new Map<string, Intl.DateTimeFormat>()
 
-/** Seconds that a zone is ahead of UTC at an instant. */
+/** The seconds by which a zone is ahead of UTC at an instant. */
 export function zoneOffsetSeconds(zone: string, epochMillis: number): number {
   if (zone === 'UTC') return 0
   const fixed = offsetMinutes(zone)
@@ -151,7 +154,7 @@ export function zoneOffsetSeconds(zone: string, epochMillis: number): number {
   return match[1] === '-' ? -seconds : seconds
 }
 
-/** The instant of a local time (picoseconds both): the earlier one where the clock went back; undefined in a gap. */
+/** The instant of a local time (both in picoseconds): the earlier one if the clock went back; undefined in a gap. */
 export function instantOf(localPicos: bigint, zone: string): bigint | undefined {
   const localMillis = Number(localPicos / 1_000_000_000n)
   const candidates = [-86_400_000, 0, 86_400_000].map((shift) => zoneOffsetSeconds(zone, localMillis + shift))

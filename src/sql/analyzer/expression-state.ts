@@ -9,15 +9,15 @@ import { errorAt, type AnalysisContext } from './context.ts'
 import type { Scope } from './scope.ts'
 import type { Expr, GroupingExpr, LambdaArgumentExpr } from './tree.ts'
 
-/** What the parts of one expression share while it is analysed. */
+/** State shared by the analysis of the parts of one expression. */
 export interface ExpressionState {
   readonly context: AnalysisContext
   readonly scope: Scope
-  /** Arguments of the lambdas around, innermost first, by lower-case name. */
+  /** The arguments of enclosing lambdas, innermost first, by lower-case name. */
   readonly lambda: LambdaScope | undefined
   readonly found: FoundParts
   analyze(node: Expression): Expr
-  /** The same with other names in sight. */
+  /** The same state with other names in scope. */
   within(change: {
     readonly scope?: Scope
     readonly lambda: LambdaScope | undefined
@@ -30,7 +30,7 @@ export interface LambdaScope {
   readonly outer: LambdaScope | undefined
 }
 
-/** What an expression contains that not every clause allows; not what queries inside of it contain. */
+/** The parts of an expression that some clauses do not allow, excluding those of queries inside it. */
 export interface FoundParts {
   readonly aggregates: (FunctionCall | Listagg)[]
   readonly windows: Node<string>[]
@@ -38,19 +38,21 @@ export interface FoundParts {
   readonly subqueries: SubqueryExpression[]
 }
 
-/** Refuses aggregates, windows and GROUPING where a clause takes none. */
+/** Refuses aggregates, windows and GROUPING in a clause that does not allow them. */
 export function verifyScalar(context: AnalysisContext, node: Expression, analyzed: FoundParts, clause: string): void {
   const nodes = [...analyzed.aggregates, ...analyzed.windows, ...analyzed.groupings.map((each) => each.node)]
   refuse(context, node, nodes, clause)
 }
 
-/** The same by what is written, which Trino complains of before it looks for names and types. */
+/** The same check on the syntax tree: Trino reports these errors before it resolves names and types. */
 export function verifyWrittenScalar(context: AnalysisContext, node: Expression, clause: string): void {
   const { aggregates, windows, groupings } = writtenCalls(context, node)
   refuse(context, node, [...aggregates, ...windows, ...groupings], clause)
 }
 
-/** The calls in an expression that are no scalars, by what is written; a window function is one also without OVER. */
+/**
+ * The calls in an expression that are not scalar, according to the syntax; a window function counts even without OVER.
+ */
 export function writtenCalls(
   context: AnalysisContext,
   node: Expression,
@@ -91,7 +93,7 @@ export function nothingFound(): FoundParts {
   return { aggregates: [], windows: [], groupings: [], subqueries: [] }
 }
 
-/** `expr` as a boolean; the message begins with what must be one. */
+/** Coerces `expr` to boolean. @param what the beginning of the error message */
 export function asBoolean(state: ExpressionState, node: Expression, expr: Expr, what: string): Expr {
   return asType(state, node, expr, BOOLEAN, what)
 }
@@ -109,7 +111,10 @@ function asType(state: ExpressionState, node: Expression, expr: Expr, type: SqlT
   return castTo(expr, type)
 }
 
-/** Values of one list in their common type: of CASE, COALESCE, ARRAY, IN. `what` begins the message. */
+/**
+ * Coerces the values of CASE, COALESCE, ARRAY or IN to their common type. @param what the beginning of the error
+ * message
+ */
 export function unified(
   state: ExpressionState,
   what: string,

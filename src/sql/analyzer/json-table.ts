@@ -19,7 +19,10 @@ import { canonical, verifySpecificPlan } from './json-table-plan.ts'
 import type { Field, Scope } from './scope.ts'
 import type { ComputedColumn, Expr, RelationNode } from './tree.ts'
 
-/** JSON_TABLE: a function of the engine makes its rows, plan and errors included; the columns are read from them. */
+/**
+ * Analyzes JSON_TABLE. A function of the engine produces its rows, including plan and errors; the columns are read from
+ * them.
+ */
 export function analyzeJsonTable(
   context: AnalysisContext,
   node: JsonTable,
@@ -40,7 +43,7 @@ export function analyzeJsonTable(
   return { node: { kind: 'project', input: unnest, columns }, fields }
 }
 
-/** Columns and paths have different names; with a plan every nested path has one. */
+/** Checks that columns and paths have different names and that, with a plan, every nested path has a name. */
 function verifyNames(context: AnalysisContext, node: JsonTable): void {
   const seen = new Set<string>()
   const add = (name: Identifier | undefined): void => {
@@ -106,7 +109,7 @@ class TableColumns {
     return { path: path.value, columns: own, below: under, outer }
   }
 
-  /** What a specific plan puts below a path, by the names of the nested paths. */
+  /** The tables that a specific plan puts below a path, found by the names of nested paths. */
   private arranged(plan: JsonTableSpecificPlan, named: ReadonlyMap<string, TablePath>): TableBelow {
     switch (plan.kind) {
       case 'JsonTablePlanLeaf':
@@ -124,7 +127,7 @@ class TableColumns {
     }
   }
 
-  /** Paths of columns and nested ones know nothing of what is passed to the table's. */
+  /** Checks a path of a column or a nested path; these cannot use the parameters passed to the table's path. */
   private verifyOwn(path: StringLiteral): void {
     typeOfPath(verifyPath(this.state, path), [], (message) => {
       throw errorAt(this.state.context, path, 'INVALID_PATH', message)
@@ -150,7 +153,7 @@ class TableColumns {
     return { at, kind: 'query', path, options: options.join(',') }
   }
 
-  /** The columns over a row that the engine made. */
+  /** The columns over a row that the engine produced. */
   over(row: Expr): { readonly fields: readonly Field[]; readonly columns: readonly ComputedColumn[] } {
     const columns = this.columns.map((column, i): ComputedColumn => {
       const cell = engineCall('json_extract_string', VARCHAR, [row, textConstant(`$[${i}]`)])
@@ -177,7 +180,7 @@ class TableColumns {
   }
 }
 
-/** The part of a specific plan that is about the path of a name. */
+/** The part of a specific plan that concerns the named path. */
 function planOf(
   plan: JsonTableSpecificPlan,
   name: Identifier | undefined,

@@ -3,10 +3,15 @@ import { constantOf } from './build.ts'
 import { PICOS_PER_DAY } from './datetime.ts'
 import type { CastExpr, ConstantExpr, Expr, InListExpr, InLiteralsExpr, LiteralsExpr } from './tree.ts'
 
-/** Lists of at least so many constants become one array. Shorter ones cost nothing, and stay in the text as written. */
+/**
+ * Lists of at least this many constants become one array. Shorter lists cost little and stay in the text as written.
+ */
 export const LONG_LIST = 500
 
-/** Constants of one type as one array; undefined for a short list, and where an item is no constant of a type that arrays of literals have. */
+/**
+ * Combines constants of one type into an array; undefined for a short list, or if an item is not a constant of a
+ * supported type.
+ */
 export function literalsOf(element: SqlType, items: readonly Expr[]): LiteralsExpr | undefined {
   if (items.length < LONG_LIST || !hasLiterals(element)) return undefined
   const literals: ConstantExpr['value'][] = []
@@ -23,14 +28,14 @@ export function constantsOf({ type, literals }: LiteralsExpr): readonly Constant
   return literals.map((value) => constantOf(type.element, value))
 }
 
-/** The same as a list of expressions, for where a query in its place is not allowed. */
+/** The same as a list of expressions, for positions that do not allow a query. */
 export function asInList({ value, literals }: InLiteralsExpr): InListExpr {
   return { kind: 'inList', type: BOOLEAN, value, values: constantsOf(literals) }
 }
 
 const HALF_CHARACTER = /\p{Surrogate}/u
 
-/** Types whose constants have a text that a cast reads as the value. */
+/** Whether constants of the type have a text that a cast reads back as the same value. */
 function hasLiterals(type: SqlType): boolean {
   switch (type.kind) {
     case 'unknown':
@@ -64,7 +69,7 @@ function literalIn(expr: Expr, type: SqlType): ConstantExpr['value'] | undefined
   switch (type.kind) {
     case 'varchar':
     case 'char':
-      // Halves of characters have no JSON that is read back.
+      // JSON cannot represent a lone surrogate so that it is read back.
       return HALF_CHARACTER.test(String(value)) ? undefined : value
     case 'date':
       return typeof value === 'bigint' && isCommonDay(value) ? value : undefined
@@ -75,12 +80,12 @@ function literalIn(expr: Expr, type: SqlType): ConstantExpr['value'] | undefined
   }
 }
 
-/** Of the years 2 to 9998: the text of any other time is not read as it is written. */
+/** Whether a day is in the years 2 to 9998: the text of other days is not read back as written. */
 function isCommonDay(day: bigint): boolean {
   return day > -718_000n && day < 2_932_000n
 }
 
-/** The coercions of a list to its common type, where the value of the result is plain to see. */
+/** Evaluates the coercion of a constant to the list's common type, if the result is obvious. */
 function folded({ value, type, safe, stored }: CastExpr): ConstantExpr | undefined {
   if (value.kind !== 'constant' || safe || stored || typeof value.value === 'boolean') return undefined
   const { type: from, value: held } = value
@@ -91,7 +96,7 @@ function folded({ value, type, safe, stored }: CastExpr): ConstantExpr | undefin
         ? constantOf(type, held)
         : undefined
     case 'double':
-      // Both are exact: the quotient is what a reader of the text comes to.
+      // Both numbers are exact: a reader of the text gets the same quotient.
       return from.kind === 'decimal' && from.precision <= 15 ? constantOf(type, held) : undefined
     case 'timestamp':
       if (typeof held !== 'bigint') return undefined
@@ -102,7 +107,7 @@ function folded({ value, type, safe, stored }: CastExpr): ConstantExpr | undefin
   }
 }
 
-/** Whether all digits of the number have their place in the type. */
+/** Whether all digits of the number fit the type. */
 function widensDecimal(text: string, { precision, scale }: Extract<SqlType, { kind: 'decimal' }>): boolean {
   const [integral = '', fraction = ''] = text.replace(/^[+-]?0*/, '').split('.')
   return fraction.length <= scale && integral.length <= precision - scale

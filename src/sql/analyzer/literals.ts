@@ -66,7 +66,7 @@ export function analyzeLiteral(context: AnalysisContext, node: Literal): Expr {
   }
 }
 
-/** Leading zeros do not count: `00.5` is decimal(1,1). */
+/** Parses a decimal literal. Leading zeros do not count: `00.5` is decimal(1,1). */
 function decimalLiteral(context: AnalysisContext, node: Literal, written: string): Expr {
   const match = /^([+-]?)(\d*)(?:\.(\d*))?$/.exec(trimmedNumber(written).replaceAll('_', ''))
   if (match === null || ((match[2] ?? '') === '' && (match[3] ?? '') === ''))
@@ -204,7 +204,7 @@ function typedLiteral(context: AnalysisContext, node: GenericLiteral): Expr {
       if (!/^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i.test(value)) throw failed()
       return constantOf(type, value.toLowerCase())
     case 'char':
-      // Its length is that of the text, where none is written.
+      // Without an explicit length, the text's length applies.
       return castTo(
         constantOf(varchar([...value].length), value),
         /\(/.test(node.type) ? type : char([...value].length),
@@ -226,14 +226,14 @@ function timeLiteral(text: string): Expr | undefined {
   return { kind: 'constant', type: timeWithTimeZone(parsed.precision), value: parsed.picos, zone }
 }
 
-/** An offset of more hours than a zone may have, though Java knows one. */
+/** Whether an offset has more hours than Trino allows for a zone, though Java accepts it. */
 function hasFarOffset(text: string): boolean {
   const [, hours, minutes] = /[+-](\d\d):(\d\d)$/.exec(text) ?? []
   const offset = Number(hours ?? 0) * 60 + Number(minutes ?? 0)
   return offset > 14 * 60 && offset <= 18 * 60
 }
 
-/** Of a timestamp in microseconds; of one with a zone in milliseconds, which share 64 bits with the zone. */
+/** The limits of timestamps: in microseconds; with a zone in milliseconds, which share 64 bits with the zone. */
 const MAX_MICROS = (1n << 63n) - 1n
 const MAX_ZONED_MILLIS = (1n << 51n) - 1n
 
@@ -295,7 +295,7 @@ function yearMonth(text: string, from: IntervalField, to: IntervalField): bigint
   return read.minus ? -months : months
 }
 
-/** `1 02:03:04.567` from DAY to SECOND, and every run of fields of it; the last ones may lack. */
+/** Parses `1 02:03:04.567` from DAY to SECOND, or any run of these fields; trailing fields may be missing. */
 function dayTime(text: string, from: DayField, to: DayField): bigint | undefined {
   const fields = dayFields.slice(dayFields.indexOf(from), dayFields.indexOf(to) + 1)
   const separators = fields.map((field) => (field === from ? '' : field === 'HOUR' ? ' ' : ':'))
@@ -307,10 +307,13 @@ function dayTime(text: string, from: DayField, to: DayField): bigint | undefined
 }
 
 const WHOLE = '(\\+?\\d{1,10})'
-/** Ten characters in all. */
+/** At most ten characters in total. */
 const SECONDS = '(?=\\+?[\\d.]{1,10}$)(\\+?\\d+|(?=\\.\\d))(?:\\.(\\d*))?'
 
-/** As Joda-Time's periods are read: nothing is zero, a separator may end the text, a number is one of 32 bits. */
+/**
+ * Splits fields like Joda-Time's period parser: an empty field is zero, a separator may end the text, and numbers have
+ * 32 bits.
+ */
 function fieldsOf(
   text: string,
   separators: readonly string[],

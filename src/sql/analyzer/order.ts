@@ -13,17 +13,20 @@ import type { Scope } from './scope.ts'
 import type { ColumnId, ComputedColumn, Expr, RelationNode, SortKey } from './tree.ts'
 import { childrenOfExpr, visitColumns } from './walk.ts'
 
-/** A sort item: the output column it names by number, or an expression. */
+/** A sort item: an output column by number, or an expression. */
 export interface SortItemAnalysis {
   readonly node: Expression
-  /** From 0; undefined: sorted by `analyzed`. */
+  /** The index of the output column, from 0; undefined if the item sorts by `analyzed`. */
   readonly output: number | undefined
   readonly analyzed: AnalyzedExpression | undefined
   readonly descending: boolean
   readonly nullsFirst: boolean
 }
 
-/** `owner` is where errors about types are reported; `scope` has the outputs first. */
+/**
+ * @param owner the position of type errors
+ * @param scope finds the outputs first
+ */
 export function analyzeOrderBy(
   context: AnalysisContext,
   owner: { readonly span: Span },
@@ -54,7 +57,7 @@ export function analyzeOrderBy(
   })
 }
 
-/** Aggregates in ORDER BY are over FROM: names in them that mean columns of the select list are refused. */
+/** Aggregates in ORDER BY run over FROM: names in them that refer to select-list columns are refused. */
 export function verifyOrderAggregates(
   context: AnalysisContext,
   { node, analyzed }: SortItemAnalysis,
@@ -84,7 +87,7 @@ export function verifyOrderAggregates(
 const OUTPUT_IN_AGGREGATE = 'Invalid reference to output projection attribute from ORDER BY aggregation'
 const OUTPUT_IN_AGGREGATE_ORDER = 'ORDER BY clause in aggregation function must not reference query output columns'
 
-/** Names of columns that stand alone: what stands before a point may be a relation. */
+/** Column names that stand alone: a name before a dot may be a relation. */
 export function plainNames(part: AnyNode): readonly Identifier[] {
   switch (part.kind) {
     case 'Identifier':
@@ -121,7 +124,7 @@ function verifyOrderable(
   )
 }
 
-/** A sort by expressions: those that are no columns are computed first. */
+/** A sort by expressions; expressions that are not columns are computed first. */
 export function sortBy(
   context: AnalysisContext,
   input: RelationNode,
@@ -142,7 +145,7 @@ export function sortBy(
   return { node: sort, keys: sort.keys }
 }
 
-/** OFFSET and LIMIT or FETCH FIRST over what is sorted by `keys`. */
+/** Applies OFFSET, and LIMIT or FETCH FIRST, to rows sorted by `keys`. */
 export function limited(
   context: AnalysisContext,
   query: Pick<Query, 'offset' | 'limit' | 'orderBy'>,
@@ -184,7 +187,7 @@ function rowCount(context: AnalysisContext, clause: Offset | Limit | FetchFirst)
   if (!canCoerce(expr.type, BIGINT)) {
     throw errorAt(context, count, 'TYPE_MISMATCH', `Cannot cast type ${typeName(expr.type)} to bigint`)
   }
-  // While a statement is described, a parameter stands for some number of rows.
+  // While a statement is described, a parameter stands for any number of rows.
   if (expr.kind === 'constant' && expr.parameter !== undefined) return '1'
   const value = constant(expr)
   if (value === undefined) {

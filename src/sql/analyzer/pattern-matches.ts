@@ -8,38 +8,39 @@ import { arithmetic, compare, type BuiltRows } from './pattern-rows.ts'
 import type { ColumnId, Expr, RelationNode } from './tree.ts'
 import { mapChildren } from './walk.ts'
 
-// From the rows with their masks to the rows of the matches:
+// Steps from the rows with masks to the rows of the matches:
 //
-//   rows ─► one row a partition: its masks ─► one row a match: start and letters ─┐
-//   rows ─────────────────────────────────────────────────────────────────► join ─┴► rows of matches: place and letter
+//   rows ─► one row per partition: its masks ─► one row per match: start and letters ─┐
+//   rows ─────────────────────────────────────────────────────────────────► join ─────┴► rows of matches: position,
+// letter
 
 export type RowsPerMatch = NonNullable<PatternRecognitionRelation['rowsPerMatch']>
 
-/** Columns of the matches that measures name before there are any. */
+/** Columns of the matches. Measures refer to them before the matches are built. */
 export interface MatchColumns {
   readonly numberOfMatch: ColumnId
-  /** Of a match: the letters of the variables that its rows were matched to. */
+  /** Per match: the letters of the variables that its rows matched. */
   readonly letters: ColumnId
-  /** Of a row of a match: its place among them from 1. */
+  /** Per row: its position in the match, from 1. */
   readonly rowNumber: ColumnId
 }
 
 export interface Matches {
-  /** The rows of the matches; a match without rows keeps its row where it is shown. */
+  /** The rows of the matches; a match without rows keeps its row if it is shown. */
   readonly node: RelationNode
-  /** The partition a match is of. */
+  /** The partition of a match. */
   readonly keys: readonly { readonly id: ColumnId; readonly input: ColumnId; readonly type: SqlType }[]
   /** The number of the row at which a match starts. */
   readonly start: ColumnId
   /** The number of a row in its partition. */
   readonly row: Expr
-  /** The letter of the variable that a row was matched to. */
+  /** The letter of the variable that a row matched. */
   readonly letter: Expr
-  /** An expression over the rows as one over the rows of the matches. */
+  /** Converts an expression over the rows to one over the rows of the matches. */
   readonly of: (expr: Expr) => Expr
 }
 
-/** The rows read once more, with columns of their own. */
+/** A second read of the rows, with columns of its own. */
 interface Scan {
   readonly node: RelationNode
   readonly of: (expr: Expr) => Expr
@@ -105,7 +106,7 @@ export function matchesIn(
   return { node, keys, start: one.start, row, letter: columnOf(label, VARCHAR), of: matched.of }
 }
 
-/** The letter at a place of a match. */
+/** The letter at a position of a match. */
 export function letterAt({ letters }: MatchColumns, rowNumber: Expr): Expr {
   return {
     kind: 'engineCall',
@@ -127,11 +128,11 @@ function scanOf(context: AnalysisContext, { table }: BuiltRows): Scan {
 
 interface PartitionMatches {
   readonly node: RelationNode
-  /** A list of texts, one a match. */
+  /** A list of texts, one per match. */
   readonly matches: ColumnId
 }
 
-/** One row a partition: the masks of its rows in order, and the matches that the engine finds in them. */
+/** One row per partition: the masks of its rows in order, and the matches that the engine finds in them. */
 function partitionMatches(
   context: AnalysisContext,
   rows: BuiltRows,
@@ -176,7 +177,7 @@ function partitionMatches(
   return { node, matches }
 }
 
-/** One row a match: its number, where it starts, and the letters of its rows. */
+/** One row per match: its number, its start, and the letters of its rows. */
 function oneRowAMatch(
   context: AnalysisContext,
   { node, matches }: PartitionMatches,

@@ -13,13 +13,13 @@ import { uncorrelated, type Field, type Scope } from './scope.ts'
 import type { AggregateExpr, ColumnId, Expr, WindowExpr } from './tree.ts'
 import { mapChildren, visitColumns } from './walk.ts'
 
-/** A name in a measure: the column of the rows that one of the variables was matched to (all rows: undefined). */
+/** A reference in a measure: the column of rows that matched one of the variables (undefined: of all rows). */
 interface Placeholder {
   readonly variables: readonly number[] | undefined
   readonly value: Expr
   readonly from: 'first' | 'last'
   readonly skip: number
-  /** Of the whole match, also where its rows are given one by one. */
+  /** Whether it refers to the whole match even if rows are returned one by one. */
   readonly final: boolean
 }
 
@@ -31,16 +31,19 @@ export interface Measure {
 
 export interface CalculatedMeasures {
   readonly columns: readonly { readonly id: ColumnId; readonly name: string; readonly expression: Expr }[]
-  /** What they are calculated from: one of the two is empty. */
+  /** The calls from which the columns are computed; one of the two lists is empty. */
   readonly aggregates: readonly { readonly id: ColumnId; readonly call: AggregateExpr }[]
   readonly windows: readonly { readonly id: ColumnId; readonly call: WindowExpr }[]
 }
 
-/** The measures over the rows of a match: names of columns mean the last row that fits, aggregates all that do. */
+/**
+ * The measures over the rows of a match: a column name refers to the last matching row, an aggregate to all matching
+ * rows.
+ */
 export class PatternMeasures {
   readonly #placeholders = new Map<ColumnId, Placeholder>()
   readonly #classifiers = new Set<ColumnId>()
-  /** Aggregates of the whole match, also where its rows are given one by one. */
+  /** Aggregates over the whole match even if rows are returned one by one. */
   readonly #finals = new Set<Expr>()
   readonly #recognition: Recognition
   readonly #scope: Scope
@@ -141,7 +144,7 @@ export class PatternMeasures {
     }
   }
 
-  /** The name of the variable that a row of the match was matched to, some rows further on. */
+  /** The name of the variable matched by the row `move` rows further on. */
   #classifier(move: number): Expr {
     const at = arithmetic('+', columnOf(this.columns.rowNumber, BIGINT), constantOf(BIGINT, String(move)))
     const letter = letterAt(this.columns, at)
@@ -157,7 +160,10 @@ export class PatternMeasures {
     return found
   }
 
-  /** An expression over columns and names of variables, some rows before or after: what a row was matched to moves apart. */
+  /**
+   * Shifts an expression over columns and variable names by some rows. References to matched variables shift
+   * separately.
+   */
   #shifted(value: Expr, name: 'prev' | 'next', offset: number): Expr {
     const move = constantOf(BIGINT, String(name === 'prev' ? -offset : offset))
     const place = columnOf(this.columns.rowNumber, BIGINT)
@@ -172,7 +178,7 @@ export class PatternMeasures {
     return { kind: 'case', type: value.type, branches, otherwise: undefined }
   }
 
-  /** An expression over columns of the rows, and the variables its names ask for. */
+  /** Resolves references in an expression to plain columns. Returns the variables that they refer to. */
   #plain(expr: Expr): { readonly variables: readonly number[] | undefined; readonly value: Expr } {
     let variables: readonly number[] | undefined
     const change = (part: Expr): Expr => {
@@ -185,7 +191,9 @@ export class PatternMeasures {
     return { variables, value }
   }
 
-  /** The measures over the rows of the matches: as aggregates of a match, or as windows over it where each row shows them. */
+  /**
+   * The measures over the rows of the matches: as aggregates of a match, or as windows over it if each row shows them.
+   */
   over(measures: readonly Measure[], rows: BuiltRows, matches: Matches, eachRow: boolean): CalculatedMeasures {
     const { context } = this.#recognition
     const { row, letter } = matches

@@ -34,7 +34,9 @@ import { analyzeTableFunction } from './table-functions.ts'
 import { isQuery, someExpr } from './walk.ts'
 import type { ComputedColumn, ColumnId, Expr, JoinNode, JoinType, RelationNode } from './tree.ts'
 
-/** `scope` is what names in the relation see besides itself: common tables, outer queries, for LATERAL the left side. */
+/**
+ * @param scope the names that the relation can refer to: common tables, outer queries, and for LATERAL the left side
+ */
 export function analyzeRelation(context: AnalysisContext, relation: Relation, scope: Scope): AnalyzedRelation {
   switch (relation.kind) {
     case 'Table':
@@ -79,7 +81,10 @@ function analyzeSubquery(
   return analyzed
 }
 
-/** Two columns of one expression are two columns: GROUPING SETS, GROUP BY and USING tell them apart. */
+/**
+ * Gives each output column an id of its own, even if two show the same expression: GROUPING SETS, GROUP BY and USING
+ * must distinguish them.
+ */
 function fromQuery(context: AnalysisContext, { node, columns }: AnalyzedQuery): AnalyzedRelation {
   const seen = new Set<ColumnId>()
   const copies: ComputedColumn[] = []
@@ -109,7 +114,7 @@ function analyzeAlias(context: AnalysisContext, aliased: AliasedRelation, scope:
     )
   }
   if (names === undefined) return { node, fields: fields.map((field) => ({ ...field, relation })) }
-  // As Trino makes them canonical behind a table function alone.
+  // As in Trino, unquoted aliases become upper case only after a table function.
   const upper = aliased.relation.kind === 'TableFunctionInvocation'
   const shown = ({ value, quoted }: Identifier): string => (upper && !quoted ? value.toUpperCase() : value)
   return { node, fields: visible.map((field, i) => ({ ...field, relation, name: shown(names[i]!) })) }
@@ -168,8 +173,8 @@ function analyzeJoin(context: AnalysisContext, join: Join, scope: Scope): Analyz
 }
 
 /**
- * RIGHT and FULL joins of LATERAL or UNNEST, row by row of the left side as in Trino: the right side's rows come once for each,
- * and not at all where the left side has none. FULL is only ON TRUE.
+ * RIGHT and FULL joins of LATERAL or UNNEST run per row of the left side, as in Trino: the right side's rows appear
+ * once per left row, and not at all if the left side is empty. FULL is allowed only with ON TRUE.
  */
 function outerLateral(
   context: AnalysisContext,
@@ -202,7 +207,10 @@ function sideOf({ node, fields }: AnalyzedRelation): { node: RelationNode; colum
   return { node, columns: new Set(fields.map((field) => field.column)) }
 }
 
-/** What LATERAL and UNNEST see of the left side; of RIGHT and FULL joins nothing, though the names are known. */
+/**
+ * The scope of LATERAL and UNNEST on the right side. In RIGHT and FULL joins, names of the left side are known but
+ * refused.
+ */
 function lateralScope(fields: readonly Field[], parent: Scope, join: Join, bare: Relation): Scope {
   const outerJoin = join.type !== 'CROSS' && join.type !== 'IMPLICIT' && join.type !== 'INNER'
   const scope: Scope = { fields, parent, boundary: bare.kind === 'Lateral', outerJoin }
@@ -253,7 +261,7 @@ function verifyLateralJoin(context: AnalysisContext, join: Join, bare: Relation,
   )
 }
 
-/** The sides of a join, and the join once its condition is known. */
+/** The sides of a join, and a function that builds the join from its condition. */
 interface Joined {
   readonly type: JoinType
   readonly left: AnalyzedRelation
@@ -261,7 +269,7 @@ interface Joined {
   readonly node: (condition: Expr) => JoinNode
 }
 
-/** The columns named come first, once, without a relation of their own; then the rest of both sides. */
+/** The columns of USING come first, once, without a relation; the other columns of both sides follow. */
 function analyzeUsing(
   context: AnalysisContext,
   names: readonly Identifier[],

@@ -13,9 +13,10 @@ import type { Field, Scope } from './scope.ts'
 import type { Expr, RelationNode } from './tree.ts'
 
 /**
- * MATCH_RECOGNIZE: every row of a partition gets a mask of the variables whose conditions it meets, a function of the engine
- * finds the matches in the sequence of masks, and the measures are aggregates over the rows of a match, or windows over
- * them where all rows are given. Conditions that look at what was matched before are asked while matching.
+ * Analyzes MATCH_RECOGNIZE. Every row of a partition gets a mask of the variables whose conditions it meets. A function
+ * of the engine finds the matches in the sequence of masks. The measures are aggregates over the rows of a match, or
+ * windows over them if all rows are returned. Conditions that look at earlier matched rows are evaluated while
+ * matching.
  *
  *   PATTERN  ─► labels, program                          pattern-labels, pattern-checks
  *   DEFINE   ─► conditions: of a row, or of a match      pattern-conditions
@@ -63,7 +64,7 @@ export function analyzeRowPattern(
   return { node: { kind: 'with', tables: [built.table], body }, fields }
 }
 
-/** What the engine's matcher is told: the pattern, and the conditions that it asks itself. */
+/** The program for the engine's matcher: the pattern, and the conditions that the matcher evaluates itself. */
 function programOf(
   { context, labels }: Recognition,
   node: PatternRecognitionRelation,
@@ -82,7 +83,7 @@ function programOf(
   }
 }
 
-/** The partition of each match and its measures. */
+/** The output of ONE ROW PER MATCH: the partition of each match and its measures. */
 function oneRowPerMatch(
   { rows }: Recognition,
   { node: input, keys, start }: Matches,
@@ -107,7 +108,7 @@ function oneRowPerMatch(
   }
 }
 
-/** Every row of the matches: partition and order, the measures, and the other columns of the input. */
+/** The output of ALL ROWS PER MATCH: partition and order, the measures, and the other columns of the input. */
 function allRowsPerMatch(
   { labels, rows, input }: Recognition,
   matches: Matches,
@@ -122,7 +123,7 @@ function allRowsPerMatch(
   )
   const isExcluded: Expr = { kind: 'coalesce', type: BOOLEAN, operands: [excluded, constantOf(BOOLEAN, false)] }
   const isUnmatched: Expr = { kind: 'isNull', type: BOOLEAN, value: columnOf(numberOfMatch, BIGINT) }
-  // As often as they are named.
+  // A column that is named several times is shown as often.
   const leading = [...rows.partitionBy, ...rows.orderBy.map(({ value }) => value)].flatMap((expr) =>
     expr.kind === 'column' ? [expr.id] : [],
   )

@@ -18,10 +18,10 @@ import { withPolicies } from './table-policies.ts'
 import type { CteScanNode } from './tree.ts'
 
 const MAX_VIEW_NESTING = 50
-/** A view that reads another one twice doubles what is planned: thirty such views would be a thousand million scans. */
+/** A view that reads another view twice doubles the plan: thirty levels of such views would be a billion scans. */
 const MAX_VIEWS_READ = 1000
 
-/** A table, a view, or a query of a WITH clause around. */
+/** Analyzes a table, a view, or a query of an enclosing WITH clause. */
 export function analyzeTable(context: AnalysisContext, table: Table, scope: Scope): AnalyzedRelation {
   const { parts } = table.name
   if (parts.length === 1) {
@@ -34,7 +34,7 @@ export function analyzeTable(context: AnalysisContext, table: Table, scope: Scop
   if (table.queryPeriod !== undefined) {
     throw errorAt(context, table, 'NOT_SUPPORTED', 'This connector does not support versioned tables')
   }
-  // Columns are reached by as much of the table's name as the statement gives.
+  // A column prefix must use no more of the table's name than the statement gives.
   const relation = parts.map((part) => part.value.toLowerCase())
   if (found.view !== undefined) return analyzeView(context, table, found, name)
   const columns = found.columns.map((column) => ({
@@ -96,7 +96,7 @@ function scanCommonTable(context: AnalysisContext, name: Identifier, named: Name
   }
 }
 
-/** Says nothing of the view in which it was found. */
+/** An error that does not mention the view in which it was found. */
 class TooManyViews extends EngineError {
   constructor() {
     super(
@@ -106,7 +106,7 @@ class TooManyViews extends EngineError {
   }
 }
 
-/** A view is analysed as its own text in the session it was made in, then given the types it was declared with. */
+/** Analyzes a view's text in the session of its creation, then casts its columns to their declared types. */
 function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable, name: TableName): AnalyzedRelation {
   const label = `${name.catalog}.${name.schema}.${name.table}`
   if (context.views.includes(label) || context.views.length >= MAX_VIEW_NESTING) {
@@ -129,7 +129,7 @@ function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable
   try {
     query = inner.analyzeQuery(inner, table.query, undefined)
   } catch (error) {
-    // That the time is over says nothing of the view.
+    // A time limit is not an error of the view.
     if (error instanceof Signal) throw error
     if (error instanceof EngineError && error.errorName === 'EXCEEDED_TIME_LIMIT') throw error
     if (error instanceof TooManyViews) throw error

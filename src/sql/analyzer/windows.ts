@@ -23,14 +23,14 @@ import type { Scope } from './scope.ts'
 import type { ColumnId, Expr, ExprSortKey, BoundFrame, FrameEnd, WindowExpr } from './tree.ts'
 import { exprKey, mapChildren } from './walk.ts'
 
-/** What rows of FROM a window of the WINDOW clause groups and orders, whether somebody uses it or not. */
+/** The windows of the WINDOW clause, with their grouping and order expressions over FROM, used or not. */
 export interface DefinedWindows {
   /** By `windowKey`. */
   readonly windows: ReadonlyMap<string, WindowSpecification>
   readonly parts: readonly { readonly node: Expression; readonly expr: Expr }[]
 }
 
-/** `state`: in which an expression over FROM is analysed. */
+/** @param state creates the state for analyzing an expression over FROM */
 export function analyzeWindowDefinitions(
   context: AnalysisContext,
   definitions: readonly WindowDefinition[],
@@ -56,7 +56,7 @@ export function analyzeWindowDefinitions(
   return { windows, parts }
 }
 
-/** Of all names only those of windows tell capitals where they are quoted; unquoted ones are in capitals. */
+/** The key of a window name. Only window names are case-sensitive if quoted; unquoted names become upper case. */
 function windowKey({ quoted, value }: Identifier): string {
   return quoted ? value : value.toUpperCase()
 }
@@ -73,7 +73,7 @@ function namedWindow(
   return found
 }
 
-/** A specification with what it takes from the window it names. */
+/** A specification combined with the window that it names. */
 function resolveSpecification(
   context: AnalysisContext,
   windows: ReadonlyMap<string, WindowSpecification>,
@@ -124,17 +124,17 @@ function scopeOfWindows(scope: Scope): Scope {
   return scope
 }
 
-/** The SELECT that an expression belongs to: some errors of windows are its errors. */
+/** The SELECT of an expression; some errors in windows are reported at it. */
 function selectAround(scope: Scope | undefined): { readonly span: Span } {
   if (scope === undefined) return { span: { start: 0, end: 0, at: 0 } }
   return scope.select ?? selectAround(scope.parent)
 }
 
-/** A call with OVER, all but its window analysed. */
+/** A call with OVER, fully analyzed except for its window. */
 export interface CallOverWindow {
   readonly node: FunctionCall | Listagg
   readonly window: Window
-  /** What its arguments contain. */
+  /** The parts found in its arguments. */
   readonly inner: FoundParts
   readonly resolved: ResolvedFunction
   readonly args: readonly Expr[]
@@ -151,7 +151,7 @@ export function analyzeWindowCall(state: ExpressionState, over: CallOverWindow):
     window.kind === 'WindowReference'
       ? namedWindow(context, windows, window.name)
       : resolveSpecification(context, windows, window)
-  // What the WINDOW clause says means columns of FROM, also in ORDER BY, where names are those of the select list first.
+  // Names in the WINDOW clause mean columns of FROM, even in ORDER BY, where select-list names otherwise come first.
   const defined = state.within({ scope, lambda: undefined, found: state.found })
   const { partitionBy, orderBy, frame } = analyzeSpecificationParts(state, specification, (part) =>
     window.kind !== 'WindowReference' && window[part] === specification[part] ? state : defined,
@@ -180,7 +180,7 @@ export function analyzeWindowCall(state: ExpressionState, over: CallOverWindow):
   return call
 }
 
-/** `stateOf`: where the names of a part are looked for. */
+/** @param stateOf the state in which the names of a part are resolved */
 function analyzeSpecificationParts(
   state: ExpressionState,
   specification: WindowSpecification,
@@ -222,7 +222,7 @@ function analyzeSpecificationParts(
   return { partitionBy, orderBy, frame }
 }
 
-/** Remembers where in the text a part of a window stands: it has messages of its own. */
+/** Records the syntax node of a part of a window; errors about it have messages of their own. */
 function noted(context: AnalysisContext, node: Expression, expr: Expr): Expr {
   const copy = { ...expr }
   context.origins.set(copy, node)
@@ -307,7 +307,7 @@ function verifyCall(
   }
 }
 
-/** A specification stands where its first clause does: an empty one at its closing parenthesis. */
+/** The position of a specification is that of its first clause; for an empty one, its closing parenthesis. */
 function contentOf(window: Window): { readonly span: Span } {
   if (window.kind === 'WindowReference') return window
   const first = window.existingWindowName ?? window.partitionBy[0] ?? window.orderBy ?? window.frame
@@ -356,7 +356,7 @@ function analyzeFrame(
   return { type, start: endOf(start), end: endOf(end) }
 }
 
-/** Clauses that mean nothing without PATTERN. */
+/** Refuses clauses that have no meaning without PATTERN. */
 function verifyPatternless(context: AnalysisContext, frame: WindowFrame): void {
   const mode = frame.patternSearchMode
   const clauses = [
@@ -417,7 +417,7 @@ function verifyOrdered(
   )
 }
 
-/** A value that can be taken from and added to sort items. */
+/** Checks that a value can be added to and subtracted from the sort key. */
 function rangeValue(context: AnalysisContext, bound: FrameBound, value: Expr, sortType: SqlType): Expr {
   const fits = isNumeric(sortType) ? isNumeric(value.type) : value.type.kind.startsWith('interval')
   if (fits) {
@@ -436,7 +436,7 @@ function rangeValue(context: AnalysisContext, bound: FrameBound, value: Expr, so
   )
 }
 
-/** Collects the window calls of expressions: each becomes a column. */
+/** Collects the window calls of expressions; each becomes a column. */
 export function extractWindows(context: AnalysisContext): {
   readonly columns: readonly { readonly id: ColumnId; readonly call: WindowExpr }[]
   readonly rewrite: (expr: Expr) => Expr

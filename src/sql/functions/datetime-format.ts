@@ -1,30 +1,33 @@
 import { EMPTY_FORMAT, mysqlFormat } from '../../duckdb/datetime-shapes.ts'
 import { integer, joined, literal, sql, type Sql } from '../../duckdb/text/sql.ts'
 
-/** The two format languages: date_format's (MySQL) and format_datetime's (Joda). Names of functions without `u_`. */
+/**
+ * The two format languages: date_format's (MySQL) and format_datetime's (Joda). The values are function names without
+ * `u_`.
+ */
 export const MYSQL_FORMAT = 'date_format'
 export const JODA_FORMAT = 'format_datetime'
 export type FormatStyle = typeof MYSQL_FORMAT | typeof JODA_FORMAT
 
-/** What is printed: the local time, rounded to milliseconds, and where there is one its zone and the offset. */
+/** The value to print: the local time, rounded to milliseconds, and its zone and offset if it has a zone. */
 interface Printed {
   readonly local: Sql
   readonly zoned: { readonly zone: Sql; readonly offset: Sql } | undefined
 }
 
 /**
- * What a piece of a format prints: by strftime, or by an expression over the local time, or over the zone. `usual`: what
- * strftime prints alike in years of four digits.
+ * A piece of a format: printed by strftime, or by an expression over the local time or the zone. `usual` is the
+ * strftime format with the same output for years of four digits.
  */
 type Piece =
   | { readonly strftime: string }
   | { readonly sql: (x: Sql) => Sql; readonly usual?: string }
   | { readonly ofZone: (zoned: NonNullable<Printed['zoned']>) => Sql }
 
-/** A format that was read: prints what it is given. */
+/** A parsed format. */
 export interface CompiledFormat {
   print(printed: Printed): Sql
-  /** Whether it asks for the zone or the offset. */
+  /** Whether it prints the zone or the offset. */
   readonly usesZone: boolean
 }
 
@@ -60,7 +63,7 @@ const mysql: Readonly<Record<string, Piece>> = {
 type Of = (x: Sql) => Sql
 
 const text = (value: Of): Piece => ({ sql: (x) => sql`CAST(${value(x)} AS VARCHAR)` })
-/** `usual`: strftime's for numbers of one digit or more, and for numbers of two. */
+/** @param usual strftime formats for numbers of at least one digit, and for numbers of two digits */
 const padded = (value: Of, digits: number, usual?: readonly [string, string]): Extract<Piece, { sql: Of }> => ({
   sql:
     digits === 1
@@ -135,8 +138,8 @@ function joda(letter: string, count: number): Piece | undefined {
 }
 
 /**
- * A format that DuckDB prints itself; an error where Trino refuses it; undefined where it holds something that only the
- * general function knows (names of zones).
+ * Compiles a format that DuckDB can print. Returns an error if Trino refuses the format; undefined if only the general
+ * function can print it (names of zones).
  */
 export function compiledFormat(
   style: FormatStyle,
@@ -194,7 +197,7 @@ function zonePiece(part: string): Piece | undefined {
   return part === 'Z' ? { ofZone: ({ offset }) => sql`replace(q_offset_text(${offset}), ':', '')` } : undefined
 }
 
-/** In usual years one strftime, where it prints all pieces. */
+/** For years of four digits a single strftime is used, if it can print all pieces. */
 function assemble(pieces: readonly Piece[], printed: Printed): Sql {
   const all = inPieces(pieces, printed)
   const usual = pieces.map((piece) => ('strftime' in piece ? piece.strftime : 'sql' in piece ? piece.usual : undefined))
@@ -206,7 +209,7 @@ function hasField(strftime: string): boolean {
   return /%[^%]/.test(strftime.replaceAll('%%', ''))
 }
 
-/** Neighbouring strftime pieces become one call. */
+/** Combines adjacent strftime pieces into one call. */
 function inPieces(pieces: readonly Piece[], { local, zoned }: Printed): Sql {
   const parts: Sql[] = []
   let run = ''
@@ -226,7 +229,7 @@ function inPieces(pieces: readonly Piece[], { local, zoned }: Printed): Sql {
   }
   flush()
   const all = parts.length === 0 ? sql`''` : sql`(${joined(parts, ' || ')})`
-  // A text alone is NULL of no moment either.
+  // A constant text is also NULL if the time is NULL.
   return pieces.some((piece) => !('strftime' in piece) || hasField(piece.strftime))
     ? all
     : sql`CASE WHEN ${local} IS NOT NULL THEN ${all} END`

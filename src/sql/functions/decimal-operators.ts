@@ -4,7 +4,7 @@ import { decimalType } from '../types/duckdb-representation.ts'
 import { decimal, MAX_DECIMAL_PRECISION, type DecimalType } from '../types/sql-type.ts'
 import type { ArithmeticOperator, ResolvedOperator } from './operators.ts'
 
-/** Arithmetic of decimals: Trino's precision and scale, half away from zero, exact to 38 digits (numbers.md 2). */
+/** Decimal arithmetic: Trino's precision and scale, rounding half away from zero, exact to 38 digits (numbers.md 2). */
 export function decimalOperator(operator: ArithmeticOperator, a: DecimalType, b: DecimalType): ResolvedOperator {
   const result = decimalResult(operator, a, b)
   return { left: a, right: b, result, render: (left, right) => renderDecimal(operator, [a, b, result], left, right) }
@@ -32,17 +32,17 @@ function decimalResult(operator: ArithmeticOperator, a: DecimalType, b: DecimalT
   }
 }
 
-/** Digits of a sum or difference, were there no end to them. */
+/** The digits of a sum or difference without the limit of 38. */
 function sumDigits(a: DecimalType, b: DecimalType): number {
   return Math.max(a.precision - a.scale, b.precision - b.scale) + Math.max(a.scale, b.scale) + 1
 }
 
-/** Digits of a decimal that DuckDB holds in 64 bits. */
+/** The digits of a decimal that DuckDB holds in 64 bits. */
 const NARROW_DIGITS = 18
 
 /**
- * Whether DuckDB gives the operands as they are a result of so many digits: it stays within the 64 bits of its operands,
- * and ends at 38 digits. Casts that change no value are calculated all the same.
+ * Whether DuckDB, applied to the uncast operands, gives a result with this many digits. Its result stays within the 64
+ * bits of its operands, and within 38 digits. Casts that do not change the value still cost time.
  */
 function isEngineType(resultDigits: number, a: DecimalType, b: DecimalType): boolean {
   if (resultDigits > MAX_DECIMAL_PRECISION) return false
@@ -72,8 +72,9 @@ function renderDecimal(
 }
 
 /**
- * round(unscaled(a) * 10^k / unscaled(b)) with k = rs - s1 + s2. BIGINT arithmetic where all fits into 18 digits,
- * chosen while rendering or by the magnitudes of a row; else the exact wide form, which costs about a microsecond.
+ * round(unscaled(a) * 10^k / unscaled(b)) with k = rs - s1 + s2. Uses BIGINT arithmetic if everything fits 18 digits,
+ * decided while rendering or by the magnitudes of a row; otherwise the exact wide form, which takes about a
+ * microsecond.
  */
 function division(a: DecimalType, b: DecimalType, result: DecimalType, left: Sql, right: Sql): Sql {
   const k = result.scale - a.scale + b.scale
@@ -115,7 +116,7 @@ function modulus(a: DecimalType, b: DecimalType, result: DecimalType, left: Sql,
 /** The unscaled value as HUGEINT. */
 export function unscaled(x: Sql, { precision, scale }: DecimalType): Sql {
   if (precision + scale > MAX_DECIMAL_PRECISION) return sql`q_unscaled(${x}, ${integer(scale)})`
-  // DuckDB keeps the product of two narrow decimals in 64 bits, whether it fits or not.
+  // DuckDB keeps the product of two narrow decimals in 64 bits even if it does not fit.
   const isNarrow = precision <= NARROW_DIGITS && precision + scale > NARROW_DIGITS
   const factor = isNarrow ? sql`CAST(${x} AS ${decimalType(precision + scale, scale)})` : x
   return sql`CAST(${factor} * CAST(${powerOf(scale)} AS ${decimalType(scale + 1, 0)}) AS HUGEINT)`

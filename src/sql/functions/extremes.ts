@@ -7,23 +7,23 @@ import type { Names } from './rendering.ts'
 
 export type Extreme = 'max' | 'min'
 
-/** Whether `extremeKey` is another value than its own. */
+/** Whether `extremeKey` differs from the value itself. */
 export function needsExtremeKey(type: SqlType, name: Extreme): boolean {
   return needsComparisonKey(type) || (name === 'max' && typeContains(type, isFloating))
 }
 
 /**
- * An expression in whose order the largest (smallest) value is that of max, greatest, array_max … (min …): for both NaN
- * is what comes last, at any depth.
+ * A key in whose order the extreme value is that of max, greatest, array_max … (or min …): NaN loses in both
+ * directions, at any depth.
  */
 export function extremeKey(type: SqlType, x: Sql, name: Extreme, names: Names): Sql {
   if (!needsExtremeKey(type, name)) return x
-  // DuckDB's NaN is the largest number, which suits the smallest ones.
+  // DuckDB treats NaN as the largest number, which is correct for minimums.
   const { type: seen, value } = name === 'max' ? withoutNaN(type, x, name, names) : { type, value: x }
   return comparisonKey(seen, value, names)
 }
 
-/** Numbers as rows in which NaN sorts where it does not count. */
+/** Replaces numbers by rows in which NaN sorts where it cannot win. */
 function withoutNaN(
   type: SqlType,
   x: Sql,
@@ -59,8 +59,8 @@ function withoutNaN(
 }
 
 /**
- * The first of the two best values, once it is compared with the other one and with those that hold a NULL: what may not
- * be compared fails. All others are told from it before a NULL is looked at.
+ * The first of the two best values, after comparing it with the second one and with values that contain a NULL; a
+ * comparison that is not allowed fails. All other values differ from it before a NULL is met.
  */
 export function comparedExtreme(type: SqlType, best: Sql, unsure: Sql, names: Names): Sql {
   const [top, other] = [names.fresh(), names.fresh()]
@@ -69,7 +69,10 @@ export function comparedExtreme(type: SqlType, best: Sql, unsure: Sql, names: Na
   return bindName(top, best, sql`CASE WHEN ${compared} >= 0 THEN ${first} END`)
 }
 
-/** The extreme of a list of arrays or rows, compared one after the other; NULL for an empty list and one with NULLs. */
+/**
+ * The extreme of a list of arrays or rows, compared one after another; NULL for an empty list, and for a list with
+ * NULLs.
+ */
 export function nestedExtreme(type: SqlType, list: Sql, name: Extreme, names: Names): Sql {
   const [best, next] = [names.fresh(), names.fresh()]
   const [a, b] = [withoutNaN(type, best, name, names), withoutNaN(type, next, name, names)]
@@ -79,7 +82,7 @@ export function nestedExtreme(type: SqlType, list: Sql, name: Extreme, names: Na
   return sql`CASE WHEN len(${list}) > 0 AND list_position(${list}, NULL) IS NULL THEN ${found} END`
 }
 
-/** A sorted list of arrays or rows as it is, once its neighbours are compared: what may not be compared fails. */
+/** A sorted list of arrays or rows, after comparing neighbors; a comparison that is not allowed fails. */
 export function checkedOrder(type: SqlType, sorted: Sql, names: Names): Sql {
   const at = names.fresh()
   const less = lessThan(type, sql`${sorted}[${at}]`, sql`${sorted}[${at} + 1]`, false, names)

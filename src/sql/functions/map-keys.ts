@@ -7,13 +7,13 @@ import { comparisonKey, equals, hasKey, needsComparisonKey, valueAt } from './co
 import type { RenderContext } from './rendering.ts'
 
 /**
- * Maps made of entries, `{'k': key, 'v': value}`. Keys of types that need one (`needsComparisonKey`) are told apart by their
- * comparison key.
+ * Maps made of entries `{'k': key, 'v': value}`. Keys of types that need one (`needsComparisonKey`) are distinguished
+ * by their comparison key.
  */
 
 type Naming = Pick<RenderContext, 'names'>
 
-/** A map of entries of which none may have the key of another one, none NULL in its key. */
+/** A map of entries. Fails if two entries have the same key, or if a key contains NULL. */
 export function checkedMap(type: SqlType, entries: Sql, { names }: Naming): Sql {
   const [entry, list] = [names.fresh(), names.fresh()]
   const made = needsComparisonKey(type) ? sql`q_mk_keyed(${withKeys(type, list, { names })})` : sql`q_mk(${list})`
@@ -23,29 +23,29 @@ export function checkedMap(type: SqlType, entries: Sql, { names }: Naming): Sql 
 }
 
 /**
- * Whether equal keys are found by `q_groups` alone: those of types that need a comparison key, and numbers of which DuckDB's
- * hashes and its equality disagree (NaN, -0.0).
+ * Whether only `q_groups` finds equal keys: for types that need a comparison key, and for numbers on which DuckDB's
+ * hashes and equality disagree (NaN, -0.0).
  */
 export function isGroupedByKey(type: SqlType): boolean {
   return needsComparisonKey(type) || isFloating(type)
 }
 
-/** Whether a key may hold NULL without being it. */
+/** Whether a key that is not NULL may contain NULL. */
 export function mayHoldNull({ kind }: SqlType): boolean {
   return kind === 'array' || kind === 'row' || kind === 'map'
 }
 
-/** A map of the first entry of each key. */
+/** A map with the first entry of each key. */
 export function firstOfEachKey(type: SqlType, entries: Sql, context: Naming): Sql {
   return sql`q_map_first_keyed(${withKeys(type, entries, context)})`
 }
 
-/** A map of each key and the list of its values. */
+/** A map from each key to the list of its values. */
 export function valuesOfEachKey(type: SqlType, entries: Sql, context: Naming): Sql {
   return sql`q_multimap_keyed(${withKeys(type, entries, context)})`
 }
 
-/** A map of each value of a list that is not NULL and how often it is there. */
+/** A map from each value of a list, except NULL, to the number of its occurrences. */
 export function counted(type: SqlType, list: Sql, context: Naming): Sql {
   const [item, value] = [context.names.fresh(), context.names.fresh()]
   const known = sql`list_filter(${list}, lambda ${item}: ${item} IS NOT NULL)`
@@ -59,14 +59,14 @@ export function entriesOf(map: Sql, { names }: Naming): Sql {
   return sql`list_transform(map_entries(${map}), lambda ${entry}: ${structOf({ k: sql`${entry}.key`, v: sql`${entry}.value` })})`
 }
 
-/** The entries, each with what tells its key apart. */
+/** The entries, each with its comparison key. */
 function withKeys(type: SqlType, entries: Sql, { names }: Naming): Sql {
   const entry = names.fresh()
   const key = comparisonKey(type, sql`${entry}.k`, names)
   return sql`list_transform(${entries}, lambda ${entry}: ${structOf({ q: key, k: sql`${entry}.k`, v: sql`${entry}.v` })})`
 }
 
-/** `map[key]`: fails where the map has no such key. */
+/** Renders `map[key]`; fails if the map has no such key. */
 export function requiredValue(type: MapType, map: Sql, key: Sql, context: CastContext): Sql {
   const { names } = context
   const text = keyText(type.key, key, context)

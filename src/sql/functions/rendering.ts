@@ -2,31 +2,31 @@ import type { Sql } from '../../duckdb/text/sql.ts'
 import type { Template } from '../../duckdb/text/template.ts'
 import type { SqlType } from '../types/sql-type.ts'
 
-/** A value known while the statement is rendered: a literal, or NULL. Text for characters, numbers as written. */
+/** A value known while rendering: a literal, or NULL. Character values are texts, numbers are kept as written. */
 export type Constant = string | number | bigint | boolean | null
 
-/** An argument as the renderer hands it over: already coerced to the type the function asks for. */
+/** A rendered argument, already coerced to the function's parameter type. */
 export type RenderArgument = ValueArgument | LambdaArgument
 
 export interface ValueArgument {
   readonly kind: 'value'
-  /** A DuckDB expression, safe to stand in any place of a larger one. */
+  /** A DuckDB expression that may be inserted anywhere in a larger one. */
   readonly sql: Sql
-  /** Its value where it is a literal: formats, units, patterns and paths are compiled from it. */
+  /** The value of a literal argument: formats, units, patterns and paths are compiled from it. */
   readonly constant?: Constant
 }
 
 export interface LambdaArgument {
   readonly kind: 'lambda'
-  /** The body with these expressions for its parameters, coerced to the type the function asks for. */
+  /** Renders the body with these expressions for its parameters, coerced to the function's parameter type. */
   apply(...parameters: readonly Sql[]): Sql
 }
 
-/** What of a session a rendering may depend on. */
+/** The session values that a rendering may depend on. */
 export interface RenderSession {
   /** Trino's zone id. */
   readonly timeZone: string
-  /** What now() gives, milliseconds since the epoch. */
+  /** The result of now(), milliseconds since the epoch. */
   readonly startTimeMillis: number
   readonly user: string
   readonly groups: readonly string[]
@@ -41,12 +41,12 @@ export interface CallClauses {
   readonly orderBy?: Sql | undefined
   /** The condition of FILTER. */
   readonly filter?: Sql | undefined
-  /** What stands in the parentheses of OVER. */
+  /** The content of the parentheses after OVER. */
   readonly over?: Sql | undefined
   readonly ignoreNulls?: boolean
 }
 
-/** Where fresh names for lambda parameters come from: one for the whole statement. */
+/** Supplies fresh names for lambda parameters, unique in the statement. */
 export interface Names {
   fresh(): Sql
 }
@@ -58,7 +58,7 @@ export interface RenderCall {
   readonly clauses?: CallClauses
 }
 
-/** What a rendering written in TypeScript gets: the call, and the types that resolution found. */
+/** The input of a rendering in TypeScript: the call and its resolved types. */
 export interface RenderContext extends RenderCall {
   /** Types of the arguments after coercion. */
   readonly types: readonly SqlType[]
@@ -66,19 +66,19 @@ export interface RenderContext extends RenderCall {
   /** The expression of argument `index`, from 0. */
   value(index: number): Sql
   lambda(index: number): LambdaArgument
-  /** The literal of argument `index`; undefined where it is an expression. */
+  /** The literal of argument `index`; undefined if the argument is an expression. */
   constant(index: number): Constant | undefined
   /**
-   * context.fill`coalesce($1, ${other})`: the marks of templates (`Mark`), where they stand in the source, filled with this
-   * call. What is put in is never read again: a template is filled, all else stands as it is.
+   * context.fill`coalesce($1, ${other})`: fills the marks of templates (`Mark`) in the source text with this call.
+   * Inserted pieces are not filled again.
    */
   fill(strings: TemplateStringsArray, ...pieces: readonly (Sql | Template)[]): Sql
 }
 
 /**
- * A template of DuckDB SQL, or a function where types or constants decide. In templates:
+ * A template of DuckDB SQL, or a function if types or constants decide. Marks in templates:
  * `$1` … an argument; `$R` the DuckDB type of the result; `$T1` … the DuckDB type of an argument.
- * Aggregates: every call of an aggregate is written `name($D… $O)$F`: DISTINCT, ORDER BY, FILTER and OVER are put
- * there; `$F(condition)$E` adds a condition of its own; `$N` is IGNORE NULLS.
+ * Aggregates: each call of an aggregate is written as `name($D… $O)$F`, which receives DISTINCT, ORDER BY, FILTER and
+ * OVER; `$F(condition)$E` adds a condition; `$N` is IGNORE NULLS.
  */
 export type Rendering = Template | ((context: RenderContext) => Sql)

@@ -12,18 +12,21 @@ import { parseTypePattern, parseSignature, type Signature } from './signature.ts
 
 export type { ArgumentType } from './bind-signature.ts'
 
-/** A call whose overload and types are known. */
+/** A call with a known overload and known types. */
 export type ResolvedFunction = Resolved & KindFacts
 
 interface Resolved {
   readonly name: string
-  /** What each argument must be coerced to; a function type for a lambda: coerce its body to the type's result. */
+  /**
+   * The type to which each argument must be coerced. For a lambda it is a function type: its body must be coerced to
+   * the type's result.
+   */
   readonly argumentTypes: readonly SqlType[]
   readonly resultType: SqlType
   readonly deterministic: boolean
   readonly calledOnNull: boolean
   readonly orderSensitive: boolean
-  /** The DuckDB expression of the call; its arguments are rendered and coerced already. */
+  /** Renders the call as a DuckDB expression; its arguments are already rendered and coerced. */
   render(call: RenderCall): Sql
 }
 
@@ -50,15 +53,15 @@ function parsedOverloads(name: string): readonly Overload[] {
   return overloads
 }
 
-/** What names a statement may use, in lower case; null where there is none. */
+/** The kind of a function that statements may name (case-insensitive); undefined if there is none. */
 export function functionKind(name: string): FunctionKind | undefined {
   return overloadsOf(name.toLowerCase()).find((definition) => definition.hidden !== true)?.kind
 }
 
 /**
- * Trino's overload resolution: a call without coercion first (overloads without type variables before those with), then
- * with coercions, the most specific of those that fit. Throws FUNCTION_NOT_FOUND or
- * AMBIGUOUS_FUNCTION_CALL, without their place.
+ * Resolves overloads like Trino: first a call without coercion (overloads without type variables before those with),
+ * then with coercions, choosing the most specific match.
+ * @throws EngineError FUNCTION_NOT_FOUND or AMBIGUOUS_FUNCTION_CALL, without a position
  */
 export function resolveFunction(name: string, args: readonly ArgumentType[], includeHidden = false): ResolvedFunction {
   const overloads = parsedOverloads(name.toLowerCase()).filter(
@@ -143,7 +146,7 @@ function resultType({ definition, bound }: Pick<Applicable, 'definition' | 'boun
     : applyPattern(parseTypePattern(definition.result), bound)
 }
 
-/** One definition bound to argument types, with coercions; undefined where it does not take them. */
+/** Binds one definition to argument types, with coercions; undefined if they do not match. */
 export function resolveDefinition(
   definition: FunctionDefinition,
   args: readonly ArgumentType[],
@@ -197,7 +200,7 @@ function notFound(name: string, args: readonly ArgumentType[], overloads: readon
   )
 }
 
-/** `contains(array(T), T) T:comparable`: a signature as messages list it. */
+/** A signature as messages list it: `contains(array(T), T) T:comparable`. */
 function describe(signature: Signature): string {
   const variables = signature.variables.map((variable) => {
     const ability = signature.constraints[variable]

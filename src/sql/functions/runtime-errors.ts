@@ -1,7 +1,7 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { isErrorName } from '../../shared/error-table.ts'
 
-/** As DuckDB tells an error that a function of ours raised. */
+/** The form in which DuckDB reports an error raised by Quipu's own functions. */
 const OWN = /^(?:[A-Za-z][A-Za-z ]* Error: )?(?:Error parsing json: : )?\u0001([A-Z][A-Z0-9_]*): ([^]*)$/
 
 const integerNames: Readonly<Record<string, string>> = {
@@ -18,7 +18,7 @@ const limits: readonly (readonly [bigint, string])[] = [
   [9223372036854775808n, 'bigint'],
 ]
 
-/** What Trino says of the least value divided by -1. */
+/** Trino's message for the minimum value divided by -1. */
 const beyond: Readonly<Record<string, string>> = {
   '-128': 'MAX_BYTE',
   '-32768': 'MAX_SHORT for type smallint',
@@ -31,7 +31,7 @@ const outOfRange = (message: string): EngineError => new EngineError('NUMERIC_VA
 const decimalOverflow = (): EngineError => outOfRange('Decimal overflow')
 const cannotCast = (message: string): EngineError => new EngineError('INVALID_CAST_ARGUMENT', message)
 
-/** DuckDB's own texts, where Trino has an error of its own for them; the first that fits decides. */
+/** DuckDB messages for which Trino has an error of its own; the first match decides. */
 const rules: readonly Rule[] = [
   [/Out of Memory|failed to (?:allocate|pin)|could not allocate|std::bad_alloc/i, () => exceededMemory()],
   [
@@ -108,12 +108,12 @@ function typeOfSmallest(value: string): string {
 }
 
 /**
- * What a failed DuckDB statement means in Trino's words. Texts of our own begin with chr(1) and carry `NAME: message`;
- * of DuckDB's, those with a counterpart are translated. Everything else is GENERIC_INTERNAL_ERROR with a text of ours:
- * DuckDB's never reaches a client (keep it for the log).
+ * Translates the message of a failed DuckDB statement to an error of Trino. Messages of Quipu's functions begin with
+ * chr(1) and carry `NAME: message`. DuckDB messages with a counterpart in Trino are translated. All others become
+ * GENERIC_INTERNAL_ERROR with a fixed message: DuckDB's message must not reach a client and is kept for the log.
  */
 export function translateError(text: string): EngineError {
-  // At the beginning only: further on stands what a statement says, chr(1) too.
+  // Only at the beginning: the rest may quote the statement, including a chr(1).
   const own = OWN.exec(text)
   const name = own?.[1]
   if (own !== null && name !== undefined && isErrorName(name)) return new EngineError(name, trimmed(own[2]!))
@@ -126,7 +126,7 @@ export function translateError(text: string): EngineError {
   })
 }
 
-/** DuckDB may append where in its statement the error arose. */
+/** Removes the position in the DuckDB statement, which DuckDB may append. */
 function trimmed(message: string): string {
   return message.replace(/\n\nLINE \d+: [^]*$/, '')
 }

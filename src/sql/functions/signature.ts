@@ -1,15 +1,15 @@
 import { simpleKinds, type SqlType } from '../types/sql-type.ts'
 
 /**
- * A type as a signature has it: a variable (`T`, `K1`: capitals), a type whose parameters are variables (`varchar(x)`,
+ * A type in a signature: a variable (`T`, `K1`: upper case), a type with variables as parameters (`varchar(x)`,
  * `decimal(p,s)`, `array(T)`, `function(T,U)`), or a plain type.
  */
 export type TypePattern =
   | { readonly kind: 'variable'; readonly name: string }
-  /** Written `any`: takes every type and keeps it. */
+  /** Written `any`: accepts every type and keeps it. */
   | { readonly kind: 'any' }
   | { readonly kind: 'plain'; readonly type: SqlType }
-  /** A type of which each parameter is a number or the name of a variable: decimal, varchar, char, time, timestamp. */
+  /** A type whose parameters are numbers or names of variables: decimal, varchar, char, time, timestamp. */
   | { readonly kind: 'sized'; readonly base: SizedKind; readonly parameters: readonly (number | string)[] }
   | { readonly kind: 'array' | 'qdigest'; readonly element: TypePattern }
   | { readonly kind: 'map'; readonly key: TypePattern; readonly value: TypePattern }
@@ -22,13 +22,13 @@ export type SizedKind =
 export interface Signature {
   readonly name: string
   readonly parameters: readonly TypePattern[]
-  /** The last parameter may come any number of times, also not at all when `parameters` has more. */
+  /** Whether the last parameter may be repeated, or omitted if `parameters` has more than one. */
   readonly variadic: boolean
-  /** What type variables must be able to do. */
+  /** The abilities that type variables need. */
   readonly constraints: Readonly<Record<string, 'comparable' | 'orderable'>>
   /** Type variables in order of appearance. */
   readonly variables: readonly string[]
-  /** As written: for messages. */
+  /** The signature as written, for messages. */
   readonly text: string
 }
 

@@ -6,14 +6,14 @@ import { structOf } from '../types/duckdb-representation.ts'
 import { costOfSql } from './macro-cost.ts'
 import type { RenderState } from './render-state.ts'
 
-/** Operands that come to more expressions than this by being repeated are calculated once, under a name. */
+/** If repeating operands adds more expressions than this, they are computed once and bound to a name. */
 const MAX_REPEATED = 300
 
 /**
- * Puts operands into a rendering. A rendering may use an operand several times, openly or in a macro, and each use
- * multiplies all below it: nested ten deep, a statement of a hundred characters took DuckDB minutes to bind. So
- * operands that have grown heavy get a name first, and those that give another value each time. So do columns of an outer
- * query that a lambda would read: DuckDB finds none there.
+ * Puts operands into a rendering. A rendering may use an operand several times, directly or in a macro, and each use
+ * multiplies everything below it: nested ten deep, a statement of a hundred characters took DuckDB minutes to bind.
+ * Heavy and volatile operands are therefore bound to a name first. So are columns of an outer query that a lambda would
+ * read, because DuckDB does not find them there.
  */
 export function composed(
   state: RenderState,
@@ -23,7 +23,7 @@ export function composed(
   build: (texts: readonly Sql[]) => Sql,
 ): Sql {
   const weights = parts.map((part) => weightOf(state, part))
-  // Placeholders are told from all else by which piece they are, not by their text.
+  // Placeholders are recognized by identity, not by their text.
   const placeholders = parts.map((part, i) => (part.kind === 'constant' ? texts[i]! : plainName(`zz${i}_`)))
   const { own, uses, loops, inLambdas } = costOfSql(
     build(placeholders),
@@ -53,7 +53,7 @@ export function composed(
   )
 }
 
-/** The columns of outer queries in an expression: they may not stand in a lambda. */
+/** The columns of outer queries in an expression; a lambda cannot read them. */
 export function outerColumnsOf(state: RenderState, expr: Expr): readonly ColumnId[] {
   if (state.outerColumns.size === 0) return []
   const found = new Set<ColumnId>()
@@ -63,14 +63,14 @@ export function outerColumnsOf(state: RenderState, expr: Expr): readonly ColumnI
   return [...found]
 }
 
-/** A constant of one word: a text. */
+/** Whether a constant is a text literal, a single token. */
 function isWord(constant: Sql): boolean {
   return isLeaf(constant, 'literal')
 }
 
 /**
- * `body` over values that are calculated once. They are the fields of one struct, so that all of them stand outside of
- * the lambda that names it: DuckDB takes no query in a lambda, and in a query without FROM no column of an outer one.
+ * Renders `body` over values that are computed once. They are the fields of one struct, so that all of them stand
+ * outside of the lambda: DuckDB allows no query in a lambda and, in a query without FROM, no column of an outer query.
  */
 export function bindAll(state: RenderState, values: readonly Sql[], body: (names: readonly Sql[]) => Sql): Sql {
   const bound = state.names.fresh()
@@ -79,7 +79,7 @@ export function bindAll(state: RenderState, values: readonly Sql[], body: (names
   return bindName(bound, structOf(fields), body(names))
 }
 
-/** Known for what was composed; otherwise that of the parts. */
+/** The size of an expression: recorded for composed expressions, otherwise computed from its parts. */
 export function weightOf(state: RenderState, expr: Expr): number {
   if (expr.kind === 'column' || expr.kind === 'constant') return 1
   if (expr.kind === 'lambdaArgument') return state.argumentWeights.get(expr.id) ?? 1

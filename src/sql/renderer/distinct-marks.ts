@@ -6,14 +6,14 @@ import { needsMark } from './render-aggregate.ts'
 import { renderExpr } from './render-expression.ts'
 import type { Output, RenderState } from './render-state.ts'
 
-/** Which rows are the first of equal ones in the groups of a set. */
+/** A mark of the rows that are the first of equal rows in the groups of a grouping set. */
 export interface SetMark {
   /** Indexes into the keys of the aggregation. */
   readonly set: readonly number[]
   readonly isFirst: Sql
 }
 
-/** The input, with a column a DISTINCT aggregate and a grouping set that says which rows are the first of equal ones in their group. */
+/** Adds a column for each DISTINCT aggregate and grouping set that marks the first of equal rows in each group. */
 export function withMarks(
   state: RenderState,
   node: AggregateNode,
@@ -47,12 +47,12 @@ export function withMarks(
   }
 }
 
-/** An aggregate over the rows that are marked: of several sets, over those of the set that a group is of. */
+/** An aggregate over marked rows; with several grouping sets, the marks of the group's own set apply. */
 export function overMarked(marks: readonly SetMark[], keys: readonly Sql[], aggregate: (isFirst: Sql) => Sql): Sql {
   const [only, ...others] = marks
   if (others.length === 0) return aggregate(only!.isFirst)
   const branches = marks.map(({ set, isFirst }) => {
-    // As GROUPING tells it: a bit for each key that is not grouped by, the first key's the highest.
+    // Same as GROUPING: one bit for each key outside the set, the first key's bit highest.
     const absent = keys.reduce((bits, _, index) => bits * 2 + (set.includes(index) ? 0 : 1), 0)
     return sql`WHEN ${integer(absent)} THEN ${aggregate(isFirst)}`
   })
@@ -64,7 +64,7 @@ function differentSets(sets: AggregateNode['sets'] & {}): readonly (readonly num
   return [...new Map(byKeys).values()]
 }
 
-/** Of a row: the values that make it another one for DISTINCT. */
+/** The values by which DISTINCT distinguishes rows. */
 function distinctKeys(state: RenderState, call: AggregateExpr): readonly Sql[] {
   const keys = call.arguments
     .filter(({ kind }) => kind !== 'lambda')

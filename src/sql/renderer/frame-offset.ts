@@ -5,7 +5,7 @@ import { isFine } from '../types/duckdb-representation.ts'
 import type { SqlType } from '../types/sql-type.ts'
 
 const BAD_OFFSET = literal('INVALID_WINDOW_FRAME: Window frame offset value must not be negative or null')
-/** More rows than there are: what DuckDB adds to a row's number must stay within 64 bits. */
+/** More rows than any input has. DuckDB adds the offset to a row number, and the sum must fit 64 bits. */
 const MOST_ROWS = 1n << 62n
 
 export const FRAME_ENDS = {
@@ -16,7 +16,10 @@ export const FRAME_ENDS = {
   UNBOUNDED_FOLLOWING: sql`UNBOUNDED FOLLOWING`,
 }
 
-/** `n` of `n PRECEDING`: rendered as `text`, of rows or peers a number, of RANGE what is added to keys of type `sorted`. */
+/**
+ * Renders the `n` of `n PRECEDING` as `text`: a number for ROWS and GROUPS; for RANGE, the distance in keys of type
+ * `sorted`.
+ */
 export function frameOffset(type: BoundFrame['type'], value: Expr, text: Sql, sorted: SqlType | undefined): Sql {
   const known = value.kind === 'constant' && value.value !== null && !String(value.value).startsWith('-')
   const checked = known
@@ -32,7 +35,7 @@ export function frameOffset(type: BoundFrame['type'], value: Expr, text: Sql, so
   return sql`CAST(least(${checked}, CAST(${integer(MOST_ROWS)} AS ${held})) AS BIGINT)`
 }
 
-/** What is added to the key that DuckDB sorts by. */
+/** The distance in the key that DuckDB sorts by. */
 function rangeOffset(sorted: SqlType, offset: SqlType, checked: Sql): Sql {
   if (offset.kind !== 'interval day to second' && offset.kind !== 'interval year to month') return checked
   switch (sorted.kind) {

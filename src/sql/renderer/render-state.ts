@@ -11,42 +11,42 @@ import type {
 } from '../analyzer/tree.ts'
 import { joined, plainName, sql, type Sql } from '../../duckdb/text/sql.ts'
 
-/** What the rendering of one statement shares. */
+/** State shared by the rendering of one statement. */
 export interface RenderState {
   readonly session: RenderSession
   readonly names: Names
-  /** Columns that somebody reads: the others are left out. */
+  /** Columns that are read; all others are left out. */
   readonly needed: ReadonlySet<ColumnId>
-  /** Scans in the order of `"$s0"`, `"$s1"` …, with the columns asked for. */
+  /** Scans in the order of `"$s0"`, `"$s1"` …, with the requested columns. */
   readonly scans: { readonly scan: ScanNode; readonly columns: readonly string[] }[]
-  /** What the arguments of the lambdas being rendered are called. */
+  /** The names of lambda arguments while their lambdas are rendered. */
   readonly lambdaArguments: Map<ColumnId, Sql>
-  /** How many expressions an expression comes to once its repetitions and macros are spread out. */
+  /** The size of an expression, in expressions, after repetitions and macros are expanded. */
   readonly weights: WeakMap<Expr, number>
   readonly argumentWeights: Map<ColumnId, number>
-  /** What columns are called inside of a lambda that has their values. */
+  /** The names of columns inside a lambda that binds their values. */
   readonly columnNames: Map<ColumnId, Sql>
-  /** Of the expression being rendered. */
+  /** The nesting depth of the current expression. */
   readonly depth: { now: number }
-  /** Under what names common tables are read, where not their own. */
+  /** Names under which common tables are read, if not their own. */
   readonly tableNames: Map<number, Sql>
-  /** Those rendered so far, by id: each after those that it reads. */
+  /** The common tables rendered so far, by id; each after those that it reads. */
   readonly commonTables: Map<number, CommonTable>
-  /** FULL joins in queries of each row. */
+  /** FULL joins in correlated queries. */
   readonly fullJoins: WeakSet<JoinNode>
-  /** Aggregations without keys that stand in a query of each row: they have their one row there, too, where there is nothing. */
+  /** Aggregations without keys in correlated queries: they must return their one row there even without input. */
   readonly rowPerGroup: WeakSet<AggregateNode>
-  /** UNNEST that stands in a query of each row, not beside the row itself. */
+  /** UNNESTs inside a correlated query, not directly beside the outer row. */
   readonly inQueryOfRow: WeakSet<UnnestNode>
-  /** Columns that queries of each row read of the rows around them. */
+  /** Columns of outer rows that correlated queries read. */
   readonly outerColumns: Set<ColumnId>
-  /** Columns whose calculation may fail, over rows of which some were removed. */
+  /** Columns whose computation may fail, over rows of which some were removed. */
   readonly raisingColumns: Set<ColumnId>
-  /** A query inside an expression; here because queries and expressions nest. */
+  /** Renders a query inside an expression. It is a member because queries and expressions are mutually recursive. */
   readonly renderQuery: (state: RenderState, node: RelationNode, outputs: readonly Output[]) => Sql
 }
 
-/** The state at the beginning of a statement. */
+/** The initial state for a statement. */
 export function newRenderState(given: Pick<RenderState, 'session' | 'needed' | 'renderQuery'>): RenderState {
   let names = 0
   return {
@@ -68,15 +68,15 @@ export function newRenderState(given: Pick<RenderState, 'session' | 'needed' | '
   }
 }
 
-/** A column of a SELECT: what it is, and its name. */
+/** An output column of a SELECT and its name. */
 export interface Output {
   readonly column: ColumnId
   readonly name: Sql
-  /** Rendered around the column: a comparison key. */
+  /** Wraps the column, for example in a comparison key. */
   readonly wrap?: (column: Sql) => Sql
 }
 
-/** Statements have few columns; their names are the same pieces every time. */
+/** Cached names: statements have few columns. */
 const columnNames: Sql[] = []
 const KEPT_NAMES = 1024
 
@@ -85,7 +85,7 @@ export function columnName(id: ColumnId): Sql {
   return (columnNames[id] ??= plainName(`x${id}`))
 }
 
-/** Terms joined by an operator as a balanced tree: a chain would nest as deep as it is long. */
+/** Joins terms by an operator as a balanced tree: a chain would nest as deep as its length. */
 export function balanced(terms: readonly Sql[], operator: 'AND' | 'OR'): Sql {
   if (terms.length === 1) return terms[0]!
   const between = operator === 'AND' ? ' AND ' : ' OR '

@@ -26,8 +26,8 @@ export interface Rendered {
 }
 
 /**
- * An analysed query as one DuckDB SELECT, and what is known of it.
- * @param lineage where its own tells more than it should
+ * Renders an analyzed query as one DuckDB SELECT, with its properties.
+ * @param lineage replaces the query's own lineage if that reveals too much
  */
 export function renderAnalysis(
   analysis: QueryAnalysis,
@@ -94,7 +94,7 @@ function scanOf(
   columns: readonly string[],
   hints: ScanHints | undefined,
 ): RenderedQuery['scans'][number] {
-  // Who answers questions is told what holds by them.
+  // A question already contains the conditions.
   return { catalog, schema, table, handle, columns, ...(question ? { question } : hints) }
 }
 
@@ -115,7 +115,7 @@ function questionedColumns({ terms, groups }: ScanQuestion): string[] {
   return [...terms, ...(groups?.keys ?? []), ...(groups?.measures ?? [])].flatMap(({ column }) => column ?? [])
 }
 
-/** Each table once, with all columns that the statement itself reads of it. */
+/** Each table once, with all columns that the statement itself reads. */
 function reads(state: RenderState, asked: ReadonlySet<ColumnId>): readonly TableRead[] {
   const tables = new Map<string, { readonly read: TableRead; readonly columns: Set<string> }>()
   for (const { scan, columns } of state.scans) {

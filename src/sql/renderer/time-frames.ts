@@ -4,14 +4,14 @@ import { isFine } from '../types/duckdb-representation.ts'
 import { FRAME_ENDS } from './frame-offset.ts'
 import type { SqlType } from '../types/sql-type.ts'
 
-/** A frame, and for which rows it is: for those that no earlier one is for. */
+/** A frame and the rows that use it; the first matching condition applies. */
 interface FrameOfRows {
-  /** Undefined: all others. */
+  /** Undefined for all other rows. */
   readonly when: Sql | undefined
   readonly frame: Sql
 }
 
-/** What a RANGE frame over times is made of: numbers of one unit, the key between 0 and a day. */
+/** A RANGE frame over times. All numbers have the same unit; the key is between 0 and one day. */
 export interface TimeFrame {
   readonly key: Sql
   readonly descending: boolean
@@ -21,24 +21,24 @@ export interface TimeFrame {
 
 interface TimeEnd {
   readonly type: FrameEnd['type']
-  /** Of `n PRECEDING` and `n FOLLOWING`: less than a day. */
+  /** The distance of `n PRECEDING` and `n FOLLOWING`: less than a day. */
   readonly offset: Sql | undefined
 }
 
-/** Whether the ends of a frame are times that go on at midnight. */
+/** Whether the ends of a frame are times that wrap at midnight. */
 export function isTimeFrame({ type, start, end }: BoundFrame, sorted: SqlType | undefined): boolean {
   const isTime = sorted?.kind === 'time' || sorted?.kind === 'time with time zone'
   return isTime && type === 'RANGE' && (start.value !== undefined || end.value !== undefined)
 }
 
-/** A day in the unit that a time is sorted by: microseconds, or picoseconds. */
+/** The length of a day in the unit of the sort key: microseconds or picoseconds. */
 export function dayLength(type: SqlType): bigint {
   return isFine(type) ? 86_400_000_000_000_000n : 86_400_000_000n
 }
 
 /**
- * The frames of a window over times. As in Trino, an end beyond midnight is the time of day that it is there: before the row
- * where one comes after it, and after the row where one comes before it. What begins behind its end has no rows.
+ * The frames of a window over times. As in Trino, a frame end beyond midnight wraps to the time of day on the other
+ * side: an end after the row may then lie before it, and vice versa. A frame that starts after its end has no rows.
  */
 export function timeFrames(frame: TimeFrame, day: bigint): readonly FrameOfRows[] {
   const { start, end } = frame
@@ -58,7 +58,7 @@ function beyondMidnight({ key, descending }: TimeFrame, { type, offset }: TimeEn
   return (type === 'PRECEDING') === descending ? sql`${key} + ${offset} >= ${integer(day)}` : sql`${key} < ${offset}`
 }
 
-/** An end on the other side of midnight. */
+/** The frame end on the other side of midnight. */
 function moved({ type, offset }: TimeEnd, day: bigint): TimeEnd {
   if (offset === undefined) return { type, offset }
   return { type: type === 'PRECEDING' ? 'FOLLOWING' : 'PRECEDING', offset: sql`(${integer(day)} - ${offset})` }
@@ -67,7 +67,7 @@ function moved({ type, offset }: TimeEnd, day: bigint): TimeEnd {
 const ORDER = ['UNBOUNDED_PRECEDING', 'PRECEDING', 'CURRENT_ROW', 'FOLLOWING', 'UNBOUNDED_FOLLOWING'] as const
 
 function between(start: TimeEnd, end: TimeEnd, day: bigint): Sql {
-  // No two times are a day apart.
+  // An empty frame: no two times are a day apart.
   if (ORDER.indexOf(start.type) > ORDER.indexOf(end.type)) {
     return sql`RANGE BETWEEN ${integer(day)} FOLLOWING AND ${integer(day)} FOLLOWING`
   }

@@ -17,7 +17,7 @@ import { plainQuery, plainSelect } from './plain-query.ts'
 
 export type AnalyzedCall = Extract<AnalyzedStatement, { kind: 'call' }>
 
-/** The only procedure there is, `system.runtime.kill_query`; its arguments are texts, the second of which may be left out. */
+/** The only supported procedure, `system.runtime.kill_query`. Its arguments are texts; the second is optional. */
 const PROCEDURE = ['system', 'runtime', 'kill_query'] as const
 const PARAMETERS = [
   { name: 'QUERY_ID', required: true },
@@ -25,10 +25,10 @@ const PARAMETERS = [
 ] as const
 
 /**
- * CALL: the values of its arguments as a query of one row, in the order of the procedure's parameters.
- * `analyze` gives the meaning of a query in it.
+ * Turns CALL into a query of one row: the argument values in the order of the procedure's parameters.
+ * @param analyze analyzes a query in the statement
  * @throws EngineError as Trino: PROCEDURE_NOT_FOUND, INVALID_ARGUMENTS, TYPE_MISMATCH, EXPRESSION_NOT_CONSTANT;
- *   PERMISSION_DENIED by the rules of procedures; NOT_SUPPORTED within a transaction
+ * PERMISSION_DENIED by the rules on procedures; NOT_SUPPORTED within a transaction
  */
 export async function analyzeProcedureCall(
   input: StatementInput,
@@ -65,7 +65,7 @@ export async function analyzeProcedureCall(
   }
 }
 
-/** What is left out of the name is that of the session. */
+/** Checks the procedure's name; missing parts come from the session. */
 function checkName(input: StatementInput, node: Call): void {
   const parts = node.name.parts.map(({ value }) => value.toLowerCase())
   const { catalog = '', schema = '' } = input.session
@@ -81,7 +81,7 @@ function checkName(input: StatementInput, node: Call): void {
   throw new EngineError('PROCEDURE_NOT_FOUND', `Procedure not registered: ${rest.join('.')}`)
 }
 
-/** By the name of their parameter. @throws EngineError INVALID_ARGUMENTS in Trino's order of complaints */
+/** The arguments by parameter name. @throws EngineError INVALID_ARGUMENTS, with checks in Trino's order */
 function argumentsByParameter(input: StatementInput, node: Call): ReadonlyMap<string, CallArgument> {
   const invalid = (message: string, at: Call | CallArgument = node): EngineError =>
     errorAt(input, at, 'INVALID_ARGUMENTS', message)
@@ -106,7 +106,7 @@ function canonical({ value, quoted }: NonNullable<CallArgument['name']>): string
   return quoted ? value : value.toUpperCase()
 }
 
-/** What names a column is no constant. */
+/** Reports a column reference as a value that is not constant. */
 async function constant<T>(analyzed: () => Promise<T>, input: StatementInput, node: Call): Promise<T> {
   try {
     return await analyzed()
@@ -120,7 +120,7 @@ function notConstant(input: StatementInput, node: Call): EngineError {
   return errorAt(input, node.arguments[0] ?? node, 'EXPRESSION_NOT_CONSTANT', message)
 }
 
-/** `SELECT value, …` */
+/** Builds `SELECT value, …`. */
 function rowOf(values: readonly Expression[], span: Span): Query {
   const items = values.map((expression): SelectItem => ({
     kind: 'SingleColumn',

@@ -4,7 +4,7 @@ import { errorAt } from '../analyzer/context.ts'
 import { accessDenied } from '../access-control.ts'
 import type { StatementInput } from '../statement-input.ts'
 
-/** What no connector here does, as Trino's connectors say it. */
+/** Operations that no connector here supports, in the words of Trino's connectors. */
 const words: Readonly<Partial<Record<Statement['kind'], string>>> = {
   RenameSchema: 'renaming schemas',
   RenameTable: 'renaming tables',
@@ -27,14 +27,14 @@ function unsupported(doing: string): EngineError {
   return new EngineError('NOT_SUPPORTED', `This connector does not support ${doing}`)
 }
 
-/** What is not carried out, by the words users know it by. */
+/** The name under which users know an unsupported statement. */
 function wordsOf(kind: Statement['kind']): string {
   return kind.replace(/([a-z])([A-Z])/g, '$1 $2').toUpperCase()
 }
 
 const functionSchema = 'Catalog and schema must be specified when function schema is not configured'
 
-/** Refuses what the grammar knows and nobody carries out, in Trino's words where Trino refuses it as well. */
+/** Refuses statements that parse but are not supported, in Trino's words if Trino refuses them too. */
 export function refuse(input: StatementInput, node: Statement): never {
   switch (node.kind) {
     case 'CreateRole':

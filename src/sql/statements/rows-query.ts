@@ -6,29 +6,29 @@ import { plainQuery, plainSelect } from './plain-query.ts'
 /** A value of a generated row. */
 export type RowValue = string | number | boolean | null
 
-/** What a generated column is cast to. */
+/** The type to which a generated column is cast. */
 export interface GeneratedType {
   readonly name: 'bigint' | 'boolean' | 'double' | 'varchar'
-  /** Of a varchar. */
+  /** The length of a varchar. */
   readonly length?: number
 }
 
 interface GeneratedColumn {
   readonly name: string
-  /** Without one the column has the type of its values, as literals. */
+  /** Without a type, the column has the type of its values as literals. */
   readonly type?: GeneratedType
 }
 
 export interface RowsQuery {
   readonly columns: readonly GeneratedColumn[]
   readonly rows: readonly (readonly RowValue[])[]
-  /** LIKE on the first column. */
+  /** A LIKE condition on the first column. */
   readonly like?: { readonly pattern: string; readonly escape: string | undefined } | undefined
 }
 
 /**
- * Rows that are known here as a query, so that they take the way of every other result: a tree, as the parser makes it,
- * and never text, so that nothing in a row can be read as anything else. They keep their order. Errors are told at `span`.
+ * Turns generated rows into a query, so that they are handled like any other result. It is built as a syntax tree, not
+ * as text, so that no value in a row can be read as SQL. The rows keep their order. Errors are reported at `span`.
  */
 export function rowsQuery({ columns, rows, like }: RowsQuery, span: Span): Query {
   const make = makerAt(span)

@@ -20,8 +20,8 @@ import { likeTest } from '../../shared/like-pattern.ts'
 import type { StatementInput } from '../statement-input.ts'
 
 /**
- * SHOW and DESCRIBE as the query that gives their rows.
- * @throws EngineError with Trino's name and place where the thing to be shown is not there
+ * Turns SHOW and DESCRIBE into a query that returns their rows.
+ * @throws EngineError with Trino's name and position if the object to show does not exist
  */
 export async function showQuery(input: StatementInput, node: ShowStatement): Promise<Query> {
   return rowsQuery(await shownRows(input, node), node.span)
@@ -34,7 +34,7 @@ async function shownRows(input: StatementInput, node: ShowStatement): Promise<Ro
       return { ...names('Catalog', shownCatalogs(input).toSorted()), like: likeOf(node) }
     case 'ShowSchemas': {
       const named = node.catalog?.value.toLowerCase()
-      // Trino's error has no place here.
+      // Trino's error has no position here.
       if (named !== undefined && !metadata.catalogs().includes(named)) {
         throw new EngineError('CATALOG_NOT_FOUND', `Catalog '${named}' not found`)
       }
@@ -96,13 +96,13 @@ function likeOf(node: LikeClause): RowsQuery['like'] {
   return node.likePattern && { pattern: node.likePattern.value, escape: node.escape?.value }
 }
 
-/** Names that the pattern leaves; it is asked again, and told if it is none. */
+/** A prefilter of names by the LIKE pattern. The query applies the pattern again and reports an invalid one. */
 function likely(node: LikeClause): (name: string) => boolean {
   const like = likeOf(node)
   return like ? likeTest(like) : () => true
 }
 
-/** The catalog named, or the session's. */
+/** The named catalog, or the session's. */
 function catalogOf(input: StatementInput, node: AnyNode, named: string | undefined): string {
   const catalog = named?.toLowerCase() ?? input.session.catalog
   if (catalog === undefined) {
@@ -119,7 +119,7 @@ function shownCatalogs({ session, metadata }: StatementInput): readonly string[]
   return access ? metadata.catalogs().filter((catalog) => access.showsCatalog(catalog)) : metadata.catalogs()
 }
 
-/** `schema` or `catalog.schema`, completed from the session. */
+/** Completes `schema` or `catalog.schema` from the session. */
 function schemaOf(
   input: StatementInput,
   node: AnyNode,
@@ -153,7 +153,7 @@ async function showTables(input: StatementInput, node: ShowTables): Promise<Rows
   return { ...names('Table', tables, VARCHAR), like: likeOf(node) }
 }
 
-/** The parts of a table's name, where a missing one is reported at the statement. */
+/** The parts of a table's name; a missing part is reported at the statement's position. */
 function tableNameOf(input: StatementInput, node: AnyNode, name: QualifiedName): TableName {
   try {
     return qualify(name, input.session)
@@ -193,7 +193,7 @@ function visibleColumns(table: ConnectorTable): ConnectorTable['columns'] {
   return table.columns.filter((column) => column.hidden !== true)
 }
 
-/** Trino's width of a column, or ours where our text is longer. */
+/** Trino's width of a column, or a larger one if our text is longer. */
 function width(trinos: number, rows: readonly (readonly RowValue[])[], index: number): GeneratedType {
   const ours = rows.map((row) => {
     const value = row[index]

@@ -3,17 +3,17 @@ import type { JsonArray, JsonExists, JsonObject, JsonQuery, JsonValueCall } from
 import type { MeasureDefinition, RowPattern, SkipTo, SubsetDefinition, VariableDefinition } from './ast-patterns.ts'
 import type { OrderBy, Query } from './ast-query.ts'
 
-// The tree of a statement, after Trino's io.trino.sql.tree: its names and its shape (AND/OR flattened into terms,
-// `IS NOT DISTINCT FROM` a NotExpression, `FROM a, b` an IMPLICIT join …). What differs is said at the node.
-// Statements other than queries are in ast-statements.ts.
+// The syntax tree of a statement, modeled after Trino's io.trino.sql.tree: the same names and structure (AND/OR
+// flattened into terms, `IS NOT DISTINCT FROM` a NotExpression, `FROM a, b` an IMPLICIT join …). Differences are noted
+// at the node. Statements other than queries are in ast-statements.ts.
 
-/** Every node: what it is, and where it stands. Nodes are plain data: they survive JSON and structuredClone. */
+/** The base of all nodes: kind and position. Nodes are plain data: they survive JSON and structuredClone. */
 export interface Node<Kind extends string> {
   readonly kind: Kind
   readonly span: Span
 }
 
-/** A name as written, without its quotes. Names compare without regard to case, quoted or not. */
+/** A name as written, without its quotes. Names are compared case-insensitively, quoted or not. */
 export interface Identifier extends Node<'Identifier'> {
   readonly value: string
   readonly quoted: boolean
@@ -55,7 +55,7 @@ export interface RowDataTypeField extends Node<'RowDataTypeField'> {
 
 export type IntervalField = 'YEAR' | 'MONTH' | 'DAY' | 'HOUR' | 'MINUTE' | 'SECOND'
 
-/** `interval year to month`; Trino accepts only YEAR TO MONTH and DAY TO SECOND, at analysis. */
+/** `interval year to month`. The analyzer accepts only YEAR TO MONTH and DAY TO SECOND, as Trino does. */
 export interface IntervalDataType extends Node<'IntervalDataType'> {
   readonly from: IntervalField
   readonly to: IntervalField
@@ -141,7 +141,7 @@ export interface BooleanLiteral extends Node<'BooleanLiteral'> {
   readonly value: boolean
 }
 
-/** An integer within 64 bits; a minus right before it belongs to it. */
+/** An integer within 64 bits; a minus sign directly before it is part of it. */
 export interface LongLiteral extends Node<'LongLiteral'> {
   /** Plain decimal digits with an optional minus: `BigInt(value)`. */
   readonly value: string
@@ -149,15 +149,15 @@ export interface LongLiteral extends Node<'LongLiteral'> {
   readonly text: string
 }
 
-/** `1.5`, `DECIMAL '1.5'` is a GenericLiteral. Any number of digits: the analyser limits the precision. */
+/** `1.5`; `DECIMAL '1.5'` is a GenericLiteral. Any number of digits: the analyzer limits the precision. */
 export interface DecimalLiteral extends Node<'DecimalLiteral'> {
   /** Without digit separators. */
   readonly value: string
 }
 
-/** `1e5`: has an exponent. */
+/** `1e5`: a number with an exponent. */
 export interface DoubleLiteral extends Node<'DoubleLiteral'> {
-  /** Without whitespace; `Number(value)` is right. */
+  /** Without whitespace; `Number(value)` gives its value. */
   readonly value: string
 }
 
@@ -189,7 +189,7 @@ export interface Parameter extends Node<'Parameter'> {
   readonly index: number
 }
 
-/** At least two terms; nested only where parentheses or the other operator made it so. */
+/** Has at least two terms; nested only through parentheses or the other operator. */
 export interface LogicalExpression extends Node<'LogicalExpression'> {
   readonly operator: 'AND' | 'OR'
   readonly terms: readonly Expression[]
@@ -214,7 +214,7 @@ export interface QuantifiedComparisonExpression extends Node<'QuantifiedComparis
   readonly subquery: SubqueryExpression
 }
 
-/** `NOT BETWEEN`, `NOT IN`, `NOT LIKE` are these inside a NotExpression. */
+/** `NOT BETWEEN`, `NOT IN` and `NOT LIKE` are these nodes inside a NotExpression. */
 export interface BetweenPredicate extends Node<'BetweenPredicate'> {
   readonly value: Expression
   readonly min: Expression
@@ -263,7 +263,10 @@ export interface ArithmeticBinaryExpression extends Node<'ArithmeticBinaryExpres
   readonly right: Expression
 }
 
-/** `left || right`: in Trino a FunctionCall of `concat` at the operator; functions named `concat` are not looked up for it. */
+/**
+ * `left || right`. In Trino it is a FunctionCall of `concat` at the operator; functions named `concat` are not looked
+ * up for it.
+ */
 export interface ConcatExpression extends Node<'ConcatExpression'> {
   readonly left: Expression
   readonly right: Expression
@@ -275,8 +278,8 @@ export interface AtTimeZone extends Node<'AtTimeZone'> {
 }
 
 /**
- * `POSITION(a IN b)` is `strpos(b, a)` and `SUBSTRING(a FROM b FOR c)` is `substring(a, b, c)`, as in Trino.
- * The functions if, nullif, coalesce, try and format have nodes of their own.
+ * A call of a function. As in Trino, `POSITION(a IN b)` is `strpos(b, a)` and `SUBSTRING(a FROM b FOR c)` is
+ * `substring(a, b, c)`. The functions if, nullif, coalesce, try and format have nodes of their own.
  */
 export interface FunctionCall extends Node<'FunctionCall'> {
   readonly name: QualifiedName
@@ -296,7 +299,7 @@ export interface ProcessingMode extends Node<'ProcessingMode'> {
   readonly mode: 'RUNNING' | 'FINAL'
 }
 
-/** In Trino a FunctionCall of `listagg`; here with its clauses. */
+/** In Trino a FunctionCall of `listagg`; here it keeps its clauses. */
 export interface Listagg extends Node<'Listagg'> {
   readonly distinct: boolean
   readonly value: Expression
@@ -307,7 +310,7 @@ export interface Listagg extends Node<'Listagg'> {
   readonly window: Window | undefined
 }
 
-/** ON OVERFLOW ERROR (the default) or TRUNCATE, whose filler is `...` by default. */
+/** ON OVERFLOW ERROR (the default) or TRUNCATE; the default filler is `...`. */
 export type ListaggOverflow =
   | { readonly behavior: 'ERROR' }
   | { readonly behavior: 'TRUNCATE'; readonly filler: StringLiteral | undefined; readonly withCount: boolean }
@@ -367,7 +370,7 @@ export interface WhenClause extends Node<'WhenClause'> {
   readonly result: Expression
 }
 
-/** CAST, and TRY_CAST where `safe`. */
+/** CAST; TRY_CAST if `safe`. */
 export interface Cast extends Node<'Cast'> {
   readonly expression: Expression
   readonly type: DataType
@@ -388,7 +391,7 @@ export interface SubscriptExpression extends Node<'SubscriptExpression'> {
   readonly index: Expression
 }
 
-/** `base.field`: a column of a relation, a field of a row; `qualifiedNameOf` in tree.ts gives `a.b.c` as names. */
+/** `base.field`: a column of a relation or a field of a row; `qualifiedNameOf` in tree.ts returns `a.b.c` as names. */
 export interface DereferenceExpression extends Node<'DereferenceExpression'> {
   readonly base: Expression
   readonly field: Identifier
@@ -495,6 +498,6 @@ export interface WindowFrame extends Node<'WindowFrame'> {
 
 export interface FrameBound extends Node<'FrameBound'> {
   readonly type: 'UNBOUNDED_PRECEDING' | 'PRECEDING' | 'CURRENT_ROW' | 'FOLLOWING' | 'UNBOUNDED_FOLLOWING'
-  /** With PRECEDING and FOLLOWING only. */
+  /** Only with PRECEDING and FOLLOWING. */
   readonly value: Expression | undefined
 }

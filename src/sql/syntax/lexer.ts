@@ -11,11 +11,11 @@ export interface Tokens {
   readonly types: readonly string[]
   readonly starts: readonly number[]
   readonly ends: readonly number[]
-  /** Where the text nests deeper than any may: it was not read on. */
+  /** The position where the text nests too deeply; the lexer stopped there. */
   readonly tooDeepAt?: number
 }
 
-/** How deep a tree may be, and how deep its text may nest. */
+/** The maximum depth of a tree, and of nesting in its text. */
 export const MAX_DEPTH = 1000
 
 const TAB = 9
@@ -42,12 +42,12 @@ const isHex = (unit: number): boolean => isDigit(unit) || ((unit | 32) >= 97 && 
 const isOctal = (unit: number): boolean => unit >= 48 && unit <= 55
 const isBinary = (unit: number): boolean => unit === 48 || unit === 49
 
-/** Symbols of one character, by code; undefined for all that need a look at the next one, or are no symbol. */
+/** One-character symbols, by code; undefined for symbols that need the next character, and for other characters. */
 const single: readonly (string | undefined)[] = Array.from({ length: 128 }, (_, code) =>
   '().,[]:;?+*%=^$'.includes(String.fromCharCode(code)) ? String.fromCharCode(code) : undefined,
 )
 
-/** The end of a run `D ('_'? D)*` that starts at `from`; `from` itself where there is none. */
+/** The end of a run `D ('_'? D)*` that starts at `from`; `from` itself if there is none. */
 function digitsEnd(text: string, from: number, accepts: (unit: number) => boolean): number {
   let end = from
   if (!accepts(text.charCodeAt(end))) return from
@@ -60,7 +60,7 @@ function digitsEnd(text: string, from: number, accepts: (unit: number) => boolea
   }
 }
 
-/** The end of `'…'` (doubled quotes inside) that begins at `open`; -1 where it is not closed. */
+/** The end of `'…'` (with doubled quotes inside) that begins at `open`; -1 if it is not closed. */
 function quotedEnd(text: string, open: number, quote: string): number {
   const code = quote.charCodeAt(0)
   for (let at = text.indexOf(quote, open + 1); at !== -1; at = text.indexOf(quote, at + 2)) {
@@ -78,11 +78,14 @@ function exponentEnd(text: string, from: number): number {
   return end
 }
 
-/** What is known while a text is read; an object for all its tokens. */
+/** The state of a scan; one object serves all tokens of a text. */
 export interface Scan {
-  /** Where the last token ended. */
+  /** The end of the last token. */
   end: number
-  /** No bracketed comment is closed from here on: looked for once, or a text of open comments takes for ever. */
+  /**
+   * Whether no bracketed comment is closed from here on. This is searched only once; otherwise a text of unclosed
+   * comments would take forever.
+   */
   commentsEnd: boolean
 }
 
@@ -90,7 +93,7 @@ export function startScan(): Scan {
   return { end: 0, commentsEnd: false }
 }
 
-/** Where whitespace and comments that begin at `from` end; an unclosed bracketed comment is none. */
+/** The end of whitespace and comments that begin at `from`; an unclosed bracketed comment does not count. */
 export function skipBlank(text: string, from: number, scan: Scan): number {
   let at = from
   for (;;) {
@@ -114,7 +117,7 @@ export function skipBlank(text: string, from: number, scan: Scan): number {
   }
 }
 
-/** The token that begins at `at`: its type is returned, its end goes to `scan`, which spares an object for each. */
+/** Scans the token that begins at `at`. Returns its type; its end goes to `scan`, which avoids an object per token. */
 export function scanToken(text: string, at: number, scan: Scan): string {
   const unit = text.charCodeAt(at)
   const next = text.charCodeAt(at + 1)
@@ -168,7 +171,7 @@ function symbolPair(unit: number, next: number): string | undefined {
   }
 }
 
-/** Length, first and last letter of a word: most names differ from every keyword in these, and need no look-up. */
+/** A hash of length, first and last letter of a word: most names differ from all keywords in it and need no lookup. */
 function shapeOf(length: number, first: number, last: number): number {
   return (length << 10) | ((first & 31) << 5) | (last & 31)
 }
@@ -201,7 +204,7 @@ function scanWord(text: string, at: number, next: number, scan: Scan): string {
   return keywords.get(text.slice(at, end).toUpperCase()) ?? 'IDENTIFIER'
 }
 
-/** The longest of the numbers and of an identifier that wrongly starts with a digit; a number where they tie. */
+/** The longest match of a number or an identifier that wrongly starts with a digit; a number wins a tie. */
 function scanNumber(text: string, at: number, scan: Scan): string {
   let type = 'INTEGER_VALUE'
   let end = digitsEnd(text, at, isDigit)
@@ -248,9 +251,9 @@ function unrecognized(text: string, at: number, scan: Scan): string {
 }
 
 /**
- * Linear: the tokens stop after the first one that is unrecognized. No statement goes on past it, and a text of
- * unclosed quotes would otherwise be searched again from each of them. They stop too where more parentheses are open than any
- * text may have, since a megabyte of those takes long to read.
+ * Splits a text into tokens in linear time. It stops after the first unrecognized token: no statement continues past
+ * it, and a text of unclosed quotes would otherwise be searched again from each of them. It also stops if too many
+ * parentheses are open, since a megabyte of those takes long to parse.
  */
 export function tokenize(text: string): Tokens {
   const types: string[] = []

@@ -40,7 +40,7 @@ export function parseExpression(cursor: TokenCursor): Expression {
   return expression
 }
 
-/** OR of ANDs, flattened: a chain of any length is one level. */
+/** Parses OR of ANDs, flattened: a chain of any length is one level. */
 function parseBoolean(cursor: TokenCursor): Expression {
   const { start } = cursor
   let disjuncts: Expression[] | undefined
@@ -78,7 +78,7 @@ function parseNot(cursor: TokenCursor): Expression {
 
 const comparisons: ReadonlySet<string> = new Set(['=', '<>', '<', '<=', '>', '>='])
 
-/** A value, and at most one predicate on it: `1 < 2 < 3` is wrong in Trino. */
+/** Parses a value and at most one predicate on it: `1 < 2 < 3` is an error in Trino. */
 function parsePredicated(cursor: TokenCursor): Expression {
   const { start } = cursor
   const value = parseValue(cursor, 0)
@@ -105,7 +105,8 @@ function parsePredicated(cursor: TokenCursor): Expression {
       try {
         return parsePredicate(cursor, value, start, cursor.start)
       } catch (error) {
-        // Trino's parser reads the whole list before it decides for it: what is wrong inside is reported at IN.
+        // Trino's parser reads the whole list before it chooses this alternative, so an error inside the list is
+        // reported at IN.
         if (error instanceof Mismatch) cursor.fail(index)
         throw error
       }
@@ -152,7 +153,7 @@ function parseIs(cursor: TokenCursor, value: Expression, start: number): Express
   return negated ? { kind: 'NotExpression', span, value: distinct } : distinct
 }
 
-/** BETWEEN, IN or LIKE; `at` is where the predicate begins, its NOT included. */
+/** Parses BETWEEN, IN or LIKE. @param at the start of the predicate, including its NOT */
 function parsePredicate(cursor: TokenCursor, value: Expression, start: number, at: number): Expression {
   const type = cursor.type
   if (type === 'IN') return parseIn(cursor, value, start, at)
@@ -216,7 +217,7 @@ function precedence(type: string): number {
   }
 }
 
-/** Operators that bind tighter than `above`; the height is kept exact, for chains of thousands of operators. */
+/** Parses operators that bind tighter than `above`. The height stays exact, for chains of thousands of operators. */
 function parseValue(cursor: TokenCursor, above: number): Expression {
   const { start } = cursor
   const siblings = cursor.height
@@ -269,7 +270,7 @@ function parseSigned(cursor: TokenCursor, sign: '+' | '-'): Expression {
   return { kind: 'ArithmeticUnaryExpression', span: cursor.span(start), sign, value }
 }
 
-/** A primary with what is appended to it: `[…]`, `.name`. */
+/** Parses a primary with its suffixes: `[…]`, `.name`. */
 export function parsePrimary(cursor: TokenCursor): Expression {
   const { start } = cursor
   let primary = parseBase(cursor)
@@ -392,7 +393,7 @@ function parseKeywordBase(cursor: TokenCursor): Expression {
   }
 }
 
-/** What begins with a name, or with a keyword that may be one. */
+/** Parses an expression that begins with a name, or with a keyword that may be a name. */
 function parseNamed(cursor: TokenCursor): Expression {
   const { start, type } = cursor
   const next = cursor.peek(1)
@@ -429,7 +430,7 @@ function parseNamed(cursor: TokenCursor): Expression {
   return name
 }
 
-/** `ARRAY[…]`, or the brackets alone. */
+/** Parses `ARRAY[…]` or `[…]`. */
 function parseArray(cursor: TokenCursor): Expression {
   const { start } = cursor
   cursor.accept('ARRAY')
@@ -439,7 +440,7 @@ function parseArray(cursor: TokenCursor): Expression {
   return { kind: 'ArrayConstructor', span: cursor.span(start), values }
 }
 
-/** A lambda, a subquery, a row, or an expression that parentheses only group: those leave no node. */
+/** Parses a lambda, a subquery, a row, or an expression in parentheses, which leave no node. */
 function parseParenthesized(cursor: TokenCursor): Expression {
   const { start } = cursor
   if (isLambda(cursor)) return parseLambda(cursor)

@@ -99,8 +99,8 @@ function wordsOf(name: string): readonly string[] {
 const ASSIGNING = /\s{0,20}(?:[:=]|=>)\s{0,20}["']?(?:%s["']?)?$/
 
 /**
- * Whether a literal names a secret instead of being one: `x['password']`, `'$.credentials.token'`, `'my password=' ||
- * x`.
+ * Whether a literal names a secret instead of being one: `x['password']`, `'$.credentials.token'`,
+ * `'my password=' || x`.
  */
 export function namesSecret(literal: string): boolean {
   if (literal.length > MAX_NAME) return false

@@ -1,22 +1,28 @@
-/** What was taken out of a text as a secret, to be found again where it stands elsewhere. */
+/** The secrets removed from a text, used to find them in other texts. */
 export interface SecretValues {
   readonly isEmpty: boolean
-  /** Is the text one of them as a whole? In any case. */
+  /** Whether the whole text is a secret, ignoring case. */
   isOne(text: string): boolean
-  /** Does the text hold one, but for short ones? */
+  /** Whether the text contains a secret; short secrets are ignored. */
   holdsOne(text: string): boolean
-  /** The text without them. */
+  /** The text with the secrets replaced. */
   takenOutOf(text: string): string
 }
 
-/** What stands where a secret was. */
+/** The replacement for a secret. */
 export const REDACTED = '***'
 
-/** A shorter text turns up everywhere by accident: it is looked for in quotes alone. */
+/** Shorter values occur everywhere by accident, so they are searched only in quotes. */
 const SHORT = 3
-/** So many are looked for within other texts, all of them as whole words and quoted texts: of a long list nobody writes one into another. */
+/**
+ * The number of secrets that are searched inside other words. All secrets are searched as whole words and quoted texts.
+ * With a long list of secrets it is unlikely that one is part of another text.
+ */
 const MOST_WITHIN = 32
-/** Longer ones are known by their beginning: a search for a long text that repeats itself takes the product of both lengths. */
+/**
+ * Longer secrets are found by their beginning: searching a long repetitive text takes time proportional to the product
+ * of both lengths.
+ */
 const BEGINNING = 64
 
 const QUOTED = /'(?:[^']|'')*'|"(?:[^"]|"")*"/g
@@ -24,8 +30,8 @@ const PIECES = /'(?:[^']|'')*'|"(?:[^"]|"")*"|[^\s'",;()=<>]+/g
 const NOT_ONE_PIECE = /[\s'",;()=<>]/
 
 /**
- * Looks for values in texts, in time that grows with the texts alone: a list of secrets and the texts of its plan may both
- * be as long as a statement.
+ * Searches for secrets in texts, in time linear in the texts. Both the list of secrets and the texts of a plan may be
+ * as long as a statement.
  */
 export function createSecretValues(values: readonly string[]): SecretValues {
   const all = new Set<string>()
@@ -36,7 +42,8 @@ export function createSecretValues(values: readonly string[]): SecretValues {
     if (lower.length >= SHORT) long.set(lower, value)
   }
   const few = all.size <= MOST_WITHIN
-  // The longest first: a part of one must not be left over. Of many, those first that are found in no other way.
+  // The longest secret first, so that no part of it remains. With many secrets, those first that are not found as a
+  // word.
   const order = ([a]: readonly [string, string], [b]: readonly [string, string]): number =>
     (few ? 0 : Number(NOT_ONE_PIECE.test(b)) - Number(NOT_ONE_PIECE.test(a))) || b.length - a.length
   const within = [...long].toSorted(order).slice(0, MOST_WITHIN)
@@ -78,7 +85,7 @@ function partsOf(piece: string): { readonly quote: string; readonly inner: strin
 
 function without(text: string, lowerValue: string, value: string): string {
   const lower = text.toLowerCase()
-  // Letters whose other case is longer: places differ, so only what is written alike is found.
+  // Some letters change length with their case, so that positions differ; then only the exact case is found.
   const isAlike = lower.length === text.length && lowerValue.length === value.length
   const [place, wanted] = isAlike ? [lower, lowerValue] : [text, value]
   const beginning = wanted.slice(0, BEGINNING)

@@ -19,18 +19,18 @@ import {
   type SqlType,
 } from './sql-type.ts'
 
-/** Whether a value of `from` becomes one of `to` where `to` is expected, without a cast being written. */
+/** Whether a value of `from` is accepted where `to` is expected, without an explicit cast. */
 export function canCoerce(from: SqlType, to: SqlType): boolean {
   const common = commonSuperType(from, to)
   return common !== undefined && sameType(common, to)
 }
 
-/** As `canCoerce`, where names of fields do not matter: arguments and values of declared functions. */
+/** Same as `canCoerce`, but ignores field names: for arguments and values of declared functions. */
 export function canCoerceUnnamed(from: SqlType, to: SqlType): boolean {
   return canCoerce(withoutFieldNames(from), withoutFieldNames(to))
 }
 
-/** The type both become in CASE, COALESCE, IN, BETWEEN, UNION, VALUES, ARRAY[…]; undefined where there is none. */
+/** The common type of two types in CASE, COALESCE, IN, BETWEEN, UNION, VALUES, ARRAY[…]; undefined if there is none. */
 export function commonSuperType(a: SqlType, b: SqlType): SqlType | undefined {
   tick()
   if (sameType(a, b)) return a
@@ -43,7 +43,7 @@ export function commonSuperType(a: SqlType, b: SqlType): SqlType | undefined {
   return right === undefined ? undefined : commonSuperType(a, right)
 }
 
-/** The common type of several; undefined as soon as two have none. Of none at all: undefined. */
+/** The common type of several types; undefined if two of them have none, and for an empty list. */
 export function commonSuperTypeOf(types: readonly SqlType[]): SqlType | undefined {
   const [first, ...rest] = types
   return rest.reduce<SqlType | undefined>(
@@ -104,7 +104,7 @@ function commonOfSameKind(a: SqlType, b: SqlType): SqlType | undefined {
   }
 }
 
-/** `from` as the narrowest type of the kind of `to` that holds all of it; undefined where Trino knows none. */
+/** The narrowest type of the kind of `to` that holds all values of `from`; undefined if Trino has no such coercion. */
 export function coerceToKind(from: SqlType, to: SqlType): SqlType | undefined {
   switch (from.kind) {
     case 'tinyint':
@@ -144,7 +144,7 @@ function isPattern(type: SqlType): boolean {
   return type.kind === 'JoniRegExp' || type.kind === 'JsonPath'
 }
 
-/** Whether CAST(from AS to) is a known conversion; whether a value survives it shows when it runs. */
+/** Whether CAST(from AS to) exists. A value that cannot be converted fails at run time. */
 export function canCast(from: SqlType, to: SqlType): boolean {
   tick()
   if (sameType(from, to) || from.kind === 'unknown' || canCoerce(from, to)) return true
@@ -264,8 +264,8 @@ function isJsonKey(type: SqlType): boolean {
 }
 
 /**
- * Whether INSERT takes a value of `from` for a column of `to`: wider than coercion (any number for any number, longer
- * text for shorter, finer times for coarser). Text that does not fit fails when it runs.
+ * Whether INSERT accepts a value of `from` for a column of `to`. This is wider than coercion: any number for any
+ * number, longer text for shorter, finer times for coarser. Text that does not fit fails at run time.
  */
 export function canInsert(from: SqlType, to: SqlType): boolean {
   if (canCoerce(from, to)) return true
@@ -294,12 +294,14 @@ export function canInsert(from: SqlType, to: SqlType): boolean {
   }
 }
 
-/** The type a column gets from a value whose type cannot be stored: CREATE TABLE AS of NULL is refused, not guessed. */
+/**
+ * Whether a column may have the type. CREATE TABLE AS refuses a column of untyped NULLs instead of guessing its type.
+ */
 export function isStorable(type: SqlType): boolean {
   return type.kind !== 'unknown' && type.kind !== 'function'
 }
 
-/** What a literal list or a set operation shows for rows whose field names differ. */
+/** The type without names of row fields. */
 function withoutFieldNames(type: SqlType): SqlType {
   return type.kind === 'row' ? anonymousRow(type.fields.map((field) => field.type)) : type
 }

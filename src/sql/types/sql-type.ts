@@ -1,8 +1,8 @@
 import { tick } from '../../shared/cpu-budget.ts'
 
 /**
- * Trino's types. `kind` is Trino's base name as it stands in `typeSignature.rawType`.
- * `MAX_VARCHAR_LENGTH` and friends are Trino's limits.
+ * Trino's types. `kind` is Trino's base name, as in `typeSignature.rawType`. `MAX_VARCHAR_LENGTH` and the like are
+ * Trino's limits.
  */
 export type SqlType =
   | SimpleType
@@ -22,28 +22,28 @@ export interface SimpleType {
 }
 export interface DecimalType {
   readonly kind: 'decimal'
-  /** 1..38 digits in all. */
+  /** The total number of digits, 1..38. */
   readonly precision: number
   readonly scale: number
 }
 export interface CharType {
   readonly kind: 'char'
-  /** 0..65536 code points; values are padded with blanks to it. */
+  /** 0..65536 code points; values are padded with blanks to this length. */
   readonly length: number
 }
 export interface VarcharType {
   readonly kind: 'varchar'
-  /** Code points at most; undefined is the varchar without bound. */
+  /** The maximum number of code points; undefined for an unbounded varchar. */
   readonly length: number | undefined
 }
 export interface TimeType {
   readonly kind: 'time' | 'time with time zone'
-  /** Digits of the fraction of a second, 0..12. */
+  /** The number of fractional digits of a second, 0..12. */
   readonly precision: number
 }
 export interface TimestampType {
   readonly kind: 'timestamp' | 'timestamp with time zone'
-  /** Digits of the fraction of a second, 0..12. */
+  /** The number of fractional digits of a second, 0..12. */
   readonly precision: number
 }
 export interface ArrayType {
@@ -56,7 +56,7 @@ export interface MapType {
   readonly value: SqlType
 }
 export interface RowField {
-  /** As written (folded to lower case by the parser unless quoted); undefined for an anonymous field. */
+  /** The name as written (the parser folds it to lower case unless quoted); undefined for an anonymous field. */
   readonly name: string | undefined
   readonly type: SqlType
 }
@@ -68,7 +68,7 @@ export interface QuantileDigestType {
   readonly kind: 'qdigest'
   readonly element: SqlType
 }
-/** The type of a lambda: exists while a function call is resolved, never as the type of a column. */
+/** The type of a lambda: used only while a function call is resolved, never for a column. */
 export interface FunctionType {
   readonly kind: 'function'
   readonly arguments: readonly SqlType[]
@@ -110,10 +110,10 @@ export type SimpleKind = (typeof simpleKinds)[number]
 
 export const MAX_DECIMAL_PRECISION = 38
 export const MAX_CHAR_LENGTH = 65536
-/** The length the wire gives for a varchar without bound; bounded ones stop one below. */
+/** The length that the wire format gives for an unbounded varchar; bounded lengths are smaller. */
 export const UNBOUNDED_LENGTH = 2147483647
 export const MAX_DATETIME_PRECISION = 12
-/** The finest precision that DuckDB's own TIME and TIMESTAMP carry; finer ones are held as structs. */
+/** The finest precision of DuckDB's TIME and TIMESTAMP; finer values are held as structs. */
 export const MAX_NATIVE_PRECISION = 6
 
 function simple(kind: SimpleKind): SimpleType {
@@ -176,7 +176,7 @@ export function row(fields: readonly RowField[]): RowType {
   return { kind: 'row', fields }
 }
 
-/** A row whose fields have no names, as `ROW(1, 'a')` makes. */
+/** A row type whose fields have no names, as in `ROW(1, 'a')`. */
 export function anonymousRow(types: readonly SqlType[]): RowType {
   return { kind: 'row', fields: types.map((type) => ({ name: undefined, type })) }
 }
@@ -187,7 +187,7 @@ export function qdigest(element: SqlType): QuantileDigestType {
 
 const parts = new WeakMap<SqlType, number>()
 
-/** Of how many types a type is made, itself included. What it is made of may be there many times and is looked at once. */
+/** The number of types that a type consists of, including itself. A part that occurs several times is computed once. */
 export function partsOfType(type: SqlType): number {
   if (!('element' in type || 'key' in type || 'fields' in type)) return 1
   const known = parts.get(type)
@@ -203,7 +203,7 @@ export function partsOfType(type: SqlType): number {
   return count
 }
 
-/** Same type in every part, names of row fields included. */
+/** Whether two types are the same in every part, including names of row fields. */
 export function sameType(a: SqlType, b: SqlType): boolean {
   tick()
   if (a === b) return true
@@ -272,7 +272,7 @@ export function isDateTime(type: SqlType): boolean {
   )
 }
 
-/** Whether `=`, DISTINCT, GROUP BY and join keys may use it. */
+/** Whether `=`, DISTINCT, GROUP BY and join keys accept the type. */
 export function isComparable(type: SqlType): boolean {
   tick()
   switch (type.kind) {
@@ -302,7 +302,7 @@ export function isComparable(type: SqlType): boolean {
   }
 }
 
-/** Whether `<`, ORDER BY, min and max may use it. */
+/** Whether `<`, ORDER BY, min and max accept the type. */
 export function isOrderable(type: SqlType): boolean {
   tick()
   switch (type.kind) {
@@ -320,7 +320,10 @@ export function isOrderable(type: SqlType): boolean {
   }
 }
 
-/** Whether a value of it, at any depth, satisfies the test: for choices like "does it hold a zone or a NaN". */
+/**
+ * Whether the type or a part of it, at any depth, satisfies the test: for example, whether values may contain a zone or
+ * a NaN.
+ */
 export function typeContains(type: SqlType, test: (part: SqlType) => boolean): boolean {
   tick()
   if (test(type)) return true

@@ -20,7 +20,7 @@ import {
   type SqlType,
 } from './sql-type.ts'
 
-/** An argument of a type as written: `10` in varchar(10), a type in array(bigint), a named type in row(a bigint). */
+/** An argument of a type name: `10` in varchar(10), a type in array(bigint), a named type in row(a bigint). */
 export type TypeArgument =
   | { readonly kind: 'number'; readonly value: number }
   | { readonly kind: 'type'; readonly type: SqlType; readonly name?: string | undefined }
@@ -35,9 +35,9 @@ const aliases: Readonly<Record<string, SimpleKind | 'decimal'>> = {
 const simpleByName = new Map(simpleKinds.map((kind) => [kind.toLowerCase(), kind]))
 
 /**
- * The type of a name and its arguments as they stand in a statement. The name may be in any case and may be
- * `timestamp with time zone`, `double precision`, `interval day to second`. Errors are Trino's, without position:
- * TYPE_NOT_FOUND for unknown names, INVALID_FUNCTION_ARGUMENT and NUMERIC_VALUE_OUT_OF_RANGE for bad arguments.
+ * The type for a name and arguments in a statement. The name may have any case and may be `timestamp with time zone`,
+ * `double precision`, `interval day to second`. Errors are Trino's, without a position: TYPE_NOT_FOUND for unknown
+ * names, INVALID_FUNCTION_ARGUMENT and NUMERIC_VALUE_OUT_OF_RANGE for invalid arguments.
  */
 export function resolveTypeName(written: string, args: readonly TypeArgument[] = []): SqlType {
   const lower = written.toLowerCase()
@@ -90,7 +90,7 @@ export function resolveTypeName(written: string, args: readonly TypeArgument[] =
   }
 }
 
-/** A decimal type that is none; Trino tells these reasons where of other types it only says that they are unknown. */
+/** An invalid decimal type. Trino reports the reason for decimals; other invalid types are only reported as unknown. */
 export class DecimalOutOfRange extends EngineError {}
 
 function decimalOf([precision = MAX_DECIMAL_PRECISION, scale = 0]: readonly number[]): SqlType {
@@ -140,8 +140,8 @@ function unknownType(name: string): EngineError {
 }
 
 /**
- * Reads a type's text in either of Trino's writings (`typeText`, `typeName`), as catalogs, stored views and the
- * coercion table keep it. Statements do not come here: their types are parsed by the grammar.
+ * Reads a type's text in either of Trino's notations (`typeText`, `typeName`), as catalogs, stored views and the
+ * coercion table use them. Types in statements are parsed by the grammar instead.
  */
 export function parseTypeText(text: string): SqlType {
   const reader = { tokens: text.match(/"(?:[^"]|"")*"|[A-Za-z_][\w]*|\d+|[(),<>]/g) ?? [], at: 0 }
@@ -195,7 +195,7 @@ function readArgument(reader: Reader, named: boolean): TypeArgument {
   return { kind: 'type', type: readType(reader) }
 }
 
-/** A field has a name when a second word follows the first, and the two are not one type of several words. */
+/** Whether a field has a name: a second word follows the first, and the two do not form a type of several words. */
 function fieldIsNamed(reader: Reader): boolean {
   const [first, second = ''] = reader.tokens.slice(reader.at)
   if (first?.startsWith('"')) return true

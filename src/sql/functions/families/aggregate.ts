@@ -11,7 +11,7 @@ import { aggregate, named, type FunctionDefinition } from '../function-definitio
 import { counted, entriesOf, firstOfEachKey, isGroupedByKey, valuesOfEachKey } from '../map-keys.ts'
 import type { RenderContext } from '../rendering.ts'
 
-/** Key of an argument as DuckDB must see it: two zones of one instant are one value. */
+/** The comparison key of an argument: the same instant in two zones is one value. */
 function key(context: RenderContext, index: number): Sql {
   return comparisonKey(context.types[index]!, context.value(index), context.names)
 }
@@ -20,7 +20,7 @@ function extremeOf(context: RenderContext, index: number, name: Extreme): Sql {
   return extremeKey(context.types[index]!, context.value(index), name, context.names)
 }
 
-/** A parameter of an aggregate: one value for the group, though it may be written as an expression over its rows. */
+/** A parameter of an aggregate: one value per group, even if it is written as an expression over rows. */
 function parameter(context: RenderContext, index: number): Sql {
   return context.constant(index) === undefined
     ? context.fill`any_value(${context.value(index)})$F`
@@ -29,14 +29,14 @@ function parameter(context: RenderContext, index: number): Sql {
 
 function extreme(context: RenderContext, name: 'min' | 'max'): Sql {
   const type = context.types[0]!
-  // NaN counts only where there is nothing else.
+  // NaN counts only if there is no other number.
   if (isFloating(type)) return context.fill`coalesce(${code(name)}($1)$F(NOT isnan($1))$E, ${code(name)}($1)$F)`
   if (isNested(type)) return comparedBest(context, 0, name)
   if (needsExtremeKey(type, name)) return context.fill`${code(`arg_${name}`)}($1, ${extremeOf(context, 0, name)})$F`
   return context.fill`${code(name)}($1)$F`
 }
 
-/** DuckDB keeps room for so many in each group from its first row on. */
+/** The largest count of values that DuckDB keeps: it allocates the space in each group from its first row. */
 const MOST_KEPT = 100
 
 function extremes(context: RenderContext, name: 'min' | 'max'): Sql {
@@ -52,7 +52,7 @@ function extremes(context: RenderContext, name: 'min' | 'max'): Sql {
 
 function extremeBy(context: RenderContext, name: 'min' | 'max'): Sql {
   const found = context.fill`${code(`arg_${name}_null`)}($1, ${isFloating(context.types[1]!) ? key(context, 1) : extremeOf(context, 1, name)})`
-  // As of max and min: NaN counts only where there is nothing else.
+  // As in max and min, NaN counts only if there is no other number.
   if (isFloating(context.types[1]!)) {
     return context.fill`CASE WHEN count(*)$F(NOT isnan($2))$E > 0 THEN ${found}$F(NOT isnan($2))$E ELSE ${found}$F END`
   }
@@ -62,11 +62,11 @@ function extremeBy(context: RenderContext, name: 'min' | 'max'): Sql {
   return context.fill`${found}$F`
 }
 
-/** The largest (smallest) of arrays or rows, which fails where comparing them does. */
+/** The largest (smallest) of arrays or rows; fails if comparing them does. */
 function comparedBest(context: RenderContext, index: number, name: Extreme): Sql {
   const [type, value] = [context.types[index]!, context.value(index)]
   if (context.clauses?.over !== undefined) {
-    // DuckDB ends at a lambda in the FILTER of a window.
+    // DuckDB crashes on a lambda in the FILTER of a window.
     const order = code(name === 'min' ? 'ASC' : 'DESC')
     const sorted = context.fill`list(${value} ORDER BY ${extremeOf(context, index, name)} ${order})$F(${value} IS NOT NULL)$E`
     const item = context.names.fresh()
@@ -86,7 +86,7 @@ function extremesBy(context: RenderContext, name: 'min' | 'max'): Sql {
   return sql`CASE WHEN len(${checkedList(context, 1, sql`${context.fill`list($2`} ${by}`)}) >= 0 THEN ${found} END`
 }
 
-/** A list sorted by the values of an argument: arrays and rows among them are compared with their neighbours. */
+/** A list sorted by the values of an argument; arrays and rows are compared with their neighbors. */
 function checkedList(context: RenderContext, index: number, sorted: Sql): Sql {
   const type = context.types[index]!
   if (!isNested(type)) return sorted
@@ -103,22 +103,22 @@ function sumOfDecimals(context: RenderContext): Sql {
     const { high, low } = halves(context)
     return scaled(sql`q_sum38(${high}, ${low})`, decimal(38, scale))
   }
-  // DuckDB does not check sums of 38 digits.
+  // DuckDB does not check the range of sums with 38 digits.
   const nines = '9'.repeat(38 - scale) + (scale > 0 ? `.${'9'.repeat(scale)}` : '')
   const bound = (sign: '-' | ''): Sql => sql`CAST(${literal(sign + nines)} AS ${type})`
   return sql`CASE WHEN ${sum} NOT BETWEEN ${bound('-')} AND ${bound('')} THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Decimal overflow') ELSE ${sum} END`
 }
 
 /**
- * What lies between the rows and their sum may have more digits than a HUGEINT; with fractions halves cost too much, but of so
- * many that two values overflow.
+ * Whether a sum is computed in halves, because intermediate sums may exceed a HUGEINT. With fractions, halves are too
+ * slow; they are used only if the scale is so large that two values overflow.
  */
 function inHalves({ types, clauses }: RenderContext): boolean {
   const { precision, scale } = types[0] as DecimalType
   return precision === 38 && (scale === 0 || scale > 30) && clauses?.distinct !== true
 }
 
-/** The sums of the first and of the last 19 digits. */
+/** The sums of the upper and of the lower 19 digits. */
 function halves(context: RenderContext): { readonly high: Sql; readonly low: Sql } {
   const digits38 = unscaled(context.value(0), context.types[0] as DecimalType)
   return {
@@ -138,7 +138,7 @@ function averageOfDecimals(context: RenderContext): Sql {
   return scaled(sql`q_davg(${sum}, CAST(${count} AS HUGEINT))`, type)
 }
 
-/** Sample statistics need two values; any infinity or NaN makes them NaN, where DuckDB fails. */
+/** Sample statistics need two values. Any infinity or NaN makes the result NaN; DuckDB would fail. */
 function spread(name: string, duckdb: string, sample: boolean): FunctionDefinition[] {
   const enough = sample ? ' AND count($D$1)$F > 1' : ''
   return [
@@ -159,14 +159,14 @@ function ofDoublesAndReals(name: string, rendering: string): FunctionDefinition[
   ]
 }
 
-/** NULL where it is NaN, as it is of pairs with an infinity or NaN, where DuckDB fails. */
+/** NULL instead of NaN. Pairs with an infinity or NaN also give NULL; DuckDB would fail. */
 function ofFinitePairs(name: string): string {
   const undefinedPair = 'isnan($1 * 0 + $2 * 0)'
   const call = `${name}($1, $2)$F(NOT ${undefinedPair})$E`
   return `CASE WHEN coalesce(bool_or(${undefinedPair})$F, false) OR isnan(${call}) THEN NULL ELSE ${call} END`
 }
 
-/** Of at least so many values; NaN where an infinity or NaN is among them, of which DuckDB fails. */
+/** An aggregate of at least `least` values; NaN if an infinity or NaN is among them, where DuckDB would fail. */
 function ofFinite(type: string, least: number, calculated: (filter: string) => string): string {
   const nan = `WHEN bool_or(NOT isfinite($1))$F THEN CAST('NaN' AS DOUBLE)`
   return type === 'bigint'
@@ -174,7 +174,10 @@ function ofFinite(type: string, least: number, calculated: (filter: string) => s
     : `CASE WHEN count($1)$F < ${least} THEN NULL ${nan} ELSE ${calculated('$F(isfinite($1))$E')} END`
 }
 
-/** A state that Trino's Java holds as a long, a double, a boolean or a slice. @throws EngineError NOT_SUPPORTED */
+/**
+ * Checks that Trino's Java can hold the state as a long, a double, a boolean or a slice. @throws EngineError
+ * NOT_SUPPORTED
+ */
 function verifyReducible(state: SqlType): void {
   const precision = 'precision' in state ? (state.precision ?? 0) : 0
   const most: Partial<Record<SqlType['kind'], number>> = {
@@ -204,15 +207,15 @@ function reduceAgg(context: RenderContext): Sql {
   return sql`(list_reduce(${items}, lambda ${state}, ${next}: ${structOf({ s: sql`CAST(${body} AS ${stateType})`, x: sql`${next}.x` })}, ${start})).s`
 }
 
-/** How many values of a group approx_percentile keeps: of up to so many it is exact, of more it reads a sample. */
+/** The number of values of a group that approx_percentile keeps: exact up to this number, a sample beyond. */
 const SAMPLE = 10_000
 
 /**
- * The value at a share of the sorted values; as Trino's digests do on few values. Of more than the sample those with the
- * lowest random keys stay, which are as good as drawn in one go from all of them, whichever thread saw which. The share of
- * the values below the result is off by √(p(1-p)/SAMPLE) at one standard deviation, half a percent at most.
- * With weights it is priority sampling (Duffield, Lund, Thorup, 2007): the keys are weight over random, and what has less
- * than the highest key left out counts as that.
+ * The value at a share of the sorted values; for few values it equals the result of Trino's digests. Beyond the sample
+ * size, the values with the lowest random keys stay. This equals one random draw from all values, whichever thread saw
+ * which. The share of the values below the result is off by √(p(1-p)/SAMPLE) at one standard deviation, half a percent
+ * at most. With weights it is priority sampling (Duffield, Lund, Thorup, 2007): the keys are weight over random, and a
+ * weight below the highest key left out counts as that key.
  */
 function percentile(value: 'bigint' | 'double' | 'real'): FunctionDefinition[] {
   const size = integer(SAMPLE)
@@ -220,7 +223,8 @@ function percentile(value: 'bigint' | 'double' | 'real'): FunctionDefinition[] {
   const weighted = (context: RenderContext): Sql =>
     context.fill`q_weighed_sample(max(q_weighed($1, CAST($2 AS DOUBLE)), ${integer(SAMPLE + 1)})$F($1 IS NOT NULL AND $2 > 0)$E, ${size})`
   const note = `exact for up to ${SAMPLE.toLocaleString('en')} values of a group; of more, at the rank of a random sample of so many`
-  // What a row may not be is asked of the group: a row that FILTER leaves out is calculated too.
+  // Invalid values are detected over the group, with FILTER applied: an expression per row would also run on rows that
+  // FILTER excludes.
   const of = (macro: Sql, values: (context: RenderContext) => Sql, share: number) => (context: RenderContext) => {
     const found = context.fill`${macro}(${values(context)}, ${parameter(context, share)})`
     const weighed =
@@ -253,7 +257,10 @@ function keysAndValues(context: RenderContext): Sql {
 
 const approximate = { note: 'exact, where Trino approximates' } as const
 
-/** Places of a level of `q_distinct_code` at least, as powers of two: for a standard error of 0.7 %, and of 0.3 %. */
+/**
+ * The minimum number of places per level of `q_distinct_code`, as powers of two: for a standard error of 0.7 % and of
+ * 0.3 %.
+ */
 const COARSEST = 13
 const FINEST = 16
 const countNote = {
@@ -261,14 +268,17 @@ const countNote = {
   note: "another approximation than Trino's, within its standard error: 0.2 % up to a million values, 0.7 % beyond; in windows exact",
 } as const
 
-/** Beyond five million values the standard error is 0.65 over the root of the places of the levels that count. */
+/**
+ * Beyond five million values, the standard error is 0.65 divided by the root of the places of the levels that count.
+ */
 function placesFor(error: number): number {
   return Math.min(FINEST, Math.max(COARSEST, Math.ceil(2 * Math.log2(0.8 / error))))
 }
 
 /**
- * How many different values: their hashes become at most half a million codes, whatever their number, from which the count
- * is estimated (distinct-estimate.ts). Over windows each frame would carry its codes: there values are counted themselves.
+ * The number of distinct values. Their hashes become at most half a million codes, whatever their number, from which
+ * the count is estimated (distinct-estimate.ts). In windows, each frame would carry its codes; the values themselves
+ * are counted there.
  */
 function distinctCount(context: RenderContext, leastPlaces: number): Sql {
   if (context.clauses?.over !== undefined) return context.fill`count(DISTINCT ${key(context, 0)})$F`
@@ -279,10 +289,10 @@ function distinctCount(context: RenderContext, leastPlaces: number): Sql {
 
 const HALF = sql`CAST(10000000000000000000 AS HUGEINT)`
 
-/** NULL's part of a checksum. */
+/** The contribution of NULL to a checksum. */
 const CHECKSUM_OF_NULL = digits('-7046029288634856825')
 
-/** xxHash64 of a value, as the checksum weighs it. */
+/** The xxHash64 of a value in the form that checksum uses. */
 function checksumOf(type: SqlType, x: Sql, names: RenderContext['names']): Sql {
   switch (type.kind) {
     case 'boolean':
@@ -317,7 +327,7 @@ function checksumOf(type: SqlType, x: Sql, names: RenderContext['names']): Sql {
   return sql`u_checksum_bytes(encode(CAST(${oneOfEqual(type, x, names)} AS VARCHAR)))`
 }
 
-/** What has one text for equal values: zeros and NaN without a sign, entries in order, instants without their zone. */
+/** Normalizes equal values to one text: zeros and NaN without sign, entries in order, instants without their zone. */
 function oneOfEqual(type: SqlType, x: Sql, names: RenderContext['names']): Sql {
   switch (type.kind) {
     case 'double':
@@ -351,10 +361,10 @@ function checksum(context: RenderContext): Sql {
 
 export const aggregateFunctions: readonly FunctionDefinition[] = [
   aggregate('count()', 'bigint', 'count(*)$F', { calledOnNull: true }),
-  // DISTINCT of what needs a key comes with the key in its place.
+  // With DISTINCT, a value that needs a comparison key is replaced by the key.
   aggregate('count(T)', 'bigint', 'count($D$1)$F', { duplicates: 'key' }),
   aggregate('count_if(boolean)', 'bigint', 'count(*)$F($1)$E'),
-  // Over a window Trino does not look for what no longer fits.
+  // In windows, Trino does not check for overflow.
   aggregate(
     'sum(bigint)',
     'bigint',

@@ -12,7 +12,7 @@ import { GROWING, PARTIAL, TOTAL, named, scalar, type FunctionDefinition } from 
 import { constantFormat } from '../format-constant.ts'
 import type { RenderContext } from '../rendering.ts'
 
-/** NULL if any is NULL; NaN only where all others are NaN too. */
+/** Greatest or least value: NULL if any value is NULL; NaN only if all values are NaN. */
 function extreme(context: RenderContext, name: 'greatest' | 'least'): Sql {
   const values = context.args.map((_, i) => context.value(i))
   const type = context.types[0]!
@@ -28,7 +28,7 @@ function extreme(context: RenderContext, name: 'greatest' | 'least'): Sql {
   )
   if (!needsComparisonKey(type))
     return sql`CASE WHEN ${anyNull} THEN NULL ELSE ${code(name)}(${joined(values, ', ')}) END`
-  // Of equal values the first.
+  // The first of equal values wins.
   const place = (i: number): Sql => integer(name === 'greatest' ? -i : i)
   const pairs = values.map((value, i) =>
     structOf({ k: comparisonKey(type, value, context.names), i: place(i), v: value }),
@@ -36,7 +36,7 @@ function extreme(context: RenderContext, name: 'greatest' | 'least'): Sql {
   return sql`CASE WHEN ${anyNull} THEN NULL ELSE (list_sort([${joined(pairs, ', ')}], ${literal(name === 'greatest' ? 'DESC' : 'ASC')})[1]).v END`
 }
 
-/** `format`: each value as the JSON that `u_format` reads, with the kind that decides which conversions it takes. */
+/** `format`: passes each value to `u_format` as JSON, with a kind that decides which conversions it accepts. */
 function formatted(context: RenderContext): Sql {
   const values = context.args.slice(1).map((_, i) => {
     const [x, type] = [context.value(i + 1), context.types[i + 1]!]
@@ -77,7 +77,7 @@ function formatKind(type: SqlType): string {
   }
 }
 
-/** Times as `u_format` takes them: local, zones with the seconds they are ahead of UTC. */
+/** Times in the form that `u_format` reads: local time; zones with their offset from UTC in seconds. */
 function formatValue(x: Sql, type: SqlType, context: RenderContext): Sql {
   if (isTypedNull(x)) return typedNull(VARCHAR)
   switch (type.kind) {
@@ -113,7 +113,7 @@ export const generalFunctions: readonly FunctionDefinition[] = [
     'varchar',
     (context) => {
       const name = literal(typeName(context.types[0]!))
-      // The argument is evaluated: it may fail.
+      // The argument is evaluated, since it may fail.
       return context.fill`CASE WHEN $1 IS NULL THEN ${name} ELSE ${name} END`
     },
     PARTIAL,
@@ -146,7 +146,7 @@ export const generalFunctions: readonly FunctionDefinition[] = [
   scalar('current_user()', 'varchar', (context) => literal(context.session.user), PARTIAL, { hidden: true }),
   scalar('current_catalog()', 'varchar', (context) => nameOrNull(context.session.catalog), PARTIAL, { hidden: true }),
   scalar('current_schema()', 'varchar', (context) => nameOrNull(context.session.schema), PARTIAL, { hidden: true }),
-  // Type color is held as an integer: rgb, or a system colour below zero.
+  // A color is held as an integer: rgb, or negative for a system color.
   scalar('color(varchar(x))', 'color', 'CAST(u_color($1) AS INTEGER)', PARTIAL),
   scalar('rgb(bigint, bigint, bigint)', 'color', 'CAST(u_rgb($1, $2, $3) AS INTEGER)', PARTIAL),
   scalar(

@@ -4,11 +4,11 @@ import { comparisonKey } from '../comparison.ts'
 import { PARTIAL, aggregate, named, scalar, type FunctionDefinition } from '../function-definition.ts'
 import type { RenderContext } from '../rendering.ts'
 
-/** How many values of a group a digest keeps as they are. */
+/** Up to this number of values in a group, a digest keeps them all. */
 const DIGEST_EXACT = 10_000
-/** Points of a digest of more: each is off by at most half of what one weighs. */
+/** The number of points of a digest of more values: a point is off by at most half of its weight. */
 const DIGEST_POINTS = 2_000
-/** Of how many values the points are taken, and when a finer accuracy asks for more. */
+/** The size of the sample from which points are taken, and the largest sample for a finer accuracy. */
 const DIGEST_SAMPLE = 40_000
 const LARGEST_SAMPLE = 990_000
 
@@ -20,27 +20,30 @@ const note = `exact for up to ${exact} values, of more by a sample; ${own}`
 
 const harmless = { duplicates: 'harmless', note: countNote } as const
 
-/** The codes of values (`q_distinct_code`): not more than about a million, whatever the number of values. */
+/** The codes of values (`q_distinct_code`): at most about a million, whatever the number of values. */
 function codes(context: RenderContext): Sql {
   const key = comparisonKey(context.types[0]!, context.value(0), context.names)
   return sql`q_distinct_code(hash(${key}), 16)`
 }
 
-/** Different values as their codes, and of many as HyperLogLog's registers: `places` of them, as a power of two. */
+/**
+ * A set of distinct values: as codes, or HyperLogLog registers if there are many. @param places the number of
+ * registers, as a power of two
+ */
 function approximateSet(context: RenderContext, places: Sql): Sql {
   return context.fill`q_sketch(list(DISTINCT ${codes(context)})$F($1 IS NOT NULL)$E, ${places})`
 }
 
 /**
- * Digests keep a group's values with their weights, and of more than a few thousand so many points at even distances of rank.
- * Those are taken of a random sample, weighed by priority where weights differ, as in approx_percentile: the share of the
- * values below a result is off by half an accuracy at two standard deviations.
+ * Digests keep a group's values with their weights. Beyond a few thousand values, they keep points at even distances of
+ * rank. The points come from a random sample, weighted by priority if weights differ, as in approx_percentile. The
+ * share of the values below a result is off by half the accuracy at two standard deviations.
  */
 function digest(name: string, sketch: string, value: string): FunctionDefinition[] {
   const plain = template(`q_digest_of(arg_min($1, q_drawn(), ${DIGEST_SAMPLE})$F($1 IS NOT NULL)$E, count($1)$F)`)
   const fitted = (context: RenderContext, sorted: Sql | Template, points: Sql): Sql =>
     context.fill`q_digest_fit(${sorted}, ${integer(DIGEST_EXACT)}, ${points})`
-  /** @param sample how many values, of a row and of the group */
+  /** @param sample the number of sampled values, per row and per group */
   const weighed = (context: RenderContext, sample: { readonly row: Sql; readonly group: Sql }, points: Sql): Sql => {
     const weight = name === 'tdigest_agg' ? context.fill`$2` : context.fill`q_digest_weight($2)`
     const drawn = context.fill`max(q_weighed($1, ${weight}), ${sample.row} + 1)$F($1 IS NOT NULL AND $2 IS NOT NULL)$E`
@@ -53,7 +56,8 @@ function digest(name: string, sketch: string, value: string): FunctionDefinition
     const points = sql`greatest(${integer(DIGEST_POINTS)}, least(100000, 20 / q_digest_accuracy(${group})))`
     return weighed(context, { row: sample(context.value(2)), group: sample(group) }, points)
   }
-  // Of the group it is asked what a value and a weight may not be: a row that FILTER leaves out is calculated too.
+  // Invalid values and weights are detected over the group, with FILTER applied: an expression per row would also run
+  // on rows that FILTER excludes.
   const checked = (context: RenderContext, found: Sql): Sql => {
     if (name !== 'tdigest_agg') return found
     const both =
