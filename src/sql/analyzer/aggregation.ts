@@ -196,6 +196,7 @@ export function putAggregation(
 /**
  * Refuses lambdas of an aggregate that read columns: they run on several rows at a time, so no single row's value
  * applies.
+ * @param isShared whether all rows of a group share the column's value
  */
 export function refuseCaptured(
   context: AnalysisContext,

@@ -10,7 +10,7 @@ import { errorAt, newId, type AnalysisContext, type AnalyzedQuery, type QueryCol
 import type { NamedQuery, Scope } from './scope.ts'
 import type { ComputedColumn, ColumnId, CommonTable, RelationNode } from './tree.ts'
 
-/** The tables of a WITH clause, and the scope in which all of them are seen. */
+/** The tables of a WITH clause, and the scope in which all of them are visible. */
 export function analyzeWith(
   context: AnalysisContext,
   clause: With,
@@ -18,7 +18,7 @@ export function analyzeWith(
 ): { readonly tables: readonly CommonTable[]; readonly scope: Scope } {
   const named = new Map<string, NamedQuery>()
   const tables: CommonTable[] = []
-  // Each query sees those before it: the scope shares the growing map.
+  // Each query sees the ones before it, since the scope shares the growing map.
   const scope: Scope = { ...outer, tables: named }
   for (const query of clause.queries) {
     const name = query.name.value.toLowerCase()
@@ -85,7 +85,7 @@ function verifyAliases(context: AnalysisContext, aliases: readonly Identifier[] 
   )
 }
 
-/** A column that is selected twice gets a number of its own, so that references by position stay apart. */
+/** A column that is selected twice gets an id of its own, so that references by position stay distinct. */
 function withUniqueColumns(
   context: AnalysisContext,
   node: RelationNode,
@@ -107,7 +107,7 @@ function withUniqueColumns(
 
 // ---- Recursion
 
-/** The UNION of a recursive query, checked as far as its shape goes; undefined where the query is not recursive. */
+/** The UNION of a recursive query, after checks of its form; undefined if the query is not recursive. */
 function recursionOf(context: AnalysisContext, query: WithQuery, name: string): SetOperation | undefined {
   const { body } = query.query
   const references = [...referencesTo(query.query, name)]
@@ -154,7 +154,7 @@ function recursionOf(context: AnalysisContext, query: WithQuery, name: string): 
   return undefined
 }
 
-/** ORDER BY, OFFSET, LIMIT and WITH right around the recursion. */
+/** Refuses ORDER BY, OFFSET, LIMIT and WITH directly around the recursion. */
 function verifyTail(context: AnalysisContext, { query }: WithQuery): void {
   const clause = query.with ?? query.orderBy ?? query.offset ?? query.limit
   if (clause === undefined) return
@@ -165,7 +165,7 @@ function verifyTail(context: AnalysisContext, { query }: WithQuery): void {
   throw errorAt(context, clause, error, `immediate ${name} clause in recursive query`)
 }
 
-/** The SELECT that a step is, without the parentheses around it: none of them may cut its rows off. */
+/** Checks the SELECT of a step inside its parentheses: none of them may limit its rows. */
 function verifyStepBody(context: AnalysisContext, step: SetOperation['right'], name: string): void {
   if (step.kind === 'TableSubquery') {
     const { limit, body } = step.query
@@ -183,7 +183,7 @@ function verifyStepBody(context: AnalysisContext, step: SetOperation['right'], n
   }
 }
 
-/** The recursive reference may stand only where every row of the step comes from one row of it. */
+/** Checks the recursive reference: it may stand only where each row of the step comes from one row of the reference. */
 function verifyStep(context: AnalysisContext, union: SetOperation, name: string): void {
   const forbid = (node: AnyNode | undefined, message: string): void => {
     const [reference] = node === undefined ? [] : [...referencesTo(node, name)]
@@ -231,7 +231,8 @@ function* referencesTo(node: AnyNode, name: string): Generator<Table> {
     if (table.name.parts.length === 1 && table.name.parts[0]!.value.toLowerCase() === name) yield table
     return
   }
-  // In a query that gives the name to another no reference is looked for, not even before that.
+  // If a query gives the name to another query, it is not searched for references at all, not even before that
+  // definition.
   const shadows = (query: Query): boolean =>
     query.with?.queries.some((each) => each.name.value.toLowerCase() === name) ?? false
   if (node.kind === 'Query' && shadows(node as Query)) return

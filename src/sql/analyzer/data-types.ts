@@ -4,14 +4,14 @@ import type { DataType, DataTypeParameter } from '../syntax/ast.ts'
 import { DecimalOutOfRange, resolveTypeName, type TypeArgument } from '../types/type-names.ts'
 import type { SqlType } from '../types/sql-type.ts'
 
-/** The type of a type's syntax. @throws EngineError TYPE_NOT_FOUND `Unknown type: …`, without place */
+/** The type of a type's syntax node. @throws EngineError TYPE_NOT_FOUND `Unknown type: …`, without a position */
 export function typeOf(node: DataType): SqlType {
   switch (node.kind) {
     case 'GenericDataType':
       try {
         return resolveTypeName(node.name.value, node.arguments.map(argumentOf))
       } catch (error) {
-        // Only decimals say what is wrong with their parameters.
+        // Only decimals report the error in their parameters.
         if (error instanceof EngineError && !(error instanceof DecimalOutOfRange)) throw unknownType(node)
         throw error
       }
@@ -56,7 +56,7 @@ function unknownType(node: DataType): EngineError {
   return new EngineError('TYPE_NOT_FOUND', `Unknown type: ${dataTypeText(node)}`)
 }
 
-/** A type as it is written, in Trino's form. */
+/** A type as written, in Trino's formatting. */
 export function dataTypeText(node: DataType): string {
   switch (node.kind) {
     case 'GenericDataType': {

@@ -4,13 +4,13 @@ import type { AggregateExpr, Expr } from './tree.ts'
 /** Digits of a decimal that DuckDB holds in 64 bits. */
 const NARROW = 18
 
-/** Digits before the point that a calculated factor, as `1 - discount`, is expected to need. */
+/** The number of integer digits that a computed factor like `1 - discount` is expected to need. */
 const CALCULATED = 2
 
-/** Expressions that may be written several times. */
+/** The size, in expressions, up to which a factor may be repeated. */
 const SMALL = 6
 
-/** A factor of a product: the digits of it that the narrow product takes. */
+/** A factor of a product, with the number of its digits that the narrow product uses. */
 export interface Factor {
   readonly expr: Expr
   readonly type: DecimalType
@@ -18,8 +18,8 @@ export interface Factor {
 }
 
 /**
- * The factors of a product of decimals whose type needs 128 bits, with digits for each so that their product fits 64:
- * rows whose factors fit can be multiplied many times faster. Undefined where `expr` is no such product.
+ * The factors of a product of decimals whose type needs 128 bits, with digits for each so that their product fits 64
+ * bits. Rows whose factors fit can be multiplied many times faster. Undefined if `expr` is not such a product.
  */
 export function narrowFactors(expr: Expr): readonly Factor[] | undefined {
   if (expr.type.kind !== 'decimal' || expr.type.precision <= NARROW) return undefined
@@ -46,7 +46,7 @@ export function narrowFactors(expr: Expr): readonly Factor[] | undefined {
   return fits ? factors : undefined
 }
 
-/** Whether an aggregate is rendered by the factors of its argument. */
+/** Whether an aggregate is rendered from the factors of its argument. */
 export function sumsProduct(call: AggregateExpr): boolean {
   const [argument] = call.arguments
   return (
@@ -61,12 +61,12 @@ function leavesOf(expr: Expr): readonly Expr[] {
   return [...leavesOf(left), ...leavesOf(right)]
 }
 
-/** A column as it is, or as a decimal. */
+/** Whether an expression is a column, possibly cast. */
 function isColumn(expr: Expr): boolean {
   return expr.kind === 'column' || (expr.kind === 'cast' && isColumn(expr.value))
 }
 
-/** Sums and differences of columns and literals. */
+/** Whether an expression is a small sum or difference of columns and literals. */
 function isSmall(expr: Expr): boolean {
   let size = 0
   const visit = (part: Expr): boolean => {

@@ -3,8 +3,8 @@ import type { AggregateNode, ColumnId, Expr, FilterNode, RelationNode } from './
 import { exprKey } from './walk.ts'
 
 /**
- * The rows for which a condition holds. Where columns that it asks to be true are IN predicates calculated below, Trino's
- * planner moves it down to them and joins by equality, as in `joinedByEquality`.
+ * Filters rows by a condition. If the condition requires columns that are IN predicates computed below, Trino's planner
+ * pushes it down to them and joins by equality, as in `joinedByEquality`.
  */
 export function filtered(input: RelationNode, predicate: Expr): FilterNode {
   return { kind: 'filter', input: belowCondition(input, predicate), predicate }
@@ -14,7 +14,7 @@ function belowCondition(node: RelationNode, predicate: Expr): RelationNode {
   return columnsOf(predicate).reduce(askedBelow, node)
 }
 
-/** An aggregation of whose rows each aggregate leaves out the same: Trino filters them once, before. */
+/** An aggregation whose aggregates all have the same filter: Trino applies the filter once, below the aggregation. */
 export function withFilteringQueries(node: AggregateNode): AggregateNode {
   const filters = node.aggregates.map(({ call }) => call.filter)
   const [first] = filters
@@ -26,7 +26,7 @@ export function withFilteringQueries(node: AggregateNode): AggregateNode {
   return { ...node, aggregates: node.aggregates.map(({ id, call }) => ({ id, call: { ...call, filter } })) }
 }
 
-/** The columns that must be true for a condition to be. */
+/** The columns that must be true for a condition to be true. */
 function columnsOf(condition: Expr): readonly ColumnId[] {
   if (condition.kind === 'and') return condition.terms.flatMap(columnsOf)
   if (condition.kind === 'not' && condition.value.kind === 'not') return columnsOf(condition.value.value)
@@ -39,7 +39,7 @@ function joined(condition: Expr): Expr {
   return terms.every((term, i) => term === condition.terms[i]) ? condition : { ...condition, terms }
 }
 
-/** Down the ways on which Trino moves a condition. */
+/** Pushes the requirement down through the nodes through which Trino moves a condition. */
 function askedBelow(node: RelationNode, column: ColumnId): RelationNode {
   switch (node.kind) {
     case 'project': {

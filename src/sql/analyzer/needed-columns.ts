@@ -1,12 +1,12 @@
 import type { ColumnId, Expr, RelationNode, Subquery } from './tree.ts'
 import { behindRules, childrenOfExpr } from './walk.ts'
 
-/** Columns that somebody reads, starting from the outputs. */
+/** The columns that are read to compute the outputs. */
 export function neededColumns(root: RelationNode, outputs: readonly ColumnId[]): ReadonlySet<ColumnId> {
   return columnsRead(root, outputs, false)
 }
 
-/** The same without what filters and masks of the rules read: as much as who asks may be told. */
+/** The same without columns that only row filters and column masks read: the user may know about these columns. */
 export function askedColumns(root: RelationNode, outputs: readonly ColumnId[]): ReadonlySet<ColumnId> {
   return columnsRead(root, outputs, true)
 }
@@ -33,13 +33,13 @@ function columnsRead(root: RelationNode, outputs: readonly ColumnId[], withoutRu
 
 interface Uses {
   define(id: ColumnId, uses: readonly ColumnId[]): void
-  /** Read whatever the outputs are. */
+  /** Marks columns as read regardless of the outputs. */
   use(ids: readonly ColumnId[]): void
-  /** What rules put around tables is passed over. */
+  /** Whether the rules around tables are skipped. */
   readonly withoutRules: boolean
 }
 
-/** Columns in an expression; queries inside are walked, and what they give counts as read. */
+/** The columns in an expression. Queries inside it are walked too, and their outputs count as read. */
 function columnsOf(expr: Expr, uses: Uses): readonly ColumnId[] {
   switch (expr.kind) {
     case 'column':
@@ -68,7 +68,7 @@ function visitRelation(node: RelationNode, uses: Uses): void {
     case 'sequence':
       return
     case 'values':
-      // Every row has every column: they are written whole.
+      // VALUES are rendered whole, so every column of every row is needed.
       node.columns.forEach(({ id }, i) =>
         uses.define(
           id,

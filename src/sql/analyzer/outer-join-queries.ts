@@ -11,8 +11,9 @@ interface Side {
 }
 
 /**
- * A LEFT, RIGHT or FULL join whose condition has queries, which DuckDB does not take there: a query that reads one side at
- * most is calculated beside that side's columns; with others the join becomes one of each row with what it finds.
+ * A LEFT, RIGHT or FULL join whose condition contains queries, which DuckDB does not allow there. A query that reads at
+ * most one side is computed beside that side's columns. For other queries, the join becomes one of each row with its
+ * matches.
  */
 export function outerJoinWithQueries(
   context: AnalysisContext,

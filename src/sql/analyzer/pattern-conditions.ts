@@ -22,17 +22,17 @@ import type { AggregateExpr, ColumnId, Expr } from './tree.ts'
 import { childrenOfExpr, mapChildren } from './walk.ts'
 import { Signal } from '../../shared/quipu-error.ts'
 
-/** A name in a condition: a value of one of the rows matched so far. */
+/** A reference in a condition: a value of a row matched so far. */
 interface Placeholder {
   readonly at: MatchedRow
   readonly value: Expr
 }
 
-/** A condition that a row meets by itself, or one that needs what was matched before. */
+/** A condition on a single row, or a condition that needs earlier matched rows. */
 export type Condition =
   { readonly of: 'row'; readonly expr: Expr } | { readonly of: 'match'; readonly code: ConditionCode }
 
-/** Values of single rows that conditions put together: calculated for every row, as texts. */
+/** Values of single rows that conditions combine: computed for every row, as texts. */
 export interface ConditionColumn {
   readonly kind: ColumnKind
   readonly value: Expr
@@ -43,8 +43,8 @@ class Refused extends Signal {}
 const bits = { tinyint: 8, smallint: 16, integer: 32, bigint: 64 } as const
 
 /**
- * The conditions of DEFINE. What of them looks at one row alone becomes a column of the rows; how such values are
- * compared and calculated with across rows becomes code for the matcher, which knows the rows matched so far.
+ * The conditions of DEFINE. Parts that read a single row become columns of the rows. Comparisons and arithmetic across
+ * rows become code for the matcher, which knows the rows matched so far.
  */
 export class PatternConditions {
   /** Shared by the conditions of one DEFINE. */
@@ -105,7 +105,7 @@ export class PatternConditions {
     return errorAt(this.context, node, 'NOT_SUPPORTED', message)
   }
 
-  /** The last of the rows matched to the variables: the row itself, where it would be one of them. */
+  /** The last row matched to the variables; the current row if it would be matched to one of them. */
   private last(variables: readonly number[] | null): MatchedRow {
     const current = variables === null || variables.includes(this.byLabel.own)
     return { from: current ? 'current' : 'last', variables, skip: 0, move: 0 }
@@ -160,7 +160,7 @@ export class PatternConditions {
     return columnOf(id, VARCHAR)
   }
 
-  /** Which rows an expression looks at, and whether it is more than values of theirs. */
+  /** The rows that an expression reads, and whether it is more than values of them. */
   private uses(expr: Expr): { readonly rows: readonly MatchedRow[]; readonly dynamic: boolean } {
     const rows = new Map<string, MatchedRow>()
     let dynamic = false
@@ -169,7 +169,7 @@ export class PatternConditions {
       if (part.kind === 'column') {
         if (this.classifiers.has(part.id) || part.id === this.matchNumber) dynamic = true
         const known = this.placeholders.get(part.id)
-        // The row in question is one row, by whichever of its variables.
+        // The current row counts as one row, regardless of the variable.
         if (known !== undefined) rows.set(known.at.from === 'current' ? '' : JSON.stringify(known.at), known.at)
       }
       childrenOfExpr(part).forEach(visit)
@@ -183,7 +183,7 @@ export class PatternConditions {
     return known?.value ?? mapChildren(expr, (child) => this.plain(child))
   }
 
-  /** As where no row is meant. */
+  /** The expression with NULL for every reference, for the case that no row matches. */
   private absent(expr: Expr): Expr {
     const known = expr.kind === 'column' ? this.placeholders.get(expr.id) : undefined
     return known === undefined ? mapChildren(expr, (child) => this.absent(child)) : constantOf(known.value.type, null)

@@ -11,8 +11,7 @@ import { mapChildren } from './walk.ts'
 // Steps from the rows with masks to the rows of the matches:
 //
 //   rows ─► one row per partition: its masks ─► one row per match: start and letters ─┐
-//   rows ─────────────────────────────────────────────────────────────────► join ─────┴► rows of matches: position,
-// letter
+//   rows ─────────────────────────────────────────────────────────────────► join ─────┴► rows of matches: place, letter
 
 export type RowsPerMatch = NonNullable<PatternRecognitionRelation['rowsPerMatch']>
 

@@ -18,7 +18,7 @@ export interface TypedRelation {
   readonly fields: readonly Field[]
 }
 
-/** One MATCH_RECOGNIZE, as its parts see it. */
+/** One MATCH_RECOGNIZE, shared by the parts of its analysis. */
 export interface Recognition {
   readonly context: AnalysisContext
   readonly labels: Labels
@@ -44,7 +44,7 @@ export function compare(operator: '=' | '<' | '>=' | 'IS NOT DISTINCT FROM', lef
   return { kind: 'compare', type: BOOLEAN, operator, left, right }
 }
 
-/** How many rows a navigation goes; one where it does not say. */
+/** The number of rows that a navigation moves; `otherwise` if not given. */
 export function offsetOf(state: ExpressionState, node: FunctionCall, otherwise: number): number {
   const argument = node.arguments[1]
   if (argument === undefined) return otherwise
@@ -59,12 +59,12 @@ export interface BuiltRows {
   readonly table: CommonTable
   readonly number: ColumnId
   readonly mask: ColumnId
-  /** The values of the row that conditions on the whole match ask for. */
+  /** The values of the row that conditions on the whole match need. */
   readonly texts: ColumnId | undefined
   readonly partition: readonly Expr[]
 }
 
-/** Each column of the input has a name of its own: a row pattern reaches them by their bare names. */
+/** Checks that the input's columns have different names: a row pattern refers to them by bare names. */
 function verifyNames(context: AnalysisContext, node: PatternRecognitionRelation, input: TypedRelation): void {
   const names = new Set<string>()
   for (const { name } of input.fields) {
@@ -77,7 +77,7 @@ function verifyNames(context: AnalysisContext, node: PatternRecognitionRelation,
   }
 }
 
-/** The rows of the input, numbered in their partitions, with what PREV and NEXT look at. */
+/** The rows of the input, numbered within their partitions, with the values for PREV and NEXT. */
 export class PatternRows {
   readonly partitionBy: readonly Expr[]
   readonly partitionNames: readonly (string | undefined)[]
@@ -111,7 +111,7 @@ export class PatternRows {
     })
   }
 
-  /** A column of the input: no other expressions stand in PARTITION BY and ORDER BY. */
+  /** A column of the input: PARTITION BY and ORDER BY allow no other expressions. */
   #column(expression: Expression): Expr {
     if (expression.kind !== 'Identifier' && expression.kind !== 'DereferenceExpression') {
       const message = `Expected column reference. Actual: ${this.context.print(expression)}`
@@ -130,7 +130,7 @@ export class PatternRows {
     return windowOf(name, args, this)
   }
 
-  /** The value some rows before (PREV) or after (NEXT), whatever they were matched to. */
+  /** The value some rows before (PREV) or after (NEXT), regardless of matches. */
   navigation(name: string, value: Expr, offset: number): Expr {
     const id = newId(this.context)
     const function_ = this.window(name === 'prev' ? 'lag' : 'lead', [value, constantOf(BIGINT, String(offset))])
@@ -138,7 +138,10 @@ export class PatternRows {
     return columnOf(id, value.type)
   }
 
-  /** `conditions` by their order in DEFINE: those that a row meets by itself. `values`: what the others ask of each row. */
+  /**
+   * @param conditions in the order of DEFINE, those that depend on a row alone
+   * @param values the values of each row that the other conditions need
+   */
   build(labels: Labels, conditions: readonly (Expr | undefined)[], values: readonly Expr[]): BuiltRows {
     const number = newId(this.context)
     const windows = [{ id: number, call: this.window('row_number', []) }, ...this.navigations]

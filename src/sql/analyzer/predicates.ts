@@ -39,7 +39,7 @@ export function analyzeComparison(state: ExpressionState, node: ComparisonExpres
   const ordered = operator !== '=' && operator !== '<>' && operator !== 'IS DISTINCT FROM'
   if (common === undefined || !(ordered ? isOrderable(common) : isComparable(common))) {
     const [l, r] = [typeName(left.type), typeName(right.type)]
-    // Trino knows only =, < and <=: the others are made of them.
+    // Trino has only the operators =, < and <=, and derives the others from them.
     const shown = { '<>': '=', '>': '<', '>=': '<=', '=': '=', '<': '<', '<=': '<=' }
     throw errorAt(
       state.context,
@@ -86,14 +86,14 @@ export function analyzeIn(state: ExpressionState, node: InPredicate): Expr {
   return inList(compared, values)
 }
 
-/** NaN and infinities are compared one by one. */
+/** Whether a list contains NaN or an infinity; such values are compared one by one. */
 function holdsSpecialNumber({ type: { element }, literals }: LiteralsExpr): boolean {
   return isFloating(element) && literals.some((value) => value !== null && !Number.isFinite(Number(value)))
 }
 
 /**
- * As Trino's planner (RemoveRedundantInItems): a value is among values of which one is itself, NaN too. Only where it may be
- * NaN it matters, and items that may fail are looked at all the same.
+ * Builds an IN list like Trino's planner (RemoveRedundantInItems): a value is always in a list that contains the same
+ * expression, even if it is NaN. This matters only for values that may be NaN. Items that may fail are still evaluated.
  */
 function inList(value: Expr, values: readonly Expr[]): Expr {
   const own = exprKey(value)
@@ -230,7 +230,8 @@ export function analyzeSimpleCase(state: ExpressionState, node: SimpleCaseExpres
       node,
       whens.map(({ expr }) => {
         const when = castTo(expr, common)
-        // As Trino's planner (RemoveRedundantSwitchClauses): what is the operand itself is what is left, for NULL and NaN too.
+        // Same as Trino's planner (RemoveRedundantSwitchClauses): a branch with the operand itself always applies, even
+        // for NULL and NaN.
         return exprKey(when) === own ? constantOf(BOOLEAN, true) : equal(value, when)
       }),
     ),

@@ -18,7 +18,10 @@ import { LONG_LIST, literalsOf } from './literal-arrays.ts'
 import type { ArraysNode, Expr, RelationNode, SortKey, ValuesNode } from './tree.ts'
 import { isVolatile, someNode, type TreeNode } from './walk.ts'
 
-/** A whole query. `outer` is the scope around it: of a subquery's statement, of LATERAL's left side; none at the top. */
+/**
+ * Analyzes a whole query. @param outer the enclosing scope: that of the statement around a subquery, or of the left
+ * side for LATERAL; undefined at the top
+ */
 export function analyzeQuery(context: AnalysisContext, query: Query, outer: Scope | undefined): AnalyzedQuery {
   if (query.functions.length > 0) {
     return analyzeQuery(declareFunctions(context, query.functions), { ...query, functions: [] }, outer)
@@ -56,7 +59,7 @@ function fieldsOf(columns: readonly QueryColumn[]): Scope['fields'] {
   return columns.map((column) => ({ ...column, relation: undefined }))
 }
 
-/** An operand of a set operation, or a whole query without a tail. */
+/** Analyzes an operand of a set operation, or a whole query without ORDER BY, OFFSET and LIMIT. */
 function analyzeQueryBody(context: AnalysisContext, body: QueryBody, scope: Scope): AnalyzedQuery {
   switch (body.kind) {
     case 'QuerySpecification':
@@ -121,7 +124,9 @@ function valuesNode(columns: ValuesNode['columns'], rows: ValuesNode['rows']): V
   return arraysNode(columns, rows) ?? { kind: 'values', columns, rows }
 }
 
-/** Long VALUES of constants by column: what is no constant beside them is an item of an array, too. */
+/**
+ * Stores long VALUES of constants by column. Other columns become arrays too, if their items are independent of rows.
+ */
 function arraysNode(columns: ValuesNode['columns'], rows: ValuesNode['rows']): ArraysNode | undefined {
   if (rows.length < LONG_LIST) return undefined
   const arrays: Expr[] = []
@@ -136,7 +141,7 @@ function arraysNode(columns: ValuesNode['columns'], rows: ValuesNode['rows']): A
   return found ? { kind: 'arrays', columns, rowCount: rows.length, arrays } : undefined
 }
 
-/** Reads nothing of other rows, and has one value. */
+/** Whether an expression reads no rows and has a single value. */
 function isAlone(expr: Expr): boolean {
   return !isVolatile(expr) && !someNode(expr, (node) => node.kind === 'column' || isQueryNode(node))
 }
@@ -145,7 +150,7 @@ function isQueryNode({ kind }: TreeNode): boolean {
   return kind === 'scalarSubquery' || kind === 'exists' || kind === 'inSubquery' || kind === 'quantified'
 }
 
-/** The values of one row, each of its column's type. */
+/** The values of one row, each converted to its column's type. */
 function rowItems(expr: Expr, types: readonly SqlType[]): readonly Expr[] {
   if (expr.kind === 'row') return expr.items.map((item, i) => castTo(item, types[i]!))
   if (expr.type.kind !== 'row') return [castTo(expr, types[0]!)]

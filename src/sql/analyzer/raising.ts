@@ -2,12 +2,12 @@ import type { Expr, OperatorExpr } from './tree.ts'
 import { isInteger, MAX_DECIMAL_PRECISION, sameType, type SqlType } from '../types/sql-type.ts'
 import { someExpr } from './walk.ts'
 
-/** Whether its calculation may fail; a guess on the safe side. */
+/** Whether evaluating an expression may fail; true in case of doubt. */
 export function canRaise(expr: Expr): boolean {
   return someExpr(expr, partCanRaise)
 }
 
-/** Whether it may fail for some rows and not for others: what has no column fails for all. */
+/** Whether an expression may fail for some rows only. Without columns it would fail for all rows. */
 export function mayRaiseOfRow(expr: Expr): boolean {
   return someExpr(expr, (part) => partCanRaise(part) && someExpr(part, ({ kind }) => OF_ROW.has(kind)))
 }
@@ -34,7 +34,7 @@ function partCanRaise(part: Expr): boolean {
   }
 }
 
-/** A sum, difference or product of decimals that has all the digits it may need. */
+/** Whether a sum, difference or product of decimals has a type with enough digits for every result. */
 function isExact({ name, type, left, right }: OperatorExpr): boolean {
   return (
     (name === '+' || name === '-' || name === '*') &&
@@ -45,13 +45,13 @@ function isExact({ name, type, left, right }: OperatorExpr): boolean {
   )
 }
 
-/** What is calculated of them is always one of them. */
+/** Types whose operations have a result for every pair of values. */
 const WITHOUT_END: ReadonlySet<SqlType['kind']> = new Set(['double', 'real', 'varchar', 'char', 'varbinary'])
 
 const INTEGERS = ['tinyint', 'smallint', 'integer', 'bigint']
 const DIGITS = { tinyint: 3, smallint: 5, integer: 10, bigint: 19 } as const
 
-/** False only for casts between plain types that every value survives. */
+/** False only for casts between plain types that succeed for every value. */
 function castCanRaise(from: SqlType, to: SqlType): boolean {
   if (sameType(from, to) || from.kind === 'unknown') return false
   switch (to.kind) {

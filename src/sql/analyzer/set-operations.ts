@@ -8,7 +8,10 @@ import type { ComputedColumn, ColumnId, RelationNode, SetNode } from './tree.ts'
 
 type Operand = Pick<AnalyzedQuery, 'node' | 'columns'>
 
-/** UNION, INTERSECT, EXCEPT: the columns of both sides by position, in their common types, under the left one's names. */
+/**
+ * Analyzes UNION, INTERSECT and EXCEPT: combines the columns of both sides by position, in their common types, with the
+ * left side's names.
+ */
 export function analyzeSetOperation(
   context: AnalysisContext,
   operation: SetOperation,
@@ -67,7 +70,7 @@ export function analyzeSetOperation(
 
 type Input = SetNode['inputs'][number]
 
-/** A chain of the same UNION is one node of many inputs: a thousand of them would nest too deep. */
+/** A chain of the same UNION becomes one node with many inputs: a thousand nested nodes would be too deep. */
 function flattened(
   context: AnalysisContext,
   left: Operand,
@@ -107,7 +110,7 @@ function coerced(context: AnalysisContext, operand: Operand, types: readonly Sql
   return { node, columns }
 }
 
-/** CORRESPONDING: the columns whose names both sides have, in the left one's order. */
+/** CORRESPONDING: the columns whose names occur on both sides, in the left side's order. */
 function corresponding(
   context: AnalysisContext,
   operation: SetOperation,

@@ -37,7 +37,7 @@ interface Output {
   readonly field?: string
 }
 
-/** SELECT … FROM … WHERE … GROUP BY … HAVING … ORDER BY …: the clauses in the order in which Trino checks them. */
+/** Analyzes SELECT … FROM … WHERE … GROUP BY … HAVING … ORDER BY …, clause by clause in Trino's order of checks. */
 export function analyzeSpecification(
   context: AnalysisContext,
   spec: QuerySpecification,
@@ -117,9 +117,9 @@ export function analyzeSpecification(
   const sortExpressions = sorts.map((sort) => ({ ...sort, expr: sort.expr && finish(sort.expr) }))
   node = withWindows(context, node, extraction.columns)
 
-  // Columns of outer queries become columns of this one: the output of a query is its own.
+  // Columns of outer queries become new columns here, so that a query's outputs are its own.
   const outer = new Set(outputs.flatMap(({ expr }) => (expr.kind === 'column' && !local.has(expr.id) ? [expr.id] : [])))
-  // A query in ORDER BY names outputs by their own columns.
+  // Queries in ORDER BY refer to outputs by the outputs' own columns.
   const asked = new Set(sortExpressions.flatMap(({ expr }) => (expr === undefined ? [] : columnsOfQueries(expr))))
   const definitions: ComputedColumn[] = []
   const columns = finished.map(({ name, expr, column }): QueryColumn => {
@@ -157,7 +157,7 @@ function distinctColumns(
   return [...new Map(columns.map(({ column, type }) => [column, { id: column, type }])).values()]
 }
 
-/** A boolean over the columns of FROM. */
+/** Analyzes a boolean expression over the columns of FROM. */
 function condition(context: AnalysisContext, node: Expression, scope: Scope, clause: string): Expr {
   verifyWrittenScalar(context, node, clause)
   const analyzed = analyzeExpression(context, node, scope)
@@ -190,7 +190,7 @@ function analyzeHaving(context: AnalysisContext, node: Expression, scope: Scope)
   return { ...analyzed, expr: toBoolean(context, node, analyzed.expr, 'HAVING clause') }
 }
 
-/** A bare column of FROM keeps its number: nothing is computed for it. */
+/** A bare column of FROM keeps its id, since nothing is computed for it. */
 function toOutput(
   context: AnalysisContext,
   { name, node, analyzed, field }: SelectOutput,
@@ -215,12 +215,15 @@ function verifyDistinct(context: AnalysisContext, spec: QuerySpecification, outp
 
 interface SortTarget {
   readonly item: SortItemAnalysis
-  /** The output it sorts by, where it is one. */
+  /** The index of the output that it sorts by, if any. */
   readonly output: number | undefined
   readonly expr: Expr | undefined
 }
 
-/** An item that names an output, or repeats its expression, sorts by it; in others outputs stand for what they are. */
+/**
+ * The target of a sort item: the output that it names or whose expression it repeats; otherwise an expression in which
+ * output names stand for their expressions.
+ */
 function sortTarget(
   item: SortItemAnalysis,
   outputs: readonly Output[],
@@ -245,7 +248,7 @@ function verifyDistinctOrder(
   outputs: readonly Output[],
 ): void {
   const names = new Set(outputs.map(({ name }) => name?.toLowerCase()))
-  // A name within an expression means the output, so that the expression is not the one of the select list.
+  // A name inside an expression means the output, so the expression differs from the one in the select list.
   const isOther = ({ node, output }: SortItemAnalysis): boolean =>
     output === undefined &&
     node.kind !== 'Identifier' &&
@@ -262,7 +265,7 @@ function verifyDistinctOrder(
   )
 }
 
-/** GROUPING in ORDER BY is of the columns of FROM: names that outputs have are the outputs'. */
+/** GROUPING in ORDER BY refers to columns of FROM; it may not use names of outputs. */
 function verifyOrderGroupings(items: readonly SortItemAnalysis[], outputs: readonly Output[]): void {
   const names = new Set(outputs.map((output) => output.name?.toLowerCase()))
   for (const { node } of items.flatMap((item) => item.analyzed?.groupings ?? [])) {

@@ -15,7 +15,7 @@ interface AnalyzedRelation {
   readonly fields: readonly Field[]
 }
 
-/** Of a table argument; here because relations and table functions nest. */
+/** Analyzes a table argument. It is passed in because relations and table functions are mutually recursive. */
 type AnalyzeRelation = (relation: Relation) => AnalyzedRelation
 
 const parameters = ['START', 'STOP', 'STEP'] as const
@@ -39,7 +39,7 @@ export function analyzeTableFunction(
   }
 }
 
-/** `TABLE(sequence(start => 0, stop, step => 1))` */
+/** Analyzes `TABLE(sequence(start => 0, stop, step => 1))`. */
 function analyzeSequence(context: AnalysisContext, node: TableFunctionInvocation, scope: Scope): AnalyzedRelation {
   const given = new Map<string, Expression>()
   for (const [key, argument] of argumentsOf(context, node, parameters)) {
@@ -97,7 +97,7 @@ function analyzeSequence(context: AnalysisContext, node: TableFunctionInvocation
   }
 }
 
-/** Arguments by the names of the parameters. */
+/** The arguments by parameter name. */
 function argumentsOf(
   context: AnalysisContext,
   node: TableFunctionInvocation,
@@ -142,7 +142,7 @@ function unexpected(
   return errorAt(context, argument, 'INVALID_FUNCTION_ARGUMENT', message)
 }
 
-/** `TABLE(exclude_columns(input => TABLE(t), columns => DESCRIPTOR(a, b)))` */
+/** Analyzes `TABLE(exclude_columns(input => TABLE(t), columns => DESCRIPTOR(a, b)))`. */
 function analyzeExcludeColumns(
   context: AnalysisContext,
   node: TableFunctionInvocation,

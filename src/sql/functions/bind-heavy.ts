@@ -2,7 +2,10 @@ import { formOf, joined, literal, plainName, sql, tokensOfSql, type Sql } from '
 import type { Names } from './rendering.ts'
 
 const MULTIPLYING = /\b[qt]_[a-z_0-9]+\(|\bCASE\b/g
-/** What takes longer than to give its value a name: JavaScript, and what reads texts by patterns or as JSON. */
+/**
+ * Calls that cost more than binding a value to a name: JavaScript, and functions that read texts by patterns or as
+ * JSON.
+ */
 const SLOW = /\b(?:u|q_json|q_text|q_iso|q_rx|regexp|json)_[a-z_0-9]+\(/
 const LITERAL_START = /^(?:CAST\((?:['\d.-]|NULL AS)|'|true$|false$|-?\d)/
 const LITERAL = /^(?:CAST\((?:'(?:[^']|'')*'|-?[\d.]+|NULL) AS [A-Za-z0-9_(), [\]]+\)|'(?:[^']|'')*'|true|false|-?\d+)$/
@@ -10,9 +13,8 @@ const LITERAL = /^(?:CAST\((?:'(?:[^']|'')*'|-?[\d.]+|NULL) AS [A-Za-z0-9_(), [\
 const REPEATABLE = 160
 
 /**
- * Whether an operand must not be repeated: macros and CASE name their arguments several times, and DuckDB binds each
- * copy, so that nesting them without care costs exponential time (six levels of substr: more than a second); each copy is
- * calculated too.
+ * Whether an operand must not be repeated. Macros and CASE use their arguments several times, and DuckDB binds and
+ * evaluates each copy. Careless nesting therefore costs exponential time (six levels of substr: more than a second).
  */
 export function isHeavy(piece: Sql): boolean {
   if (piece.length > REPEATABLE) return true
@@ -26,13 +28,14 @@ function isLiteral(piece: Sql): boolean {
 }
 
 /**
- * `body` over the operands; where one is heavy and `body` repeats its operands, they are computed once, in a list of one
- * struct whose lambda the body becomes. All of them then: what stands in a lambda may hold neither subquery nor aggregate.
+ * Renders `body` over operands. If an operand is heavy and `body` repeats its operands, they are computed once, in a
+ * list of one struct, and the body becomes a lambda over it. All operands are then bound, since a lambda may contain
+ * neither subqueries nor aggregates.
  */
 export function bindHeavy(operands: readonly Sql[], names: Names, body: (operands: readonly Sql[]) => Sql): Sql {
   if (!operands.some(isHeavy)) return body(operands)
   const bound = operands.flatMap((piece, i) => (isLiteral(piece) ? [] : [{ piece, i }]))
-  // Long literals alone: DuckDB has no struct without fields.
+  // All operands are long literals: DuckDB has no struct without fields.
   if (bound.length === 0) return body(operands)
   const name = names.fresh()
   const single = bound.length === 1
@@ -47,7 +50,10 @@ export function bindHeavy(operands: readonly Sql[], names: Names, body: (operand
   return sql`list_transform([${list}], lambda ${name}: ${rendered})[1]`
 }
 
-/** A body of native operators that names each operand once may take any of them as it is. */
+/**
+ * Whether a body uses macros or CASE, or an operand more than once. Native operators that use each operand once need no
+ * binding.
+ */
 function repeats(rendered: Sql, operands: readonly Sql[]): boolean {
   if (formOf(rendered).match(MULTIPLYING) !== null) return true
   const uses = new Map(operands.map((operand, i) => [operand, i] as const))

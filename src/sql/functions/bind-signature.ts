@@ -12,7 +12,9 @@ import {
 import type { Bindings } from './function-definition.ts'
 import type { Signature, SizedKind, TypePattern } from './signature.ts'
 
-/** An argument while a call is resolved. The type of a lambda's body is asked once its parameters are known. */
+/**
+ * An argument during overload resolution. The type of a lambda's body is computed once its parameter types are known.
+ */
 export type ArgumentType =
   | { readonly kind: 'value'; readonly type: SqlType }
   | {
@@ -22,19 +24,19 @@ export type ArgumentType =
     }
 
 export interface Bound extends Bindings {
-  /** What each argument must become. */
+  /** The type to which each argument must be coerced. */
   readonly argumentTypes: readonly SqlType[]
 }
 
 interface Working {
   readonly types: Record<string, SqlType>
-  /** Sized types by their writing: `decimal(p,s)` in two places is one type. */
+  /** Sized types by their notation: `decimal(p,s)` at two positions is one type. */
   readonly sized: Record<string, SqlType>
 }
 
 /**
- * Binds the variables of a signature to the types of a call; undefined where they do not fit. Without coercion every
- * argument must have its type already.
+ * Binds the variables of a signature to the argument types of a call; undefined if they do not match. Without coercion,
+ * every argument must already have its type.
  */
 export function bindSignature(
   signature: Signature,
@@ -77,7 +79,10 @@ function patternsFor(signature: Signature, count: number): readonly TypePattern[
   return Array.from({ length: count }, (_, i) => parameters[i] ?? last)
 }
 
-/** Bodies may widen the variables they return into, which changes their parameters: until nothing moves. */
+/**
+ * Binds lambdas. A body may widen the variable that it returns, which changes parameter types, so this repeats until
+ * nothing changes.
+ */
 function bindLambdas(
   patterns: readonly TypePattern[],
   args: readonly ArgumentType[],
@@ -96,7 +101,7 @@ function bindLambdas(
     }
     if (JSON.stringify(working) === before) break
   }
-  // What a body gives is never coerced: the types of the other arguments follow it, or the function does not fit.
+  // A body's result is never coerced: the other arguments' types follow it, or the function does not match.
   return lambdas.every(({ pattern, argument }) => {
     const body = argument.bodyType(pattern.parameters.map((parameter) => applyPattern(parameter, working)))
     return body.kind === applyPattern(pattern.result, working).kind
@@ -175,7 +180,7 @@ function bindSized(
   return true
 }
 
-/** What NULL is taken for: moments have milliseconds. */
+/** The type that NULL takes: date and time types have milliseconds. */
 function ofNull(base: SizedKind): SqlType {
   const type = smallest(base)
   return 'precision' in type && type.kind !== 'decimal' ? { ...type, precision: 3 } : type
@@ -207,12 +212,12 @@ function smallest(base: SizedKind): SqlType {
   return sizedType(base, base === 'varchar' || base === 'char' ? [0] : base === 'decimal' ? [1, 0] : [0])
 }
 
-/** Patterns of trim() are text that the function itself reads as a set of characters. */
+/** Whether an argument can be coerced; trim() also accepts a text as its set of characters. */
 function coercible(from: SqlType, to: SqlType): boolean {
   return canCoerce(from, to) || (to.kind === 'CodePoints' && (from.kind === 'varchar' || from.kind === 'char'))
 }
 
-/** The type a pattern stands for once its variables are bound. */
+/** The type of a pattern after its variables are bound. */
 export function applyPattern(
   pattern: TypePattern,
   bound: {
@@ -255,7 +260,7 @@ export function applyPattern(
   }
 }
 
-/** The values of `x`, `p`, `s` … of all sized patterns. */
+/** The values of `x`, `p`, `s` … in all sized patterns. */
 function numbersOf(patterns: readonly TypePattern[], working: Working): Record<string, number | undefined> {
   const numbers: Record<string, number | undefined> = {}
   const visit = (pattern: TypePattern): void => {

@@ -8,12 +8,15 @@ interface Context {
   readonly session: RenderSession
 }
 
-/** Microseconds that one unit of the last digit of a precision has, for 0..6. */
+/** Microseconds in one unit of the last digit of a precision, for 0..6. */
 function unit(precision: number): number {
   return 10 ** (6 - precision)
 }
 
-/** A cast to a date or time type; rules A, B, D of datetime-casts.md 2 for local times that a zone has twice or never. */
+/**
+ * A cast to a date or time type. Rules A, B, D of datetime-casts.md 2 apply to local times that occur twice or never in
+ * a zone.
+ */
 export function castToDateTime(x: Sql, from: SqlType, to: SqlType, { session }: Context): Sql {
   switch (to.kind) {
     case 'date':
@@ -120,14 +123,17 @@ function castToTimestamp(x: Sql, from: SqlType, to: TimestampType, session: Rend
   }
 }
 
-/** The microseconds (of the instant, where there is a zone) of a finer timestamp, rounded where they are asked for. */
+/**
+ * The microseconds of a finer timestamp (of the instant, if it has a zone), rounded if the target precision is
+ * microseconds.
+ */
 function microsOf(x: Sql, to: TimestampType | TimeType): Sql {
   return to.precision === 6
     ? sql`(${x}.t + to_microseconds(CASE WHEN ${x}.p >= 500000 THEN 1 ELSE 0 END))`
     : sql`${x}.t`
 }
 
-/** A native timestamp as one finer than microseconds. */
+/** Converts a native timestamp to one finer than microseconds. */
 function refine(x: Sql, to: TimestampType): Sql {
   return isFine(to) ? sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf({ t: x, p: sql`CAST(0 AS INTEGER)` })} END` : x
 }
@@ -146,7 +152,8 @@ function castToTimeWithZone(x: Sql, from: SqlType, to: TimeType, session: Render
     case 'timestamp':
       return sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf({ t: roundTime(sql`CAST(${x} AS TIME)`, from.precision, to.precision), o: sql`CAST(q_offmin(q_joda(${x}, ${zone}), ${zone}) AS INTEGER)` })} END`
     case 'timestamp with time zone':
-      // The offset is that of the local time taken for UTC, as Trino has it: on days of change another than the value's.
+      // As in Trino, the offset is that of the local time read as UTC: on days of a clock change it may differ from the
+      // value's offset.
       return sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf({ t: roundTime(sql`CAST(q_local(${x}.t, ${x}.z) AS TIME)`, from.precision, to.precision), o: sql`CAST(q_offmin(q_local(${x}.t, ${x}.z), ${x}.z) AS INTEGER)` })} END`
     default:
       throw new Error(`No cast from ${from.kind} to time with time zone`)
@@ -192,7 +199,7 @@ function castToTimestampWithZone(x: Sql, from: SqlType, to: TimestampType, sessi
       if (from.kind === 'time') {
         return made(sql`q_joda(${roundTimestamp(sql`(${date} + ${x})`, from.precision, to.precision)}, ${zone})`, zone)
       }
-      // As in Trino the session's date is that in UTC.
+      // As in Trino, the session's date is the date in UTC.
       const utc = sql`CAST((${date} + ${x}.t) - to_minutes(${x}.o) AS TIME)`
       return made(roundTimestamp(sql`(${date} + ${utc})`, from.precision, to.precision), sql`q_offset_zone(${x}.o)`)
     }
@@ -201,12 +208,12 @@ function castToTimestampWithZone(x: Sql, from: SqlType, to: TimestampType, sessi
   }
 }
 
-/** The date of the query's start in the session's zone, `2026-01-31`. */
+/** The date of the query's start in the session's zone: `2026-01-31`. */
 export function currentDate(session: RenderSession): string {
   return localText(session).slice(0, 10)
 }
 
-/** The query's start as a local time of the session's zone: `2026-01-31 10:00:00.123`. */
+/** The query's start as local time in the session's zone: `2026-01-31 10:00:00.123`. */
 export function localText(session: RenderSession): string {
   return new Date(session.startTimeMillis + offsetMillis(session)).toISOString().replace('T', ' ').slice(0, 23)
 }
@@ -231,7 +238,7 @@ export function offsetMillis(session: RenderSession): number {
   return local - Math.floor(session.startTimeMillis / 1000) * 1000
 }
 
-/** CAST(x AS varchar) of times and timestamps. */
+/** Renders CAST(x AS varchar) of times and timestamps. */
 export function dateTimeText(x: Sql, from: SqlType): Sql {
   switch (from.kind) {
     case 'time':

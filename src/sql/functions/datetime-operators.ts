@@ -7,7 +7,7 @@ import { notSupportedPrecision } from './precision-guard.ts'
 
 type Render = (left: Sql, right: Sql, context: OperatorContext) => Sql
 
-/** Arithmetic with dates, times and intervals; undefined where neither side is one or there is no such operator. */
+/** Arithmetic with dates, times and intervals; undefined if neither side is one, or if there is no such operator. */
 export function datetimeOperator(
   operator: ArithmeticOperator,
   left: SqlType,
@@ -69,7 +69,7 @@ function scaledInterval(interval: SqlType, factor: SqlType, divide: boolean): Re
       render: (a, b) => sql`CAST(q_java_product(${a}, ${b}) AS ${duckdb})`,
     }
   }
-  // As Java's cast to long: what is out of range becomes the largest or smallest number.
+  // Same as Java's cast to long: a value out of range becomes the largest or smallest number.
   const whole64 = (x: Sql): Sql =>
     interval.kind === INTERVAL_DAY.kind ? sql`q_java_long(${x})` : sql`CAST(trunc(${x}) AS ${duckdb})`
   const render: Render = divide
@@ -118,7 +118,7 @@ function guard(type: SqlType): void {
   if (isFine(type)) throw notSupportedPrecision(type)
 }
 
-/** A moment moved by an interval: `render(moment, interval)`. */
+/** Moves a moment by an interval: `render(moment, interval)`. */
 function moveBy(moment: SqlType, interval: SqlType): { result: SqlType; render: Render } | undefined {
   const months = interval.kind === INTERVAL_YEAR.kind
   switch (moment.kind) {

@@ -1,19 +1,19 @@
 import { integer, joined, literal, sql, type Sql } from '../../duckdb/text/sql.ts'
 import type { SqlType } from '../types/sql-type.ts'
 
-/** A value that `format` is given, and the general way for it alone: by a specifier. */
+/** A value for `format`. `generally` renders it alone with a specifier, through the general function. */
 interface Given {
   readonly x: Sql
   readonly type: SqlType
   generally(specifier: string): Sql
 }
 
-/** Digits behind the point that a decimal number of DuckDB surely holds beside those in front of it. */
+/** The number of fractional digits that DuckDB's decimal always holds besides the integer digits. */
 const PLACES = 15
 
 /**
- * What `format` makes of a pattern that is known, where it has plain `%s`, `%d` and `%.2f` alone, one for each value, and is
- * sure to be what java.util.Formatter writes; undefined where it is not.
+ * Renders `format` with a constant pattern, if it contains only plain `%s`, `%d` and `%.2f`, one for each value, and
+ * the result certainly equals that of java.util.Formatter; otherwise undefined.
  */
 export function constantFormat(pattern: string, values: readonly Given[]): Sql | undefined {
   const parts: Sql[] = []
@@ -28,10 +28,10 @@ export function constantFormat(pattern: string, values: readonly Given[]): Sql |
     const digits = places === undefined ? undefined : Number(places)
     const text = value && converted(value, conversion, digits)
     if (text === undefined) return undefined
-    // Of NULL too, where a precision is the number of characters.
+    // Also cuts the text of NULL, where the precision is a number of characters.
     parts.push(sql`coalesce(${text}, ${literal('null'.slice(0, digits))})`)
   }
-  // A value that is not written may fail all the same.
+  // A value without a specifier may still fail, so it must be evaluated.
   return next === values.length && parts.length > 0 ? sql`concat(${joined(parts, ', ')})` : undefined
 }
 
@@ -47,7 +47,7 @@ function converted({ x, type, generally }: Given, conversion: string, places: nu
     case 'double': {
       const digits = places ?? 6
       if (conversion !== 'f' || digits > PLACES) return undefined
-      // Rounded from Java's digits, half up; a sign stays before zeros too.
+      // Rounds Java's digits half up; the sign stays even before zeros.
       const rounded = sql`CAST(CAST(CAST(abs(${x}) AS VARCHAR) AS DECIMAL(38, ${integer(digits)})) AS VARCHAR)`
       const signed = sql`CASE WHEN ${x} < 0 THEN '-' ELSE '' END || ${rounded}`
       return sql`CASE WHEN abs(${x}) >= 1e-3 AND abs(${x}) < 1e7 THEN ${signed} WHEN ${x} IS NOT NULL THEN ${generally(`%.${digits}f`)} END`

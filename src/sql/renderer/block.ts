@@ -2,31 +2,37 @@ import type { ColumnId } from '../analyzer/tree.ts'
 import { EMPTY, isEmpty, joined, sameSql, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { columnName, type Output, type RenderState } from './render-state.ts'
 
-/** A column in ORDER BY: by its name in the select list where it stands `alone`; in an expression such names are none. */
+/**
+ * Renders a column in ORDER BY: by its name in the select list if it stands `alone`; inside an expression such names
+ * are unknown.
+ */
 export type SortText = (column: ColumnId, alone: boolean) => Sql
 
-/** What stands in FROM. */
+/** An item of FROM. */
 export interface FromItem {
-  /** Empty: one row without columns. */
+  /** Empty for one row without columns. */
   readonly sql: Sql
-  /** A query in parentheses, which alone may follow LATERAL; or a join, which stands in parentheses on the right of another. */
+  /**
+   * `query`: a query in parentheses; only this may follow LATERAL. `join`: needs parentheses on the right of another
+   * join.
+   */
   readonly kind: 'query' | 'join' | 'table'
 }
 
-/** A SELECT being put together. Clauses are added in their order; what comes too late goes around it. */
+/** A SELECT under construction. Clauses are added in SQL's order; a clause that comes too late wraps the block. */
 export interface Block {
-  /** Common tables in front of it, `name AS (…)`. */
+  /** Common tables before the SELECT, `name AS (…)`. */
   readonly with: readonly Sql[]
   readonly from: FromItem
   readonly where: readonly Sql[]
   /** GROUP BY … */
   readonly tail: Sql
-  /** What can be read: each column as an expression over FROM. */
+  /** The readable columns, each as an expression over FROM. */
   readonly columns: ReadonlyMap<ColumnId, Sql>
-  /** Some of `columns` are calculated: only the next SELECT may use them. */
+  /** Whether some of `columns` are computed: only an outer SELECT may use them. */
   readonly computed: boolean
   readonly distinct: boolean
-  /** Sort items over names or expressions, made when the SELECT is written. */
+  /** Sort items over names or expressions, rendered together with the SELECT. */
   readonly orderBy: ((text: SortText) => readonly Sql[]) | undefined
   readonly limit: Sql
 }
@@ -54,12 +60,12 @@ function queryItem(query: Sql): FromItem {
   return { sql: sql`(${query})`, kind: 'query' }
 }
 
-/** Only FROM so far: it may stand in another FROM as it is. */
+/** Whether the block consists only of FROM: it may stand in another FROM unchanged. */
 function isBare(block: Block): boolean {
   return block.with.length === 0 && block.where.length === 0 && isOpen(block)
 }
 
-/** FROM and WHERE alone: conditions, and calculations over its columns, may be added. */
+/** Whether the block has only FROM and WHERE: conditions and expressions over its columns may be added. */
 export function isOpen(block: Block): boolean {
   return (
     isEmpty(block.tail) && !block.computed && !block.distinct && block.orderBy === undefined && isEmpty(block.limit)
@@ -72,7 +78,7 @@ export function asFromItem(state: RenderState, block: Block): FromItem {
   return queryItem(selectText(block, neededOutputs(state, block)))
 }
 
-/** A new block that reads this one. */
+/** A new block that reads this one as a subquery. */
 export function wrapped(state: RenderState, block: Block): Block {
   const outputs = neededOutputs(state, block)
   return queryBlock(
@@ -91,12 +97,12 @@ export function neededOutputs(state: RenderState, block: Block): readonly Output
     .map((column) => ({ column, name: columnName(column) }))
 }
 
-/** Items of a select list; a list must have one. */
+/** The items of a select list, which must not be empty. */
 export function selectList(items: readonly Sql[]): Sql {
   return items.length === 0 ? sql`1 AS one` : joined(items, ', ')
 }
 
-/** Conditions that must all hold, as a clause of its own. */
+/** The WHERE clause of conditions that must all hold. */
 export function whereClause(conditions: readonly Sql[]): Sql {
   return conditions.length === 0 ? EMPTY : sql`WHERE ${joined(conditions, ' AND ')}`
 }
@@ -105,7 +111,7 @@ export function withClause(tables: readonly Sql[]): Sql {
   return tables.length === 0 ? EMPTY : sql`WITH ${joined(tables, ', ')}`
 }
 
-/** Clauses one after the other; empty ones are left out. */
+/** Joins clauses, without empty ones. */
 export function clauses(parts: readonly Sql[]): Sql {
   return joined(
     parts.filter((part) => !isEmpty(part)),
@@ -113,7 +119,7 @@ export function clauses(parts: readonly Sql[]): Sql {
   )
 }
 
-/** The whole SELECT with these outputs; without any, rows of one constant. */
+/** The whole SELECT with these outputs; without outputs, rows of one constant. */
 export function selectText(block: Block, outputs: readonly Output[]): Sql {
   const names = new Map<ColumnId, Sql>()
   const items = outputs.map(({ column, name, wrap }) => {

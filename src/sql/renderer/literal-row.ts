@@ -1,8 +1,8 @@
 import type { Expr, RelationNode } from '../analyzer/tree.ts'
 
 /**
- * The one row of a SELECT of literals, as a result page has it; undefined for any other query. What drivers and pools
- * send to see whether a server lives needs no engine.
+ * The one row of a SELECT of literals, in the format of a result page; undefined for any other query. Drivers and pools
+ * send such queries to check that a server is alive, and they need no engine.
  */
 export function literalRow(node: RelationNode, columns: readonly { readonly column: number }[]): string | undefined {
   if (node.kind !== 'project' || node.input.kind !== 'values') return undefined
@@ -17,7 +17,7 @@ export function literalRow(node: RelationNode, columns: readonly { readonly colu
   return `[${values.join(', ')}]`
 }
 
-/** JSON text of a literal whose wire form is its value; undefined where a type has a form of its own. */
+/** The JSON text of a literal whose wire format is its value; undefined if the type has a special format. */
 function wireText(expression: Expr | undefined): string | undefined {
   if (expression?.kind !== 'constant') return undefined
   const { type, value } = expression

@@ -1,8 +1,8 @@
 import { macros } from '../../duckdb/engine-setup.ts'
 import { tokensOfSql, type Sql } from '../../duckdb/text/sql.ts'
 
-// DuckDB expands macros while it binds, arguments and all: one used twice in a body is bound twice, and macros stand
-// on macros. So a short text can be a huge expression.
+// DuckDB expands macros with their arguments while it binds: an argument used twice in a body is bound twice, and
+// macros call macros. A short text can therefore become a huge expression.
 
 interface Macro {
   readonly parameters: readonly string[]
@@ -10,13 +10,13 @@ interface Macro {
 }
 
 interface Cost {
-  /** Expressions that the macro comes to, its arguments not counted. */
+  /** The number of expressions in the expanded macro, without its arguments. */
   readonly own: number
-  /** How often each argument is bound. */
+  /** The number of times each argument is bound. */
   readonly uses: readonly number[]
-  /** Whether each stands in a lambda, which calculates it for each item of a list. */
+  /** Whether each argument stands in a lambda that evaluates it for each item of a list. */
   readonly loops: readonly boolean[]
-  /** Whether each stands in a lambda at all, also in one that but gives a value a name. */
+  /** Whether each argument stands in any lambda, including one that only binds a value to a name. */
   readonly inLambdas: readonly boolean[]
 }
 
@@ -40,7 +40,7 @@ function costOf(name: string): Cost | undefined {
   if (known !== undefined) return known
   const macro = definitionOf(name)
   if (macro === undefined) return undefined
-  // Against a macro that would call itself; there is none, DuckDB refuses it.
+  // Guards against a macro that calls itself; DuckDB refuses such macros.
   costs.set(name, {
     own: 1,
     uses: macro.parameters.map(() => 1),
@@ -57,7 +57,7 @@ const TOKEN = /'(?:[^']|'')*'|[A-Za-z_]\w*|\d+(?:\.\d+)?|[(),]|[^\sA-Za-z_\d(),'
 /** A word of code, or the number of an operand. */
 type Word = string | number
 
-/** What a piece comes to once its macros are expanded; of `operands` each is found by identity. */
+/** The cost of a piece after its macros are expanded; operands are found by identity. */
 export function costOfSql(piece: Sql, operands: readonly (Sql | undefined)[]): Cost {
   const known = new Map<Sql, number>()
   operands.forEach((operand, i) => {
@@ -71,7 +71,7 @@ export function costOfSql(piece: Sql, operands: readonly (Sql | undefined)[]): C
   return costOfWords(words, operands.length)
 }
 
-/** Code between operands is of few kinds: what the source has between them. */
+/** Cached words of the code between operands, which comes from a limited number of templates. */
 const knownWords = new Map<string, readonly string[]>()
 const MOST_KNOWN = 2000
 const LONGEST_KNOWN = 400
@@ -87,7 +87,7 @@ function wordsOf(code: string): readonly string[] {
   return words
 }
 
-/** Stands for a name or a literal: one expression, whatever it is. */
+/** Stands for a name or a literal, which count as one expression. */
 const LEAF = `''`
 
 function costOfBody({ body, parameters }: Macro): Cost {
@@ -98,14 +98,17 @@ function costOfBody({ body, parameters }: Macro): Cost {
   return costOfWords(words, parameters.length)
 }
 
-/** Expressions of its own once macros are expanded, and how often each operand is used. */
+/** Counts the expressions after macros are expanded, and the uses of each operand. */
 function costOfWords(words: readonly Word[], operands: number): Cost {
   const uses = Array.from({ length: operands }, () => 0)
   const loops = Array.from({ length: operands }, () => false)
   const inLambdas = Array.from({ length: operands }, () => false)
   let own = 0
   let position = 0
-  /** The factor of everything from here to the closing parenthesis: arguments of the call around it. */
+  /**
+   * Visits the words up to the closing parenthesis, the arguments of the enclosing call. `factor` is the number of
+   * times they are bound.
+   */
   const visit = (factor: number, callee: Cost | undefined, around: boolean, inside: boolean, names = false): void => {
     let argument = 0
     let inLambda = around
@@ -137,7 +140,7 @@ function costOfWords(words: readonly Word[], operands: number): Cost {
         position++
         const macro = costOf(word)
         if (macro !== undefined) own += current() * macro.own
-        // A list of one value is how a value gets a name: its lambda is calculated once.
+        // A list of one value only binds the value to a name: its lambda runs once.
         visit(current(), macro, looped, named, word === 'list_transform' && words[position] === '[')
       }
     }

@@ -6,12 +6,12 @@ import { columnsOfPredicate } from './scan-predicates.ts'
 import { typeName } from '../types/type-text.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 
-/** What is known of the columns and scans of a query. */
+/** What is known about the columns and scans of a query. */
 interface Known {
   readonly sourceOf: (column: ColumnId) => string | undefined
-  /** Columns that scans are shown with. */
+  /** The columns that scans show. */
   readonly asked: ReadonlySet<ColumnId>
-  /** What a scan's partitions have to fulfil. */
+  /** The conditions on a scan's partitions. */
   readonly constraintOf: (scan: ScanNode) => ScanPredicate | undefined
 }
 
@@ -26,7 +26,7 @@ export function outline(node: RelationNode, columns: readonly QueryColumn[], kno
   }
 }
 
-/** One flat switch over all kinds of relation, a case each: it is as long as they are many. */
+/** One flat switch with a case for each kind of relation, hence its length. */
 function planOf(node: RelationNode, known: Known): PlanNode {
   const { sourceOf, asked, constraintOf } = known
   const child = (input: RelationNode): PlanNode => planOf(input, known)
@@ -47,7 +47,7 @@ function planOf(node: RelationNode, known: Known): PlanNode {
       const partitions = constraintOf(node)
       const shownColumns = node.columns.filter(({ id }) => asked.has(id))
       const about = partitions && columnsOfPredicate(partitions)
-      // What only rules look at is not shown.
+      // Columns that only rules read are hidden.
       const constrained = shownColumns.filter(({ name }) => about?.has(name)).map(({ name }) => name)
       return plan(
         'TableScan',

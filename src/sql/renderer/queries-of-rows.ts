@@ -3,13 +3,15 @@ import { childrenOfExpr, collectDefined, visitColumns } from '../analyzer/walk.t
 import type { RenderState } from './render-state.ts'
 
 /**
- * Notes what DuckDB gets wrong in a query that belongs to a row: aggregations without keys and UNNEST.
- *
- * Of an aggregation it leaves out the one row where it is all NULL, so that the outer join around the query makes it up;
- * which it does not know to be wrong where something but expressions over the aggregates lies between. A `count(*)` beside
- * them, which is never NULL, keeps the row. An UNNEST it joins with the row itself, and fails where the query reads more of
- * the row than the arrays, unless the UNNEST has a FROM. A common table of the query around it it takes for correlated, and
- * refuses a FULL join of one: such a join has its own. In lambdas it finds no columns of the row at all (`outerColumns`).
+ * Records nodes that DuckDB handles incorrectly in a correlated query.
+ * - An aggregation without keys: DuckDB omits its one row if all aggregates are NULL, and lets an outer join around the
+ * query restore it. This is wrong if anything but expressions over the aggregates lies in between. An extra `count(*)`,
+ * which is never NULL, keeps the row.
+ * - UNNEST: DuckDB joins it with the outer row, and fails if the query reads more of the row than the arrays, unless
+ * the UNNEST has a FROM.
+ * - A FULL join of a common table of the outer query: DuckDB considers it correlated and refuses it, so such a join
+ * gets its own common table.
+ * - Lambdas: DuckDB finds no columns of the outer row in them (`outerColumns`).
  */
 export function noteQueryOfRow(state: RenderState, node: RelationNode): void {
   visit(state, node, false)
@@ -20,7 +22,7 @@ export function noteQueryOfRow(state: RenderState, node: RelationNode): void {
   })
 }
 
-/** Renders what an UNNEST beside a row reads of it: lambdas find no columns of the row there either. */
+/** Renders the columns that an UNNEST reads from the row beside it: lambdas do not find columns of that row either. */
 export function besideRow<Rendered>(
   state: RenderState,
   { arguments: args }: UnnestNode,

@@ -5,12 +5,12 @@ import type { CompareExpr, Expr, ScanNode } from '../analyzer/tree.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import { localIn, LONGEST_PATTERN, withoutWidening, type ConstantTimes } from './scan-terms.ts'
 
-/** More values than this are not worth to travel: they are looked for in the rows alone. */
+/** Longer lists of values are not worth sending; only the filter above the scan checks them. */
 const MOST_VALUES = 10_000
 
 /**
- * What predicates above a scan say of the columns that divide its table into partitions; undefined where they say nothing.
- * @param terms all of which hold for every row that is used
+ * The conditions that predicates above a scan put on its partition columns; undefined if there are none.
+ * @param terms conditions that hold for every used row
  */
 export function partitionPredicate(
   scan: ScanNode,
@@ -29,7 +29,7 @@ export function partitionPredicate(
   return known.length === 0 ? undefined : { all: known }
 }
 
-/** Names of the columns that a predicate is about. */
+/** The names of the columns in a predicate. */
 export function columnsOfPredicate(predicate: ScanPredicate): ReadonlySet<string> {
   if ('all' in predicate) return new Set(predicate.all.flatMap((one) => [...columnsOfPredicate(one)]))
   if ('any' in predicate) return new Set(predicate.any.flatMap((one) => [...columnsOfPredicate(one)]))
@@ -107,14 +107,20 @@ function comparison({ operator, left, right }: CompareExpr, columnOf: ColumnOf, 
   return { column, compare: turned ? TURNED[operator] : operator, value }
 }
 
-/** Both sides have one type by now, but for digits and lengths: values of different kinds do not compare as their texts do. */
+/**
+ * Whether both sides have the same kind of type, so that values compare like their texts. They may differ in digits and
+ * length.
+ */
 function comparable(left: Expr, right: Expr): boolean {
   return left.type.kind === right.type.kind
 }
 
 const INTEGERS: readonly SqlType['kind'][] = ['tinyint', 'smallint', 'integer', 'bigint']
 
-/** A constant as `ScanPredicate` has it; undefined for NULL, other types, and what is not known before the statement runs. */
+/**
+ * A constant as `ScanPredicate` represents it; undefined for NULL, other types, and values unknown before the statement
+ * runs.
+ */
 function valueText(expr: Expr, times: ConstantTimes): string | undefined {
   const plain = withoutExactCasts(expr)
   switch (expr.type.kind) {
@@ -140,7 +146,10 @@ function valueText(expr: Expr, times: ConstantTimes): string | undefined {
   }
 }
 
-/** Without casts that change no value: to a longer varchar, a wider whole number, more digits of a second. */
+/**
+ * Removes casts that do not change the value: to a longer varchar, a wider integer, or more fractional digits of a
+ * second.
+ */
 function withoutExactCasts(expr: Expr): Expr {
   const plain = withoutWidening(expr)
   if (plain.kind !== 'cast' || plain.safe) return plain

@@ -5,13 +5,13 @@ import type { SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import type { GeneratedType, RowsQuery } from './rows-query.ts'
 
-/** The types that the parameters of a described query took on, by number: those of the coercions around them. */
+/** The types that the parameters of a described query got by coercion, by parameter number. */
 export function parameterTypesIn(node: RelationNode): ReadonlyMap<number, SqlType> {
   const types = new Map<number, SqlType>()
   const visit = (value: unknown): void => {
     if (typeof value !== 'object' || value === null) return
     if (isParameter(value) && value.type.kind !== 'unknown') types.set(value.parameter, value.type)
-    // Functions and operators of the function table hold no part of the query.
+    // Functions and operators contain no part of the query.
     for (const [name, child] of Object.entries(value)) if (name !== 'function' && name !== 'operator') visit(child)
   }
   visit(node)
@@ -22,7 +22,7 @@ function isParameter(value: object): value is ConstantExpr & { readonly paramete
   return 'parameter' in value && 'kind' in value && value.kind === 'constant' && typeof value.parameter === 'number'
 }
 
-/** DESCRIBE INPUT: the parameters' types as far as the statement tells them. */
+/** DESCRIBE INPUT: the types of the parameters as far as they are known. */
 export function describeInputQuery(types: readonly (SqlType | undefined)[]): RowsQuery {
   const rows = types.map((type, position) => [position, type === undefined ? 'unknown' : typeName(type)])
   return {
@@ -34,7 +34,7 @@ export function describeInputQuery(types: readonly (SqlType | undefined)[]): Row
   }
 }
 
-/** Bytes of a value of fixed width; 0 for all others. */
+/** The size of a value in bytes if its type has a fixed width; otherwise 0. */
 function typeSize(type: SqlType): number {
   switch (type.kind) {
     case 'boolean':
@@ -65,7 +65,7 @@ function typeSize(type: SqlType): number {
   }
 }
 
-/** DESCRIBE OUTPUT; `aliased` says of each column whether its name was written with AS. */
+/** DESCRIBE OUTPUT. @param aliased for each column, whether its name was given with AS */
 export function describeOutputQuery(
   columns: readonly Pick<ResultColumn, 'name' | 'type' | 'lineage'>[],
   aliased: readonly boolean[],

@@ -2,7 +2,7 @@ import type { Expression } from '../syntax/ast.ts'
 import type { Query, Relation, SelectItem, SortItem } from '../syntax/ast-query.ts'
 import type { Span } from '../syntax/span.ts'
 
-/** A query of our own making, of a body and at most an ORDER BY. Errors are told at `span`. */
+/** Builds a generated query from a body and an optional ORDER BY. Errors are reported at `span`. */
 export function plainQuery(span: Span, body: Query['body'], ...sortItems: readonly SortItem[]): Query {
   return {
     kind: 'Query',
@@ -17,7 +17,7 @@ export function plainQuery(span: Span, body: Query['body'], ...sortItems: readon
   }
 }
 
-/** `SELECT items [FROM from] [WHERE where]` */
+/** Builds `SELECT items [FROM from] [WHERE where]`. */
 export function plainSelect(
   span: Span,
   items: readonly SelectItem[],

@@ -5,12 +5,12 @@ import type { Statement } from '../syntax/ast-statements.ts'
 import { parseStatement } from '../syntax/parser.ts'
 import { preparedText } from './prepared-statements.ts'
 
-/** What kind of statement a text is, as Trino counts them; undefined for a text that is none. */
+/** The kind of a statement in Trino's classification; undefined if the text does not parse. */
 export function queryTypeOf(sql: string, session: Pick<SessionContext, 'preparedStatements'>): QueryType | undefined {
   try {
     return typeOf(parseStatement(sql), session)
   } catch {
-    // What is wrong with it is told where it is analysed.
+    // The error is reported when the statement is analyzed.
     return undefined
   }
 }
@@ -108,5 +108,8 @@ function typeOf(statement: Statement, session: Pick<SessionContext, 'preparedSta
   }
 }
 
-/** What a text that is executed may itself execute has no end but its own: none of the client's prepared ones. */
+/**
+ * An executed text cannot execute the client's prepared statements. This bounds the recursion by the text's own
+ * nesting.
+ */
 const NO_OTHERS = { preparedStatements: {} }

@@ -13,13 +13,13 @@ import type {
 } from './ast.ts'
 
 /**
- * `WITH … body ORDER BY … OFFSET … LIMIT …`. Other than in Trino, the last three stay here when the body is a
- * QuerySpecification (Trino moves them into it): then, and only then, ORDER BY sees the body's source columns.
+ * `WITH … body ORDER BY … OFFSET … LIMIT …`. Unlike in Trino, the last three stay here if the body is a
+ * QuerySpecification (Trino moves them into it). Only then can ORDER BY refer to the body's source columns.
  */
 export interface Query extends Node<'Query'> {
-  /** `WITH FUNCTION …`: of a statement's outermost query only. */
+  /** `WITH FUNCTION …`: only in a statement's outermost query. */
   readonly functions: readonly FunctionSpecification[]
-  /** `WITH SESSION name = value`: of a statement's outermost query only. */
+  /** `WITH SESSION name = value`: only in a statement's outermost query. */
   readonly sessionProperties: readonly SessionPropertyValue[]
   readonly with: With | undefined
   readonly body: QueryBody
@@ -85,20 +85,20 @@ export interface SimpleGroupBy extends Node<'SimpleGroupBy'> {
   readonly columns: readonly Expression[]
 }
 
-/** ROLLUP, CUBE and GROUPING SETS: `sets` as written. */
+/** ROLLUP, CUBE and GROUPING SETS; `sets` as written. */
 export interface GroupingSets extends Node<'GroupingSets'> {
   readonly type: 'EXPLICIT' | 'ROLLUP' | 'CUBE'
   readonly sets: readonly (readonly Expression[])[]
 }
 
-/** `GROUP BY AUTO`: by every item of the select list without an aggregate. */
+/** `GROUP BY AUTO`: groups by every select item without an aggregate. */
 export interface GroupByAuto extends Node<'GroupByAuto'> {}
 
-/** UNION, INTERSECT, EXCEPT; `distinct` where ALL is not written. */
+/** UNION, INTERSECT, EXCEPT; `distinct` if ALL is not written. */
 export interface SetOperation extends Node<'SetOperation'> {
   readonly operator: 'UNION' | 'INTERSECT' | 'EXCEPT'
   readonly distinct: boolean
-  /** `CORRESPONDING`, with the columns that `BY` names (otherwise none). */
+  /** `CORRESPONDING`, with the columns that `BY` names (otherwise empty). */
   readonly corresponding: Corresponding | undefined
   readonly left: QueryBody
   readonly right: QueryBody
@@ -108,7 +108,7 @@ export interface Corresponding extends Node<'Corresponding'> {
   readonly columns: readonly Identifier[]
 }
 
-/** Each row an expression: a Row, or a single value. */
+/** Each row is an expression: a Row, or a single value. */
 export interface Values extends Node<'Values'> {
   readonly rows: readonly Expression[]
 }
@@ -120,7 +120,7 @@ export interface OrderBy extends Node<'OrderBy'> {
 export interface SortItem extends Node<'SortItem'> {
   readonly sortKey: Expression
   readonly ordering: 'ASCENDING' | 'DESCENDING'
-  /** UNDEFINED is NULLS LAST in Trino, whatever the ordering. */
+  /** UNDEFINED means NULLS LAST in Trino, whatever the ordering. */
   readonly nullOrdering: 'FIRST' | 'LAST' | 'UNDEFINED'
 }
 
@@ -128,12 +128,12 @@ export interface Offset extends Node<'Offset'> {
   readonly rowCount: LongLiteral | Parameter
 }
 
-/** LIMIT n, or LIMIT ALL where the count is `ALL`. */
+/** LIMIT n; LIMIT ALL if the count is `ALL`. */
 export interface Limit extends Node<'Limit'> {
   readonly rowCount: LongLiteral | Parameter | 'ALL'
 }
 
-/** FETCH FIRST n ROWS ONLY; no count is one row. */
+/** FETCH FIRST n ROWS ONLY; without a count, one row. */
 export interface FetchFirst extends Node<'FetchFirst'> {
   readonly rowCount: LongLiteral | Parameter | undefined
   readonly withTies: boolean
@@ -175,7 +175,7 @@ export interface AliasedRelation extends Node<'AliasedRelation'> {
   readonly columnNames: readonly Identifier[] | undefined
 }
 
-/** IMPLICIT is `FROM a, b`. CROSS and IMPLICIT have no criteria, all others have. */
+/** IMPLICIT is `FROM a, b`. CROSS and IMPLICIT have no criteria; all others have. */
 export interface Join extends Node<'Join'> {
   readonly type: 'CROSS' | 'IMPLICIT' | 'INNER' | 'LEFT' | 'RIGHT' | 'FULL'
   readonly left: Relation
@@ -223,15 +223,15 @@ export interface TableFunctionArgument extends Node<'TableFunctionArgument'> {
 }
 
 export interface TableFunctionTableArgument extends Node<'TableFunctionTableArgument'> {
-  /** A Table or TableSubquery, perhaps in an AliasedRelation. */
+  /** A Table or TableSubquery, possibly inside an AliasedRelation. */
   readonly table: Relation
-  /** Undefined: not partitioned; empty: `PARTITION BY ()`. */
+  /** Undefined if not partitioned; empty for `PARTITION BY ()`. */
   readonly partitionBy: readonly Expression[] | undefined
   readonly orderBy: OrderBy | undefined
   readonly emptyTreatment: 'KEEP' | 'PRUNE' | undefined
 }
 
-/** `DESCRIPTOR(a bigint, b)`; no fields is `CAST(NULL AS DESCRIPTOR)`. */
+/** `DESCRIPTOR(a bigint, b)`; without fields it is `CAST(NULL AS DESCRIPTOR)`. */
 export interface TableFunctionDescriptorArgument extends Node<'TableFunctionDescriptorArgument'> {
   readonly fields: readonly DescriptorField[] | undefined
 }

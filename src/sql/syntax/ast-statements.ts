@@ -2,7 +2,7 @@ import type { DataType, Expression, Identifier, IntervalLiteral, Node, Qualified
 import type { Query, Relation } from './ast-query.ts'
 import type { FunctionSpecification, ParameterDeclaration } from './ast-routines.ts'
 
-/** Everything a client may send, after Trino's tree; a query is a statement of its own. */
+/** All statements that a client may send, modeled after Trino's tree; a query is a statement of its own. */
 export type Statement =
   | Query
   | Explain
@@ -63,7 +63,7 @@ export interface SetSessionAuthorization extends Node<'SetSessionAuthorization'>
 
 export interface ResetSessionAuthorization extends Node<'ResetSessionAuthorization'> {}
 
-/** No zone: SET TIME ZONE LOCAL. */
+/** Without a zone: SET TIME ZONE LOCAL. */
 export interface SetTimeZone extends Node<'SetTimeZone'> {
   readonly timeZone: Expression | undefined
 }
@@ -114,7 +114,7 @@ export interface ShowTables extends Node<'ShowTables'>, LikeClause {
   readonly schema: QualifiedName | undefined
 }
 
-/** DESCRIBE and DESC as well. */
+/** Also DESCRIBE and DESC. */
 export interface ShowColumns extends Node<'ShowColumns'>, LikeClause {
   readonly table: QualifiedName
 }
@@ -166,7 +166,7 @@ export interface Execute extends Node<'Execute'> {
   readonly parameters: readonly Expression[]
 }
 
-/** The text is not parsed here: `parseStatement(statement.value, …)` with the literal's place as origin. */
+/** The text is not parsed here: use `parseStatement(statement.value, …)` with the literal's position as origin. */
 export interface ExecuteImmediate extends Node<'ExecuteImmediate'> {
   readonly statement: StringLiteral
   readonly parameters: readonly Expression[]
@@ -314,7 +314,7 @@ export type DefinitionStatement =
   | CreateFunction
   | DropFunction
 
-/** `name = value`; no value is DEFAULT. */
+/** `name = value`; without a value: DEFAULT. */
 export interface Property extends Node<'Property'> {
   readonly name: Identifier
   readonly value: Expression | undefined
@@ -367,7 +367,7 @@ export interface CreateTable extends Node<'CreateTable'> {
 export type TableElement = ColumnDefinition | LikeTable
 
 export interface ColumnDefinition extends Node<'ColumnDefinition'> {
-  /** More than one part: a field of a row, in ADD COLUMN. */
+  /** Has more than one part for a field of a row, in ADD COLUMN. */
   readonly name: QualifiedName
   readonly type: DataType
   readonly nullable: boolean
@@ -408,7 +408,7 @@ export interface SetProperties extends Node<'SetProperties'> {
   readonly properties: readonly Property[]
 }
 
-/** No comment: `IS NULL`. */
+/** Without a comment: `IS NULL`. */
 export interface CommentOn extends Node<'CommentOn'> {
   readonly type: 'TABLE' | 'VIEW' | 'COLUMN'
   readonly name: QualifiedName
@@ -499,7 +499,7 @@ export interface RenameMaterializedView extends Node<'RenameMaterializedView'> {
   readonly exists: boolean
 }
 
-/** `ALTER SCHEMA|TABLE|VIEW|… name SET AUTHORIZATION principal`; the entity's word in upper case. */
+/** `ALTER SCHEMA|TABLE|VIEW|… name SET AUTHORIZATION principal`; the kind of entity is in upper case. */
 export interface SetAuthorization extends Node<'SetAuthorization'> {
   readonly entityKind: string
   readonly name: QualifiedName
@@ -532,11 +532,11 @@ export interface CurrentGrantor extends Node<'CurrentGrantor'> {
   readonly type: 'CURRENT_USER' | 'CURRENT_ROLE'
 }
 
-/** `SELECT`, `INSERT` … in upper case, or a connector's own privilege; no privileges are ALL PRIVILEGES. */
+/** `SELECT`, `INSERT` … in upper case, or a privilege of a connector; undefined for ALL PRIVILEGES. */
 export type Privileges = readonly Identifier[] | undefined
 
 export interface GrantObject extends Node<'GrantObject'> {
-  /** TABLE, SCHEMA or another word, in upper case, where written. */
+  /** TABLE, SCHEMA or another word, in upper case, if written. */
   readonly entityKind: string | undefined
   readonly name: QualifiedName
 }

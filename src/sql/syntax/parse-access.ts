@@ -22,7 +22,7 @@ function parseGrantor(cursor: TokenCursor): Grantor {
 
 const privilegeWords = ['CREATE', 'DELETE', 'INSERT', 'SELECT', 'UPDATE'] as const
 
-/** A privilege or a role: which one, only what follows the list tells. */
+/** Parses a privilege or a role; only the token after the list shows which. */
 function parsePrivilegeOrRole(cursor: TokenCursor): Identifier {
   if (!cursor.isOneOf(...privilegeWords)) return parseIdentifier(cursor)
   const { start } = cursor
@@ -31,11 +31,11 @@ function parsePrivilegeOrRole(cursor: TokenCursor): Identifier {
   return { kind: 'Identifier', span: cursor.span(start), value: value.toUpperCase(), quoted: false }
 }
 
-/** `nation`, `TABLE nation`, `SCHEMA tiny`, `WORD name`. */
+/** Parses `nation`, `TABLE nation`, `SCHEMA tiny` or `WORD name`. */
 export function parseGrantObject(cursor: TokenCursor): GrantObject {
   const { start } = cursor
   let entityKind: string | undefined
-  // TO is a word that may be a name: after one name it ends the object.
+  // TO is a keyword that may also be a name; after one name it ends the object.
   const named = cursor.isIdentifierAt(1) && (cursor.peek(1) !== 'TO' || ['TO', 'FROM', '.'].includes(cursor.peek(2)))
   if (cursor.is('TABLE') || (cursor.isIdentifierAt(0) && named)) {
     entityKind = cursor.textOf(cursor.index).toUpperCase()
@@ -45,7 +45,7 @@ export function parseGrantObject(cursor: TokenCursor): GrantObject {
   return { kind: 'GrantObject', span: cursor.span(start), entityKind, name }
 }
 
-/** Undefined is ALL PRIVILEGES. */
+/** Returns undefined for ALL PRIVILEGES. */
 function parsePrivileges(cursor: TokenCursor): Identifier[] | undefined {
   if (cursor.acceptPair('ALL', 'PRIVILEGES')) return undefined
   return cursor.list(parsePrivilegeOrRole)

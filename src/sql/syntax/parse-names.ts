@@ -31,12 +31,12 @@ export function parseQualifiedName(cursor: TokenCursor): QualifiedName {
   return { kind: 'QualifiedName', span: cursor.span(start), parts }
 }
 
-/** `(a, b)` */
+/** Parses `(a, b)`. */
 export function parseColumnAliases(cursor: TokenCursor): Identifier[] {
   return cursor.parenthesized(() => cursor.list(parseIdentifier))
 }
 
-/** `… IN catalog`, `… FROM catalog`: the name, if the keyword is here. */
+/** Parses `… IN catalog` or `… FROM catalog`: returns the name if a keyword is present. */
 export function parseOptionalCatalog(cursor: TokenCursor, ...keywords: readonly string[]): Identifier | undefined {
   for (const keyword of keywords) if (cursor.accept(keyword)) return parseIdentifier(cursor)
   return undefined
@@ -48,7 +48,7 @@ export function isString(cursor: TokenCursor): boolean {
   return false
 }
 
-/** `'…'` or `U&'…' UESCAPE '…'` */
+/** Parses `'…'` or `U&'…' UESCAPE '…'`. */
 export function parseString(cursor: TokenCursor): StringLiteral {
   if (!isString(cursor)) cursor.fail()
   const { start, type } = cursor
@@ -78,7 +78,7 @@ function unquote(text: string, quote: string): string {
 
 const isHexDigit = (char: string): boolean => /^[0-9a-fA-F]$/.test(char)
 
-/** Trino's decoding of Unicode strings, with its words for what is wrong. */
+/** Decodes Unicode strings like Trino, with its error messages. */
 function decodeUnicode(raw: string, escape: string, wrong: (message: string) => void): string {
   if (escape.length === 0) {
     wrong('Empty Unicode escape character')

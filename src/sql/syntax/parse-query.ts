@@ -28,7 +28,7 @@ import { parseFunctionSpecification } from './parse-routines.ts'
 import { parseOptionalOrderBy, parseWindowDefinition } from './parse-windows.ts'
 import type { TokenCursor } from './token-cursor.ts'
 
-/** A query with `WITH FUNCTION` and `WITH SESSION`, as a statement begins. */
+/** Parses a query with `WITH FUNCTION` and `WITH SESSION`, as at the start of a statement. */
 export function parseRootQuery(cursor: TokenCursor): Query {
   const { start } = cursor
   const functions: FunctionSpecification[] = []
@@ -46,7 +46,7 @@ export function parseRootQuery(cursor: TokenCursor): Query {
   return { ...query, span: cursor.span(start), functions, sessionProperties }
 }
 
-/** FUNCTION and SESSION may also name a query of a WITH clause. */
+/** Whether FUNCTION or SESSION begins such a clause; both may also name a query of a WITH clause. */
 function isScope(cursor: TokenCursor): boolean {
   const word = cursor.is('WITH') ? 1 : 0
   const type = cursor.peek(word)
@@ -129,7 +129,7 @@ function parseLimit(cursor: TokenCursor): Limit | FetchFirst | undefined {
   return { kind: 'FetchFirst', span: cursor.span(start), rowCount, withTies }
 }
 
-/** INTERSECT binds tighter than UNION and EXCEPT; both are left-associative. */
+/** Parses set operations. INTERSECT binds tighter than UNION and EXCEPT; all are left-associative. */
 function parseTerm(cursor: TokenCursor, above: number): QueryBody {
   const { start } = cursor
   const siblings = cursor.height
@@ -205,7 +205,7 @@ function parseSelectItem(cursor: TokenCursor): SelectItem {
   return { kind: 'SingleColumn', span: cursor.span(start), expression, alias }
 }
 
-/** `target.* AS (a, b)` */
+/** Parses `target.* AS (a, b)`. */
 function parseAllColumns(cursor: TokenCursor, target: Expression, start: number): AllColumns {
   cursor.expect('.', '*')
   const aliases = cursor.accept('AS') ? parseColumnAliases(cursor) : []
@@ -239,10 +239,13 @@ function parseGroupingElement(cursor: TokenCursor): GroupingElement {
   return { kind: 'SimpleGroupBy', span: cursor.span(start), columns }
 }
 
-/** AUTO is a column's name where more of an expression follows it. */
+/** After these tokens, AUTO is a column's name in a longer expression. */
 const continuesName = tokenSet('. ( [ -> = <> < <= > >= + - * / % || AND OR IS IN NOT LIKE BETWEEN AT OVER')
 
-/** A list in parentheses is one set of columns, unless more of an expression follows them: `(a + b) * 2`. */
+/**
+ * Parses a grouping set. A list in parentheses is one set of columns, unless an expression continues after it:
+ * `(a + b) * 2`.
+ */
 function parseGroupingSet(cursor: TokenCursor): Expression[] {
   if (!cursor.is('(') || cursor.holdsQuery()) return [parseExpression(cursor)]
   const after = cursor.peek(cursor.closeOf(cursor.index) - cursor.index + 1)

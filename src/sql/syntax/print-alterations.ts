@@ -23,7 +23,7 @@ export type AlterationStatement = Extract<
   }
 >
 
-/** ALTER … of what is there. */
+/** Prints ALTER statements. */
 export function printAlteration(printer: Printer, node: AlterationStatement): string {
   switch (node.kind) {
     case 'RenameSchema':

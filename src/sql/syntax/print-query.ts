@@ -8,7 +8,7 @@ import { printFunctionSpecification } from './print-routines.ts'
 import { printOrderBy, printWindow } from './print-windows.ts'
 import { margin, type Printer } from './printing.ts'
 
-/** Each clause on lines of its own, the last one ended too. */
+/** Prints each clause on its own line; the last line also ends with a line break. */
 export function printAnyQuery(printer: Printer, node: Query, indent: number): string {
   const pad = margin(indent)
   let text = ''
@@ -94,7 +94,7 @@ function printSelectItem(printer: Printer, node: SelectItem): string {
   if (node.kind === 'AllColumns') {
     if (node.target === undefined) return '*'
     const text = printGuarded(printer, node.target)
-    // What is not appended to as it stands, goes into parentheses: `-1.*`.
+    // A target to which `.*` cannot be appended is put in parentheses: `-1.*`.
     const target = /^[-+\d.]/.test(text) ? `(${text})` : text
     return `${target}.*${node.aliases.length > 0 ? ` AS ${printNames(node.aliases)}` : ''}`
   }

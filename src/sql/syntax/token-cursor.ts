@@ -8,7 +8,7 @@ import { MAX_DEPTH, tokenize, type Tokens } from './lexer.ts'
 import { locate, type Span } from './span.ts'
 import { Signal } from '../../shared/quipu-error.ts'
 
-/** Productions that lower ones call back: an expression holds queries, a query holds expressions. */
+/** Productions that lower ones call recursively: expressions contain queries, and queries contain expressions. */
 export interface Productions {
   expression(cursor: TokenCursor): Expression
   valueExpression(cursor: TokenCursor): Expression
@@ -17,7 +17,7 @@ export interface Productions {
   statement(cursor: TokenCursor): Statement
 }
 
-/** Thrown where a token does not fit; becomes the error of the statement once it is known what would have fitted. */
+/** Thrown when a token does not fit; becomes the statement's error once the expected tokens are known. */
 export class Mismatch extends Signal {
   readonly tokenIndex: number
 
@@ -27,7 +27,7 @@ export class Mismatch extends Signal {
   }
 }
 
-// A mismatch is caught and thrown again as the statement's error: its own stack is never seen.
+// A mismatch is caught and rethrown as the statement's error, so its own stack trace is never used.
 const withoutStack = <T>(make: () => T): T => {
   const limit = Error.stackTraceLimit
   Error.stackTraceLimit = 0
@@ -63,25 +63,25 @@ const labels: Readonly<Record<string, string>> = {
 }
 
 /**
- * A place in the tokens of a text. `target` makes it note what would have fitted at that token: set in the second
- * pass over a text that does not parse.
+ * A position in the tokens of a text. In the second pass over a text that does not parse, `target` is the failed token,
+ * at which the cursor records the tokens that would have been accepted.
  */
 export class TokenCursor {
   readonly text: string
   readonly rules: Productions
   readonly origin: ErrorLocation
   readonly expected = new Set<string>()
-  /** The type of the token here. */
+  /** The type of the current token. */
   type: string
-  /** Index of the token here. */
+  /** The index of the current token. */
   index = 0
-  /** `?` seen so far. */
+  /** The number of `?` seen so far. */
   parameterCount = 0
-  /** The first mistake that Trino finds only in a text that otherwise parses. */
+  /** The first error of a kind that Trino reports only if the text otherwise parses. */
   deferred: EngineError | undefined
-  /** Height of the tree just parsed; productions with children keep the greatest among siblings. */
+  /** The height of the tree just parsed; productions with children keep the maximum of siblings. */
   height = 0
-  /** The last primary expression: `e.*` is allowed on a primary only. */
+  /** The last primary expression: `e.*` is allowed only on a primary. */
   lastPrimary: Expression | undefined
 
   private readonly tokens: Tokens
@@ -100,12 +100,12 @@ export class TokenCursor {
     if (this.tokens.tooDeepAt !== undefined) this.tooDeep(this.tokens.tooDeepAt)
   }
 
-  /** A second cursor over the same tokens, which notes what would have fitted at `target`. */
+  /** A second cursor over the same tokens, which records the tokens expected at `target`. */
   noting(target: number): TokenCursor {
     return new TokenCursor(this.text, this.rules, this.origin, this.tokens, target)
   }
 
-  /** Offset where the token here begins. */
+  /** The offset at which the current token begins. */
   get start(): number {
     return this.tokens.starts[this.index]!
   }
@@ -114,12 +114,12 @@ export class TokenCursor {
     return this.tokens.starts[index]!
   }
 
-  /** Offset where the token before this one ended. */
+  /** The offset at which the previous token ended. */
   get lastEnd(): number {
     return this.index === 0 ? 0 : this.tokens.ends[this.index - 1]!
   }
 
-  /** The type of the token `ahead` places further; EOF past the end. */
+  /** The type of the token `ahead` positions further; EOF past the end. */
   peek(ahead: number): string {
     return this.tokens.types[this.index + ahead] ?? 'EOF'
   }
@@ -130,7 +130,7 @@ export class TokenCursor {
       : this.text.slice(this.tokens.starts[index], this.tokens.ends[index])
   }
 
-  /** From `start` to the end of the token before this one. */
+  /** The span from `start` to the end of the previous token. */
   span(start: number, at = start): Span {
     return { start, end: this.lastEnd, at }
   }
@@ -151,7 +151,7 @@ export class TokenCursor {
     return false
   }
 
-  /** This keyword, followed by that one. */
+  /** Whether the current token is `first`, followed by `second`. */
   isPair(first: string, second: string): boolean {
     return this.is(first) && this.peek(1) === second
   }
@@ -173,7 +173,7 @@ export class TokenCursor {
     for (const type of types) if (!this.accept(type)) this.fail()
   }
 
-  /** One of these, consumed. */
+  /** Consumes one of these tokens. */
   expectOneOf<T extends string>(...types: readonly T[]): T {
     for (const type of types) if (this.accept(type)) return type
     return this.fail()
@@ -189,14 +189,16 @@ export class TokenCursor {
     return identifierTypes.has(this.peek(ahead))
   }
 
-  /** Says what would have fitted here; `mute` where the production says it for all that it begins with. */
+  /**
+   * Records what would be accepted here. @param mute set if the production stands for everything that it may begin with
+   */
   note(label: string, mute = false): void {
     if (this.index !== this.target || this.muted) return
     this.expected.add(label)
     if (mute) this.muted = true
   }
 
-  /** Whether this is the token that does not fit, in the second pass. */
+  /** Whether the current token is the failed one, in the second pass. */
   isTarget(): boolean {
     return this.index === this.target
   }
@@ -205,7 +207,7 @@ export class TokenCursor {
     throw withoutStack(() => new Mismatch(index))
   }
 
-  /** A list of at least one, with commas between. */
+  /** Parses a list of at least one item, separated by commas. */
   list<T>(item: (cursor: TokenCursor) => T): T[] {
     const items = [item(this)]
     while (this.accept(',')) items.push(item(this))
@@ -219,7 +221,7 @@ export class TokenCursor {
     return value
   }
 
-  /** A production that may hold itself: counts how deep the text nests and how high the tree below grows. */
+  /** Runs a production that may contain itself; counts the nesting depth of the text and the height of the tree. */
   nested<T>(production: (cursor: TokenCursor) => T): T {
     const siblings = this.enter()
     const node = production(this)
@@ -227,7 +229,7 @@ export class TokenCursor {
     return node
   }
 
-  /** The first half of `nested`, for productions that spare the stack; what it returns goes to `leave`. */
+  /** The first half of `nested`, for productions that save stack; its result goes to `leave`. */
   enter(): number {
     tick()
     if (++this.depth > MAX_DEPTH) this.tooDeep()
@@ -242,7 +244,7 @@ export class TokenCursor {
     this.depth--
   }
 
-  /** One more level above what was just parsed. */
+  /** Adds one level above the tree just parsed. */
   grow(): void {
     if (++this.height > MAX_DEPTH) this.tooDeep()
   }
@@ -255,18 +257,24 @@ export class TokenCursor {
     return new EngineError('SYNTAX_ERROR', message, { location: locate(this.text, offset, this.origin) })
   }
 
-  /** Trino finds such a mistake while it builds the tree: only if the text parses, and then the first one counts. */
+  /**
+   * Records an error that Trino finds while it builds the tree: it is reported only if the text parses, and then the
+   * first one.
+   */
   defer(message: string, offset: number): void {
     this.deferred ??= this.error(message, offset)
   }
 
-  /** Index of the parenthesis or bracket that closes the one at `open`; the last token where none does. */
+  /** The index of the parenthesis or bracket that closes the one at `open`; the last token if it is not closed. */
   closeOf(open: number): number {
     this.matches ??= matchParentheses(this.tokens.types)
     return this.matches[open]!
   }
 
-  /** The place of `type` inside the parentheses that open at `open`, in none nested in them, before `stop`; or -1. */
+  /**
+   * The position of `type` inside the parentheses that open at `open`, before `stop`, ignoring nested parentheses; -1
+   * if not found.
+   */
   findInside(open: number, type: string, stop: string): number {
     const { types } = this.tokens
     const close = this.closeOf(open)
@@ -280,8 +288,8 @@ export class TokenCursor {
   }
 
   /**
-   * Whether the parentheses here hold a query (and not an expression or a relation that begins with one).
-   * `directly`: `((SELECT 1))` does not count.
+   * Whether the parentheses here contain a query, and not an expression or a relation that begins with a query.
+   * @param directly whether `((SELECT 1))` must not count
    */
   holdsQuery(directly = false): boolean {
     const { types } = this.tokens
@@ -299,7 +307,7 @@ export class TokenCursor {
     return true
   }
 
-  /** The first token behind a run of opening parentheses. */
+  /** The first token after a run of opening parentheses. */
   private firstInside(open: number): string {
     const { types } = this.tokens
     let at = open

@@ -1,10 +1,10 @@
 import { tick } from '../../shared/cpu-budget.ts'
 import type { Expression, Identifier, Node } from './ast.ts'
 
-/** Any node of the tree, where only its kind matters. */
+/** A syntax node of which only the kind matters. */
 export type AnyNode = Node<string>
 
-/** The nodes right below this one. */
+/** The direct children of a node. */
 export function childrenOf(node: AnyNode): readonly AnyNode[] {
   tick()
   const children: AnyNode[] = []
@@ -16,7 +16,7 @@ export function childrenOf(node: AnyNode): readonly AnyNode[] {
   return children
 }
 
-/** Lists are walked through, and so are the few plain objects that are no nodes. */
+/** Collects nodes from a list, or from one of the few plain objects that are not nodes. */
 function collect(value: object, children: AnyNode[]): void {
   if ('kind' in value) {
     children.push(value as AnyNode)
@@ -27,8 +27,8 @@ function collect(value: object, children: AnyNode[]): void {
 }
 
 /**
- * A tree, or a part of one, with other nodes in the place of some; the same object where it has none of them.
- * @param change what stands in a node's place, and is not looked into; undefined: what is below it is looked at
+ * Replaces nodes in a tree or a part of one; returns the same object if nothing changes.
+ * @param change returns the replacement, which is not searched further; undefined to search the node's children
  */
 export function withNodes<T>(part: T, change: (node: AnyNode) => AnyNode | undefined): T {
   tick()
@@ -41,7 +41,7 @@ export function withNodes<T>(part: T, change: (node: AnyNode) => AnyNode | undef
   return (Array.isArray(part) ? others.map(([, value]) => value) : Object.fromEntries(others)) as T
 }
 
-/** The names of `a.b.c`, undefined for any expression that is not just a chain of names. */
+/** The names of `a.b.c`; undefined if an expression is not just a chain of names. */
 export function qualifiedNameOf(expression: Expression): readonly Identifier[] | undefined {
   const parts: Identifier[] = []
   let current = expression

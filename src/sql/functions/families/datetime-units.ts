@@ -11,14 +11,14 @@ const timeOnly = ['millisecond', 'second', 'minute', 'hour'] as const
 
 type Unit = (typeof dateOnly)[number] | (typeof timeOnly)[number]
 
-/** The units a type takes, and its name in messages. */
+/** The units that a type accepts, and its name in messages. */
 function unitsOf(type: SqlType): { readonly units: readonly Unit[]; readonly name: string } {
   if (type.kind === 'date') return { units: dateOnly, name: 'DATE' }
   if (type.kind === 'time' || type.kind === 'time with time zone') return { units: timeOnly, name: 'TIME' }
   return { units: [...timeOnly, ...dateOnly], name: 'TIMESTAMP' }
 }
 
-/** A rendering for each unit: chosen now where the unit is a literal, in a CASE where it is a value. */
+/** A rendering for each unit: chosen while rendering if the unit is a literal, otherwise by a CASE. */
 function byUnit(context: RenderContext, moment: SqlType, render: (unit: Unit) => Sql): Sql {
   const { units, name } = unitsOf(moment)
   const constant = context.constant(0)
@@ -93,7 +93,7 @@ const STEP: Readonly<Record<Unit, (amount: Sql) => Sql>> = {
   year: (n) => sql`to_months(CAST(12 * ${n} AS INTEGER))`,
 }
 
-/** Units of a day: a time comes back to itself. */
+/** The number of units in a day, after which a time returns to itself. */
 const IN_A_DAY: Readonly<Record<(typeof timeOnly)[number], Sql>> = {
   millisecond: digits('86400000'),
   second: digits('86400'),
@@ -101,7 +101,7 @@ const IN_A_DAY: Readonly<Record<(typeof timeOnly)[number], Sql>> = {
   hour: digits('24'),
 }
 
-/** Beyond it no date or time of the type is met, and Trino says so before it looks. */
+/** Limits of steps: beyond them no value of the type is reached, and Trino reports an error without trying. */
 const MOST: Readonly<Record<Unit, Sql>> = {
   millisecond: digits('2147483647'),
   second: digits('2147483647'),
@@ -121,7 +121,7 @@ function stepOf(context: RenderContext, type: SqlType, unit: Unit): Sql {
   return STEP[unit](context.fill`($2 % ${IN_A_DAY[unit as 'hour']})`)
 }
 
-/** Days are added to a date itself, which reaches further than the timestamps that months make of it. */
+/** Days are added to the date itself, which has a wider range than the timestamps that adding months produces. */
 function dateAdded(context: RenderContext, unit: Unit): Sql {
   switch (unit) {
     case 'day':
@@ -174,7 +174,7 @@ const MILLIS: Readonly<Record<'millisecond' | 'second' | 'minute' | 'hour' | 'da
 
 const isFixed = (unit: Unit): unit is keyof typeof MILLIS => unit in MILLIS
 
-/** Held in 96 bits by Trino instead of 64. */
+/** Trino holds these types in 96 bits instead of 64. */
 const isFinerThanMillis = (type: SqlType): boolean => type.kind === 'timestamp with time zone' && type.precision > 3
 
 function difference(context: RenderContext): Sql {
@@ -200,7 +200,7 @@ function difference(context: RenderContext): Sql {
         return context.fill`date_sub(${literal(unit)}, date_trunc('ms', ${a}), date_trunc('ms', ${b}))`
       }
       default: {
-        // The zone of the first value decides where days begin, for both; that of Trino's finer type is UTC.
+        // The first value's zone decides where days begin, for both values; for Trino's finer type it is UTC.
         const [a, b] =
           isShort(unit) || isFinerThanMillis(type)
             ? [context.fill`$2.t`, context.fill`$3.t`]
@@ -216,7 +216,7 @@ function difference(context: RenderContext): Sql {
 
 const moments = ['date', 'time(p)', 'time(p) with time zone', 'timestamp(p)', 'timestamp(p) with time zone']
 
-/** date_trunc, date_add, date_diff: units in any case; bad ones fail when they run. */
+/** date_trunc, date_add, date_diff. Units may have any case; invalid units fail at run time. */
 export const momentFunctions: readonly FunctionDefinition[] = moments.flatMap((moment) => [
   scalar(`date_trunc(varchar(x), ${moment})`, moment, truncated, PARTIAL),
   scalar(`date_add(varchar(x), bigint, ${moment})`, moment, added, PARTIAL),

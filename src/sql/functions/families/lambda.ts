@@ -8,7 +8,7 @@ import { checkedMap } from '../map-keys.ts'
 import { paddedItem } from './array.ts'
 import type { RenderContext } from '../rendering.ts'
 
-/** `list_transform(list, lambda v: body)`. */
+/** Renders `list_transform(list, lambda v: body)`. */
 function transformed(context: RenderContext, index = 1): Sql {
   const item = context.names.fresh()
   return sql`list_transform(${context.value(0)}, lambda ${item}: ${context.lambda(index).apply(item)})`
@@ -20,8 +20,8 @@ function filtered(context: RenderContext): Sql {
 }
 
 /**
- * A fold whose state may have another type than the elements: both travel in a struct, since DuckDB's reduce knows one
- * type. The start is a value of the list's type, so an empty list gives it back.
+ * A fold whose state may have another type than the elements. Both are fields of one struct, since DuckDB's reduce has
+ * one type. The start value is an element of the list, so an empty list returns it.
  */
 function reduced(context: RenderContext): Sql {
   const { names } = context
@@ -51,12 +51,12 @@ function zippedWith(context: RenderContext): Sql {
   return sql`CASE WHEN ${a} IS NOT NULL AND ${b} IS NOT NULL THEN ${transformed} END`
 }
 
-/** Whether items of the two arrays may be DuckDB's structures: rows, instants with zones. */
+/** Whether items of the two arrays may be DuckDB structs: rows, instants with zones. */
 function heldInParts({ types }: RenderContext): boolean {
   return types.slice(0, 2).some((type) => type.kind === 'array' && duckdbTypeText(type.element).startsWith('STRUCT'))
 }
 
-/** A map made anew from its entries; `part` gives the expressions of key and value. */
+/** Rebuilds a map from its entries. @param part returns the expressions of key and value */
 function overEntries(context: RenderContext, part: (entry: Sql) => { key: Sql; value: Sql }, checked: boolean): Sql {
   const entry = context.names.fresh()
   const { key, value } = part(entry)

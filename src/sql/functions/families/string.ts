@@ -4,7 +4,7 @@ import { char, varchar } from '../../types/sql-type.ts'
 import { GROWING, PARTIAL, TOTAL, scalar, type Bindings, type FunctionDefinition } from '../function-definition.ts'
 import type { RenderContext } from '../rendering.ts'
 
-/** x + z * (x + 1): every gap may take the replacement; without bound as soon as one is. */
+/** x + z * (x + 1): every gap may receive the replacement; unbounded if one of the two is. */
 function replacedLength({ numbers }: Bindings): ReturnType<typeof varchar> {
   const [x, z] = [numbers['x'], numbers['z']]
   return x === undefined || z === undefined ? varchar() : varchar(Math.min(x + z * (x + 1), 2147483647))
@@ -14,7 +14,7 @@ function concatenated(context: RenderContext): Sql {
   return balancedConcat(valuesOf(context))
 }
 
-/** A chain of `||` would nest as deep as it is long. */
+/** Concatenates as a balanced tree: a chain of `||` would nest as deep as its length. */
 function balancedConcat(values: readonly Sql[]): Sql {
   if (values.length <= 8) return sql`(${joined(values, ' || ')})`
   const middle = values.length >> 1
@@ -32,7 +32,7 @@ function concatenatedChar(length: number): ReturnType<typeof char> {
   return char(length)
 }
 
-/** Separator first; NULL parts are left out. */
+/** concat_ws: the separator comes first; NULL parts are left out. */
 function joinedWithSeparator(context: RenderContext): Sql {
   if (context.args.length < 2) {
     throw new EngineError('INVALID_FUNCTION_ARGUMENT', 'There must be two or more arguments to concat_ws')
@@ -44,7 +44,7 @@ function trims(name: string): FunctionDefinition[] {
   return [
     scalar(`${name}(varchar(x))`, 'varchar(x)', `q_${name}($1)`, TOTAL),
     scalar(`${name}(varchar(x), CodePoints)`, 'varchar(x)', `${name}($1, $2)`, TOTAL),
-    // What a char is padded with is a blank itself.
+    // The padding of a char consists of blanks, which are trimmed too.
     scalar(`${name}(char(x))`, 'varchar(x)', name === 'ltrim' ? `rtrim(q_ltrim($1), ' ')` : `q_${name}($1)`, TOTAL),
     scalar(`${name}(char(x), CodePoints)`, 'varchar(x)', `rtrim(${name}(rtrim($1, ' '), $2), ' ')`, TOTAL),
   ]
@@ -64,7 +64,7 @@ const substrings = ['substr', 'substring'].flatMap((name) => [
   scalar(`${name}(char(x), bigint, bigint)`, 'varchar(x)', 'q_substr3($1, $2, $3)', TOTAL),
 ])
 
-/** Text in code points, as Trino counts. DuckDB's own functions count graphemes or bytes in places. */
+/** String functions in code points, as in Trino. Some of DuckDB's own functions count graphemes or bytes. */
 export const stringFunctions: readonly FunctionDefinition[] = [
   scalar('length(varchar(x))', 'bigint', 'length($1)', TOTAL),
   scalar('length(char(x))', 'bigint', 'length($1)', TOTAL),

@@ -2,7 +2,10 @@ import { windowFunction, type FunctionDefinition, type WindowClauses } from '../
 import { code, type Sql } from '../../../duckdb/text/sql.ts'
 import type { RenderContext } from '../rendering.ts'
 
-/** The ORDER BY, PARTITION BY and frame come with the call; what is NULL or out of range raises as in Trino. */
+/**
+ * lead and lag. ORDER BY, PARTITION BY and frame come with the call. An offset that is NULL or out of range fails as in
+ * Trino.
+ */
 function offsetCall(name: 'lead' | 'lag'): (context: RenderContext) => Sql {
   return (context) => {
     const count = context.args.length
@@ -14,11 +17,11 @@ function offsetCall(name: 'lead' | 'lag'): (context: RenderContext) => Sql {
   }
 }
 
-/** The place of a row in its partition. */
+/** Functions of a row's position in its partition. */
 const RANKING: WindowClauses = { frame: false, nullTreatment: false, order: 'optional' }
-/** A row of the frame. */
+/** Functions that return a row of the frame. */
 const OF_FRAME: WindowClauses = { frame: true, nullTreatment: true, order: 'optional' }
-/** A row so far from this one. */
+/** Functions that return a row at a distance from the current one. */
 const OFFSET: WindowClauses = { frame: false, nullTreatment: true, order: 'required' }
 
 export const windowFunctions: readonly FunctionDefinition[] = [
