@@ -3,14 +3,14 @@ import type { MetadataPort } from './front-end.ts'
 import type { SessionContext } from './session.ts'
 import type { SourceText } from './syntax/span.ts'
 
-/** What a statement's meaning is worked out from besides its syntax: of a query, with metadata that are resolved. */
+/** The inputs besides its syntax from which a statement is analyzed; for a query, the metadata is resolved. */
 export interface StatementInput<Metadata = MetadataPort> {
   readonly session: SessionContext
   readonly metadata: Metadata
-  /** The text it was parsed from. */
+  /** The text from which it was parsed. */
   readonly text: SourceText
-  /** What all that is worked out for the statement may take together. */
+  /** The CPU budget for the whole analysis of the statement. */
   readonly budget: CpuBudget
-  /** Nothing of it is to be run: what Trino's planner refuses, which is after its analysis, is not refused. */
+  /** Set if nothing will run: errors of Trino's planner, which runs after its analysis, are then not reported. */
   readonly unplanned?: true
 }

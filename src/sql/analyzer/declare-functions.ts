@@ -11,10 +11,10 @@ import { analyzeSteps, type Variable } from './routine-steps.ts'
 import type { Expr, LambdaArgumentExpr, Routine } from './tree.ts'
 import { childrenOfExpr, someExpr } from './walk.ts'
 
-/** Functions that call others are put in place of their calls: what grows beyond this is refused. */
+/** The limit of the size of a function. Calls of other functions are inlined, so functions can grow quickly. */
 const MAX_SIZE = 20_000
 
-/** What WITH FUNCTION declares: each may call those before it. @throws EngineError as Trino's */
+/** Declares the functions of WITH FUNCTION; each may call the ones before it. @throws EngineError as Trino does */
 export function declareFunctions(
   context: AnalysisContext,
   declarations: readonly FunctionSpecification[],
@@ -153,7 +153,7 @@ function bodyOf(
   }
 }
 
-/** RETURNS NULL ON NULL INPUT */
+/** Implements RETURNS NULL ON NULL INPUT. */
 function unlessNull(parameters: readonly LambdaArgumentExpr[], body: Expr): Expr {
   if (parameters.length === 0) return body
   const terms = parameters.map((value): Expr => ({ kind: 'isNull', type: BOOLEAN, value }))

@@ -46,12 +46,12 @@ import {
 } from './syntax-functions.ts'
 import type { Expr } from './tree.ts'
 
-/** An expression, and what it contains that not every clause allows. */
+/** An expression with the parts that some clauses do not allow. */
 export interface AnalyzedExpression extends FoundParts {
   readonly expr: Expr
 }
 
-/** `expected`: the type a bare parameter takes on where nothing else says it. */
+/** @param expected the type of a bare parameter if nothing else determines it */
 export function analyzeExpression(
   context: AnalysisContext,
   node: Expression,
@@ -65,12 +65,12 @@ export function analyzeExpression(
   return { expr, ...found }
 }
 
-/** What `*` stands for. */
+/** The analyzed expression for a column of `*`. */
 export function plainExpression(expr: Expr): AnalyzedExpression {
   return { expr, ...nothingFound() }
 }
 
-/** For parts of relations that are made of expressions. */
+/** A state for expressions in relations. */
 export function inScope(context: AnalysisContext, scope: Scope): ExpressionState {
   return createState(context, scope, undefined, nothingFound())
 }
@@ -92,7 +92,10 @@ function createState(
   return state
 }
 
-/** Parts of one type: common tables that put what they read into a row twice would double it each. */
+/**
+ * The limit of parts of a type: common tables that each put their input into a row twice would double the type each
+ * time.
+ */
 const MAX_TYPE_PARTS = 10_000
 
 function analyzeNode(state: ExpressionState, node: Expression): Expr {
@@ -103,7 +106,7 @@ function analyzeNode(state: ExpressionState, node: Expression): Expr {
   throw errorAt(state.context, node, 'QUERY_EXCEEDED_COMPILER_LIMIT', message)
 }
 
-/** One flat switch over all kinds of expression, a case each: it is as long as they are many. */
+/** One flat switch with a case for each kind of expression, hence its length. */
 function analyzeKind(state: ExpressionState, node: Expression): Expr {
   const { context } = state
   switch (node.kind) {

@@ -14,16 +14,16 @@ import { exprKey } from './walk.ts'
 
 const MAX_GROUPING_SETS = 2048
 
-/** An item of the select list, after `*` is spread out. */
+/** An item of the select list, after `*` is expanded. */
 export interface OutputItem {
   readonly node: Expression
   readonly analyzed: AnalyzedExpression
 }
 
-/** The number of the key that an expression is; `ordinals`: a whole number is an output's place. */
+/** Returns the number of the key of an expression. @param ordinals whether an integer is the position of an output */
 type KeyOf = (expression: Expression, ordinals?: boolean) => number
 
-/** What GROUP BY means: its keys, and which of them each grouping set has. */
+/** Analyzes GROUP BY: its keys, and the keys in each grouping set. */
 export function analyzeGroupBy(
   context: AnalysisContext,
   spec: QuerySpecification,
@@ -70,7 +70,7 @@ export function analyzeGroupBy(
   return { keys, sets }
 }
 
-/** Sets of keys, each once, in whatever order and how often it names them. */
+/** The different sets of keys; order and repetition inside a set do not matter. */
 function different(sets: readonly (readonly number[])[]): readonly (readonly number[])[] {
   return [...new Map(sets.map((set) => [[...new Set(set)].sort((a, b) => a - b).join(), set])).values()]
 }

@@ -11,9 +11,9 @@ import type { Routine } from './tree.ts'
 export interface InlineFunction {
   readonly resolved: ResolvedFunction
   readonly declaration: FunctionSpecification
-  /** Missing while its own body is analysed: it may not call itself. */
+  /** Undefined while its own body is analyzed: a function may not call itself. */
   readonly routine: Routine | undefined
-  /** Expressions that a call comes to. */
+  /** The number of expressions in an inlined call. */
   readonly size: number
 }
 
@@ -21,7 +21,10 @@ export function sameTypes(left: readonly SqlType[], right: readonly SqlType[]): 
   return left.length === right.length && left.every((type, i) => sameType(type, right[i]!))
 }
 
-/** The declared function a call means; undefined where none of the name takes its arguments, and others may. */
+/**
+ * The declared function that a call refers to; undefined if none with this name accepts its arguments and other
+ * functions might.
+ */
 export function findInlineFunction(
   context: AnalysisContext,
   name: string,

@@ -3,15 +3,15 @@ import type { JsonPath, PathNode, PathPredicate } from '../../duckdb/json-path/j
 import { BIGINT, DOUBLE, INTEGER, isNumeric, varchar, VARCHAR, BOOLEAN, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 
-/** The longest name that `type()` gives, as the standard has it. */
+/** The length of the longest name that `type()` returns, according to the standard. */
 const TYPE_NAME = varchar(27)
 
-/** What a path has that can never be: its message. */
+/** Refuses a path that can never succeed, with a message. */
 type Refuse = (message: string) => never
 
 /**
- * The type of what a path gives, where it is known without a document: literals, `last`, size(), type(), double() and what
- * is calculated of these. Refuses calculations that such types do not have, and variables that nothing is passed for.
+ * The type of a path's result if it is known without a document: literals, `last`, size(), type(), double() and
+ * expressions over these. Refuses operations that such types do not support, and variables without a passed value.
  */
 export function typeOfPath(path: JsonPath, passed: readonly string[], refuse: Refuse): SqlType | undefined {
   return new PathTypes(passed, refuse).of(path.root)

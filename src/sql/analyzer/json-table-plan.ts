@@ -10,14 +10,17 @@ import type {
 import { unreachable } from '../../shared/unreachable.ts'
 import { errorAt, type AnalysisContext } from './context.ts'
 
-/** A name as the plan, the paths and the columns of a JSON_TABLE are compared by. */
+/** The form in which names in a JSON_TABLE's plan, paths and columns are compared. */
 export function canonical(name: Identifier): string {
   return name.quoted ? name.value : name.value.toUpperCase()
 }
 
 type PlannedPath = JsonTablePlanLeaf | JsonTablePlanParentChild
 
-/** A specific plan names every path once, at its own level, and begins with the root. Refuses others as Trino does. */
+/**
+ * Refuses specific plans that Trino refuses. A plan must begin with the root and name every path once, at its own
+ * level.
+ */
 export function verifySpecificPlan(context: AnalysisContext, node: JsonTable, plan: JsonTableSpecificPlan): void {
   const { pathName } = node.pathInvocation
   if (pathName === undefined) {

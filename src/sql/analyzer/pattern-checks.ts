@@ -17,7 +17,7 @@ function isNavigation(name: string): boolean {
   return logical.has(name) || physical.has(name)
 }
 
-/** What Trino refuses of a function call in MEASURES and DEFINE. @throws EngineError as Trino's */
+/** Refuses function calls in MEASURES and DEFINE that Trino refuses. @throws EngineError as Trino does */
 export function verifyPatternCall(
   context: AnalysisContext,
   labels: Labels,
@@ -110,7 +110,7 @@ function verifyOffset(context: AnalysisContext, node: FunctionCall, name: string
   throw errorAt(context, node, 'INVALID_FUNCTION_ARGUMENT', `${what} number as the second argument`)
 }
 
-/** PREV and NEXT may hold FIRST or LAST, one and at once, and nothing else nests. */
+/** Checks nesting: PREV and NEXT may contain one FIRST or LAST, directly; no other nesting is allowed. */
 function verifyNesting(context: AnalysisContext, outerName: string, args: readonly AnyNode[]): void {
   verifyNested(context, outerName, args)
   if (!physical.has(outerName)) return
@@ -149,7 +149,7 @@ function verifyNested(context: AnalysisContext, outerName: string, parts: readon
   }
 }
 
-/** All columns and classifiers inside are of the same rows; a navigation needs at least one. */
+/** Checks that all columns and classifiers inside refer to the same rows; a navigation needs at least one. */
 function verifyLabels(context: AnalysisContext, labels: Labels, node: FunctionCall, name: string): void {
   const used = new Set<string>()
   const label = (expression: Expression | undefined): string | undefined => {

@@ -6,7 +6,7 @@ import { constantOf } from './build.ts'
 import type { Labels } from './pattern-labels.ts'
 import type { AggregateExpr, Expr, WindowExpr } from './tree.ts'
 
-/** An aggregate over the rows of a match as far as the row at hand, or over all of them. */
+/** An aggregate over the rows of a match up to the current row, or over all of them if `final`. */
 export function overMatch(
   aggregate: AggregateExpr,
   partitionBy: readonly Expr[],
@@ -33,7 +33,7 @@ export function overMatch(
   }
 }
 
-/** A variable's letter, and that of its rows that are matched but excluded. */
+/** The letter of a variable, and the letter of its rows that are matched but excluded. */
 export function lettersOf(variable: number): readonly string[] {
   return [letterOf(variable), letterOf(variable + EXCLUDED)]
 }
@@ -42,7 +42,7 @@ export function letterOf(variable: number): string {
   return String.fromCharCode(VARIABLE_BASE + variable)
 }
 
-/** The variable's name for its letter. */
+/** The name of the variable with a letter. */
 export function nameOfLetter(labels: Labels, letter: Expr): Expr {
   return {
     kind: 'case',
@@ -55,7 +55,7 @@ export function nameOfLetter(labels: Labels, letter: Expr): Expr {
   }
 }
 
-/** Texts of rows in their order, one behind the other. */
+/** Concatenates texts of rows in order. */
 export function concatenated(value: Expr, order: Expr): AggregateExpr {
   const joined: ResolvedFunction = {
     name: 'string_agg',
@@ -82,7 +82,7 @@ export function concatenated(value: Expr, order: Expr): AggregateExpr {
   }
 }
 
-/** Whether a letter is one of these. */
+/** Whether a letter is one of the given letters. */
 export function isOneOf(letter: Expr, letters: readonly string[]): Expr {
   return {
     kind: 'inList',

@@ -15,7 +15,7 @@ export function declaredType(context: AnalysisContext, at: AnyNode, node: DataTy
   }
 }
 
-/** Queries and parameters have no place in a function. */
+/** Refuses queries and parameters in a function. */
 export function verifyRoutineExpression(context: AnalysisContext, node: Expression): void {
   const visit = (part: AnyNode): void => {
     if (part.kind === 'SubqueryExpression') {

@@ -12,13 +12,13 @@ import { declaredType, verifyRoutineExpression } from './routine-checks.ts'
 import { emptyScope } from './scope.ts'
 import type { ColumnId, Expr, LambdaArgumentExpr } from './tree.ts'
 
-/** A parameter or variable; expressions of the function name it by its argument. */
+/** A parameter or variable; expressions in the function refer to it by its argument. */
 export interface Variable {
   readonly name: string
   readonly argument: LambdaArgumentExpr
 }
 
-/** What a function does, typed; variables by the ids of their arguments. */
+/** The typed steps of a function; variables are identified by the ids of their arguments. */
 export type RoutineStep =
   | { readonly kind: 'return'; readonly value: Expr }
   | { readonly kind: 'set'; readonly variable: LambdaArgumentExpr; readonly value: Expr }
@@ -27,9 +27,9 @@ export type RoutineStep =
       readonly kind: 'loop'
       readonly label: ColumnId | undefined
       readonly body: readonly RoutineStep[]
-      /** Asked before a round: WHILE. */
+      /** The condition before a round: WHILE. */
       readonly while?: Expr
-      /** Asked after a round: REPEAT. */
+      /** The condition after a round: REPEAT. */
       readonly until?: Expr
     }
   | { readonly kind: 'leave' | 'iterate'; readonly label: ColumnId }
@@ -46,7 +46,7 @@ interface Names {
 
 export interface AnalyzedSteps {
   readonly steps: readonly RoutineStep[]
-  /** All that are calculated somewhere in it. */
+  /** All expressions that the function evaluates. */
   readonly expressions: readonly Expr[]
 }
 
@@ -61,7 +61,7 @@ export function analyzeSteps(
   return { steps: body.stepsOf({ variables, labels: new Map() }, statement), expressions: body.expressions }
 }
 
-/** The statements of one function as steps. */
+/** Analyzes the statements of one function into steps. */
 class RoutineBody {
   readonly expressions: Expr[] = []
   readonly #context: AnalysisContext

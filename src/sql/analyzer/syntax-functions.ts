@@ -34,7 +34,7 @@ import type { ExpressionState } from './expression-state.ts'
 import { functionOf } from './literals.ts'
 import type { Expr } from './tree.ts'
 
-// What Trino writes with words of its own and calculates by functions, or by the session.
+// Special syntax in Trino that is computed by functions or from the session.
 
 const trimNames = { LEADING: 'ltrim', TRAILING: 'rtrim', BOTH: 'trim' } as const
 
@@ -155,7 +155,7 @@ type SessionValue =
   | CurrentPath
   | CurrentUser
 
-/** The moment of the query, in the session's zone; all calls of a query give the same. */
+/** The time of the query in the session's zone and other session values; all calls in a query return the same. */
 export function analyzeSessionValue(state: ExpressionState, node: SessionValue): Expr {
   const { context } = state
   const { session } = context
@@ -198,7 +198,7 @@ export function analyzeSessionValue(state: ExpressionState, node: SessionValue):
 
 const UNFORMATTED = new Set(['array', 'map', 'row', 'varbinary'])
 
-/** `format(text, value, …)` */
+/** Analyzes `format(text, value, …)`. */
 export function analyzeFormat(state: ExpressionState, node: Format): Expr {
   const args = node.arguments.map(state.analyze)
   args.forEach(({ type }, i) => {

@@ -1,7 +1,7 @@
 import type { FunctionDefinition } from './function-definition.ts'
 import { functionFamilies, nameOf } from './function-table.ts'
 
-/** `docs/functions.md`: the function table for readers, generated so that it never says what the engine does not do. */
+/** Generates `docs/functions.md`, the function table for readers, so that it always matches the engine. */
 export function functionsDocument(): string {
   const families = Object.entries(functionFamilies()).map(
     ([family, definitions]) => [family, definitions.filter((definition) => !definition.hidden)] as const,

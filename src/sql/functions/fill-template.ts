@@ -28,7 +28,7 @@ export function render(
   })
 }
 
-/** What templates are filled with. */
+/** The values that fill a template. */
 interface Filled {
   readonly call: RenderCall
   readonly types: readonly SqlType[]
@@ -92,7 +92,7 @@ function fillMark(mark: Mark, { call, types, result }: Filled): Sql {
       return clauses.orderBy === undefined ? EMPTY : sql` ORDER BY ${clauses.orderBy}`
     case 'ignoreNulls':
       return clauses.ignoreNulls === true ? sql` IGNORE NULLS` : EMPTY
-    // The condition of the template's own ends with the parenthesis that the template closes, and `$E` ends all.
+    // The template's own condition ends with a parenthesis that the template closes, and `$E` ends the whole clause.
     case 'ownFilter':
       return clauses.filter === undefined ? sql` FILTER (WHERE ` : sql` FILTER (WHERE (${clauses.filter}) AND `
     case 'filterAndOver':
@@ -102,7 +102,7 @@ function fillMark(mark: Mark, { call, types, result }: Filled): Sql {
   }
 }
 
-/** The value of `body` with `name` standing for the value of `value`, computed once. */
+/** Evaluates `body` with `name` bound to `value`, which is computed once. */
 export function bindName(name: Sql, value: Sql, body: Sql): Sql {
   return sql`list_transform([${value}], lambda ${name}: ${body})[1]`
 }

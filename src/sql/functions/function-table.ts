@@ -14,7 +14,7 @@ import { urlFunctions } from './families/url.ts'
 import { windowFunctions } from './families/window.ts'
 import type { FunctionDefinition } from './function-definition.ts'
 
-/** The function table: every function of the dialect, one family a file. */
+/** The function table: every function of the dialect, one file per family. */
 const families: Readonly<Record<string, readonly FunctionDefinition[]>> = {
   Aggregate: aggregateFunctions,
   Window: windowFunctions,
@@ -34,7 +34,7 @@ const families: Readonly<Record<string, readonly FunctionDefinition[]>> = {
 
 let byName: ReadonlyMap<string, readonly FunctionDefinition[]> | undefined
 
-/** The overloads of a name in lower case; none where there is no such function. */
+/** The overloads of a name in lower case; empty if there is no such function. */
 export function overloadsOf(name: string): readonly FunctionDefinition[] {
   byName ??= indexed()
   return byName.get(name) ?? []

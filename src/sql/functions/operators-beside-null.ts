@@ -3,8 +3,8 @@ import { INTERVAL_DAY, INTERVAL_YEAR, type SqlType } from '../types/sql-type.ts'
 import type { ArithmeticOperator } from './operators.ts'
 
 /**
- * What an untyped NULL beside a date, time or interval is taken for, so that the operator has the result that Trino finds.
- * @returns undefined where none of Trino's overloads takes it
+ * The type that an untyped NULL takes next to a date, time or interval, so that the operator has Trino's result type.
+ * @returns undefined if no overload in Trino accepts it
  */
 export function besideMoment(operator: ArithmeticOperator, type: SqlType, nullIsLeft: boolean): SqlType | undefined {
   if (isInterval(type)) return operator === '-' ? type : undefined
@@ -15,8 +15,8 @@ export function besideMoment(operator: ArithmeticOperator, type: SqlType, nullIs
 }
 
 /**
- * Whether Trino's overloads that take an untyped NULL have several results, of which it chooses none.
- * Source: Trino 476, asked for each operator with NULL on either side of each type.
+ * Whether Trino's overloads for an untyped NULL have several results, of which Trino chooses none.
+ * Source: Trino 476, tested for each operator with NULL on either side of each type.
  */
 function isAmbiguous(operator: ArithmeticOperator, left: SqlType, right: SqlType): boolean {
   const nullIsLeft = left.kind === 'unknown'
@@ -38,7 +38,7 @@ function isAmbiguous(operator: ArithmeticOperator, left: SqlType, right: SqlType
   }
 }
 
-/** @throws EngineError AMBIGUOUS_FUNCTION_CALL, which has no place in Trino */
+/** @throws EngineError AMBIGUOUS_FUNCTION_CALL, which has no position in Trino */
 export function verifyUnambiguous(operator: ArithmeticOperator, left: SqlType, right: SqlType): void {
   if (isAmbiguous(operator, left, right)) throw ambiguousOperator()
 }

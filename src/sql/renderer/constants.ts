@@ -7,7 +7,7 @@ import { digits, integer, literal, sql, type Sql } from '../../duckdb/text/sql.t
 const PICOS_PER_MICRO = 1_000_000n
 const MICROS_PER_DAY = 86_400_000_000n
 
-/** A literal of exactly the type's DuckDB representation: DuckDB's own inference is never relied on. */
+/** A literal with exactly the type's DuckDB representation; DuckDB's own type inference is never used. */
 export function renderConstant({ type, value, zone }: ConstantExpr): Sql {
   if (value === null) return typedNull(type)
   const cast = (written: Sql): Sql => sql`CAST(${written} AS ${duckdbType(type)})`
@@ -16,7 +16,7 @@ export function renderConstant({ type, value, zone }: ConstantExpr): Sql {
     case 'boolean':
       return value === true ? sql`true` : sql`false`
     case 'integer':
-      // DuckDB reads small numbers as INTEGER, and takes a bare minus as an operator on a larger one.
+      // DuckDB reads small numbers as INTEGER, and would read the minus as an operator on a number that is too large.
       return cast(text === '-2147483648' ? literal(text) : digits(text))
     case 'tinyint':
     case 'smallint':
@@ -67,7 +67,7 @@ export function renderConstant({ type, value, zone }: ConstantExpr): Sql {
   }
 }
 
-/** The text that a cast to the type reads as the value, of types that arrays of literals have. */
+/** The text that a cast to the type reads as the value, for types with arrays of literals. */
 export function literalText(type: SqlType, value: NonNullable<ConstantExpr['value']>): string {
   switch (type.kind) {
     case 'char':
@@ -88,7 +88,7 @@ function dayAndClock(micros: bigint): string {
   return `${new Date(Number(days) * 86_400_000).toISOString().slice(0, 10)} ${clock(micros - days * MICROS_PER_DAY)}`
 }
 
-/** The value as renderings that look at literals take it; undefined for an expression. */
+/** The value in the form for renderings that inspect literals; undefined if they must treat it as an expression. */
 export function renderedConstant({ type, value }: ConstantExpr): Constant | undefined {
   if (value === null || typeof value === 'boolean') return value
   switch (type.kind) {

@@ -12,8 +12,8 @@ const BAD_ESCAPE = `Escape character must be followed by '%', '_' or the escape 
 const LONG_ESCAPE = 'Escape string must be a single character'
 
 /**
- * LIKE without DuckDB's backtracking: a pattern of `_` or an escape with several `%` takes it exponential time, so
- * those, and patterns that are no constants, become regular expressions, which take linear time.
+ * LIKE without DuckDB's backtracking, which takes exponential time for patterns that combine `_` or an escape with
+ * several `%`. Such patterns, and those that are not constant, become regular expressions, which take linear time.
  */
 export function renderLike(names: Names, value: Sql, { pattern, escape }: LikeExpr, render: (expr: Expr) => Sql): Sql {
   const constant = constantText(pattern)
@@ -82,7 +82,7 @@ function renderTokens(value: Sql, tokens: readonly Token[]): Sql {
   const wildcards = tokens.filter((token) => token.kind === 'any').length
   const escaped = tokens.some((token) => token.kind === 'text' && /[%_]/.test(token.text))
   const ones = tokens.some((token) => token.kind === 'one')
-  // Without escapes the pattern says the same to DuckDB, which has no escape character of its own.
+  // Without escapes, the pattern has the same meaning in DuckDB, which has no default escape character.
   if (!escaped && (!ones || wildcards <= 1)) {
     const plain = tokens
       .map((token) => (token.kind === 'text' ? token.text : token.kind === 'any' ? '%' : '_'))
@@ -99,7 +99,7 @@ function escapeRegex(text: string): string {
   return text.replaceAll(/[\\^$.|?*+()[\]{}-]/g, String.raw`\$&`)
 }
 
-/** `regexp_escape` puts a backslash before `%`, and leaves `_`. */
+/** `regexp_escape` puts a backslash before `%`, but not before `_`. */
 function plainRegex(pattern: Sql): Sql {
   return sql`replace(replace(regexp_escape(${pattern}), '\\%', '.*'), '_', '.')`
 }

@@ -6,8 +6,8 @@ import type { SqlType } from '../types/sql-type.ts'
 import { literalText } from './constants.ts'
 
 /**
- * Many constants as one string literal of JSON: DuckDB parses and binds it as one expression, a tenth of what as many
- * literals cost.
+ * Renders many constants as one string literal of JSON: DuckDB parses and binds it as one expression, at a tenth of the
+ * cost of separate literals.
  */
 export function renderLiterals({ type: { element }, literals }: LiteralsExpr, names: Names): Sql {
   switch (element.kind) {
@@ -30,7 +30,7 @@ export function renderLiterals({ type: { element }, literals }: LiteralsExpr, na
 }
 
 function fromJson(element: SqlType, literals: LiteralsExpr['literals']): Sql {
-  // DuckDB calls these types as SQL does.
+  // DuckDB uses the SQL names of these types.
   return sql`json_transform(${jsonOf(element, literals)}, ${literal(JSON.stringify([element.kind.toUpperCase()]))})`
 }
 
@@ -50,7 +50,7 @@ function itemOf(element: SqlType, value: ConstantExpr['value']): string {
     case 'integer':
     case 'bigint': {
       const text = String(value)
-      // JSON has no zeros before a number.
+      // JSON does not allow leading zeros.
       return PLAIN_NUMBER.test(text) ? text : String(BigInt(text))
     }
     default:

@@ -3,21 +3,21 @@ import type { Expr, RelationNode } from '../analyzer/tree.ts'
 import { childrenOfExpr } from '../analyzer/walk.ts'
 
 const MAX_SIMPLE_JOINS = 5
-/** DuckDB plans chains of joins longer than this for seconds. */
+/** DuckDB plans longer chains of joins for seconds. */
 const MAX_HARMLESS_JOINS = 20
 const MAX_HARMLESS_TEXT = 50_000
 
 interface Counts {
   joins: number
   scans: number
-  /** UNNEST, sequence, lambda, recursion. */
+  /** Whether the query has UNNEST, sequence, lambda or recursion. */
   multiplies: boolean
   grows: boolean
-  /** Only scan, filter, project: rows come out as they come in. */
+  /** Whether there are only scans, filters and projections: each output row comes from one input row. */
   rowWise: boolean
 }
 
-/** What the planner may assume of a query. */
+/** Properties of a query that the planner relies on. */
 export function queryShape(node: RelationNode, sql: string): Pick<RenderedQuery, 'streams' | 'risky' | 'simple'> {
   const counts: Counts = { joins: 0, scans: 0, multiplies: false, grows: false, rowWise: true }
   visit(node, counts)
@@ -75,7 +75,7 @@ function visit(node: RelationNode, counts: Counts): void {
       if (node.condition !== undefined) visitExpr(node.condition, counts)
       visit(node.left, counts)
       visit(node.right, counts)
-      // UNNEST of a row's own arrays goes row by row; any other join needs all of one side.
+      // UNNEST of a row's own arrays works row by row; any other join needs all rows of one side.
       if (!(node.lateral && node.right.kind === 'unnest')) counts.rowWise = false
       return
     case 'unnest':

@@ -4,7 +4,7 @@ import { DOUBLE, BOOLEAN, BIGINT, INTEGER, UNKNOWN, decimal, varchar, type SqlTy
 /** A literal's value as text, with the type Trino gives the literal. */
 export interface ConstantValue {
   readonly type: SqlType
-  /** Undefined: NULL. */
+  /** Undefined for NULL. */
   readonly text: string | undefined
 }
 

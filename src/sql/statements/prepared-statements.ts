@@ -4,7 +4,7 @@ import type { Deallocate, Prepare, Statement } from '../syntax/ast-statements.ts
 import type { SessionEffect } from './session-statements.ts'
 import type { StatementInput } from '../statement-input.ts'
 
-/** The text of a prepared statement the client sent. @throws EngineError NOT_FOUND */
+/** The text of a prepared statement that the client sent. @throws EngineError NOT_FOUND */
 export function preparedText(session: Pick<SessionContext, 'preparedStatements'>, name: string): string {
   const wanted = name.toLowerCase()
   const text = Object.entries(session.preparedStatements).find(([known]) => known.toLowerCase() === wanted)?.[1]
@@ -20,7 +20,8 @@ const notPrepared: Readonly<Record<string, string>> = {
 }
 
 /**
- * Refuses what no prepared text may be, which is whatever a client says it is: one that executes itself has no end.
+ * Refuses statements that cannot be prepared. A client may send any text as a prepared statement, and one that executes
+ * itself would never end.
  * @throws EngineError NOT_SUPPORTED
  */
 export function checkPrepared(statement: Statement): void {

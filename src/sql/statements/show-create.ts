@@ -9,7 +9,7 @@ import type { RowsQuery } from './rows-query.ts'
 import { errorAt } from '../analyzer/context.ts'
 import type { StatementInput } from '../statement-input.ts'
 
-/** SHOW CREATE: one row with the statement that would make the thing. */
+/** SHOW CREATE: one row with the statement that would create the object. */
 export async function showCreate(input: StatementInput, node: ShowCreate): Promise<RowsQuery> {
   switch (node.type) {
     case 'SCHEMA':

@@ -2,15 +2,15 @@ import type { QueryAnalysis } from '../analyzer/analyze.ts'
 import { columnOf, constantOf, storeAs } from '../analyzer/build.ts'
 import type { SqlType } from '../types/sql-type.ts'
 
-/** A column of a table that rows are written to. */
+/** A column of the table to which rows are written. */
 export interface TargetColumn {
   readonly name: string
   readonly type: SqlType
-  /** Position of its value among the query's columns; undefined: NULL. */
+  /** The position of its value among the query's columns; undefined for NULL. */
   readonly source: number | undefined
 }
 
-/** A query as the rows of a table: its columns in the table's order, converted as INSERT converts. */
+/** Converts a query to the rows of a table: the columns are in the table's order and converted like in INSERT. */
 export function storedRows(analysis: QueryAnalysis, targets: readonly TargetColumn[]): QueryAnalysis {
   const visible = analysis.columns.filter((column) => column.hidden !== true)
   const columns = targets.map(({ type, source }) => {

@@ -2,7 +2,7 @@ import type { DataType, Expression, Identifier, Node, StringLiteral } from './as
 
 export type JsonFormat = 'JSON' | 'UTF8' | 'UTF16' | 'UTF32'
 
-/** `expression, 'lax $.a' AS name PASSING x AS y`; `inputFormat` only where FORMAT was written. */
+/** `expression, 'lax $.a' AS name PASSING x AS y`; `inputFormat` only if FORMAT is written. */
 export interface JsonPathInvocation extends Node<'JsonPathInvocation'> {
   readonly inputExpression: Expression
   readonly inputFormat: JsonFormat | undefined
@@ -19,14 +19,14 @@ export interface JsonPathParameter extends Node<'JsonPathParameter'> {
 
 export interface JsonExists extends Node<'JsonExists'> {
   readonly pathInvocation: JsonPathInvocation
-  /** FALSE where none is written. */
+  /** The default is FALSE. */
   readonly errorBehavior: 'TRUE' | 'FALSE' | 'UNKNOWN' | 'ERROR' | undefined
 }
 
 export type JsonValueBehavior =
   { readonly behavior: 'ERROR' | 'NULL' } | { readonly behavior: 'DEFAULT'; readonly value: Expression }
 
-/** Both behaviors are NULL where none is written. */
+/** The default of both behaviors is NULL. */
 export interface JsonValueCall extends Node<'JsonValue'> {
   readonly pathInvocation: JsonPathInvocation
   readonly returnedType: DataType | undefined
@@ -36,7 +36,7 @@ export interface JsonValueCall extends Node<'JsonValue'> {
 
 export type JsonQueryBehavior = 'ERROR' | 'NULL' | 'EMPTY ARRAY' | 'EMPTY OBJECT'
 
-/** What a query's wrapper and quotes clauses say: WITHOUT and KEEP where none is written. */
+/** The wrapper and quotes clauses of a query; the defaults are WITHOUT and KEEP. */
 export interface JsonQueryOptions {
   readonly wrapperBehavior: 'WITHOUT' | 'CONDITIONAL' | 'UNCONDITIONAL' | undefined
   readonly quotesBehavior: 'KEEP' | 'OMIT' | undefined

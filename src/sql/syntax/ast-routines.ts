@@ -30,7 +30,7 @@ export interface LanguageCharacteristic extends Node<'LanguageCharacteristic'> {
 export interface DeterministicCharacteristic extends Node<'DeterministicCharacteristic'> {
   readonly deterministic: boolean
 }
-/** CALLED ON NULL INPUT, or RETURNS NULL ON NULL INPUT where not `calledOnNull`. */
+/** CALLED ON NULL INPUT; RETURNS NULL ON NULL INPUT if not `calledOnNull`. */
 export interface NullInputCharacteristic extends Node<'NullInputCharacteristic'> {
   readonly calledOnNull: boolean
 }
@@ -60,13 +60,13 @@ export interface AssignmentStatement extends Node<'AssignmentStatement'> {
   readonly target: Identifier
   readonly value: Expression
 }
-/** Simple where it has an operand, searched otherwise. */
+/** A simple CASE if it has an operand, otherwise a searched CASE. */
 export interface CaseStatement extends Node<'CaseStatement'> {
   readonly operand: Expression | undefined
   readonly whenClauses: readonly ConditionalBlock[]
   readonly elseClause: readonly ControlStatement[] | undefined
 }
-/** IF, then ELSEIFs: at least one branch. */
+/** IF and ELSEIFs: at least one branch. */
 export interface IfStatement extends Node<'IfStatement'> {
   readonly branches: readonly ConditionalBlock[]
   readonly elseClause: readonly ControlStatement[] | undefined

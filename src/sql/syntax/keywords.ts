@@ -22,21 +22,21 @@ const nonReserved = `
   UNCONDITIONAL UNIQUE UNKNOWN UNMATCHED UNTIL UPDATE USE USER UTF16 UTF32 UTF8 VALIDATE VALUE VERBOSE VERSION VIEW
   WHILE WINDOW WITHIN WITHOUT WORK WRAPPER WRITE YEAR ZONE`
 
-/** The words and symbols of a list with blanks between. */
+/** The words and symbols of a list separated by blanks. */
 export function tokenSet(list: string): ReadonlySet<string> {
   return new Set(list.trim().split(/\s+/))
 }
 
-/** Words that must be quoted to serve as a name. */
+/** Words that must be quoted to be used as a name. */
 export const reservedWords = tokenSet(reserved)
 
-/** Words of the grammar that may be names as well. */
+/** Keywords that may also be names. */
 export const nonReservedWords = tokenSet(nonReserved)
 
-/** From a word in upper case to its token type (the one interned string). */
+/** Maps a word in upper case to its token type (the one interned string). */
 export const keywords: ReadonlyMap<string, string> = new Map(
   [...reservedWords, ...nonReservedWords].map((word) => [word, word]),
 )
 
-/** Length of the longest keyword. */
+/** The length of the longest keyword. */
 export const longestKeyword = Math.max(...[...keywords.keys()].map((word) => word.length))

@@ -15,7 +15,7 @@ export function parseAlter(cursor: TokenCursor): Statement {
   if (cursor.acceptPair('MATERIALIZED', 'VIEW')) return parseAlterMaterializedView(cursor, start)
   if (cursor.accept('VIEW')) return parseAlterView(cursor, start)
   if (cursor.accept('SCHEMA')) return parseAlterSchema(cursor, start)
-  // Entities that only some connectors know can change their owner.
+  // Kinds of entities known only to some connectors can change their owner.
   const entityKind = parseIdentifier(cursor).value.toUpperCase()
   const name = parseQualifiedName(cursor)
   return parseSetAuthorization(cursor, start, entityKind, name)

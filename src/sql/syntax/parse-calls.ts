@@ -13,7 +13,7 @@ import { isOver, parseOptionalOrderBy, parseOrderBy, parseOver } from './parse-w
 import { startsExpression } from './expression-starts.ts'
 import type { TokenCursor } from './token-cursor.ts'
 
-/** How many tokens a call's name takes where one stands here with `(` behind it; 0 where none does. */
+/** The number of tokens in a call's name, if a name followed by `(` begins here; otherwise 0. */
 export function callNameLength(cursor: TokenCursor, from = 0): number {
   let ahead = from
   while (cursor.isIdentifierAt(ahead)) {
@@ -25,7 +25,7 @@ export function callNameLength(cursor: TokenCursor, from = 0): number {
   return 0
 }
 
-/** RUNNING or FINAL before a call. */
+/** Whether RUNNING or FINAL stands before a call. */
 export function isProcessingMode(cursor: TokenCursor): boolean {
   return (cursor.type === 'RUNNING' || cursor.type === 'FINAL') && callNameLength(cursor, 1) > 0
 }
@@ -82,7 +82,7 @@ function parseArguments(cursor: TokenCursor): Pick<Call, 'arguments' | 'star' | 
   return { arguments: list, star: false, distinct: quantifier === 'DISTINCT', orderBy }
 }
 
-/** DISTINCT, or ALL where it is not a name: where an expression follows. */
+/** Parses DISTINCT, or ALL if an expression follows; otherwise ALL is a name. */
 export function parseSetQuantifier(cursor: TokenCursor, starts = startsExpression): 'DISTINCT' | 'ALL' | undefined {
   if (cursor.accept('DISTINCT')) return 'DISTINCT'
   if (cursor.is('ALL') && starts(cursor.peek(1))) {
@@ -108,7 +108,7 @@ function parseNullTreatment(cursor: TokenCursor): 'IGNORE' | 'RESPECT' | undefin
 
 const specialNames: ReadonlySet<string> = new Set(['if', 'nullif', 'coalesce', 'try', 'format'])
 
-/** The calls that Trino's parser turns into nodes of their own, with its checks of them. */
+/** Builds the special nodes that Trino's parser makes of some calls, with its checks. */
 function specialForm(cursor: TokenCursor, call: Call, start: number): Expression | undefined {
   const written = call.name.parts[0]!.value
   if (written.length > 8) return undefined

@@ -6,7 +6,7 @@ import { parseRootQuery } from './parse-query.ts'
 import { parseRelation } from './parse-relations.ts'
 import type { TokenCursor } from './token-cursor.ts'
 
-/** `WITH (a = 1, b = DEFAULT)`, or none. */
+/** Parses an optional `WITH (a = 1, b = DEFAULT)`. */
 export function parseWithProperties(cursor: TokenCursor): Property[] {
   if (!cursor.isPair('WITH', '(')) return []
   cursor.advance()
@@ -35,7 +35,7 @@ export function parseInsert(cursor: TokenCursor): Statement {
   return { kind: 'Insert', span: cursor.span(start), target, columns, query }
 }
 
-/** A name in parentheses begins a list of columns: no query begins with one. */
+/** Whether a list of columns begins here: a name in parentheses cannot begin a query. */
 function isColumnList(cursor: TokenCursor): boolean {
   return cursor.isIdentifierAt(1)
 }
@@ -119,7 +119,7 @@ export function parseCallStatement(cursor: TokenCursor): Statement {
   return { kind: 'Call', span: cursor.span(start), name, arguments: list }
 }
 
-/** `(1, name => 2)` */
+/** Parses `(1, name => 2)`. */
 export function parseCallArguments(cursor: TokenCursor): CallArgument[] {
   return cursor.parenthesized(() => (cursor.is(')') ? [] : cursor.list(parseCallArgument)))
 }

@@ -93,7 +93,7 @@ function parseCreateTableAs(cursor: TokenCursor, start: number, name: QualifiedN
   return { kind: 'CreateTableAsSelect', span, name, query, saveMode, properties, withData, columnAliases, comment }
 }
 
-/** Parentheses around the whole query belong to the statement, not to the query. */
+/** Whether parentheses enclose the whole query: they then belong to the statement, not to the query. */
 function isWrappedQuery(cursor: TokenCursor): boolean {
   const after = cursor.peek(cursor.closeOf(cursor.index) - cursor.index + 1)
   return cursor.peek(1) === 'WITH' || after === 'WITH' || after === 'EOF' || after === ')'

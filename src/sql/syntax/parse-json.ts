@@ -120,13 +120,13 @@ function parseJsonInput(cursor: TokenCursor) {
   return { value, format }
 }
 
-/** What follows FORMAT: JSON, perhaps with its encoding. */
+/** Parses the part after FORMAT: JSON, optionally with an encoding. */
 export function parseJsonFormat(cursor: TokenCursor): JsonFormat {
   cursor.expect('JSON')
   return cursor.accept('ENCODING') ? cursor.expectOneOf('UTF8', 'UTF16', 'UTF32') : 'JSON'
 }
 
-/** `KEY` is a word of the member where an expression follows it, else the key's own name. */
+/** Parses a member. `KEY` is a keyword if an expression follows it, otherwise the name of the key. */
 function parseJsonObjectMember(cursor: TokenCursor): JsonObjectMember {
   const { start } = cursor
   if (cursor.is('KEY')) {
@@ -140,7 +140,7 @@ function parseJsonObjectMember(cursor: TokenCursor): JsonObjectMember {
   return { kind: 'JsonObjectMember', span: cursor.span(start), key, value, format }
 }
 
-/** `NULL ON NULL` is false, `ABSENT ON NULL` true. */
+/** Returns false for `NULL ON NULL` and true for `ABSENT ON NULL`. */
 function parseNullTreatment(cursor: TokenCursor): boolean | undefined {
   if (!cursor.isOneOf('ABSENT', 'NULL')) return undefined
   const absent = cursor.expectOneOf('ABSENT', 'NULL') === 'ABSENT'
@@ -200,7 +200,7 @@ function parseWrapper(cursor: TokenCursor): JsonQueryOptions['wrapperBehavior'] 
   return wrapper
 }
 
-/** `x ON EMPTY`, then `y ON ERROR`, each if written. */
+/** Parses `x ON EMPTY` and then `y ON ERROR`, each optional. */
 function parseBehaviors<B>(
   cursor: TokenCursor,
   behavior: () => B | undefined,

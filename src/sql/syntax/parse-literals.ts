@@ -9,7 +9,7 @@ export function isNumber(type: string): boolean {
   return numbers.has(type)
 }
 
-/** A number, with the minus before it if there is one. */
+/** Parses a number, including a minus before it. */
 export function parseNumber(cursor: TokenCursor): Literal {
   const { start } = cursor
   const minus = cursor.accept('-') ? '-' : ''
@@ -28,7 +28,7 @@ const MAX_LONG = 9223372036854775807n
 
 function toLong(cursor: TokenCursor, minus: string, digits: string, written: string, start: number): string {
   if (digits.length <= 15 && (digits.length === 1 || digits.charCodeAt(0) !== ZERO)) return minus + digits
-  // A number of a megabyte is wrong without being computed.
+  // A number of a megabyte is refused without computing it.
   const significant = digits.replace(/^0+(?=\d)/, '')
   const value = significant.length > 70 ? undefined : BigInt(significant)
   if (value === undefined || value > MAX_LONG + (minus === '-' ? 1n : 0n)) {
@@ -51,7 +51,7 @@ export function parseBinaryLiteral(cursor: TokenCursor): BinaryLiteral {
   return { kind: 'BinaryLiteral', span: cursor.span(start), hex }
 }
 
-/** Whether an interval is here, and not the word as a name: INTERVAL, a sign, a string, a field. */
+/** Whether an interval begins here: INTERVAL, a sign, a string, a field. INTERVAL may also be a name. */
 export function isInterval(cursor: TokenCursor): boolean {
   if (!cursor.is('INTERVAL')) return false
   const signed = cursor.peek(1) === '-' || cursor.peek(1) === '+' ? 1 : 0
@@ -72,7 +72,7 @@ export function parseInterval(cursor: TokenCursor): IntervalLiteral {
   return { kind: 'IntervalLiteral', span: cursor.span(start), value, sign, startField, endField }
 }
 
-/** `+1` and `- 1` of OFFSET and LIMIT are no row counts. */
+/** Parses the row count of OFFSET and LIMIT; `+1` and `- 1` are not row counts. */
 export function parseRowCount(cursor: TokenCursor): LongLiteral | Parameter {
   if (cursor.is('INTEGER_VALUE')) {
     const literal = parseNumber(cursor)
@@ -91,7 +91,7 @@ export function parseParameter(cursor: TokenCursor): Parameter {
   return { kind: 'Parameter', span: cursor.span(start), index: cursor.parameterCount++ }
 }
 
-/** `DATE '…'`: any name before a string makes a literal of that type. */
+/** Parses `DATE '…'`: any name before a string makes a literal of that type. */
 export function parseTypedLiteral(cursor: TokenCursor, type: string, start: number): Literal {
   const { value } = parseString(cursor)
   return { kind: 'GenericLiteral', span: cursor.span(start), type, value }

@@ -10,7 +10,7 @@ import type {
 import { parseIdentifier } from './parse-names.ts'
 import type { TokenCursor } from './token-cursor.ts'
 
-/** `MEASURES …`, or none. */
+/** Parses an optional `MEASURES …`. */
 export function parseMeasures(cursor: TokenCursor): MeasureDefinition[] {
   if (!cursor.accept('MEASURES')) return []
   return cursor.list(() => {
@@ -22,7 +22,7 @@ export function parseMeasures(cursor: TokenCursor): MeasureDefinition[] {
   })
 }
 
-/** `AFTER MATCH SKIP …`, or none. */
+/** Parses an optional `AFTER MATCH SKIP …`. */
 export function parseSkip(cursor: TokenCursor): SkipTo | undefined {
   if (!cursor.accept('AFTER')) return undefined
   cursor.expect('MATCH')
@@ -51,7 +51,7 @@ export function parseSearchMode(cursor: TokenCursor): 'INITIAL' | 'SEEK' | undef
   return cursor.accept('SEEK') ? 'SEEK' : undefined
 }
 
-/** `SUBSET …`, or none. */
+/** Parses an optional `SUBSET …`. */
 export function parseSubsets(cursor: TokenCursor): SubsetDefinition[] {
   if (!cursor.accept('SUBSET')) return []
   return cursor.list(() => {
@@ -74,7 +74,7 @@ export function parseVariableDefinitions(cursor: TokenCursor): VariableDefinitio
   })
 }
 
-/** The pattern in the parentheses behind PATTERN. */
+/** Parses the pattern in the parentheses after PATTERN. */
 export function parsePattern(cursor: TokenCursor): RowPattern {
   return cursor.parenthesized(parseAlternation)
 }

@@ -16,7 +16,7 @@ import { parseTableFunction } from './parse-table-functions.ts'
 import { parseOptionalOrderBy, parsePartitionBy } from './parse-windows.ts'
 import type { TokenCursor } from './token-cursor.ts'
 
-/** `FROM a, b`: implicit joins of relations. */
+/** Parses `FROM a, b`: implicit joins of relations. */
 export function parseFrom(cursor: TokenCursor): Relation {
   const { start } = cursor
   let left = parseRelation(cursor)
@@ -46,7 +46,7 @@ function isJoin(cursor: TokenCursor): boolean {
   return cursor.isOneOf('JOIN', 'CROSS', 'NATURAL', ...joinTypes)
 }
 
-/** One join of what stands left of it, which began at `start`. */
+/** Parses one join of the relation `left`, which began at `start`. */
 function parseJoin(cursor: TokenCursor, left: Relation, start: number): Join {
   const joinStart = cursor.start
   let type: Join['type'] = 'CROSS'
@@ -78,7 +78,10 @@ function parseJoinType(cursor: TokenCursor): Join['type'] {
   return type
 }
 
-/** The right side of a join with criteria takes further joins until its own ON: `a JOIN b JOIN c ON … ON …`. */
+/**
+ * Parses the right side of a join with criteria. It includes further joins up to its own ON:
+ * `a JOIN b JOIN c ON … ON …`.
+ */
 function parseJoinedRelation(cursor: TokenCursor): Relation {
   const { start } = cursor
   let right = parseSampled(cursor)
@@ -111,7 +114,7 @@ function parseSampled(cursor: TokenCursor): Relation {
   return { kind: 'SampledRelation', span: cursor.span(start), relation, type, samplePercentage }
 }
 
-/** Words that begin the next clause, and are aliases only where that clause does not follow. */
+/** Whether the next clause begins here. Its first word is an alias only if that clause does not follow. */
 function isClause(cursor: TokenCursor): boolean {
   switch (cursor.type) {
     case 'LIMIT':
@@ -127,7 +130,7 @@ function isClause(cursor: TokenCursor): boolean {
   }
 }
 
-/** An alias, with or without AS; `endsHere` are further words that begin what follows. */
+/** Parses an alias, with or without AS. @param endsHere recognizes further words that begin the next clause */
 export function parseOptionalAlias(
   cursor: TokenCursor,
   endsHere?: (cursor: TokenCursor) => boolean,

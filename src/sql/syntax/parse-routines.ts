@@ -44,7 +44,7 @@ function parseReturns(cursor: TokenCursor): ReturnsClause {
   return { kind: 'ReturnsClause', span: cursor.span(start), type }
 }
 
-/** `(a bigint, varchar)` */
+/** Parses `(a bigint, varchar)`. */
 export function parseParameters(cursor: TokenCursor): ParameterDeclaration[] {
   return cursor.parenthesized(() => (cursor.is(')') ? [] : cursor.list(parseParameter)))
 }
@@ -56,7 +56,7 @@ function parseParameter(cursor: TokenCursor): ParameterDeclaration {
   return { kind: 'ParameterDeclaration', span: cursor.span(start), name, type }
 }
 
-/** Two words are a name and a type, but for the types that are two words. */
+/** Whether a parameter has a name. Two words are a name and a type, except for types of two words. */
 function isNamed(cursor: TokenCursor): boolean {
   if (!cursor.isIdentifierAt(0) || !cursor.isIdentifierAt(1)) return false
   const next = cursor.peek(1)
@@ -132,7 +132,7 @@ function parseControl(cursor: TokenCursor): ControlStatement {
   }
 }
 
-/** `statement;`s until a word that cannot begin one. */
+/** Parses `statement;` repeatedly, up to a word that cannot begin a statement. */
 function parseStatements(cursor: TokenCursor): ControlStatement[] {
   const statements: ControlStatement[] = []
   do {
@@ -191,7 +191,7 @@ function parseCompound(cursor: TokenCursor): ControlStatement {
   return { kind: 'CompoundStatement', span: cursor.span(start), variables, statements }
 }
 
-/** `DECLARE a, b bigint DEFAULT 1` */
+/** Parses `DECLARE a, b bigint DEFAULT 1`. */
 function parseVariable(cursor: TokenCursor): VariableDeclaration {
   const { start } = cursor
   cursor.expect('DECLARE')

@@ -27,7 +27,7 @@ export function parseUse(cursor: TokenCursor): Statement {
     : { kind: 'Use', span, catalog: first, schema: second }
 }
 
-/** A word that may be a name here, unless a name's own continuation follows. */
+/** Whether a word that may also be a name is a keyword here: it is a name if one of `namesEnd` follows. */
 function isWord(cursor: TokenCursor, word: string, ...namesEnd: readonly string[]): boolean {
   return cursor.is(word) && !namesEnd.includes(cursor.peek(1))
 }
@@ -157,7 +157,7 @@ function parseShowStats(cursor: TokenCursor, start: number): ShowStatement {
   return { kind: 'ShowStats', span: cursor.span(start), relation }
 }
 
-/** DESCRIBE and DESC: INPUT and OUTPUT of a prepared statement, else the columns of a table. */
+/** Parses DESCRIBE and DESC: INPUT and OUTPUT of a prepared statement, otherwise the columns of a table. */
 export function parseDescribe(cursor: TokenCursor): Statement {
   const { start } = cursor
   const isLong = cursor.accept('DESCRIBE')

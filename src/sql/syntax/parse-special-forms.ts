@@ -37,7 +37,7 @@ function parseWhen(cursor: TokenCursor): WhenClause {
   return { kind: 'WhenClause', span: cursor.span(start), operand, result }
 }
 
-/** CAST and TRY_CAST. */
+/** Parses CAST and TRY_CAST. */
 export function parseCast(cursor: TokenCursor): Cast {
   const { start } = cursor
   const safe = cursor.type === 'TRY_CAST'
@@ -85,13 +85,16 @@ export function parseTrim(cursor: TokenCursor): Trim {
   return { kind: 'Trim', span: cursor.span(start), specification, source, character }
 }
 
-/** `POSITION(a IN b)` and `SUBSTRING(a FROM b FOR c)`; undefined where it is a call of a function with that name. */
+/**
+ * Parses `POSITION(a IN b)` and `SUBSTRING(a FROM b FOR c)`; undefined if it is an ordinary call of a function with
+ * that name.
+ */
 export function parseWordyCall(cursor: TokenCursor): Expression | undefined {
   if (cursor.peek(1) !== '(') return undefined
   const { start } = cursor
   const isPosition = cursor.type === 'POSITION'
   const separator = isPosition ? 'IN' : 'FROM'
-  // The call's own word decides, before any comma; `position(x IN (1, 2))` is a POSITION as well.
+  // The separator before any comma decides; `position(x IN (1, 2))` is a POSITION as well.
   const place = findSeparator(cursor, separator)
   if (place === -1) return undefined
   const { valueExpression } = cursor.rules
@@ -141,7 +144,7 @@ export function parseGrouping(cursor: TokenCursor): GroupingOperation {
   return { kind: 'GroupingOperation', span: cursor.span(start), columns }
 }
 
-/** CURRENT_TIMESTAMP and its like. */
+/** Parses CURRENT_TIMESTAMP and the like. */
 export function parseCurrentTime(
   cursor: TokenCursor,
   kind: 'CurrentTime' | 'CurrentTimestamp' | 'LocalTime' | 'LocalTimestamp',
@@ -158,7 +161,7 @@ export function parseCurrentTime(
   return { kind, span: cursor.span(start), precision }
 }
 
-/** `x -> …` or `(x, y) -> …` here. */
+/** Whether `x -> …` or `(x, y) -> …` begins here. */
 export function isLambda(cursor: TokenCursor): boolean {
   if (cursor.type !== '(') return cursor.peek(1) === '->' && cursor.isIdentifierAt(0)
   if (cursor.peek(1) === ')') return cursor.peek(2) === '->'

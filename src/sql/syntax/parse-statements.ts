@@ -86,7 +86,7 @@ function parseExplain(cursor: TokenCursor): Explain | ExplainAnalyze {
   return { kind: 'Explain', span: cursor.span(start), statement, options }
 }
 
-/** `EXPLAIN ANALYZE t` explains an ANALYZE; EXPLAIN ANALYZE is followed by a statement. */
+/** Whether this is EXPLAIN ANALYZE, which is followed by a statement; `EXPLAIN ANALYZE t` explains an ANALYZE. */
 function isAnalyze(cursor: TokenCursor): boolean {
   if (!cursor.is('ANALYZE')) return false
   const next = cursor.peek(1)

@@ -12,7 +12,7 @@ import { parseType } from './parse-types.ts'
 import { parseSortItem } from './parse-windows.ts'
 import type { TokenCursor } from './token-cursor.ts'
 
-/** `TABLE(f(…))` */
+/** Parses `TABLE(f(…))`. */
 export function parseTableFunction(cursor: TokenCursor): TableFunctionInvocation {
   const { start } = cursor
   cursor.expect('TABLE', '(')
@@ -96,7 +96,7 @@ function parseTableArgument(cursor: TokenCursor): TableFunctionTableArgument {
   return { kind: 'TableFunctionTableArgument', span: cursor.span(start), table, partitionBy, orderBy, emptyTreatment }
 }
 
-/** Parentheses hold the list of columns, unless more of an expression follows them. */
+/** Whether parentheses contain the list of columns; not if an expression continues after them. */
 function holdsList(cursor: TokenCursor): boolean {
   if (!cursor.is('(') || cursor.holdsQuery()) return false
   const after = cursor.peek(cursor.closeOf(cursor.index) - cursor.index + 1)

@@ -30,7 +30,7 @@ function parseTypeWithSuffix(cursor: TokenCursor): DataType {
   return type
 }
 
-/** The keyword here as a type's name, as in `ARRAY<…>`. */
+/** Parses the keyword as a type's name, as in `ARRAY<…>`. */
 function arrayName(cursor: TokenCursor): Identifier {
   const { start } = cursor
   cursor.advance()
@@ -106,7 +106,7 @@ function parseTypeParameter(cursor: TokenCursor): DataTypeParameter {
   return { kind: 'NumericParameter', span: cursor.span(start), value }
 }
 
-/** A field is a type, or a name and a type: a type wherever the text can be read as one. */
+/** Parses a field: a type, or a name and a type. A text that can be read as a type is a type. */
 function parseRowField(cursor: TokenCursor): RowDataTypeField {
   const { start } = cursor
   const name = isNamedField(cursor) ? parseIdentifier(cursor) : undefined

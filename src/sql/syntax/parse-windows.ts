@@ -11,7 +11,7 @@ import {
 } from './parse-patterns.ts'
 import type { TokenCursor } from './token-cursor.ts'
 
-/** `OVER w` or `OVER (…)`; `OVER` may also be a name, then nothing of the kind follows. */
+/** Whether `OVER w` or `OVER (…)` begins here; `OVER` may also be a name. */
 export function isOver(cursor: TokenCursor): boolean {
   return cursor.is('OVER') && (cursor.peek(1) === '(' || cursor.isIdentifierAt(1))
 }
@@ -43,7 +43,10 @@ function parseWindowSpecification(cursor: TokenCursor): WindowSpecification {
   return { kind: 'WindowSpecification', span: cursor.span(start), existingWindowName, partitionBy, orderBy, frame }
 }
 
-/** The words that begin the other parts of a window are names only where a name alone can stand. */
+/**
+ * Whether the name of an existing window begins here. Words that begin other parts of a window are names only where
+ * nothing but a name can stand.
+ */
 function isExistingName(cursor: TokenCursor): boolean {
   if (!cursor.isIdentifier()) return false
   switch (cursor.type) {

@@ -18,19 +18,20 @@ const rules: Productions = {
 
 export interface ParsedStatement {
   readonly statement: Statement
-  /** `?` in the whole text. */
+  /** The number of `?` in the whole text. */
   readonly parameterCount: number
 }
 
 /**
- * One statement of Trino's grammar, without a semicolon. Places in errors count from `origin`, for text that stands
- * inside another one. Throws SYNTAX_ERROR, in Trino's words and at Trino's place.
+ * Parses one statement of Trino's grammar, without a semicolon. Positions in errors count from `origin`, for a text
+ * inside another text.
+ * @throws EngineError SYNTAX_ERROR, with Trino's message and position
  */
 export function parseStatement(sql: string, origin?: ErrorLocation): Statement {
   return parseText(sql, parseAnyStatement, origin).node
 }
 
-/** A statement and how many parameters it has. */
+/** A statement and the number of its parameters. */
 export function parseWithParameters(sql: string, origin?: ErrorLocation): ParsedStatement {
   const { node, parameterCount } = parseText(sql, parseAnyStatement, origin)
   return { statement: node, parameterCount }
@@ -56,7 +57,7 @@ function parseText<T>(sql: string, production: (cursor: TokenCursor) => T, origi
   }
 }
 
-/** Reads the text again up to the wrong token, to say what would have fitted there. */
+/** Parses the text again up to the failed token, to report the tokens that would have been accepted there. */
 function explain<T>(first: TokenCursor, production: (cursor: TokenCursor) => T, index: number): unknown {
   const cursor = first.noting(index)
   try {
@@ -69,7 +70,7 @@ function explain<T>(first: TokenCursor, production: (cursor: TokenCursor) => T, 
   return cursor.error(`mismatched input '${cursor.textOf(index)}'. Expecting: ${expecting}`, cursor.startOf(index))
 }
 
-/** The depth is counted, so running out of stack is the last resort: where the caller left little of it. */
+/** The depth is limited, so the stack overflows only if the caller left little of it. */
 function asUserError(cursor: TokenCursor, error: unknown): unknown {
   return error instanceof RangeError ? cursor.error('statement is too large (nested too deep)', cursor.start) : error
 }

@@ -3,7 +3,7 @@ import type { ColumnDefinition, Principal, Property } from './ast-statements.ts'
 import { printIdentifier, printQualifiedName, printString, printType } from './print-names.ts'
 import { phrase, type Printer } from './printing.ts'
 
-// Clauses that statements which define things and statements which alter them share.
+// Clauses that definitions and alterations share.
 
 export function printPropertyList(printer: Printer, properties: readonly Property[]): string {
   return properties

@@ -87,7 +87,8 @@ export function printDefinition(printer: Printer, node: DefinitionStatement): st
         printComment(node.comment),
         properties,
       )
-      // Parentheses around a whole query belong to the statement: a query that has some of its own needs a second pair.
+      // Parentheses around the whole query belong to the statement: a query with parentheses of its own needs a second
+      // pair.
       const query = text.startsWith('(') ? `(\n${text})\n` : text
       return `${head} AS\n${query}${node.withData ? '' : ' WITH NO DATA'}`
     }

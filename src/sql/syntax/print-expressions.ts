@@ -21,7 +21,7 @@ import {
 import { printOrderBy, printWindow } from './print-windows.ts'
 import { phrase, type Printer } from './printing.ts'
 
-/** One flat switch over all kinds of expression, a case each: it is as long as they are many. */
+/** One flat switch with a case for each kind of expression, hence its length. */
 export function printAnyExpression(printer: Printer, node: Expression): string {
   const print = (child: Expression): string => printOperand(printer, child)
   switch (node.kind) {
@@ -151,20 +151,20 @@ export function printAnyExpression(printer: Printer, node: Expression): string {
   }
 }
 
-/** An expression inside another one: a lambda takes all that follows it, unless parentheses end it. */
+/** Prints an expression inside another one. A lambda extends to the end of the text, so it is put in parentheses. */
 export function printOperand(printer: Printer, node: Expression): string {
   const text = printer.expression(node)
   return node.kind === 'LambdaExpression' ? `(${text})` : text
 }
 
-/** An expression where a word of the grammar could also stand: such a word as a name goes into parentheses. */
+/** Prints an expression where a keyword could also stand: a name that is a keyword is put in parentheses. */
 export function printGuarded(printer: Printer, node: Expression): string {
   const text = printOperand(printer, node)
   const isWord = (node.kind === 'Identifier' && isKeywordName(node)) || /^(?:all|auto)\b/i.test(text)
   return isWord ? `(${text})` : text
 }
 
-/** What stands before `[`, `.` and AT TIME ZONE. */
+/** Prints the expression before `[`, `.` and AT TIME ZONE. */
 function printBase(printer: Printer, node: Expression): string {
   switch (node.kind) {
     case 'LongLiteral':
@@ -181,7 +181,7 @@ function printPrecision(precision: number | undefined): string {
   return precision === undefined ? '' : `(${precision})`
 }
 
-/** `--` begins a comment, and a minus right before a number belongs to the number. */
+/** Prints a sign: `--` would begin a comment, and a minus directly before a number would become part of the number. */
 function printSigned(sign: '+' | '-', value: string): string {
   if (/^[-+]/.test(value)) return `${sign} ${value}`
   return sign === '-' && /^[0-9.]/.test(value) ? `-(${value})` : sign + value
@@ -206,7 +206,10 @@ function printArguments(printer: Printer, name: string, list: readonly (Expressi
   return `${name}(${printList(printer, list)})`
 }
 
-/** A call's arguments: a lambda ends with them, and ALL before the first would be a quantifier. */
+/**
+ * Prints a call's arguments. The end of the argument ends a lambda, and ALL before the first argument would be a
+ * quantifier.
+ */
 function printList(printer: Printer, list: readonly (Expression | undefined)[]): string {
   return list
     .filter((argument) => argument !== undefined)

@@ -61,7 +61,7 @@ export function printJson(
   }
 }
 
-/** A key may begin with anything: KEY is a keyword before a word or a parenthesis only. */
+/** Puts a key in parentheses unless it is safe: KEY is a keyword only before a word or a parenthesis. */
 function grouped(text: string): string {
   return /^[('"\w]/.test(text) && !/^(?:value|at)\b/i.test(text) ? text : `(${text})`
 }

@@ -8,7 +8,7 @@ function quoteName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
 
-/** A name that need not be quoted stays as it was written. */
+/** Prints a name; a name that needs no quotes stays as written. */
 export function printName(name: string): string {
   return plainName.test(name) && !reservedWords.has(name.toUpperCase()) ? name : quoteName(name)
 }
@@ -17,12 +17,12 @@ export function printIdentifier(node: Identifier): string {
   return node.quoted ? quoteName(node.value) : printName(node.value)
 }
 
-/** A word of the grammar that serves as a name here. */
+/** Whether a name is also a keyword. */
 export function isKeywordName(node: Identifier): boolean {
   return !node.quoted && nonReservedWords.has(node.value.toUpperCase())
 }
 
-/** With AS where the bare word could be read as the next clause. */
+/** Prints an alias, with AS if the bare word could be read as the next clause. */
 export function printAlias(node: Identifier): string {
   return isKeywordName(node) ? `AS ${node.value}` : printIdentifier(node)
 }

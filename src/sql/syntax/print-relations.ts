@@ -67,7 +67,10 @@ export function printRelation(printer: Printer, node: Relation, indent: number):
   }
 }
 
-/** A relation before an alias or a further clause: what ends with one of these itself, goes into parentheses. */
+/**
+ * Prints a relation before an alias or a further clause. A relation that ends with such a clause itself is put in
+ * parentheses.
+ */
 function printPart(printer: Printer, node: Relation, indent: number): string {
   const text = printRelation(printer, node, indent)
   switch (node.kind) {
@@ -127,7 +130,8 @@ function printTableArgument(printer: Printer, node: TableFunctionTableArgument):
 }
 
 function printRecognition(printer: Printer, node: PatternRecognitionRelation, indent: number): string {
-  // An alias right before is the input's own, unless that alias names what another MATCH_RECOGNIZE gives.
+  // An alias directly before MATCH_RECOGNIZE belongs to the input, unless it names the output of another
+  // MATCH_RECOGNIZE.
   const isAliased = node.input.kind === 'AliasedRelation' && node.input.relation.kind !== 'PatternRecognitionRelation'
   const input = isAliased ? printRelation(printer, node.input, indent) : printPart(printer, node.input, indent)
   const pad = margin(indent)

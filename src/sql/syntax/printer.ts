@@ -13,8 +13,8 @@ const printer: Printer = {
 }
 
 /**
- * A statement as SQL, laid out as Trino's SqlFormatter does (PREPARE's echo, SHOW CREATE VIEW). Every compound
- * expression is in parentheses. What the parser made of a text, it makes of the printed text again, places apart.
+ * Prints a statement as SQL in the layout of Trino's SqlFormatter (PREPARE's echo, SHOW CREATE VIEW). Every compound
+ * expression is in parentheses. Parsing the printed text gives the same tree, except for positions.
  */
 export function printStatement(statement: Statement): string {
   return printer.statement(statement, 0).trimEnd()

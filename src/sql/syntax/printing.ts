@@ -2,7 +2,7 @@ import type { Expression } from './ast.ts'
 import type { Query } from './ast-query.ts'
 import type { Statement } from './ast-statements.ts'
 
-/** What the parts of the printer call each other by; `indent` counts steps of three blanks. */
+/** Functions through which the parts of the printer call each other; `indent` counts steps of three blanks. */
 export interface Printer {
   expression(node: Expression): string
   query(node: Query, indent: number): string
@@ -13,7 +13,7 @@ export function margin(indent: number): string {
   return '   '.repeat(indent)
 }
 
-/** The parts that are there, one blank between them. */
+/** Joins the present parts with a blank. */
 export function phrase(...parts: readonly (string | false | undefined)[]): string {
   return parts.filter((part) => part !== false && part !== undefined && part !== '').join(' ')
 }

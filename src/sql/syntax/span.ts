@@ -1,9 +1,9 @@
 import type { ErrorLocation } from '../../shared/engine-error.ts'
 
 /**
- * Where a node stands in the statement's text: offsets in UTF-16 code units, `end` exclusive.
- * `at` is the place Trino names in errors about the node: the operator of a comparison or of arithmetic,
- * the first keyword of a predicate (`NOT`, `IN`, `IS` …), the set operator; `start` for all other nodes.
+ * The position of a node in the statement's text: offsets in UTF-16 code units, `end` exclusive. `at` is the position
+ * that Trino reports in errors about the node: the operator of a comparison or of arithmetic, the first keyword of a
+ * predicate (`NOT`, `IN`, `IS` …), the set operator; `start` for all other nodes.
  */
 export interface Span {
   readonly start: number
@@ -11,16 +11,23 @@ export interface Span {
   readonly at: number
 }
 
-/** The place where a text begins inside another one; `{lineNumber: 1, columnNumber: 1}` for a text of its own. */
+/**
+ * The position at which a text begins inside another text; `{lineNumber: 1, columnNumber: 1}` for a text of its own.
+ */
 export const textOrigin: ErrorLocation = { lineNumber: 1, columnNumber: 1 }
 
-/** A text that spans point into, and where it begins inside what the client sent (EXECUTE IMMEDIATE). */
+/**
+ * A text with the position at which it begins inside the client's text (EXECUTE IMMEDIATE). Spans are offsets in it.
+ */
 export interface SourceText {
   readonly sql: string
   readonly origin: ErrorLocation
 }
 
-/** Line and column (1-based, columns in code points, lines end at `\n`) of an offset in `sql`. */
+/**
+ * The line and column (1-based, columns in code points, lines end at `
+ * `) of an offset in `sql`.
+ */
 export function locate(sql: string, offset: number, origin: ErrorLocation = textOrigin): ErrorLocation {
   let line = 0
   let lineStart = 0

@@ -1,11 +1,11 @@
 import type { SqlType } from './sql-type.ts'
 import { bareDatetimeTypeText, typeText, varcharLength } from './type-text.ts'
 
-/** `columns[].typeSignature`. Clients index `arguments` blindly: they are always there. */
+/** `columns[].typeSignature`. Clients index `arguments` without a check, so it is always present. */
 export interface TypeSignature {
   readonly rawType: string
   readonly arguments: readonly TypeSignatureArgument[]
-  /** Clients of the Presto family expect both, empty. */
+  /** Clients of the Presto family expect both fields, empty. */
   readonly typeArguments?: readonly []
   readonly literalArguments?: readonly []
 }
@@ -18,11 +18,14 @@ type TypeSignatureArgument =
       readonly value: { readonly fieldName?: { readonly name: string }; readonly typeSignature: TypeSignature }
     }
 
-/** What of the client decides how types and values are written. */
+/** The client's capabilities that decide the format of types and values. */
 export interface WireOptions {
-  /** The client sent the capability PARAMETRIC_DATETIME: types carry (p), values p digits; else three digits. */
+  /**
+   * Whether the client has the capability PARAMETRIC_DATETIME: types then show (p) and values p digits, otherwise three
+   * digits.
+   */
   readonly parametricDatetime: boolean
-  /** The client's headers are X-Presto-*: signatures carry the old, empty fields beside `arguments`. */
+  /** Whether the client sends X-Presto-* headers: signatures then contain the old, empty fields besides `arguments`. */
   readonly prestoFamily: boolean
 }
 

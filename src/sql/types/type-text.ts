@@ -1,29 +1,30 @@
 import { tick } from '../../shared/cpu-budget.ts'
 import { UNBOUNDED_LENGTH, type SqlType } from './sql-type.ts'
 
-/** How a type is written: as `columns[].type` of an answer, as messages, typeof() and DESCRIBE write it, or as in a statement. */
+/**
+ * The notation of a type: as in `columns[].type` of an answer; as in messages, typeof() and DESCRIBE; or as in a
+ * statement.
+ */
 type Style = 'wire' | 'display' | 'statement'
 
 const PLAIN_IDENTIFIER = /^[a-zA-Z_][a-zA-Z0-9_]*$/
 
-/** The text of `columns[].type`: `decimal(5, 2)` with a blank, intervals in capitals. */
+/** The text of `columns[].type`: `decimal(5, 2)` with a blank, intervals in upper case. */
 export function typeText(type: SqlType): string {
   return write(type, 'wire')
 }
 
-/**
- * The text for clients without the capability PARAMETRIC_DATETIME: times and timestamps without precision.
- */
+/** The text for clients without the capability PARAMETRIC_DATETIME: times and timestamps have no precision. */
 export function bareDatetimeTypeText(type: SqlType): string {
   return write(bareDatetimes(type), 'wire')
 }
 
-/** The text of typeof(), DESCRIBE, information_schema and error messages: `decimal(5,2)`, small letters. */
+/** The text of typeof(), DESCRIBE, information_schema and error messages: `decimal(5,2)`, in lower case. */
 export function typeName(type: SqlType): string {
   return write(type, 'display')
 }
 
-/** The text of SHOW CREATE TABLE, as Trino's formatter of statements writes it: `decimal(5, 2)`, `ROW(x integer)`. */
+/** The text of SHOW CREATE TABLE, in Trino's statement formatting: `decimal(5, 2)`, `ROW(x integer)`. */
 export function typeInStatement(type: SqlType): string {
   return write(type, 'statement')
 }
@@ -74,7 +75,7 @@ function fieldName(name: string): string {
   return PLAIN_IDENTIFIER.test(name) ? name : `"${name.replaceAll('"', '""')}"`
 }
 
-/** The type with the precisions of its times unset (NaN), which the writer leaves out. */
+/** The type with NaN as the precision of its times, which the writer leaves out. */
 function bareDatetimes(type: SqlType): SqlType {
   switch (type.kind) {
     case 'time':
@@ -94,7 +95,7 @@ function bareDatetimes(type: SqlType): SqlType {
   }
 }
 
-/** The length as a LONG argument of the signature: a varchar without bound has the largest. */
+/** The length as a LONG argument of the signature: an unbounded varchar has the largest. */
 export function varcharLength(length: number | undefined): number {
   return length ?? UNBOUNDED_LENGTH
 }

@@ -5,25 +5,25 @@ import type { SqlType } from './sql-type.ts'
 import type { WireOptions } from './type-signature.ts'
 import { typeName } from './type-text.ts'
 
-/** Digits that clients without PARAMETRIC_DATETIME are given. */
+/** The fractional digits for clients without PARAMETRIC_DATETIME. */
 const BARE_DIGITS = 3
 
 /**
- * The expression that stands for a column inside `json_array(…)`: values come out as the protocol has them.
- * `column` is evaluated more than once: pass a column, not an expression that costs. Uses macros of engine-setup.ts.
+ * The expression for a column inside `json_array(…)`, which gives values in the protocol's format. `column` is
+ * evaluated more than once, so it should be cheap: pass a column. Uses macros of engine-setup.ts.
  */
 export function wireEncoding(column: Sql, type: SqlType, options: Pick<WireOptions, 'parametricDatetime'>): Sql {
   return encode(column, type, { digits: options.parametricDatetime ? undefined : BARE_DIGITS, depth: 0 })
 }
 
 interface Context {
-  /** Digits of a second's fraction; undefined: as many as the type has. */
+  /** The number of fractional digits of a second; undefined for the type's own precision. */
   readonly digits: number | undefined
-  /** How many lambdas enclose it: their parameters are named by it, none may shadow another. */
+  /** The number of enclosing lambdas: it makes their parameter names unique, so that none shadows another. */
   readonly depth: number
 }
 
-/** Whether json_array writes it as the wire wants it. */
+/** Whether json_array writes values of the type in the protocol's format. */
 function isPlain(type: SqlType): boolean {
   switch (type.kind) {
     case 'boolean':
@@ -81,7 +81,7 @@ function encode(x: Sql, type: SqlType, context: Context): Sql {
   }
 }
 
-/** The text of a value as an object's key has it: what Java's toString gives for the decoded value. */
+/** The text of a value as an object key: the result of Java's toString for the decoded value. */
 function plainText(x: Sql, type: SqlType, context: Context): Sql {
   switch (type.kind) {
     case 'varchar':

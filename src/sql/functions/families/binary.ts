@@ -1,6 +1,6 @@
 import { PARTIAL, named, scalar, type FunctionDefinition } from '../function-definition.ts'
 
-/** Encodings take text or the same text as bytes. */
+/** A decoder that accepts text, or the same text as bytes. */
 function decoder(name: string, call: (text: string) => string): FunctionDefinition[] {
   return [
     scalar(`${name}(varchar(x))`, 'varbinary', call('$1'), PARTIAL),
@@ -52,7 +52,7 @@ export const binaryFunctions: readonly FunctionDefinition[] = [
     `CAST(CAST(q_sized($1, 4, 'expected 4-byte input, but got instead: '||octet_length($1)) AS BIT) AS INTEGER)`,
     PARTIAL,
   ),
-  // Java writes one NaN, without a sign, of doubles, and the bits as they are of reals.
+  // For doubles, Java writes a single NaN without a sign; for reals, it keeps the bits.
   scalar(
     'to_ieee754_64(double)',
     'varbinary',

@@ -3,11 +3,11 @@ import { PARTIAL, scalar, type FunctionDefinition } from '../function-definition
 import { stepsOf } from '../../../duckdb/scripts/json.ts'
 import type { RenderContext } from '../rendering.ts'
 
-/** Member names that say the same in a path, in a pointer, and to objects and arrays alike. */
+/** Member names that have the same meaning in a path and in a pointer, both for objects and for arrays. */
 const NAME = /^[\p{L}_][\p{L}\p{N}_ .-]*$/u
 const INDEX = /^(?:0|[1-9]\d{0,8})$/
 
-/** The place of a path that is known, as DuckDB takes it; undefined where it would not be the same. */
+/** The JSON pointer of a constant path, in DuckDB's form; undefined if its meaning would differ. */
 function pointerOf(path: unknown): string | undefined {
   const steps = typeof path === 'string' ? stepsOf(path) : undefined
   if (steps === undefined || steps.length === 0) return undefined
@@ -16,7 +16,7 @@ function pointerOf(path: unknown): string | undefined {
     : undefined
 }
 
-/** By DuckDB where the path is known, else in JavaScript. */
+/** Uses DuckDB if the path is constant, otherwise JavaScript. */
 function atPath(known: Sql, general: Sql) {
   return (context: RenderContext): Sql => {
     const pointer = pointerOf(context.constant(1))
@@ -35,7 +35,7 @@ function itemOf(known: Sql) {
   }
 }
 
-/** What reads a document; `q` is how the macros begin that read one of that type. */
+/** Functions that read a document. @param q the prefix of the macros that read a document of the input type */
 function reading(input: 'varchar(x)' | 'json', q: 'q_json_' | 'q_json_canonical_'): readonly FunctionDefinition[] {
   const contains = (wanted: string, kind: string, written: string): FunctionDefinition =>
     scalar(
@@ -58,13 +58,13 @@ function reading(input: 'varchar(x)' | 'json', q: 'q_json_' | 'q_json_canonical_
     contains('bigint', 'integer', 'CAST($2 AS VARCHAR), CAST($2 AS VARCHAR)'),
     contains('boolean', 'boolean', 'CAST($2 AS VARCHAR), CAST($2 AS VARCHAR)'),
     scalar(`json_array_contains(${input}, double)`, 'boolean', `${q}array_contains_double($1, $2)`, PARTIAL),
-    // What has no escapes is written as it is.
+    // A text without escapes has the same form in JSON.
     contains(input === 'json' ? 'varchar(x)' : 'varchar(y)', 'text', `$2, '"'||$2||'"'`),
     scalar(`is_json_scalar(${input})`, 'boolean', `${q}is_scalar($1)`, PARTIAL),
   ]
 }
 
-/** Values of type json are canonical text; functions on varchar read it as it stands. */
+/** Values of type json are canonical text; functions on varchar read the text as written. */
 export const jsonFunctions: readonly FunctionDefinition[] = [
   scalar('json_parse(varchar(x))', 'json', 'q_json_parse($1)', PARTIAL),
   scalar('json_format(json)', 'varchar', '$1', PARTIAL),

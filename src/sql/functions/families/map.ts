@@ -6,7 +6,7 @@ import { valueAt, needsComparisonKey } from '../comparison.ts'
 import { checkedMap, entriesOf, firstOfEachKey, mayHoldNull, isGroupedByKey, valuesOfEachKey } from '../map-keys.ts'
 import type { RenderContext } from '../rendering.ts'
 
-/** The maps joined from left to right: the last value of a key wins. */
+/** Joins maps from left to right: the last value of a key wins. */
 function concatenated(context: RenderContext): Sql {
   const maps = context.args.map((_, i) => context.value(i))
   const known = joined(

@@ -8,7 +8,7 @@ import type { RenderContext } from '../rendering.ts'
 const integers = ['tinyint', 'smallint', 'integer', 'bigint'] as const
 const NAN = `CAST('NaN' AS DOUBLE)`
 
-/** p - s + min(s, 1) digits: rounding may carry into one more. */
+/** p - s + min(s, 1) digits: rounding may carry into one more digit. */
 function rounded({ numbers }: Bindings): DecimalType {
   const [p, s] = [numbers['p'] ?? 1, numbers['s'] ?? 0]
   return decimal(Math.max(1, p - s + Math.min(s, 1)), 0)
@@ -19,10 +19,10 @@ function widened({ numbers }: Bindings): DecimalType {
 }
 
 /**
- * round(x, n) and truncate(x, n) of decimals. DuckDB wants n to be a literal: for a value there is a branch for each n
+ * round(x, n) and truncate(x, n) of decimals. DuckDB requires a literal n; a variable n gets a branch for each value
  * that makes a difference.
  */
-/** DuckDB lets a digit more than 38 pass. */
+/** Checks the range: DuckDB accepts one digit more than 38. */
 function fitting(type: DecimalType, value: Sql): Sql {
   if (type.precision < 38) return value
   const most = type.scale === 0 ? '9'.repeat(38) : `${'9'.repeat(38 - type.scale)}.${'9'.repeat(type.scale)}`
@@ -36,7 +36,7 @@ function cutDecimal(name: 'round' | 'trunc'): (context: RenderContext) => Sql {
     const whole = context.fill`CAST($1 AS $R)`
     const cut = (digits: number): Sql => {
       const text = fitting(type, context.fill`CAST(${code(name)}(${whole}, ${integer(digits)}) AS $R)`)
-      // DuckDB makes a zero of whatever has no digit left, NULL included.
+      // DuckDB returns zero if no digit remains, even for NULL.
       return digits <= type.scale - type.precision ? context.fill`CASE WHEN $1 IS NOT NULL THEN ${text} END` : text
     }
     const constant = context.constant(1)

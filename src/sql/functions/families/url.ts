@@ -1,7 +1,7 @@
 import { varchar } from '../../types/sql-type.ts'
 import { PARTIAL, scalar, type FunctionDefinition } from '../function-definition.ts'
 
-/** java.net.URI's reading: any illegal character makes all parts NULL. */
+/** URL functions with the behavior of java.net.URI: any illegal character makes all parts NULL. */
 export const urlFunctions: readonly FunctionDefinition[] = [
   ...['protocol', 'host', 'path', 'query', 'fragment'].map((part) =>
     scalar(`url_extract_${part}(varchar(x))`, 'varchar(x)', `u_url_part($1, '${part}')`, PARTIAL),
