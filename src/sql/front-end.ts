@@ -150,7 +150,7 @@ export interface RenderedQuery {
   readonly streams: boolean
   /** Whether a top-level ORDER BY fixes the order of the rows. */
   readonly ordered: boolean
-  /** Whether DuckDB's planner may explode on the query; the engine then prepares it separately. */
+  /** Whether DuckDB may need very much time or memory to prepare the query. It then runs in an engine of its own. */
   readonly risky: boolean
   /**
    * Whether the query may share an engine if its tables are small: no UNNEST, sequence, lambda, recursion; at most 5
@@ -165,7 +165,7 @@ export interface RenderedQuery {
 
 /** A node of the logical plan as EXPLAIN shows it. */
 export interface PlanNode {
-  /** `Output`, `TableScan`, `ScanFilterProject`, `InnerJoin`, `Aggregate`, `TopN`, `Sort`, `Limit`, `Window`, `Values` … */
+  /** `Output`, `TableScan`, `ScanFilterProject`, `InnerJoin`, `Aggregate`, `TopN`, `Sort`, `Limit`, `Window` … */
   readonly name: string
   /** Text in brackets after the name: `[table = tpch:tiny:nation]`. */
   readonly details: Readonly<Record<string, string>>

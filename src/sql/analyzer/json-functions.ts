@@ -79,7 +79,7 @@ export function analyzeJsonFunction(
   }
 }
 
-/** The path invocation of a scalar function. Its path must not have a name; a path of JSON_TABLE may. */
+/** The path invocation of a JSON function. Its path must not have a name; only a path of JSON_TABLE may. */
 function valueInvocation(state: ExpressionState, name: string, node: JsonPathInvocation): Invocation {
   if (node.pathName !== undefined) {
     const message = `JSON path name is not allowed in ${name} function`

@@ -12,8 +12,8 @@ interface Side {
 
 /**
  * A LEFT, RIGHT or FULL join whose condition contains queries, which DuckDB does not allow there. A query that reads at
- * most one side is computed beside that side's columns. For other queries, the join becomes one of each row with its
- * matches.
+ * most one side is computed beside that side's columns. For other queries, the join becomes LATERAL: each row is joined
+ * with its matches. FULL joins are then refused.
  */
 export function outerJoinWithQueries(
   context: AnalysisContext,

@@ -161,8 +161,8 @@ export class PatternMeasures {
   }
 
   /**
-   * Shifts an expression over columns and variable names by some rows. References to matched variables shift
-   * separately.
+   * Shifts an expression over columns and variable names by some rows: columns through PREV or NEXT, variable names
+   * through the row number.
    */
   #shifted(value: Expr, name: 'prev' | 'next', offset: number): Expr {
     const move = constantOf(BIGINT, String(name === 'prev' ? -offset : offset))

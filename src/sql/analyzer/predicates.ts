@@ -92,8 +92,9 @@ function holdsSpecialNumber({ type: { element }, literals }: LiteralsExpr): bool
 }
 
 /**
- * Builds an IN list like Trino's planner (RemoveRedundantInItems): a value is always in a list that contains the same
- * expression, even if it is NaN. This matters only for values that may be NaN. Items that may fail are still evaluated.
+ * Builds an IN list like Trino's planner (RemoveRedundantInItems): a value that is not NULL is always in a list that
+ * contains the same expression, even if it is NaN. This matters only for values that may be NaN. Items that may fail
+ * are still evaluated.
  */
 function inList(value: Expr, values: readonly Expr[]): Expr {
   const own = exprKey(value)

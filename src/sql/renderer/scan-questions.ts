@@ -265,7 +265,8 @@ function columnName({ scan, calculated }: Chain, expr: Expr): string | undefined
 const MOST_FIRST = 100_000
 
 /**
- * The input of a LIMIT, over a scan that is asked for its first rows; undefined if it is unknown which rows these are.
+ * Asks the scan below a LIMIT for its first rows, and returns the LIMIT's input; undefined if it is unknown which rows
+ * are first.
  */
 function firstRows(
   { input, count, offset, ties }: Extract<RelationNode, { kind: 'limit' }>,
@@ -296,7 +297,7 @@ function firstRows(
   return withQuestion(input, { terms, top: { order, count: most } }, (expr) => askedInside(expr, times))
 }
 
-/** The scan that answers with groups, replacing an aggregation; undefined if the table cannot answer it. */
+/** The scan that answers with groups, replacing an aggregation; undefined if the table cannot answer. */
 function groupedScan(node: AggregateNode | DistinctNode, times: Surroundings): ScanNode | undefined {
   const chain = chainOf(node.input)
   if (!chain) return undefined

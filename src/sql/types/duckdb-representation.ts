@@ -32,7 +32,7 @@ const named = {
 } as const
 
 /**
- * How a value of each type is held in DuckDB.
+ * The DuckDB representation of each type.
  *
  * | type | DuckDB |
  * | --- | --- |
@@ -46,7 +46,7 @@ const named = {
  * | interval day to second; year to month | BIGINT milliseconds; INTEGER months |
  * | row | STRUCT(f0 …, f1 …): by position, since DuckDB's names are case-insensitive, unique and cast by name |
  * | uuid; ipaddress | UUID; BLOB of 16 bytes |
- * | HyperLogLog | STRUCT(b INTEGER, d BOOLEAN, c INTEGER[]): codes of the values (`q_distinct_code`), where d of 2^b registers |
+ * | HyperLogLog | STRUCT(b INTEGER, d BOOLEAN, c INTEGER[]): codes (`q_distinct_code`), or 2^b registers if d |
  * | SetDigest | MAP(INTEGER, BIGINT): codes of the values with their counts |
  * | tdigest, qdigest(T) | STRUCT(v, w DOUBLE)[]: values with their weights, sorted |
  * | unknown | INTEGER, always NULL |

@@ -115,7 +115,7 @@ function position(context: RenderContext): Sql {
   return sql`CASE WHEN ${list} IS NOT NULL AND ${value} IS NOT NULL THEN CAST(coalesce(${found}, 0) AS BIGINT) END`
 }
 
-/** The first element decides that is equal or whose comparison is indeterminate. */
+/** The first element that is equal, or whose comparison is indeterminate, decides. */
 function nestedPosition(context: RenderContext, item: Sql): Sql {
   const [list, value] = [context.value(0), context.value(1)]
   const same = equals(elementOf(context), item, value, context.names)
@@ -136,7 +136,7 @@ function contains(context: RenderContext): Sql {
   const same = equals(element, item, context.value(1), context.names)
   if (!isNested(element))
     return context.fill`CASE WHEN $2 IS NOT NULL THEN q_any(list_transform($1, lambda ${item}: ${same})) END`
-  // The first element decides that is equal or whose comparison is indeterminate.
+  // The first element that is equal, or whose comparison is indeterminate, decides.
   const [answer, answers] = [context.names.fresh(), context.names.fresh()]
   const verdict = sql`CASE WHEN ${item} IS NULL THEN 0 WHEN ${same} THEN 1 WHEN NOT ${same} THEN 0 ELSE 2 END`
   const first = sql`list_filter(${answers}, lambda ${answer}: ${answer} > 0)[1]`

@@ -111,8 +111,8 @@ function atZone(context: RenderContext, zone: Sql): Sql {
 }
 
 /**
- * Raises the error for an invalid zone. As an argument of a macro, the raise would fail while DuckDB binds the macro,
- * even under TRY.
+ * Raises the error for an invalid zone. As an argument of one of Quipu's functions, the zone would fail while DuckDB
+ * binds that function, even under TRY.
  */
 function notAZone(context: RenderContext, text: string): Sql {
   const message = `INVALID_FUNCTION_ARGUMENT: '${text}' is not a valid time zone`

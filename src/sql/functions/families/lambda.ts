@@ -21,7 +21,7 @@ function filtered(context: RenderContext): Sql {
 
 /**
  * A fold whose state may have another type than the elements. Both are fields of one struct, since DuckDB's reduce has
- * one type. The start value is an element of the list, so an empty list returns it.
+ * one type. The start value has the list's element type, so an empty list returns it.
  */
 function reduced(context: RenderContext): Sql {
   const { names } = context
