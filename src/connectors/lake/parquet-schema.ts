@@ -39,8 +39,10 @@ const UTC_TIME_NANOSECONDS = /^7c111c3c/
 const UTC_TIMESTAMP_NANOSECONDS = /^8c111c3c/
 /** DuckDB has no wider decimals: it reads them as doubles. */
 const MAX_PRECISION = 38
-/** A key in files of Spark, whose timestamps have no nanoseconds. */
+/** A key in files of Spark, whose timestamps have no nanoseconds. pyarrow copies the key into files that it writes. */
 const OF_SPARK = 'org.apache.spark.'
+/** The library that Spark writes files with. */
+const SPARK_WRITER = 'parquet-mr'
 
 /**
  * The columns that DuckDB would read as other values than the file has, by lower-case name, with the reason.
@@ -67,8 +69,8 @@ function misread({ precision, logical }: SchemaElement): string | undefined {
  * Lower-case names of columns with timestamps that DuckDB cuts to microseconds, although the file may have nanoseconds:
  * INT96, except in files of Spark, and UTC timestamps in nanoseconds.
  */
-export function finerColumns(leaves: readonly Leaf[], { keys }: ParquetFooter): ReadonlySet<string> {
-  const ofSpark = keys.some((key) => key.startsWith(OF_SPARK))
+export function finerColumns(leaves: readonly Leaf[], { keys, createdBy }: ParquetFooter): ReadonlySet<string> {
+  const ofSpark = createdBy.startsWith(SPARK_WRITER) && keys.some((key) => key.startsWith(OF_SPARK))
   const finer = leaves.filter(({ element: { physical, logical } }) => {
     return (physical === INT96 && !ofSpark) || (logical !== undefined && UTC_TIMESTAMP_NANOSECONDS.test(logical))
   })

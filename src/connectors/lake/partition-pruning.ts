@@ -3,6 +3,9 @@ import type { ColumnStatistics, StatisticsByColumn } from '../spi/column-statist
 import { truthOf, type KnownValue, type ScanPredicate } from '../spi/scan-predicate.ts'
 import type { PartitionKey, Partitioning } from './partition-keys.ts'
 
+/** The event loop waits while a predicate is evaluated. Above this product of terms and folders no file is pruned. */
+const MOST_EVALUATIONS = 500_000
+
 /**
  * Whether a file may have rows that meet a predicate, by its index in the list.
  * @param predicate absent: all files may
@@ -12,6 +15,7 @@ export function filesThatMayHold(
   predicate: ScanPredicate | undefined,
 ): (index: number) => boolean {
   if (!predicate || keys.length === 0) return () => true
+  if (costOf(predicate) * new Set(values).size > MOST_EVALUATIONS) return () => true
   const columns = new Map(keys.map((key, index) => [key.name, { index, asked: createQuestions(key) }]))
   const verdicts = new Map<readonly (string | null)[], boolean>()
   return (file) => {
@@ -26,6 +30,14 @@ export function filesThatMayHold(
     }
     return verdict
   }
+}
+
+/** The number of terms of a predicate. A pattern counts as many terms as it has characters. */
+function costOf(predicate: ScanPredicate): number {
+  if ('all' in predicate) return predicate.all.reduce((sum, one) => sum + costOf(one), 0)
+  if ('any' in predicate) return predicate.any.reduce((sum, one) => sum + costOf(one), 0)
+  if ('not' in predicate) return costOf(predicate.not)
+  return 'like' in predicate ? 1 + predicate.like.pattern.length : 1
 }
 
 /** Terms of a conjunction are tested one by one: if one is unknown and may be NULL, another may still be false. */

@@ -563,6 +563,8 @@ describe('lake', () => {
         })
         expect(await rowsOf(fixture, ['n'])).toEqual([{ n: 1 }, { n: 2 }])
       }
+      // pyarrow wrote this file, and copied a key of Spark into it.
+      await expect(rowsOf('int96-spark-copied', ['t'])).rejects.toMatchObject({ errorName: 'HIVE_BAD_DATA' })
     })
   })
 

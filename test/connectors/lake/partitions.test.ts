@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
+import { filesThatMayHold } from '../../../src/connectors/lake/partition-pruning.ts'
 import { createMetadataPort } from '../../../src/coordinator/dispatch/catalog-metadata.ts'
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import type { Connector } from '../../../src/connectors/spi/connector.ts'
@@ -408,5 +409,17 @@ describe('pruning of partitions', () => {
     const scan = analyzed.kind === 'query' ? analyzed.query.scans[0]! : undefined
     const splits = await connector.listSplits(scan!.handle, undefined, undefined, scan!.columns, scan!.partitions)
     expect(splits.length < 24).toBe(expected)
+  })
+
+  it('is left out where it would hold the event loop: more terms times folders than a bound', () => {
+    const keys = [{ name: 'p', duckdbType: 'VARCHAR', type: 'varchar' }]
+    const values = Array.from({ length: 3_000 }, (_, index) => [`v${index}`])
+    const kept = (terms: number): number => {
+      const any = Array.from({ length: terms }, () => ({ column: 'p', compare: '=', value: 'v7' }) as const)
+      const mayHold = filesThatMayHold({ keys, values }, { any })
+      return values.filter((_, file) => mayHold(file)).length
+    }
+    expect(kept(100)).toBe(1)
+    expect(kept(200)).toBe(3_000)
   })
 })
