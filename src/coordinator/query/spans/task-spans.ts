@@ -32,30 +32,11 @@ export function taskSpans(
   return [
     ...(remote ? [remoteTaskSpan(traced, task, stageSpanId)] : []),
     ...(remote && withRequest ? [taskUpdateSpan(task)] : []),
-    ...(task.stats
-      ? spansWhereItRan(traced, task, task.stats, stageSpanId)
-      : remote
-        ? [unreportedTaskSpan(traced, task, stageSpanId)]
-        : []),
+    ...(task.stats ? spansWhereItRan(traced, task, task.stats, stageSpanId) : []),
+    // The coordinator never received figures: it was killed, or the query ended before. The worker's own spans name the
+    // task as their parent.
+    ...(remote && !task.stats ? [taskSpan(unreported(traced, task), stageSpanId)] : []),
   ]
-}
-
-/**
- * The span of a worker's task whose figures the coordinator never received: the coordinator was killed, or the query
- * ended before. The worker's own spans name it as their parent.
- */
-function unreportedTaskSpan({ query }: TracedQuery, task: TaskRecord, stageSpanId: string): SpanDraft {
-  const endMs = Date.parse(task.endedAt ?? query.updatedAt)
-  return {
-    name: 'task',
-    kind: 'INTERNAL',
-    spanId: entitySpanId('task', task.taskId),
-    parentSpanId: stageSpanId,
-    startMs: Date.parse(task.createdAt),
-    endMs,
-    attributes: identityOf(task),
-    ...spanEnding(task.failure && isTaskTerminal(task.state) ? task.failure : undefined, endMs, 'UNSET'),
-  }
 }
 
 function spansWhereItRan(
@@ -115,7 +96,16 @@ function taskUpdateSpan({ taskId, createdAt, stats }: TaskRecord): SpanDraft {
   }
 }
 
-function taskSpan({ task, stats, spanId, startMs, endMs }: TracedTask, stageSpanId: string): SpanDraft {
+function unreported({ query }: TracedQuery, task: TaskRecord): Omit<TracedTask, 'stats'> {
+  const endMs = Date.parse(task.endedAt ?? query.updatedAt)
+  return { task, spanId: entitySpanId('task', task.taskId), startMs: Date.parse(task.createdAt), endMs }
+}
+
+/** @param stats absent where the coordinator received none */
+function taskSpan(
+  { task, stats, spanId, startMs, endMs }: Omit<TracedTask, 'stats'> & { readonly stats?: TaskStats },
+  stageSpanId: string,
+): SpanDraft {
   const failure = task.failure && isTaskTerminal(task.state) ? task.failure : undefined
   return {
     name: 'task',
@@ -126,14 +116,20 @@ function taskSpan({ task, stats, spanId, startMs, endMs }: TracedTask, stageSpan
     endMs,
     attributes: {
       ...identityOf(task),
-      [names.rows]: stats.outputPositions,
-      [names.bytes]: stats.outputBytes,
-      [names.cpuNanos]: stats.cpuNanos,
-      [names.peakMemoryBytes]: stats.peakMemoryBytes,
-      [names.spilledBytes]: stats.spilledBytes,
+      ...(stats && figuresOf(stats)),
       ...failureAttributes(failure),
     },
     ...spanEnding(failure, endMs, 'UNSET'),
+  }
+}
+
+function figuresOf(stats: TaskStats): Record<string, AttributeValue> {
+  return {
+    [names.rows]: stats.outputPositions,
+    [names.bytes]: stats.outputBytes,
+    [names.cpuNanos]: stats.cpuNanos,
+    [names.peakMemoryBytes]: stats.peakMemoryBytes,
+    [names.spilledBytes]: stats.spilledBytes,
   }
 }
 
