@@ -17,7 +17,7 @@ const programs = [
   'supervisor/engine-launcher',
   'supervisor/engine-entry',
   'processes/coordinator/coordinator-process',
-  'processes/coordinator/read-apart-thread',
+  'processes/access/read-apart-thread',
   'coordinator/front-end-threads/front-end-thread',
   'processes/telemetry/span-thread',
   'publishing/destination-thread',

@@ -181,7 +181,7 @@ describe('import directions', () => {
     const doors = files(src)
       .filter((file) => /\btoCloudEvent\b/.test(readFileSync(file, 'utf8')))
       .map((file) => relative(src, file))
-    expect(doors.toSorted()).toEqual(['coordinator/query/shown-event.ts', 'events/envelope.ts'])
+    expect(doors.toSorted()).toEqual(['coordinator/query/stream/shown-event.ts', 'events/envelope.ts'])
   })
 
   it('engines load the library of DuckDB by one place, which does it at half the price of an import', () => {

@@ -29,7 +29,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
 /** Lists of names of failures, with their reasons. */
 const LISTS: Readonly<Record<string, string>> = {
   'coordinator/scheduler/worker-answers.ts': 'workers of the version before say by it what may be tried again',
-  'coordinator/query/query-secrets.ts': 'whether a message is about names or about values',
+  'coordinator/query/secrets/query-secrets.ts': 'whether a message is about names or about values',
 }
 
 const classes = files.flatMap(({ path, text }) =>

@@ -1,5 +1,5 @@
 import type { NodeEvent, NodeEventType } from '../coordinator/nodes/events.ts'
-import type { QueryEvent, QueryEventType } from '../coordinator/query/events.ts'
+import type { QueryEvent, QueryEventType } from '../coordinator/query/stream/events.ts'
 import type { SystemEvent, SystemEventType } from '../coordinator/system/events.ts'
 import type { CloudEvent } from '../events/envelope.ts'
 import { valueText } from './table-text.ts'

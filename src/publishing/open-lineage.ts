@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
-import { decodeQueryEvent } from '../coordinator/query/decode-event.ts'
-import type { QueryEvent, QueryEventOf } from '../coordinator/query/events.ts'
+import { decodeQueryEvent } from '../coordinator/query/stream/decode-event.ts'
+import type { QueryEvent, QueryEventOf } from '../coordinator/query/stream/events.ts'
 import type { Recorded } from '../events/event-log.ts'
 import { storableJson } from '../events/storable-text.ts'
 import { version } from '../shared/version.ts'

@@ -1,5 +1,5 @@
-import { decodeQueryEvent } from '../coordinator/query/decode-event.ts'
-import type { QueryEvent, QueryEventOf } from '../coordinator/query/events.ts'
+import { decodeQueryEvent } from '../coordinator/query/stream/decode-event.ts'
+import type { QueryEvent, QueryEventOf } from '../coordinator/query/stream/events.ts'
 import { isSystemEventType, systemEventData } from '../coordinator/system/decode-event.ts'
 import type { Recorded } from '../events/event-log.ts'
 import { storableJson } from '../events/storable-text.ts'

@@ -1,5 +1,5 @@
-import { decodeQueryEvent } from '../coordinator/query/decode-event.ts'
-import type { QueryEvent, QueryEventOf } from '../coordinator/query/events.ts'
+import { decodeQueryEvent } from '../coordinator/query/stream/decode-event.ts'
+import type { QueryEvent, QueryEventOf } from '../coordinator/query/stream/events.ts'
 import type { Recorded, StreamReader } from '../events/event-log.ts'
 
 type Data<T extends QueryEvent['type']> = QueryEventOf<T>['data']

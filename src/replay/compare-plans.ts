@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { PlanOutline } from '../coordinator/query/events.ts'
+import type { PlanOutline } from '../coordinator/query/stream/events.ts'
 import type { Explain } from '../sql/syntax/ast-statements.ts'
 import { parseStatement } from '../sql/syntax/parser.ts'
 import { printStatement } from '../sql/syntax/printer.ts'

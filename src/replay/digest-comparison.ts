@@ -1,4 +1,4 @@
-import type { RecordedDigest } from '../coordinator/query/events.ts'
+import type { RecordedDigest } from '../coordinator/query/stream/events.ts'
 import type { RecordedStatement } from './recorded-statement.ts'
 import type { Replayed, ReplayServer } from './replay-statement.ts'
 

@@ -4,8 +4,8 @@ import {
   type PlanOutline,
   type QueryEventType,
   type QuerySession,
-} from '../coordinator/query/events.ts'
-import { upcastQueryEvent } from '../coordinator/query/upcasters.ts'
+} from '../coordinator/query/stream/events.ts'
+import { upcastQueryEvent } from '../coordinator/query/stream/upcasters.ts'
 import { cloudEventType } from '../events/envelope.ts'
 import type { SkipReason } from './verdict.ts'
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { recordedDigestSchema, type RecordedDigest } from '../coordinator/query/events.ts'
+import { recordedDigestSchema, type RecordedDigest } from '../coordinator/query/stream/events.ts'
 import {
   recordedStatement,
   snapshotsIn,

@@ -3,7 +3,7 @@ import { compareResults, type Comparison, type Example } from './compare-results
 import type { RecordedStatement } from './recorded-statement.ts'
 import { queryIn, type CatalogMap } from './replayed-text.ts'
 import type { DigestComparison } from './digest-comparison.ts'
-import type { RecordedDigest } from '../coordinator/query/events.ts'
+import type { RecordedDigest } from '../coordinator/query/stream/events.ts'
 import { speedOf, type Speed } from './timing.ts'
 import type { SentColumn, ScratchResult, ScratchResults } from './scratch-results.ts'
 import type { Chance, Difference, ReplayError, ReplayVerdict } from './verdict.ts'

@@ -1,4 +1,4 @@
-import type { QuerySession } from '../coordinator/query/events.ts'
+import type { QuerySession } from '../coordinator/query/stream/events.ts'
 import { REPLAY_SOURCE } from './replay-source.ts'
 
 /** The parts of a session that become headers. */

@@ -1,9 +1,9 @@
 import { isTaskTerminal } from '../../src/execution/api/task.ts'
 import { queryOfStream } from '../../src/shared/ids.ts'
-import { decodeQueryEvent } from '../../src/coordinator/query/decode-event.ts'
-import type { QueryEventType } from '../../src/coordinator/query/events.ts'
-import { evolve } from '../../src/coordinator/query/evolve.ts'
-import { initialQueryState, type QueryState, type QueryStateKind } from '../../src/coordinator/query/state.ts'
+import { decodeQueryEvent } from '../../src/coordinator/query/stream/decode-event.ts'
+import type { QueryEventType } from '../../src/coordinator/query/stream/events.ts'
+import { evolve } from '../../src/coordinator/query/stream/evolve.ts'
+import { initialQueryState, type QueryState, type QueryStateKind } from '../../src/coordinator/query/stream/state.ts'
 import type { Recorded } from '../../src/events/event-log.ts'
 
 const WHILE_PLANNED: readonly QueryEventType[] = [

@@ -1,8 +1,8 @@
 import { parseQueryId, type QueryId } from '../../src/shared/ids.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { QueryEventType } from '../../src/coordinator/query/events.ts'
-import { transactionIdOf } from '../../src/coordinator/query/session-headers.ts'
+import type { QueryEventType } from '../../src/coordinator/query/stream/events.ts'
+import { transactionIdOf } from '../../src/coordinator/query/session/session-headers.ts'
 import {
   endOf,
   patient,

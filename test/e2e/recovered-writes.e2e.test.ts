@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { QueryEventType } from '../../src/coordinator/query/events.ts'
+import type { QueryEventType } from '../../src/coordinator/query/stream/events.ts'
 import { endOf, startKillableServer, type KillableServer } from '../support/killable-server.ts'
 import { post, run } from '../support/statement-client.ts'
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it } from 'vitest'
-import type { QueryEvent, QueryEventOf } from '../../src/coordinator/query/events.ts'
+import type { QueryEvent, QueryEventOf } from '../../src/coordinator/query/stream/events.ts'
 import { openLineage, runIdOf, type RunEvent } from '../../src/publishing/open-lineage.ts'
 import { FactKeeper } from '../../src/publishing/query-facts.ts'
 import { failureOf } from '../../src/shared/engine-error.ts'

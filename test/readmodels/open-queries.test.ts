@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { findOpenQueries } from '../../src/readmodels/queries/open-queries.ts'
-import { readQuery } from '../../src/coordinator/query/read-query.ts'
+import { readQuery } from '../../src/coordinator/query/stream/read-query.ts'
 import { taskStats, appendLives, queryLife, testQueryId, toLogEvents } from '../support/query-life.ts'
 import { openReadModelBed, type ReadModelBed } from '../support/read-models.ts'
 

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import type { QueryEventType } from '../../src/coordinator/query/events.ts'
+import type { QueryEventType } from '../../src/coordinator/query/stream/events.ts'
 import { waitUntil } from './quipu-process.ts'
 
 /** A Postgres event log in which appends with an event of some types fail, until they are let through. */

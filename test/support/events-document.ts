@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { nodeEventSchemas } from '../../src/coordinator/nodes/events.ts'
-import * as query from '../../src/coordinator/query/events.ts'
+import * as query from '../../src/coordinator/query/stream/events.ts'
 import { isSystemEventType } from '../../src/coordinator/system/decode-event.ts'
 import { systemEventSchemas, systemEventVersions } from '../../src/coordinator/system/events.ts'
 import { cloudEventType } from '../../src/events/envelope.ts'

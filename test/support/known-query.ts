@@ -1,6 +1,6 @@
-import type { QueryEvent, QueryEventOf } from '../../src/coordinator/query/events.ts'
-import { foldQuery } from '../../src/coordinator/query/evolve.ts'
-import type { QueryExecution } from '../../src/coordinator/query/query-handle.ts'
+import type { QueryEvent, QueryEventOf } from '../../src/coordinator/query/stream/events.ts'
+import { foldQuery } from '../../src/coordinator/query/stream/evolve.ts'
+import type { QueryExecution } from '../../src/coordinator/query/registry/query-handle.ts'
 import { queryOfStream } from '../../src/shared/ids.ts'
 import { event } from './query-events.ts'
 

@@ -1,6 +1,6 @@
 import { parseQueryId, taskId, parseNodeId } from '../../src/shared/ids.ts'
-import type { QueryEvent, QueryEventOf, QueryEventType } from '../../src/coordinator/query/events.ts'
-import { coordinatorTaskStats } from '../../src/coordinator/query/coordinator-stage.ts'
+import type { QueryEvent, QueryEventOf, QueryEventType } from '../../src/coordinator/query/stream/events.ts'
+import { coordinatorTaskStats } from '../../src/coordinator/query/execution/coordinator-stage.ts'
 import { failureOf } from '../../src/shared/engine-error.ts'
 
 export const QUERY_ID = parseQueryId('20260102_030405_00006_00001')

@@ -1,6 +1,6 @@
 import { parseQueryId, type QueryId, type TaskId, parseNodeId } from '../../src/shared/ids.ts'
-import type { QueryEvent, QueryEventOf } from '../../src/coordinator/query/events.ts'
-import { queryEventVersions } from '../../src/coordinator/query/events.ts'
+import type { QueryEvent, QueryEventOf } from '../../src/coordinator/query/stream/events.ts'
+import { queryEventVersions } from '../../src/coordinator/query/stream/events.ts'
 import type { Event, EventLog } from '../../src/events/event-log.ts'
 import type { TaskStats } from '../../src/execution/api/task.ts'
 import { failureOf } from '../../src/shared/engine-error.ts'

@@ -1,4 +1,4 @@
-import { queryEventVersions, type QueryEvent } from '../../src/coordinator/query/events.ts'
+import { queryEventVersions, type QueryEvent } from '../../src/coordinator/query/stream/events.ts'
 import type { Recorded, StreamReader } from '../../src/events/event-log.ts'
 import { QUERY_ID } from './query-events.ts'
 

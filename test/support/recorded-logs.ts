@@ -1,7 +1,7 @@
 import { queryOfStream } from '../../src/shared/ids.ts'
 import { readdirSync, readFileSync } from 'node:fs'
-import { decodeQueryEvent } from '../../src/coordinator/query/decode-event.ts'
-import { foldQuery } from '../../src/coordinator/query/evolve.ts'
+import { decodeQueryEvent } from '../../src/coordinator/query/stream/decode-event.ts'
+import { foldQuery } from '../../src/coordinator/query/stream/evolve.ts'
 import type { Recorded } from '../../src/events/event-log.ts'
 
 /** Streams of real runs, one a file of lines, beside what they fold to. */

@@ -1,9 +1,9 @@
 import { beforeAll, afterAll, describe, expect, it } from 'vitest'
 import { queryInfo } from '../../src/protocol/query/query-info.ts'
 import { toCloudEvent } from '../../src/events/envelope.ts'
-import { foldQuery } from '../../src/coordinator/query/evolve.ts'
-import type { QueryEvent } from '../../src/coordinator/query/events.ts'
-import type { KnownQuery } from '../../src/coordinator/query/state.ts'
+import { foldQuery } from '../../src/coordinator/query/stream/evolve.ts'
+import type { QueryEvent } from '../../src/coordinator/query/stream/events.ts'
+import type { KnownQuery } from '../../src/coordinator/query/stream/state.ts'
 import { queryLife, testQueryId } from '../support/query-life.ts'
 import { elementsOf, smallDocument, textOf, type SmallElement } from '../support/small-document.ts'
 

@@ -3,7 +3,7 @@ import { inSlices } from '../../security/rules/read-in-slices.ts'
 import { readStrictJson } from '../../security/rules/read-rules.ts'
 import { pattern, wrong } from '../../security/rules/rule-patterns.ts'
 import { faultOfValue, sessionProperty } from '../../sql/session/session-properties.ts'
-import type { QuerySession } from '../query/events.ts'
+import type { QuerySession } from '../query/stream/events.ts'
 import type { GroupedStatement } from './groups/group-selector.ts'
 
 /** Like Trino's reader, which takes numbers and booleans as texts too. */

@@ -6,7 +6,7 @@ import { createSqlFrontEnd } from '../../sql/create-front-end.ts'
 import type { SessionContext } from '../../sql/session.ts'
 import { queryTypeOf } from '../../sql/statements/query-type.ts'
 import { tablesOfBareInserts } from '../../sql/syntax/redact-secrets.ts'
-import { findSecrets } from '../query/query-secrets.ts'
+import { findSecrets } from '../query/secrets/query-secrets.ts'
 import { packError, unpackError } from './thread-errors.ts'
 import type {
   AnsweredNow,

@@ -3,8 +3,8 @@ import type { ErrorLocation, ErrorName } from '../../shared/engine-error.ts'
 import type { ObjectRights } from '../../shared/object-rights.ts'
 import type { AnalyzedStatement, FrontEndTimes, QueryType } from '../../sql/front-end.ts'
 import type { SessionContext } from '../../sql/session.ts'
-import type { QuerySession } from '../query/events.ts'
-import type { FoundSecrets } from '../query/query-secrets.ts'
+import type { QuerySession } from '../query/stream/events.ts'
+import type { FoundSecrets } from '../query/secrets/query-secrets.ts'
 
 /*
  * The messages between the process and a thread of the front end. All of them are plain data, copied on their way.

@@ -14,13 +14,13 @@ import { failureOf, type ErrorName, type Failure } from '../../shared/engine-err
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import type { LimitOwnerOf } from '../../shared/limit-owner.ts'
 import type { StatementMemory } from '../dispatch/statement-memory.ts'
-import { personOf, queryBytes } from '../query/held-bytes.ts'
-import { createQueryAggregate, type QueryAggregate } from '../query/query-aggregate.ts'
-import type { Resumption } from '../query/query-handle.ts'
-import { querySpanContext } from '../query/query-spans.ts'
-import { foldReadable } from '../query/read-query.ts'
-import { isDecided, isTerminal, type KnownQuery, type LiveQuery, type QueryState } from '../query/state.ts'
-import { queryTotals, stagesAtEnd } from '../query/totals.ts'
+import { personOf, queryBytes } from '../query/registry/held-bytes.ts'
+import { createQueryAggregate, type QueryAggregate } from '../query/stream/query-aggregate.ts'
+import type { Resumption } from '../query/registry/query-handle.ts'
+import { querySpanContext } from '../query/telemetry/query-spans.ts'
+import { foldReadable } from '../query/stream/read-query.ts'
+import { isDecided, isTerminal, type KnownQuery, type LiveQuery, type QueryState } from '../query/stream/state.ts'
+import { queryTotals, stagesAtEnd } from '../query/statistics/totals.ts'
 
 export interface RecoveredQueries {
   readonly resumed: number

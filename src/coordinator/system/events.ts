@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { anchorSchema, positionSchema } from '../../events/audit/anchor.ts'
 import { anchorKeySchema } from '../../events/audit/anchor-keys.ts'
 import { nodeIdSchema } from '../../shared/id-schemas.ts'
-import { endedBySchema } from '../query/events.ts'
+import { endedBySchema } from '../query/stream/events.ts'
 
 /** The number of statements by verdict, `SAME` …; verdicts without statements are absent. */
 const verdictCountsSchema = z.record(z.string(), z.number().int().min(0))

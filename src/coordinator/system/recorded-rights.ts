@@ -1,5 +1,5 @@
 import type { Authorize, Permission } from '../../security/authorization.ts'
-import type { QueryAggregate } from '../query/query-aggregate.ts'
+import type { QueryAggregate } from '../query/stream/query-aggregate.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { RefusalLog } from './refusal-log.ts'
 import type { SystemJournal } from './system-journal.ts'

@@ -1,5 +1,5 @@
 import type { QueryRows } from '../../events/projection.ts'
-import type { Reachable } from './dependency-health.ts'
+import type { Reachable } from '../health/dependency-health.ts'
 
 export type Need = 'log' | 'database'
 

@@ -16,7 +16,7 @@ import { lastKnownOf, sendWaiting, type LastKnown } from '../../protocol/stateme
 import { deriveKey, loadClusterSecret } from '../../security/cluster-secret.ts'
 import { systemClock, type Clock } from '../../shared/clock.ts'
 import type { ChildLife } from '../child-life.ts'
-import { coordinatorRestarts } from './server-status.ts'
+import { coordinatorRestarts } from '../health/server-status.ts'
 import type { StartNeeds } from './start-needs.ts'
 import type { Access, AccessEntry } from './wire-access.ts'
 

@@ -1,8 +1,8 @@
 import type { QueryId } from '../../shared/ids.ts'
 import type { Reservation } from '../../coordinator/dispatch/resource-groups.ts'
-import type { KnownQuery } from '../../coordinator/query/state.ts'
-import type { Resumption } from '../../coordinator/query/query-handle.ts'
-import { querySpanContext } from '../../coordinator/query/query-spans.ts'
+import type { KnownQuery } from '../../coordinator/query/stream/state.ts'
+import type { Resumption } from '../../coordinator/query/registry/query-handle.ts'
+import { querySpanContext } from '../../coordinator/query/telemetry/query-spans.ts'
 import { recoverQueries, type RecoveryDeps } from '../../coordinator/recovery/recover-queries.ts'
 import {
   readStreamsOfLog,

@@ -26,8 +26,8 @@ import { deriveKey } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import { createHttpClient } from '../../shared/http-client.ts'
 import { createServerTrust } from '../../shared/server-trust.ts'
-import { orEnd, type AccessSources } from './access-sources.ts'
-import type { KeysInForce } from './keys-in-force.ts'
+import { orEnd, type AccessSources } from '../access/access-sources.ts'
+import type { KeysInForce } from '../access/keys-in-force.ts'
 import { shownAddress } from './shown-address.ts'
 
 export interface WiredAuthenticators {

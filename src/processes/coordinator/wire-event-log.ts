@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Config } from '../../config/load-config.ts'
-import { countFact } from '../../coordinator/query/event-counters.ts'
+import { countFact } from '../../coordinator/query/telemetry/event-counters.ts'
 import type { EventLog } from '../../events/event-log.ts'
 import { createEventLogTelemetry, type EventLogTelemetry } from '../../events/telemetry/event-log-telemetry.ts'
 import { deriveKey } from '../../security/cluster-secret.ts'
@@ -8,7 +8,7 @@ import { steadyWall, systemClock as clock } from '../../shared/clock.ts'
 import { epochOf } from '../../shared/ids.ts'
 import { eventLogOf } from '../event-log/event-log-of.ts'
 import type { ProcessTelemetry } from '../telemetry/process-telemetry.ts'
-import { createTroubleLines } from './trouble-lines.ts'
+import { createTroubleLines } from '../health/trouble-lines.ts'
 
 export interface EventLogParts {
   readonly config: Config

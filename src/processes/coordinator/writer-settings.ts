@@ -3,8 +3,8 @@ import type { StatementMemoryLimits } from '../../coordinator/dispatch/statement
 import type { GroupLimits } from '../../coordinator/dispatch/resource-groups.ts'
 import type { AcceptanceLimits } from '../../coordinator/dispatch/acceptance-queue.ts'
 import type { ExecutionDeps } from '../../coordinator/query/execution/execution-deps.ts'
-import type { RetentionLimits } from '../../coordinator/query/query-registry.ts'
-import type { StatementServiceDeps } from '../../coordinator/query/statement-service.ts'
+import type { RetentionLimits } from '../../coordinator/query/registry/query-registry.ts'
+import type { StatementServiceDeps } from '../../coordinator/query/results/statement-service.ts'
 import type { WorkerClientOptions } from '../../coordinator/scheduler/worker-client.ts'
 
 /** The configured values for the parts of a writing coordinator. */

@@ -1,6 +1,6 @@
 import type { Request, Router } from 'express'
 import { z } from 'zod'
-import { enderSeenBy } from '../../coordinator/query/ending.ts'
+import { enderSeenBy } from '../../coordinator/query/stream/ending.ts'
 import {
   LogUnavailable,
   type Checkpoint,

@@ -1,8 +1,13 @@
-import { decodeQueryEvent } from '../../coordinator/query/decode-event.ts'
-import type { QueryEvent } from '../../coordinator/query/events.ts'
-import { evolve } from '../../coordinator/query/evolve.ts'
+import { decodeQueryEvent } from '../../coordinator/query/stream/decode-event.ts'
+import type { QueryEvent } from '../../coordinator/query/stream/events.ts'
+import { evolve } from '../../coordinator/query/stream/evolve.ts'
 import { queryOfStream } from '../../shared/ids.ts'
-import { initialQueryState, isTerminal, type QueryState, type QueryStateKind } from '../../coordinator/query/state.ts'
+import {
+  initialQueryState,
+  isTerminal,
+  type QueryState,
+  type QueryStateKind,
+} from '../../coordinator/query/stream/state.ts'
 import type { Recorded, StreamReader } from '../../events/event-log.ts'
 import type { QueryOwner } from '../../security/authorization.ts'
 

@@ -1,6 +1,6 @@
 import type { GroupState } from '../../coordinator/dispatch/groups/group-state.ts'
 import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
-import { groupOfQuery, isTerminal } from '../../coordinator/query/state.ts'
+import { groupOfQuery, isTerminal } from '../../coordinator/query/stream/state.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
 import { withoutAbsent } from '../edge/without-absent.ts'
 import type { LiveQueryView } from '../query/live-queries.ts'

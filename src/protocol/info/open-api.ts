@@ -2,7 +2,7 @@ import { introducedKeySchema, keyIntroductionSchema } from '../../coordinator/sy
 import { z } from 'zod'
 import { announcementSchema, taskUpdateSchema } from '../../execution/api/task.ts'
 import { rememberedSchema, sightingReportSchema } from '../relay/sighting-report.ts'
-import { recordedDigestSchema } from '../../coordinator/query/events.ts'
+import { recordedDigestSchema } from '../../coordinator/query/stream/events.ts'
 import { replayBeginningSchema, replayReportSchema } from '../replay/replay-report.ts'
 import * as wire from './wire-schemas.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { endedBySchema } from '../../coordinator/query/events.ts'
+import { endedBySchema } from '../../coordinator/query/stream/events.ts'
 import { distributionSchema, taskStates, outputBufferStates } from '../../execution/api/task.ts'
 
 /*

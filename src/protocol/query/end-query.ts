@@ -1,6 +1,6 @@
 import type { Request, RequestHandler } from 'express'
-import { endingBy, type EndedHow, type Ending } from '../../coordinator/query/ending.ts'
-import type { Canceled } from '../../coordinator/query/statement/cancel-query.ts'
+import { endingBy, type EndedHow, type Ending } from '../../coordinator/query/stream/ending.ts'
+import type { Canceled } from '../../coordinator/query/results/cancel-query.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'

@@ -1,8 +1,8 @@
 import type { TaskStats } from '../../execution/api/task.ts'
 import type { QueryId, TaskId } from '../../shared/ids.ts'
-import type { QueryExecution } from '../../coordinator/query/query-handle.ts'
-import type { QueryRegistry } from '../../coordinator/query/query-registry.ts'
-import { isTerminal, type KnownQuery } from '../../coordinator/query/state.ts'
+import type { QueryExecution } from '../../coordinator/query/registry/query-handle.ts'
+import type { QueryRegistry } from '../../coordinator/query/registry/query-registry.ts'
+import { isTerminal, type KnownQuery } from '../../coordinator/query/stream/state.ts'
 import type { Position } from '../../events/event-log.ts'
 
 /** A query as this coordinator holds it: folded from valid events, with figures that are in no event yet. */

@@ -1,4 +1,4 @@
-import type { QueryStateKind } from '../../coordinator/query/state.ts'
+import type { QueryStateKind } from '../../coordinator/query/stream/state.ts'
 
 /** States that clients can filter by, under the names that clients see. */
 export const queryStates = [

@@ -1,5 +1,5 @@
-import { isEnded, type KnownQuery, type TaskRecord } from '../../coordinator/query/state.ts'
-import { stageTimes, statsOf, type StageTimes } from '../../coordinator/query/totals.ts'
+import { isEnded, type KnownQuery, type TaskRecord } from '../../coordinator/query/stream/state.ts'
+import { stageTimes, statsOf, type StageTimes } from '../../coordinator/query/statistics/totals.ts'
 import { isTaskTerminal, type TaskStats } from '../../execution/api/task.ts'
 import { splitBytes } from '../../execution/worker/batches.ts'
 import type { PlannedPlan } from '../../execution/worker/planned-pipelines.ts'

@@ -2,8 +2,14 @@ import type { Failure } from '../../shared/engine-error.ts'
 import { isTaskTerminal, type TaskStats } from '../../execution/api/task.ts'
 import type { HeaderFamily } from './session-headers.ts'
 import type { StatementUris } from './next-uri.ts'
-import { writtenBy, type KnownQuery } from '../../coordinator/query/state.ts'
-import { queryTotals, stageTimes, statsOf, type QueryTotals, type StageTimes } from '../../coordinator/query/totals.ts'
+import { writtenBy, type KnownQuery } from '../../coordinator/query/stream/state.ts'
+import {
+  queryTotals,
+  stageTimes,
+  statsOf,
+  type QueryTotals,
+  type StageTimes,
+} from '../../coordinator/query/statistics/totals.ts'
 import type { TaskId } from '../../shared/ids.ts'
 
 /** The parts of an answer, with the query. */

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import { headerFamilies, type QuerySession } from '../../coordinator/query/events.ts'
+import { headerFamilies, type QuerySession } from '../../coordinator/query/stream/events.ts'
 import type { Identity } from '../../security/authorization.ts'
 import { isStorableName, nameBytes } from '../../shared/stored-name.ts'
 import { headerText } from '../edge/header-text.ts'

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { StatementService } from '../../coordinator/query/statement-service.ts'
+import type { StatementService } from '../../coordinator/query/results/statement-service.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import { guardWithin, type ResultsOf } from '../access/results-guard.ts'
 import { endpoint, findEndpoint, type Endpoint, type Handler } from '../edge/endpoint.ts'

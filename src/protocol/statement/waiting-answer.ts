@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isTerminal, type KnownQuery } from '../../coordinator/query/state.ts'
+import { isTerminal, type KnownQuery } from '../../coordinator/query/stream/state.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import { foldQueryStream } from '../../readmodels/queries/projection.ts'
 import { readStreams } from '../../readmodels/query-events/queries.ts'

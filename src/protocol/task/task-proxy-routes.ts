@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
-import { isEnded, type TaskRecord } from '../../coordinator/query/state.ts'
+import { isEnded, type TaskRecord } from '../../coordinator/query/stream/state.ts'
 import { internalHeaders } from '../../execution/api/task.ts'
 import { isLoopback } from '../../shared/loopback.ts'
 import { splitTaskId, type QueryId, type TaskId } from '../../shared/ids.ts'

@@ -1,4 +1,4 @@
-import type { KnownQuery } from '../../coordinator/query/state.ts'
+import type { KnownQuery } from '../../coordinator/query/stream/state.ts'
 import { storableJson, storableText } from '../../events/storable-text.ts'
 import type { RowOf } from '../table.ts'
 import { tableAccessRows } from './rows.ts'

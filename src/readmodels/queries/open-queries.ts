@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isTerminal, type QueryState } from '../../coordinator/query/state.ts'
+import { isTerminal, type QueryState } from '../../coordinator/query/stream/state.ts'
 import { beginning, checkpointFromJson, type Recorded, type EventReader, type LogEnd } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import { isQueryId, queryOfStream, type QueryId } from '../../shared/ids.ts'

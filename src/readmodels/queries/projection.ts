@@ -1,5 +1,10 @@
-import { evolve } from '../../coordinator/query/evolve.ts'
-import { initialQueryState, isTerminal, type KnownQuery, type QueryState } from '../../coordinator/query/state.ts'
+import { evolve } from '../../coordinator/query/stream/evolve.ts'
+import {
+  initialQueryState,
+  isTerminal,
+  type KnownQuery,
+  type QueryState,
+} from '../../coordinator/query/stream/state.ts'
 import { memoryOf } from '../../events/envelope.ts'
 import type { Recorded } from '../../events/event-log.ts'
 import type { QueryRows, TableWrite } from '../../events/projection.ts'

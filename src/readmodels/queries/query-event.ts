@@ -1,5 +1,5 @@
-import { decodeQueryEvent } from '../../coordinator/query/decode-event.ts'
-import { isQueryEventType, queryEventVersions, type QueryEvent } from '../../coordinator/query/events.ts'
+import { decodeQueryEvent } from '../../coordinator/query/stream/decode-event.ts'
+import { isQueryEventType, queryEventVersions, type QueryEvent } from '../../coordinator/query/stream/events.ts'
 import type { Recorded } from '../../events/event-log.ts'
 
 /**

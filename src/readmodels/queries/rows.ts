@@ -1,6 +1,6 @@
 import { isTaskTerminal } from '../../execution/api/task.ts'
-import { groupOfQuery, type KnownQuery, type TaskRecord } from '../../coordinator/query/state.ts'
-import { queryTotals, stageTimes, type QueryTotals } from '../../coordinator/query/totals.ts'
+import { groupOfQuery, type KnownQuery, type TaskRecord } from '../../coordinator/query/stream/state.ts'
+import { queryTotals, stageTimes, type QueryTotals } from '../../coordinator/query/statistics/totals.ts'
 import { storableJson, storableText } from '../../events/storable-text.ts'
 import { splitTaskId, type QueryId } from '../../shared/ids.ts'
 import { millis, whole, type RowOf, type ReadModelTable } from '../table.ts'

@@ -5,7 +5,7 @@ import {
   readPropertyRulesInSlices,
   ruledSession,
 } from '../../../src/coordinator/dispatch/property-rules.ts'
-import type { QuerySession } from '../../../src/coordinator/query/events.ts'
+import type { QuerySession } from '../../../src/coordinator/query/stream/events.ts'
 import { analyze, session as front, shopMetadata } from '../../support/front-end.ts'
 import { sampleData } from '../../support/query-events.ts'
 

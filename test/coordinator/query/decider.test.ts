@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decide, type QueryCommand } from '../../../src/coordinator/query/decider.ts'
-import type { QueryEvent, QueryEventType } from '../../../src/coordinator/query/events.ts'
-import { evolve, foldQuery } from '../../../src/coordinator/query/evolve.ts'
-import { initialQueryState, isTerminal, type QueryState } from '../../../src/coordinator/query/state.ts'
+import { decide, type QueryCommand } from '../../../src/coordinator/query/stream/decider.ts'
+import type { QueryEvent, QueryEventType } from '../../../src/coordinator/query/stream/events.ts'
+import { evolve, foldQuery } from '../../../src/coordinator/query/stream/evolve.ts'
+import { initialQueryState, isTerminal, type QueryState } from '../../../src/coordinator/query/stream/state.ts'
 import { failureOf } from '../../../src/shared/engine-error.ts'
 import { at, event, QUERY_ID, ROOT_TASK, sampleData, WORKER_TASK } from '../../support/query-events.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { queryEventSchemas, type QueryEventType } from '../../../src/coordinator/query/events.ts'
+import { queryEventSchemas, type QueryEventType } from '../../../src/coordinator/query/stream/events.ts'
 import { queryEventTypes, sampleData } from '../../support/query-events.ts'
 
 describe('the samples of events that tests fold', () => {

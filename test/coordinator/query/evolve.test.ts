@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { QueryEvent, QueryEventType } from '../../../src/coordinator/query/events.ts'
-import { evolve, foldQuery } from '../../../src/coordinator/query/evolve.ts'
-import { initialQueryState, type QueryState, type QueryStateKind } from '../../../src/coordinator/query/state.ts'
+import type { QueryEvent, QueryEventType } from '../../../src/coordinator/query/stream/events.ts'
+import { evolve, foldQuery } from '../../../src/coordinator/query/stream/evolve.ts'
+import { initialQueryState, type QueryState, type QueryStateKind } from '../../../src/coordinator/query/stream/state.ts'
 import { at, event, QUERY_ID, queryEventTypes, sampleData } from '../../support/query-events.ts'
 
 const openResult = { lastOfResult: false } as const

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { explainText } from '../../../src/coordinator/query/explain-text.ts'
+import { explainText } from '../../../src/coordinator/query/explain/explain-text.ts'
 import type { AnalyzedStatement, PlanNode } from '../../../src/sql/front-end.ts'
 
 const scan = (table: string): PlanNode => ({

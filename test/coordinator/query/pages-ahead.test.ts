@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { PagesAhead } from '../../../src/coordinator/query/pages-ahead.ts'
+import { PagesAhead } from '../../../src/coordinator/query/results/pages-ahead.ts'
 import type { BodyParts } from '../../../src/shared/body-parts.ts'
 import type { QueryId } from '../../../src/shared/ids.ts'
 import { QUERY_ID } from '../../support/query-events.ts'

@@ -1,6 +1,6 @@
 import { bytesOfColumn } from '../../../src/execution/api/fragment.ts'
 import { expect, it } from 'vitest'
-import { estimateJson, estimatePlan, estimateText } from '../../../src/coordinator/query/plan-estimates.ts'
+import { estimateJson, estimatePlan, estimateText } from '../../../src/coordinator/query/statistics/plan-estimates.ts'
 import type { StagePlan } from '../../../src/planner/stage-plan.ts'
 import type { PlanNode } from '../../../src/sql/front-end.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createQueryAggregate, type QueryStep } from '../../../src/coordinator/query/query-aggregate.ts'
+import { createQueryAggregate, type QueryStep } from '../../../src/coordinator/query/stream/query-aggregate.ts'
 import { TooLarge } from '../../../src/events/event-log.ts'
 import { failureOf } from '../../../src/shared/engine-error.ts'
 import { QUERY_ID, sampleData } from '../../support/query-events.ts'

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { readGroupRules } from '../../../src/coordinator/dispatch/groups/group-rules.ts'
 import { choose } from '../../../src/coordinator/dispatch/groups/rules-lookup.ts'
 import { readPropertyRules, ruledSession } from '../../../src/coordinator/dispatch/property-rules.ts'
-import { groupedStatement } from '../../../src/coordinator/query/query-group.ts'
+import { groupedStatement } from '../../../src/coordinator/query/session/query-group.ts'
 import { sampleData } from '../../support/query-events.ts'
 
 it('reads a text once, however many selectors and rules ask what kind it is, also of the session that they make', () => {

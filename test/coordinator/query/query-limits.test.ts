@@ -7,9 +7,9 @@ import {
   queryLimits,
   taskBounds,
   type ServerBounds,
-} from '../../../src/coordinator/query/query-limits.ts'
-import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
-import type { LiveQuery } from '../../../src/coordinator/query/state.ts'
+} from '../../../src/coordinator/query/execution/query-limits.ts'
+import { foldQuery } from '../../../src/coordinator/query/stream/evolve.ts'
+import type { LiveQuery } from '../../../src/coordinator/query/stream/state.ts'
 import type { Failure } from '../../../src/shared/engine-error.ts'
 import { event, QUERY_ID, sampleData } from '../../support/query-events.ts'
 import { createStatementBed, MemoryLog } from '../../support/statement-bed.ts'

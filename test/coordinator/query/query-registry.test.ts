@@ -1,6 +1,6 @@
 import type { QueryId } from '../../../src/shared/ids.ts'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createQueryRegistry, type QueryRegistry } from '../../../src/coordinator/query/query-registry.ts'
+import { createQueryRegistry, type QueryRegistry } from '../../../src/coordinator/query/registry/query-registry.ts'
 import { knownQuery } from '../../support/known-query.ts'
 
 const limits = { firstFollowMs: 1e9, clientAbsentMs: 1e9, inMemoryMs: 10_000, endedInMemory: 3, endedBytes: 1e9 }

@@ -3,7 +3,7 @@ import {
   createQueryRetention,
   pagesNeededSince,
   type LogPositions,
-} from '../../../src/coordinator/query/query-retention.ts'
+} from '../../../src/coordinator/query/registry/query-retention.ts'
 import { beginning, type Checkpoint, type Position } from '../../../src/events/event-log.ts'
 import { testQueryId } from '../../support/query-life.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { QuerySession } from '../../../src/coordinator/query/events.ts'
-import { sealedSubmission } from '../../../src/coordinator/query/query-secrets.ts'
+import type { QuerySession } from '../../../src/coordinator/query/stream/events.ts'
+import { sealedSubmission } from '../../../src/coordinator/query/secrets/query-secrets.ts'
 import { sampleData } from '../../support/query-events.ts'
 
 const MARK = 'hunter5marker'

@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import type { QueryEvent } from '../../../src/coordinator/query/events.ts'
-import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
-import { querySpans, querySpanContext, type QuerySpansOptions } from '../../../src/coordinator/query/query-spans.ts'
+import type { QueryEvent } from '../../../src/coordinator/query/stream/events.ts'
+import { foldQuery } from '../../../src/coordinator/query/stream/evolve.ts'
+import {
+  querySpans,
+  querySpanContext,
+  type QuerySpansOptions,
+} from '../../../src/coordinator/query/telemetry/query-spans.ts'
 import { failureOf } from '../../../src/shared/engine-error.ts'
 import type { SpanRecord } from '../../../src/telemetry/span.ts'
 import { attributes as names } from '../../../src/telemetry/attribute-names.ts'

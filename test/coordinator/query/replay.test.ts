@@ -3,8 +3,12 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { nodeEventSchemas } from '../../../src/coordinator/nodes/events.ts'
-import { queryEventSchemas, queryEventVersions, type QueryEventType } from '../../../src/coordinator/query/events.ts'
-import { queryEventUpcasters, upcastQueryEvent } from '../../../src/coordinator/query/upcasters.ts'
+import {
+  queryEventSchemas,
+  queryEventVersions,
+  type QueryEventType,
+} from '../../../src/coordinator/query/stream/events.ts'
+import { queryEventUpcasters, upcastQueryEvent } from '../../../src/coordinator/query/stream/upcasters.ts'
 import { systemEventData, systemEventUpcasters } from '../../../src/coordinator/system/decode-event.ts'
 import {
   systemEventSchemas,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { resultDigest } from '../../../src/coordinator/query/result-digest.ts'
-import { shownData } from '../../../src/coordinator/query/shown-event.ts'
-import { upcastQueryEvent } from '../../../src/coordinator/query/upcasters.ts'
+import { resultDigest } from '../../../src/coordinator/query/results/result-digest.ts'
+import { shownData } from '../../../src/coordinator/query/stream/shown-event.ts'
+import { upcastQueryEvent } from '../../../src/coordinator/query/stream/upcasters.ts'
 
 const page = (batch: number, sum: string, chain?: string) => ({
   batch,

@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { createResultPageSource, type ResultPageSourceDeps } from '../../../src/coordinator/query/result-page-source.ts'
-import type { KnownQuery } from '../../../src/coordinator/query/state.ts'
+import {
+  createResultPageSource,
+  type ResultPageSourceDeps,
+} from '../../../src/coordinator/query/results/result-page-source.ts'
+import type { KnownQuery } from '../../../src/coordinator/query/stream/state.ts'
 import { WorkerLost, WorkerRefused } from '../../../src/coordinator/scheduler/worker-error.ts'
 import { inOnePiece } from '../../../src/shared/body-parts.ts'
 import { QUERY_ID, WORKER_TASK } from '../../support/query-events.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { sessionContext } from '../../../src/coordinator/query/session-context.ts'
+import { sessionContext } from '../../../src/coordinator/query/session/session-context.ts'
 import { authorizeBy } from '../../../src/security/authorization.ts'
 import { queryRulesOf } from '../../../src/security/rules/query-rules.ts'
 import { readRules } from '../../../src/security/rules/read-rules.ts'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
+import { foldQuery } from '../../../src/coordinator/query/stream/evolve.ts'
 import {
   isCommitted,
   isDecided,
@@ -7,8 +7,8 @@ import {
   resultSize,
   writtenBy,
   type KnownQuery,
-} from '../../../src/coordinator/query/state.ts'
-import type { QueryEvent } from '../../../src/coordinator/query/events.ts'
+} from '../../../src/coordinator/query/stream/state.ts'
+import type { QueryEvent } from '../../../src/coordinator/query/stream/events.ts'
 import { event, QUERY_ID } from '../../support/query-events.ts'
 
 const after = (...events: readonly QueryEvent[]): KnownQuery =>

@@ -1,9 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createStatementMemory } from '../../../src/coordinator/dispatch/statement-memory.ts'
-import { canceledByClient } from '../../../src/coordinator/query/ending.ts'
-import { queryEventVersions } from '../../../src/coordinator/query/events.ts'
-import { createQueryRegistry, type QueryRegistry } from '../../../src/coordinator/query/query-registry.ts'
-import { createStatementService, type StatementService } from '../../../src/coordinator/query/statement-service.ts'
+import { canceledByClient } from '../../../src/coordinator/query/stream/ending.ts'
+import { queryEventVersions } from '../../../src/coordinator/query/stream/events.ts'
+import { createQueryRegistry, type QueryRegistry } from '../../../src/coordinator/query/registry/query-registry.ts'
+import {
+  createStatementService,
+  type StatementService,
+} from '../../../src/coordinator/query/results/statement-service.ts'
 import type { Recorded } from '../../../src/events/event-log.ts'
 import { knownQuery } from '../../support/known-query.ts'
 import { event, QUERY_ID } from '../../support/query-events.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { TableChange } from '../../../src/connectors/spi/table-writer.ts'
-import { createWriteGuard, type WriteGuard } from '../../../src/coordinator/query/write-guard.ts'
+import { createWriteGuard, type WriteGuard } from '../../../src/coordinator/query/execution/write-guard.ts'
 
 const insert = (table: string): TableChange => ({ kind: 'insert', schema: 's', table })
 const drop = (table: string): TableChange => ({ kind: 'dropTable', schema: 's', table })

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { createQueryAggregate } from '../../../src/coordinator/query/query-aggregate.ts'
+import { createQueryAggregate } from '../../../src/coordinator/query/stream/query-aggregate.ts'
 import { createEndedStreams, type StreamSpan } from '../../../src/coordinator/recovery/ended-streams.ts'
 import { withStreams } from '../../../src/coordinator/recovery/with-streams.ts'
 import type { Appended, EventLog } from '../../../src/events/event-log.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createStatementMemory } from '../../../src/coordinator/dispatch/statement-memory.ts'
-import type { QueryEventType } from '../../../src/coordinator/query/events.ts'
-import { readQuery } from '../../../src/coordinator/query/read-query.ts'
+import type { QueryEventType } from '../../../src/coordinator/query/stream/events.ts'
+import { readQuery } from '../../../src/coordinator/query/stream/read-query.ts'
 import { recoverQueries, type RecoveryDeps } from '../../../src/coordinator/recovery/recover-queries.ts'
 import {
   Fenced,

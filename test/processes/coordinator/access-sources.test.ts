@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
 import { readGroupRules } from '../../../src/coordinator/dispatch/groups/group-rules.ts'
-import { createAccessSources, type AccessSources } from '../../../src/processes/coordinator/access-sources.ts'
+import { createAccessSources, type AccessSources } from '../../../src/processes/access/access-sources.ts'
 import { temporaryFolder } from '../../support/quipu-process.ts'
 
 const good = '{ "rootGroups": [{ "name": "all", "maxQueued": 1, "hardConcurrencyLimit": 7 }], "selectors": [] }'

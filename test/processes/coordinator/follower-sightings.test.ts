@@ -1,8 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import {
-  createFollowerSightings,
-  type FollowerSightings,
-} from '../../../src/processes/coordinator/follower-sightings.ts'
+import { createFollowerSightings, type FollowerSightings } from '../../../src/processes/health/follower-sightings.ts'
 import type { SightingReport } from '../../../src/protocol/relay/sighting-report.ts'
 import type { Logger } from '../../../src/telemetry/logger.ts'
 

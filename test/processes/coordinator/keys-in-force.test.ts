@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { systemEventSchemas, type SystemEventType } from '../../../src/coordinator/system/events.ts'
-import { createKeysInForce } from '../../../src/processes/coordinator/keys-in-force.ts'
+import { createKeysInForce } from '../../../src/processes/access/keys-in-force.ts'
 import { shownAddress } from '../../../src/processes/coordinator/shown-address.ts'
 
 function bed() {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { expect, it } from 'vitest'
-import { createKnownNames, createLogInAttempts } from '../../../src/processes/coordinator/log-in-attempts.ts'
+import { createKnownNames, createLogInAttempts } from '../../../src/processes/access/log-in-attempts.ts'
 import { createFailedLogIns } from '../../../src/security/authentication/failed-log-ins.ts'
 import type { VerifiedPrincipal } from '../../../src/security/authentication/principal.ts'
 

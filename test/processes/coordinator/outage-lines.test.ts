@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { createOutageLines } from '../../../src/processes/coordinator/outage-lines.ts'
+import { createOutageLines } from '../../../src/processes/health/outage-lines.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { statusOf, type StatusParts } from '../../../src/processes/coordinator/server-status.ts'
+import { statusOf, type StatusParts } from '../../../src/processes/health/server-status.ts'
 
 const lag = { events: 3, oldestMillis: 40 }
 const parts = (given: Partial<StatusParts> = {}): StatusParts => ({

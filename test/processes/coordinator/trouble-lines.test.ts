@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createTroubleLines } from '../../../src/processes/coordinator/trouble-lines.ts'
+import { createTroubleLines } from '../../../src/processes/health/trouble-lines.ts'
 
 it('an event log that is away makes one line a minute, with the number of failures between', () => {
   const lines: object[] = []

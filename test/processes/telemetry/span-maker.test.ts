@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { createSpanMaker } from '../../../src/processes/telemetry/span-maker.ts'
 import type { TracedAppend } from '../../../src/events/telemetry/append-span.ts'
-import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
-import { querySpans } from '../../../src/coordinator/query/query-spans.ts'
+import { foldQuery } from '../../../src/coordinator/query/stream/evolve.ts'
+import { querySpans } from '../../../src/coordinator/query/telemetry/query-spans.ts'
 import type { SpanRecord } from '../../../src/telemetry/span.ts'
 import { queryLife, testQueryId } from '../../support/query-life.ts'
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import type { QuerySession } from '../../../src/coordinator/query/events.ts'
+import type { QuerySession } from '../../../src/coordinator/query/stream/events.ts'
 import { sessionFromHeaders } from '../../../src/protocol/statement/session-headers.ts'
 import { openAccess } from '../../support/access.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { sealedSubmission } from '../../../src/coordinator/query/query-secrets.ts'
+import { sealedSubmission } from '../../../src/coordinator/query/secrets/query-secrets.ts'
 import { createSecretValues } from '../../../src/sql/syntax/secret-values.ts'
 import { redactStatement } from '../../../src/sql/syntax/redact-secrets.ts'
 import { event, sampleData } from '../../support/query-events.ts'

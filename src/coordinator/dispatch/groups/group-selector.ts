@@ -1,4 +1,4 @@
-import type { QuerySession } from '../../query/events.ts'
+import type { QuerySession } from '../../query/stream/events.ts'
 import type { GroupPath } from './group-path.ts'
 import type { GroupRule } from './group-rules.ts'
 import { expandPath, pathTemplates, templateText } from './name-template.ts'

@@ -1,6 +1,6 @@
 import type { Clock } from '../../../shared/clock.ts'
 import type { Entrant, GroupSlot, Queued, ResourceGroups } from '../../dispatch/resource-groups.ts'
-import type { Recorder } from './recorder.ts'
+import type { Recorder } from '../stream/recorder.ts'
 
 interface AdmissionPorts {
   readonly groups: Pick<ResourceGroups, 'reservation' | 'tryEnter' | 'enter' | 'occupy'>

@@ -5,11 +5,11 @@ import type { SlotOwner } from '../../../shared/fair-queue.ts'
 import { eventLoopSlice } from '../../../shared/event-loop-slice.ts'
 import { catalogNames, listSplits } from '../../dispatch/catalog-metadata.ts'
 import { charactersOf, LONG_TEXT, type ThreadedFrontEnd } from '../../front-end-threads/threaded-front-end.ts'
-import { createConnectorCalls, type ConnectorCall, type ConnectorCalls } from '../connector-calls.ts'
-import type { FileDigests } from '../planned-data.ts'
-import type { Submission } from '../query-handle.ts'
-import { boundedProperties, type ServerBounds } from '../query-limits.ts'
-import { sessionContext, type StatementRights } from '../session-context.ts'
+import { createConnectorCalls, type ConnectorCall, type ConnectorCalls } from '../statistics/connector-calls.ts'
+import type { FileDigests } from '../stream/planned-data.ts'
+import type { Submission } from '../registry/query-handle.ts'
+import { boundedProperties, type ServerBounds } from './query-limits.ts'
+import { sessionContext, type StatementRights } from '../session/session-context.ts'
 
 interface AnalysisPorts extends StatementRights {
   readonly frontEnd: ThreadedFrontEnd

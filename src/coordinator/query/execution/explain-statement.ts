@@ -2,7 +2,7 @@ import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
 import { planStages } from '../../../planner/plan-stages.ts'
 import type { AnalyzedStatement } from '../../../sql/front-end.ts'
 import { listSplits } from '../../dispatch/catalog-metadata.ts'
-import { explainColumn, explainText } from '../explain-text.ts'
+import { explainColumn, explainText } from '../explain/explain-text.ts'
 import { makeRow, type CoordinatorRunDeps } from './coordinator-run.ts'
 import type { RunContext } from './run-context.ts'
 

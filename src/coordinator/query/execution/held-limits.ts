@@ -2,7 +2,7 @@ import type { TaskBounds } from '../../../execution/api/task.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import { EngineError, failureOf, type Failure } from '../../../shared/engine-error.ts'
 import type { Quantity } from '../../../shared/quantities.ts'
-import type { QueryEventOf } from '../events.ts'
+import type { QueryEventOf } from '../stream/events.ts'
 import {
   cpuFailure,
   memoryFailure,
@@ -11,7 +11,7 @@ import {
   taskBounds,
   type QueryLimits,
   type ServerBounds,
-} from '../query-limits.ts'
+} from './query-limits.ts'
 import type { Figures } from './figures.ts'
 
 /** The limits of a server for its queries. */

@@ -1,5 +1,5 @@
 import type { EngineRun } from '../../../execution/engine/engine.ts'
-import { Suspended } from '../suspended.ts'
+import { Suspended } from './suspended.ts'
 import { Signal } from '../../../shared/quipu-error.ts'
 
 /** Thrown in work of a query that has ended meanwhile: it needs no report. */

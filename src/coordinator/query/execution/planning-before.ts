@@ -1,5 +1,5 @@
-import { groupedStatement } from '../query-group.ts'
-import type { LiveQuery } from '../state.ts'
+import { groupedStatement } from '../session/query-group.ts'
+import type { LiveQuery } from '../stream/state.ts'
 
 /**
  * How long earlier coordinators have planned a query that has no plan yet, in milliseconds, by its record: all its time

@@ -1,6 +1,6 @@
 import { planStages } from '../../../planner/plan-stages.ts'
 import type { AnalyzedStatement } from '../../../sql/front-end.ts'
-import { resultLineage } from '../planned-data.ts'
+import { resultLineage } from '../stream/planned-data.ts'
 import { makeRow, runOnCoordinator, type CoordinatorRunDeps } from './coordinator-run.ts'
 import type { RunContext } from './run-context.ts'
 import { runWorkerStage, type WorkerStageDeps } from './worker-stage.ts'

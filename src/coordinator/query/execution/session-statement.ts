@@ -1,5 +1,5 @@
 import type { AnalyzedStatement } from '../../../sql/front-end.ts'
-import { checkHeaders, responseHeaders } from '../session-headers.ts'
+import { checkHeaders, responseHeaders } from '../session/session-headers.ts'
 import { NO_STAGES } from './coordinator-run.ts'
 import type { RunContext } from './run-context.ts'
 

@@ -4,7 +4,7 @@ import type { TaskId } from '../../../shared/ids.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import { WorkerError } from '../../scheduler/worker-error.ts'
 import type { WorkerNode } from '../../scheduler/workers.ts'
-import { PageGone } from './page-gone.ts'
+import { PageGone } from '../results/page-gone.ts'
 
 /** A task that has written its rows, at its end: nothing of it is published or recorded yet. */
 export interface FinishedTask {

@@ -7,10 +7,10 @@ import { taskId as makeTaskId, type TaskId, COORDINATOR } from '../../../shared/
 import { createBatchPublisher, type PublishableGroup, type PublishedBefore } from '../../scheduler/batch-publisher.ts'
 import type { WorkerClient } from '../../scheduler/worker-client.ts'
 import type { WorkerNode } from '../../scheduler/workers.ts'
-import type { QueryCommand } from '../decider.ts'
-import type { QueryAggregate, QueryStep } from '../query-aggregate.ts'
-import { relayTaskStats } from '../relay-stats.ts'
-import { PageGone } from './page-gone.ts'
+import type { QueryCommand } from '../stream/decider.ts'
+import type { QueryAggregate, QueryStep } from '../stream/query-aggregate.ts'
+import { relayTaskStats } from '../statistics/relay-stats.ts'
+import { PageGone } from '../results/page-gone.ts'
 import type { RunContext } from './run-context.ts'
 
 /** Result pages up to this many bytes are kept beside the log. */

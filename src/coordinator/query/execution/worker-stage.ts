@@ -4,13 +4,13 @@ import { taskId as makeTaskId, type TaskId, type NodeId } from '../../../shared/
 import type { Placement } from '../../scheduler/placement.ts'
 import { WorkerLost } from '../../scheduler/worker-error.ts'
 import type { WorkerDirectory } from '../../scheduler/workers.ts'
-import type { QueryCommand } from '../decider.ts'
-import type { QueryAggregate } from '../query-aggregate.ts'
+import type { QueryCommand } from '../stream/decider.ts'
+import type { QueryAggregate } from '../stream/query-aggregate.ts'
 import { isTaskTerminal } from '../../../execution/api/task.ts'
-import type { TaskRecord } from '../state.ts'
+import type { TaskRecord } from '../stream/state.ts'
 import { FollowedTask, type FollowDeps } from './followed-task.ts'
 import type { RunContext } from './run-context.ts'
-import { secretsNotKept } from './secrets-not-kept.ts'
+import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
 import { engineError, lost as lostTo, outcomeOf, type FinishedTask, type TaskOutcome } from './task-outcome.ts'
 
 export interface WorkerStageDeps extends FollowDeps {

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { entrantOf } from '../../../support/group-entrant.ts'
 import { createResourceGroups, GLOBAL_GROUP } from '../../../../src/coordinator/dispatch/resource-groups.ts'
 import { Admission } from '../../../../src/coordinator/query/execution/admission.ts'
-import type { QueryCommand } from '../../../../src/coordinator/query/decider.ts'
+import type { QueryCommand } from '../../../../src/coordinator/query/stream/decider.ts'
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 

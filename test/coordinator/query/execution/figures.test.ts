@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import type { TaskStats } from '../../../../src/execution/api/task.ts'
-import type { QueryCommand } from '../../../../src/coordinator/query/decider.ts'
+import type { QueryCommand } from '../../../../src/coordinator/query/stream/decider.ts'
 import { Figures } from '../../../../src/coordinator/query/execution/figures.ts'
-import type { QueryStep } from '../../../../src/coordinator/query/query-aggregate.ts'
-import type { KnownQuery } from '../../../../src/coordinator/query/state.ts'
+import type { QueryStep } from '../../../../src/coordinator/query/stream/query-aggregate.ts'
+import type { KnownQuery } from '../../../../src/coordinator/query/stream/state.ts'
 import type { TaskId } from '../../../../src/shared/ids.ts'
 
 const HOUR_MS = 3_600_000

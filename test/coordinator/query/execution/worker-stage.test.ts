@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { runWorkerStage } from '../../../../src/coordinator/query/execution/worker-stage.ts'
-import { Suspended } from '../../../../src/coordinator/query/suspended.ts'
+import { Suspended } from '../../../../src/coordinator/query/execution/suspended.ts'
 import { StaleEpoch, WorkerLost, WorkerRefused } from '../../../../src/coordinator/scheduler/worker-error.ts'
 import type { ClosedPage, TaskFailure, TaskStatus } from '../../../../src/execution/api/task.ts'
 import { EngineError, failureOf } from '../../../../src/shared/engine-error.ts'

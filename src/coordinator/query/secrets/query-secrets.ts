@@ -1,0 +1,287 @@
+import type { WriteTarget } from '../../../connectors/spi/table-writer.ts'
+import type { Failure } from '../../../shared/engine-error.ts'
+import { redactStatement, type RedactionOptions } from '../../../sql/syntax/redact-secrets.ts'
+import { holdsSecret, isSecretName, withoutUserInfo } from '../../../sql/syntax/secret-names.ts'
+import { createSecretValues, REDACTED } from '../../../sql/syntax/secret-values.ts'
+import type { PlanOutline, QueryEvent, QueryEventOf, QuerySession } from '../stream/events.ts'
+import type { PostedStatement } from '../registry/query-handle.ts'
+
+type Created = QueryEventOf<'QueryCreated'>['data']
+type Planned = QueryEventOf<'QueryPlanned'>['data']
+type PlannedStage = Planned['stages'][number]
+
+/** Removes a query's secrets from everything that is recorded or shown of it: every event passes through here. */
+export interface QuerySecrets {
+  seal(event: QueryEvent): QueryEvent
+}
+
+const NO_SECRETS: QuerySecrets = { seal: (event) => event }
+
+/** The secrets of a statement and of what was sent with it. Plain data, so that a thread may find them. */
+export interface FoundSecrets {
+  /** The statement without the secrets. */
+  readonly sql: string
+  readonly redacted: boolean
+  /** The session without the secrets. */
+  readonly session: QuerySession
+  /** Texts of literals, comments and properties that are secrets: they must not appear anywhere else either. */
+  readonly values: readonly string[]
+  /** Quoted names that hold a secret. */
+  readonly names: readonly string[]
+}
+
+/**
+ * @param sql as typed
+ * @param session as sent
+ */
+export function findSecrets(
+  sql: string,
+  session: QuerySession,
+  options: Pick<RedactionOptions, 'intoSecrets' | 'holdMs'> = {},
+): FoundSecrets {
+  const statement = redactStatement(sql, session.preparedStatements, options)
+  const values = [...statement.values]
+  const shown = sealedSession(session, values, options)
+  const runsPrepared = /execute|describe/i.test(sql)
+  const redacted = statement.redacted || (runsPrepared && shown.preparedStatements !== session.preparedStatements)
+  return { sql: statement.sql, redacted, session: shown, values, names: statement.names }
+}
+
+/**
+ * Prepares a posted statement: its text and session for execution, and the data of it that may be kept.
+ * @param sql as typed
+ * @param session as sent
+ * @param rest the other data of QueryCreated
+ */
+export function sealedSubmission(
+  sql: string,
+  session: QuerySession,
+  rest: Omit<Created, 'sql' | 'redacted' | 'session'>,
+  found: FoundSecrets = findSecrets(sql, session),
+): PostedStatement {
+  const { redacted, names } = found
+  const values = [...found.values]
+  const { tracestate, ...others } = rest
+  // A tracestate that holds a secret is dropped whole: a part of it is useless to a tracer.
+  const kept = tracestate === undefined || sealedText(tracestate, values) !== tracestate ? {} : { tracestate }
+  const created: Created = { ...others, ...kept, sql: found.sql, redacted, session: found.session }
+  if (!redacted && values.length === 0) return { sql, session, created, secrets: NO_SECRETS }
+  return { sql, session, created, secrets: secretsOf(redacted, values, names) }
+}
+
+/** A statement that another process began: this process knows only that it has secrets, not which. */
+export function recordedSubmission(created: Created): PostedStatement {
+  const secrets = created.redacted ? secretsOf(true, [], []) : NO_SECRETS
+  return { sql: created.sql, session: created.session, created, secrets }
+}
+
+/** Whether this is the recorded rest of a change whose text had secrets. Then the change cannot be made any more. */
+export function isTakenOut(created: Created, change: WriteTarget['change']): boolean {
+  return created.redacted && JSON.stringify(change).includes(REDACTED)
+}
+
+function sealedSession(session: QuerySession, values: string[], options: RedactionOptions): QuerySession {
+  const { preparedStatements } = session
+  const texts = sealedTexts(session, values)
+  const sealed = { ...session, ...texts }
+  for (const field of ['properties', 'roles', 'resourceEstimates'] as const)
+    sealed[field] = mapValues(session[field], (value, name) => {
+      if (!isSecretName(name)) return sealedText(value, values)
+      values.push(value)
+      return REDACTED
+    })
+  sealed.preparedStatements = mapValues(preparedStatements, (text) => {
+    const taken = redactStatement(text, preparedStatements, options)
+    for (const value of [...taken.values, ...taken.names]) values.push(value)
+    return taken.sql
+  })
+  for (const field of ['clientTags', 'capabilities', 'groups'] as const)
+    sealed[field] = session[field].map((one) => sealedText(one, values))
+  return sealed
+}
+
+/** Removes secrets from the texts of a session that a client may fill with anything. */
+function sealedTexts(session: QuerySession, values: string[]): Partial<QuerySession> {
+  const { source, path, clientInfo, traceToken, userAgent, language } = session
+  const sealed: Partial<QuerySession> = {}
+  for (const [name, text] of Object.entries({ source, path, clientInfo, traceToken, userAgent, language }))
+    if (text !== undefined) Object.assign(sealed, { [name]: sealedText(text, values) })
+  return sealed
+}
+
+function sealedText(text: string, values: string[]): string {
+  if (!holdsSecret(text)) return withoutUserInfo(text, values)
+  values.push(text)
+  return REDACTED
+}
+
+/** Maps the values of a record; returns the same object when nothing changes. */
+function mapValues(
+  record: Readonly<Record<string, string>>,
+  map: (value: string, name: string) => string,
+): Record<string, string> {
+  let changed = false
+  const mapped = Object.fromEntries(
+    Object.entries(record).map(([name, value]) => {
+      const now = map(value, name)
+      changed ||= now !== value
+      return [name, now]
+    }),
+  )
+  return changed ? mapped : (record as Record<string, string>)
+}
+
+function secretsOf(withheld: boolean, found: readonly string[], foundNames: readonly string[]): QuerySecrets {
+  const names = new Set(foundNames.map((name) => name.toLowerCase()))
+  const values = createSecretValues([...found, ...foundNames])
+  const clean = (text: string): string => values.takenOutOf(text)
+  const cleanAll = (texts: readonly string[]): string[] => texts.map(clean)
+
+  function failure<T extends Pick<Failure, 'errorName' | 'message'>>(failed: T): T {
+    const message = clean(failed.message)
+    // The engine quotes values in its messages, and it may have derived a value from the secret.
+    const ofValues = withheld && !aboutNames.test(failed.errorName)
+    return { ...failed, message: ofValues ? message.replace(/'[^']*'|"[^"]*"/g, `'${REDACTED}'`) : message }
+  }
+
+  function outline(node: PlanOutline): PlanOutline {
+    const details = Object.fromEntries(Object.entries(node.details).map(([name, value]) => [name, clean(value)]))
+    return { name: node.name, details, layout: cleanAll(node.layout), children: node.children.map(outline) }
+  }
+
+  function stage(planned: PlannedStage): PlannedStage {
+    const { fragment, ...rest } = planned
+    if (!fragment) return planned
+    if (!withheld && !values.holdsOne(textsOf(fragment))) return planned
+    const { streams, write } = fragment
+    const target = write && { ...write.target, ...sealedChange(write.target, clean) }
+    return {
+      ...rest,
+      splits: planned.splits.map(({ scan, catalog }) => ({ scan, catalog, data: {} })),
+      withheld: { streams, ...(target && { target }) },
+    }
+  }
+
+  const named = (name: string): string => (names.has(name.toLowerCase()) ? REDACTED : name)
+
+  function plan(data: Planned): Planned {
+    return {
+      ...data,
+      columns: data.columns.map((column) => ({ ...column, name: named(column.name) })),
+      tables: data.tables.map((table) => ({ ...table, columns: table.columns.map(named) })),
+      stages: data.stages.map(stage),
+      warnings: warnings(data.warnings),
+      ...(data.outline && { outline: outline(data.outline) }),
+    }
+  }
+
+  const warnings = (raised: Planned['warnings']): Planned['warnings'] =>
+    raised.map((one) => ({ ...one, message: clean(one.message) }))
+
+  return {
+    seal(event): QueryEvent {
+      switch (event.type) {
+        case 'QueryPlanned':
+          return { ...event, data: plan(event.data) }
+        case 'TaskFailed':
+        case 'QueryFailed':
+          return { ...event, data: { ...event.data, failure: failure(event.data.failure) } } as QueryEvent
+        case 'TaskCreated':
+        case 'TaskRetried':
+        case 'ResultPagesLost':
+        case 'QueryQueued':
+          return { ...event, data: cleanReasons(event.data, clean) } as QueryEvent
+        case 'QueryFinished': {
+          const { responseHeaders } = event.data
+          const headers = responseHeaders.map(({ header, value }) => ({ header, value: sealedHeader(value, clean) }))
+          return {
+            ...event,
+            data: { ...event.data, responseHeaders: headers, warnings: warnings(event.data.warnings) },
+          }
+        }
+        case 'WritePrepared':
+          if (!withheld) return event
+          return {
+            ...event,
+            data: { ...event.data, prepared: { ...event.data.prepared, ...sealedChange(event.data.prepared, clean) } },
+          }
+        // Made from sealed data already, or only from figures and places.
+        case 'QueryCreated':
+        case 'QueryAdmitted':
+        case 'TaskCanceled':
+        case 'TaskFinished':
+        case 'QueryProgressed':
+        case 'ResultPagesPublished':
+        case 'ResultsDelivered':
+        case 'WriteCommitted':
+        case 'QueryRecovered':
+          return event
+        default:
+          return event satisfies never
+      }
+    },
+  }
+}
+
+/** Errors whose messages name tables, columns, functions and types, but no values. */
+const aboutNames =
+  /NOT_FOUND$|EXISTS$|^SYNTAX_ERROR$|^TYPE_MISMATCH$|^NOT_SUPPORTED$|^AMBIGUOUS|^MISSING|^EXPRESSION_NOT|^USER_CANCELED$|KILLED$|PREEMPTED$|RESTARTED$|^REMOTE|^NO_NODES|^EXCEEDED|^ABANDONED|^TRANSACTION_CONFLICT$/
+
+function cleanReasons<T extends object>(data: T, clean: (text: string) => string): T {
+  const texts = Object.entries(data).filter(([name]) => name === 'reason' || name === 'retryReason')
+  return { ...data, ...Object.fromEntries(texts.map(([name, text]) => [name, clean(String(text))])) }
+}
+
+/** In characters. A longer text with a secret in it is removed whole: parsing it here would block the event loop. */
+const LONGEST_VIEW = 64 * 1024
+
+type Changed = Pick<WriteTarget, 'change' | 'columns'>
+
+/** Removes secrets from the text of a view and from comments. Names and files are the catalog's, and stay. */
+function sealedChange({ change, columns: stored }: Changed, clean: (text: string) => string): Changed {
+  if (change.kind === 'createView') {
+    const { sql, comment, columns } = change.definition
+    const definition = {
+      ...change.definition,
+      sql: sql.length > LONGEST_VIEW ? REDACTED : clean(redactStatement(sql).sql),
+      columns: columns.map((column) => commented(column, clean)),
+      ...(comment !== undefined && { comment: clean(comment) }),
+    }
+    return { change: { ...change, definition }, columns: stored }
+  }
+  if (change.kind !== 'createTable') return { change, columns: stored }
+  const columns = change.columns.map((column) => commented(column, clean))
+  const comment = change.comment === undefined ? {} : { comment: clean(change.comment) }
+  return { change: { ...change, columns, ...comment }, columns: stored.map((column) => commented(column, clean)) }
+}
+
+function commented<T extends { readonly comment?: string | undefined }>(column: T, clean: (text: string) => string): T {
+  return column.comment === undefined ? column : { ...column, comment: clean(column.comment) }
+}
+
+/** Cleans a header value of the form `name=urlencoded`, as clients read it. */
+function sealedHeader(value: string, clean: (text: string) => string): string {
+  const at = value.indexOf('=')
+  const [name, text] = at < 0 ? ['', value] : [value.slice(0, at + 1), value.slice(at + 1)]
+  const decoded = decodedForm(text)
+  const cleaned = clean(decoded)
+  return cleaned === decoded ? value : name + encodeURIComponent(cleaned)
+}
+
+function decodedForm(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return text
+  }
+}
+
+/** The texts inside a value, unescaped (not as JSON writes them). */
+function textsOf(value: unknown): string {
+  const texts: string[] = []
+  JSON.stringify(value, (_, one: unknown) => {
+    if (typeof one === 'string') texts.push(one)
+    return one
+  })
+  return texts.join('\n')
+}

@@ -1,0 +1,58 @@
+import { endedBySchema } from './events.ts'
+import { toCloudEvent, type CloudEvent } from '../../../events/envelope.ts'
+import type { Recorded } from '../../../events/event-log.ts'
+import type { SeesEnder } from './ending.ts'
+
+/**
+ * An event as users see it; the only way for an event's data out of the log. Hashes and digest are those of the whole
+ * event: the parts that are left out stay in the log for a successor.
+ * @param source URI reference of the log, e.g. `/quipu/<logId>`
+ */
+export function shownCloudEvent(event: Recorded, source: string, seesEnder: SeesEnder): CloudEvent {
+  return { ...toCloudEvent(event, source), data: shownData(event, seesEnder) }
+}
+
+/**
+ * The data of an event without the parts that users may not see: the fragments and splits of a plan, which only a
+ * successor needs; digests of results and written files, since the content of a short one can be guessed; the user that
+ * ended a query, unless this reader may see it; texts of rules, which say what is hidden from which user. The event may
+ * be of any version, so no field is taken for granted.
+ */
+export function shownData({ type, data }: Pick<Recorded, 'type' | 'data'>, seesEnder: SeesEnder): unknown {
+  if (!isRecord(data)) return data
+  if (type === 'QueryPlanned' && Array.isArray(data['stages']))
+    return { ...data, stages: data['stages'].map(shownStage) }
+  if (type === 'FileKept') return without(data, 'text')
+  if (type === 'QueryFinished') return without(data, 'digest')
+  if (type === 'ResultPagesPublished' && Array.isArray(data['pages']))
+    return { ...data, pages: data['pages'].map((page) => without(without(page, 'digest'), 'sha256')) }
+  if (type === 'WritePrepared' && isRecord(data['prepared']))
+    return { ...data, prepared: { ...data['prepared'], ...shownFiles(data['prepared']['files']) } }
+  if (type !== 'QueryFailed' || data['endedBy'] === undefined) return data
+  const endedBy = endedBySchema.safeParse(data['endedBy'])
+  return endedBy.success && seesEnder(endedBy.data) ? data : without(data, 'endedBy')
+}
+
+function shownFiles(files: unknown): { readonly files?: readonly unknown[] } {
+  return Array.isArray(files) ? { files: files.map((file) => without(without(file, 'footer'), 'sha256')) } : {}
+}
+
+function shownStage(stage: unknown): unknown {
+  if (!isRecord(stage)) return {}
+  const { fragment: _, withheld, splits, ...shown } = stage
+  return {
+    ...shown,
+    ...(withheld === undefined ? {} : { withheld: without(withheld, 'target') }),
+    ...(Array.isArray(splits) ? { splits: splits.map((split) => without(without(split, 'data'), 'columnBytes')) } : {}),
+  }
+}
+
+function without(value: unknown, name: string): unknown {
+  if (!isRecord(value)) return {}
+  const { [name]: _, ...rest } = value
+  return rest
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,202 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FileDigests } from '../../coordinator/query/stream/planned-data.ts'
+import type { FileRecord, FileVersion } from '../../coordinator/system/file-record.ts'
+import { watchFiles, type WatchedFiles } from '../../security/watched-files.ts'
+import { ExitError } from '../../shared/engine-error.ts'
+import { exitCodes } from '../../shared/exit-codes.ts'
+import type { Logger } from '../../telemetry/logger.ts'
+import type { Meters } from '../../telemetry/meters.ts'
+import type { KeptTexts } from '../child-life.ts'
+import { textVersion, type TextVersion } from './text-version.ts'
+
+/** The name by which logs and metrics call a file or a server of keys. */
+export type SourceName =
+  | 'rules'
+  | 'resource_groups'
+  | 'session_properties'
+  | 'passwords'
+  | 'groups'
+  | 'user_mapping'
+  | 'token_key'
+  | 'token_keys'
+
+export interface AccessTelemetry {
+  readonly logger: Logger
+  readonly meters: () => Meters
+}
+
+export interface Followed<T> {
+  /** Setting that names the file, for the error message at exit. */
+  readonly setting?: string
+  /** Its text is recorded too, without secrets, so that decisions based on it can be derived from the log. */
+  readonly recorded?: true
+  /** Reads a changed text without blocking the event loop. The first text is read at once. */
+  readonly readAgain?: (text: string) => Promise<{ readonly value: T; readonly text: TextVersion }>
+  /** The number of rules in the file. */
+  readonly entries?: (value: T) => number
+}
+
+/**
+ * A change waits this long for the log, which must know the rules in force. Then it takes effect even without the log.
+ */
+const RECORD_WAIT_MS = 5_000
+
+/**
+ * Files and key servers that decide which clients may come in and what they may do. Reports their changes to log and
+ * metrics.
+ */
+export interface AccessSources {
+  /**
+   * Reads a file now and whenever it changes. The versions in force are recorded in the log while this coordinator
+   * writes it.
+   * @throws ExitError 64 when the file cannot be used at the start, and no previous process had one in force that could
+   * stay
+   */
+  follow<T>(name: SourceName, path: string, read: (text: string) => T, followed?: Followed<T>): WatchedFiles<T>
+  /** Digests of the files in force whose text is recorded, by name. */
+  readonly inForce: () => FileDigests
+  /** All files in force now. */
+  readonly versions: () => readonly FileVersion[]
+  /** From now on records the texts of files in force, and their changes; stops if undefined. */
+  recordIn(record: FileRecord | undefined): void
+  taken(name: SourceName, path: string): void
+  broken(name: SourceName, path: string, error: Error): void
+  /** Reports files that were broken before there was telemetry. */
+  logBroken(): void
+  /** Stops watching the files. */
+  stop(): void
+}
+
+/**
+ * @param key for digests of texts that are not recorded unchanged
+ * @param telemetry undefined at first: nothing is reported until then
+ * @param kept texts of the previous process
+ */
+export function createAccessSources(
+  key: Buffer,
+  telemetry: () => AccessTelemetry | undefined,
+  kept: KeptTexts = NOTHING_KEPT,
+): AccessSources {
+  const followed: Pick<WatchedFiles<unknown>, 'stop'>[] = []
+  const versions = new Map<SourceName, FileVersion>()
+  /** Files whose current content cannot be used. */
+  const brokenNow = new Map<SourceName, { readonly path: string; readonly error: Error }>()
+  let record: FileRecord | undefined
+
+  function taken(name: SourceName, path: string): void {
+    brokenNow.delete(name)
+    telemetry()?.meters().set('filesBroken', { file: name }, 0)
+    telemetry()?.logger.info('file.reloaded', { file: name, path }, 'What changed is in force')
+  }
+
+  function broken(name: SourceName, path: string, error: Error): void {
+    brokenNow.set(name, { path, error })
+    telemetry()?.meters().set('filesBroken', { file: name }, 1)
+    const fields = { file: name, path, reason: error.message }
+    telemetry()?.logger.error('file.broken', fields, 'It cannot be taken: what was there before stays in force')
+  }
+
+  /**
+   * Waits for the log's record of a change. If this process has lost the log, its next writer records what is in force
+   * there.
+   */
+  async function announce(version: FileVersion, before: FileVersion): Promise<void> {
+    const recorded = record?.changed(version, before).catch(() => {})
+    await Promise.race([recorded, sleep(RECORD_WAIT_MS, undefined, { ref: false })])
+  }
+
+  return {
+    taken,
+    broken,
+    follow<T>(name: SourceName, path: string, read: (text: string) => T, options: Followed<T> = {}) {
+      const { setting, recorded, entries } = options
+      const inForceOf = (value: T, text: TextVersion): InForce<T> => ({
+        value,
+        version: {
+          file: name,
+          path,
+          ...text,
+          ...(entries && { entries: entries(value) }),
+        },
+      })
+      const readNow = (text: string): InForce<T> =>
+        inForceOf(read(text), textVersion(text, { key, secret: recorded !== true }))
+      const takenNow = (text: string): InForce<T> => {
+        const now = readNow(text)
+        kept.keep(name, text)
+        return now
+      }
+      const last = kept.last[name]
+      const file = orEnd(setting === undefined ? path : `${setting}: ${path}`, () =>
+        watchFiles(
+          [path],
+          ([text]) => takenNow(text),
+          {
+            onReloaded() {
+              versions.set(name, file.value.version)
+              taken(name, path)
+            },
+            onBroken(error) {
+              broken(name, path, error)
+              record?.refused(file.value.version, error.message).catch(() => {})
+            },
+          },
+          {
+            before: () => (last === undefined ? undefined : { value: readNow(last) }),
+            async readAgain([text], before) {
+              const later = await options.readAgain?.(text)
+              const next = later ? inForceOf(later.value, later.text) : readNow(text)
+              await announce(next.version, before.version)
+              kept.keep(name, text)
+              return next
+            },
+          },
+        ),
+      )
+      versions.set(name, file.value.version)
+      followed.push(file)
+      return {
+        get value() {
+          return file.value.value
+        },
+        stop: () => file.stop(),
+      }
+    },
+    versions: () => [...versions.values()],
+    inForce() {
+      const digests: Record<string, string> = {}
+      for (const [name, { kept, digest }] of versions) if (kept.as !== 'secret') digests[name] = digest
+      return digests
+    },
+    recordIn(next) {
+      record = next
+      for (const version of versions.values()) record?.keep(version).catch(() => {})
+      for (const [name, { error }] of brokenNow) {
+        const version = versions.get(name)
+        if (version) record?.refused(version, error.message).catch(() => {})
+      }
+    },
+    logBroken() {
+      for (const [name, { path, error }] of brokenNow) broken(name, path, error)
+    },
+    stop() {
+      for (const file of followed) file.stop()
+    },
+  }
+}
+
+const NOTHING_KEPT: KeptTexts = { last: {}, keep: () => {} }
+
+interface InForce<T> {
+  readonly value: T
+  readonly version: FileVersion
+}
+
+/** @throws ExitError 64 with one line when a part of the configuration cannot be made */
+export function orEnd<T>(what: string, make: () => T): T {
+  try {
+    return make()
+  } catch (error) {
+    throw new ExitError(exitCodes.configuration, `${what}: ${(error as Error).message}`)
+  }
+}
