@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { dirname, join, normalize, relative } from 'node:path'
+import { basename, dirname, join, normalize, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
 const src = new URL('../src', import.meta.url).pathname
@@ -67,14 +67,26 @@ const allowed: Record<string, readonly string[]> = {
   processes: [...PARTS, 'supervisor'],
   'processes/event-log': [...PARTS],
   'processes/telemetry': [...PARTS],
-  'processes/coordinator': [...PARTS, 'supervisor', 'processes', 'processes/event-log', 'processes/telemetry'],
+  'processes/health': [...PARTS, 'supervisor', 'processes', 'processes/telemetry'],
+  'processes/access': [...PARTS, 'supervisor', 'processes', 'processes/health'],
+  'processes/record': [...PARTS, 'supervisor', 'processes', 'processes/event-log', 'processes/telemetry'],
+  'processes/coordinator': [
+    ...PARTS,
+    'supervisor',
+    'processes',
+    'processes/access',
+    'processes/event-log',
+    'processes/health',
+    'processes/record',
+    'processes/telemetry',
+  ],
   'processes/worker': [...PARTS, 'supervisor', 'processes', 'processes/telemetry'],
   // Commands start the processes by their files and never import what runs in them.
   cli: [...PARTS, 'supervisor', 'processes/event-log'],
 }
 
 /** Files of an aggregate that projections may use: pure, no I/O. */
-const PURE = /^coordinator\/[^/]+\/(events|state|evolve|totals|decode-event|upcasters|[a-z-]+-(events|state))\.ts$/
+const PURE = /^coordinator\/(?:[^/]+\/)+(events|state|evolve|totals|decode-event|upcasters|[a-z-]+-(events|state))\.ts$/
 
 function files(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
@@ -145,6 +157,27 @@ describe('import directions', () => {
     ).toEqual([])
   })
 
+  /** The folders that put a coordinator together. */
+  const coordinatorFiles = ['coordinator', 'access', 'health', 'record'].flatMap((folder) =>
+    files(join(src, 'processes', folder)),
+  )
+
+  it.each(['coordinator/query', 'processes'])('the folders of %s import each other in no circle', (room) => {
+    const arrows = new Map<string, Set<string>>()
+    for (const { from, to } of imports) {
+      if (to === undefined || !from.startsWith(`${room}/`) || !to.startsWith(`${room}/`)) continue
+      const [user, used] = [dirname(from), dirname(to)]
+      if (user !== used) arrows.set(user, (arrows.get(user) ?? new Set()).add(used))
+    }
+    expect(arrows.size).toBeGreaterThan(4)
+    // A folder that imports only folders without imports goes; a circle is what never goes.
+    for (let before = -1; before !== arrows.size;) {
+      before = arrows.size
+      for (const [user, used] of arrows) if (![...used].some((folder) => arrows.has(folder))) arrows.delete(user)
+    }
+    expect([...arrows.keys()]).toEqual([])
+  })
+
   /** What each pool of connections to Postgres is for: which files of the coordinator may use it. */
   const pools: Readonly<Record<string, readonly string[]>> = {
     // Nothing that a client asks for.
@@ -157,9 +190,9 @@ describe('import directions', () => {
 
   it.each(Object.entries(pools))('connections of %s are used by those they are for', (pool, users) => {
     const makers = ['database-pools.ts', 'wire-base.ts']
-    const used = files(join(src, 'processes/coordinator'))
+    const used = coordinatorFiles
       .filter((file) => new RegExp(`\\b${pool}\\b`).test(readFileSync(file, 'utf8')))
-      .map((file) => relative(join(src, 'processes/coordinator'), file))
+      .map((file) => basename(file))
       .filter((file) => !makers.includes(file))
     expect(used.toSorted()).toEqual(users)
   })
@@ -168,13 +201,8 @@ describe('import directions', () => {
     const text = (file: string): string => readFileSync(join(src, 'processes/coordinator', file), 'utf8')
     expect(text('wire-base.ts').match(/pools\.logInRead/g)).toHaveLength(1)
     expect(text('wire-base.ts')).toContain('access.open(health.failFast(pools.logInRead))')
-    const makers = files(join(src, 'processes/coordinator')).filter((file) =>
-      /new pg\.(Pool|Client)\b/.test(readFileSync(file, 'utf8')),
-    )
-    expect(makers.map((file) => relative(join(src, 'processes/coordinator'), file)).toSorted()).toEqual([
-      'database-pools.ts',
-      'dependency-health.ts',
-    ])
+    const makers = coordinatorFiles.filter((file) => /new pg\.(Pool|Client)\b/.test(readFileSync(file, 'utf8')))
+    expect(makers.map((file) => basename(file)).toSorted()).toEqual(['database-pools.ts', 'dependency-health.ts'])
   })
 
   it('data of events leaves by one door, which knows what nobody is shown', () => {

@@ -5,7 +5,7 @@ import type { ExecutionDeps } from '../../src/coordinator/query/execution/execut
 import { beginExecution } from '../../src/coordinator/query/execution/query-execution.ts'
 import { queryEventVersions, type QueryEvent } from '../../src/coordinator/query/stream/events.ts'
 import { foldQuery } from '../../src/coordinator/query/stream/evolve.ts'
-import { personOf } from '../../src/coordinator/query/registry/held-bytes.ts'
+import { personOf } from '../../src/coordinator/query/session/session-identity.ts'
 import { limitOwners } from '../../src/shared/limit-owner.ts'
 import type { QueryExecution } from '../../src/coordinator/query/registry/query-handle.ts'
 import { recordedSubmission } from '../../src/coordinator/query/secrets/query-secrets.ts'

@@ -28,7 +28,7 @@ import { createHttpClient } from '../../shared/http-client.ts'
 import { createServerTrust } from '../../shared/server-trust.ts'
 import { orEnd, type AccessSources } from '../access/access-sources.ts'
 import type { KeysInForce } from '../access/keys-in-force.ts'
-import { shownAddress } from './shown-address.ts'
+import { shownAddress } from '../shown-address.ts'
 
 export interface WiredAuthenticators {
   readonly byMethod: Partial<Record<AuthenticationMethod, Authenticator>>

@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import { distributionOfRoute, endStateOf, type FigureNames } from '../../coordinator/query/telemetry/query-metrics.ts'
 import { readLifetimeCounts, type LifetimeCounts } from '../../readmodels/lifetime-counts.ts'
 import type { PastObservations } from '../../telemetry/meters.ts'
@@ -11,8 +12,7 @@ import {
 } from '../../telemetry/metric-names.ts'
 import type { PastCounters } from '../telemetry/process-telemetry.ts'
 import { withDeadline } from '../../shared/deadline.ts'
-import { figureNames } from './figure-names.ts'
-import type { CoordinatorBase } from '../coordinator/wire-base.ts'
+import { figureNames, type NamedFigures } from './figure-names.ts'
 import { deniedPermission, writeOutcome } from '../../coordinator/query/telemetry/event-counters.ts'
 
 const { user, source } = {
@@ -21,7 +21,7 @@ const { user, source } = {
 }
 
 export interface PastOfCoordinator {
-  readonly base: Pick<CoordinatorBase, 'address' | 'connection' | 'catalogs' | 'access'>
+  readonly base: NamedFigures & { readonly address: string; readonly connection: pg.ClientConfig }
   /** Resolves when the read models hold everything that coordinators at this address wrote. */
   readonly caughtUp: () => Promise<unknown>
   /** Only epochs below this one count. */

@@ -7,7 +7,7 @@ import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import { recordedVersion, type FileVersion } from '../../coordinator/system/file-record.ts'
 import type { SystemEvent } from '../../coordinator/system/events.ts'
 import { version } from '../../shared/version.ts'
-import { shownAddress } from '../coordinator/shown-address.ts'
+import { shownAddress } from '../shown-address.ts'
 
 type ConfigurationLoaded = Extract<SystemEvent, { type: 'ConfigurationLoaded' }>['data']
 

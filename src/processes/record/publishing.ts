@@ -1,5 +1,6 @@
+import type pg from 'pg'
 import type { Config } from '../../config/load-config.ts'
-import type { Checkpoint } from '../../events/event-log.ts'
+import type { Checkpoint, EventLog } from '../../events/event-log.ts'
 import type { DestinationSettings } from '../../publishing/destination.ts'
 import { openLineage } from '../../publishing/open-lineage.ts'
 import { publicFeed } from '../../publishing/public-feed.ts'
@@ -12,7 +13,7 @@ import { programUrl } from '../../shared/programs.ts'
 import { createServerTrust } from '../../shared/server-trust.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 import { publicKafkaSecurityOf } from '../event-log/kafka-security.ts'
-import type { CoordinatorBase } from '../coordinator/wire-base.ts'
+import type { ProcessTelemetry } from '../telemetry/process-telemetry.ts'
 
 /** Publishes what is in the log to other systems while this coordinator writes it. */
 export interface Publishing {
@@ -29,7 +30,13 @@ interface Target {
   readonly settings: DestinationSettings
 }
 
-type Base = Pick<CoordinatorBase, 'config' | 'log' | 'pool' | 'secret' | 'telemetry'>
+interface Base {
+  readonly config: Config
+  readonly log: EventLog
+  readonly pool: pg.Pool
+  readonly secret: string
+  readonly telemetry: ProcessTelemetry
+}
 
 /** The same trouble is logged again only after this time. */
 const SAY_AGAIN_MS = 60_000

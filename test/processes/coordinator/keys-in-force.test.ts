@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { systemEventSchemas, type SystemEventType } from '../../../src/coordinator/system/events.ts'
 import { createKeysInForce } from '../../../src/processes/access/keys-in-force.ts'
-import { shownAddress } from '../../../src/processes/coordinator/shown-address.ts'
+import { shownAddress } from '../../../src/processes/shown-address.ts'
 
 function bed() {
   const reported: { readonly type: SystemEventType; readonly data: unknown }[] = []

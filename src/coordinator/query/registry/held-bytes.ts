@@ -1,4 +1,3 @@
-import type { LimitedPerson } from '../../../shared/limit-owner.ts'
 import type { QueryEventOf } from '../stream/events.ts'
 import { checkPlanSize } from '../stream/planned-data.ts'
 import type { LiveQuery } from '../stream/state.ts'
@@ -9,11 +8,6 @@ type Created = QueryEventOf<'QueryCreated'>['data']
 const QUERY_BYTES = 2048
 /** The size of a name with its value, without their characters. */
 const ENTRY_BYTES = 64
-
-/** The person that posted a statement, as limits identify them. */
-export function personOf({ session }: Pick<Created, 'session'>): LimitedPerson {
-  return { user: session.user, remoteAddress: session.remoteUserAddress }
-}
 
 /** The memory that an open statement holds, about, in bytes: its text as typed and as shown, and its session. */
 export function statementBytes(sql: string, created: Created): number {

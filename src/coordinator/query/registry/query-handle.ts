@@ -4,23 +4,12 @@ import type { HeldMemory } from '../../dispatch/statement-memory.ts'
 import type { QueryId, TaskId } from '../../../shared/ids.ts'
 import type { FrontEndTimes } from '../../../sql/front-end.ts'
 import type { ConnectorCall } from '../statistics/connector-calls.ts'
-import type { EndedBy, QueryEventOf, QuerySession } from '../stream/events.ts'
+import type { EndedBy } from '../stream/events.ts'
 import type { QueryAggregate } from '../stream/query-aggregate.ts'
-import type { QuerySecrets } from '../secrets/query-secrets.ts'
+import type { PostedStatement } from '../secrets/query-secrets.ts'
 import type { ResponseHeader } from '../session/session-headers.ts'
 import type { LiveQuery } from '../stream/state.ts'
 import type { QueryTotals } from '../statistics/totals.ts'
-
-/** A statement as it was posted, and the part of it that may be shown: `sealedSubmission` makes it. */
-export interface PostedStatement {
-  /** As typed: this text is run. */
-  readonly sql: string
-  /** As sent: the statement runs with it. */
-  readonly session: QuerySession
-  readonly secrets: QuerySecrets
-  /** The data of QueryCreated, without secrets. */
-  readonly created: QueryEventOf<'QueryCreated'>['data']
-}
 
 /** An accepted statement. */
 export interface Submission extends PostedStatement {

@@ -3,8 +3,10 @@ import { settlesWithin } from '../../../shared/deadline.ts'
 import { EngineError, failureOf } from '../../../shared/engine-error.ts'
 import type { LimitOwnerOf } from '../../../shared/limit-owner.ts'
 import type { StatementMemory } from '../../dispatch/statement-memory.ts'
-import { personOf, statementBytes } from '../registry/held-bytes.ts'
-import type { PostedStatement, QueryExecution, Submission } from '../registry/query-handle.ts'
+import { statementBytes } from '../registry/held-bytes.ts'
+import { personOf } from '../session/session-identity.ts'
+import type { PostedStatement } from '../secrets/query-secrets.ts'
+import type { QueryExecution, Submission } from '../registry/query-handle.ts'
 import type { QueryRegistry } from '../registry/query-registry.ts'
 
 export interface SubmitDeps {

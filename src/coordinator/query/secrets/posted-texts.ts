@@ -6,11 +6,10 @@ import type { MetadataPort } from '../../../sql/front-end.ts'
 import type { FrontEndThreads } from '../../front-end-threads/front-end-threads.ts'
 import { charactersOf, LONG_TEXT, LONGEST_HOLD_MS } from '../../front-end-threads/threaded-front-end.ts'
 import type { QueryEventOf, QuerySession } from '../stream/events.ts'
-import { personOf } from '../registry/held-bytes.ts'
+import { personOf } from '../session/session-identity.ts'
 import { haveSecretColumns, insertsSecrets } from './insert-secrets.ts'
-import type { PostedStatement } from '../registry/query-handle.ts'
 import { rememberQueryType } from '../session/query-group.ts'
-import { findSecrets, sealedSubmission, type FoundSecrets } from './query-secrets.ts'
+import { findSecrets, sealedSubmission, type FoundSecrets, type PostedStatement } from './query-secrets.ts'
 
 type Created = QueryEventOf<'QueryCreated'>['data']
 

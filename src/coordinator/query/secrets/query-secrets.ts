@@ -4,7 +4,6 @@ import { redactStatement, type RedactionOptions } from '../../../sql/syntax/reda
 import { holdsSecret, isSecretName, withoutUserInfo } from '../../../sql/syntax/secret-names.ts'
 import { createSecretValues, REDACTED } from '../../../sql/syntax/secret-values.ts'
 import type { PlanOutline, QueryEvent, QueryEventOf, QuerySession } from '../stream/events.ts'
-import type { PostedStatement } from '../registry/query-handle.ts'
 
 type Created = QueryEventOf<'QueryCreated'>['data']
 type Planned = QueryEventOf<'QueryPlanned'>['data']
@@ -13,6 +12,17 @@ type PlannedStage = Planned['stages'][number]
 /** Removes a query's secrets from everything that is recorded or shown of it: every event passes through here. */
 export interface QuerySecrets {
   seal(event: QueryEvent): QueryEvent
+}
+
+/** A statement as it was posted, and the part of it that may be shown: `sealedSubmission` makes it. */
+export interface PostedStatement {
+  /** As typed: this text is run. */
+  readonly sql: string
+  /** As sent: the statement runs with it. */
+  readonly session: QuerySession
+  readonly secrets: QuerySecrets
+  /** The data of QueryCreated, without secrets. */
+  readonly created: QueryEventOf<'QueryCreated'>['data']
 }
 
 const NO_SECRETS: QuerySecrets = { seal: (event) => event }

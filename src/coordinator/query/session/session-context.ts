@@ -2,9 +2,9 @@ import type { QueryId } from '../../../shared/ids.ts'
 import type { Authorize, Identity } from '../../../security/authorization.ts'
 import type { RightsOf } from '../../../sql/access-control.ts'
 import type { SessionContext } from '../../../sql/session.ts'
+import type { QueryEventOf, QuerySession } from '../stream/events.ts'
 import type { FileDigests } from '../stream/planned-data.ts'
 import { identityOf } from './session-identity.ts'
-import type { Submission } from '../registry/query-handle.ts'
 
 /** The access rules, as a statement asks them. */
 export interface StatementRights {
@@ -18,10 +18,16 @@ export interface StatementRights {
   readonly onRuleFault: (queryId: QueryId, message: string) => void
 }
 
+/** The session of a statement as the client sent it, and the first event of its query. */
+interface PostedSession {
+  readonly session: QuerySession
+  readonly created: QueryEventOf<'QueryCreated'>['data']
+}
+
 /** The front end's session, from what the client sent; `now()` is its time. */
 export function sessionContext(
   queryId: QueryId,
-  { session, created }: Pick<Submission, 'session' | 'created'>,
+  { session, created }: PostedSession,
   startTimeMillis: number,
   { authorize, objectsOf, onRuleFault }: Omit<StatementRights, 'filesInForce'>,
   bounds: NonNullable<SessionContext['bounds']> = {},
