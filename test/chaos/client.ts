@@ -182,10 +182,14 @@ class Following {
     return this.#afterCancel(reported.nextUri)
   }
 
-  /** A cancel that was answered is valid: whoever asks learns of an end, at once. */
+  /**
+   * Checks that a query ends after its cancel was answered. The answer is 204 also while the log is away: the
+   * coordinator then goes on with the cancel, so the client asks for as long as it waits for an answer.
+   */
   async #afterCancel(uri: string): Promise<[Outcome['result'], string]> {
-    // A stale coordinator may tell a stale status once; that it goes on is wrong.
-    for (let times = 0, at = uri; times < 20; times++) {
+    const { now, patienceMs = PATIENCE_MS } = this.#options
+    const until = now() + 2 * patienceMs
+    for (let at = uri; now() < until;) {
       const last = this.#take(at, await this.#get(at))
       if (last.nextUri === undefined) {
         return last.error?.errorName === 'USER_CANCELED' ? ['right', ''] : this.#verdict(last)

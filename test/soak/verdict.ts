@@ -48,6 +48,8 @@ const explains: Readonly<Record<string, Explained>> = {
     forMs: 60_000,
     leastMs: 30_000,
   },
+  // Its range joins two outages that are less than 2 minutes apart.
+  QuipuAppendFailing: { by: ['Kafka down', 'Postgres down'], forMs: 120_000 },
   QuipuEventLogDown: { by: ['Kafka down'], forMs: 120_000 },
   QuipuProjectionStuck: { by: ['Postgres down'], forMs: 420_000 },
   // These count what the soak does itself.
