@@ -8,7 +8,7 @@ const LONG = { longBytes: 1000, longAtOnce: 2 }
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-it('gives turns at once while there are some, then to one after the other', async () => {
+it('the acceptance queue starts statements at once while slots are free, then alternates between users', async () => {
   const queue = createAcceptanceQueue({ ...LONG, atOnce: 2, waiting: 100, waitingOfUser: 50, waitMs: 1000 })
   const [first, second] = [queue.take(flood, 10), queue.take(flood, 10)]
   expect(typeof first === 'function' && typeof second === 'function').toBe(true)
@@ -29,7 +29,7 @@ it('gives turns at once while there are some, then to one after the other', asyn
   expect(order).toEqual(['ana', 'flood 0'])
 })
 
-it('keeps some for others than who has many', async () => {
+it('the acceptance queue keeps slots free for other users when one user has many statements', async () => {
   const queue = createAcceptanceQueue({ ...LONG, atOnce: 20, waiting: 100, waitingOfUser: 50, waitMs: 1000 })
   const taken = Array.from({ length: 30 }, () => queue.take(flood, 10))
   const begun = taken.filter((one) => typeof one === 'function')
@@ -41,7 +41,7 @@ it('keeps some for others than who has many', async () => {
   for (const one of later) one()
 })
 
-it('gives long statements few turns, and short ones theirs beside them', async () => {
+it('the acceptance queue runs few long statements at once, and short ones beside them', async () => {
   const queue = createAcceptanceQueue({ ...LONG, atOnce: 20, waiting: 100, waitingOfUser: 3, waitMs: 1000 })
   const order: string[] = []
   const ends = new Map<string, () => void>()
@@ -73,7 +73,7 @@ it('gives long statements few turns, and short ones theirs beside them', async (
   expect(typeof queue.take(flood, 10)).toBe('function')
 })
 
-it('refuses what would wait too long, and too many of one user while others have room', async () => {
+it('the acceptance queue refuses statements that wait too long, and too many waiting statements of a user', async () => {
   const queue = createAcceptanceQueue({ ...LONG, atOnce: 1, waiting: 4, waitingOfUser: 2, waitMs: 1000 })
   const end = queue.take(flood, 10) as () => void
   const [late, later] = [queue.take(flood, 10) as Promise<() => void>, queue.take(flood, 10) as Promise<() => void>]
@@ -85,6 +85,6 @@ it('refuses what would wait too long, and too many of one user while others have
   for (const error of [...(await refused), await reported])
     expect(error).toMatchObject({ errorName: 'TOO_MANY_REQUESTS_FAILED' })
   end()
-  // Who went away before his turn takes none.
+  // Refused statements take no slot.
   expect(typeof queue.take(ana, 10)).toBe('function')
 })

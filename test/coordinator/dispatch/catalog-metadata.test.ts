@@ -4,7 +4,7 @@ import type { Connector } from '../../../src/connectors/spi/connector.ts'
 import { listSplits } from '../../../src/coordinator/dispatch/catalog-metadata.ts'
 import type { RenderedQuery } from '../../../src/sql/front-end.ts'
 
-it('lists splits that tell of the columns that are read alone', async () => {
+it('`listSplits` returns splits with the bytes of only the columns that the scan reads', async () => {
   const asked: unknown[] = []
   const connector = {
     connectorName: 'fake',

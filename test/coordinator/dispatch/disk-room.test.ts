@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createDiskRoom } from '../../../src/coordinator/dispatch/disk-room.ts'
 
-it('refuses below the floor, asks once a second, and keeps its answer when it cannot ask', async () => {
+it('the disk room check fails below the minimum, asks once a second and keeps its answer after an error', async () => {
   let now = 0
   let free: number | Error = 50
   let asked = 0

@@ -11,7 +11,7 @@ import { sampleData } from '../../support/query-events.ts'
 
 const sent: QuerySession = { ...sampleData.QueryCreated.session, user: 'ana', source: 'cli', clientTags: ['a', 'b'] }
 
-/** The session that holds. */
+/** The session after the rules. */
 function held(rules: readonly object[], session: QuerySession = sent, group = 'global.adhoc', queryType = 'SELECT') {
   return ruledSession(
     readPropertyRules(JSON.stringify(rules)),
@@ -21,7 +21,7 @@ function held(rules: readonly object[], session: QuerySession = sent, group = 'g
 }
 const set = (value: string, more: object = {}) => ({ sessionProperties: { query_max_run_time: value }, ...more })
 
-describe('a rule fits', () => {
+describe('The conditions of a property rule', () => {
   it.each([
     [{}, true],
     [{ user: 'an.' }, true],
@@ -37,20 +37,20 @@ describe('a rule fits', () => {
     [{ user: 'ana', source: 'cli', group: 'global.adhoc', queryType: 'SELECT', clientTags: ['a', 'b'] }, true],
     [{ user: 'ana', source: 'other' }, false],
     [{ user: null, clientTags: null, queryType: null, overrideSessionProperties: null }, true],
-  ])('%j: %s', (asks, fits) => {
+  ])('%j match the sample session: %s', (asks, fits) => {
     expect(held([set('1h', asks)]).properties['query_max_run_time']).toBe(fits ? '1h' : undefined)
   })
 
-  it('whose source is empty to who names none', () => {
+  it('with an empty source match a session without a source', () => {
     const { source: _, ...nameless } = sent
     expect(held([set('1h', { source: '' })], nameless).properties).toEqual({ query_max_run_time: '1h' })
   })
 })
 
-describe('what holds', () => {
+describe('The value of a ruled property', () => {
   const client = { ...sent, properties: { query_max_run_time: '2h', spill_enabled: 'true' } }
 
-  it('is what the last rule says, and what the client says before that', () => {
+  it('comes from the client, or else from the last matching rule', () => {
     const rules = [set('1h'), { sessionProperties: { query_priority: 5 } }, set('3h')]
     expect(held(rules)).toMatchObject({
       properties: { query_max_run_time: '3h', query_priority: '5' },
@@ -62,14 +62,14 @@ describe('what holds', () => {
     })
   })
 
-  it('is what a rule overrides, whatever comes after it', () => {
+  it('comes from the last matching rule when one of the rules overrides the client', () => {
     expect(held([set('1h', { overrideSessionProperties: true }), set('3h')], client)).toMatchObject({
       properties: { query_max_run_time: '3h' },
       propertyRules: { fixed: ['query_max_run_time'], overridden: { query_max_run_time: '2h' } },
     })
   })
 
-  it('is what a model of it says', () => {
+  it('equals the value of a simple model for any rules and properties', () => {
     const value = fc.constantFrom('1h', '2h', '3h')
     const name = fc.constantFrom('query_max_run_time', 'query_max_cpu_time', 'query_max_planning_time')
     const rule = fc.record({
@@ -92,7 +92,7 @@ describe('what holds', () => {
   })
 })
 
-describe('the file', () => {
+describe('The file of property rules', () => {
   it.each([
     ['{}', /^line 1: .*expected array/],
     ['[\n{}]', /^line 2: 1, sessionProperties: /],
@@ -105,9 +105,9 @@ describe('the file', () => {
     ['[{ "sessionProperties": { "a": null } }]', /^line 1: 1, sessionProperties, a: /],
     ['[{ "sessionProperties": {"a": "1", "a": "2"} }]', /^line 1: The key "a" is there twice/],
     ['[', /^line 1: This is no JSON/],
-  ])('%j is refused by its line', (text, message) => expect(() => readPropertyRules(text)).toThrow(message))
+  ])('is refused with the line of the error: %j', (text, message) => expect(() => readPropertyRules(text)).toThrow(message))
 
-  it('is the same where the file is read a little at a time', async () => {
+  it('gives the same rules when it is read in slices', async () => {
     const many = Array.from({ length: 350 }, (_, n) => set(`${n + 1}s`, { user: n % 3 === 0 ? 'ana' : `u${n}` }))
     const text = JSON.stringify([...many, { sessionProperties: { no_such_property: 'x' } }])
     let turns = 0
@@ -121,13 +121,13 @@ describe('the file', () => {
     expect(of(read).properties['query_max_run_time']).toBe('349s')
   })
 
-  it('tells of properties without effect', () => {
+  it('reports properties without effect', () => {
     const text = '[{ "sessionProperties": { "lake.x": 1, "spill_enabled": true, "query_priority": 2 } }]'
     expect(readPropertyRules(text)).toMatchObject({ withoutEffect: ['lake.x', 'spill_enabled'] })
   })
 })
 
-describe('to a statement', () => {
+describe('A statement under property rules', () => {
   const ruled = held([set('1h', { overrideSessionProperties: true }), { sessionProperties: { spill_enabled: true } }], {
     ...sent,
     properties: { query_max_run_time: '2h' },
@@ -139,14 +139,14 @@ describe('to a statement', () => {
   }
   const fixed = "Session property 'query_max_run_time' is fixed here: 1h holds"
 
-  it('is told of what the client sent in vain, not of what the rules set', async () => {
+  it('gets a warning for an overridden property of the client, and none for a property that a rule sets', async () => {
     expect((await warned('SELECT 1')).messages).toEqual([fixed])
   })
 
   it.each([
     ["SET SESSION query_max_run_time = '9h'", [fixed, fixed]],
     ["WITH SESSION query_max_run_time = '9h' SELECT 1", [fixed, fixed]],
-  ])('%s changes nothing', async (sql, messages) => {
+  ])('gets a warning and no change of a fixed property: %s', async (sql, messages) => {
     const { messages: reported, analyzed } = await warned(sql)
     expect(reported).toEqual(messages)
     if (analyzed.kind === 'query') expect(analyzed.properties).toEqual({})

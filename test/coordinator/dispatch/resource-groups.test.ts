@@ -7,7 +7,7 @@ import {
   type ResourceGroups,
 } from '../../../src/coordinator/dispatch/resource-groups.ts'
 
-/** Queries that enter and leave, in the order in which they got a place. */
+/** Queries that enter and leave; `admitted` has them in the order of their admission. */
 function createRunners(groups: ResourceGroups) {
   const admitted: string[] = []
   const places = new Map<string, GroupSlot>()
@@ -30,7 +30,7 @@ function createRunners(groups: ResourceGroups) {
       void waiting.slot.then((place) => place && admit(name, place))
     },
     occupy: (name: string) => void places.set(name, groups.occupy(entrantOf())),
-    /** Ends the one that runs longest. */
+    /** Ends the query that runs longest. */
     end(): void {
       const [first] = places
       if (!first) return
@@ -44,8 +44,8 @@ const ANA = { user: 'ana', address: '127.0.0.1' }
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-describe('places', () => {
-  it('come to users in turns, however many wait of one', async () => {
+describe('The slots of the global group', () => {
+  it('alternate between users when one user has 300 waiting queries', async () => {
     const runners = createRunners(createResourceGroups({ running: 1, queued: 1000 }))
     for (let index = 0; index < 300; index++) runners.enter(`flood ${index}`)
     runners.enter('single', false, { user: 'bob', address: '127.0.0.2' })
@@ -56,7 +56,7 @@ describe('places', () => {
     expect(runners.admitted.slice(0, 4)).toContain('single')
   })
 
-  it('are there for somebody else at once, a quarter of them, however many one user or one address has', async () => {
+  it('remain free for others, about a quarter of them, when one user or one address floods the group', async () => {
     const mallory = (index: number) => ({ user: 'mallory', address: `127.0.1.${index % 20}` })
     const names = (index: number) => ({ user: `name ${index}`, address: '127.0.2.1' })
     for (const ofFlood of [mallory, names]) {
@@ -65,7 +65,7 @@ describe('places', () => {
       expect(runners.running).toBe(76)
       runners.enter('single', false, { user: 'bob', address: '127.0.0.2' })
       expect(runners.admitted.at(-1)).toBe('single')
-      // What is free goes to no one: the flood has its share until one of its own ends, and then goes on.
+      // Free slots stay free: the flood has its share, and goes on only when one of its own queries ends.
       await settled()
       expect(runners.running).toBe(77)
       for (let ended = 0; ended < 301; ended++) {
@@ -76,7 +76,7 @@ describe('places', () => {
     }
   })
 
-  it('are all for one user where there are few', () => {
+  it('can all be taken by one user when there are at most four', () => {
     for (let running = 1; running <= 4; running++) {
       const runners = createRunners(createResourceGroups({ running, queued: 1000 }))
       for (let index = 0; index < 10; index++) runners.enter(`${index}`)
@@ -84,7 +84,7 @@ describe('places', () => {
     }
   })
 
-  it('are given in the order in which queries came', async () => {
+  it('go to the queries of one user in their order of arrival', async () => {
     const runners = createRunners(createResourceGroups({ running: 1, queued: 3 }))
     for (const name of ['a', 'b', 'c', 'd']) runners.enter(name)
     expect(() => runners.enter('e')).toThrow('Too many queued queries')
@@ -95,7 +95,7 @@ describe('places', () => {
     expect(runners.admitted).toEqual(['a', 'b', 'c', 'd'])
   })
 
-  it('are kept for queries of the coordinator before, and no more', async () => {
+  it('are reserved for the expected recovered queries, and only for as many', async () => {
     const groups = createResourceGroups({ running: 3, queued: 10 })
     const runners = createRunners(groups)
     const reservation = groups.reserve()
@@ -111,7 +111,7 @@ describe('places', () => {
     expect(runners.admitted).toEqual(['new'])
     runners.occupy('before')
     reservation.queryRecovered()
-    // The other one had ended.
+    // The second query had already ended.
     reservation.queryRecovered()
     await settled()
     expect(runners.admitted).toEqual(['new', 'new too'])
@@ -119,7 +119,7 @@ describe('places', () => {
     expect(groups.reservation).toBeUndefined()
   })
 
-  it('are there for those who waited before, however many may wait', async () => {
+  it('go to recovered waiting queries first, even beyond the limit of queued queries', async () => {
     const groups = createResourceGroups({ running: 1, queued: 1 })
     const runners = createRunners(groups)
     groups.reserve().expect(2)
@@ -134,10 +134,10 @@ describe('places', () => {
     expect(runners.admitted).toEqual(['x', 'y', 'new'])
   })
 
-  it('are there for who is new, one of four, however many the coordinator before left waiting', async () => {
+  it('go to new queries for one in four while 4000 recovered queries wait', async () => {
     const groups = createResourceGroups({ running: 8, queued: 10_000 })
     const runners = createRunners(groups)
-    // Not even counted yet.
+    // The recovered queries are not counted yet.
     const reservation = groups.reserve()
     for (const name of ['new 1', 'new 2', 'new 3']) runners.enter(name)
     expect(runners.admitted).toEqual(['new 1', 'new 2'])
@@ -145,11 +145,11 @@ describe('places', () => {
     for (let index = 0; index < 4000; index++) runners.enter(`before ${index}`, true)
     expect(runners.fresh).toBe(2)
     expect(runners.running).toBe(8)
-    // One of theirs ends, and the next of them is in before the thousands.
+    // A new query ends, and the next new query is admitted before the 4000.
     runners.end()
     await settled()
     expect(runners.admitted.at(-1)).toBe('new 3')
-    // With them none waits, and those of the coordinator before take the rest.
+    // No new query waits any more, so recovered queries take the other slots.
     for (let ended = 0; ended < 100; ended++) {
       runners.end()
       await settled()
@@ -158,7 +158,7 @@ describe('places', () => {
     expect(runners.admitted.at(-1)).toBe('before 105')
   })
 
-  it('never go to who is new before who waited for the coordinator before, but for one of four', async () => {
+  it('never go to a new query before a waiting recovered query, except for one in four', async () => {
     const step = fc.constantFrom('new', 'recovered', 'gone', 'end')
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 9 }), fc.array(step, { maxLength: 40 }), async (running, steps) => {
@@ -185,9 +185,9 @@ describe('places', () => {
             coming - steps.slice(0, index + 1).filter((step) => step === 'recovered' || step === 'gone').length
           const news = fresh.filter((name) => runners.admitted.includes(name)).length
           const waits = recovered.filter((name) => !runners.admitted.includes(name)).length
-          // Whoever waited before has a place as soon as there is one.
+          // A recovered query waits only while all slots are taken.
           expect(waits === 0 || runners.running === running).toBe(true)
-          // Who is new was let in only where there was room for all who came before.
+          // A new query beyond the quarter was admitted only if all recovered queries still had slots.
           if (news > newsBefore && runners.fresh > Math.floor(running / 4))
             expect(runners.running + left).toBeLessThanOrEqual(running)
           newsBefore = news

@@ -19,7 +19,7 @@ const owner = { user: 'ada', address: '10.0.0.1' }
 const here = createSqlFrontEnd()
 const apart = createThreadedFrontEnd(threads)
 
-/** Makes a text long without changing what it means. */
+/** Pads a text to the length of a long one. Its meaning stays the same. */
 const long = (sql: string): string => sql + ' '.repeat(LONG_TEXT)
 
 const list = (count: number, item: (i: number) => string, separator = ', '): string =>
@@ -31,7 +31,7 @@ function withoutTimes(statement: AnalyzedStatement): unknown {
   ) as unknown
 }
 
-describe('a long statement', () => {
+describe('A long statement', () => {
   it.each([
     'SELECT id FROM orders WHERE id IN (1, 2, 3)',
     'SELECT count(*), max(id) FROM orders GROUP BY id ORDER BY 1',
@@ -45,14 +45,14 @@ describe('a long statement', () => {
     'SELECT id FROM missing',
     'SELECT 1 +',
     'CREATE TABLE orders (id bigint)',
-  ])('means in a thread what it means here: %s', async (sql) => {
+  ])('gives the same analysis in a thread as in this process: %s', async (sql) => {
     const known = (run: Promise<AnalyzedStatement>): Promise<unknown> =>
       run.then(withoutTimes, (error: unknown) => (error as EngineError).toFailure())
     const inThread = await known(apart.analyzeStatement(long(sql), session, shopMetadata(), { owner }))
     expect(inThread).toEqual(await known(here.analyzeStatement(long(sql), session, shopMetadata())))
   })
 
-  it('is never read by the thread of the event loop', async () => {
+  it('is never analyzed on the event loop', async () => {
     const never: SqlFrontEnd = { analyzeStatement: () => Promise.reject(new Error('read here')) }
     const front = createThreadedFrontEnd(threads, never)
     const sql = `SELECT id FROM orders WHERE id IN (${list(20_000, String)})`
@@ -63,7 +63,7 @@ describe('a long statement', () => {
     await expect(front.analyzeStatement('SELECT 1', session, shopMetadata(), { owner })).rejects.toThrow('read here')
   })
 
-  it('keeps the handle that the connector gave', async () => {
+  it('keeps the table handle that the connector returned', async () => {
     const metadata = shopMetadata()
     const handles = new Set<unknown>()
     const noting: MetadataPort = {
@@ -79,7 +79,7 @@ describe('a long statement', () => {
     expect(analyzed.query.scans.map(({ handle }) => handles.has(handle))).toEqual([true])
   })
 
-  it('is refused by the rights that the process has', async () => {
+  it('fails with PERMISSION_DENIED when the rights of the session deny the table', async () => {
     const asked: string[] = []
     const rights = {
       catalog: () => 'all',
@@ -95,13 +95,13 @@ describe('a long statement', () => {
     expect(asked).toContain('orders')
   })
 
-  it('fails with the very error of a catalog that does not answer', async () => {
+  it('fails with the same error object that the catalog threw', async () => {
     const away = new EngineError('HIVE_BAD_DATA', 'The catalog is away', { retry: 'later' })
     const metadata: MetadataPort = { ...shopMetadata(), table: () => Promise.reject(away) }
     await expect(apart.analyzeStatement(long('SELECT id FROM orders'), session, metadata, { owner })).rejects.toBe(away)
   })
 
-  it('tells how long its steps took', async () => {
+  it('reports how long its steps took', async () => {
     const reported: unknown[] = []
     const onTimes = (times: unknown): void => void reported.push(times)
     await apart.analyzeStatement(long('SELECT id FROM orders'), session, shopMetadata(), { owner, onTimes })
@@ -109,8 +109,8 @@ describe('a long statement', () => {
   })
 })
 
-describe('a short statement that takes long', () => {
-  it('is begun anew in a thread once it has held the event loop', async () => {
+describe('A short statement with a long analysis', () => {
+  it('moves to a thread once it has held the event loop for too long', async () => {
     let begun = 0
     const holding = createSqlFrontEnd({ holdMs: LONGEST_HOLD_MS })
     const counted: SqlFrontEnd = {
@@ -127,10 +127,10 @@ describe('a short statement that takes long', () => {
   })
 })
 
-describe('threads of the front end', () => {
+describe('The threads of the front end', () => {
   const endless = `SELECT ${list(60_000, (i) => `id+${i}`)} FROM orders`
 
-  it('end with the query that they work for', async () => {
+  it('stop the analysis of a canceled query and go on with the next statement', async () => {
     const own = new FrontEndThreads({ most: 1 })
     const front = createThreadedFrontEnd(own)
     const canceled = new AbortController()
@@ -148,7 +148,7 @@ describe('threads of the front end', () => {
     await own.stop()
   })
 
-  it('end when a task takes more memory than they have, and others go on', async () => {
+  it('fail a statement that needs more memory than the thread has, and go on with the next statement', async () => {
     const own = new FrontEndThreads({ most: 1, megabytes: 24 })
     const front = createThreadedFrontEnd(own)
     await expect(front.analyzeStatement(endless, session, shopMetadata(), { owner })).rejects.toMatchObject({
@@ -158,7 +158,7 @@ describe('threads of the front end', () => {
     await own.stop()
   })
 
-  it.runIf(process.platform === 'linux')('end when a task takes more CPU than it may', async () => {
+  it.runIf(process.platform === 'linux')('fail a statement that takes more CPU time than its limit', async () => {
     const own = new FrontEndThreads({ most: 1, cpuMs: 100 })
     const front = createThreadedFrontEnd(own)
     const sql = `SELECT 1 FROM orders ORDER BY ${list(60_000, (i) => `id+${i}`)}`
@@ -168,7 +168,7 @@ describe('threads of the front end', () => {
     await own.stop()
   })
 
-  it('end when they have had nothing to do for a while, and begin again', async () => {
+  it('analyze again after an idle thread has ended', async () => {
     const own = new FrontEndThreads({ most: 1, idleMs: 1 })
     const front = createThreadedFrontEnd(own)
     for (let round = 0; round < 2; round++) {
@@ -178,7 +178,7 @@ describe('threads of the front end', () => {
     await own.stop()
   })
 
-  it('have turns of users', async () => {
+  it('alternate between users: a user with 6 statements does not delay a user with 1', async () => {
     const own = new FrontEndThreads({ most: 1 })
     const front = createThreadedFrontEnd(own)
     const order: string[] = []

@@ -7,14 +7,14 @@ const additions = fc.array(
   { maxLength: 30 },
 )
 
-describe('a decaying count', () => {
-  it('of 1000 reached within a few seconds falls to about 367 after a minute', () => {
+describe('A decaying counter', () => {
+  it('falls from 1000 to about 367 after a minute', () => {
     let counter = zeroCounter
     for (let request = 0; request < 1000; request++) counter = addToCounter(counter, 1, 1_000_000 + request / 1000)
     expect(Math.abs(countAt(counter, 1_060_001) - 367)).toBeLessThanOrEqual(1)
   })
 
-  it('is the sum of its parts, each decayed by itself', () => {
+  it('equals the sum of its additions, each decayed by itself', () => {
     fc.assert(
       fc.property(additions, fc.integer({ min: 0, max: 300_000 }), (parts, later) => {
         let now = 5000
@@ -32,7 +32,7 @@ describe('a decaying count', () => {
     )
   })
 
-  it('never grows by waiting and never falls below nothing', () => {
+  it('never grows with time and never falls below 0', () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 1e9, noNaN: true }), fc.nat(1e9), fc.nat(1e9), (amount, a, b) => {
         const counter = addToCounter(zeroCounter, amount, 0)
@@ -43,7 +43,7 @@ describe('a decaying count', () => {
     )
   })
 
-  it('does not grow when the clock goes back', () => {
+  it('keeps its count when the clock goes back', () => {
     const counter = addToCounter(zeroCounter, 100, 50_000)
     expect(countAt(counter, 10_000)).toBe(100)
     expect(addToCounter(counter, 1, 10_000)).toEqual({ count: 101, at: 50_000 })

@@ -13,10 +13,10 @@ const worker = {
 }
 
 let membership: Membership
-/** What the log holds, by stream; as a log does it refuses a wrong sequence. */
+/** The events of the log, by stream. An append with a wrong sequence is refused, as in a real log. */
 let streams: Map<string, Event[]>
 let writes = true
-/** Milliseconds in which no timer of this process ran. */
+/** The milliseconds in which no timer of this process ran. */
 let stoodStill = 0
 
 beforeEach(async () => {
@@ -60,8 +60,8 @@ function reported(): string[] {
 
 const only = () => membership.nodes()[0]!
 
-describe('a worker', () => {
-  it('that announces itself each second is active, and every announcement counts', async () => {
+describe('A worker', () => {
+  it('is active while it announces itself each second, and each announcement counts as a request', async () => {
     await beats(10)
     expect(only().state).toBe('active')
     expect(membership.active()).toMatchObject([{ nodeId: parseNodeId('w1'), url: worker.url, cores: 4 }])
@@ -73,7 +73,7 @@ describe('a worker', () => {
     expect(reported()).toEqual(['NodeJoined'])
   })
 
-  it('that misses one announcement is suspect and gets no tasks; the next one makes it active', async () => {
+  it('is suspect and gets no tasks after one missed announcement; the next announcement makes it active', async () => {
     await beats(3)
     await vi.advanceTimersByTimeAsync(1000)
     expect(only().state).toBe('suspect')
@@ -84,7 +84,7 @@ describe('a worker', () => {
     expect(reported()).toEqual(['NodeJoined', 'NodeSuspected', 'NodeRecovered'])
   })
 
-  it('is not blamed for the time in which the coordinator itself stood still', async () => {
+  it('does not fail for the time in which the coordinator itself stood still', async () => {
     await beats(3)
     stoodStill = 30_000
     await vi.advanceTimersByTimeAsync(250)
@@ -95,7 +95,7 @@ describe('a worker', () => {
     expect(only().state).toBe('failed')
   })
 
-  it('that is silent for five seconds has failed', async () => {
+  it('has failed after five seconds without an announcement', async () => {
     await beats(1)
     await vi.advanceTimersByTimeAsync(3500)
     expect(only().state).toBe('suspect')
@@ -105,7 +105,7 @@ describe('a worker', () => {
     expect(streams.get('node/w1')!.at(-1)).toMatchObject({ type: 'NodeFailed', data: { reason: 'no_answer' } })
   })
 
-  it('whose requests fail more than one in ten of at least thirty has failed until that decays', async () => {
+  it('has failed when over 10 % of at least 30 requests fail, until the failures decay', async () => {
     await beats(35)
     const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
     for (let request = 0; request < 4; request++) membership.outcome(worker.url, refused)
@@ -119,7 +119,7 @@ describe('a worker', () => {
     expect(only().state).toBe('active')
   })
 
-  it('with few requests is not judged by their share of failures', async () => {
+  it('is suspect, not failed, when few requests were made and one failed', async () => {
     await beats(3)
     membership.outcome(worker.url, new Error('reset'))
     expect(only().state).toBe('suspect')
@@ -127,7 +127,7 @@ describe('a worker', () => {
     expect(only().state).toBe('active')
   })
 
-  it('that comes back as another process starts with a clean slate', async () => {
+  it('loses its recorded failures when it comes back as another process', async () => {
     await beats(40, 100_000)
     for (let request = 0; request < 10; request++) membership.outcome(worker.url, new Error('reset'))
     expect(only().state).toBe('failed')
@@ -138,7 +138,7 @@ describe('a worker', () => {
     expect(reported().at(-1)).toBe('NodeJoined')
   })
 
-  it('that is asked to go stays so whatever it said before, until another process of its name comes', async () => {
+  it('stays marked as leaving until another process with its id announces itself', async () => {
     const leaving = () => membership.active()[0]?.leaving
     await beats(3, 100_000)
     expect(leaving()).toBeUndefined()
@@ -150,7 +150,7 @@ describe('a worker', () => {
     expect(leaving()).toBeUndefined()
   })
 
-  it('that leaves is gone, and one that failed is forgotten after ten minutes', async () => {
+  it('disappears from the list when it leaves, and ten minutes after it failed', async () => {
     await beats(1)
     membership.leave(worker.nodeId)
     expect(membership.nodes()).toEqual([])
@@ -160,38 +160,38 @@ describe('a worker', () => {
     expect(reported()).toEqual(['NodeJoined', 'NodeLeft', 'NodeJoined', 'NodeSuspected', 'NodeFailed', 'NodeLeft'])
   })
 
-  it('that an earlier coordinator knew is suspect until it announces itself', async () => {
+  it('is suspect when an earlier coordinator knew it, until it announces itself', async () => {
     streams.set('node/w1', [{ type: 'NodeJoined', v: 1, time: '', data: {} }])
     membership.remember([{ ...worker, state: 'active' }])
     expect(only().state).toBe('suspect')
     await beats(1)
     expect(only().state).toBe('active')
-    // Nothing became of it: it joined long ago, and another coordinator writes.
+    // No event was added: the worker joined long ago.
     expect(reported()).toEqual(['NodeJoined'])
   })
 
-  it('that an earlier coordinator knew as failed has recovered once it announces itself', async () => {
+  it('gets NodeRecovered when an earlier coordinator knew it as failed and it announces itself', async () => {
     streams.set('node/w1', [{ type: 'NodeJoined', v: 1, time: '', data: {} }])
     membership.remember([{ ...worker, state: 'failed' }])
     await beats(1)
     expect(reported()).toEqual(['NodeJoined', 'NodeRecovered'])
   })
 
-  it('that an earlier coordinator knew and that stays away fails', async () => {
+  it('fails when an earlier coordinator knew it and it does not announce itself', async () => {
     membership.remember([{ ...worker, state: 'active' }])
     await vi.advanceTimersByTimeAsync(5500)
     expect(only().state).toBe('failed')
   })
 })
 
-it('a coordinator that does not write watches without telling', async () => {
+it('a coordinator that is not the writer watches workers and appends no events', async () => {
   writes = false
   await beats(2)
   expect(membership.active()).toHaveLength(1)
   expect(reported()).toEqual([])
 })
 
-it('listeners hear of every change', async () => {
+it('membership calls its listeners for every change of a state', async () => {
   let changes = 0
   membership.onChange(() => changes++)
   await beats(3)

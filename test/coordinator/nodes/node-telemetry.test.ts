@@ -4,7 +4,7 @@ import { createNodeEvents } from '../../../src/coordinator/nodes/node-telemetry.
 import { parseNodeId } from '../../../src/shared/ids.ts'
 import { createPendingMeters } from '../../../src/telemetry/meters.ts'
 
-it('a worker is logged when it serves for the first time, and again only after it was lost', () => {
+it('node telemetry logs worker.joined for the first join, and again only after the worker was lost', () => {
   const lines: string[] = []
   const line = (level: string) => (name: string) => void lines.push(`${level} ${name}`)
   const logger = { info: line('info'), warn: line('warn'), error: line('error'), bind: () => {} }

@@ -45,8 +45,8 @@ const created = event('QueryCreated')
 const planned = [created, event('QueryPlanned'), event('TaskCreated')]
 const complete = [...planned, event('TaskFinished'), event('ResultPagesPublished')]
 
-describe('decide', () => {
-  it('queues a query once, also after a recovery', () => {
+describe('`decide`', () => {
+  it('queues a query once, even after a recovery', () => {
     const queued = [event('QueryCreated'), event('QueryQueued')]
     given(event('QueryCreated')).when(commands.queue).then('QueryQueued')
     given(...queued)
@@ -61,21 +61,21 @@ describe('decide', () => {
     given().when(commands.create).then('QueryCreated')
     given(created).when(commands.create).then()
   })
-  it('does nothing for a query that is not there', () => {
+  it('returns no events for a query that was not created', () => {
     for (const command of Object.values(commands)) if (command.type !== 'CreateQuery') given().when(command).then()
   })
-  it('admits only who was queued', () => {
+  it('admits only a queued query', () => {
     given(created).when(commands.admit).then()
     given(created, event('QueryQueued')).when(commands.admit).then('QueryAdmitted')
     given(created, event('QueryQueued')).when(commands.queue).then()
   })
-  it('plans once', () => {
+  it('plans a query once', () => {
     given(created).when(commands.plan).then('QueryPlanned')
     given(...planned)
       .when(commands.plan)
       .then()
   })
-  it('ends a task once, and a root task that was never created', () => {
+  it('ends a created task once, and also a root task without TaskCreated', () => {
     given(...planned)
       .when(commands.finishTask)
       .then('TaskFinished')
@@ -90,7 +90,7 @@ describe('decide', () => {
       .then('TaskFinished')
     given(created, event('QueryPlanned')).when(commands.finishTask).then()
   })
-  it('publishes each token once and nothing after the last', () => {
+  it('publishes each token once, in order, and nothing after the last', () => {
     given(...planned)
       .when(commands.publish)
       .then('ResultPagesPublished')
@@ -101,7 +101,7 @@ describe('decide', () => {
       .when({ type: 'PublishPages', data: { ...sampleData.ResultPagesPublished, firstToken: 1 } })
       .then()
   })
-  it('finishes only a complete result', () => {
+  it('finishes a query only with a complete result', () => {
     given(...planned)
       .when(commands.finish)
       .then()
@@ -112,7 +112,7 @@ describe('decide', () => {
       .when(commands.finish)
       .then('QueryFinished')
   })
-  it('cancels a query once, as USER_CANCELED', () => {
+  it('cancels an open query once, with USER_CANCELED', () => {
     const [event_] = decide(foldQuery(QUERY_ID, planned), commands.cancel, at(1))
     expect(event_).toMatchObject({
       type: 'QueryFailed',
@@ -125,7 +125,7 @@ describe('decide', () => {
       .when(commands.cancel)
       .then()
   })
-  it('lets a prepared write only commit and finish', () => {
+  it('allows only commit and then finish for a prepared write', () => {
     const prepared = [...complete, event('WritePrepared')]
     given(...prepared)
       .when(commands.fail)
@@ -143,7 +143,7 @@ describe('decide', () => {
       .when(commands.finish)
       .then('QueryFinished')
   })
-  it('lets a write that was made impossible from outside fail, and never finish', () => {
+  it('allows only failure for a write that became impossible', () => {
     const impossible = [...complete, event('WritePrepared'), event('WriteCommitted', 0, { outcome: 'impossible' })]
     given(...impossible)
       .when(commands.finish)
@@ -165,7 +165,7 @@ describe('decide', () => {
       .when(commands.commit)
       .then()
   })
-  it('tells of pages after the end, each once', () => {
+  it('records delivered and lost pages after the end of the query, each once', () => {
     const ended = [...complete, event('QueryFinished')]
     given(...ended)
       .when(commands.deliver)
@@ -180,15 +180,15 @@ describe('decide', () => {
       .when(commands.lose)
       .then()
   })
-  it('keeps the task it names', () => {
+  it('copies the task id of the command into the event', () => {
     expect(decide(foldQuery(QUERY_ID, planned), commands.cancelTask, at(1))).toEqual([
       { type: 'TaskCanceled', time: at(1), data: { taskId: WORKER_TASK, reason: 'canceled' } },
     ])
   })
 })
 
-describe('decide and evolve together', () => {
-  it('whatever is asked for, a query has at most one terminal event, and replay equals the live state', () => {
+describe('`decide` and `evolve` together', () => {
+  it('produce at most one terminal event for any commands, and a replay equals the live state', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...Object.values(commands)), { maxLength: 40 }), (wishes) => {
         let state: QueryState = initialQueryState
@@ -198,7 +198,7 @@ describe('decide and evolve together', () => {
             log.push(one)
             const before: QueryState = state
             state = evolve(QUERY_ID, state, one)
-            // What was decided has its place: no event of ours is dropped by our own fold.
+            // Each decided event changes the state: the fold drops no event of the decider.
             if (one.type !== 'TaskRetried') expect(state).not.toEqual(before)
           }
         expect(log.filter((one) => one.type === 'QueryFinished' || one.type === 'QueryFailed').length).toBe(

@@ -7,7 +7,7 @@ import { at, event, QUERY_ID, queryEventTypes, sampleData } from '../../support/
 
 const openResult = { lastOfResult: false } as const
 
-/** A way into every state. */
+/** Events that lead into each state. */
 const into: Record<QueryStateKind, readonly QueryEvent[]> = {
   NONE: [],
   QUEUED: [event('QueryCreated')],
@@ -31,7 +31,7 @@ function row(stays: QueryStateKind, moves: Partial<Row>): Row {
   return { ...(Object.fromEntries(queryEventTypes.map((type) => [type, stays])) as Row), ...moves }
 }
 
-/** Every state × event; what is not named stays. */
+/** The next state for each state and event. An event that is not named leaves the state as it is. */
 const next: Record<QueryStateKind, Row> = {
   NONE: row('NONE', { QueryCreated: 'QUEUED' }),
   QUEUED: row('QUEUED', { QueryAdmitted: 'PLANNING', QueryPlanned: 'STARTING', QueryFailed: 'FAILED' }),
@@ -54,7 +54,7 @@ const cells = (Object.keys(next) as QueryStateKind[]).flatMap((from) =>
   queryEventTypes.map((type) => [from, type, next[from][type]] as const),
 )
 
-describe('evolve', () => {
+describe('`evolve`', () => {
   it.each(cells)('%s + %s -> %s', (from, type, to) => {
     const before = foldQuery(QUERY_ID, into[from])
     expect(before.kind).toBe(from)
@@ -71,7 +71,7 @@ describe('evolve', () => {
     expect(state.kind === 'NONE' ? [] : [...state.pinned]).toEqual([`${QUERY_ID}.1.0/0`, `${QUERY_ID}.1.0/1`])
   })
 
-  it('a prepared write can only finish', () => {
+  it('ignores QueryFailed after WritePrepared, and finishes after WriteCommitted', () => {
     let state: QueryState = foldQuery(QUERY_ID, [...into.RUNNING, event('WritePrepared')])
     state = evolve(QUERY_ID, state, event('QueryFailed'))
     expect(state.kind).toBe('RUNNING')
@@ -79,19 +79,19 @@ describe('evolve', () => {
     expect(evolve(QUERY_ID, state, event('QueryFinished')).kind).toBe('FINISHED')
   })
 
-  it('counts events since the last recovery, so that a query recovered twice for nothing is known', () => {
+  it('counts the events since the last recovery, which shows two recoveries without progress', () => {
     const once = foldQuery(QUERY_ID, [...into.RUNNING, event('QueryRecovered')])
     expect(once).toMatchObject({ recoveries: 1, eventsSinceRecovery: 0 })
     expect(evolve(QUERY_ID, once, event('QueryProgressed'))).toMatchObject({ recoveries: 1, eventsSinceRecovery: 1 })
   })
 
-  it('counts the wait for a place for what it is: nothing that could end a coordinator, nor a step on', () => {
+  it('counts QueryQueued as an event since the recovery, and starts again from 0 with QueryAdmitted', () => {
     const waits = foldQuery(QUERY_ID, [event('QueryCreated'), event('QueryRecovered'), event('QueryQueued')])
     expect(waits).toMatchObject({ kind: 'QUEUED', recoveries: 1, eventsSinceRecovery: 1 })
     expect(evolve(QUERY_ID, waits, event('QueryAdmitted'))).toMatchObject({ kind: 'PLANNING', eventsSinceRecovery: 0 })
   })
 
-  it('keeps since when a query waits, whoever lets it wait', () => {
+  it('keeps the time of the first QueryQueued when another coordinator queues the query again', () => {
     const waits = foldQuery(QUERY_ID, [event('QueryCreated'), event('QueryQueued', 1), event('QueryRecovered', 2)])
     expect(evolve(QUERY_ID, waits, event('QueryQueued', 3, { position: 7 }))).toMatchObject({
       queued: { position: 7, at: at(1) },
@@ -111,8 +111,8 @@ const anyEvent = fc
       ),
   )
 
-describe('evolve, whatever comes', () => {
-  it('never throws, and the end absorbs everything but news of its pages', () => {
+describe('`evolve` over any events', () => {
+  it('never throws, and keeps the state, the pages and the end time of an ended query', () => {
     fc.assert(
       fc.property(fc.array(anyEvent, { maxLength: 30 }), (events) => {
         let state: QueryState = initialQueryState
@@ -131,7 +131,7 @@ describe('evolve, whatever comes', () => {
     )
   })
 
-  it('a write that is prepared ends well, unless it was made impossible from outside', () => {
+  it('never fails a query with a prepared write, unless the write became impossible', () => {
     fc.assert(
       fc.property(fc.array(anyEvent, { maxLength: 30 }), (events) => {
         let state: QueryState = foldQuery(QUERY_ID, [...into.RUNNING, event('WritePrepared')])
@@ -146,7 +146,7 @@ describe('evolve, whatever comes', () => {
     expect(foldQuery(QUERY_ID, [...decided, event('QueryFailed')]).kind).toBe('FAILED')
   })
 
-  it('does not change a state it was given', () => {
+  it('does not mutate the state that it is given', () => {
     fc.assert(
       fc.property(fc.array(anyEvent, { maxLength: 12 }), anyEvent, (events, one) => {
         const before = foldQuery(QUERY_ID, events)

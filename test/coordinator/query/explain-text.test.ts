@@ -51,7 +51,7 @@ const explained = (planType: 'LOGICAL' | 'VALIDATE' | 'IO', format: 'TEXT' | 'JS
 
 const UNKNOWN = 'Estimates: {rows: ? (?), cpu: ?, memory: ?, network: ?}'
 
-it('draws the plan as a tree', () => {
+it('`explainText` draws a logical plan as a tree', () => {
   expect(explained('LOGICAL')).toBe(
     [
       'Output',
@@ -70,7 +70,7 @@ it('draws the plan as a tree', () => {
   )
 })
 
-it('gives JSON and graphviz of the same nodes, validity, and the tables read', () => {
+it('`explainText` returns the plan as JSON and Graphviz, the validity, and the tables read', () => {
   expect(JSON.parse(String(explained('LOGICAL', 'JSON')))).toMatchObject({
     name: 'Output',
     children: [{ name: 'InnerJoin', children: [{ name: 'TableScan' }, { name: 'TableScan' }] }],

@@ -12,8 +12,8 @@ const read = (): Promise<BodyParts> => Promise.resolve(page)
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-describe('pages that are read ahead', () => {
-  it('are had once, and read once', async () => {
+describe('Pages that are read ahead', () => {
+  it('are read once and taken once', async () => {
     const ahead = new PagesAhead()
     const reads = vi.fn(read)
     ahead.begin(QUERY_ID, 1, MB, reads)
@@ -25,7 +25,7 @@ describe('pages that are read ahead', () => {
     expect(ahead.take(QUERY_ID, 1)).toBeUndefined()
   })
 
-  it('are one of a query: the last that was begun', async () => {
+  it('are limited to one per query: a newer page replaces the one before', async () => {
     const ahead = new PagesAhead()
     ahead.begin(QUERY_ID, 1, MB, read)
     ahead.begin(QUERY_ID, 2, MB, read)
@@ -33,7 +33,7 @@ describe('pages that are read ahead', () => {
     expect(await ahead.take(QUERY_ID, 2)).toBe(page)
   })
 
-  it('are 32 MB at most, with those that are nobody’s and still on their way', async () => {
+  it('take at most 32 MB together, including pages that are taken and still on their way', async () => {
     const ahead = new PagesAhead()
     let come = (_: BodyParts): void => {}
     ahead.begin(QUERY_ID, 1, 20 * MB, () => new Promise((resolve) => (come = resolve)))
@@ -48,7 +48,7 @@ describe('pages that are read ahead', () => {
     expect(await ahead.take(other, 1)).toBe(page)
   })
 
-  it('are dropped when nobody comes for them, and leave their room', async () => {
+  it('are dropped after 60 s without a taker, and free their memory', async () => {
     const ahead = new PagesAhead()
     ahead.begin(QUERY_ID, 1, 32 * MB, read)
     await vi.advanceTimersByTimeAsync(60_000)
@@ -57,7 +57,7 @@ describe('pages that are read ahead', () => {
     expect(await ahead.take(other, 1)).toBe(page)
   })
 
-  it('that do not come are none', async () => {
+  it('count as absent when the read fails', async () => {
     const ahead = new PagesAhead()
     ahead.begin(QUERY_ID, 1, MB, () => Promise.reject(new Error('away')))
     expect(await ahead.take(QUERY_ID, 1)).toBeUndefined()

@@ -51,32 +51,32 @@ it.each<[string, PlanNode, number | undefined]>([
   ['values', node('Values', [], { rows: '3' }), 3],
   ['a limit above', node('Limit', [scan('b')], { count: '10' }), 4],
   ['a limit below', node('Limit', [scan('a')], { count: '10' }), 10],
-  ['a limit of what is not known', node('TopN', [scan('unknown')], { count: '10' }), 10],
+  ['a limit over an unknown table', node('TopN', [scan('unknown')], { count: '10' }), 10],
   ['LIMIT ALL', node('Limit', [scan('a')], { count: 'ALL' }), 30],
-  ['LIMIT ALL of what is not known', node('Limit', [scan('unknown')], { count: 'ALL' }), undefined],
+  ['LIMIT ALL over an unknown table', node('Limit', [scan('unknown')], { count: 'ALL' }), undefined],
   ['one group', node('Aggregate', [scan('unknown')], { type: 'FINAL' }), 1],
   ['groups', node('Aggregate', [scan('a')], { type: 'FINAL', keys: '[k]' }), undefined],
   ['a cross join', node('CrossJoin', [scan('a'), scan('b')]), 120],
-  ['a cross join with what is not known', node('CrossJoin', [scan('a'), scan('unknown')]), undefined],
+  ['a cross join with an unknown table', node('CrossJoin', [scan('a'), scan('unknown')]), undefined],
   ['a join by key', node('InnerJoin', [scan('a'), scan('b')]), undefined],
   ['a union', node('Union', [scan('a'), scan('b')]), 34],
   ['a union without duplicates', { ...node('Aggregate', [node('Union', [scan('a')])]), layout: [] }, undefined],
   ['a sample', node('Sample', [scan('a')], { ratio: '0.5' }), 15],
   ['sorted rows', node('Output', [node('Sort', [scan('a')])]), 30],
-])('%s', (_what, plan, rows) => {
+])('`estimatePlan` estimates the rows of %s', (_what, plan, rows) => {
   expect(rowsOf(plan)).toBe(rows)
 })
 
-it('counts the bytes of the columns that are read', () => {
+it('`estimatePlan` counts only the bytes of the columns that the scan reads', () => {
   expect(estimatePlan(scan('a'), stages).values().next().value).toEqual({ rows: 30, bytes: 60 })
 })
 
-it('says in both forms what is not known', () => {
+it('`estimateText` shows unknown figures as "?", `estimateJson` as "NaN"', () => {
   expect(estimateText({ rows: 30, bytes: 2048 })).toBe('Estimates: {rows: 30 (2.00kB), cpu: ?, memory: ?, network: ?}')
   expect(estimateJson({ rows: 30 })).toMatchObject({ outputRowCount: 30, outputSizeInBytes: 'NaN' })
 })
 
-it('knows no bytes of a column that a split does not tell of, whatever it is called', () => {
+it('`bytesOfColumn` returns undefined for a column without figures, even for "constructor" and "__proto__"', () => {
   const columns = ['a', 'constructor', '__proto__']
   expect(columns.map((column) => bytesOfColumn({ columnBytes: { a: 1 } }, column))).toEqual([1, undefined, undefined])
 })

@@ -25,7 +25,7 @@ it.each([
   ["INSERT INTO nowhere.nowhere.nowhere VALUES ('hidden')", true],
   ['SELECT 1', false],
   ["SELECT password = '", true],
-])('a long text has no more secrets than a short one: %s', async (sql, redacted) => {
+])('`seal` redacts a long text in a thread exactly as a short text: %s', async (sql, redacted) => {
   run.mockClear()
   const short = await texts.seal(sql, session, rest)
   expect(run).not.toHaveBeenCalled()
@@ -37,7 +37,7 @@ it.each([
   expect(sealed.sql).toBe(long(sql))
 })
 
-it('the kind of a long statement is found out in the thread, and not again', async () => {
+it('`seal` and `findType` determine the query type of a long statement in the thread', async () => {
   const sql = long('INSERT INTO orders SELECT * FROM orders')
   const { created } = await texts.seal(sql, session, rest)
   expect(groupedStatement(created).queryType()).toBe('INSERT')

@@ -13,7 +13,7 @@ const fail: QueryStep = (query) =>
     ? []
     : [{ type: 'FailQuery', failure: failureOf('USER_CANCELED', 'canceled'), figures: sampleData.QueryFailed }]
 
-/** An aggregate over a log that takes no event of some type. */
+/** An aggregate over a log that refuses events of these types. */
 function aggregateWithout(...types: string[]) {
   const log = new MemoryLog()
   log.refuse = (_stream, events) =>
@@ -22,8 +22,8 @@ function aggregateWithout(...types: string[]) {
   return { log, aggregate: createQueryAggregate(QUERY_ID, log.asEventLog(), clock, () => undefined) }
 }
 
-describe('what the log does not take', () => {
-  it('leaves no trace: the next events go on where the log is', async () => {
+describe('A query aggregate after a refused append', () => {
+  it('appends the next events at the sequence of the log', async () => {
     const { log, aggregate } = aggregateWithout('QueryPlanned')
     await aggregate.execute([create])
     await expect(aggregate.execute([plan])).rejects.toThrow(TooLarge)
@@ -34,7 +34,7 @@ describe('what the log does not take', () => {
     expect(aggregate.sequence).toBe(2)
   })
 
-  it('takes back what was decided behind it, and that is decided again', async () => {
+  it('decides the commands behind the refused append again', async () => {
     const { log, aggregate } = aggregateWithout('QueryPlanned')
     await aggregate.execute([create])
     const planned = aggregate.execute([plan])
@@ -47,7 +47,7 @@ describe('what the log does not take', () => {
     expect(log.typesOf(QUERY_ID)).toEqual(['QueryCreated', 'QueryFailed'])
   })
 
-  it('does not take the query with it that it came with', async () => {
+  it('can still record the failure of a query whose first append was refused', async () => {
     const { log, aggregate } = aggregateWithout('QueryPlanned')
     const all = aggregate.execute([create, plan, task])
     const failed = aggregate.execute([fail])
@@ -56,7 +56,7 @@ describe('what the log does not take', () => {
     expect(log.typesOf(QUERY_ID)).toEqual(['QueryCreated', 'QueryFailed'])
   })
 
-  it('keeps what is on its way before it', async () => {
+  it('keeps the events of an earlier append that is still on its way', async () => {
     const { log, aggregate } = aggregateWithout('TaskCreated')
     let release = (): void => {}
     const gate = new Promise<void>((resolve) => (release = resolve))

@@ -5,7 +5,7 @@ import { readPropertyRules, ruledSession } from '../../../src/coordinator/dispat
 import { groupedStatement } from '../../../src/coordinator/query/session/query-group.ts'
 import { sampleData } from '../../support/query-events.ts'
 
-it('reads a text once, however many selectors and rules ask what kind it is, also of the session that they make', () => {
+it('the query type of a statement is parsed once for all selectors, property rules and the session they make', () => {
   let reads = 0
   const preparedStatements = new Proxy<Record<string, string>>(
     { p: 'DELETE FROM t' },
@@ -36,7 +36,7 @@ it('reads a text once, however many selectors and rules ask what kind it is, als
   expect(session.properties['query_priority']).toBe('2')
   expect(groupedStatement({ sql: 'EXECUTE p', session }).queryType()).toBe('DELETE')
   expect(reads).toBe(once)
-  // What is no statement is known, too.
+  // A text that is no statement has no type.
   const broken = { sql: 'EXECUTE p p', session: sent }
   expect(groupedStatement(broken).queryType()).toBeUndefined()
   expect(groupedStatement({ sql: 'EXECUTE p', session: sent }).queryType()).toBe('DELETE')

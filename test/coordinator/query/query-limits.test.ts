@@ -18,8 +18,8 @@ const server: ServerBounds = { runMs: 3_600_000, executionMs: 3_600_000, plannin
 const limitsOf = (properties: Readonly<Record<string, string>>, bounds: ServerBounds = server) =>
   queryLimits({ properties }, bounds, 4)
 
-describe('what a query may take', () => {
-  it('is what the server says where the session says nothing', () => {
+describe('The limits of a query', () => {
+  it('are those of the server when the session sets none', () => {
     expect(limitsOf({})).toEqual({
       runTime: { amount: 3600e9, shown: '1.00h' },
       executionTime: { amount: 3600e9, shown: '1.00h' },
@@ -32,7 +32,7 @@ describe('what a query may take', () => {
     })
   })
 
-  it('is never more than the server says, nor than the session says, whatever that sends', () => {
+  it('never exceed the limits of the server, for any text in the session', () => {
     const amount = fc.oneof(
       fc.nat(),
       fc.double({ min: 0, noNaN: true }).map((each) => each.toFixed(3)),
@@ -72,11 +72,11 @@ describe('what a query may take', () => {
     [{ task_retry_attempts_per_task: '0', query_retry_attempts: '3' }, 1],
     [{ retry_policy: 'QUERY', query_retry_attempts: '2', task_retry_attempts_per_task: '0' }, 3],
     [{ retry_policy: 'QUERY', query_retry_attempts: '2000000000' }, 4],
-  ])('%j: a task is begun %i times at most', (properties, attempts) => {
+  ])('for the properties %j allow %i attempts of a task', (properties, attempts) => {
     expect(limitsOf(properties).attempts).toBe(attempts)
   })
 
-  it('is for a task what others have left of it', () => {
+  it('for a new task are reduced by the CPU time and scanned bytes of earlier tasks', () => {
     const limits = limitsOf({
       query_max_cpu_time: '10s',
       query_max_scan_physical_bytes: '1kB',
@@ -91,7 +91,7 @@ describe('what a query may take', () => {
   })
 })
 
-describe('limits while a query runs', () => {
+describe('`HeldLimits` of a running query', () => {
   let held: HeldLimits | undefined
   afterEach(() => held?.dispose())
 
@@ -118,7 +118,7 @@ describe('limits while a query runs', () => {
     return { held, failures, failed }
   }
 
-  it('a run time counts from the creation that is recorded, whoever goes on with the query', async () => {
+  it('counts the run time from the recorded creation of the query', async () => {
     const { held: limits, failures, failed } = hold({ query_max_run_time: '10m' }, 601_000)
     limits.begin()
     await failed
@@ -127,7 +127,7 @@ describe('limits while a query runs', () => {
     ])
   })
 
-  it('an execution time counts from the beginning of the planning that is recorded', async () => {
+  it('counts the execution time from the recorded start of the execution', async () => {
     const { held: limits, failures, failed } = hold({ query_max_execution_time: '10m' })
     const executionStartedAt = new Date(Date.now() - 599_000).toISOString()
     limits.begin({ ...sampleData.QueryPlanned, executionStartedAt, planningNanos: 2e9 })
@@ -135,14 +135,14 @@ describe('limits while a query runs', () => {
     expect(failures).toMatchObject([{ message: 'Query exceeded the maximum execution time limit of 10.00m' }])
   })
 
-  it('what a statement set for itself holds after a restart', async () => {
+  it('applies session properties from QueryPlanned after a restart', async () => {
     const { held: limits, failed } = hold({}, 2_000)
     limits.begin({ ...sampleData.QueryPlanned, sessionProperties: { query_max_run_time: '1s', retry_policy: 'NONE' } })
     await failed
     expect(limits.attempts).toBe(1)
   })
 
-  it('a planning that held the event loop for too long is told of when it is over', () => {
+  it('throws after a planning that blocked the event loop for longer than the planning limit', () => {
     const { held: limits } = hold({ query_max_planning_time: '1us' })
     limits.planning()
     const until = performance.now() + 2
@@ -154,7 +154,7 @@ describe('limits while a query runs', () => {
   it.each([
     ['query_max_planning_time', 'planning'],
     ['query_max_execution_time', 'execution'],
-  ])('%s goes on with what coordinators before have planned', async (property, called) => {
+  ])('counts the planning time of earlier coordinators for %s', async (property, called) => {
     const { held: limits, failures, failed } = hold({ [property]: '5m' })
     limits.planning(299_990)
     await failed
@@ -165,7 +165,7 @@ describe('limits while a query runs', () => {
     [{ query_max_cpu_time: '1s' }, { cpuMillis: 1100, scannedBytes: 0 }, 'EXCEEDED_CPU_LIMIT'],
     [{ query_max_scan_physical_bytes: '1kB' }, { cpuMillis: 0, scannedBytes: 1025 }, 'EXCEEDED_SCAN_LIMIT'],
     [{ query_max_memory: '4MB' }, { cpuMillis: 0, scannedBytes: 0 }, 'EXCEEDED_GLOBAL_MEMORY_LIMIT'],
-  ])('%j: what all its tasks took together counts, once', (properties, totals, errorName) => {
+  ])('with %j fails the query once when the sum over all tasks exceeds the limit', (properties, totals, errorName) => {
     const { held: limits, failures } = hold(properties, 0, totals)
     limits.check()
     limits.check()
@@ -173,7 +173,7 @@ describe('limits while a query runs', () => {
   })
 })
 
-describe('the planning of a query that another coordinator began', () => {
+describe('The planning limit of a query that another coordinator began', () => {
   const ago = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString()
   const created = (seconds: number, sql = 'SELECT 1') => ({
     ...event('QueryCreated', 0, {
@@ -187,10 +187,10 @@ describe('the planning of a query that another coordinator began', () => {
   const recovered = event('QueryRecovered')
 
   it.each([
-    ['one that had its place at once', [created(599.99), recovered]],
-    ['one that waited, from its admission on', [created(900), queued(900), admitted(599.99), recovered]],
-    ['before it waited, and since', [created(940), queued(540), admitted(199.99), recovered]],
-  ])('goes on with its time: %s', async (_, events) => {
+    ['a query that was admitted at once', [created(599.99), recovered]],
+    ['a query that waited, from its admission on', [created(900), queued(900), admitted(599.99), recovered]],
+    ['a query that was planned before and after its wait', [created(940), queued(540), admitted(199.99), recovered]],
+  ])('includes the recorded planning time: %s', async (_, events) => {
     const bed = createStatementBed({ log: new MemoryLog(), analyze: () => new Promise(() => {}) })
     const { aggregate, planKnown } = bed.resume(events)
     await planKnown
@@ -200,9 +200,9 @@ describe('the planning of a query that another coordinator began', () => {
   })
 
   it.each([
-    ['one that waits for its place', [created(900), queued(900), recovered]],
-    ['one that has planned for a second', [created(900), queued(900), admitted(1), recovered]],
-  ])('has what is left: %s', async (_, events) => {
+    ['a query that still waits', [created(900), queued(900), recovered]],
+    ['a query that was planned for a second', [created(900), queued(900), admitted(1), recovered]],
+  ])('is not exceeded: %s', async (_, events) => {
     const bed = createStatementBed({ log: new MemoryLog() })
     const { aggregate, planKnown } = bed.resume(events)
     await planKnown
@@ -210,7 +210,7 @@ describe('the planning of a query that another coordinator began', () => {
     await vi.waitFor(() => expect(aggregate.state.kind).toMatch(/FINISH/))
   })
 
-  it('is told of by no event where the client may have been waited for', () => {
+  it('ignores the time before the restart for a CREATE TABLE AS, which may have waited for its client', () => {
     const state = foldQuery(QUERY_ID, [created(900, 'CREATE TABLE t AS SELECT 1 AS x'), recovered]) as LiveQuery
     expect(planningBefore(state, Date.now())).toBe(0)
   })

@@ -9,7 +9,7 @@ import { taskStats } from '../../support/query-life.ts'
 
 type Line = Readonly<Record<string, unknown>>
 
-/** The lines of a query that ended, by their event; `slowMs` is one minute. */
+/** The log lines of an ended query, by their event name; `slowMs` is one minute. */
 function linesOf(events: readonly QueryEvent[]): Record<string, Line> {
   const lines: Record<string, Line> = {}
   const line = (name: string, fields: Line, message: string): void => void (lines[name] = { ...fields, message })
@@ -39,8 +39,8 @@ const table = (name: string, mode: 'READ' | 'WRITE') => ({
 const planned = event('QueryPlanned', 1, { tables: [table('a', 'READ'), table('a', 'READ'), table('b', 'WRITE')] })
 const begun = [event('QueryCreated', 0), planned, event('TaskCreated', 2)]
 
-describe('the log line of a query that ended', () => {
-  it('has the catalogs and tables it touched, and the address of its client', () => {
+describe('The log line of an ended query', () => {
+  it('has the catalogs and tables of the query and the address of its client', () => {
     const lines = linesOf([...begun, event('TaskFinished', 3), event('QueryFinished', 4)])
     expect(lines['query.completed']).toMatchObject({
       catalogs: ['c'],
@@ -51,7 +51,7 @@ describe('the log line of a query that ended', () => {
     expect(lines['query.slow']).toBeUndefined()
   })
 
-  it('names the slowest operator of a worker when the query was slow, and not the relay', () => {
+  it('names the slowest operator of a slow query on the workers, and leaves the relay out', () => {
     const stats = taskStats()
     const [pipeline] = stats.pipelines
     const operators = pipeline!.operators.map((one, index) => ({ ...one, timeNanos: (index + 1) * 4e9 }))
@@ -71,7 +71,7 @@ describe('the log line of a query that ended', () => {
     expect(reported.filter(({ taskId }) => taskId === ROOT_TASK)).toEqual([])
   })
 
-  it('says that the client was slow when the rows waited for it', () => {
+  it('says that most of the time went into fetching when the client was slow', () => {
     const lines = linesOf([
       ...begun,
       event('TaskFinished', 3),

@@ -16,8 +16,8 @@ const clock = { now: () => Date.now(), monotonicMs: () => Date.now() }
 
 const names = () => registry.list().map(({ queryId }) => queryId)
 
-describe('ended queries', () => {
-  it('stay while reads need them, but for so many, the oldest first', () => {
+describe('Ended queries in the registry', () => {
+  it('leave memory, except for the `endedInMemory` most recently used, while reads still need them', () => {
     const left: string[] = []
     registry = createQueryRegistry(
       clock,
@@ -32,14 +32,14 @@ describe('ended queries', () => {
     expect(left).toEqual([])
     registry.touch('a' as QueryId)
     vi.advanceTimersByTime(5_000)
-    // Somebody asked for the first one lately.
+    // The first query stays, because it was touched last.
     expect(left).toEqual(['b', 'c'])
     expect(names()).toEqual(['a', 'open', 'd', 'e'])
     vi.advanceTimersByTime(60_000)
     expect(names()).toEqual(['a', 'open', 'd', 'e'])
   })
 
-  it('stay where nobody else could answer for them', () => {
+  it('stay beyond that number when they cannot be left to the log', () => {
     registry = createQueryRegistry(
       clock,
       limits,
@@ -53,7 +53,7 @@ describe('ended queries', () => {
     expect(names()).toEqual(['a', 'b', 'c', 'e'])
   })
 
-  it('go when reads need them no more', () => {
+  it('leave when reads do not need them any more', () => {
     registry = createQueryRegistry(
       clock,
       limits,

@@ -9,7 +9,7 @@ import { testQueryId } from '../../support/query-life.ts'
 
 const at = (offset: number, partition = 0): Position => ({ partition, offset: BigInt(offset) })
 
-/** Read models that have everything below an offset. */
+/** A retention over read models that have applied all events below an offset. */
 function bed(offset: number, logHasIndex: boolean) {
   const world = { offset, reported: [] as string[] }
   const places: LogPositions = {
@@ -23,39 +23,39 @@ function bed(offset: number, logHasIndex: boolean) {
 const queryAt = (first: Position | undefined, last: Position | undefined) =>
   ({ queryId: testQueryId(1), aggregate: { firstPosition: first, position: last } }) as never
 
-describe('who answers for an ended query', () => {
-  it('is the read models once they have its last event', () => {
+describe('The retention of an ended query', () => {
+  it('lets memory forget the query once the read models have its last event', () => {
     const { world, mayForget } = bed(2, false)
     expect(mayForget(queryAt(at(0), at(2)))).toBe(false)
     expect(mayForget(queryAt(undefined, undefined))).toBe(false)
     world.offset = 3
     expect(mayForget(queryAt(at(0), at(2)))).toBe(true)
-    // Places of what they have need no memory.
+    // Positions of events that the read models have are dropped.
     expect(world.reported).toEqual(['below 2', 'below 2', 'below 3'])
   })
 
-  it('is the log, where it lies there, until then', () => {
+  it('keeps the positions of its events in the log until then', () => {
     const { world, leave } = bed(0, false)
     expect(leave(queryAt(at(1), at(7)))).toBe(true)
     expect(world.reported).toEqual([`${testQueryId(1)} 1-7`])
   })
 
-  it('is this process, where its events are not known to lie together', () => {
+  it('keeps the query in memory when its events are in several log partitions or have no known position', () => {
     const { world, leave } = bed(0, false)
     expect([leave(queryAt(at(1, 0), at(7, 1))), leave(queryAt(undefined, at(7)))]).toEqual([false, false])
     expect(world.reported).toEqual([])
   })
 
-  it('is a log that finds streams by itself', () => {
+  it('keeps no positions when the log has an index of streams', () => {
     const { world, leave } = bed(0, true)
     expect(leave(queryAt(undefined, undefined))).toBe(true)
     expect(world.reported).toEqual([])
   })
 })
 
-describe('result pages', () => {
+describe('`pagesNeededSince`', () => {
   const created = (createdAt: string) => ({ aggregate: { state: { kind: 'RUNNING', createdAt } } }) as never
-  it('are needed since the oldest query in memory began', () => {
+  it('returns the creation time of the oldest query in memory', () => {
     const now = Date.parse('2026-01-02T00:00:00.000Z')
     const none = { aggregate: { state: { kind: 'NONE' } } } as never
     expect(pagesNeededSince([], now)).toBe(now)

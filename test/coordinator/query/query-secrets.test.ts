@@ -13,11 +13,11 @@ const rest = {
   traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
 }
 
-describe('what a client sends beside its statement', () => {
+describe('A sealed submission', () => {
   const secret = `password=${MARK}`
   it.each<[string, Partial<QuerySession>]>([
     ['roles', { roles: { system: `ROLE{${secret}}` } }],
-    ['a role named so', { roles: { db_password: MARK } }],
+    ['a role with a secret name', { roles: { db_password: MARK } }],
     ['properties', { properties: { 'lake.password': MARK, other: secret } }],
     ['prepared statements', { preparedStatements: { p: `SELECT '${MARK}' AS password` } }],
     ['resource estimates', { resourceEstimates: { api_key: MARK, EXECUTION_TIME: secret } }],
@@ -30,12 +30,12 @@ describe('what a client sends beside its statement', () => {
     ['path', { path: secret }],
     ['user agent', { userAgent: secret }],
     ['language', { language: secret }],
-  ])('is kept without its secrets: %s', (_name, sent) => {
+  ])('contains no secret of the session: %s', (_name, sent) => {
     const { created } = sealedSubmission('SELECT 1', { ...session, ...sent }, rest)
     expect(JSON.stringify(created)).not.toContain(MARK)
   })
 
-  it('is kept without a tracestate that holds one', () => {
+  it('drops a tracestate with a secret, and keeps any other', () => {
     const of = (tracestate: string) => sealedSubmission('SELECT 1', session, { ...rest, tracestate }).created.tracestate
     expect(of(secret)).toBeUndefined()
     expect(of('congo=t61rcWkgMzE')).toBe('congo=t61rcWkgMzE')

@@ -27,7 +27,7 @@ function spansOfLife(life: QueryLifeOptions, options?: QuerySpansOptions): reado
 
 const created = event('QueryCreated', 0, { traceparent: `00-${TRACE}-${REQUEST}-01` })
 
-/** Every span as the names from the outermost to it. */
+/** The path of each span: the names from the outermost span down to it. */
 function paths(spans: readonly SpanRecord[]): string[] {
   const byId = new Map(spans.map((span) => [span.spanId, span]))
   const path = (span: SpanRecord): string => {
@@ -43,8 +43,8 @@ function named(spans: readonly SpanRecord[], name: string): SpanRecord {
   return span
 }
 
-describe('the spans of a query', () => {
-  it('hang together as the query did, whatever ran where', () => {
+describe('The spans of a query', () => {
+  it('form the tree query, analyzer, planner, execution, stage, task, batch and pipeline', () => {
     expect(paths(spansOfLife({}))).toEqual([
       'query',
       'query > analyzer',
@@ -63,7 +63,7 @@ describe('the spans of a query', () => {
     ])
   })
 
-  it('have operators as events of their pipeline, with accumulated times', () => {
+  it('show operators as events at the end of their pipeline, with accumulated times', () => {
     const pipelines = spansOfLife({}).filter(({ name }) => name === 'pipeline')
     const operators = pipelines.flatMap(({ events, endMs }) =>
       events.map((one) => ({ ...one, isAtEnd: one.atMs === endMs })),
@@ -79,7 +79,7 @@ describe('the spans of a query', () => {
     expect(operators[0]!.attributes).toMatchObject({ 'quipu.operator.engine': 'TABLE_SCAN' })
   })
 
-  it('end their execution when the last page is published, and the query when the client has it', () => {
+  it('end the execution span with the last published page, and the query span with QueryFinished', () => {
     const spans = spansOf([
       created,
       event('QueryPlanned', 1),
@@ -99,7 +99,7 @@ describe('the spans of a query', () => {
     expect(named(failed, 'execution').endMs).toBe(Date.parse(at(9)))
   })
 
-  it('name the query as the conventions do: user, system, table, rows', () => {
+  it('use the OpenTelemetry attributes for user, database system, table and returned rows', () => {
     const of = (tables: readonly (readonly [string, 'READ' | 'WRITE'])[]) =>
       named(
         spansOf([
@@ -133,7 +133,7 @@ describe('the spans of a query', () => {
     ).toMatchObject({ 'db.collection.name': 'c.s.b' })
   })
 
-  it('are of one trace, know their query, and none ends before it starts', () => {
+  it('share one trace and one query id, and no span ends before it starts', () => {
     const spans = spansOfLife({})
     expect(new Set(spans.map(({ traceId }) => traceId))).toEqual(new Set([TRACE]))
     expect(new Set(spans.map(({ attributes }) => attributes[names.queryId]))).toEqual(new Set([QUERY_ID]))
@@ -141,12 +141,12 @@ describe('the spans of a query', () => {
     expect(new Set(spans.map(({ spanId }) => spanId)).size).toBe(spans.length)
   })
 
-  it('are none while it is open, nor of one that nobody traces', () => {
+  it('are absent while the query is open, and for a query without a traceparent', () => {
     expect(spansOfLife({ end: 'open' })).toEqual([])
     expect(spansOf([event('QueryCreated'), event('QueryFailed', 1)])).toEqual([])
   })
 
-  it('have stand-ins for the requests where these are asked for', () => {
+  it('contain rebuilt request spans when `withRequest` is set', () => {
     const spans = spansOfLife({}, { withRequest: true })
     expect(paths(spans)).toEqual(
       expect.arrayContaining([
@@ -161,7 +161,7 @@ describe('the spans of a query', () => {
     ])
   })
 
-  it('begin with the wait for its turn, and tell of states when they came', () => {
+  it('contain the time in the queue, and an event for each state at its time', () => {
     const spans = spansOf([
       created,
       event('QueryQueued', 1, { position: 3 }),
@@ -186,7 +186,7 @@ describe('the spans of a query', () => {
     ])
   })
 
-  it('say what a statement failed of that was never planned', () => {
+  it('carry the failure of a statement that was never planned, with a cut message', () => {
     const failure = failureOf('TABLE_NOT_FOUND', 'x'.repeat(5000))
     const spans = spansOf([created, event('QueryFailed', 1, { failure })])
     expect(paths(spans)).toEqual(['query', 'query > analyzer'])
@@ -200,14 +200,14 @@ describe('the spans of a query', () => {
     }
   })
 
-  it('show no literal of the statement', () => {
+  it('replace the literals of the statement by question marks', () => {
     const sql = `SELECT * FROM card WHERE number = '4111''1111' AND code = 12.5e3`
     expect(named(spansOfLife({ sql }), 'query').attributes[names.dbText]).toBe(
       'SELECT * FROM card WHERE number = ? AND code = ?',
     )
   })
 
-  it('count backwards from the plan: how long each step took is what events know', () => {
+  it('place the steps of planning by their durations, backwards from the time of QueryPlanned', () => {
     const spans = spansOfLife({}, { times: { parseMs: 9, resolveMs: 1, renderMs: 2 } })
     const planned = named(spans, 'planner').endMs
     const before = (name: string): readonly number[] => {
@@ -223,14 +223,14 @@ describe('the spans of a query', () => {
     expect(before('fragment')).toEqual([1, 0])
   })
 
-  it('leave steps of less than a millisecond out where no worker had a part', () => {
+  it('omit steps shorter than a millisecond for a query without a worker', () => {
     const steps = spansOfLife({ worker: false })
       .map(({ name }) => name)
       .filter((name) => name === 'parse' || name === 'analyze')
     expect(steps).toEqual(['analyze'])
   })
 
-  it('tell of calls to catalogs under the step that made them, and of polls that have none', () => {
+  it('show connector calls under the step that made them, and count polls without a span', () => {
     const calls = [
       { operation: 'table', catalog: 'lake', startMs: 1, endMs: 2 },
       { operation: 'splits', catalog: 'lake', startMs: 2, endMs: 3 },
@@ -242,7 +242,7 @@ describe('the spans of a query', () => {
     expect(named(spans, 'query').attributes[names.pollsUnrecorded]).toBe(7)
   })
 
-  it('link the relay to the tasks whose pages it fetched', () => {
+  it('link the exchange span of the relay to the tasks whose pages it fetched', () => {
     const [pipeline] = plainStats.pipelines
     const relayed = {
       ...plainStats,
@@ -267,7 +267,7 @@ describe('the spans of a query', () => {
     )
   })
 
-  it('keep to the slowest batches, within their task whatever the clock of their worker says', () => {
+  it('show the 50 slowest batches, within the times of their task despite a wrong clock of the worker', () => {
     const stats = taskStats()
     const [pipeline] = stats.pipelines
     const [driver] = pipeline!.drivers
@@ -293,7 +293,7 @@ describe('the spans of a query', () => {
     expect(batches.filter((one) => one.startMs !== startMs || one.endMs !== endMs)).toEqual([])
   })
 
-  it('know which attempt a task was, and why there is another', () => {
+  it('record the attempt and the failed state of a task', () => {
     const spans = spansOf([
       created,
       event('QueryPlanned', 1),
@@ -312,7 +312,7 @@ describe('the spans of a query', () => {
     ])
   })
 
-  it('have the task of a worker that reported no figures, since the spans of the worker name it as their parent', () => {
+  it('contain a task without reported figures, because spans of the worker have it as their parent', () => {
     const spans = spansOf([
       created,
       event('QueryPlanned', 1),
@@ -325,7 +325,7 @@ describe('the spans of a query', () => {
     })
   })
 
-  it('end with what became of a write', () => {
+  it('contain a commit span with the outcome of a write', () => {
     const spans = spansOf([
       created,
       event('QueryPlanned', 1),
@@ -341,8 +341,8 @@ describe('the spans of a query', () => {
   })
 })
 
-describe('what a query causes', () => {
-  it('is under its span, ended or not', () => {
+describe('`querySpanContext`', () => {
+  it('refers to the query span, both while the query is open and after its end', () => {
     const open = foldQuery(QUERY_ID, [created])
     const ended = spansOf([created, event('QueryFailed', 1)])
     expect(querySpanContext(open)).toBe(`00-${TRACE}-${named(ended, 'query').spanId}-01`)

@@ -21,8 +21,8 @@ const session: AnalyzedStatement = {
   warnings: [],
 }
 
-describe('a statement that the log refuses', () => {
-  it('takes no place of those that are open', async () => {
+describe('A statement that the log refuses', () => {
+  it('does not count as open and does not stay in its resource group', async () => {
     const log = new MemoryLog()
     const bed = createStatementBed({ log, openQueries: 10 })
     log.refuse = () => new LogFull('Too much waits for the event log already')
@@ -37,7 +37,7 @@ describe('a statement that the log refuses', () => {
     expect(bed.unrecorded).toEqual([])
   })
 
-  it('leaves as well when the first event itself is too large', async () => {
+  it('does not count as open when its first event is too large for the log', async () => {
     const log = new MemoryLog()
     const bed = createStatementBed({ log, openQueries: 2 })
     log.refuse = () => new TooLarge(9, 8)
@@ -48,18 +48,18 @@ describe('a statement that the log refuses', () => {
   })
 })
 
-describe('a plan that the log does not take', () => {
+describe('A statement whose plan, text or failure is too large', () => {
   it.each([
     ['with the first event', 0],
     ['after the first event', 1],
-  ])('fails the statement, %s', async (_name, turnsOfAnalysis) => {
+  ])('fails when the log refuses its plan %s', async (_name, turnsOfAnalysis) => {
     const log = new MemoryLog()
     log.refuse = (_stream, events) =>
       events.some(({ type }) => type === 'QueryPlanned') ? new TooLarge(9_000_000, 8_000_000) : undefined
     const bed = createStatementBed({
       log,
       async analyze() {
-        // The first event goes alone when it has waited long enough for company.
+        // After this time the first event is appended alone, without the plan.
         if (turnsOfAnalysis > 0) await new Promise((resolve) => setTimeout(resolve, 30))
         return literals
       },
@@ -77,7 +77,7 @@ describe('a plan that the log does not take', () => {
     expect(bed.registry.open).toBe(0)
   })
 
-  it('is not even tried beyond its limit', async () => {
+  it('fails with QUERY_EXCEEDED_COMPILER_LIMIT when its plan is over the limit for plans', async () => {
     const log = new MemoryLog()
     const { query } = literals as Extract<AnalyzedStatement, { kind: 'query' }>
     const outline = { ...query.outline, details: { text: 'x'.repeat(2 << 20) } }
@@ -91,7 +91,7 @@ describe('a plan that the log does not take', () => {
     expect(state.kind === 'FAILED' && state.failure.errorName).toBe('QUERY_EXCEEDED_COMPILER_LIMIT')
   })
 
-  it('is not the only thing that may be too long: what a client could not send again is not prepared', async () => {
+  it('fails with QUERY_TEXT_TOO_LARGE when it prepares a text that is too long for a header', async () => {
     const changes = [{ kind: 'AddedPrepare', name: 'p', sql: 'x'.repeat(100_000) }] as const
     const bed = createStatementBed({ log: new MemoryLog(), analyze: () => Promise.resolve({ ...session, changes }) })
     const execution = await bed.submit('PREPARE p FROM …')
@@ -100,7 +100,7 @@ describe('a plan that the log does not take', () => {
     expect(state.kind === 'FAILED' && state.failure.errorName).toBe('QUERY_TEXT_TOO_LARGE')
   })
 
-  it('is no reason for a failure as long', async () => {
+  it('fails with a cut message that has no half of a surrogate pair', async () => {
     const log = new MemoryLog()
     const analyze = () =>
       Promise.reject(new EngineError('INVALID_CAST_ARGUMENT', `Cannot cast '${'😀'.repeat(1 << 20)}'`))
@@ -112,8 +112,8 @@ describe('a plan that the log does not take', () => {
   })
 })
 
-describe('places in a resource group', () => {
-  it('come back when their query is canceled in the turn in which it gets one', async () => {
+describe('Slots of a resource group', () => {
+  it('are free again when a query is canceled at the moment of its admission', async () => {
     const log = new MemoryLog()
     const bed = createStatementBed({ log, limits: { running: 1, queued: 10 } })
     let release = (): void => {}
@@ -122,7 +122,7 @@ describe('places in a resource group', () => {
     const first = bed.submit('SELECT 1')
     const second = bed.submit('SELECT 2')
     while (bed.groups.figures()[0]?.queued !== 1) await settled()
-    // The place goes to the second one while the end of the first is told.
+    // The second query gets the slot while the listeners of the first learn of its end.
     bed.executions[0]!.aggregate.onValid(() => void bed.executions[1]!.cancel())
     release()
     await Promise.all([first, second])
@@ -131,7 +131,7 @@ describe('places in a resource group', () => {
     expect(bed.executions.map(({ aggregate }) => aggregate.state.kind)).toEqual(['FINISHED', 'FAILED'])
   })
 
-  it('come back whatever happens in which order: admission, cancel, end, refusals of the log', async () => {
+  it('are free again after any order of admissions, cancels, ends and refusals by the log', async () => {
     const action = fc.record({
       kind: fc.constantFrom('literals', 'session', 'fails'),
       cancel: fc.option(fc.nat(6), { nil: undefined }),
@@ -178,7 +178,7 @@ describe('places in a resource group', () => {
             await execution.cancel().catch(() => {})
           }
           await submitted
-          // Nobody follows some of them: they are abandoned.
+          // Some queries have no client that follows them: they are abandoned.
           if (follow) execution.follow()
           else
             await execution.fail({ errorName: 'ABANDONED_QUERY', errorCode: 2, errorType: 'USER_ERROR', message: 'x' })
@@ -200,7 +200,7 @@ describe('places in a resource group', () => {
         expect(bed.registry.open).toBe(0)
         expect(bed.memory.heldBytes).toBe(0)
         expect(bed.unrecorded).toEqual([])
-        // The one place is there for whoever comes next.
+        // The only slot is free for the next query.
         expect(bed.groups.tryEnter(entrantOf())).toBeDefined()
         bed.registry.stop()
       }),

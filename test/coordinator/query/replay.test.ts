@@ -20,8 +20,8 @@ import { foldedOf, readRecordedLogs } from '../../support/recorded-logs.ts'
 
 const logs = readRecordedLogs()
 
-describe('streams that earlier versions recorded', () => {
-  it('are there, of every kind of run', () => {
+describe('Streams that earlier versions recorded', () => {
+  it('include each kind of query and event', () => {
     expect(logs.map((log) => log.name)).toEqual(
       expect.arrayContaining([
         'canceled',
@@ -50,7 +50,7 @@ describe('streams that earlier versions recorded', () => {
     )
   })
 
-  it.each(logs)('$name: its hashes hold, it decodes, and folds to the state of then', ({ events, state }) => {
+  it.each(logs)('$name: its hash chain is valid, and its events decode and fold to the recorded state', ({ events, state }) => {
     let prevhash = ''
     const recorded = events.map((event, index) => {
       expect(event).toMatchObject({ sequence: index + 1, prevhash })
@@ -64,7 +64,7 @@ describe('streams that earlier versions recorded', () => {
 
 const DIGESTS = new URL('../../fixtures/event-schemas.json', import.meta.url)
 
-/** `Type@version` and the digest of what its schema says as JSON Schema, descriptions aside. */
+/** The digest of each event schema by `Type@version`: a hash of its JSON Schema without descriptions. */
 function digestsOfToday(): Record<string, string> {
   const versioned = [
     ...Object.entries(queryEventSchemas).map(([type, schema]) => ({
@@ -87,7 +87,7 @@ function digestsOfToday(): Record<string, string> {
   )
 }
 
-/** Keys in order, so that neither words nor the order of fields count. */
+/** A text of the schema that depends neither on descriptions nor on the order of keys. */
 function digestible(schema: unknown): string {
   return JSON.stringify(schema, (key, value: unknown) => {
     if (key === 'description' && typeof value === 'string') return undefined
@@ -96,19 +96,19 @@ function digestible(schema: unknown): string {
   })
 }
 
-describe('schemas of events', () => {
+describe('The schemas of events', () => {
   const today = digestsOfToday()
   const kept = JSON.parse(readFileSync(DIGESTS, 'utf8')) as Record<string, string>
-  // npm run record:logs adds what is new; it never writes over a version that may be in somebody's log.
+  // `npm run record:logs` adds new schemas. It never overwrites a version, because logs may contain it.
   if (process.env['QUIPU_RECORD_LOGS'] === '1')
     writeFileSync(DIGESTS, `${JSON.stringify({ ...today, ...kept }, null, 2)}\n`)
 
-  it('do not change without a new version: raise it, add an upcaster, run `npm run record:logs`', () => {
+  it('do not change without a new version: raise it, add an upcaster and run `npm run record:logs`', () => {
     const unchanged = Object.fromEntries(Object.keys(today).map((key) => [key, kept[key]]))
     expect(today).toEqual(process.env['QUIPU_RECORD_LOGS'] === '1' ? { ...today, ...definedOf(unchanged) } : unchanged)
   })
 
-  it('have an upcaster from each version before', () => {
+  it('have an upcaster for each earlier version', () => {
     const missing = Object.keys(kept).filter((key) => {
       const [type, version] = key.split('@') as [QueryEventType & SystemEventType, string]
       const current = queryEventVersions[type] ?? systemEventVersions[type] ?? 1
@@ -118,7 +118,7 @@ describe('schemas of events', () => {
     expect(missing).toEqual([])
   })
 
-  it('of every past version come out as the schema of today has it', () => {
+  it('accept WritePrepared and WriteCommitted of version 1 after the upcast', () => {
     const past = {
       WritePrepared: {
         catalog: 'lake',
@@ -140,7 +140,7 @@ describe('schemas of events', () => {
     }
   })
 
-  it('of the system come out so too, and say what they said', () => {
+  it('accept AccessDenied and QueryKilled of version 1 after the upcast, without a loss of data', () => {
     const denied = { user: 'ada', action: 'view', object: 'query of bob, as eve', count: 2, minute: '2026-03-02T00:00' }
     expect(systemEventData('AccessDenied', 1, denied)).toEqual(denied)
     const killed = { queryId: 'q', by: 'root', remoteAddress: '10.0.0.1' }
@@ -149,7 +149,7 @@ describe('schemas of events', () => {
     expect(() => systemEventData('AccessDenied', 2, { ...denied, count: 'two' })).toThrow()
   })
 
-  it('are reached a version at a time; what no upcaster takes is refused', () => {
+  it('are reached one version at a time, and a version without an upcaster is an error', () => {
     expect(() => upcastQueryEvent('QueryQueued', 0, {})).toThrow('No upcaster takes QueryQueued from version 0')
     const upcasters = { QueryQueued: { 0: (data: unknown) => ({ ...(data as object), position: 1 }) } }
     expect(upcastQueryEvent('QueryQueued', 0, { reason: 'full' }, upcasters)).toEqual({ reason: 'full', position: 1 })

@@ -9,28 +9,28 @@ const page = (batch: number, sum: string, chain?: string) => ({
 })
 const made = { version: 'sip24-1', key: 'k' }
 
-describe('the digest of a result', () => {
-  it('is of its pages whatever their order, modulo 2^64', () => {
+describe('The digest of a result', () => {
+  it('is the sum of its page digests modulo 2^64, in any order', () => {
     const pages = [page(0, 'f'.repeat(16)), page(1, '3'), page(0, '1')]
     expect(resultDigest(pages, false, 'k')).toEqual({ ...made, sum: '3'.padStart(16, '0') })
     expect(resultDigest(pages.toReversed(), false, 'k')).toEqual(resultDigest(pages, false, 'k'))
   })
 
-  it('has the chain of its last page where the rows have an order that was asked for', () => {
+  it('has the chain of its last page when the statement asks for an order', () => {
     const pages = [page(0, '1', 'a'), page(0, '2', 'b')]
     expect(resultDigest(pages, true, 'k')).toMatchObject({ chain: 'b'.padStart(16, '0') })
     expect(resultDigest(pages, false, 'k')).not.toHaveProperty('chain')
-    // Of several batches none is known.
+    // The chain is unknown when the result has several batches.
     expect(resultDigest([page(0, '1', 'a'), page(1, '2', 'b')], true, 'k')).not.toHaveProperty('chain')
     const none = '0'.repeat(16)
     expect(resultDigest([], true, 'k')).toEqual({ ...made, sum: none, chain: none })
   })
 
-  it('is unknown where that of a page is', () => {
+  it('is unknown when the digest of one page is unknown', () => {
     expect(resultDigest([page(0, '1'), { batch: 0, digest: undefined }], false, 'k')).toBeUndefined()
   })
 
-  it('is shown with no event, and had by none of before', () => {
+  it('is hidden in shown events, and absent in upcast events of earlier versions', () => {
     const seesEnder = () => true
     const digest = { ...made, sum: '1' }
     expect(shownData({ type: 'QueryFinished', data: { rows: 1, digest } }, seesEnder)).toEqual({ rows: 1 })

@@ -15,7 +15,7 @@ const LOST_AFTER_MS = 15_000
 
 type Listed = Parameters<ResultPageSourceDeps['client']['fetchPage']>[1]
 
-/** A query with three pages of one task, on a worker or beside the log, and a clock that stands still. */
+/** A query with three pages of one task, on a worker or beside the log, and a clock that only `pass` moves. */
 function source(
   answer: () => Promise<Buffer | undefined>,
   { kept = 'worker', known = true }: { kept?: 'worker' | 'log'; known?: boolean } = {},
@@ -61,14 +61,14 @@ function source(
 
 const away = (): Promise<never> => Promise.reject(new WorkerLost('no answer'))
 
-describe('the bytes of a published page', () => {
-  it('come from memory where they are, and nobody is asked', async () => {
+describe('The bytes of a published page', () => {
+  it('come from memory without a request when they are there', async () => {
     const { read, asked } = source(away)
     expect(await read(0, BYTES)).toBe(BYTES)
     expect(asked).toEqual([])
   })
 
-  it('come from its worker, by the address it has now; what is before is passed', async () => {
+  it('come from the worker at its current address, and the request acknowledges the pages before', async () => {
     const { read, asked } = source(async () => BYTES)
     expect(await read(2)).toEqual(BYTES)
     expect(asked).toEqual([
@@ -76,7 +76,7 @@ describe('the bytes of a published page', () => {
     ])
   })
 
-  it('are read while the client takes the page before, which it may ask for again until it asked for the next', async () => {
+  it('are read ahead while the client takes the page before, and each page can be read twice', async () => {
     const { read, asked } = source(async () => BYTES)
     const requests = (): unknown => asked.splice(0).map(({ page, before }) => [page.token, before])
     await read(0)
@@ -88,7 +88,7 @@ describe('the bytes of a published page', () => {
     expect(requests()).toEqual([[0, 0]])
     expect(await read(1)).toEqual(BYTES)
     expect(requests()).toEqual([[2, 1]])
-    // Asked for again, perhaps since the answer never came.
+    // The client asks again, for example because the answer did not arrive.
     expect(await read(1)).toEqual(BYTES)
     expect(requests()).toEqual([[1, 1]])
     expect(await read(2)).toEqual(BYTES)
@@ -96,11 +96,11 @@ describe('the bytes of a published page', () => {
   })
 
   it.each([
-    ['has others', async () => Buffer.from('[[2]]')],
-    ['has none', async () => undefined],
-    ['says no', () => Promise.reject(new WorkerRefused('no', 404, ''))],
-    ['is away', () => Promise.reject(new WorkerLost('no answer'))],
-  ])('are asked for again when the worker %s as they are read ahead', async (_, early) => {
+    ['returns other bytes', async () => Buffer.from('[[2]]')],
+    ['returns no bytes', async () => undefined],
+    ['refuses the request', () => Promise.reject(new WorkerRefused('no', 404, ''))],
+    ['does not answer', () => Promise.reject(new WorkerLost('no answer'))],
+  ])('are requested again when the worker %s during the read ahead', async (_, early) => {
     const answers: (() => Promise<Buffer | undefined>)[] = [async () => BYTES, early]
     const { read, asked } = source(() => (answers.shift() ?? (async () => BYTES))())
     await read(0)
@@ -108,29 +108,29 @@ describe('the bytes of a published page', () => {
     expect(asked.map(({ page }) => page.token)).toEqual([0, 1, 1, 2])
   })
 
-  it('are asked for where the worker was when nobody knows it any more', async () => {
+  it('are requested at the recorded address of the worker when the worker is unknown now', async () => {
     const { read, asked } = source(async () => BYTES, { known: false })
     await read(0)
     expect(asked[0]!.url).toBe('http://before')
   })
 
-  it('come from beside the log', async () => {
+  it('come from the log without a request to a worker when the page is kept there', async () => {
     const { read, asked } = source(async () => BYTES, { kept: 'log' })
     expect(await read(2)).toEqual(BYTES)
     expect(asked).toEqual([])
   })
 
-  it.each(['worker', 'log'] as const)('are lost when %s has others, or none', async (kept) => {
+  it.each(['worker', 'log'] as const)('are lost when the %s has other bytes or none', async (kept) => {
     expect(await source(async () => Buffer.from('[[2]]'), { kept }).read(0)).toBe('lost')
     expect(await source(async () => undefined, { kept }).read(0)).toBe('lost')
   })
 
-  it('are lost when the worker is there and does not give them', async () => {
+  it('are lost when the worker answers and refuses the request', async () => {
     const { read } = source(() => Promise.reject(new WorkerRefused('no', 404, '')))
     expect(await read(0)).toBe('lost')
   })
 
-  it('are lost once the worker has not been reached for long, counted for each page and from the first miss', async () => {
+  it('are lost once the worker was unreachable for 15 s, counted per page from its first failed read', async () => {
     const { read, pass } = source(away)
     await expect(read(0)).rejects.toThrow(WorkerLost)
     pass(LOST_AFTER_MS - 1)
@@ -141,7 +141,7 @@ describe('the bytes of a published page', () => {
     await expect(read(1)).rejects.toThrow(WorkerLost)
   })
 
-  it('counts anew when the worker was reached in between', async () => {
+  it('are not lost when a read of the page succeeded in between: the 15 s start again', async () => {
     let there = false
     const { read, pass } = source(() => (there ? Promise.resolve(BYTES) : away()))
     await expect(read(0)).rejects.toThrow(WorkerLost)
@@ -152,7 +152,7 @@ describe('the bytes of a published page', () => {
     await expect(read(0)).rejects.toThrow(WorkerLost)
   })
 
-  it('of the log that is away may be had later', async () => {
+  it('are not lost when the log does not answer: the read fails with the error', async () => {
     await expect(source(() => Promise.reject(new Error('away')), { kept: 'log' }).read(0)).rejects.toThrow('away')
   })
 })

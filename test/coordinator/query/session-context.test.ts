@@ -37,7 +37,7 @@ describe('SET SESSION AUTHORIZATION', () => {
   it.each([
     ['ada', undefined, 'root', 'ada'],
     ['bob', undefined, 'etl_nightly', 'bob'],
-    // As another nobody can more than he could.
+    // The rights of the original user count, also while the user acts as another.
     ['ada', 'bob', 'etl_nightly', 'bob'],
   ])('%s, logged in as %s, does not become %s', async (user, original, next, reported) => {
     await expect(become(`SET SESSION AUTHORIZATION ${next}`, user, original)).rejects.toMatchObject({

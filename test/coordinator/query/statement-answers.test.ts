@@ -33,7 +33,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** A query of this coordinator, which becomes what its events say; its end adds QueryFinished. */
+/** A live query of this coordinator. Its state follows from its events; `finish` adds QueryFinished. */
 function liveQuery(...begun: QueryEvent[]) {
   let events = begun
   let revision = 1
@@ -87,7 +87,7 @@ function liveQuery(...begun: QueryEvent[]) {
 
 interface Around {
   readonly live?: QueryExecution
-  /** What the log has of the query. */
+  /** The events of the query in the log. */
   readonly logged?: readonly QueryEvent[]
   readonly read?: ResultPageSource['read']
   readonly tip?: () => Promise<Checkpoint>
@@ -140,15 +140,15 @@ function serviceOf(around: Around): StatementService {
   })
 }
 
-/** What became of it when all timers have run. */
+/** The result or the error of a promise after 20 s of fake time. */
 async function inTime<T>(asked: Promise<T>): Promise<T | { readonly thrown: unknown }> {
   const settled = asked.catch((thrown: unknown) => ({ thrown }))
   await vi.advanceTimersByTimeAsync(20_000)
   return settled
 }
 
-describe('what a client is told of a query that runs', () => {
-  it('is its state at the same token when nothing comes in time', async () => {
+describe('A poll of a running query', () => {
+  it('returns the state with the same token when no page is published in time', async () => {
     const { execution } = liveQuery(...planned)
     expect(await inTime(serviceOf({ live: execution }).poll(QUERY_ID, 0, 500))).toMatchObject({
       kind: 'answer',
@@ -158,7 +158,7 @@ describe('what a client is told of a query that runs', () => {
     })
   })
 
-  it('is a page as soon as it is published, and where the next one will be', async () => {
+  it('returns a page as soon as it is published, with the token of the next page', async () => {
     const { execution, become, reported } = liveQuery(...planned)
     const asked = serviceOf({ live: execution }).poll(QUERY_ID, 0, 5000)
     become(published(2))
@@ -166,7 +166,7 @@ describe('what a client is told of a query that runs', () => {
     expect(reported.delivered).toEqual([0])
   })
 
-  it('records what was handed over at most once a second', async () => {
+  it('records deliveries at most once a second', async () => {
     const { execution, reported } = liveQuery(...planned, published(4))
     const service = serviceOf({ live: execution })
     await service.poll(QUERY_ID, 0, 0)
@@ -176,7 +176,7 @@ describe('what a client is told of a query that runs', () => {
     expect(reported).toMatchObject({ delivered: [0, 2], passed: [1, 2] })
   })
 
-  it('ends with the last page, once its end is valid', async () => {
+  it('returns FINISHED without a next token together with the last page', async () => {
     const { execution } = liveQuery(...planned, published(1))
     expect(await serviceOf({ live: execution }).poll(QUERY_ID, 0, 0)).toMatchObject({
       query: { kind: 'FINISHED' },
@@ -186,7 +186,7 @@ describe('what a client is told of a query that runs', () => {
     })
   })
 
-  it('waits with the last page while its end is not valid', async () => {
+  it('holds the last page back until the end of the query is recorded', async () => {
     const { execution } = liveQuery(...planned, published(1))
     const stuck = { ...execution, aggregate: execution.aggregate, finish: () => new Promise<void>(() => {}) }
     expect(await inTime(serviceOf({ live: stuck }).poll(QUERY_ID, 0, 500))).toMatchObject({
@@ -196,7 +196,7 @@ describe('what a client is told of a query that runs', () => {
     })
   })
 
-  it('ends without a page where the one before turned out to be the last', async () => {
+  it('returns FINISHED without a page when an empty publication ends the result', async () => {
     const { execution, become } = liveQuery(...planned, published(1, false))
     const service = serviceOf({ live: execution })
     expect(await service.poll(QUERY_ID, 0, 0)).toMatchObject({ nextToken: 1 })
@@ -208,7 +208,7 @@ describe('what a client is told of a query that runs', () => {
     })
   })
 
-  it('is what is to be remembered as it is, which the log has without secrets', async () => {
+  it('returns response headers from memory with their secrets, which the log does not have', async () => {
     const { execution } = liveQuery(...planned, published(1), event('QueryFinished', 4))
     const headers = [{ header: 'Set-Session', value: 'a=secret' }] as unknown as QueryExecution['responseHeaders']
     const reported = { ...execution, aggregate: execution.aggregate, responseHeaders: headers }
@@ -217,7 +217,7 @@ describe('what a client is told of a query that runs', () => {
     })
   })
 
-  it('is its failure', async () => {
+  it('returns the failure of a failed query', async () => {
     const { execution } = liveQuery(...planned, event('QueryFailed', 4))
     expect(await serviceOf({ live: execution }).poll(QUERY_ID, 0, 0)).toMatchObject({
       failure: { errorName: 'DIVISION_BY_ZERO' },
@@ -226,21 +226,21 @@ describe('what a client is told of a query that runs', () => {
     })
   })
 
-  it('is that a token is gone once a later one was asked for', async () => {
+  it('returns "gone" for a token after the client has asked for a later one', async () => {
     const { execution } = liveQuery(...planned, published(3))
     const service = serviceOf({ live: execution })
     await service.poll(QUERY_ID, 1, 0)
     expect(await service.poll(QUERY_ID, 0, 0)).toEqual({ kind: 'gone' })
   })
 
-  it('is nothing known of what lies behind its end', async () => {
+  it('returns "unknown" for a token after the end of the result', async () => {
     const { execution } = liveQuery(...planned, published(1), event('QueryFinished', 4))
     expect(await serviceOf({ live: execution }).poll(QUERY_ID, 7, 0)).toEqual({ kind: 'unknown' })
   })
 })
 
-describe('a page of a query that runs', () => {
-  it('that is lost is its end', async () => {
+describe('A page of a running query', () => {
+  it('fails the query with PAGE_TRANSPORT_ERROR when it is lost', async () => {
     const { execution, reported } = liveQuery(...planned, published(2))
     const read = () => Promise.resolve('lost' as const)
     expect(await serviceOf({ live: execution, read }).poll(QUERY_ID, 0, 0)).toMatchObject({
@@ -250,7 +250,7 @@ describe('a page of a query that runs', () => {
     expect(reported).toMatchObject({ lost: [0], failures: [{ errorName: 'PAGE_TRANSPORT_ERROR' }] })
   })
 
-  it('is not lost on the word of a coordinator that is overtaken', async () => {
+  it('does not fail the query when another coordinator has a higher epoch: the poll is fenced', async () => {
     const { execution, reported } = liveQuery(...planned, published(2))
     const read = () => Promise.resolve('lost' as const)
     const tip = () => Promise.resolve(tipOf(EPOCH + 1))
@@ -258,7 +258,7 @@ describe('a page of a query that runs', () => {
     expect(reported).toMatchObject({ lost: [], failures: [] })
   })
 
-  it('is waited for while who has it is away', async () => {
+  it('arrives after failed reads: the poll repeats them while the log does not answer', async () => {
     const { execution } = liveQuery(...planned, published(2))
     let reads = 0
     const read = () => (reads++ < 2 ? Promise.reject(new LogUnavailable('away')) : Promise.resolve(bytes))
@@ -266,7 +266,7 @@ describe('a page of a query that runs', () => {
     expect(reads).toBe(3)
   })
 
-  it('is asked for again when that is too long, and a defect is no such wait', async () => {
+  it('keeps its token when the log stays away for the whole poll; any other error fails the poll', async () => {
     const { execution } = liveQuery(...planned, published(2))
     const away = () => Promise.reject(new LogUnavailable('away'))
     expect(await inTime(serviceOf({ live: execution, read: away }).poll(QUERY_ID, 0, 300))).toMatchObject({
@@ -278,32 +278,32 @@ describe('a page of a query that runs', () => {
   })
 })
 
-describe('what a client is told of a query that the log alone knows', () => {
+describe('A poll of a query that only the log knows', () => {
   const ended = [...planned, published(2), event('QueryFinished', 4)]
 
-  it('is its pages, to the last', async () => {
+  it('returns all pages up to the last', async () => {
     const service = serviceOf({ logged: ended })
     expect(await service.poll(QUERY_ID, 0, 100)).toMatchObject({ nextToken: 1, page: { token: 0 }, settled: true })
     expect(await service.poll(QUERY_ID, 1, 100)).toMatchObject({ nextToken: undefined, page: { token: 1 } })
     expect(await service.poll(QUERY_ID, 2, 100)).toEqual({ kind: 'unknown' })
   })
 
-  it('is that a page is lost, without an end to change', async () => {
+  it('returns PAGE_TRANSPORT_ERROR for a lost page of a finished query', async () => {
     const service = serviceOf({ logged: ended, read: () => Promise.resolve('lost') })
     expect(await service.poll(QUERY_ID, 0, 100)).toMatchObject({ failure: { errorName: 'PAGE_TRANSPORT_ERROR' } })
   })
 
-  it('is that a page is gone which it has', async () => {
+  it('returns "gone" for a page before the last delivered page', async () => {
     const service = serviceOf({ logged: [...ended, event('ResultsDelivered', 5, { token: 1 })] })
     expect(await service.poll(QUERY_ID, 0, 100)).toEqual({ kind: 'gone' })
   })
 
-  it('is its failure', async () => {
+  it('returns the failure of a failed query', async () => {
     const service = serviceOf({ logged: [...planned, event('QueryFailed', 4)] })
     expect(await service.poll(QUERY_ID, 0, 100)).toMatchObject({ failure: { errorName: 'DIVISION_BY_ZERO' } })
   })
 
-  it('is nothing of one that the log does not know either, if this coordinator still writes it', async () => {
+  it('returns "unknown" for a query that the log does not know, but only while this coordinator is the writer', async () => {
     expect(await serviceOf({}).poll(QUERY_ID, 0, 100)).toEqual({ kind: 'unknown' })
     expect(await serviceOf({}).poll('no id' as QueryId, 0, 100)).toEqual({ kind: 'unknown' })
     const overtaken = serviceOf({ tip: () => Promise.resolve(tipOf(EPOCH + 1)) })
@@ -312,13 +312,13 @@ describe('what a client is told of a query that the log alone knows', () => {
     expect(await inTime(silent.poll(QUERY_ID, 0, 100))).toMatchObject({ thrown: expect.any(LogUnavailable) })
   })
 
-  it('is nothing when its answers are kept no longer', async () => {
+  it('returns "unknown" once the time for keeping answers is over', async () => {
     const service = serviceOf({ logged: ended })
     await vi.advanceTimersByTimeAsync(120_000)
     expect(await service.poll(QUERY_ID, 0, 100)).toEqual({ kind: 'unknown' })
   })
 
-  it('is no half of a session: what it is to remember was secret, and is nowhere any more', async () => {
+  it('returns a failure and no response headers when a header value was redacted', async () => {
     const responseHeaders = [{ header: 'Set-Session', value: 'a=?' }] as never
     const service = serviceOf({
       logged: [
@@ -334,7 +334,7 @@ describe('what a client is told of a query that the log alone knows', () => {
     })
   })
 
-  it('of an open one is its state, until recovery comes to it', async () => {
+  it('returns the state of an open query, and its pages once recovery has taken it over', async () => {
     const service = serviceOf({ logged: planned })
     expect(await inTime(service.poll(QUERY_ID, 0, 1000))).toMatchObject({
       nextToken: 0,
@@ -347,19 +347,19 @@ describe('what a client is told of a query that the log alone knows', () => {
   })
 })
 
-describe('a statement that is posted', () => {
+describe('A posted statement', () => {
   const statement = { sql: 'SELECT 1', created: event('QueryCreated').data } as Parameters<
     StatementService['submit']
   >[0]
 
-  it('is refused while the coordinator stops, has too many, or has no room for more of the log', async () => {
+  it('is refused while the coordinator stops, has too many open queries or lacks disk space for the log', async () => {
     await expect(serviceOf({ accepting: false }).submit(statement)).rejects.toThrow('The server is shutting down')
     const full = serviceOf({ openQueries: 1, live: liveQuery(...planned).execution })
     await expect(full.submit(statement)).rejects.toThrow('Too many open queries: 1 are allowed')
     await expect(serviceOf({ room: false }).submit(statement)).rejects.toThrow(LogUnavailable)
   })
 
-  it('is there for whoever asks as soon as it is accepted, planned or not', async () => {
+  it('answers heartbeats as soon as it is accepted, even before its plan is known', async () => {
     const { execution } = liveQuery(...planned)
     const slow = { ...execution, aggregate: execution.aggregate, planKnown: new Promise<void>(() => {}) }
     const service = serviceOf({ start: () => slow })
@@ -367,7 +367,7 @@ describe('a statement that is posted', () => {
     expect(await service.heartbeat(QUERY_ID)).toBe(true)
   })
 
-  it('is abandoned when the log does not take it in time, and when it says at once that it will not', async () => {
+  it('fails with ABANDONED_QUERY when the log does not append it in time or refuses it at once', async () => {
     for (const begin of [() => new Promise<void>(() => {}), () => Promise.reject<void>(new LogUnavailable('full'))]) {
       const { execution, reported } = liveQuery(...planned)
       const unwritten = { ...execution, aggregate: execution.aggregate }
@@ -379,11 +379,11 @@ describe('a statement that is posted', () => {
   })
 })
 
-describe('a query that is to end', () => {
+describe('A cancel request', () => {
   const kim = { user: 'kim', groups: [] }
   const killedBy = (statement: string) => endingBy(kim, allowAll, { how: 'kill_query', statement }, 'enough')
 
-  it('is killed once by a statement that a successor carries out again, and by no other any more', async () => {
+  it('returns "done" again for the same kill statement, and "ended" for any other', async () => {
     const { failure, endedBy } = killedBy('first')
     const killed = serviceOf({ logged: [...planned, event('QueryFailed', 4, { failure, endedBy: endedBy! })] })
     expect(await killed.cancel(QUERY_ID, killedBy('first'), 1000)).toBe('done')
@@ -391,7 +391,7 @@ describe('a query that is to end', () => {
     expect(await killed.cancel(QUERY_ID, endingBy(kim, allowAll, { how: 'killed' }), 1000)).toBe('ended')
   })
 
-  it('is of those who may, wherever it is known, and a secret in the message stays out of the log', async () => {
+  it('returns "refused" for a user without the right, and secrets in its message are masked', async () => {
     const refused = endingBy(kim, () => false, { how: 'killed' })
     const { execution, reported } = liveQuery(...planned)
     expect(await serviceOf({ live: execution }).cancel(QUERY_ID, refused, 1000)).toBe('refused')
@@ -403,7 +403,7 @@ describe('a query that is to end', () => {
     expect(failure.message).toBe('Query preempted. Message: ***')
   })
 
-  it('is failed where it runs, and was ended where the log says so', async () => {
+  it('fails a running query, and returns "ended" for an ended and "unknown" for an unknown query', async () => {
     const { execution, reported } = liveQuery(...planned)
     expect(await serviceOf({ live: execution }).cancel(QUERY_ID, canceledByClient, 1000)).toBe('done')
     expect(reported.failures).toEqual([canceledByClient.failure])
@@ -412,7 +412,7 @@ describe('a query that is to end', () => {
     expect(await serviceOf({}).cancel(QUERY_ID, canceledByClient, 1000)).toBe('unknown')
   })
 
-  it('in a stage is left alone when it writes', async () => {
+  it('for one stage is carried out for a SELECT, and returns "writes" for a query that writes', async () => {
     const stages: number[] = []
     const write = { catalog: 'lake', schema: 's', table: 't', operation: 'insert' } as never
     const begin = (...events: QueryEvent[]) => {
@@ -429,8 +429,8 @@ describe('a query that is to end', () => {
   })
 })
 
-describe('a sign of life', () => {
-  it('is for a query that is here or in the log', async () => {
+describe('A heartbeat', () => {
+  it('returns true for a query in memory or in the log, and false for any other id', async () => {
     expect(await serviceOf({ live: liveQuery(...planned).execution }).heartbeat(QUERY_ID)).toBe(true)
     expect(await serviceOf({ logged: planned }).heartbeat(QUERY_ID)).toBe(true)
     expect(await serviceOf({}).heartbeat(QUERY_ID)).toBe(false)

@@ -16,7 +16,7 @@ const settled = () => new Promise((resolve) => setImmediate(resolve))
 const kB = 1024
 const limits = { totalBytes: 200 * kB, userBytes: 100 * kB, addressBytes: 100 * kB }
 const long = (bytes: number): string => `SELECT '${'x'.repeat(bytes)}'`
-/** Open until it is followed. */
+/** A statement that changes the session: it stays open until a client follows it. */
 const session: AnalyzedStatement = {
   kind: 'session',
   queryType: 'DATA_DEFINITION',
@@ -26,8 +26,8 @@ const session: AnalyzedStatement = {
 }
 const openForEver = () => Promise.resolve(session)
 
-describe('memory of open statements', () => {
-  it('is bounded for a user, for an address and in all, before there is an id', async () => {
+describe('The memory of open statements', () => {
+  it('has limits per user, per address and in total, which refuse a statement before it gets an id', async () => {
     const log = new MemoryLog()
     const bed = createStatementBed({ log, memory: limits, analyze: openForEver })
     const tooMuch = { errorName: 'TOO_MANY_REQUESTS_FAILED' }
@@ -36,7 +36,7 @@ describe('memory of open statements', () => {
     for (let index = 0; index < 3; index++) await bed.submit(long(30 * kB), `user ${index}`, '10.1.0.0')
     await expect(bed.submit(long(30 * kB), 'user 9', '10.1.0.0')).rejects.toMatchObject(tooMuch)
     await expect(bed.submit(long(30 * kB), 'other', '10.2.0.0')).rejects.toMatchObject(tooMuch)
-    // Small ones have room as long as there is some.
+    // A small statement fits as long as some memory is left.
     await bed.submit('SELECT 1', 'other', '10.2.0.0')
     expect(bed.memory.heldBytes).toBeLessThanOrEqual(limits.totalBytes)
     expect(log.streams.size).toBe(7)
@@ -45,7 +45,7 @@ describe('memory of open statements', () => {
     await bed.submit(long(30 * kB), 'ana', '10.0.0.9')
   })
 
-  it('counts what a text takes: twice where a character is beyond Latin-1, and sessions', async () => {
+  it('counts two bytes for each character of a text with a character outside Latin-1', async () => {
     const log = new MemoryLog()
     const bed = createStatementBed({ log, memory: limits, analyze: openForEver })
     await bed.submit(`SELECT '${'x'.repeat(40 * kB)}'`)
@@ -54,7 +54,7 @@ describe('memory of open statements', () => {
     expect(bed.memory.heldBytes - narrow).toBeGreaterThan(narrow + 35 * kB)
   })
 
-  it('comes back when the log refuses the statement', async () => {
+  it('is free again when the log refuses the statement', async () => {
     const log = new MemoryLog()
     log.refuse = () => new LogFull('full')
     const bed = createStatementBed({ log, memory: limits })
@@ -64,7 +64,7 @@ describe('memory of open statements', () => {
     expect(bed.memory.heldBytes).toBe(0)
   })
 
-  it('is what a plan has to fit into', async () => {
+  it('fails a statement with EXCEEDED_GLOBAL_MEMORY_LIMIT when its plan does not fit', async () => {
     const log = new MemoryLog()
     const { query } = literals as Extract<AnalyzedStatement, { kind: 'query' }>
     const outline = { ...query.outline, details: { text: 'x'.repeat(120 * kB) } }
@@ -83,7 +83,7 @@ describe('memory of open statements', () => {
     expect(bed.memory.heldBytes).toBe(0)
   })
 
-  it('has a little for the plan of every statement that was accepted', () => {
+  it('keeps a reserve for the plan of each accepted statement when an address has no memory left', () => {
     const memory = createStatementMemory(limits)
     const small = memory.hold({ user: 'ana', address: 'here' }, kB)
     memory.hold({ user: 'eve', address: 'here' }, 99 * kB)
@@ -94,7 +94,7 @@ describe('memory of open statements', () => {
     expect(small.bytes).toBe(kB)
   })
 
-  it('is bounded for ended queries too, however many end at once', async () => {
+  it('has a limit for ended queries, even when many end at the same time', async () => {
     const log = new MemoryLog()
     const bed = createStatementBed({ log, endedBytes: 100 * kB, analyze: openForEver })
     for (let index = 0; index < 20; index++) {
@@ -107,7 +107,7 @@ describe('memory of open statements', () => {
     expect(bed.memory.heldBytes).toBe(0)
   })
 
-  it('never passes its limits, and comes back to nothing', () => {
+  it('never exceeds its limits, and is 0 after all statements have released theirs', () => {
     const step = fc.record({
       user: fc.nat(3),
       address: fc.nat(3),
@@ -148,7 +148,7 @@ describe('memory of open statements', () => {
   })
 })
 
-it('a successor takes over as much as it may hold, the oldest first, and ends the others', async () => {
+it('a recovering coordinator resumes the oldest queries that fit in its memory, and fails the others', async () => {
   const log = new MemoryLog()
   const ids = Array.from({ length: 10 }, (_, index) => `20260102_030405_0000${index}_00001` as QueryId)
   const sql = long(30 * kB)
@@ -185,7 +185,7 @@ it('a successor takes over as much as it may hold, the oldest first, and ends th
   for (const id of ids.slice(6)) expect(log.typesOf(id)).toEqual(['QueryCreated', 'QueryFailed'])
 })
 
-it('result pages at hand take so much memory together, those that came first go first', () => {
+it('page memories of all queries share one limit, and drop the oldest page first', () => {
   const memories = createPageMemories(100)
   const [a, b] = [memories.ofQuery(), memories.ofQuery()]
   a.set(0, Buffer.alloc(40))

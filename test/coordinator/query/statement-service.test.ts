@@ -24,10 +24,10 @@ afterEach(() => {
 
 const clock = { now: () => Date.now(), monotonicMs: () => Date.now() }
 
-/** A query that recovery has taken over; it has ended once it was failed. */
+/** A query that recovery has taken over. A failure ends it. */
 const takenOver = () => knownQuery(QUERY_ID).execution
 
-/** A service over a log that holds one open query. @param whileRead happens after its stream was read, before that is known */
+/** A service over a log with one open query. @param whileRead runs after the stream was read, before the reader returns */
 function serviceOver(whileRead: () => void): StatementService {
   const { type, time, data } = event('QueryCreated')
   const recorded = { type, v: queryEventVersions[type], time, data, sequence: 1 } as Recorded
@@ -60,21 +60,21 @@ function serviceOver(whileRead: () => void): StatementService {
   })
 }
 
-describe('a cancel that comes before its query is taken over', () => {
-  it('is carried out when that happens while the log is read', async () => {
+describe('A cancel request before recovery takes the query over', () => {
+  it('fails the query when recovery takes it over during the read of the log', async () => {
     const service = serviceOver(() => registry.add(takenOver()))
-    // No timer is moved on: it waits for nothing.
+    // The fake clock stands still: the cancel must not wait for a timer.
     expect(await service.cancel(QUERY_ID, canceledByClient, WAIT_MS)).toBe('done')
   })
 
-  it('is carried out when that happens later', async () => {
+  it('fails the query when recovery takes it over later', async () => {
     const service = serviceOver(() => setTimeout(() => registry.add(takenOver()), 5_000))
     const canceled = service.cancel(QUERY_ID, canceledByClient, WAIT_MS)
     await vi.advanceTimersByTimeAsync(5_000)
     expect(await canceled).toBe('done')
   })
 
-  it('says that it waits when that does not happen in time', async () => {
+  it('returns "waiting" when recovery does not take the query over in time', async () => {
     const service = serviceOver(() => {})
     const canceled = service.cancel(QUERY_ID, canceledByClient, WAIT_MS)
     await vi.advanceTimersByTimeAsync(WAIT_MS)

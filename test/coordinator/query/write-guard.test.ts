@@ -6,10 +6,10 @@ const insert = (table: string): TableChange => ({ kind: 'insert', schema: 's', t
 const drop = (table: string): TableChange => ({ kind: 'dropTable', schema: 's', table })
 const dropSchema: TableChange = { kind: 'dropSchema', schema: 's', cascade: true }
 
-/** Of a query that nobody cancels. */
+/** The signal of a query that is not canceled. */
 const ALIVE = new AbortController().signal
 
-/** Enters when it may; `order` tells in which order changes did. */
+/** Enters changes into the guard. `order` has their names in the order in which the guard admitted them. */
 function visitor(guard: WriteGuard) {
   const order: string[] = []
   const leave = new Map<string, () => void>()
@@ -29,7 +29,7 @@ function visitor(guard: WriteGuard) {
   }
 }
 
-it('lets inserts into one table in together, and keeps a DROP of it out until they are done', async () => {
+it('the write guard admits inserts into one table together, and a DROP of the table after them', async () => {
   const guard = createWriteGuard()
   guard.open()
   const { order, enter, leave, settled } = visitor(guard)
@@ -49,7 +49,7 @@ it('lets inserts into one table in together, and keeps a DROP of it out until th
   expect(order.at(-1)).toBe('drop')
 })
 
-it('lets nobody pass who came after one that waits for the same object', async () => {
+it('the write guard admits waiting changes of one object in their order of arrival', async () => {
   const guard = createWriteGuard()
   guard.open()
   const { order, enter, leave, settled } = visitor(guard)
@@ -66,7 +66,7 @@ it('lets nobody pass who came after one that waits for the same object', async (
   expect(order).toEqual(['a', 'schema', 'b'])
 })
 
-it('puts what was decided before ahead of all that is new', async () => {
+it('the write guard admits new changes of a table after the resumed change of the table is done', async () => {
   const guard = createWriteGuard()
   const { order, enter, settled } = visitor(guard)
   enter('new', drop('t'))
@@ -82,7 +82,7 @@ it('puts what was decided before ahead of all that is new', async () => {
   expect(order).toEqual(['free', 'new'])
 })
 
-it('forgets who is canceled while it waits, and lets in whom that one kept out', async () => {
+it('the write guard drops a canceled waiting change and admits the changes behind it', async () => {
   const guard = createWriteGuard()
   guard.open()
   const { order, enter, settled } = visitor(guard)

@@ -19,8 +19,8 @@ function publisher(streams: boolean) {
   return { ...made, clock, tokens: () => made.next()?.pages.map(({ token }) => token) }
 }
 
-describe('pages become part of the result', () => {
-  it('as they close, of a batch that streams', () => {
+describe('The batch publisher', () => {
+  it('publishes pages of a streaming fragment as soon as they are closed', () => {
     const { list, tokens } = publisher(true)
     list([page(0)], 10_000)
     expect(tokens()).toEqual([0])
@@ -29,7 +29,7 @@ describe('pages become part of the result', () => {
     expect(tokens()).toBeUndefined()
   })
 
-  it('when it ends, of any other', () => {
+  it('publishes pages of other fragments when their batch ends', () => {
     const { list, tokens, batchDone } = publisher(false)
     list([page(0)], 10_000)
     expect(tokens()).toBeUndefined()
@@ -37,7 +37,7 @@ describe('pages become part of the result', () => {
     expect(tokens()).toEqual([0])
   })
 
-  it('sooner once its output has taken as long as its first page did, and from then on as they close', () => {
+  it('publishes a batch early once its output has taken as long as its first page, then each page at once', () => {
     const { list, tokens, waitMs, clock } = publisher(false)
     list([page(0)], 60)
     clock.now = 40
@@ -51,7 +51,7 @@ describe('pages become part of the result', () => {
     expect(waitMs()).toBeUndefined()
   })
 
-  it('after two seconds however long it took', () => {
+  it('publishes after two seconds when the first page took longer', () => {
     const { list, tokens, clock } = publisher(false)
     list([page(0)], 600_000)
     clock.now = 1_999
@@ -60,7 +60,7 @@ describe('pages become part of the result', () => {
     expect(tokens()).toEqual([0])
   })
 
-  it('once they are as much as is held', () => {
+  it('publishes once it holds 64 MB of pages', () => {
     const { list, tokens } = publisher(false)
     const most = Array.from({ length: 63 }, (_, token) => page(token))
     list(most, 10_000)
@@ -69,7 +69,7 @@ describe('pages become part of the result', () => {
     expect(tokens()).toHaveLength(64)
   })
 
-  it('each batch for itself', () => {
+  it('publishes each batch by itself', () => {
     const { list, tokens, batchDone } = publisher(false)
     list([page(0), page(1, { batch: 1 })], 10_000)
     batchDone(1)
@@ -77,12 +77,12 @@ describe('pages become part of the result', () => {
     expect(tokens()).toBeUndefined()
   })
 
-  it('in the order of their tokens: a page waits for those before it', () => {
+  it('publishes pages in token order: a page waits for the pages before it', () => {
     const made = createBatchPublisher(true, () => 0, { tokens: new Set([1]), batches: new Set([0]) })
     made.list([page(3)], 0)
     expect({ ...made, next: made.next() }).toMatchObject({ next: undefined, hasGap: true, firstUnknown: 0 })
     made.list([page(0)], 0)
-    // The second was published before.
+    // The page with token 1 was published before.
     expect(made.next()?.pages.map(({ token }) => token)).toEqual([0])
     expect({ hasGap: made.hasGap, firstUnknown: made.firstUnknown }).toEqual({ hasGap: true, firstUnknown: 2 })
     made.list([page(2), page(3)], 0)

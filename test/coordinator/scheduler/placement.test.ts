@@ -32,12 +32,12 @@ const candidates = fc.uniqueArray(
   { selector: ({ nodeId }) => nodeId, minLength: 1, maxLength: 12 },
 )
 
-/** Whether a has less to do than b, whatever is thought of its machine. */
+/** Whether `a` runs fewer tasks than `b` on a machine that is at least as good. */
 const isBetter = (a: Candidate, b: Candidate): boolean =>
   a.running < b.running && a.cores! >= b.cores! && a.memoryBytes! >= b.memoryBytes!
 
-describe('the worker with the least to do', () => {
-  it('is one of those there are; no other has less to do on as good a machine', () => {
+describe('`leastLoaded`', () => {
+  it('returns a candidate, and no other runs fewer tasks on a machine that is at least as good', () => {
     fc.assert(
       fc.property(candidates, (all) => {
         const chosen = leastLoaded(all)!
@@ -47,7 +47,7 @@ describe('the worker with the least to do', () => {
     )
   })
 
-  it('does not depend on the order they are named in', () => {
+  it('returns the same worker for any order of the candidates', () => {
     fc.assert(
       fc.property(candidates, (all) => {
         const distinct = all.map((one, index) => ({ ...one, placed: index }))
@@ -56,7 +56,7 @@ describe('the worker with the least to do', () => {
     )
   })
 
-  it('of equals has an engine that waits', () => {
+  it('prefers the worker with a free engine among equal workers', () => {
     const equal = { ...worker('a'), running: 1, placed: 1 }
     expect(
       leastLoaded([
@@ -66,13 +66,13 @@ describe('the worker with the least to do', () => {
     ).toBe('b')
   })
 
-  it('is none where there is none', () => {
+  it('returns undefined without candidates', () => {
     expect(leastLoaded([])).toBeUndefined()
   })
 })
 
-describe('tasks', () => {
-  it('that run at once are spread: equal workers never differ by more than one', async () => {
+describe('`Placement`', () => {
+  it('spreads tasks: the numbers of tasks on equal workers differ by at most one', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 8 }), fc.integer({ min: 0, max: 60 }), async (count, tasks) => {
         const workers = some(count)
@@ -85,7 +85,7 @@ describe('tasks', () => {
     )
   })
 
-  it('that run one after the other go to each in turn', async () => {
+  it('places tasks that run one after the other on the workers in rotation', async () => {
     const placement = placementOver(some(3))
     const nodes: string[] = []
     for (let task = 0; task < 9; task++) {
@@ -96,7 +96,7 @@ describe('tasks', () => {
     expect(nodes).toEqual(['w0', 'w1', 'w2', 'w0', 'w1', 'w2', 'w0', 'w1', 'w2'])
   })
 
-  it('leave nothing behind, in whatever order they end and however often that is said', async () => {
+  it('counts 0 running tasks after all have left, in any order and with repeated calls of `leave`', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(), { maxLength: 40 }), async (order) => {
         const workers = some(3)
@@ -112,7 +112,7 @@ describe('tasks', () => {
     )
   })
 
-  it('go by what a machine has', async () => {
+  it('places tasks in proportion to the cores of a worker', async () => {
     const small = worker('small', { cores: 2, memoryBytes: 4 * GB })
     const large = worker('large', { cores: 8 })
     const placement = placementOver([small, large])
@@ -120,14 +120,14 @@ describe('tasks', () => {
     expect([placement.runningOn(small.nodeId), placement.runningOn(large.nodeId)]).toEqual([2, 8])
   })
 
-  it('go elsewhere than where they were lost, if there is an elsewhere', async () => {
+  it('avoids the worker on which the task was lost, unless it is the only one', async () => {
     const two = placementOver(some(2))
     two.take(worker('w1'))
     expect((await two.place(never, 'w0')).node.nodeId).toBe('w1')
     expect((await placementOver(some(1)).place(never, 'w0')).node.nodeId).toBe('w0')
   })
 
-  it('wait for a worker to be there, so long and as long as they are wanted', async () => {
+  it('waits for a worker up to the time limit or the cancel of the query', async () => {
     const workers: ActiveWorker[] = []
     const placed = placementOver(workers).place(never)
     workers.push(worker('late'))

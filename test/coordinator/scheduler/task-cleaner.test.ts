@@ -9,7 +9,7 @@ const task = (number: number, nodeId = 'w1') => ({
   taskId: `q.1.${number}` as TaskId,
 })
 
-describe('task cleaner', () => {
+describe('The task cleaner', () => {
   let cleaner: TaskCleaner | undefined
   afterEach(() => {
     cleaner?.stop()
@@ -30,7 +30,7 @@ describe('task cleaner', () => {
     }
   }
 
-  it('deletes in one request a worker, where the worker is now, and not before the pages are free', async () => {
+  it('sends one request per worker to its current address, once the tasks are due', async () => {
     const asked: [string, readonly string[]][] = []
     const pass = start(async (url, ids) => void asked.push([url, ids.toSorted()]))
     cleaner!.release([task(1), task(2), task(3, 'w2')], 0)
@@ -46,7 +46,7 @@ describe('task cleaner', () => {
     expect(asked.at(-1)).toEqual(['http://old-w1', ['q.1.4']])
   })
 
-  it('asks for a thousand at a time, and goes on after a worker that does not answer', async () => {
+  it('deletes at most 1000 tasks in one request, and goes on after a request that failed', async () => {
     const sizes: number[] = []
     const pass = start(async (_url, ids) => {
       sizes.push(ids.length)
@@ -63,7 +63,7 @@ describe('task cleaner', () => {
     expect(sizes).toEqual([1000, 1000, 500, 1])
   })
 
-  it('asks a worker again that did not answer, until it must have dropped them itself', async () => {
+  it('repeats the request to a lost worker, and stops once the worker must have dropped the tasks itself', async () => {
     let asked = 0
     const pass = start(async () => {
       asked++
@@ -80,7 +80,7 @@ describe('task cleaner', () => {
     expect(asked).toBe(inAll)
   })
 
-  it('asks a worker once that refuses', async () => {
+  it('does not repeat a request that the worker refuses', async () => {
     let asked = 0
     const pass = start(async () => {
       asked++

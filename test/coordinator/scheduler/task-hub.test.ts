@@ -13,7 +13,7 @@ const URL = 'http://w1'
 
 let nodes: WorkerNode[]
 let asked: (string | undefined)[]
-/** What the worker says; by default nothing, for ever. */
+/** The answer of the worker; by default it never comes. */
 let news: (since: string | undefined) => Promise<HeardTasks>
 let hub: TaskHub
 let reported: string[]
@@ -47,8 +47,8 @@ const listen = (taskId = TASK): void =>
   })
 const away = (): Promise<never> => Promise.reject(new WorkerLost('connection refused'))
 
-describe('the news of a worker', () => {
-  it('are asked for at once, and told to who waits for the task', async () => {
+describe('The task hub', () => {
+  it('requests news at once and passes each status to the listener of its task', async () => {
     const answers: HeardTasks[] = [
       { version: '1', tasks: [taskStatus(TASK, { state: 'RUNNING' }), taskStatus(OTHER)] },
       { version: '2', tasks: [taskStatus(TASK, { version: 2 })] },
@@ -60,14 +60,14 @@ describe('the news of a worker', () => {
     expect(reported).toEqual(['RUNNING 1', 'FINISHED 2'])
   })
 
-  it('that do not name a task say that it is not there; one that came meanwhile is not meant', async () => {
+  it('reports a task as lost when news do not list it, except when its listener came during the request', async () => {
     let answer: (news: HeardTasks | PromiseLike<HeardTasks>) => void = () => {}
     news = () => new Promise((resolve) => (answer = resolve))
     listen()
     await vi.advanceTimersByTimeAsync(0)
     answer({ version: '1', tasks: [] })
     await vi.advanceTimersByTimeAsync(0)
-    // Its first listener is making its task just now.
+    // The listener came first: its task may be in creation.
     expect(reported).toEqual([])
     answer(away())
     await vi.advanceTimersByTimeAsync(1_000)
@@ -78,7 +78,7 @@ describe('the news of a worker', () => {
     expect(reported).toEqual([`lost: worker ${URL} has no task ${TASK}`])
   })
 
-  it('are asked for anew when the worker is back, all of them', async () => {
+  it('requests all news without a version when the worker is back', async () => {
     let back = false
     news = (since) =>
       since !== undefined
@@ -95,8 +95,8 @@ describe('the news of a worker', () => {
   })
 })
 
-describe('a worker that is gone', () => {
-  it('is lost after its time, at once when it has left; then nobody asks it any more', async () => {
+describe('The task hub with a worker that is gone', () => {
+  it('reports tasks as lost after the limit, or soon for an unknown worker, and then sends no requests', async () => {
     news = away
     listen()
     await vi.advanceTimersByTimeAsync(9_000)
@@ -117,7 +117,7 @@ describe('a worker that is gone', () => {
     expect(asked).toHaveLength(after)
   })
 
-  it('is not asked any more once nobody waits', async () => {
+  it('sends no requests once the last listener is removed', async () => {
     news = away
     listen()
     await vi.advanceTimersByTimeAsync(100)
@@ -129,7 +129,7 @@ describe('a worker that is gone', () => {
     expect(reported).toEqual([])
   })
 
-  it('is asked anew for whoever comes next', async () => {
+  it('requests all news again for the next listener', async () => {
     news = away
     listen()
     hub.forget(URL, TASK)
@@ -142,8 +142,8 @@ describe('a worker that is gone', () => {
   })
 })
 
-describe('a worker that refuses to tell', () => {
-  it('fails those who wait, at once', async () => {
+describe('The task hub with a worker that refuses requests for news', () => {
+  it('reports the refusal to all listeners at once and sends no other request', async () => {
     news = () => Promise.reject(new WorkerRefused('task news', 401, 'the key is wrong'))
     listen()
     listen(OTHER)
@@ -155,7 +155,7 @@ describe('a worker that refuses to tell', () => {
   })
 })
 
-it('a hub that is stopped asks nobody', async () => {
+it('a stopped task hub sends no requests', async () => {
   news = away
   listen()
   await vi.advanceTimersByTimeAsync(100)

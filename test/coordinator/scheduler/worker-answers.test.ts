@@ -10,7 +10,7 @@ import { taskStatus } from '../../support/stage-bed.ts'
 
 const taskId = parseTaskId('20260101_000000_00000_00001.1.0')
 
-/** What a worker says of a task, as figures of a task that ran. */
+/** The status of a task with the figures of a task that ran. */
 function status(
   changed: Readonly<Record<string, unknown>> = {},
   stats: Readonly<Record<string, unknown>> = {},
@@ -18,7 +18,7 @@ function status(
   return { ...taskStatus(taskId), stats: { ...taskStats, ...stats }, ...changed }
 }
 
-describe('a worker that answers nonsense', () => {
+describe('A worker with invalid answers', () => {
   let server: Server
   let client: WorkerClient
   let url: string
@@ -46,30 +46,30 @@ describe('a worker that answers nonsense', () => {
   })
 
   it.each([
-    ['half of a count', status({}, { outputPositions: 0.5 })],
-    ['more than can be counted', status({}, { outputPositions: 1e300 })],
-    ['a day that is none', status({}, { createTime: '2026-13-99T00:00:00Z' })],
-    ['a text for a time', status({ lastHeartbeat: "'; --" })],
+    ['a fractional count', status({}, { outputPositions: 0.5 })],
+    ['a count that is too large', status({}, { outputPositions: 1e300 })],
+    ['an impossible date', status({}, { createTime: '2026-13-99T00:00:00Z' })],
+    ['a text in place of a time', status({ lastHeartbeat: "'; --" })],
     [
-      'a page of half a byte',
+      'a page with a fractional number of bytes',
       status({ pages: [{ token: 0, batch: 0, rows: 1, bytes: 0.5, sha256: '', lastOfBatch: true }] }),
     ],
     ['another task', status({ taskId: '20260101_000000_00000_00001.1.7' })],
     ['no status', {}],
-    ['nothing', null],
-  ])('%s: is as good as gone', async (_what, said) => {
+    ['null', null],
+  ])('counts as lost when it answers a task request with %s', async (_what, said) => {
     answer = JSON.stringify(said)
     await expect(client.getTask(url, taskId)).rejects.toBeInstanceOf(WorkerLost)
   })
 
-  it('of any of its tasks: is as good as gone', async () => {
+  it('counts as lost when news contain one invalid status or no JSON', async () => {
     answer = JSON.stringify([status(), status({}, { cpuNanos: 1e300 })])
     await expect(client.taskNews(url, undefined, new AbortController().signal)).rejects.toBeInstanceOf(WorkerLost)
     answer = '<html>'
     await expect(client.taskNews(url, undefined, new AbortController().signal)).rejects.toBeInstanceOf(WorkerLost)
   })
 
-  it('is another than one that guesses wildly', async () => {
+  it('does not count as lost when only an estimate of the engine is too large', async () => {
     const operator = Object.fromEntries(
       ['operatorId', 'inputPositions', 'outputPositions', 'inputBytes', 'outputBytes', 'timeNanos', 'blockedNanos']
         .concat(['addInputCalls', 'getOutputCalls', 'finishCalls'])

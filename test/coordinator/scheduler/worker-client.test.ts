@@ -63,7 +63,7 @@ const says =
   (_request, response) =>
     void response.writeHead(status).end(body)
 
-/** All that is asked of a worker. */
+/** All requests to a worker. */
 const asks: Readonly<Record<string, () => Promise<unknown>>> = {
   createTask: () => client.createTask(url, TASK, update),
   getTask: () => client.getTask(url, TASK),
@@ -75,7 +75,7 @@ const asks: Readonly<Record<string, () => Promise<unknown>>> = {
 }
 
 describe.each(Object.entries(asks))('%s', (_name, ask) => {
-  it.each([400, 401, 403, 405, 415, 422])('is refused by a worker that says %d', async (status) => {
+  it.each([400, 401, 403, 405, 415, 422])('fails with WorkerRefused for the status %d', async (status) => {
     answer = says(status, 'because')
     const error = await ask().catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(WorkerRefused)
@@ -84,14 +84,14 @@ describe.each(Object.entries(asks))('%s', (_name, ask) => {
     expect(requests).toHaveLength(1)
   })
 
-  it.each([302, 408, 429, 500, 502, 503])('is lost with a worker that says %d', async (status) => {
+  it.each([302, 408, 429, 500, 502, 503])('fails with WorkerLost for the status %d', async (status) => {
     answer = says(status)
     const error = await ask().catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(WorkerLost)
     expect(howToRetry(error)).toBe('later')
   })
 
-  it('is lost with a worker that breaks off', async () => {
+  it('fails with WorkerLost when the worker closes the connection', async () => {
     answer = (request) => void request.socket.destroy()
     await expect(ask()).rejects.toBeInstanceOf(WorkerLost)
     answer = (_request, response) => {
@@ -101,7 +101,7 @@ describe.each(Object.entries(asks))('%s', (_name, ask) => {
     await expect(ask()).rejects.toBeInstanceOf(WorkerLost)
   })
 
-  it('ends with a higher epoch, when there is one', async () => {
+  it('fails with StaleEpoch for the status 409 only when a higher epoch is confirmed', async () => {
     answer = says(409)
     await expect(ask()).rejects.toBeInstanceOf(StaleEpoch)
     seenHigher = false
@@ -109,7 +109,7 @@ describe.each(Object.entries(asks))('%s', (_name, ask) => {
   })
 })
 
-/** Sends what it has as fast as it is taken, without end. */
+/** Sends bytes as fast as the client reads them, without end. */
 function endless(status: number, sent: { bytes: number }): RequestListener {
   const chunk = Buffer.alloc(1024 * 1024, 0x20)
   return (_request, response) => {
@@ -124,53 +124,53 @@ function endless(status: number, sent: { bytes: number }): RequestListener {
   }
 }
 
-describe.each(Object.entries(asks))('%s, of a worker that answers without end', (name, ask) => {
+describe.each(Object.entries(asks))('%s with an endless answer', (name, ask) => {
   const most = name === 'fetchPage' ? 100 : name === 'taskNews' ? 128 * 2 ** 20 : 64 * 2 ** 20
 
-  // One of each size.
-  it.runIf(['createTask', 'fetchPage', 'taskNews'].includes(name))('is lost once it is too long', async () => {
+  // One request for each limit.
+  it.runIf(['createTask', 'fetchPage', 'taskNews'].includes(name))('fails with WorkerLost once the answer exceeds the limit', async () => {
     const sent = { bytes: 0 }
     answer = endless(200, sent)
     const error = await ask().catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(WorkerLost)
     expect(error).toMatchObject({ message: expect.stringContaining(`more than the ${most} bytes`) })
-    // What is on its way between the two is read by nobody.
+    // The buffers of the connection hold bytes that the client never reads.
     expect(sent.bytes).toBeLessThan(most + 32 * 2 ** 20)
   })
 
-  it('is lost at once when it says so', async () => {
+  it('fails at once when the content-length exceeds the limit', async () => {
     answer = (_request, response) => void response.writeHead(200, { 'content-length': String(most + 1) }).write('x')
     await expect(ask()).rejects.toThrow(`more than the ${most} bytes`)
   })
 
-  it('is lost when that is why it refuses', async () => {
+  it('fails with WorkerLost when the endless answer has the status 400', async () => {
     answer = endless(400, { bytes: 0 })
     await expect(ask()).rejects.toBeInstanceOf(WorkerLost)
   })
 })
 
-describe('a page', () => {
+describe('`fetchPage`', () => {
   const page = (bytes: number) => client.fetchPage(url, { taskId: TASK, token: 0, bytes })
 
-  it('has the bytes that were listed', async () => {
+  it('returns the page, and fails with WorkerLost when it is longer than listed', async () => {
     answer = says(200, '[[1]]')
     expect(String(await page(5))).toBe('[[1]]')
     await expect(page(4)).rejects.toBeInstanceOf(WorkerLost)
   })
 
-  it('has no more than any page has, whatever was listed', async () => {
+  it('reads at most the maximum size of a page, even when a larger size is listed', async () => {
     answer = endless(200, { bytes: 0 })
     await expect(page(2 ** 40)).rejects.toThrow(`more than the ${PAGE_MAX_BYTES} bytes`)
   })
 
-  it.each([404, 410])('is gone when the worker says %d', async (status) => {
+  it.each([404, 410])('returns undefined for the status %d', async (status) => {
     answer = says(status)
     expect(await page(5)).toBeUndefined()
   })
 })
 
-describe('an answer', () => {
-  it('that comes a byte now and then is none', async () => {
+describe('`getTask`', () => {
+  it('fails when the answer arrives byte by byte and does not end in time', async () => {
     const real = performance.now.bind(performance)
     let later = 0
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => real() + later)
@@ -189,7 +189,7 @@ describe('an answer', () => {
     }
   })
 
-  it('of a worker of a version before says by its name whether it may be begun again', async () => {
+  it('derives `retriable` from the error name when an older worker does not send it', async () => {
     const failure = {
       errorName: 'REMOTE_TASK_ERROR',
       errorCode: 65542,

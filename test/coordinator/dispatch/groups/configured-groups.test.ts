@@ -19,7 +19,7 @@ function rulesOf(
 let groups: ConfiguredGroups
 afterEach(() => groups.stop())
 
-/** Groups by rules and a time that the test changes. */
+/** Creates groups over rules and a clock that the test changes. */
 function bedOf(first = rulesOf([own])) {
   const now = { rules: first, ms: 0 }
   groups = new ConfiguredGroups({
@@ -33,12 +33,12 @@ function bedOf(first = rulesOf([own])) {
 
 const of = (user: string, more: Partial<Entrant> = {}): Entrant => entrantOf({ user, group: `all.${user}`, ...more })
 
-/** The place that is there by now. */
+/** The slot if it is already granted, otherwise 'waits'. */
 async function placeNow({ slot }: { readonly slot: Promise<GroupSlot | undefined> }) {
   return Promise.race([slot, new Promise((resolve) => setImmediate(resolve, 'waits'))])
 }
 
-it('gives a place back when its query ends, taken in hand or not', async () => {
+it('configured groups free the slot of a query when its signal aborts, even if the slot was not yet granted', async () => {
   bedOf()
   const end = new AbortController()
   expect(groups.tryEnter(of('ana', { signal: end.signal }))).toBeDefined()
@@ -56,7 +56,7 @@ it('gives a place back when its query ends, taken in hand or not', async () => {
   ])
 })
 
-it('turns away whom no selector takes, whose queue is full, and who is no leaf', () => {
+it('configured groups refuse a query without a matching selector, in a full queue or in a group with sub-groups', () => {
   bedOf(
     rulesOf(
       [own],
@@ -74,7 +74,7 @@ it('turns away whom no selector takes, whose queue is full, and who is no leaf',
   expect(() => groups.enter(of('ana'))).toThrow('Too many queued queries for "all.ana"')
 })
 
-it('lets nobody start while those of the coordinator before come, and those go first', async () => {
+it('configured groups start no new query during a recovery, and start recovered queries first', async () => {
   bedOf()
   const reservation = groups.reserve()
   reservation.expect(2)
@@ -91,7 +91,7 @@ it('lets nobody start while those of the coordinator before come, and those go f
   expect(await placeNow(fresh)).toBe('waits')
 })
 
-it('decides again who waits when other rules are in force, and tells him where he is', async () => {
+it('configured groups choose the group of waiting queries again after a change of rules, and call `moved`', async () => {
   const now = bedOf()
   groups.tryEnter(of('ana'))
   groups.tryEnter(of('ben'))
@@ -106,7 +106,7 @@ it('decides again who waits when other rules are in force, and tells him where h
   expect(groups.stateOf(['all'])).toMatchObject({ running: 3, queued: 0 })
 })
 
-it('gives a busy group the limits of the rule that it has now, whether a name of its own or a template', async () => {
+it('configured groups apply the limits of new rules to a busy group, for a name and for a template', async () => {
   const named = { name: 'ana', hardConcurrencyLimit: 1, maxQueued: 1 }
   const toName = [{ user: 'ana', group: 'all.ana' }]
   const two = { ...own, hardConcurrencyLimit: 2 }
@@ -117,7 +117,7 @@ it('gives a busy group the limits of the rule that it has now, whether a name of
   for (const [subGroups, selectors] of [
     [[named], toName],
     [[two, named], toName],
-    // As also where the template leads to it.
+    // The name counts, although the selector uses the template.
     [[two, named], undefined],
   ] as const) {
     now.rules = rulesOf(subGroups, selectors)
@@ -136,7 +136,7 @@ it('gives a busy group the limits of the rule that it has now, whether a name of
   expect(moves).toEqual([])
 })
 
-it('gives a group the limits of the template that its selector says, also for who ran before', () => {
+it('configured groups apply the limits of the template in the selector, also to recovered running queries', () => {
   const templates = ['${USER}', '${SOURCE}'].map((name, at) => ({ ...own, name, hardConcurrencyLimit: at + 2 }))
   const now = bedOf(rulesOf(templates, [{ group: 'all.${SOURCE}' }]))
   const source = 'etl'
@@ -154,7 +154,7 @@ it('gives a group the limits of the template that its selector says, also for wh
   expect(limitNow()).toBe(3)
 })
 
-it('lets nobody in where a group was whose rule is gone, and who runs there run on', async () => {
+it('configured groups admit no query to a group without a rule, and keep its running queries', async () => {
   const now = bedOf()
   const slot = groups.tryEnter(of('ana'))!
   now.rules = rulesOf([{ ...own, name: 'team' }], [{ group: 'all.team' }])
@@ -169,7 +169,7 @@ it('lets nobody in where a group was whose rule is gone, and who runs there run 
   expect(groups.stateOf(['all', 'ana'])).toBeUndefined()
 })
 
-it('counts what queries use, and forgets it with the time', async () => {
+it('configured groups count the CPU time of queries and reduce it with time', async () => {
   const now = bedOf(rulesOf([{ ...own, hardConcurrencyLimit: 5, hardCpuLimit: '10s' }]))
   const first = groups.tryEnter(of('ana', { usage: () => ({ cpuMillis: 12_000, memoryBytes: 0, scannedBytes: 0 }) }))!
   groups.check()
@@ -204,7 +204,7 @@ const drawnRules = fc
     return readGroupRules(JSON.stringify({ rootGroups: [all], selectors: led }))
   })
 
-it('asks a statement what the first selector in the file says, of those alone that can fit its user', () => {
+it('`choose` gives the result of the first matching selector in the file', () => {
   fc.assert(
     fc.property(drawnRules, fc.constantFrom(...users, 'zoe', 'constructor'), (rules, user) => {
       const { statement } = of(user)
@@ -214,7 +214,7 @@ it('asks a statement what the first selector in the file says, of those alone th
   )
 })
 
-it('ends where those that wait are decided a little at a time as where they come under the new rules', async () => {
+it('a change of rules that is applied in slices gives the same groups as a start with the new rules', async () => {
   await fc.assert(
     fc.asyncProperty(drawnRules, drawnRules, fc.infiniteStream(fc.constantFrom(...users)), async (one, other, who) => {
       const come = async (here: ConfiguredGroups, user: string) => {
@@ -231,7 +231,7 @@ it('ends where those that wait are decided a little at a time as where they come
       const places = led.slice(0, -10).map((user) => come(groups, user))
       now.rules = other
       groups.check()
-      // Who comes meanwhile is decided by the rules of before, and then with all others.
+      // Queries that arrive now get a group by the old rules, and then by the new rules like the others.
       places.push(...led.slice(-10).map((user) => come(groups, user)))
       for (const deadline = performance.now() + 60_000; groups.isDeciding && performance.now() < deadline;)
         await new Promise((resolve) => setImmediate(resolve))

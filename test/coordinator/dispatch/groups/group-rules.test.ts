@@ -8,7 +8,7 @@ import type { GroupedSession } from '../../../../src/coordinator/dispatch/groups
 
 const documented = readFileSync(new URL('../../../fixtures/resource-groups/documented.json', import.meta.url), 'utf8')
 
-/** The group that rules choose, as text. */
+/** The group that the rules choose, as text. */
 function chosen(rules: string, session: Partial<GroupedSession>, queryType: string | undefined = 'SELECT'): string {
   const choice = choose(readGroupRules(rules), {
     session: { user: 'ana', groups: [], clientTags: [], resourceEstimates: {}, ...session },
@@ -17,7 +17,7 @@ function chosen(rules: string, session: Partial<GroupedSession>, queryType: stri
   return typeof choice === 'string' ? choice : groupText(choice.path)
 }
 
-describe("the example of Trino's documents", () => {
+describe("The example of Trino's documentation", () => {
   it.each([
     [{ user: 'bob' }, 'SELECT', 'admin'],
     [{ originalUser: 'bob' }, 'SELECT', 'admin'],
@@ -32,7 +32,7 @@ describe("the example of Trino's documents", () => {
     ],
     [{ source: 'jdbc#powerfulbi', clientTags: ['fast'] }, 'SELECT', 'global.adhoc.other.ana'],
     [{ user: 'ana.b%' }, undefined, 'global.adhoc.other.ana%2Eb%25'],
-  ])('%j, %s: %s', (session, queryType, group) => {
+  ])('with the session %j and the query type %s chooses the group %s', (session, queryType, group) => {
     expect(chosen(documented, session, queryType)).toBe(group)
   })
 })
@@ -43,7 +43,7 @@ function fileWith(group: string, selector = '"group": "a"', more = ''): string {
   return `{ "rootGroups": [\n{ ${group} }],\n"selectors": [\n{ ${selector} }]${more} }`
 }
 
-describe('a selector', () => {
+describe('A selector', () => {
   const estimate =
     '"group": "a", "selectorResourceEstimate": { "executionTime": { "min": "1m", "max": "1h" }, "peakMemory": { "max": "1GB" } }'
 
@@ -54,11 +54,11 @@ describe('a selector', () => {
     [{ EXECUTION_TIME: '2m', PEAK_MEMORY: '1.1GB' }, 'none'],
     [{ EXECUTION_TIME: '2m' }, 'none'],
     [{ EXECUTION_TIME: 'soon', PEAK_MEMORY: '1B' }, 'none'],
-  ])('asks for estimates within both ends: %j, %s', (resourceEstimates, group) => {
+  ])('matches resource estimates between its minimum and maximum: %j, %s', (resourceEstimates, group) => {
     expect(chosen(fileWith(GROUP, estimate), { resourceEstimates })).toBe(group)
   })
 
-  it('finds names in users and sources, and leaves no name empty', () => {
+  it('takes group names from named groups of its expressions, and "unnamed" for an empty name', () => {
     const rules = fileWith(
       '"name": "${team}", "maxQueued": 1, "hardConcurrencyLimit": 1',
       '"user": "(?:(?<team>[a-z]+)-)?.*", "group": "${team}"',
@@ -67,7 +67,7 @@ describe('a selector', () => {
     expect(chosen(rules, { user: '1' })).toBe('unnamed')
   })
 
-  it('does not ask for the kind of a statement where nothing depends on it', () => {
+  it('does not ask for the query type when another condition already fails', () => {
     const rules = readGroupRules(fileWith(GROUP, '"user": "bob", "queryType": "insert", "group": "a"'))
     const statement = (user: string) => ({
       session: { user, groups: [], clientTags: [], resourceEstimates: {} },
@@ -128,16 +128,16 @@ it.each([
     "Nothing finds what '${x}' stands for",
   ],
   [fileWith(GROUP, '"user": "(?<x>.*)", "source": "(?<x>.*)", "group": "a"'), "Several expressions find 'x'"],
-])('refuses %s', (text, message) => {
+])('`readGroupRules` refuses %s', (text, message) => {
   expect(() => readGroupRules(text)).toThrow(message)
 })
 
-it('names groups so that a dot in a name is no path', () => {
+it('`groupText` escapes a dot in a group name, and `groupPath` reads it back', () => {
   for (const path of [['a', 'b'], ['a.b'], ['a%2Eb', '%', '.'], []]) expect(groupPath(groupText(path))).toEqual(path)
   expect(groupText(['global', 'ana.b'])).toBe('global.ana%2Eb')
 })
 
-it('finds what a recorded group is made of, names before templates, and calls all of one template the same', () => {
+it('`groupAt` finds the rules of a path, names before templates; `groupLabel` is the same for one template', () => {
   const { rootGroups } = readGroupRules(documented)
   const made = (path: string[]) =>
     groupAt(path, rootGroups).levels.map(({ label, rule }) => [label, rule?.hardConcurrencyLimit])
@@ -157,8 +157,8 @@ it('finds what a recorded group is made of, names before templates, and calls al
   expect(groupLabel([], rootGroups)).toBe('none')
 })
 
-describe('groups that are read a little at a time', () => {
-  /** All of it that is not a function; limits that there are none of are Infinity. */
+describe('`readGroupRulesInSlices`', () => {
+  /** The rules as JSON without functions. An absent limit is Infinity. */
   const plain = (rules: object): string =>
     JSON.stringify(rules, (_, value: unknown) =>
       value === Infinity ? 'none' : value instanceof Set ? [...value] : value,
@@ -173,7 +173,7 @@ describe('groups that are read a little at a time', () => {
   const led = (rules: ReturnType<typeof readGroupRules>): readonly unknown[] =>
     sessions.map((session) => choose(rules, { session, queryType: () => 'SELECT' }))
 
-  it('are those that are read at once, in turns that are many', async () => {
+  it('gives the same rules as `readGroupRules`, and yields at least once per 100 groups', async () => {
     const limits = { maxQueued: 3, hardConcurrencyLimit: 2 }
     const policies = fc.constantFrom('fair', 'query_priority', undefined)
     const file = fc.record({

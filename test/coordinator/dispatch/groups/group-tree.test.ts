@@ -10,7 +10,7 @@ function rulesOf(rootGroups: readonly Rule[], quotas: Rule = {}): GroupRules {
   return readGroupRules(JSON.stringify({ rootGroups, selectors: [], ...quotas }))
 }
 
-/** A generator of numbers of [0, 1), the same each time. */
+/** A generator of numbers in [0, 1) that depends only on the seed. */
 function seeded(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -62,8 +62,8 @@ const group = (name: string, hard: number, more: Rule = {}): Rule => ({
   ...more,
 })
 
-describe('a group', () => {
-  it('runs so many, lets so many wait, and refuses what is beyond; so do those above it', () => {
+describe('A resource group', () => {
+  it('applies its limits of running and queued queries, and those of its parents', () => {
     const bed = bedOf(
       rulesOf([group('a', 2, { maxQueued: 2, subGroups: [group('b', 1, { maxQueued: 1 }), group('c', 9)] })]),
     )
@@ -79,7 +79,7 @@ describe('a group', () => {
     expect(bed.end('b1')).toEqual(['b2'])
   })
 
-  it('that is empty is forgotten, and those of a template come and go', () => {
+  it('exists only while it has queries, also when it comes from a template', () => {
     const bed = bedOf(rulesOf([group('a', 2, { subGroups: [group('${USER}', 1)] })]))
     bed.come('x', 'a.ana')
     bed.come('y', 'a.ben')
@@ -90,7 +90,7 @@ describe('a group', () => {
     expect([...bed.tree.groups()]).toEqual([])
   })
 
-  it('runs nobody past its hard CPU limit, fewer past its soft one, and again as the quota comes back', () => {
+  it('starts fewer queries over its soft CPU limit and none over its hard one, until the quota recovers', () => {
     const cpu = { softCpuLimit: '10s', hardCpuLimit: '20s' }
     const bed = bedOf(rulesOf([group('a', 4, cpu)], { cpuQuotaPeriod: '20s' }))
     bed.come('1', 'a')
@@ -106,7 +106,7 @@ describe('a group', () => {
     expect(bed.pass(1)).toEqual(['3'])
   })
 
-  it('runs nobody more while it takes more memory than it may, of the workers or in bytes', () => {
+  it('starts no query while it uses more memory than its limit in percent or in bytes', () => {
     const bed = bedOf(
       rulesOf([
         group('a', 9, {
@@ -127,7 +127,7 @@ describe('a group', () => {
     expect(bed.end('c1')).toEqual(['c2'])
   })
 
-  it('runs nobody past what it may read in its period', () => {
+  it('starts no query over its scan limit until the quota recovers', () => {
     const scan = { hardPhysicalDataScanLimit: '100B' }
     const bed = bedOf(rulesOf([group('a', 9, scan)], { physicalDataScanQuotaPeriod: '10s' }))
     bed.come('1', 'a')
@@ -140,15 +140,15 @@ describe('a group', () => {
   })
 })
 
-describe('those that wait', () => {
-  it('start in turns of the groups when they are fair', () => {
+describe('Waiting queries', () => {
+  it('start alternately from the sub-groups under the policy "fair"', () => {
     const bed = bedOf(rulesOf([group('a', 1, { subGroups: [group('b', 9), group('c', 9)] })]))
     for (const name of ['b1', 'b2', 'b3']) bed.come(name, 'a.b')
     for (const name of ['c1', 'c2']) bed.come(name, 'a.c')
     expect(['b1', 'b2', 'c1', 'b3'].map((name) => bed.end(name)[0])).toEqual(['b2', 'c1', 'b3', 'c2'])
   })
 
-  it('start by priority, first come first of one priority, also across groups', () => {
+  it('start by priority across sub-groups, and in order of arrival within one priority', () => {
     const policy = { schedulingPolicy: 'query_priority' }
     const bed = bedOf(
       rulesOf([
@@ -171,7 +171,7 @@ describe('those that wait', () => {
     ])
   })
 
-  it('start where the least of its weight runs', () => {
+  it('start in proportion to the weights of the sub-groups under "weighted_fair"', () => {
     const policy = { schedulingPolicy: 'weighted_fair' }
     const subGroups = [group('b', 9, { schedulingWeight: 1 }), group('c', 9, { schedulingWeight: 2 })]
     const bed = bedOf(rulesOf([group('a', 6, { ...policy, subGroups })]))
@@ -184,7 +184,7 @@ describe('those that wait', () => {
     expect(started.filter((name) => name === 'b')).toHaveLength(2)
   })
 
-  it('of the coordinator before come first, in their order, and none is turned away', () => {
+  it('start after the recovered queries, which keep their order and are never refused', () => {
     const bed = bedOf(rulesOf([group('a', 1, { maxQueued: 1 })]))
     bed.tree.hold(true)
     expect(bed.come('new 1', 'a')).toBe('waiting')
@@ -196,7 +196,7 @@ describe('those that wait', () => {
     expect(['old 1', 'old 2', 'new 1'].map((name) => bed.end(name)[0])).toEqual(['old 2', 'new 1', 'new 2'])
   })
 
-  it('keep their places in the queue when other rules come, by the policy that comes', () => {
+  it('keep their order of arrival when the rules change, and follow the new policy', () => {
     const bed = bedOf(rulesOf([group('a', 1)]))
     bed.come('runs', 'a')
     for (const [index, priority] of [1, 5, 3].entries()) bed.come(`${index}`, 'a', { priority })
@@ -208,8 +208,8 @@ describe('those that wait', () => {
   })
 })
 
-describe('shares of what starts', () => {
-  it.each(['weighted', 'weighted_fair'])('are those of the weights over 10,000 arrivals: %s', (schedulingPolicy) => {
+describe('The shares of started queries', () => {
+  it.each(['weighted', 'weighted_fair'])('are within 10 % of the weights over 10,000 arrivals: %s', (schedulingPolicy) => {
     const weights: Readonly<Record<string, number>> = { b: 1, c: 2, d: 3, e: 4 }
     const subGroups = Object.entries(weights).map(([name, schedulingWeight]) =>
       group(name, 1000, { schedulingWeight, softConcurrencyLimit: 0 }),
@@ -224,7 +224,7 @@ describe('shares of what starts', () => {
         starts[name[0]!]!++
       }
     }
-    // Everybody always has somebody waiting: only then weights are what decides.
+    // Each sub-group always has a waiting query: only then do the weights alone decide.
     const waiting: Record<string, number> = { b: 0, c: 0, d: 0, e: 0 }
     bed.tree.hold(true)
     let arrivals = 0
@@ -249,14 +249,14 @@ describe('shares of what starts', () => {
   })
 })
 
-describe('whatever comes', () => {
+describe('The group tree under any sequence of steps', () => {
   const policies = ['fair', 'weighted', 'weighted_fair', 'query_priority']
   const leaves = ['a.b', 'a.c', 'a.d.e', 'a.d.f', 'g']
 
-  /** How the file names `a.b`: a template, a name, or both, of which the name counts; or not at all any more. */
+  /** How the file defines `a.b`: by a name, by a template, by both (then the name counts), or not any more. */
   const forms = ['literal', 'template', 'both', 'gone'] as const
 
-  /** Limits of all groups, as drawn. */
+  /** Random limits of all groups. */
   const limits = fc.record({
     b: fc.constantFrom(...forms),
     hard: fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 7, maxLength: 7 }),
@@ -297,7 +297,7 @@ describe('whatever comes', () => {
     fc.record({ kind: fc.constant('rules' as const), limits }),
   )
 
-  /** A naive model: lists of names, counted anew each time. */
+  /** A naive model: lists of names that are counted again each time. */
   class Model {
     readonly running = new Map<string, string>()
     readonly waiting = new Map<string, string>()
@@ -323,7 +323,7 @@ describe('whatever comes', () => {
     }
   }
 
-  it('runs as many as a naive model lets, never more, refuses as it, and leaves nobody who could start', () => {
+  it('starts, queues and refuses queries as a naive model does, and leaves no query waiting that could start', () => {
     fc.assert(
       fc.property(limits, fc.array(step, { maxLength: 80 }), fc.integer(), (first, steps, seed) => {
         const bed = bedOf(drawnRules(first), seed)
@@ -331,7 +331,7 @@ describe('whatever comes', () => {
         const begin = (names: readonly string[]): void => {
           for (const name of names) {
             const leaf = model.waiting.get(name)!
-            // Whoever starts might do so.
+            // The model allows each query that starts.
             expect(model.canRun(leaf)).toBe(true)
             model.waiting.delete(name)
             model.running.set(name, leaf)
@@ -372,7 +372,7 @@ describe('whatever comes', () => {
     )
   })
 
-  it('nobody starves under fair and weighted policies', () => {
+  it('starts a waiting query at some time under the policies "fair" and "weighted"', () => {
     fc.assert(
       fc.property(fc.constantFrom('fair', 'weighted'), fc.integer(), (schedulingPolicy, seed) => {
         const subGroups = ['b', 'c', 'd'].map((name) => group(name, 9, { schedulingPolicy }))

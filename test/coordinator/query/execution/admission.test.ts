@@ -29,7 +29,7 @@ function admissionsTo(groups = createResourceGroups({ running: 1, queued: 1 })) 
   }
 }
 
-it('takes a free place at once, and records nothing of it', async () => {
+it('an admission takes a free slot at once and records no event', async () => {
   const bed = admissionsTo()
   const admission = bed.of()
   await admission.enter()
@@ -40,7 +40,7 @@ it('takes a free place at once, and records nothing of it', async () => {
   expect(bed.running()).toBe(0)
 })
 
-it('records that it waits and why, and for how long once it has a place', async () => {
+it('an admission records QueueQuery with its reason, then AdmitQuery with the time in the queue', async () => {
   const bed = admissionsTo()
   const first = bed.of()
   await first.enter()
@@ -60,7 +60,7 @@ it('records that it waits and why, and for how long once it has a place', async 
   expect(bed.running()).toBe(1)
 })
 
-it('is refused by a full queue, with nothing recorded', async () => {
+it('an admission fails with QUERY_QUEUE_FULL and records no event when the queue is full', async () => {
   const bed = admissionsTo()
   await bed.of().enter()
   void bed.of().enter()
@@ -68,7 +68,7 @@ it('is refused by a full queue, with nothing recorded', async () => {
   expect(bed.steps.map(({ type }) => type)).toEqual(['QueueQuery'])
 })
 
-it('keeps no place for a query that ended while it waited', async () => {
+it('an admission takes no slot for a query that was canceled while it waited', async () => {
   const bed = admissionsTo()
   const first = bed.of()
   await first.enter()
@@ -81,7 +81,7 @@ it('keeps no place for a query that ended while it waited', async () => {
   expect(bed.steps.map(({ type }) => type)).toEqual(['QueueQuery'])
 })
 
-it('of a new query waits until those before a restart are counted; theirs does not', async () => {
+it('an admission of a new query waits for the count of recovered queries; that of a recovered query does not', async () => {
   const bed = admissionsTo(createResourceGroups({ running: 2, queued: 2 }))
   const reservation = bed.groups.reserve()
   const fresh = bed.of()
@@ -96,7 +96,7 @@ it('of a new query waits until those before a restart are counted; theirs does n
   expect(bed.running()).toBe(2)
 })
 
-it('of a query that had a place is there whatever the limit says', async () => {
+it('an admission of a query that ran before the restart takes a slot beyond the limit', async () => {
   const bed = admissionsTo()
   await bed.of().enter()
   const before = bed.of()

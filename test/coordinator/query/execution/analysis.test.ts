@@ -10,7 +10,7 @@ import { literals } from '../../../support/statement-bed.ts'
 import { createStatementMemory } from '../../../../src/coordinator/dispatch/statement-memory.ts'
 import { knownOwner } from '../../../../src/shared/limit-owner.ts'
 
-it('has turns with others, before it begins and after what it asked of a catalog', async () => {
+it('an analysis yields to the event loop before it starts and after each catalog call', async () => {
   const reported: string[] = []
   const work = (): void => {
     for (const until = performance.now() + 40; performance.now() < until;);
@@ -24,7 +24,7 @@ it('has turns with others, before it begins and after what it asked of a catalog
       return literals
     },
   } as ThreadedFrontEnd
-  // Answered for all at once.
+  // One answer for all analyses at the same moment.
   const tables = nextLoopPass().then(() => [])
   const metadata = { tables: () => tables } as Partial<MetadataPort> as MetadataPort
   const memory = createStatementMemory({ totalBytes: 1e9, userBytes: 1e9, addressBytes: 1e9 })

@@ -17,7 +17,7 @@ const { stats, taskId } = sampleData.TaskFinished
 const CANCELED = failureOf('USER_CANCELED', 'Query was canceled')
 const RUNNING = [event('QueryCreated'), event('QueryPlanned'), event('TaskCreated')]
 
-/** The ends of a query with these events, over ports that note what they are told. */
+/** A completion of a query with these events, over ports that record their calls. */
 function endsOf(before: readonly QueryEvent[]) {
   let state = foldQuery(QUERY_ID, before)
   const reported: string[] = []
@@ -30,7 +30,7 @@ function endsOf(before: readonly QueryEvent[]) {
     stop: () => void reported.push('stopped'),
     dropPending: undefined as (() => Promise<void>) | undefined,
   }
-  /** Why the log takes no append; by default it takes all. */
+  /** The reason for which the log refuses an append; by default it accepts each. */
   const log = { refusal: (_events: readonly QueryEvent[]): Error | undefined => undefined }
   const ends = new Completion({
     aggregate: {
@@ -79,8 +79,8 @@ function endsOf(before: readonly QueryEvent[]) {
   return { ends, work, live, log, reported, released, appends, types, kind: () => state.kind }
 }
 
-describe('a failure', () => {
-  it('stops the work, cancels open tasks with their newest figures, and ends the query: one append', async () => {
+describe('A failure', () => {
+  it('stops the work, and ends open tasks and the query in one append with the newest figures', async () => {
     const bed = endsOf(RUNNING)
     bed.live.set(taskId, stats)
     await bed.ends.fail(failureOf('DIVISION_BY_ZERO', 'Division by zero'))
@@ -89,14 +89,14 @@ describe('a failure', () => {
     expect(bed.reported).toEqual(['stopped', 'FAILED'])
   })
 
-  it('of a client that cancels says so of tasks and figures', async () => {
+  it('by a cancel of the client records the reason "canceled" for open tasks', async () => {
     const bed = endsOf(RUNNING)
     await bed.ends.fail(CANCELED)
     expect(bed.appends[0]![0]!.data).toEqual({ taskId, reason: 'canceled' })
     expect(bed.reported).toEqual(['stopped', 'CANCELED'])
   })
 
-  it('is recorded without figures when the log does not take them', async () => {
+  it('is recorded without figures of tasks when the log refuses these as too large', async () => {
     const bed = endsOf(RUNNING)
     bed.live.set(taskId, stats)
     bed.log.refusal = ([first]) => (first && 'stats' in first.data ? new TooLarge(2000, 1000) : undefined)
@@ -105,7 +105,7 @@ describe('a failure', () => {
     expect(bed.appends[0]![0]!.data).toEqual({ taskId, reason: 'canceled' })
   })
 
-  it('comes too late for a query that has ended, and for a write that is decided', async () => {
+  it('changes nothing for an ended query and for a prepared write', async () => {
     const finished = [...RUNNING, event('ResultPagesPublished'), event('QueryFinished')]
     for (const before of [finished, [...RUNNING, event('WritePrepared')]]) {
       const bed = endsOf(before)
@@ -115,7 +115,7 @@ describe('a failure', () => {
     }
   })
 
-  it('is not told by a process that stops', async () => {
+  it('is not recorded by a process that is stopping', async () => {
     const bed = endsOf(RUNNING)
     bed.work.suspended = true
     await bed.ends.failFor(new Error('connection closed'))
@@ -124,7 +124,7 @@ describe('a failure', () => {
     expect(bed.reported).toEqual([])
   })
 
-  it('has a message of a length that events and answers can carry', async () => {
+  it('has a message of at most 8 KiB', async () => {
     const bed = endsOf(RUNNING)
     await bed.ends.fail(failureOf('GENERIC_USER_ERROR', 'x'.repeat(100_000)))
     const failed = bed.appends[0]!.at(-1)!
@@ -135,7 +135,7 @@ describe('a failure', () => {
     [new EngineError('TABLE_NOT_FOUND', 'No such table'), 'TABLE_NOT_FOUND', ['stopped', 'FAILED']],
     [new TypeError('undefined is not a function'), 'GENERIC_INTERNAL_ERROR', ['internal', 'stopped', 'FAILED']],
     [new TooLarge(2000, 1000), 'GENERIC_INSUFFICIENT_RESOURCES', ['stopped', 'FAILED']],
-  ])('follows from what was thrown: %s', async (thrown, errorName, reported) => {
+  ])('has the error name that fits the thrown error: %s', async (thrown, errorName, reported) => {
     const bed = endsOf(RUNNING)
     await bed.ends.failFor(thrown)
     const failed = bed.appends[0]!.at(-1)!
@@ -143,15 +143,15 @@ describe('a failure', () => {
     expect(bed.reported).toEqual(reported)
   })
 
-  it('does not follow from work that was stopped by the end itself', async () => {
+  it('is not recorded for work that the end of the query stopped', async () => {
     const bed = endsOf(RUNNING)
     await bed.ends.failFor(new Ended())
     expect(bed.types()).toEqual([])
   })
 })
 
-describe('an end that could not be recorded', () => {
-  it('is for a successor, unless the log told of that itself, or nobody has seen the query', () => {
+describe('An end that could not be recorded', () => {
+  it('is left to a successor, except when the log fenced this writer or the query is not in the log', () => {
     const seen = endsOf(RUNNING)
     seen.ends.unrecorded(new LogUnavailable('away'))
     expect(seen.reported).toEqual(['internal', 'unrecorded'])
@@ -164,7 +164,7 @@ describe('an end that could not be recorded', () => {
   })
 })
 
-describe('a finish', () => {
+describe('A finish', () => {
   it('is recorded once', async () => {
     const bed = endsOf([...RUNNING, event('ResultPagesPublished')])
     await bed.ends.finish()
@@ -173,7 +173,7 @@ describe('a finish', () => {
     expect(bed.appends[0]![0]!.data).toMatchObject({ rows: 3, bytes: 30, partial: false })
   })
 
-  it('is partial once batches were dropped, of a stage that there is and a task that can', async () => {
+  it('is partial after the pending batches of an existing stage were dropped', async () => {
     const bed = endsOf([...RUNNING, event('ResultPagesPublished')])
     await bed.ends.stopStage(1)
     let dropped = 0
@@ -187,8 +187,8 @@ describe('a finish', () => {
   })
 })
 
-describe('what is given back', () => {
-  it('is the memory, of which is known what it was', () => {
+describe('The release after the end of a query', () => {
+  it('keeps the number of bytes readable after the memory is released', () => {
     const { ends } = endsOf(RUNNING)
     expect(ends.bytes).toBe(700)
     ends.releaseMemory()
@@ -196,7 +196,7 @@ describe('what is given back', () => {
     expect(ends.bytes).toBe(700)
   })
 
-  it('are tasks, once: at once where all pages lie beside the log, later where a worker serves them', () => {
+  it('deletes tasks once: at once when all pages are in the log, later when a worker serves pages', () => {
     const page = { rows: 3, bytes: 30, sha256: 'ab', taskToken: 0 }
     const finishedWith = (kept: 'log' | 'worker') =>
       endsOf([...RUNNING, event('ResultPagesPublished', 0, { pages: [{ ...page, kept }] }), event('QueryFinished')])
@@ -215,7 +215,7 @@ describe('what is given back', () => {
     ])
   })
 
-  it('are all tasks of a query that failed', () => {
+  it('deletes all tasks of a failed query at once', () => {
     const worker = { rows: 3, bytes: 30, sha256: 'ab', taskToken: 0, kept: 'worker' as const }
     const bed = endsOf([...RUNNING, event('ResultPagesPublished', 0, { pages: [worker] }), event('QueryFailed')])
     bed.ends.releaseTasks()

@@ -8,7 +8,7 @@ import type { TaskId } from '../../../../src/shared/ids.ts'
 
 const HOUR_MS = 3_600_000
 
-/** Figures of a query with two tasks, which report each second of a clock that stands still otherwise. */
+/** Figures of a query with two tasks. Both report once a second of a fake clock. */
 function running(milliseconds: number, before: Partial<KnownQuery> = {}) {
   let now = 0
   const clock = { now: () => now, monotonicMs: () => now }
@@ -31,19 +31,19 @@ function running(milliseconds: number, before: Partial<KnownQuery> = {}) {
   return { figures, recorded, woken }
 }
 
-it('an hour of a query costs at most 40 events of progress, the first ones soon', () => {
+it('a query of one hour records at most 40 progress events, the first after 1, 3, 8 and 18 s', () => {
   const { recorded } = running(HOUR_MS)
   expect(recorded.length).toBeLessThanOrEqual(40)
   expect(recorded.slice(0, 4).map(({ at }) => at / 1000)).toEqual([1, 3, 8, 18])
 })
 
-it('a query that was taken over goes on with the waits of its age', () => {
+it('a recovered query records progress at the intervals that fit its age', () => {
   const planned = { executionStartedAt: new Date(-20_000).toISOString() } as KnownQuery['planned']
   const { recorded } = running(HOUR_MS, { recoveries: 3, planned } as Partial<KnownQuery>)
   expect(recorded.slice(0, 3).map(({ at }) => at / 1000)).toEqual([20, 50, 110])
 })
 
-it('each event has the newest figures of every running task, and readers get newer ones from memory', () => {
+it('a progress event has the figures of all running tasks, and memory has the newest figures', () => {
   const { figures, recorded, woken } = running(100_000)
   const command = recorded.at(-1)!.commands[0]!
   if (command.type !== 'ReportProgress') throw new Error('it is no progress')

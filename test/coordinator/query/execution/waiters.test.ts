@@ -4,15 +4,15 @@ import { Waiters } from '../../../../src/coordinator/query/execution/waiters.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** Notes in `order` when the promise resolves. */
+/** Adds the name to `order` when the promise resolves. */
 function noting(order: string[], name: string, promise: Promise<void>): void {
   void promise.then(() => order.push(name))
 }
 
 const turn = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
 
-describe('news', () => {
-  it('comes to all who wait for it, and at once to who is behind', async () => {
+describe('`news`', () => {
+  it('resolves for all waiters on `wake`, and at once for a caller with an old revision', async () => {
     const waiters = new Waiters(false)
     const order: string[] = []
     noting(order, 'one', waiters.news(0, 1000))
@@ -29,7 +29,7 @@ describe('news', () => {
     expect(order).toEqual(['one', 'other', 'late'])
   })
 
-  it('is waited for no longer than asked, and nothing of the wait stays', async () => {
+  it('resolves after the given time without news, and leaves no timer behind', async () => {
     const waiters = new Waiters(false)
     const order: string[] = []
     noting(order, 'waited', waiters.news(0, 1000))
@@ -45,8 +45,8 @@ describe('news', () => {
   })
 })
 
-describe('the client', () => {
-  it('that followed before a restart is known, but what waits for it waits until it is here', async () => {
+describe('The client in `Waiters`', () => {
+  it('counts as following after a restart, but `following` resolves only when it comes again', async () => {
     const waiters = new Waiters(true)
     const order: string[] = []
     noting(order, 'following', waiters.following)
@@ -58,7 +58,7 @@ describe('the client', () => {
     expect(order).toEqual(['following'])
   })
 
-  it('that never came has followed once it comes', () => {
+  it('counts as following once it has come for the first time', () => {
     const waiters = new Waiters(false)
     expect(waiters.followed).toBe(false)
     waiters.follow()
@@ -66,7 +66,7 @@ describe('the client', () => {
   })
 })
 
-it('tells the plan without being news', async () => {
+it('`planKnown` resolves without a new revision', async () => {
   const waiters = new Waiters(false)
   const order: string[] = []
   noting(order, 'plan', waiters.planKnown)

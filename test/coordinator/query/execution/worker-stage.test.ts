@@ -18,7 +18,7 @@ function pageOf(token: number, changed: Partial<ClosedPage> = {}): ClosedPage {
   return { token, batch: 0, rows: 10, bytes: 100_000, sha256: 'ab', lastOfBatch: false, ...changed }
 }
 
-/** What is listed up to the last of `tokens`, of which this status has those alone. */
+/** A status with the pages of `tokens` only. Its count of pages includes the missing ones before the last token. */
 function statusWith(tokens: readonly number[], changed: Partial<TaskStatus>): TaskStatus {
   const bufferedPages = Math.max(...tokens) + 1
   return taskStatus(TASK, { pages: tokens.map((token) => pageOf(token)), bufferedPages, ...changed })
@@ -26,8 +26,8 @@ function statusWith(tokens: readonly number[], changed: Partial<TaskStatus>): Ta
 
 const RUNNING: Partial<TaskStatus> = { state: 'RUNNING', batchesDone: [] }
 
-describe('pages of a task whose answers overtake each other', () => {
-  it('are published from the first on, when the answer of the POST comes behind news of later pages', async () => {
+describe('The pages of a task whose answers overtake each other', () => {
+  it('are published in token order when the answer to POST arrives after news of later pages', async () => {
     const bed = await createStageBed()
     bed.client.createTask = async (_url, taskId) => {
       const { onStatus } = bed.listeners.get(taskId)!
@@ -46,7 +46,7 @@ describe('pages of a task whose answers overtake each other', () => {
     expect(bed.asked).toEqual(['POST 1.0 at http://w1'])
   })
 
-  it('are asked for where no answer had them, and only then the task has ended', async () => {
+  it('are requested by GET when no answer listed them, before the task counts as ended', async () => {
     const bed = await createStageBed()
     bed.client.createTask = async (_url, taskId) => {
       setImmediate(() => bed.listeners.get(taskId)!.onStatus(statusWith([3], { version: 9 })))
@@ -62,7 +62,7 @@ describe('pages of a task whose answers overtake each other', () => {
     expect(bed.asked).toEqual(['POST 1.0 at http://w1', 'GET 1.0 at http://w1', 'GET 1.0 at http://w1'])
   })
 
-  it('are asked for again by a coordinator that takes the task over: it listened too late for some news', async () => {
+  it('are requested again by a coordinator that takes the task over', async () => {
     const bed = await createStageBed()
     await bed.run.record([
       {
@@ -77,8 +77,8 @@ describe('pages of a task whose answers overtake each other', () => {
   })
 })
 
-describe('a stage on a worker', () => {
-  it('ends with its task, and the relay with it', async () => {
+describe('A stage on a worker', () => {
+  it('ends with its task, and then the relay task ends', async () => {
     const bed = await createStageBed()
     await runWorkerStage(bed.deps, bed.run, bed.stage, undefined)
     expect(bed.asked).toEqual(['POST 1.0 at http://w1'])
@@ -86,7 +86,7 @@ describe('a stage on a worker', () => {
     expect(bed.listeners.size).toBe(0)
   })
 
-  it('is one append with its query when it ends soon, its events at the times they had', async () => {
+  it('is appended together with its query when it ends soon, and its events keep their own times', async () => {
     const bed = await createStageBed({ holdMs: 60_000 })
     let answered = 0
     bed.client.createTask = async (_url, taskId) => {
@@ -104,7 +104,7 @@ describe('a stage on a worker', () => {
     expect(ended).toBeGreaterThanOrEqual(answered)
   })
 
-  it('is in the log before it ends when it is not estimated small', async () => {
+  it('is appended before its task ends when its estimate is not small', async () => {
     const bed = await createStageBed({ holdMs: 60_000 })
     let before: readonly string[] = []
     bed.client.createTask = async (_url, taskId) => {
@@ -117,16 +117,16 @@ describe('a stage on a worker', () => {
     expect(before).toEqual(['QueryCreated', 'QueryPlanned', 'TaskCreated'])
   })
 
-  it('is tried again while its worker is lost, so often and no more', async () => {
+  it('makes four attempts while its worker is lost, then fails with REMOTE_HOST_GONE', async () => {
     const bed = await createStageBed()
     bed.client.createTask = () => Promise.reject(new WorkerLost('no answer'))
     const ended = runWorkerStage(bed.deps, bed.run, bed.stage, undefined)
     await expect(ended).rejects.toMatchObject({ errorName: 'REMOTE_HOST_GONE', message: 'no answer' })
-    // Whether a task began is not known: each is deleted.
+    // It is unknown whether a task began, so each task is deleted.
     expect(bed.asked).toEqual([0, 1, 2, 3].flatMap((n) => [`POST 1.${n} at http://w1`, `DELETE 1.${n} at http://w1`]))
   })
 
-  it('goes on where the next attempt succeeds', async () => {
+  it('ends normally when the second attempt succeeds', async () => {
     const bed = await createStageBed()
     bed.client.createTask = async (_url, taskId) =>
       taskId === TASK ? taskStatus(taskId, { state: 'FAILED', failure: lostEngine }) : taskStatus(taskId)
@@ -153,7 +153,7 @@ describe('a stage on a worker', () => {
     expect(bed.events()).toEqual(['TaskCreated', 'TaskFailed'])
   })
 
-  it('fails at once when its worker refuses to tell of it', async () => {
+  it('fails at once when its worker refuses to send news of the task', async () => {
     const bed = await createStageBed()
     bed.client.createTask = (_url, taskId) => {
       setImmediate(() => bed.listeners.get(taskId)!.onLost(new WorkerRefused('task news', 401, '')))
@@ -164,7 +164,7 @@ describe('a stage on a worker', () => {
     expect(bed.asked).toEqual(['POST 1.0 at http://w1'])
   })
 
-  it('fails as its task says, unless that says that it may be begun again', async () => {
+  it('fails with the failure of its task, without another attempt, when the failure is not retriable', async () => {
     const bed = await createStageBed()
     const failure = wireFailure(failureOf('DIVISION_BY_ZERO', 'Division by zero'))
     bed.client.createTask = async (_url, taskId) => taskStatus(taskId, { state: 'FAILED', failure })
@@ -173,7 +173,7 @@ describe('a stage on a worker', () => {
     expect(bed.asked).toHaveLength(1)
   })
 
-  it('goes by what the failure says, not by its name', async () => {
+  it('makes no other attempt for a REMOTE_TASK_ERROR that is marked as not retriable', async () => {
     const bed = await createStageBed()
     const failure = { ...lostEngine, retriable: false }
     bed.client.createTask = async (_url, taskId) => taskStatus(taskId, { state: 'FAILED', failure })
@@ -183,17 +183,17 @@ describe('a stage on a worker', () => {
   })
 
   it.each([
-    ['a bug, whatever its text says', new TypeError('timeout: connection terminated')],
+    ['a programming error with "timeout" in its text', new TypeError('timeout: connection terminated')],
     ['an error of the statement', new EngineError('EXCEEDED_TASK_DESCRIPTOR_STORAGE_CAPACITY', 'too large')],
     ['a higher epoch', new StaleEpoch('seen')],
-  ])('ends with %s, once', async (_what, error) => {
+  ])('fails after one attempt with %s', async (_what, error) => {
     const bed = await createStageBed()
     bed.client.createTask = () => Promise.reject(error)
     await expect(runWorkerStage(bed.deps, bed.run, bed.stage, undefined)).rejects.toBe(error)
     expect(bed.asked).toEqual(['POST 1.0 at http://w1'])
   })
 
-  it('leaves its task to the next coordinator when this one drains, and to nobody when the query ends', async () => {
+  it('keeps its task when the coordinator drains, and deletes it when the query is canceled', async () => {
     for (const [reason, deleted] of [
       [new Suspended(), 0],
       [new Error('canceled'), 1],
@@ -208,7 +208,7 @@ describe('a stage on a worker', () => {
     }
   })
 
-  it('tries again when a page that was listed is gone, and not once one is published', async () => {
+  it('makes another attempt when a listed page is gone before any page is published', async () => {
     const bed = await createStageBed()
     const page = { token: 0, batch: 0, rows: 1, bytes: 3, sha256: 'ab', lastOfBatch: true }
     bed.client.createTask = async (_url, taskId) =>
@@ -218,7 +218,7 @@ describe('a stage on a worker', () => {
   })
 })
 
-describe('a task that another coordinator created', () => {
+describe('A task that another coordinator created', () => {
   async function adopted() {
     const bed = await createStageBed()
     const data = { taskId: TASK, stage: 1, nodeId: parseNodeId('w1'), nodeUrl: 'http://w1', splits: 0, attempt: 0 }
@@ -241,7 +241,7 @@ describe('a task that another coordinator created', () => {
     expect(bed.asked).toEqual(['GET 1.0 at http://w1'])
   })
 
-  it('is asked for again while its worker may be starting', async () => {
+  it('is requested again while its worker may still be starting', async () => {
     const bed = await adopted()
     let asked = 0
     bed.client.getTask = async (_url, taskId) => {

@@ -10,7 +10,7 @@ import { createStageBed } from '../../../support/stage-bed.ts'
 
 const { WritePrepared, QueryPlanned } = sampleData
 
-/** A write that is decided, over a connector that answers each commit with the next of these, and then with version 7. */
+/** A prepared write. Its connector throws these errors for the first commits, and then commits version 7. */
 async function decided(...answers: readonly Error[]) {
   const bed = await createStageBed()
   await bed.aggregate.execute([{ type: 'PrepareWrite', data: WritePrepared }])
@@ -36,8 +36,8 @@ async function decided(...answers: readonly Error[]) {
   return { ...bed, commits, logged, carryOut: () => resumeWrite(deps, bed.run, QueryPlanned) }
 }
 
-describe('a change that is decided', () => {
-  it('is tried until it is made, whatever is told that may pass', async () => {
+describe('A prepared write', () => {
+  it('is committed again after errors that may pass, until it succeeds', async () => {
     const passing = [
       Object.assign(new Error('no space'), { code: 'ENOSPC' }),
       new EngineError('PERMISSION_DENIED', 'not its user', { retry: 'later' }),
@@ -53,7 +53,7 @@ describe('a change that is decided', () => {
   })
 
   it.each(['TRANSACTION_CONFLICT', 'NOT_SUPPORTED', 'PERMISSION_DENIED'] as const)(
-    'is impossible by an error that no later try would mend, of any name: %s',
+    'becomes impossible after one commit when the error is not retriable: %s',
     async (name) => {
       const write = await decided(new EngineError(name, 'made from outside'))
       await expect(write.carryOut()).rejects.toMatchObject({ errorName: name, message: 'made from outside' })
@@ -63,7 +63,7 @@ describe('a change that is decided', () => {
     },
   )
 
-  it('is tried no more once the query is stopped', async () => {
+  it('is not committed again once the query is stopped', async () => {
     const write = await decided(new Error('away'), new Error('away'))
     const ended = write.carryOut()
     write.abort.abort(new Error('drained'))
