@@ -7,15 +7,15 @@ import { askerNamed } from '../support/asker.ts'
 
 export interface ConnectorFixture {
   readonly connector: Connector
-  /** A table with some rows that the fixture knows otherwise: one SELECT of the same rows and column names. */
+  /** A table with some rows. `truth` is a SELECT of the same rows and column names, independent of the connector. */
   readonly schema: string
   readonly table: string
   readonly truth: string
-  /** Footers tell of its columns. */
+  /** The file footers have statistics of its columns. */
   readonly knowsColumns?: true
 }
 
-/** What every connector must keep, whatever lies behind it. */
+/** Declares the tests that every connector must pass. */
 export function connectorContract(name: string, open: () => Promise<ConnectorFixture>): void {
   describe(`${name} keeps the connector contract`, async () => {
     const duckdb = await openDuckDb()
@@ -28,11 +28,11 @@ export function connectorContract(name: string, open: () => Promise<ConnectorFix
 
     const read = (select: string): Promise<Rows> => duckdb.query(select)
     const names = () => table.columns.map(({ name }) => name)
-    /** As an engine gets them. */
+    /** The splits in the form that an engine gets. */
     const load = async (splits: readonly ConnectorSplit[], columns: readonly string[]) =>
       (await fixture.connector.loadSplits?.(splits, columns, askerNamed('ada'))) ?? splits
 
-    it('lists the schema and the table, lower case', async () => {
+    it('lists the schema and the table with names in lower case', async () => {
       expect(await fixture.connector.listSchemas()).toContain(fixture.schema)
       const tables = await fixture.connector.listTables(fixture.schema)
       expect(tables).toContainEqual({ schema: fixture.schema, table: fixture.table, kind: 'TABLE' })
@@ -40,7 +40,7 @@ export function connectorContract(name: string, open: () => Promise<ConnectorFix
       for (const column of names()) expect(column).toBe(column.toLowerCase())
     })
 
-    it('describes the tables of a schema as it describes each', async () => {
+    it('describes the tables of a schema together as it describes each table', async () => {
       const { connector, schema } = fixture
       if (connector.describeTables === undefined) return
       const taken: ConnectorTable[] = []
@@ -58,7 +58,7 @@ export function connectorContract(name: string, open: () => Promise<ConnectorFix
       expect(taken).toEqual([])
     })
 
-    it('answers unknown names with nothing', async () => {
+    it('returns no tables for unknown names', async () => {
       expect(await fixture.connector.listTables('no_such_schema')).toEqual([])
       expect(await fixture.connector.getTable(fixture.schema, 'no_such_table')).toBeUndefined()
       expect(await fixture.connector.getTable('no_such_schema', fixture.table)).toBeUndefined()
@@ -88,7 +88,7 @@ export function connectorContract(name: string, open: () => Promise<ConnectorFix
       expect(await read(`SELECT count(*) > 0 AS some FROM (${expression})`)).toEqual([{ some: true }])
     })
 
-    it('reads every row exactly once over its splits one by one, with the rows they promise', async () => {
+    it('reads every row exactly once from its splits one by one, with the row counts of the splits', async () => {
       const splits = await fixture.connector.listSplits(table.handle)
       let rows = 0
       for (const split of splits) {
@@ -100,7 +100,7 @@ export function connectorContract(name: string, open: () => Promise<ConnectorFix
       expect([{ n: rows }]).toEqual(await read(`SELECT count(*)::INT AS n FROM (${fixture.truth})`))
     })
 
-    it('gives the columns asked for, in that order', async () => {
+    it('returns the requested columns in their order', async () => {
       const asked = [...names()].reverse().slice(0, 2)
       const all = await load(await fixture.connector.listSplits(table.handle), asked)
       const reported = await load(await fixture.connector.listSplits(table.handle, undefined, undefined, asked), asked)
@@ -109,11 +109,11 @@ export function connectorContract(name: string, open: () => Promise<ConnectorFix
       )
       const described = await read(`FROM (DESCRIBE ${part})`)
       expect(described.map((column) => column.column_name)).toEqual(asked)
-      // Splits that tell of these columns alone say of them what all tell.
+      // Splits that are listed for these columns only give the same source as splits of all columns.
       expect(part).toBe(whole)
     })
 
-    it('knows the sizes of the columns it names', async () => {
+    it('reports column sizes that add up to the size of the split', async () => {
       for (const split of await fixture.connector.listSplits(table.handle)) {
         if (!split.columnBytes) continue
         expect(Object.keys(split.columnBytes).sort()).toEqual(expect.arrayContaining(names().sort()))
@@ -122,7 +122,7 @@ export function connectorContract(name: string, open: () => Promise<ConnectorFix
       }
     })
 
-    it('tells of columns what is so', async () => {
+    it('reports correct column statistics', async () => {
       const { connector, truth } = fixture
       const known = (await connector.getColumnStatistics?.(table.handle)) ?? {}
       const { rows } = await connector.getStatistics(table.handle)
@@ -149,11 +149,11 @@ export function connectorContract(name: string, open: () => Promise<ConnectorFix
       expect(Object.keys(known).length > 0).toBe(fixture.knowsColumns === true)
     })
 
-    it('names absolute folders for the engine', () => {
+    it('returns absolute folders for the engine', () => {
       for (const folder of fixture.connector.allowedDirectories()) expect(folder).toMatch(/^\/.*\/$/)
     })
 
-    it('verifies splits that did not change', async () => {
+    it('accepts unchanged splits in `verifySplits`', async () => {
       await fixture.connector.verifySplits(await fixture.connector.listSplits(table.handle))
     })
   })

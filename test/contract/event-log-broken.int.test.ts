@@ -11,7 +11,7 @@ import { projectOnce } from './event-log/readers.ts'
 const kafka = await kafkaIsAvailable()
 const adapters = [postgresAdapter, ...(kafka ? [kafkaAdapter] : [])]
 
-describe('the contract suite catches an adapter that', () => {
+describe('The contract suite', () => {
   const before = patience.ms
   beforeAll(() => void (patience.ms = 3000))
   afterAll(() => void (patience.ms = before))
@@ -19,7 +19,7 @@ describe('the contract suite catches an adapter that', () => {
   for (const { name, what, technologies, broken, caughtBy } of brokenAdapters)
     for (const adapter of adapters.filter((each) => technologies.includes(each.technology)))
       it.each(caughtBy)(
-        `${what} (${name}, ${adapter.technology}), by test %i`,
+        `fails in test %i for an adapter that ${what} (${name}, ${adapter.technology})`,
         { timeout: 120_000 },
         async (number) => {
           const test = contractTests.find((each) => each.number === number)!
@@ -27,13 +27,13 @@ describe('the contract suite catches an adapter that', () => {
         },
       )
 
-  it('stores its checkpoint in a transaction of its own (B13), by test 20', async () => {
+  it('fails in test 20 for a reader that stores its checkpoint in a transaction of its own (B13)', async () => {
     const run = (fixture: Parameters<ContractTest['run']>[0]): Promise<void> => projectOnce(fixture, 'apart')
     await expectFailure(postgresAdapter, {}, { number: 20, title: '', run })
   })
 })
 
-/** What is broken shows where two things meet: on a busy machine they may miss each other once. */
+/** A defect shows only when two actions overlap. On a busy machine a try may miss the overlap. */
 const TRIES = 3
 
 async function expectFailure(adapter: LogAdapter, broken: Broken, test: ContractTest): Promise<void> {

@@ -17,7 +17,7 @@ export const contractTests: readonly ContractTest[] = [
   ...forgettingTests,
 ].sort((a, b) => a.number - b.number)
 
-/** What every event log promises, on a real server with real faults. */
+/** Declares the tests that every event log must pass, on a real server with real faults. */
 export function eventLogContract(
   adapter: LogAdapter,
   { partitions = 1, tests = contractTests }: { partitions?: number; tests?: readonly ContractTest[] } = {},

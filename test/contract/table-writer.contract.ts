@@ -15,7 +15,7 @@ const view: ViewDefinition = {
   comment: 'numbers again',
 }
 
-/** What every connector that can be written to must keep. */
+/** Declares the tests that every connector with writes must pass. */
 export function tableWriterContract(name: string, open: () => Promise<Connector>): void {
   describe(`${name} keeps the contract of writes`, async () => {
     const duckdb = await openDuckDb()
@@ -37,11 +37,11 @@ export function tableWriterContract(name: string, open: () => Promise<Connector>
     const insert = (table: string) => ({ kind: 'insert', schema, table }) as const
     const drop = (table: string) => ({ kind: 'dropTable', schema, table }) as const
 
-    it('says it can', () => {
+    it('reports its abilities for schemas, tables, inserts and views', () => {
       expect(connector.abilities).toMatchObject({ createSchema: true, createTable: true, insert: true, views: true })
     })
 
-    it('creates a schema once and drops it empty', async () => {
+    it('creates a schema once, and drops it when it is empty', async () => {
       await writes.write({ kind: 'createSchema', schema: 'passing' })
       expect(await connector.listSchemas()).toContain('passing')
       await expect(writes.prepare({ kind: 'createSchema', schema: 'passing' })).rejects.toMatchObject({
@@ -56,7 +56,7 @@ export function tableWriterContract(name: string, open: () => Promise<Connector>
       expect(await connector.listSchemas()).toContain('passing')
     })
 
-    it('drops a schema with what is in it only when asked to', async () => {
+    it('drops a schema with its tables and views only with CASCADE', async () => {
       await writes.write({ kind: 'createSchema', schema: 'full' })
       await writes.write({ ...create('t'), schema: 'full' }, 'SELECT 1')
       await writes.write({ kind: 'createView', schema: 'full', table: 'v', definition: view, replace: false })
@@ -71,7 +71,7 @@ export function tableWriterContract(name: string, open: () => Promise<Connector>
       expect(await connector.listTables('full')).toEqual([])
     })
 
-    it('creates an empty table that can be read', async () => {
+    it('creates an empty table that readers can read', async () => {
       await writes.write(create('empty', 'row(x varchar(5), y array(decimal(20, 3)))'))
       expect(await writes.table(schema, 'empty')).toMatchObject({
         kind: 'TABLE',
@@ -82,7 +82,7 @@ export function tableWriterContract(name: string, open: () => Promise<Connector>
       expect(await connector.getStatistics(handle)).toEqual({ rows: 0, bytes: 0 })
     })
 
-    it('creates a table of rows and inserts more', async () => {
+    it('creates a table with rows, and inserts more rows', async () => {
       await writes.write(create('numbers'), 'SELECT i FROM range(3) t(i)')
       await writes.write(insert('numbers'), 'SELECT i + 10 FROM range(2) t(i)')
       expect(await writes.read(schema, 'numbers')).toEqual([0, 1, 2, 10, 11].map((a) => ({ a })))
@@ -92,13 +92,13 @@ export function tableWriterContract(name: string, open: () => Promise<Connector>
       expect(await connector.getColumnStatistics!(handle)).toMatchObject({ a: { nulls: 0, low: 0, high: 11 } })
     })
 
-    it('inserts no rows', async () => {
+    it('accepts an insert of no rows', async () => {
       await writes.write(create('none'), 'SELECT 1')
       await writes.write(insert('none'), 'SELECT 1 WHERE false')
       expect(await writes.read(schema, 'none')).toEqual([{ a: 1 }])
     })
 
-    it('commits once however often it is asked, also beside itself and after later writes', async () => {
+    it('commits a prepared write once, even with concurrent commits and after later writes', async () => {
       await writes.write(create('once'))
       const prepared = await writes.prepare(insert('once'), 'SELECT 7')
       expect(await writes.writer.find(prepared)).toBeUndefined()
@@ -107,7 +107,7 @@ export function tableWriterContract(name: string, open: () => Promise<Connector>
       expect(await writes.writer.commit(prepared)).toEqual({ version: first!.version, changed: false })
       expect(await writes.writer.find(prepared)).toEqual({ version: first!.version, changed: false })
       expect(await writes.read(schema, 'once')).toEqual([{ a: 7 }, { a: 8 }])
-      // What came back from an event is the same.
+      // The prepared write is the same after its way through an event.
       expect(await writes.writer.commit(preparedWriteSchema.parse(JSON.parse(JSON.stringify(prepared))))).toMatchObject(
         {
           changed: false,
@@ -123,7 +123,7 @@ export function tableWriterContract(name: string, open: () => Promise<Connector>
       expect(await writes.read(schema, 'later')).toEqual([{ a: 1 }])
     })
 
-    it('reads the version that was looked up, whatever came after it', async () => {
+    it('reads the version of the looked-up table after later inserts, drops and creates', async () => {
       await writes.write(create('versions'), 'SELECT 1')
       const before = (await writes.table(schema, 'versions'))!
       await writes.write(insert('versions'), 'SELECT 2')
@@ -145,7 +145,7 @@ export function tableWriterContract(name: string, open: () => Promise<Connector>
       expect(await writes.read(schema, before)).toEqual([{ a: 1 }])
     })
 
-    it('drops once: the same drop again does not touch a table created since', async () => {
+    it('drops a table once: the same drop does not affect a table that was created later', async () => {
       await writes.write(create('again'), 'SELECT 1')
       const dropped = await writes.prepare(drop('again'))
       await writes.writer.commit(dropped)
@@ -154,7 +154,7 @@ export function tableWriterContract(name: string, open: () => Promise<Connector>
       expect(await writes.read(schema, 'again')).toEqual([{ a: 2 }])
     })
 
-    it('refuses names that are taken or not there', async () => {
+    it('refuses names that are taken or do not exist', async () => {
       await writes.write(create('taken'))
       await expect(writes.prepare(create('taken'))).rejects.toMatchObject({ errorName: 'TABLE_ALREADY_EXISTS' })
       await expect(writes.prepare(insert('missing'))).rejects.toMatchObject({ errorName: 'TABLE_NOT_FOUND' })
@@ -169,7 +169,7 @@ export function tableWriterContract(name: string, open: () => Promise<Connector>
       })
     })
 
-    it('says so when another writer made a prepared change impossible', async () => {
+    it('fails with TRANSACTION_CONFLICT when another write made a prepared change impossible', async () => {
       const first = await writes.prepare(create('raced'), 'SELECT 1')
       const second = await writes.prepare(create('raced'), 'SELECT 2')
       await writes.writer.commit(first)
@@ -190,7 +190,7 @@ export function tableWriterContract(name: string, open: () => Promise<Connector>
       await expect(writes.writer.prepare(target, [])).rejects.toMatchObject({ errorName: 'TRANSACTION_CONFLICT' })
     })
 
-    it('keeps views as they were written', async () => {
+    it('creates, replaces and drops views, and returns their definitions unchanged', async () => {
       const createView = { kind: 'createView', schema, table: 'seen', definition: view, replace: false } as const
       await writes.write(createView)
       expect(await connector.listTables(schema)).toContainEqual({ schema, table: 'seen', kind: 'VIEW' })
@@ -221,7 +221,7 @@ export function tableWriterContract(name: string, open: () => Promise<Connector>
     })
 
     it.each(['_hidden', '.dot', 'a/b', '..', 'with space', "o'brien", 'ünï', '100%', 'a%2fb'])(
-      'takes the name %s for a table and a column',
+      'accepts the name %s for a table and a column',
       async (odd) => {
         await writes.write(
           { kind: 'createTable', schema, table: odd, columns: [column(odd, 'integer')], replace: false },
@@ -234,7 +234,7 @@ export function tableWriterContract(name: string, open: () => Promise<Connector>
       },
     )
 
-    it('removes what a canceled attempt wrote', async () => {
+    it('removes the files of a dropped attempt', async () => {
       await writes.write(create('canceled'))
       const target = await writes.writer.begin(writes.nextQuery(), insert('canceled'))
       const folder = await writes.writer.openAttempt(target, 'x.1.0-1')
@@ -245,7 +245,7 @@ export function tableWriterContract(name: string, open: () => Promise<Connector>
       expect(await writes.writer.openAttempt(target, 'x.1.0-2')).not.toBe(folder)
     })
 
-    it('knows which changes must not be prepared together', () => {
+    it('has changes that conflict according to `conflicts`', () => {
       expect(conflicts(insert('t'), insert('t'))).toBe(false)
       expect(conflicts(insert('t'), drop('t'))).toBe(true)
       expect(conflicts(create('t'), create('t'))).toBe(true)

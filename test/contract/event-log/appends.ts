@@ -24,7 +24,7 @@ import type { ContractTest } from './contract-test.ts'
 export const appendTests: readonly ContractTest[] = [
   {
     number: 1,
-    title: 'keeps interleaved streams in order',
+    title: 'keeps the order of events within interleaved streams',
     async run(fixture) {
       const log = await fixture.open()
       await log.claim(me)
@@ -49,7 +49,7 @@ export const appendTests: readonly ContractTest[] = [
   },
   {
     number: 2,
-    title: 'refuses a wrong expected sequence, also against queued events',
+    title: 'refuses a wrong expected sequence, also when the conflicting events are still queued',
     async run(fixture) {
       const log = await fixture.open()
       await log.claim(me)
@@ -80,7 +80,7 @@ export const appendTests: readonly ContractTest[] = [
   },
   {
     number: 3,
-    title: 'lets one of two appends with the same expected sequence through',
+    title: 'accepts exactly one of two appends with the same expected sequence',
     async run(fixture) {
       const log = await fixture.open()
       await log.claim(me)
@@ -97,7 +97,7 @@ export const appendTests: readonly ContractTest[] = [
   },
   {
     number: 4,
-    title: 'lands a killed append of many events whole or not at all',
+    title: 'stores an append of 50 events as a whole or not at all when the process is killed',
     async run(fixture) {
       for (const [round, delay] of [2, 100, 400].entries()) {
         const process = await fixture.spawn()
@@ -133,7 +133,7 @@ export const appendTests: readonly ContractTest[] = [
   },
   {
     number: 21,
-    title: 'takes an event of 6 MB beside small ones, and refuses one too large before sending',
+    title: 'appends an event of 6 MB beside small ones, and refuses a too large event before it sends it',
     async run(fixture) {
       const log = await fixture.open()
       await log.claim(me)
@@ -156,7 +156,7 @@ export const appendTests: readonly ContractTest[] = [
   },
   {
     number: 22,
-    title: 'gives back NUL and lone surrogates byte by byte',
+    title: 'returns NUL and lone surrogates unchanged',
     async run(fixture) {
       const log = await fixture.open()
       await log.claim(me)
@@ -176,7 +176,7 @@ export const appendTests: readonly ContractTest[] = [
   },
   {
     number: 28,
-    title: 'never lets time decrease, though the clock goes back an hour',
+    title: 'never records a decreasing time when the clock goes back an hour',
     async run(fixture) {
       const log = await fixture.open()
       await log.claim(me)
@@ -185,7 +185,7 @@ export const appendTests: readonly ContractTest[] = [
       const [first] = (await log.append('s', 0, [at(now)])).events
       const [second] = (await log.append('s', 1, [at(now - 3_600_000)])).events
       expect(second!.time).toBe(first!.time)
-      // Nor does a successor, whose clock is behind too.
+      // The same holds for a successor with a clock that is behind.
       const next = await fixture.open({ now: () => now - 3_600_000 })
       await next.claim(me)
       const [third] = (await next.append('s', 2, [at(now - 3_600_000)])).events
@@ -195,7 +195,7 @@ export const appendTests: readonly ContractTest[] = [
   },
   {
     number: 23,
-    title: 'delivers everything, in order, to a subscriber that is slow',
+    title: 'delivers all events in order to a slow subscriber',
     async run(fixture) {
       const log = await fixture.open()
       await log.claim(me)
@@ -217,7 +217,7 @@ export const appendTests: readonly ContractTest[] = [
       await until(() => seen.length >= valid.length && own.length >= valid.length)
       expect(seen).toEqual(valid.map((event) => event.hash))
       expect(own).toEqual(seen)
-      // One who asks for few at once has them all too.
+      // A subscriber with small batches gets all events too.
       const few: string[][] = []
       const sparing = [log, follower].map((each) =>
         each.subscribe(from, async (batch) => void few.push(batch.map((event) => event.hash)), 7),
@@ -234,7 +234,7 @@ export const appendTests: readonly ContractTest[] = [
   },
   {
     number: 29,
-    title: 'finds the tip in the log, also after another writer appended',
+    title: 'finds the tip of the log, also after another writer has appended',
     async run(fixture) {
       const one = await fixture.open()
       await one.claim(me)
@@ -246,14 +246,14 @@ export const appendTests: readonly ContractTest[] = [
       const tip = await one.tip()
       expect(tip.at).toEqual((await two.tip()).at)
       expect(await collect(one.readStream('s'))).toHaveLength(4)
-      // Seeing the other's epoch is enough to step down.
+      // A writer that sees a higher epoch counts as fenced.
       expect(await within(patience.ms, one.fenced)).toMatchObject({ name: 'Fenced' })
       await expect(one.append('s', 4, events(1))).rejects.toMatchObject({ name: 'Fenced' })
     },
   },
   {
     number: 31,
-    title: 'has the page whenever an event that names it is valid',
+    title: 'has the page of every valid event that names it',
     async run(fixture) {
       const log = await fixture.open()
       await log.claim(me)
@@ -287,7 +287,7 @@ export const appendTests: readonly ContractTest[] = [
   },
   {
     number: 33,
-    title: 'leaves the outcome open when it is closed, and keeps nothing running',
+    title: 'rejects a pending append with LogUnavailable when it is closed',
     async run(fixture) {
       const proxy = await fixture.proxy()
       const log = await fixture.open({ via: proxy })

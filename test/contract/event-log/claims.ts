@@ -9,7 +9,7 @@ const POINTS: readonly Point[] = ['before-send', 'after-send', 'after-ack', 'aft
 export const claimTests: readonly ContractTest[] = [
   {
     number: 9,
-    title: 'agrees on what a writer did that was stopped anywhere while another took over',
+    title: 'gives all readers the same result when a writer is stopped at any point of an append during a take-over',
     async run(fixture) {
       for (const point of POINTS) {
         const stream = `s-${point}`
@@ -25,7 +25,7 @@ export const claimTests: readonly ContractTest[] = [
         const acknowledged = [await next.append(stream, before, [anEvent({ by: 'new' })])]
         old.resume()
         const answer = await within(patience.ms, pending, `answer of a writer stopped ${point}`)
-        // What it says must be what everybody else had concluded already.
+        // Its answer must agree with the conclusion of all other readers.
         expect(answer, point).toMatchObject(before === 2 ? { ok: true } : { ok: false, error: 'Fenced' })
         expect(await old.append(stream, before, [anEvent()]), point).toMatchObject({ ok: false })
         acknowledged.push(await next.append(stream, before + 1, events(1)))
@@ -39,7 +39,7 @@ export const claimTests: readonly ContractTest[] = [
   },
   {
     number: 12,
-    title: 'lets one of two, one of six claimants win each epoch',
+    title: 'gives each epoch to exactly one of two or six concurrent claimants',
     async run(fixture) {
       const claimants = await Promise.all(Array.from({ length: 6 }, () => fixture.open()))
       const epochs: number[] = []
@@ -55,7 +55,7 @@ export const claimTests: readonly ContractTest[] = [
       for (const states of found.states) expect(states.at(-1)!.epoch).toBe(found.states[0]!.at(-1)!.epoch)
       const started = found.valid.filter((event) => event.type === 'EpochStarted')
       expect(new Set(started.map((event) => event.epoch)).size).toBe(started.length)
-      // Whoever is in office is exactly one of them.
+      // Exactly one of the claimants is the writer.
       const open = await Promise.allSettled(
         claimants.map((each, n) => within(patience.ms, each.append(`mine${n}`, 0, events(1)))),
       )
@@ -64,7 +64,7 @@ export const claimTests: readonly ContractTest[] = [
   },
   {
     number: 13,
-    title: 'survives a claimant that dies after its first claim record',
+    title: 'works after a claimant has died after its first claim record',
     async run(fixture) {
       const first = await fixture.open()
       await first.claim(me)
@@ -72,11 +72,11 @@ export const claimTests: readonly ContractTest[] = [
       const dying = await fixture.spawn()
       await dying.arm('claim-record', 'SIGKILL')
       expect(await dying.claim()).toMatchObject({ ok: false, error: 'Exited' })
-      // Its epoch is in log partition 0: the first writer is over, though nobody took its place.
+      // The epoch of the dead claimant is in log partition 0: the first writer is fenced, although no other writes.
       const store = await fixture.store()
       const there = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].find((stream) => store.partitionOf(stream) === 0)!
       await expect(within(patience.ms, first.append(there, 0, events(1)))).rejects.toBeInstanceOf(Fenced)
-      // Seen in one log partition, it is over in all.
+      // A writer that is fenced in one log partition is fenced in all.
       await expect(first.append('s', 1, events(1))).rejects.toBeInstanceOf(Fenced)
       const third = await fixture.open()
       expect(await third.claim(me)).toBe(3)
@@ -88,7 +88,7 @@ export const claimTests: readonly ContractTest[] = [
   },
   {
     number: 48,
-    title: 'lets a fenced writer claim again in its own process, and appends at the end of a stream',
+    title: 'allows a fenced writer to claim again in the same process, and appends at the end of a stream',
     async run(fixture) {
       const [one, two] = [await fixture.open(), await fixture.open()]
       await one.claim(me)
@@ -105,7 +105,7 @@ export const claimTests: readonly ContractTest[] = [
   },
   {
     number: 35,
-    title: 'announces each claim as the first event of its epoch',
+    title: 'records EpochStarted as the first event of each epoch',
     async run(fixture) {
       for (const version of ['1', '2']) await (await fixture.open()).claim({ address: 'http://here:1', version })
       const { valid } = await audit(fixture)

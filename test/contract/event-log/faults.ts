@@ -20,7 +20,7 @@ import type { ContractTest } from './contract-test.ts'
 export const faultTests: readonly ContractTest[] = [
   {
     number: 5,
-    title: 'resolves an append whose answer was lost, once',
+    title: 'resolves an append with a lost answer, and stores it once',
     async run(fixture) {
       const proxy = await fixture.proxy()
       const log = await fixture.open({ via: proxy })
@@ -32,7 +32,7 @@ export const faultTests: readonly ContractTest[] = [
         proxy.dropAnswers()
         const pending = log.append('s', 1 + round, [anEvent({ round })])
         await until(async () => (await store.end(0)) > end, 2_000).catch(() => {})
-        // Away long enough that whoever tries once more at once has failed for good.
+        // The log is away long enough that a single immediate retry would fail too.
         proxy.refuse()
         proxy.deliverAnswers()
         await new Promise((resolve) => setTimeout(resolve, 300))
@@ -46,7 +46,7 @@ export const faultTests: readonly ContractTest[] = [
   },
   {
     number: 6,
-    title: 'is not hurt by a late copy of what was sent again',
+    title: 'ignores a late copy of an append that was sent again',
     async run(fixture) {
       const proxy = await fixture.proxy()
       const log = await fixture.open({ via: proxy })
@@ -71,7 +71,7 @@ export const faultTests: readonly ContractTest[] = [
   },
   {
     number: 7,
-    title: 'sends again what was cut off before sending',
+    title: 'appends again after the connection was cut before the append',
     async run(fixture) {
       const proxy = await fixture.proxy()
       const log = await fixture.open({ via: proxy })
@@ -87,12 +87,12 @@ export const faultTests: readonly ContractTest[] = [
   },
   {
     number: 8,
-    title: 'drops a batch that overtook a lost one',
+    title: 'drops a batch that arrived without the lost batch before it',
     async run(fixture) {
       const log = await fixture.open()
       await log.claim(me)
       const first = await log.append('s', 0, events(1))
-      // What a writer with two batches in flight would have left there: its second, without its first.
+      // A writer with two batches in flight would leave this: the second batch without the first.
       await putAs(fixture, log, 's', 3, (number) => number + 2)
       const second = await within(patience.ms, log.append('s', 1, events(1)))
       const third = await within(patience.ms, log.append('s', 2, events(1)))
@@ -104,7 +104,7 @@ export const faultTests: readonly ContractTest[] = [
   },
   {
     number: 34,
-    title: 'drops a copy of an event that lies in the log twice',
+    title: 'drops the second copy of a record in the log',
     async run(fixture) {
       const log = await fixture.open()
       await log.claim(me)
@@ -144,7 +144,7 @@ export const faultTests: readonly ContractTest[] = [
   },
   {
     number: 11,
-    title: 'counts a batch that landed before the next claim, whoever was told',
+    title: 'keeps a batch that landed before the next claim, even if its answer was lost',
     async run(fixture) {
       const proxy = await fixture.proxy()
       const old = await fixture.open({ via: proxy })
@@ -158,7 +158,7 @@ export const faultTests: readonly ContractTest[] = [
       const acknowledged = [await next.append('s', 2, events(1))]
       proxy.deliverAnswers()
       proxy.cut()
-      // Before the claim it was valid, so its author may say so; then it is fenced.
+      // The batch was valid before the claim, so the old writer may resolve it. Later appends are fenced.
       acknowledged.push(await within(patience.ms, landed))
       await expect(within(patience.ms, old.append('s', 2, events(1)))).rejects.toBeInstanceOf(Fenced)
       expectKept(await audit(fixture), acknowledged)
@@ -166,14 +166,14 @@ export const faultTests: readonly ContractTest[] = [
   },
   {
     number: 14,
-    title: 'drops the claim of a dead claimant that lands late',
+    title: 'drops a claim that lands after the claim of another',
     async run(fixture) {
       const first = await fixture.open()
       await first.claim(me)
       await first.append('s', 0, events(1))
       const proxy = await fixture.proxy()
       const dead = await fixture.open({ via: proxy })
-      // Its claim is the first thing it sends; only reading comes through before.
+      // The proxy lets the reads pass and then holds the claim, which is the first write.
       const reading = dead.tip()
       await reading
       const process = claimHeld(dead, proxy)
@@ -190,7 +190,7 @@ export const faultTests: readonly ContractTest[] = [
   },
   {
     number: 15,
-    title: 'goes on after kill -9 of the server, with each pending append once',
+    title: 'continues after kill -9 of the server, and stores each pending append once',
     fixture: { ownServer: true },
     async run(fixture) {
       const log = await fixture.open()
@@ -211,7 +211,7 @@ export const faultTests: readonly ContractTest[] = [
   },
   {
     number: 16,
-    title: 'goes on after the server stood still for 3 s',
+    title: 'continues after the server stood still for 3 s',
     fixture: { ownServer: true },
     async run(fixture) {
       const log = await fixture.open()
@@ -224,7 +224,7 @@ export const faultTests: readonly ContractTest[] = [
       const before = acknowledged.length
       await until(() => acknowledged.length > before + 20, patience.ms, 'appends go on')
       await stop()
-      // Kafka has leaders again when it has seen that it stood still.
+      // Kafka elects its leaders again once it notices that it stood still.
       let found: Awaited<ReturnType<typeof audit>> | undefined
       await until(async () => {
         found = await audit(fixture).catch((error: unknown) => {
@@ -238,7 +238,7 @@ export const faultTests: readonly ContractTest[] = [
   },
   {
     number: 17,
-    title: 'keeps pending appends while the log is away, in bounded memory, and resolves each once',
+    title: 'keeps pending appends in bounded memory while the log is away, and then resolves each once',
     async run(fixture) {
       const proxy = await fixture.proxy()
       const log = await fixture.open({ via: proxy })
@@ -260,7 +260,7 @@ export const faultTests: readonly ContractTest[] = [
   },
   {
     number: 37,
-    title: 'refuses at once what would wait behind too much',
+    title: 'refuses an append when the queued appends exceed `maxQueuedBytes`',
     async run(fixture) {
       const proxy = await fixture.proxy()
       const log = await fixture.open({ via: proxy, maxQueuedBytes: 20_000 })
@@ -282,7 +282,7 @@ export const faultTests: readonly ContractTest[] = [
   },
   {
     number: 30,
-    title: 'has the last acknowledged event after kill -9 of everything',
+    title: 'keeps the last acknowledged event after kill -9 of the writer and the server',
     fixture: { ownServer: true },
     async run(fixture) {
       const process = await fixture.spawn()
@@ -306,12 +306,12 @@ export const faultTests: readonly ContractTest[] = [
   },
   {
     number: 32,
-    title: 'never shows a page of an event that is not valid in place of one that is',
+    title: 'returns the page of the valid event, not a page of a dead writer with the same token',
     async run(fixture) {
       const process = await fixture.spawn()
       await process.claim()
       await process.append('s', 0, [anEvent()])
-      // With Kafka the page of the dead is there by now; nobody has the place to ask for it.
+      // With Kafka the page of the dead writer is stored by now, but no event has its place.
       await process.arm('before-send', 'SIGKILL')
       expect(await process.append('s', 1, [anEvent()], [{ token: 0, text: 'of the dead' }])).toMatchObject({
         ok: false,
@@ -327,7 +327,7 @@ export const faultTests: readonly ContractTest[] = [
   },
   {
     number: 46,
-    title: 'passes over what does not count, whatever its bytes are',
+    title: 'ignores records that do not count, with any bytes',
     only: 'kafka',
     async run(fixture) {
       const log = await fixture.open()
@@ -335,7 +335,7 @@ export const faultTests: readonly ContractTest[] = [
       const acknowledged = [await log.append('s', 0, events(1))]
       const texts = ['', '{', 'null', '7', '"text"', '[]', '{}', '{"time":"9999-12-31T23:59:59.999Z"}', '{"hash":1}']
       for (const [index, text] of texts.entries()) {
-        // A copy of what is there, and one that overtook what was lost.
+        // A copy of a stored record, and a record after a lost one.
         await putAs(fixture, log, 's', 2, (number) => number, text)
         acknowledged.push(await within(patience.ms, log.append('s', acknowledged.length, events(1))))
         await putAs(fixture, log, `t${index}`, 1, (number) => number + 5, text)
@@ -343,7 +343,7 @@ export const faultTests: readonly ContractTest[] = [
       }
       const found = await audit(fixture)
       expectKept(found, acknowledged)
-      // Nor does what does not count move the clock.
+      // Records that do not count do not change the time either.
       expect(acknowledged.at(-1)!.events.filter(({ time }) => time.startsWith('9999'))).toEqual([])
       const successor = await fixture.open()
       await successor.claim(me)
@@ -353,7 +353,7 @@ export const faultTests: readonly ContractTest[] = [
   },
 ]
 
-/** What waits is held for later; what comes from now on passes. The client loses its connection, the server does not. */
+/** Holds the waiting requests back and lets later ones pass. Only the client loses its connection, not the server. */
 export function holdBack(proxy: Awaited<ReturnType<LogFixture['proxy']>>): () => void {
   const release = proxy.takeHeld()
   proxy.cut({ keepUpstream: true })
@@ -373,7 +373,7 @@ export function write(log: EventLog, writers: number): { acknowledged: Appended[
       }
     }),
   )
-  // Whoever forgets to stop sees the failure when the log closes.
+  // Without `stop` the failure appears when the log closes.
   all.catch(() => {})
   return {
     acknowledged,
@@ -390,7 +390,7 @@ async function claimHeld(log: EventLog, proxy: Awaited<ReturnType<LogFixture['pr
   return log.claim(me).catch((error: unknown) => error)
 }
 
-/** A record at the end of the log that says it is by the writer in office. */
+/** Puts a record at the end of the log in the name of the current writer. */
 async function putAs(
   fixture: LogFixture,
   log: EventLog,

@@ -5,13 +5,13 @@ import type { ContractTest } from './contract-test.ts'
 export const forgettingTests: readonly ContractTest[] = [
   {
     number: 45,
-    title: 'forgets the data of a stream and of no other, for every reader, and keeps what comes later',
+    title: 'forgets the data of one stream for every reader, and keeps later events and other streams',
     async run(fixture) {
       const log = await fixture.open()
       await log.claim(me)
       const acknowledged = [await log.append('s', 0, events(2)), await log.append('other', 0, events(1))]
       const long = log.append('s', 2, [{ ...events(1)[0]!, data: { text: 'x'.repeat(20_000) } }])
-      // What is on its way when it is asked is among it.
+      // An event that is on its way at the time of the call may be in the result.
       const found = await log.forgettable('s')
       acknowledged.push(await long)
       expect(found.map(({ sequence }) => sequence)).toEqual([1, 2, 3].slice(0, found.length))
@@ -32,7 +32,7 @@ export const forgettingTests: readonly ContractTest[] = [
         expect(own.filter(({ forgotten }) => forgotten).map(({ stored }) => stored)).toEqual(['', '', ''])
         expect(all.some(({ stream, forgotten }) => stream === 'other' && forgotten)).toBe(false)
       }
-      // Hashes stand, and so does all that was told.
+      // The hashes and the acknowledged events stay valid.
       expectKept(await audit(fixture), acknowledged)
     },
   },

@@ -23,9 +23,9 @@ import type { ContractTest } from './contract-test.ts'
 export const readerTests: readonly ContractTest[] = [
   {
     number: 19,
-    title: 'reads from every offset what the whole fold says',
+    title: 'returns from every offset the same events as a fold of the whole log',
     async run(fixture) {
-      // Two writers, fenced records, records that are not ours.
+      // Two writers, fenced records and foreign records.
       const one = await fixture.open()
       await one.claim(me)
       for (let n = 0; n < 12; n++) await one.append(`s${n % 5}`, Math.floor(n / 5), events(1))
@@ -57,12 +57,12 @@ export const readerTests: readonly ContractTest[] = [
   },
   {
     number: 20,
-    title: 'gives a reader killed at each batch every event once, when it stores where it is with the effect',
+    title: 'gives a killed reader every event once when it stores its checkpoint together with the effect',
     run: (fixture) => projectOnce(fixture, 'together'),
   },
   {
     number: 24,
-    title: 'passes over records that are not ours',
+    title: 'ignores foreign records',
     async run(fixture) {
       await fixture.putForeign('before anything')
       const log = await fixture.open()
@@ -86,7 +86,7 @@ export const readerTests: readonly ContractTest[] = [
   },
   {
     number: 25,
-    title: 'stops for good when the log was made anew under it',
+    title: 'is fenced when the log was deleted and created again',
     async run(fixture) {
       const log = await fixture.open()
       await log.claim(me)
@@ -101,13 +101,13 @@ export const readerTests: readonly ContractTest[] = [
       const fresh = await fixture.open()
       expect(await fresh.claim(me)).toBe(1)
       for (let n = 0; n < 8; n++) await fresh.append('s', n, events(1))
-      // Longer than the old one by now: only its identity tells.
+      // The new log is longer than the old one by now: only the log id differs.
       await expect((await fixture.open()).read(plain(next), 10)).rejects.toBeInstanceOf(LogChanged)
     },
   },
   {
     number: 26,
-    title: 'refuses to go on from a checkpoint when an older backup was restored',
+    title: 'refuses to read from a checkpoint after an older backup was restored',
     async run(fixture) {
       const log = await fixture.open()
       await log.claim(me)
@@ -118,11 +118,11 @@ export const readerTests: readonly ContractTest[] = [
       await log.close()
       await fixture.restore(older)
       const again = await fixture.open()
-      // Shorter than the checkpoint.
+      // The log is shorter than the checkpoint.
       await expect(again.read(checkpoint, 10)).rejects.toBeInstanceOf(LogChanged)
       await again.claim(me)
       for (let n = 3; n < 12; n++) await again.append('s', n, events(1))
-      // Longer, of the same identity: the past is another.
+      // The log is longer and has the same id, but its past differs.
       await expect((await fixture.open()).read(checkpoint, 10)).rejects.toBeInstanceOf(LogChanged)
       const following = (await fixture.open()).subscribe(checkpoint, async () => {})
       await expect(within(patience.ms, following.done)).rejects.toBeInstanceOf(LogChanged)
@@ -131,12 +131,12 @@ export const readerTests: readonly ContractTest[] = [
   },
   {
     number: 38,
-    title: 'reads a stream to its end although the log ends with records that do not count',
+    title: 'reads a stream to its end when the log ends with records that do not count',
     async run(fixture) {
       const log = await fixture.open()
       await log.claim(me)
       await log.append('s', 0, events(2))
-      // What is left of an append that was sent twice, or of a claimant that died before its first event.
+      // Such a record remains from an append that was sent twice, or from a claimant that died before its first event.
       await fixture.putForeign('not ours')
       expect(await within(patience.ms, collect((await fixture.open()).readStream('s')))).toHaveLength(2)
       expect(await within(patience.ms, collect((await fixture.open()).readStream('nobody')))).toHaveLength(0)
@@ -147,7 +147,7 @@ export const readerTests: readonly ContractTest[] = [
   },
   {
     number: 36,
-    title: 'refuses an event whose stored bytes were changed',
+    title: 'refuses an event with changed stored bytes',
     async run(fixture) {
       const log = await fixture.open()
       await log.claim(me)
@@ -163,7 +163,7 @@ export const readerTests: readonly ContractTest[] = [
   },
   {
     number: 18,
-    title: 'claims, knows its streams and serves them after the database was deleted',
+    title: 'claims, appends and reads streams after the database was deleted',
     only: 'kafka',
     async run(fixture) {
       const log = await fixture.open()
@@ -182,7 +182,7 @@ export const readerTests: readonly ContractTest[] = [
   },
   {
     number: 47,
-    title: 'reads the past up to a bound and no further, all of it in any number of reads',
+    title: 'reads all events up to a bound and none after it, with any batch size',
     async run(fixture) {
       const log = await fixture.open()
       await log.claim(me)
@@ -193,7 +193,7 @@ export const readerTests: readonly ContractTest[] = [
       const { valid } = await audit(fixture)
       const below = valid.filter(({ position }) => position.offset < bound.at[position.partition]!.offset)
       expect(below.length).toBeLessThan(valid.length)
-      // The writer's own memory, and one who has none.
+      // The writer reads from its memory, the second reader from the log.
       for (const reader of [log, await fixture.open()])
         for (const limit of [1, 3, 10_000]) {
           const found: string[] = []
@@ -221,19 +221,19 @@ export const readerTests: readonly ContractTest[] = [
   },
 ]
 
-/** An event as it is stored, with other data, whatever that is made of. */
+/** A stored event with other data. */
 export function withOtherData(text: string): string {
   const envelope = JSON.parse(text) as { data: string }
   return JSON.stringify({ ...envelope, data: `${envelope.data.slice(0, -1)} ` })
 }
 
-/** As a process that comes back has it: nothing but what was stored. */
+/** The checkpoint as a restarted process reads it from storage. */
 function plain(checkpoint: Checkpoint): Checkpoint {
   return { logId: checkpoint.logId, at: checkpoint.at.map((place) => ({ ...place })) }
 }
 
 /**
- * Asserts that a projection killed at every batch, before or after its commit, has each event once.
+ * Asserts that a projection has each event once, although it is killed before or after its commits.
  * @param commit whether effect and checkpoint are stored together, as they must be
  */
 export async function projectOnce(

@@ -6,11 +6,11 @@ import { pagesTopicOf } from '../../../src/events/kafka/kafka-record-store.ts'
 import { anEvent, me, patience, until, within, type LogFixture } from '../../support/event-log/log-fixture.ts'
 import type { ContractTest } from './contract-test.ts'
 
-/** Small result pages beside the log: what both stores of them promise. */
+/** Tests of small result pages beside the log, for both kinds of page store. */
 export const resultPageTests: readonly ContractTest[] = [
   {
     number: 39,
-    title: 'gives back every byte of a page, to whoever knows the event that names it',
+    title: 'returns the exact bytes of a page to a reader that knows its event',
     async run(fixture) {
       const log = await fixture.open()
       await log.claim(me)
@@ -28,7 +28,7 @@ export const resultPageTests: readonly ContractTest[] = [
   },
   {
     number: 40,
-    title: 'keeps the pages of many streams apart that are published at once',
+    title: 'does not mix the pages of 40 streams that are published at the same time',
     async run(fixture) {
       const log = await fixture.open()
       await log.claim(me)
@@ -53,7 +53,7 @@ export const resultPageTests: readonly ContractTest[] = [
   },
   {
     number: 41,
-    title: 'waits with a page for a store that is away, and goes on by itself',
+    title: 'publishes a page once an unavailable page store is back',
     async run(fixture) {
       const proxy = await fixture.proxy()
       const log = await fixture.open({ via: proxy })
@@ -72,7 +72,7 @@ export const resultPageTests: readonly ContractTest[] = [
   },
   {
     number: 42,
-    title: 'leaves a page open when it is closed',
+    title: 'rejects a pending page with LogUnavailable when it is closed',
     async run(fixture) {
       const proxy = await fixture.proxy()
       const log = await fixture.open({ via: proxy })
@@ -86,7 +86,7 @@ export const resultPageTests: readonly ContractTest[] = [
   },
   {
     number: 43,
-    title: 'shows the pages of its topic to nobody without the key, and under no other name',
+    title: 'encrypts the pages in the topic, and returns a page only for its own stream and token',
     only: 'kafka',
     async run(fixture) {
       const log = await fixture.open()
@@ -94,7 +94,7 @@ export const resultPageTests: readonly ContractTest[] = [
       const secret = 'the salary of everybody'
       const [first, second] = await publish(log, 's', [Buffer.from(secret), Buffer.from(secret)])
       const raw = await rawPages(fixture, 2)
-      // Twice the same page is not the same text either.
+      // Equal pages have different encrypted bytes.
       expect(raw[0]!.equals(raw[1]!)).toBe(false)
       for (const one of raw) expect(one.includes(Buffer.from('salary'))).toBe(false)
       const reader = await fixture.open()
@@ -105,7 +105,7 @@ export const resultPageTests: readonly ContractTest[] = [
   },
   {
     number: 44,
-    title: 'says that a page is gone once its topic has dropped it',
+    title: 'returns undefined for a page that its topic has dropped',
     only: 'kafka',
     async run(fixture) {
       const log = await fixture.open()
@@ -125,7 +125,7 @@ export const resultPageTests: readonly ContractTest[] = [
   },
 ]
 
-/** Pages of one event, the first of its stream. @returns the places that the event names */
+/** Publishes pages with the first event of a stream. @returns the places that the event names */
 async function publish(
   log: EventLog,
   stream: string,
@@ -139,7 +139,7 @@ async function publish(
   return kept.places
 }
 
-/** The topic's messages as anybody reads them who may. */
+/** The raw messages of the topic. */
 async function rawPages(fixture: LogFixture, count: number): Promise<Buffer[]> {
   const kafka = new Kafka({ brokers: [fixture.details['broker']!], logLevel: logLevel.NOTHING })
   const consumer = kafka.consumer({ groupId: `look-${randomBytes(4).toString('hex')}` })

@@ -34,11 +34,11 @@ function spanOf(appended: readonly Appended[]): StreamSpan {
   return { first: events[0]!.position, last: events.at(-1)!.position }
 }
 
-describe.each(cases)('in %s', (_name, adapter, partitions) => {
+describe.each(cases)('Ended streams in %s', (_name, adapter, partitions) => {
   let log: EventLog
   const spans = new Map<string, StreamSpan>()
 
-  /** Streams whose events lie between each other's. */
+  /** Writes these streams with interleaved events. */
   async function written(streams: readonly string[], rounds: number): Promise<void> {
     fixture = await adapter.fixture({ partitions })
     log = await fixture.open()
@@ -49,7 +49,7 @@ describe.each(cases)('in %s', (_name, adapter, partitions) => {
     for (const [stream, those] of appended) spans.set(stream, spanOf(those))
   }
 
-  it('streams are read where they lie', { timeout: 120_000 }, async () => {
+  it('are read at their positions in the log', { timeout: 120_000 }, async () => {
     const streams = ['a', 'b', 'c', 'd', 'e']
     await written(streams, 3)
     const ended = createEndedStreams(log)
@@ -61,20 +61,20 @@ describe.each(cases)('in %s', (_name, adapter, partitions) => {
     }
     expect(await ended.read('unknown')).toEqual([])
 
-    // A query knows itself where its events lie.
+    // A query knows the positions of its events.
     const query = createQueryAggregate(QUERY_ID, log, systemClock, () => undefined)
     await query.execute([{ type: 'CreateQuery', data: sampleData.QueryCreated }])
     await query.execute([{ type: 'QueueQuery', data: sampleData.QueryQueued }])
     ended.add(QUERY_ID, { first: query.firstPosition!, last: query.position! })
     expect((await ended.read(QUERY_ID)).map(({ type }) => type)).toEqual(['QueryCreated', 'QueryQueued'])
 
-    // As whoever reads the log sees it, without the read models of a log that has no index.
+    // A reader of the log gets the streams without the read models, even from a log without an index.
     const seen = withStreams(log, () => undefined, ended)
     expect((await toArray(seen.readStream('c', 4))).map(({ sequence }) => sequence)).toEqual([5, 6])
   })
 })
 
-describe('places of streams', () => {
+describe('The positions of ended streams', () => {
   const span = (offset: number): StreamSpan => ({
     first: { partition: 0, offset: BigInt(offset) },
     last: { partition: 0, offset: BigInt(offset + 1) },
@@ -84,7 +84,7 @@ describe('places of streams', () => {
     tip: () => Promise.reject(new Error('not read')),
   }
 
-  it('are so many at most, and the oldest goes first', () => {
+  it('have a maximum number, and the oldest is dropped first', () => {
     const ended = createEndedStreams(nothing, 2)
     for (const [index, stream] of ['a', 'b', 'c'].entries()) ended.add(stream, span(index * 10))
     expect(['a', 'b', 'c'].map((stream) => ended.has(stream))).toEqual([false, true, true])

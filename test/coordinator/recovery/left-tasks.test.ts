@@ -29,10 +29,10 @@ const status = (taskId: string, more: Partial<TaskStatus> = {}): TaskStatus => (
   ...more,
 })
 
-describe('tasks that a coordinator left on workers', () => {
+describe('Tasks that an earlier coordinator left on workers', () => {
   afterEach(() => void vi.useRealTimers())
 
-  /** Events of each query in the log, and those whose queries this coordinator holds. */
+  /** @param stored the events of each query in the log @param held the queries that this coordinator holds */
   async function release(
     tasks: readonly TaskStatus[],
     stored: ReadonlyMap<string, readonly QueryEvent[]>,
@@ -82,7 +82,7 @@ describe('tasks that a coordinator left on workers', () => {
         : event,
     )
 
-  it('go at once when their query failed or never was, and with its answers when it finished', async () => {
+  it('are deleted at once after a failure or for an unknown query, and with the answers after a finish', async () => {
     const stored = new Map([
       [ended, published(ended)],
       [failed, queryLife(failed, { end: 'failed' })],
@@ -96,7 +96,7 @@ describe('tasks that a coordinator left on workers', () => {
     })
   })
 
-  it('stay while their query is open, but for those that its stream does not know and a coordinator before made', async () => {
+  it('stay while their query is open, except tasks of an earlier coordinator that its stream does not know', async () => {
     const life: QueryEvent[] = [
       ...queryLife(open, { end: 'open' }),
       { type: 'QueryRecovered', time: '2026-03-01T11:00:00.000Z', data: { count: 1, phase: 'RUNNING', epoch: 2 } },
@@ -107,12 +107,12 @@ describe('tasks that a coordinator left on workers', () => {
     expect(await release(tasks, new Map(), held)).toEqual({ [`${open}.1.1`]: 0 })
   })
 
-  it('that were deleted already are let be', async () => {
+  it('are ignored when they are already deleted', async () => {
     const deleted = status(`${unknown}.1.0`, { state: 'ABORTED', bufferState: 'FINISHED', deleted: true })
     expect(await release([deleted], new Map())).toEqual({})
   })
 
-  it('go also when they ended without a page, as those that write', async () => {
+  it('are deleted at once when they ended without a page', async () => {
     const stored = new Map([[ended, published(ended)]])
     const wrote = status(`${ended}.2.0`, { bufferState: 'FINISHED', bufferedPages: 0 })
     expect(await release([wrote], stored)).toEqual({ [`${ended}.2.0`]: 0 })

@@ -24,7 +24,7 @@ function stored(...types: readonly QueryEventType[]): Event[] {
   return types.map((type) => ({ ...event(type), v: 1, typed: true }))
 }
 
-/** Three open queries in a log, and a successor that takes them over. */
+/** A log with three open queries, and a successor that recovers them. */
 function bed(over: Partial<RecoveryDeps> = {}) {
   const log = new MemoryLog()
   for (const id of IDS) log.streams.set(id, stored('QueryCreated'))
@@ -62,8 +62,8 @@ function bed(over: Partial<RecoveryDeps> = {}) {
 const ofBad = (stream: string, types: readonly Event[], type: QueryEventType) =>
   stream === BAD && types.some((one) => one.type === type)
 
-describe('a query that cannot be taken over', () => {
-  it('fails alone when the log does not take its QueryRecovered', async () => {
+describe('A query that cannot be recovered', () => {
+  it('fails, and the others resume, when the log refuses its QueryRecovered', async () => {
     const { log, recover, ...reported } = bed()
     log.refuse = (stream, events) => (ofBad(stream, events, 'QueryRecovered') ? new TooLarge(9, 8) : undefined)
     expect(await recover()).toEqual({ resumed: 2, failed: 1, ended: 0, givenUp: 0 })
@@ -73,7 +73,7 @@ describe('a query that cannot be taken over', () => {
     expect(reported.memory.heldBytes).toBeGreaterThan(0)
   })
 
-  it('is given up alone, with the reason, when the log takes nothing of it', async () => {
+  it('is given up with the reason, and the others resume, when the log refuses all its events', async () => {
     const { log, recover, ...reported } = bed()
     const refusal = new TooLarge(9, 8)
     log.refuse = (stream) => (stream === BAD ? refusal : undefined)
@@ -82,7 +82,7 @@ describe('a query that cannot be taken over', () => {
     expect(log.typesOf(LAST)).toEqual(['QueryCreated', 'QueryRecovered'])
   })
 
-  it('fails alone when an event of it cannot be read, and then everybody can read that', async () => {
+  it('fails, and the others resume, when one of its events is invalid; its stream can be read afterwards', async () => {
     const { log, readable, recover, ...reported } = bed()
     const dead = { ...stored('QueryPlanned')[0]!, typed: undefined, data: { nonsense: true } } as unknown as Event
     log.streams.set(BAD, [...stored('QueryCreated'), dead, ...stored('TaskCreated')])
@@ -95,14 +95,14 @@ describe('a query that cannot be taken over', () => {
     })
   })
 
-  it('is given up alone when not even its beginning can be read', async () => {
+  it('is given up, and the others resume, when its QueryCreated is invalid', async () => {
     const { log, recover, ...reported } = bed()
     log.streams.set(BAD, [{ ...stored('QueryCreated')[0]!, typed: undefined, data: 1 } as unknown as Event])
     expect(await recover()).toEqual({ resumed: 2, failed: 0, ended: 0, givenUp: 1 })
     expect([...reported.givenUp.keys()]).toEqual([BAD])
   })
 
-  it('is read again where the log is ahead of what was read beside it', async () => {
+  it('resumes after a second read when the log and a bulk read disagree about its sequence', async () => {
     const { readable, recover, ...reported } = bed({
       readMany: async (ids) => {
         const streams = await Promise.all(ids.filter(isQueryId).map((id) => readQuery(readable, id)))
@@ -113,7 +113,7 @@ describe('a query that cannot be taken over', () => {
     expect(reported.resumed).toEqual(IDS)
   })
 
-  it('fails alone when it cannot be gone on with', async () => {
+  it('fails, and the others resume, when `resume` throws', async () => {
     const resumed: string[] = []
     const { recover, ...reported } = bed({
       resume(queryId) {
@@ -126,7 +126,7 @@ describe('a query that cannot be taken over', () => {
     expect(reported.failed).toEqual([BAD])
   })
 
-  it('is put off when the log does not tell its stream now, and the others go on before', async () => {
+  it('resumes after the others when its stream is unavailable at first', async () => {
     let away = 3
     const { readable, recover, ...reported } = bed()
     const read = readable.readStream
@@ -141,28 +141,28 @@ describe('a query that cannot be taken over', () => {
   })
 
   it.each([
-    ['fails when the coordinator that recovered it before died', true, { resumed: 2, failed: 1 }],
-    ['goes on when the coordinator that recovered it before was only replaced', false, { resumed: 3, failed: 0 }],
-  ])('%s, without an event of the query in between', async (_what, writerDied, counts) => {
+    ['fails when the previous coordinator recovered it and died', true, { resumed: 2, failed: 1 }],
+    ['resumes when the previous coordinator recovered it and was only replaced', false, { resumed: 3, failed: 0 }],
+  ])('%s, without another event of the query', async (_what, writerDied, counts) => {
     const { log, recover } = bed({ writerDied })
     log.streams.set(BAD, [...stored('QueryCreated'), ...stored('QueryRecovered')])
     expect(await recover()).toMatchObject(counts)
   })
 
-  it('goes on when the coordinator that recovered it lived for minutes after that', async () => {
+  it('resumes when the previous coordinator lived for ten minutes after its recovery', async () => {
     const { log, recover } = bed({ clock: { ...clock, now: () => Date.parse(event('QueryRecovered').time) + 600_000 } })
     log.streams.set(BAD, [...stored('QueryCreated'), ...stored('QueryRecovered')])
     expect(await recover()).toMatchObject({ resumed: 3, failed: 0 })
   })
 
-  it('ends all where this process may tell nothing more', async () => {
+  it('ends the whole recovery when the log fences this process', async () => {
     const { log, recover } = bed()
     log.refuse = (stream) => (stream === BAD ? new Fenced('another') : undefined)
     await expect(recover()).rejects.toThrow(Fenced)
   })
 })
 
-describe('a query of which a take-over carries out nothing', () => {
+describe('A query with no work to recover', () => {
   const atRest = {
     'waits in its group': stored('QueryCreated', 'QueryQueued'),
     'has a complete result': stored('QueryCreated', 'QueryPlanned', 'ResultPagesPublished'),
@@ -177,7 +177,7 @@ describe('a query of which a take-over carries out nothing', () => {
     expect(log.typesOf(LAST)).toEqual(['QueryCreated', 'QueryRecovered'])
   })
 
-  it.each(Object.entries(atRest))('goes on after two dead coordinators when it %s', async (_what, events) => {
+  it.each(Object.entries(atRest))('resumes after two dead coordinators when it %s', async (_what, events) => {
     const { log, recover } = bed()
     log.streams.set(BAD, [...events, ...stored('QueryRecovered')])
     expect(await recover()).toMatchObject({ resumed: 3, failed: 0 })

@@ -5,7 +5,7 @@ import { beginning, type Checkpoint, type EventLog, type Recorded } from '../../
 const id = (number: number) => `20260102_030405_${String(number).padStart(5, '0')}_00001`
 const EVERYTHING = '2000-01-01T00:00:00.000Z'
 
-/** A log of these events. */
+/** A log with these events. */
 function logOf(
   events: readonly (readonly [stream: string, type: string])[],
   bytes = 1000,
@@ -28,8 +28,8 @@ function logOf(
   }
 }
 
-describe('streams of the log alone', () => {
-  it('are those without an end, in order, and those that ended lately', async () => {
+describe('`readStreamsOfLog`', () => {
+  it('returns the open queries in order, and the streams of recently ended queries', async () => {
     const log = logOf([
       [id(1), 'QueryCreated'],
       [id(2), 'QueryCreated'],
@@ -43,7 +43,7 @@ describe('streams of the log alone', () => {
     expect((await readStreamsOfLog(log, { endedSince: '2027', onLeftOut: () => {} })).get(id(1))).toBeUndefined()
   })
 
-  it('take no more memory than they may, ended ones least, and of the others it is known where they lie', async () => {
+  it('keeps streams up to `maxBytes`, and reports the positions of the streams that it leaves out', async () => {
     const numbers = Array.from({ length: 300 }, (_, index) => index)
     const log = logOf([
       ...numbers.map((number) => [id(number), 'QueryCreated'] as const),
@@ -63,7 +63,7 @@ describe('streams of the log alone', () => {
     expect(keptBytes).toBeLessThanOrEqual(maxBytes)
     expect(kept.length).toBeGreaterThan(20)
     expect(kept.length + leftOut.size).toBe(300)
-    // The last event of a query is known although the first was let go before.
+    // The position of the last event is known, although the first event was dropped from memory before.
     expect(leftOut.get(id(1))).toEqual({ first: { partition: 0, offset: 1n }, last: { partition: 0, offset: 400n } })
   })
 })

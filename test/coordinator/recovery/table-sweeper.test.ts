@@ -62,8 +62,8 @@ function sweeper(
 const idOf = (number: number): QueryId => parseQueryId(`20260101_000000_0000${number}_00001`)
 const [SETUP, LOST, OPEN, DONE] = [idOf(0), idOf(1), idOf(2), idOf(3)]
 
-describe('the sweeper of tables', () => {
-  it('removes what lost attempts left, not what an open query may still commit', async () => {
+describe('The sweeper of tables', () => {
+  it('removes files of lost attempts, and keeps files that an open query may still commit', async () => {
     const { connector, writer, data, prepare } = lake()
     await writer.commit(await writer.prepare(await writer.begin(SETUP, { kind: 'createSchema', schema: 's' }), []))
     await prepare(LOST, 'a')
@@ -82,7 +82,7 @@ describe('the sweeper of tables', () => {
     expect(await writer.commit(open)).toMatchObject({ changed: true })
   })
 
-  it('does nothing while the open queries are not known', async () => {
+  it('removes nothing while the open queries are unknown', async () => {
     const { connector, writer, data, prepare } = lake()
     await writer.commit(await writer.prepare(await writer.begin(SETUP, { kind: 'createSchema', schema: 's' }), []))
     await prepare(LOST, 'a')
@@ -96,7 +96,7 @@ describe('the sweeper of tables', () => {
     expect(data()).toHaveLength(1)
   })
 
-  it('goes on with the next catalog when one is in trouble', async () => {
+  it('sweeps the next catalog when one fails', async () => {
     const broken = lake()
     const good = lake()
     const writer = { ...broken.writer, sweep: () => Promise.reject(new Error('the disk is gone')) }

@@ -4,7 +4,7 @@ import { beginning, Fenced, LogUnavailable, LogWentBackwards } from '../../../sr
 
 const EPOCH = 3
 
-/** A tenure of epoch 3, and what it does to the world around it. */
+/** A tenure of epoch 3 and its effects. */
 function bed() {
   const reported: string[] = []
   const world = { epochOfLog: EPOCH as number | undefined, suspended: 0 }
@@ -34,15 +34,15 @@ function bed() {
   return { tenure, reported, world, fence, end }
 }
 
-describe('the tenure of a writer', () => {
-  it('takes statements until it drains, and leaves what runs to the next coordinator', () => {
+describe('The tenure of a writer', () => {
+  it('is open until it drains; then it suspends running queries for the next coordinator', () => {
     const { tenure, reported, world } = bed()
     expect(tenure.open).toBe(true)
     tenure.drain()
     expect([tenure.open, world.suspended, reported]).toEqual([false, 2, []])
   })
 
-  it('ends when the log is another one’s: queries are suspended and polls answered first', async () => {
+  it('suspends queries and stands aside before it ends when another coordinator claims the log', async () => {
     const { tenure, reported, world, fence, end } = bed()
     fence(new Fenced('another claimed'))
     await end
@@ -50,14 +50,14 @@ describe('the tenure of a writer', () => {
     expect([tenure.open, world.suspended]).toEqual([false, 2])
   })
 
-  it('ends as broken when the log is not what it was', async () => {
+  it('ends as broken when the log went backwards', async () => {
     const { reported, fence, end } = bed()
     fence(new LogWentBackwards('the log was recreated'))
     await end
     expect(reported.at(-1)).toBe('broken: the log was recreated')
   })
 
-  it('ends once, also when it drains already, however often it is told', async () => {
+  it('ends once, even when it is draining and several workers report a higher epoch', async () => {
     const { tenure, reported, world, fence, end } = bed()
     tenure.drain()
     world.epochOfLog = EPOCH + 1
@@ -66,11 +66,11 @@ describe('the tenure of a writer', () => {
     await end
     expect(reported.filter((one) => one.startsWith('lost'))).toEqual(['lost: A worker has seen a higher epoch'])
     expect(reported.filter((one) => one.startsWith('end'))).toHaveLength(1)
-    // It drains: nobody is served here any more.
+    // A draining tenure serves no clients any more.
     expect(reported).not.toContain('stands aside')
   })
 
-  it('does not believe a worker what the log does not say, and tells of each such worker once', async () => {
+  it('stays open when a worker reports an epoch that the log does not have, and reports each such worker once', async () => {
     const { tenure, reported } = bed()
     expect(await tenure.refusedBy('http://w1')).toBe(false)
     expect(await tenure.refusedBy('http://w1')).toBe(false)
@@ -79,7 +79,7 @@ describe('the tenure of a writer', () => {
     expect(tenure.open).toBe(true)
   })
 
-  it('goes on while the log cannot be asked', async () => {
+  it('stays open while the log does not answer', async () => {
     const { tenure, reported, world } = bed()
     world.epochOfLog = undefined
     await expect(tenure.refusedBy('http://w1')).rejects.toThrow(LogUnavailable)

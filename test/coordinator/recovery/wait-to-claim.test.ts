@@ -3,7 +3,7 @@ import { waitToClaim, lookCaughtUp } from '../../../src/coordinator/recovery/wai
 import type { ClaimCheck } from '../../../src/coordinator/recovery/writer-liveness.ts'
 import { LOOK_EVERY_MS } from '../../../src/coordinator/recovery/writer-pulse.ts'
 
-/** Looks that say one after the other what is given, and the pauses between them. */
+/** A liveness check that returns these results one after the other, and a record of the pauses between them. */
 function bed(...looks: ClaimCheck[]) {
   const pauses: number[] = []
   const stopping = new AbortController()
@@ -16,14 +16,14 @@ function bed(...looks: ClaimCheck[]) {
   }
 }
 
-describe('waiting for the turn', () => {
-  it('looks again soon while this process reads on, and at the pace of looks while another writes', async () => {
+describe('`waitToClaim` and `lookCaughtUp`', () => {
+  it('`waitToClaim` checks again after 10 or 20 ms at first, and at the normal interval while another writes', async () => {
     const { liveness, pauses, stopping, pause } = bed('behind', 'behind', 'writes', 'waiting', 'behind', 'claim')
     await waitToClaim(liveness, stopping.signal, pause)
     expect(pauses).toEqual([10, 20, LOOK_EVERY_MS, LOOK_EVERY_MS, LOOK_EVERY_MS])
   })
 
-  it('ends when the process stops', async () => {
+  it('`waitToClaim` ends when the process stops', async () => {
     const { liveness, pauses, stopping, left, pause } = bed('writes', 'writes', 'claim')
     await waitToClaim(liveness, stopping.signal, async (milliseconds) => {
       await pause(milliseconds)
@@ -32,13 +32,13 @@ describe('waiting for the turn', () => {
     expect([pauses, left]).toEqual([[LOOK_EVERY_MS], ['claim']])
   })
 
-  it('says what it looks like once the log is read to its end', async () => {
+  it('`lookCaughtUp` returns the first result after the log is read to its end', async () => {
     const { liveness, pauses, pause } = bed('behind', 'behind', 'behind', 'writes')
     expect(await lookCaughtUp(liveness, undefined, pause)).toBe('writes')
     expect(pauses).toEqual([5, 10, 20])
   })
 
-  it('ends when the process stops, and claims nothing then', async () => {
+  it('`lookCaughtUp` returns "waiting" when the process stops', async () => {
     const stopping = new AbortController()
     const pause = async (): Promise<void> => stopping.abort()
     expect(await lookCaughtUp({ check: async () => 'behind' }, stopping.signal, pause)).toBe('waiting')

@@ -5,7 +5,7 @@ import type { Recorded, StreamReader } from '../../../src/events/event-log.ts'
 const event = (stream: string, sequence: number): Recorded =>
   ({ stream, sequence, position: { partition: 0, offset: BigInt(sequence * 10) } }) as Recorded
 
-/** A log that has two events of whichever stream it is asked for, and keeps what it was asked. */
+/** A log with two events of each stream, which records the arguments of its reads. */
 function bed() {
   const asked: unknown[] = []
   const log: StreamReader = {
@@ -24,11 +24,11 @@ async function sequences(events: AsyncIterable<Recorded>): Promise<number[]> {
   return found
 }
 
-describe('streams from wherever they are', () => {
+describe('The stream reader of `withStreams`', () => {
   const inMemory = { get: (stream: string) => (stream === 'a' ? [1, 2, 3].map((n) => event('a', n)) : undefined) }
   const ended = { has: (stream: string) => stream === 'b', read: async () => [1, 2].map((n) => event('b', n)) }
 
-  it('are read from memory, from their place in the log, or by the log', async () => {
+  it('reads a stream from memory, at its positions in the log, or through the log', async () => {
     const { asked, log } = bed()
     const { readStream } = withStreams(log, () => inMemory, ended)
     expect(await sequences(readStream('a'))).toEqual([1, 2, 3])
@@ -38,13 +38,13 @@ describe('streams from wherever they are', () => {
     expect(asked).toEqual([['c', 0, until]])
   })
 
-  it('end at a bound', async () => {
+  it('stops at the bound', async () => {
     const { readStream } = withStreams(bed().log, () => inMemory, ended)
     expect(await sequences(readStream('a', 1, { at: [{ offset: 30n }] }))).toEqual([2])
     expect(await sequences(readStream('b', 0, { at: [] }))).toEqual([])
   })
 
-  it('are the log’s once memory has let go of them', async () => {
+  it('reads from the log once memory has released the streams', async () => {
     let streams: typeof inMemory | undefined = inMemory
     const { log } = bed()
     const { readStream } = withStreams(log, () => streams)

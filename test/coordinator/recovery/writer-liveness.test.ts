@@ -45,8 +45,8 @@ function livenessOf(given: { place?: WriterAddress | undefined; deadWriter?: str
   return { liveness, world }
 }
 
-describe('the turn of a coordinator', () => {
-  it('is at once where nobody ever wrote, or the writer is known to be gone', async () => {
+describe('The check of the writer before a claim', () => {
+  it('returns "claim" without a request when there is no writer or its end is known', async () => {
     for (const [given, end] of [
       [{ place: undefined }, 0],
       [{ deadWriter: 'w3' }, 3],
@@ -60,13 +60,13 @@ describe('the turn of a coordinator', () => {
     }
   })
 
-  it('is at once when nobody listens at the writer’s address', async () => {
+  it('returns "claim" when the connection to the writer is refused', async () => {
     const { liveness, world } = livenessOf()
     world.answer = 'gone'
     expect(await liveness.check()).toBe('claim')
   })
 
-  it('does not come for a writer whose certificate cannot be verified, however long', async () => {
+  it('never returns "claim" while the certificate of the writer cannot be verified', async () => {
     const { liveness, world } = livenessOf()
     world.answer = 'unverified'
     for (world.now = 0; world.now <= 60_000; world.now += 500) expect(await liveness.check()).toBe('waiting')
@@ -74,7 +74,7 @@ describe('the turn of a coordinator', () => {
     expect(await liveness.check()).toBe('claim')
   })
 
-  it('waits for two seconds of silence, counted from the last answer', async () => {
+  it('returns "claim" after two seconds without an answer of the writer', async () => {
     const { liveness, world } = livenessOf()
     expect(await liveness.check()).toBe('writes')
     world.answer = 'silent'
@@ -88,7 +88,7 @@ describe('the turn of a coordinator', () => {
     expect(await liveness.check()).toBe('claim')
   })
 
-  it('does not count the time in which this process itself stood still', async () => {
+  it('does not count the time in which this process stood still', async () => {
     const { liveness, world } = livenessOf()
     expect(await liveness.check()).toBe('writes')
     world.answer = 'silent'
@@ -97,7 +97,7 @@ describe('the turn of a coordinator', () => {
     expect(liveness.silentMs()).toBeLessThan(1000)
   })
 
-  it('is waited for longer after each change of writer in a quarter of an hour', async () => {
+  it('waits longer after changes of the writer in the last 15 minutes', async () => {
     const { liveness, world } = livenessOf({ place: { ...writer, takeOvers: [1000, 2000] } })
     world.wall = 60_000
     expect(await liveness.check()).toBe('writes')
@@ -108,7 +108,7 @@ describe('the turn of a coordinator', () => {
     expect(liveness.freedBy()).toBe('silence')
   })
 
-  it('is waited for longer where this process runs late', async () => {
+  it('waits longer when the timers of this process run late', async () => {
     const { liveness, world } = livenessOf()
     world.lagMs = 1000
     expect(await liveness.check()).toBe('writes')
@@ -116,7 +116,7 @@ describe('the turn of a coordinator', () => {
     for (world.now = 500; world.now <= 7500; world.now += 500) expect(await liveness.check()).toBe('waiting')
   })
 
-  it('counts what the writer wrote as a sign of life, by its age', async () => {
+  it('counts a record of the writer as a sign of life at the time of the record', async () => {
     const { liveness, world } = livenessOf()
     expect(await liveness.check()).toBe('writes')
     world.answer = 'silent'
@@ -125,7 +125,7 @@ describe('the turn of a coordinator', () => {
       world.written = { epoch: 3, at: world.now }
       expect(await liveness.check()).toBe('waiting')
     }
-    // Read now, and written long ago.
+    // The record is read now, but it was written long ago.
     world.now = 8100
     world.wall = 8100
     for (world.now = 6500; world.now <= 8000; world.now += 500) expect(await liveness.check()).toBe('waiting')
@@ -134,7 +134,7 @@ describe('the turn of a coordinator', () => {
     expect(await liveness.check()).toBe('claim')
   })
 
-  it('asks a writer that is slow to answer once, and claims when it never does', async () => {
+  it('sends no second request while one is open, and returns "claim" when the writer never answers', async () => {
     const { liveness, world } = livenessOf()
     expect(await liveness.check()).toBe('writes')
     world.answer = undefined
@@ -144,7 +144,7 @@ describe('the turn of a coordinator', () => {
     expect(await liveness.check()).toBe('claim')
   })
 
-  it('never comes before the log is read to its end', async () => {
+  it('returns "behind" until the log is read to its end', async () => {
     const { liveness, world } = livenessOf({ deadWriter: 'w3' })
     world.end = undefined
     expect(await liveness.check()).toBe('behind')
@@ -152,7 +152,7 @@ describe('the turn of a coordinator', () => {
     expect(await liveness.check()).toBe('claim')
   })
 
-  it('gives a new writer its own time', async () => {
+  it('starts the two seconds again for a new writer', async () => {
     const { liveness, world } = livenessOf()
     expect(await liveness.check()).toBe('writes')
     world.answer = 'silent'
@@ -167,7 +167,7 @@ describe('the turn of a coordinator', () => {
     expect(await liveness.check()).toBe('claim')
   })
 
-  it('waits for who claimed and has not told its address, and not for ever', async () => {
+  it('waits two seconds for a new claimant without a known address', async () => {
     const { liveness, world } = livenessOf({ deadWriter: 'w3' })
     world.end = 4
     for (world.now = 0; world.now <= 2000; world.now += 500) expect(await liveness.check()).toBe('waiting')
@@ -175,11 +175,11 @@ describe('the turn of a coordinator', () => {
   })
 })
 
-describe('who writes', () => {
+describe('`nextAddress`', () => {
   const data = { epoch: 4, writer: 'w4', partitions: 1, logId: 'l', address: 'http://b:1', version: '1' }
   const started = { stream: 'system', type: 'EpochStarted', time: '2026-01-02T03:04:05.000Z', data }
 
-  it('is whom the newest EpochStarted names', () => {
+  it('returns the writer of the newest EpochStarted', () => {
     const next = { epoch: 4, writer: 'w4', address: 'http://b:1', ended: false, takeOvers: [] }
     expect(nextAddress(undefined, started)).toEqual(next)
     expect(nextAddress({ ...writer, ended: true }, started)).toEqual(next)
@@ -188,7 +188,7 @@ describe('who writes', () => {
     expect(nextAddress({ ...next, epoch: 5 }, started)).toEqual({ ...next, epoch: 5 })
   })
 
-  it('has gone on purpose once its own epoch is ended', () => {
+  it('marks the writer as ended after EpochEnded of its own epoch', () => {
     const ended = (epoch: number) => ({
       stream: 'system',
       type: 'EpochEnded',
@@ -199,13 +199,13 @@ describe('who writes', () => {
     expect(nextAddress(writer, ended(2))).toBe(writer)
   })
 
-  it('is not told by other streams', () => {
+  it('ignores events of other streams', () => {
     expect(nextAddress(writer, { ...started, stream: 'node/a' })).toBe(writer)
   })
 })
 
-describe('whoever listens at the writer’s address', () => {
-  it('is told apart by its certificate from one that does not answer', async () => {
+describe('`askInfo`', () => {
+  it('distinguishes an unverified certificate, a silent, a writing and an absent server', async () => {
     const [own, others] = await Promise.all([createAuthority(), createAuthority()])
     const server = createTlsServer((_asked, answer) => answer.end(JSON.stringify({ writer: true, epoch: 3 })))
     const { cert, key } = await others.issue('writer')

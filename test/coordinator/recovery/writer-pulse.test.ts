@@ -15,7 +15,7 @@ import {
 
 const limits = { silentMs: 2000, jitterMs: 300 }
 
-/** One look after the other; `late` is how late the follower comes to each. */
+/** Applies these looks one after the other; `late` is the delay of the follower before each. */
 function follow(pulse: Pulse, looks: readonly { readonly late: number; readonly answersIn?: number }[]): Pulse {
   return looks.reduce((at, { late, answersIn }) => {
     const next = looked(at, at.lookedAt + LOOK_EVERY_MS + late, late)
@@ -26,8 +26,8 @@ function follow(pulse: Pulse, looks: readonly { readonly late: number; readonly 
 const late = fc.integer({ min: 0, max: 3000 })
 const takeOvers = fc.integer({ min: 0, max: 20 })
 
-describe('the silence of a writer', () => {
-  it('is never found in one that answers, however slow both are', () => {
+describe('The silence of a writer', () => {
+  it('is never reached while the writer answers each look, however slow both are', () => {
     fc.assert(
       fc.property(
         fc.array(fc.record({ late, answersIn: fc.integer({ min: 0, max: 5000 }) })),
@@ -39,7 +39,7 @@ describe('the silence of a writer', () => {
     )
   })
 
-  it('is not found while answers keep coming at intervals like those before', () => {
+  it('is not reached while answers arrive at intervals like the earlier ones', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 0, max: 1500 }), late, (gap, answersIn, lag) => {
         const tookMs = Math.max(answersIn, gap * (LOOK_EVERY_MS + lag))
@@ -57,7 +57,7 @@ describe('the silence of a writer', () => {
     )
   })
 
-  it('is found in the end in one that never answers again, whatever was before', () => {
+  it('is reached within 31 s after the last answer, for any earlier looks', () => {
     fc.assert(
       fc.property(
         fc.array(fc.record({ late, answersIn: late }), { maxLength: 20 }),
@@ -73,7 +73,7 @@ describe('the silence of a writer', () => {
     )
   })
 
-  it('is not waited for less after more changes, more lag or slower answers', () => {
+  it('has a limit that never falls with more changes of the writer, more lag or slower answers', () => {
     fc.assert(
       fc.property(late, late, takeOvers, takeOvers, (lagMs, answerMs, fewer, more) => {
         const pulse = { ...beginPulse(0), lagMs, answerMs }
@@ -88,7 +88,7 @@ describe('the silence of a writer', () => {
     )
   })
 
-  it('is two seconds on a machine that is not busy', () => {
+  it('has a limit of two seconds on an idle machine', () => {
     const pulse = follow(
       beginPulse(0),
       Array.from({ length: 50 }, () => ({ late: 5, answersIn: 20 })),
@@ -101,7 +101,7 @@ describe('the silence of a writer', () => {
     expect(silenceOf(pulse)).toBeLessThan(1000)
   })
 
-  it('ends with what the writer wrote, by its age, and not for ever where it answers nobody', () => {
+  it('ends at the time of a record of the writer, but counts again when the writer never answers', () => {
     const silent = follow(
       beginPulse(0),
       Array.from({ length: 100 }, () => ({ late: 0 })),
@@ -109,7 +109,7 @@ describe('the silence of a writer', () => {
     expect(silenceOf(silent)).toBe(20_000)
     expect(silenceOf(wrote(silent, 500))).toBe(500)
     expect(silenceOf(wrote(silent, 50_000))).toBe(20_000)
-    // By a clock that is ahead of this one.
+    // The clock of the writer is ahead of this one.
     expect(silenceOf(wrote(silent, -5000))).toBe(0)
     const longer = follow(
       silent,

@@ -28,7 +28,7 @@ function version(digest: string, text = digest): FileVersion {
   return { file: 'rules', path: '/r', digest, bytes: text.length, entries: 1, kept: { as: 'recorded', text } }
 }
 
-it('writes the text of what holds from the start, and of a change the text before its FileTaken', async () => {
+it('the file record writes FileKept for the first version, and FileKept before FileTaken for a change', async () => {
   const { record, reported, types } = bed()
   await record.keep(version('a'))
   await record.changed(version('b'), version('a'))
@@ -36,7 +36,7 @@ it('writes the text of what holds from the start, and of a change the text befor
   expect(reported[2]!.data).toMatchObject({ occasion: 'reload', digest: 'b', before: 'a', entriesBefore: 1 })
 })
 
-it('a text is written once, whoever wrote it and however often it comes again', async () => {
+it('the file record writes a text once, even when an earlier coordinator wrote it or it comes again', async () => {
   const { record, types } = bed(async (digest) => (digest === 'known' ? 1 : 0))
   await record.keep(version('known'))
   for (let times = 0; times < 5; times++) {
@@ -47,7 +47,7 @@ it('a text is written once, whoever wrote it and however often it comes again', 
   expect(types().filter((type) => type === 'FileTaken')).toHaveLength(10)
 })
 
-it('one that was not written whole, or of which nobody can say whether it was, is written', async () => {
+it('the file record writes a text again when it is incomplete, unknown or failed to be recorded', async () => {
   const long = version('long', 'x'.repeat(150_000))
   const half = bed(async () => 2)
   await half.record.keep(long)
@@ -63,7 +63,7 @@ it('one that was not written whole, or of which nobody can say whether it was, i
   expect(failing.types()).toEqual(['FileKept', 'FileTaken'])
 })
 
-it('a megabyte is told in parts that are text, and give it back', async () => {
+it('the file record splits a text of 1 MB into parts without half a surrogate pair', async () => {
   const text = '{"a": "𝒜\u0000ß"}'.repeat(80_000)
   const { record, reported } = bed()
   await record.keep(version('big', text))
@@ -75,7 +75,7 @@ it('a megabyte is told in parts that are text, and give it back', async () => {
   }
 })
 
-it('of what is secret, or too long, no text is told; why one was refused is bounded', async () => {
+it('the file record writes no text of a secret or too long file, and cuts the reason of a refusal', async () => {
   const { record, reported, types } = bed()
   await record.keep({ ...version('s'), kept: { as: 'secret' } })
   await record.changed({ ...version('l'), kept: { as: 'too_long' } }, version('s'))

@@ -27,11 +27,11 @@ afterEach(async () => {
   vi.useRealTimers()
 })
 
-describe('what is refused', () => {
+describe('The log of denied access', () => {
   const ada: Identity = { user: 'etl', originalUser: 'ada', groups: [], remoteAddress: '10.0.0.1' }
   const once = { count: 1, minute: MINUTE }
 
-  it('is told with both names, the query, and from where', () => {
+  it('records both user names, the query and the remote address', () => {
     const authorize = recordDenials(
       authorizeBy(() => undefined),
       refusals,
@@ -56,7 +56,7 @@ describe('what is refused', () => {
     ])
   })
 
-  it('is not what lists leave out, nor what is allowed', () => {
+  it('records neither the filtering of lists nor allowed actions', () => {
     const authorize = recordDenials(
       authorizeBy(() => undefined),
       refusals,
@@ -70,7 +70,7 @@ describe('what is refused', () => {
     expect(reported).toEqual([])
   })
 
-  it('often by one user is told in few events, and hides nobody else', async () => {
+  it('merges many refusals of one user into few events, and still records those of another user', async () => {
     for (let number = 0; number < 500; number++)
       refusals.accessDenied({
         user: `as${number}`,
@@ -88,14 +88,14 @@ describe('what is refused', () => {
   })
 })
 
-it('who tries users is told of, whatever names he makes up before', () => {
+it('the refusal log records a failed log-in of a known user name after 150 unknown names', () => {
   const failed = (user: string): void => refusals.authenticationFailed({ user, method: 'password' })
   for (let number = 0; number < 150; number++) failed(`unknown-${number}`)
   failed('root')
   expect(reported.map(({ data }) => data['user'])).toEqual(['unknown-0', 'root'])
 })
 
-it('of names that nobody has one event a minute has the number and ten of them, beside the first, which is told at once', async () => {
+it('the refusal log records the first unknown user name at once, and the others of a minute in one event', async () => {
   const failed = (user: string): void =>
     refusals.authenticationFailed({ user, method: 'password', remoteAddress: '10.0.0.1' })
   for (let number = 0; number < 150; number++) for (let again = 0; again < 2; again++) failed(`unknown-${number}`)
@@ -109,7 +109,7 @@ it('of names that nobody has one event a minute has the number and ten of them, 
   ])
 })
 
-it('of browsers whose pages are from elsewhere a few origins are told in a minute, and the others together', async () => {
+it('the refusal log records few foreign browser origins per minute by name, and the others together', async () => {
   for (let number = 0; number < 200; number++)
     refusals.accessDenied({
       user: 'anonymous',
