@@ -5,16 +5,16 @@ import { Harness } from './harness.ts'
 import { planOf } from './plan.ts'
 import { runLine } from './report.ts'
 
-describe('plan of a seed', () => {
+describe('The plan of a seed', () => {
   const can = { log: 'mixed', disk: true, faults: 'all' } as const
 
-  it('is the same for the same seed, and another for another', () => {
+  it('is the same for the same seed, and different for different seeds', () => {
     const plans = Array.from({ length: 50 }, (_, seed) => JSON.stringify(planOf(seed, 3000, can)))
     expect(Array.from({ length: 50 }, (_, seed) => JSON.stringify(planOf(seed, 3000, can)))).toEqual(plans)
     expect(new Set(plans).size).toBe(50)
   })
 
-  it('does only what can be done', () => {
+  it('has only faults that the abilities of the machine allow', () => {
     for (let seed = 0; seed < 200; seed++) {
       const plan = planOf(seed, 3000, { log: 'postgres', disk: false, faults: 'processes' })
       expect(plan.ownDisk).toBe(false)
@@ -23,8 +23,8 @@ describe('plan of a seed', () => {
   })
 })
 
-/** The short form of `npm run chaos`, which finds more the longer it runs. */
-describe('a server under faults', () => {
+/** The short form of `npm run chaos`; a longer run finds more. */
+describe('A server under faults', () => {
   const kept = temporaryFolder()
   let harness: Harness
 
@@ -45,7 +45,7 @@ describe('a server under faults', () => {
     await kept.remove()
   }, 120_000)
 
-  it.each([33, 58])('seed %i: every statement ends right or cleanly', { timeout: 240_000 }, async (seed) => {
+  it.each([33, 58])('ends every statement with the right rows or a clean error for seed %i', { timeout: 240_000 }, async (seed) => {
     const result = await harness.run(seed)
     console.log(runLine(result))
     expect(result.wrong).toEqual([])

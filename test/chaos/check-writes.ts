@@ -6,8 +6,8 @@ import { LEDGER, SCHEMA, type WriteOutcome } from './writing-client.ts'
 const PATIENCE_MS = 45_000
 
 /**
- * The tables against what the clients were told: every write that is done is there once and whole, one that is not done
- * is not there, one that nobody knows of is whole or not there. What is wrong, a line each.
+ * Compares the tables with the outcomes of the clients. A write that is done exists once and complete; a write that is
+ * not done does not exist; an unknown write is complete or does not exist. Returns one line for each violation.
  */
 export async function checkWrites(base: string, outcomes: readonly WriteOutcome[]): Promise<string[]> {
   const wrong = outcomes
@@ -63,7 +63,7 @@ function right(end: WriteOutcome['end'], whole: boolean, absent: boolean): boole
   return end === 'done' ? whole : end === 'not done' ? absent : whole || absent
 }
 
-/** How the one attempt to drop it ended; undefined when there was none. */
+/** The end of the only attempt to drop the object; undefined without an attempt. */
 function endOf(outcomes: readonly WriteOutcome[], kind: 'drop table' | 'drop view', name: string) {
   return outcomes.find(({ write }) => write.kind === kind && ('table' in write ? write.table : viewOf(write)) === name)
     ?.end
@@ -77,7 +77,7 @@ function describe({ write }: WriteOutcome): string {
   return `${write.kind} ${'batch' in write ? write.batch : 'table' in write ? write.table : write.view}`
 }
 
-/** What was killed last may be starting yet: a read that is told so is asked again. */
+/** Runs a read. A killed process may still be starting, so a read that fails with a clean error is repeated. */
 async function rowsOf(base: string, sql: string): Promise<[unknown, unknown][]> {
   for (const until = performance.now() + PATIENCE_MS; ; await sleep(200)) {
     const { rows, error } = await run(base, sql)

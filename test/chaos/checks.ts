@@ -22,7 +22,7 @@ const taskListSchema = z.array(
 )
 const OPEN_STATES = 'QUEUED,PLANNING,STARTING,RUNNING,FINISHING'
 
-/** Waits until no query is open; what is found wrong, a line each. */
+/** Waits until no query is open. Returns the violations, a line each. */
 export async function becomesQuiet(server: ChaosServer): Promise<string[]> {
   let open: unknown = 'nothing was answered'
   const quiet = await within(QUIET_MS, async () => {
@@ -33,8 +33,8 @@ export async function becomesQuiet(server: ChaosServer): Promise<string[]> {
 }
 
 /**
- * Nothing of ended queries may stay on workers: no task, no page.
- * @param pagesToo else tasks that ended well may serve their pages yet
+ * Checks that workers keep no tasks and no pages of ended queries.
+ * @param pagesToo whether pages must be gone too; otherwise finished tasks may still serve their pages
  */
 export async function workersAreClean(server: ChaosServer, pagesToo: boolean): Promise<string[]> {
   let left: string[] = []
@@ -45,7 +45,7 @@ export async function workersAreClean(server: ChaosServer, pagesToo: boolean): P
       if (uri === server.base || state !== 'active') continue
       const tasks = taskListSchema.parse(await json(`${uri}/v1/task`))
       for (const { taskId, state: taskState, outputBuffers } of tasks) {
-        // Deleted ones are listed for minutes, with a buffer that is FINISHED.
+        // Deleted tasks stay in the list for minutes, with a FINISHED buffer.
         const holds = pagesToo && outputBuffers.state !== 'FINISHED'
         if (!ENDS.has(taskState) || holds) left.push(`task ${taskId} (${taskState}) is left on ${uri}`)
       }
@@ -60,7 +60,7 @@ export async function workersAreClean(server: ChaosServer, pagesToo: boolean): P
   return clean ? [] : left.length > 0 ? left.slice(0, 5) : ['the workers do not say which tasks they have']
 }
 
-/** Every query's stream against the state machine, and what clients were told against the streams. */
+/** Checks the stream of each query with the state machine, and compares the outcomes of clients with the streams. */
 export async function checkStreams(
   server: ChaosServer,
   outcomes: readonly Outcome[],
@@ -117,7 +117,7 @@ async function readAllStreams(dataDir: string): Promise<Map<string, Recorded[]>>
   }
 }
 
-/** `quipu audit verify --read-models` beside the server: hash chains, one end a query, tables against a rebuild. */
+/** Runs `quipu audit verify --read-models` beside the server: it checks hash chains, ends of queries and read models. */
 export async function auditLog(server: ChaosServer): Promise<string[]> {
   const { code, stdout, stderr } = await server.command('audit', 'verify', '--read-models', '--json').exit
   const lines = stdout.split('\n').filter(Boolean)
@@ -126,7 +126,7 @@ export async function auditLog(server: ChaosServer): Promise<string[]> {
   return [...lines.slice(0, -1).slice(0, 5), ...(summary.open > 0 ? [`${summary.open} queries without an end`] : [])]
 }
 
-/** SIGTERM: exit 0, and nothing runs on. */
+/** Stops the server by SIGTERM. It must exit with 0 and leave no process. */
 export async function stopsWhole(server: ChaosServer, seen: SeenProcesses): Promise<string[]> {
   await seen.look()
   seen.stop()
@@ -146,7 +146,7 @@ async function json(url: string): Promise<unknown> {
   return answer.json()
 }
 
-/** Whether a condition comes true in time; what throws is not true yet. */
+/** Whether a condition becomes true in time. A condition that throws counts as not yet true. */
 async function within(timeoutMs: number, condition: () => Promise<boolean>): Promise<boolean> {
   for (const until = performance.now() + timeoutMs; performance.now() < until; await sleep(150)) {
     if (await condition().catch(() => false)) return true

@@ -16,23 +16,23 @@ export interface ClientOptions {
   /** Milliseconds since the clients began. */
   readonly now: () => number
   readonly passed: (point: EventPoint) => void
-  /** No statement is begun after this. */
+  /** No statement begins after this time. */
   readonly untilMs: number
-  /** How the server is reached where it is not open to everybody. */
+  /** The credentials for a server that is not open. */
   readonly access?: Access
-  /** So long a client goes on asking; what has not ended then never will. @default 45 s */
+  /** The longest time for which a client repeats a request; later the statement counts as hanging. @default 45 s */
   readonly patienceMs?: number
 }
 
 const PATIENCE_MS = 45_000
 const PAUSE_MS = 50
-/** So many each, however slow the machine is. */
+/** Each client runs at least this many statements, even on a slow machine. */
 const LEAST_STATEMENTS = 2
 
-/** The server did what it must never do. */
+/** The server broke a promise. */
 class Wrong extends Error {}
 
-/** Runs statements one after the other, each followed as the protocol has it, until the time is over. */
+/** Runs statements one after the other and follows each by the protocol, until the time is over. */
 export async function runClient(options: ClientOptions): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
   const connection = new Connection(options.name, options.access)
@@ -69,7 +69,7 @@ class Following {
   readonly #behaviour: Behaviour
   readonly #fromMs: number
   readonly #rows: string[] = []
-  /** Hash of the rows that an address gave. */
+  /** The hash of the rows of each address. */
   readonly #given = new Map<string, string>()
   readonly #headers = new Map<string, string>()
   #id: string | undefined
@@ -134,7 +134,7 @@ class Following {
     return this.#verdict(last)
   }
 
-  /** An end is told again to whoever asks again; where its page cannot be had right now, there is a status before. */
+  /** Asks for the last answer again: it has the same end. If its page is unavailable, answers with a status come first. */
   async #sameEnd(uri: string, end: StatementJson): Promise<void> {
     let again = this.#take(uri, await this.#get(uri))
     while (again.nextUri !== undefined) again = this.#take(again.nextUri, await this.#get(again.nextUri))
@@ -236,7 +236,7 @@ class Following {
     await this.#again('DELETE', () => this.#connection.ask(uri, { method: 'DELETE' }), [204], [503])
   }
 
-  /** Asks until there is an answer, as published clients do; one with another status is wrong. */
+  /** Repeats a request until an answer arrives, as published clients do. An answer with another status is wrong. */
   async #again(
     what: string,
     send: () => Promise<Answer>,
@@ -262,7 +262,7 @@ class Following {
     throw new Wrong(`${what}: no answer in ${patienceMs} ms`)
   }
 
-  /** Takes an answer's rows once, and holds it to what its address gave before. */
+  /** Collects the rows of an answer once, and compares a repeated answer with the first one of its address. */
   #take(uri: string, answer: Answer): StatementJson {
     const json = parse(answer)
     this.#keepHeaders(answer)

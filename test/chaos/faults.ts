@@ -8,12 +8,12 @@ import type { EventPoint, FaultKind, Plan, PlannedFault } from './plan.ts'
 import { processTree } from './process-tree.ts'
 import type { ChaosServer } from './server.ts'
 
-/** What was done, and when, in milliseconds since the clients began. */
+/** A fault that was carried out. Times are milliseconds since the clients began. */
 export interface DoneFault {
   readonly kind: FaultKind
   readonly fromMs: number
   readonly toMs: number
-  /** Nothing was there to do it to. */
+  /** The target of the fault did not exist. */
   readonly missed?: true
 }
 
@@ -23,15 +23,15 @@ export interface FaultTargets {
   readonly kafka?: TestKafka
 }
 
-/** A hang is longer than the supervisor bears; see the server's short waits. */
+/** A hang is longer than the supervisor waits; see the short waits of `ChaosServer`. */
 const HANG_MS = 6_000
 const BURST_MS = 60
 const PAUSE_MS = 30
-/** Room for pages ends at 2 GB, that for statements at 1 GB. */
+/** The server stops keeping pages below 2 GB of free disk, and accepting statements below 1 GB. */
 const LOW_BYTES = 1.5 * 1024 ** 3
 const FULL_BYTES = 1024 * 1024
 
-/** Does to a server what a plan says, at the times and the moments it says. */
+/** Carries out the faults of a plan on a server, at their times or event points. */
 export class FaultRunner {
   readonly done: DoneFault[] = []
   readonly #targets: FaultTargets
@@ -52,14 +52,14 @@ export class FaultRunner {
     }
   }
 
-  /** A client got to a point. */
+  /** Notes that a client has reached an event point. */
   passed(point: EventPoint): void {
     const count = (this.#counts.get(point) ?? 0) + 1
     this.#counts.set(point, count)
     for (const one of this.#waiting) if (one.point === point && one.nth === count) this.#begin(one.fault)
   }
 
-  /** No more faults; resolves when those that run have ended. */
+  /** Begins no more faults. Resolves when the running faults have ended. */
   async end(): Promise<void> {
     this.#over = true
     for (const timer of this.#timers) clearTimeout(timer)
@@ -83,7 +83,7 @@ export class FaultRunner {
     this.#targets.server.note(`— ${new Date().toISOString()} ${fault.kind} —\n`)
   }
 
-  /** @returns whether there was something to do it to */
+  /** @returns whether the target of the fault existed */
   async #do({ kind, forMs, choice, shiftMs }: PlannedFault): Promise<boolean> {
     const { server, disk, kafka } = this.#targets
     const tree = await processTree(server.dataDir)
@@ -167,7 +167,7 @@ function send(pids: readonly number[], signal: NodeJS.Signals): boolean {
       process.kill(pid, signal)
       hit = true
     } catch {
-      // It ended just now.
+      // The process has just ended.
     }
   }
   return hit
@@ -182,7 +182,7 @@ async function stop(pids: readonly number[], forMs: number): Promise<boolean> {
   return hit
 }
 
-/** A process that gets a third of the time, in bursts: what a slow disk or a busy machine looks like to others. */
+/** Lets processes run for a third of the time, in bursts. Others see this as a slow disk or a busy machine. */
 async function slow(pids: readonly number[], forMs: number): Promise<boolean> {
   let hit = false
   for (const until = performance.now() + forMs * 2; performance.now() < until; await sleep(PAUSE_MS)) {

@@ -11,16 +11,16 @@ export interface HarnessOptions {
   readonly log: Abilities['log']
   readonly faults: Abilities['faults']
   readonly clients: number
-  /** Clients that write, beside those that read. @default 0 */
+  /** The number of clients that write, in addition to those that read. @default 0 */
   readonly writers?: number
-  /** So long clients begin statements, and faults happen. */
+  /** How long clients begin statements and faults happen. */
   readonly loadMs: number
   readonly keepIn: string
   /** Leaves out the published Python client. */
   readonly withoutPython?: boolean
 }
 
-/** What all seeds share: the right answers, a data folder to copy, clients, a broker for each that runs beside others. */
+/** The shared parts of all seeds: right answers, a template of the data folder, Python clients, a broker for each lane. */
 export class Harness {
   readonly #options: HarnessOptions
   readonly #can: Abilities
@@ -56,7 +56,7 @@ export class Harness {
     return this.#can
   }
 
-  /** @param lane of those that run at the same time */
+  /** @param lane the number of the lane; lanes run at the same time */
   async run(seed: number, lane = 0): Promise<SeedResult> {
     const { loadMs, clients, writers = 0, keepIn } = this.#options
     const plan = planOf(seed, loadMs, this.#can)

@@ -12,20 +12,20 @@ export interface Asked {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
   readonly timeoutMs?: number
-  /** Destroys the connection after so many bytes of the answer's body; 0: as soon as the request is sent. */
+  /** Destroys the connection after this many bytes of the answer's body; 0: as soon as the request is sent. */
   readonly cutAfterBytes?: number
 }
 
-/** The connection did not bring a whole answer: nothing is known of what the server did. */
+/** The answer is missing or incomplete: it is unknown what the server did. */
 export class NoAnswer extends Error {}
 
-/** What a server wants of its clients. */
+/** The credentials for a server with HTTPS and passwords. */
 export interface Access {
-  /** The certificate (PEM) of the authority that vouches for the server. */
+  /** The certificate (PEM) of the authority that signed the server's certificate. */
   readonly ca: string
   /** The password of every user. */
   readonly password: string
-  /** Whether an answer is the proxy's own: it has reached no server. */
+  /** Whether an answer comes from the proxy itself: then the request has reached no server. */
   readonly isProxys: (answer: Answer) => boolean
 }
 
@@ -35,7 +35,7 @@ export class Connection {
   readonly #headers: Readonly<Record<string, string>>
   readonly #isProxys: Access['isProxys']
 
-  /** @param access where the server speaks HTTPS and asks for passwords */
+  /** @param access for a server with HTTPS and passwords */
   constructor(user: string, access?: Access) {
     const options = { keepAlive: true, maxSockets: 4 }
     this.#agent = access ? new HttpsAgent({ ...options, ca: access.ca }) : new Agent(options)
@@ -45,7 +45,7 @@ export class Connection {
   }
 
   /**
-   * One request, with the user's name.
+   * Sends one request with the user's name.
    * @throws NoAnswer
    */
   async ask(url: string, asked: Asked = {}): Promise<Answer> {

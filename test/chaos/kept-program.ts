@@ -8,11 +8,11 @@ const STOP_MS = 30_000
 export interface KeptProgramOptions {
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
-  /** The file that its output and notes go to. */
+  /** The file for its output and notes. */
   readonly logFile: string
 }
 
-/** A program of Quipu that is started again whenever it ends, as a service manager does. */
+/** A program of Quipu that starts again whenever it ends, as under a service manager. */
 export class KeptProgram {
   readonly #options: KeptProgramOptions
   #process: QuipuProcess
@@ -26,29 +26,29 @@ export class KeptProgram {
     this.#kept = this.#keep()
   }
 
-  /** The process as it is now. */
+  /** The current process. */
   get process(): QuipuProcess {
     return this.#process
   }
 
-  /** Nothing is started again from now on. */
+  /** Stops the restarts: the program does not start again from now on. */
   letEnd(): void {
     this.#stopping = true
   }
 
-  /** A line beside the program's own. */
+  /** Appends a note to the log file of the program. */
   note(text: string): void {
     appendFileSync(this.#options.logFile, text)
   }
 
-  /** SIGTERM; the next start follows by itself. Resolves once the old process has ended. */
+  /** Sends SIGTERM; the program starts again by itself. Resolves once the old process has ended. */
   async restart(): Promise<void> {
     const process = this.#process
     process.signal('SIGTERM')
     await process.exit
   }
 
-  /** SIGTERM for good. @returns the exit code; undefined when it did not end by itself */
+  /** Stops the program by SIGTERM for good. @returns the exit code; undefined when it did not end by itself */
   stop(): Promise<number | null | undefined> {
     return (this.#stopped ??= this.#stop())
   }
@@ -76,7 +76,7 @@ export class KeptProgram {
     try {
       process.signal('SIGTERM')
     } catch {
-      // It has ended.
+      // The process has already ended.
     }
     const late = Symbol()
     const ended = await Promise.race([process.exit, sleep(STOP_MS, late, { ref: false })])

@@ -13,13 +13,13 @@ export const behaviours = [
 ] as const
 export type Behaviour = (typeof behaviours)[number]
 
-/** What became of one statement, as its client saw it. */
+/** The outcome of one statement, as its client saw it. */
 export interface Outcome {
   readonly name: StatementName
   readonly client: string
   readonly behaviour: Behaviour
   readonly id?: string
-  /** `right`: all it must be; `clean`: an error that says what was lost; `left`: the client went; `wrong`: a fault of the server. */
+  /** `right`: as expected; `clean`: an error that names the loss; `left`: the client left; `wrong`: a defect of the server. */
   readonly result: 'right' | 'clean' | 'left' | 'wrong'
   readonly why?: string
   /** Milliseconds since the clients began. */
@@ -27,7 +27,7 @@ export interface Outcome {
   readonly toMs: number
 }
 
-/** Errors that tell truly that a process, a page or a disk was lost. */
+/** Errors that correctly report the loss of a process, a page or a disk. */
 export const cleanErrors: ReadonlySet<string> = new Set([
   'COORDINATOR_RESTARTED',
   'REMOTE_TASK_FAILED',

@@ -9,15 +9,15 @@ const run = promisify(execFile)
 const ROOMY = '16g'
 const RESIZE_TRIES = 50
 
-/** A file system in memory: its size is set at will, so a full one costs no memory. */
+/** A file system in memory with an adjustable size, so that a full one needs no memory. */
 export interface OwnDisk {
-  /** Leaves so much room. */
+  /** Sets the size so that this many bytes are free. */
   leave(bytes: number): Promise<void>
   makeRoom(): Promise<void>
   remove(): Promise<void>
 }
 
-/** Mounts one at a folder, which is made. Needs the right to mount. */
+/** Creates the folder and mounts a disk there. Needs the right to mount. */
 export async function mountDisk(folder: string): Promise<OwnDisk> {
   mkdirSync(folder, { recursive: true })
   await run('mount', ['-t', 'tmpfs', '-o', `size=${ROOMY},mode=0711`, 'quipu-chaos', folder])
@@ -30,7 +30,7 @@ export async function mountDisk(folder: string): Promise<OwnDisk> {
           await resize(String((blocks - bfree) * bsize + bytes))
           return
         } catch (error) {
-          // More than that was written meanwhile, and no disk is smaller than what it holds.
+          // The server wrote more in the meantime, and a disk cannot be smaller than its contents.
           if (tries === RESIZE_TRIES) throw error
         }
       }
@@ -44,7 +44,7 @@ export async function mountDisk(folder: string): Promise<OwnDisk> {
   }
 }
 
-/** Whether a disk can be mounted here at all. */
+/** Whether this machine allows to mount a disk. */
 export async function canMount(): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), 'quipu-chaos-disk-'))
   try {

@@ -26,7 +26,7 @@ export const serverFaults = [
 ] as const
 
 export const brokerFaults = ['kill broker', 'stop broker', 'slow broker'] as const
-/** Log and database go away, and coordinators with them: what takes their place finds neither. */
+/** Faults of log and database together with kills of coordinators, so that a successor finds no log and no database. */
 export const outageFaults = [
   'kill postgres',
   'stop postgres',
@@ -42,19 +42,19 @@ export type FaultKind =
   | (typeof brokerFaults)[number]
   | (typeof diskFaults)[number]
 
-/** Moments in the life of a statement, as the clients see them. */
+/** The moments in the life of a statement that clients report. */
 export const eventPoints = ['posted', 'first answer', 'first page', 'page', 'canceling', 'ended'] as const
 export type EventPoint = (typeof eventPoints)[number]
 
 export interface PlannedFault {
   readonly kind: FaultKind
-  /** So long after the clients began, or when a client gets to a point for the nth time. */
+  /** A time after the clients began, or the nth time that a client reaches an event point. */
   readonly when: { readonly atMs: number } | { readonly point: EventPoint; readonly nth: number }
-  /** How long what is stopped stays stopped; kills take no time. */
+  /** How long a stopped process stays stopped; kills take no time. */
   readonly forMs: number
-  /** Which of several processes: from 0, below 1. */
+  /** Selects one of several processes: a number in [0, 1). */
   readonly choice: number
-  /** By how much the clock jumps. */
+  /** The jump of the clock, milliseconds. */
   readonly shiftMs: number
 }
 
@@ -63,16 +63,16 @@ export interface Plan {
   readonly log: 'postgres' | 'kafka'
   readonly workers: number
   readonly pageBytes: number
-  /** The published Python client is among the clients. */
+  /** Whether one of the clients is the published Python client. */
   readonly python: boolean
-  /** Answers are kept for seconds, not minutes, and the run waits until workers have dropped their pages. */
+  /** Answers are kept for 25 s, and the run waits until workers have dropped their pages. */
   readonly waitsForPages: boolean
-  /** The data folder lies on a disk of its own, which can be filled. */
+  /** Whether the data folder is on a separate disk that can be filled. */
   readonly ownDisk: boolean
   readonly faults: readonly PlannedFault[]
 }
 
-/** What this machine, and whoever asked, allow. */
+/** The faults that this machine and the options of the run allow. */
 export interface Abilities {
   readonly log: 'postgres' | 'kafka' | 'mixed'
   readonly disk: boolean
@@ -82,7 +82,7 @@ export interface Abilities {
 const HOUR_MS = 3_600_000
 const SHIFTS_MS = [-25 * HOUR_MS, -HOUR_MS, -30_000, -2_000, 2_000, 30_000, HOUR_MS, 25 * HOUR_MS]
 
-/** What a seed does: a pure function of the seed and what is possible. */
+/** The plan of a seed: a pure function of the seed and the abilities. */
 export function planOf(seed: number, loadMs: number, can: Abilities): Plan {
   const random = createRandom(seed, 'plan')
   const log = can.log === 'mixed' ? (random.chance(0.3) ? 'kafka' : 'postgres') : can.log

@@ -3,14 +3,14 @@ import { commandOf } from '../support/process-users.ts'
 import { isAlive, postgresOf, processesOf } from '../support/quipu-process.ts'
 import { identify, isRunning, type ProcessIdentity } from '../../src/supervisor/process-identity.ts'
 
-/** The processes of a data folder as they are now. */
+/** The current processes of a data folder. */
 export interface ProcessTree {
   readonly supervisor: number | undefined
   readonly coordinator: number | undefined
   readonly workers: readonly number[]
-  /** Root's, where engines are users of their own. */
+  /** A process of root; it exists when each engine has its own system user. */
   readonly launcher: number | undefined
-  /** Of workers and of the coordinator. */
+  /** The engines of the workers and of the coordinator. */
   readonly engines: readonly number[]
   /** The server first, then its sessions. */
   readonly postgres: readonly number[]
@@ -38,12 +38,12 @@ function supervisorOf(dataDir: string): number | undefined {
     const { supervisor } = processesOf(dataDir)
     return isAlive(supervisor) && commandOf(supervisor).includes('quipu.js') ? supervisor : undefined
   } catch {
-    // Between two starts there is none.
+    // There is no supervisor between two starts.
     return undefined
   }
 }
 
-/** Every process that was ever seen of a data folder, so that none is left when all have ended. */
+/** All processes of a data folder that were ever seen. The check at the end of a run needs them. */
 export class SeenProcesses {
   readonly #dataDir: string
   readonly #seen = new Map<number, ProcessIdentity>()
@@ -66,7 +66,7 @@ export class SeenProcesses {
     clearInterval(this.#timer)
   }
 
-  /** Those that run yet. */
+  /** The ids of the processes that still run. */
   running(): number[] {
     return [...this.#seen.values()].filter(isRunning).map(({ pid }) => pid)
   }

@@ -24,13 +24,13 @@ export interface PythonClientOptions {
   readonly seed: number
   readonly forMs: number
   readonly right: ReadonlyMap<StatementName, RightAnswer>
-  /** When the clients began, in milliseconds since the epoch. */
+  /** The time at which the clients began, in milliseconds since the Unix epoch. */
   readonly beganAt: number
-  /** Where the server speaks HTTPS and asks for passwords; `ca` names the file of its authority. */
+  /** The credentials for a server with HTTPS and passwords; `ca` is the file with the certificate of the authority. */
   readonly logIn?: { readonly user: string; readonly password: string; readonly ca: string }
 }
 
-/** The published Python client of Trino, one statement after the other. */
+/** Runs statements one after the other with the published Python client of Trino. */
 export async function runPythonClient(options: PythonClientOptions): Promise<Outcome[]> {
   const { python, base, seed, forMs, right, beganAt, logIn } = options
   const script = readFileSync(join(repository, 'test', 'chaos', 'client.py'), 'utf8')
@@ -45,7 +45,7 @@ export async function runPythonClient(options: PythonClientOptions): Promise<Out
     JSON.stringify(mix),
     ...(logIn ? [JSON.stringify(logIn)] : []),
   ]
-  // It takes a variable of the environment before what it is told.
+  // The Python client prefers this environment variable to its arguments.
   const trust: Readonly<Record<string, string>> = logIn ? { REQUESTS_CA_BUNDLE: logIn.ca } : {}
   const { code, stdout, stderr } = await python(script, args, trust)
   if (code !== 0) throw new Error(`The Python client ended with ${code}: ${stderr}`)
@@ -69,7 +69,7 @@ export async function runPythonClient(options: PythonClientOptions): Promise<Out
           ? { ...common, result: 'right' }
           : { ...common, result: 'wrong', why: `${rows} in place of ${digest}` }
       }
-      // It gives up after three tries; an answer that a kill cuts in flight ends it at once.
+      // The Python client gives up after three tries, and at once when a kill cuts an answer.
       if (connection !== undefined) return { ...common, result: 'left', why: connection }
       const clean = error !== undefined && cleanErrors.has(error)
       return { ...common, result: clean ? 'clean' : 'wrong', why: error ?? broken ?? line }

@@ -1,6 +1,6 @@
-/** Numbers that are the same for the same seed and use. */
+/** A random generator whose numbers depend only on its seed and use. */
 export interface Random {
-  /** From 0, below 1. */
+  /** A number in [0, 1). */
   next(): number
   /** A whole number from `least` to `most`, both included. */
   whole(least: number, most: number): number
@@ -9,7 +9,7 @@ export interface Random {
 }
 
 /**
- * mulberry32 over a seed and what it is for: numbers drawn for one use do not shift those of another.
+ * mulberry32 over a seed and a use: numbers of one use do not change those of another.
  * @param use for example `plan`, or `client 3`
  */
 export function createRandom(seed: number, use: string): Random {

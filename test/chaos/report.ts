@@ -4,7 +4,7 @@ import type { FaultKind } from './plan.ts'
 import type { SeedResult } from './run-seed.ts'
 import type { WriteEnd } from './writing-client.ts'
 
-/** A statement counts for a fault that began while it ran, or in whose wake it began. */
+/** A statement counts as hit by a fault if it ran during the fault or within this time after it. */
 const WAKE_MS = 1_000
 
 interface Row {
@@ -36,7 +36,7 @@ const emptyRow = (): Row => ({
 const hitBy = ({ fromMs, toMs }: DoneFault, outcome: Outcome): boolean =>
   outcome.fromMs <= toMs + WAKE_MS && outcome.toMs >= fromMs
 
-/** One line a run. */
+/** The report line of a run. */
 export function runLine({ plan, verdict, faults, outcomes, writes, wallMs, wrong, keptIn }: SeedResult): string {
   const count = (result: Outcome['result']): number => outcomes.filter((one) => one.result === result).length
   const kinds = faults.map(({ kind, missed }) => (missed ? `(${kind})` : kind)).join(', ')
@@ -53,7 +53,7 @@ function writeCounts(writes: SeedResult['writes']): string {
   return `${writes.length} writes: ${count('done')} done, ${count('not done')} not done, ${count('unknown')} unknown; `
 }
 
-/** The table by kind of fault: runs that had one, and the statements that ran while it lasted. */
+/** The table by kind of fault: the runs with such a fault, and the statements that ran during it. */
 export function reportTable(results: readonly SeedResult[]): string {
   const rows = new Map<FaultKind | 'all', Row>()
   const rowOf = (kind: FaultKind | 'all'): Row => {

@@ -5,19 +5,19 @@ import { repository } from '../support/repository.ts'
 import { statementOf, statements, type StatementName } from './statements.ts'
 
 export interface RightAnswer {
-  /** Each row as JSON text, in order where the statement has one. */
+  /** Each row as JSON text, in the order of the statement if it has one. */
   readonly rows: readonly string[]
   /** How often each row occurs. */
   readonly counts: ReadonlyMap<string, number>
   readonly ordered: boolean
-  /** `rows:sum` over the rows' MD5, whatever their order: what the Python client prints. */
+  /** `rows:sum` over the MD5 of the rows, independent of their order, as the Python client prints it. */
   readonly digest: string
 }
 
 const TABLES = ['lineitem', 'orders', 'customer', 'nation', 'part']
 const WHOLE_NUMBERS = new Set([DuckDBTypeId.BIGINT, DuckDBTypeId.HUGEINT, DuckDBTypeId.UBIGINT])
 
-/** Asks plain DuckDB, over the same files, what every statement of the mix must give. */
+/** Runs each statement of the mix in plain DuckDB over the same files. */
 export async function rightAnswers(): Promise<ReadonlyMap<StatementName, RightAnswer>> {
   const instance = await DuckDBInstance.create(':memory:', { threads: '2' })
   const connection = await instance.connect()
@@ -58,8 +58,8 @@ async function rowsOf(connection: DuckDBConnection, sql: string): Promise<string
 }
 
 /**
- * What is wrong with the rows that a client got; undefined when nothing is.
- * @param whole the statement finished: every row must be there; else those that came must be of the answer
+ * Compares the rows of a client with the right answer. Returns the first difference, or undefined.
+ * @param whole whether the statement finished. If so, no row may be missing; otherwise each row must be in the answer.
  */
 export function wrongRows(rows: readonly string[], right: RightAnswer, whole: boolean): string | undefined {
   if (whole && rows.length !== right.rows.length) return `${rows.length} rows in place of ${right.rows.length}`

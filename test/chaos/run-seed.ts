@@ -24,22 +24,22 @@ export interface SeedOptions {
   readonly plan: Plan
   readonly loadMs: number
   readonly clients: number
-  /** Clients that write, beside those that read. */
+  /** The number of clients that write, in addition to those that read. */
   readonly writers?: number
   readonly template: DataTemplate
   readonly right: ReadonlyMap<StatementName, RightAnswer>
   readonly python?: Awaited<ReturnType<typeof pythonClients>>
   readonly kafka?: TestKafka
-  /** Data and logs of a run with something wrong are copied below this folder. */
+  /** The data and logs of a wrong run are copied below this folder. */
   readonly keepIn: string
 }
 
-/** What came of a seed; a line of the results file. */
+/** The result of a seed; a line of the results file. */
 export interface SeedResult {
   readonly plan: Plan
-  /** `survived`: every statement right; `failed cleanly`: some lost, and said so; `wrong`: the server broke a promise. */
+  /** `survived`: all statements right; `failed cleanly`: some with clean errors; `wrong`: the server broke a promise. */
   readonly verdict: 'survived' | 'failed cleanly' | 'wrong'
-  /** What is wrong, a line each. */
+  /** The violations, a line each. */
   readonly wrong: readonly string[]
   readonly faults: readonly DoneFault[]
   readonly outcomes: readonly Outcome[]
@@ -48,7 +48,7 @@ export interface SeedResult {
   readonly keptIn?: string
 }
 
-/** Runs one seed: a server of its own, clients, faults, and then everything that must be true of what is left. */
+/** Runs one seed: starts a server, runs clients and faults, and then makes all checks. */
 export async function runSeed(options: SeedOptions): Promise<SeedResult> {
   const { plan, template, right, kafka, loadMs } = options
   const python = plan.python ? options.python : undefined
@@ -121,7 +121,7 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
   } finally {
     seen?.stop()
     await server?.stop()
-    // What an error left running on the folder is ended with it.
+    // After an error, processes may still run on the folder: they end with it.
     if (disk) await disk.makeRoom().catch(() => {})
     await folder.remove().catch(() => {})
     if (disk) {
@@ -131,7 +131,7 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
   }
 }
 
-/** Nothing is faulty yet, but a busy machine may keep this very client away for seconds. */
+/** Creates the table of the writers. No fault has begun, but a busy machine may delay this client for seconds. */
 async function createLedger(base: string): Promise<void> {
   for (let tries = 1; ; tries++) {
     const { error } = await run(base, CREATE_LEDGER)

@@ -1,4 +1,4 @@
-// npm run chaos -- [--seed N] [--runs M] [--parallel P] …: real servers, faults drawn from a seed, and a checker.
+// npm run chaos -- [--seed N] [--runs M] [--parallel P] …: runs real servers with the faults of a seed, and checks them.
 import { appendFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -78,7 +78,7 @@ const until = performance.now() + Number(values.minutes ?? Number.POSITIVE_INFIN
 let next = first
 let stopped = false
 for (const name of ['SIGINT', 'SIGTERM'] as const) {
-  // Runs that have begun end as they do; nothing of theirs is left.
+  // Runs that have begun end normally and clean up.
   process.once(name, () => (stopped = true))
 }
 

@@ -11,7 +11,7 @@ export interface ChaosServerOptions {
   readonly brokers?: readonly string[]
 }
 
-/** Waits are short here: what nobody comes for must end while the run looks on. */
+/** Short waits: abandoned queries and tasks must end before the checks of a run. */
 const SHORT_WAITS = {
   QUIPU_FIRST_FOLLOW_MS: '5s',
   QUIPU_CLIENT_ABSENT_MS: '8s',
@@ -51,7 +51,7 @@ export class ChaosServer {
     this.#program = new KeptProgram({ args: ['start', ...this.#args], env: this.#env, logFile })
   }
 
-  /** Starts it and waits until it is up. */
+  /** Starts a server and waits until it answers. */
   static async start(options: ChaosServerOptions): Promise<ChaosServer> {
     const server = new ChaosServer(options, await freePort())
     try {
@@ -63,12 +63,12 @@ export class ChaosServer {
     return server
   }
 
-  /** A line beside the server's own. */
+  /** Appends a note to the log file of the server. */
   note(text: string): void {
     this.#program.note(text)
   }
 
-  /** SIGTERM; the next start follows by itself. Resolves once the old server has ended, and answers no more. */
+  /** Sends SIGTERM; the server starts again by itself. Resolves once the old server has ended. */
   restart(): Promise<void> {
     return this.#program.restart()
   }
@@ -79,7 +79,7 @@ export class ChaosServer {
     return spawnQuipu([...args, ...this.#args], { env, productWaits: true })
   }
 
-  /** SIGTERM for good. @returns the exit code; undefined when it did not end by itself */
+  /** Stops the server by SIGTERM for good. @returns the exit code; undefined when it did not end by itself */
   stop(): Promise<number | null | undefined> {
     return this.#program.stop()
   }

@@ -1,23 +1,23 @@
-/** A statement of the mix, and what it must come to when nothing disturbs it. */
+/** A statement of the mix, with its expected result without faults. */
 export interface ChaosStatement {
   readonly sql: string
-  /** The same rows asked of DuckDB alone, over the same files; the statement itself when absent. */
+  /** The SQL that gives the same rows in plain DuckDB over the same files. @default `sql` */
   readonly check?: string
-  /** The rows come in this very order. */
+  /** Whether the order of the rows is checked. */
   readonly ordered?: true
-  /** The name of the error that it ends with. */
+  /** The name of the expected error. */
   readonly error?: string
-  /** A header that one of its answers carries. */
+  /** A header that one of the answers must have. */
   readonly header?: readonly [name: string, value: string]
-  /** Its rows are no facts of the data: only that it ends is looked at. */
+  /** The rows do not follow from the data: only the end of the statement is checked. */
   readonly anyRows?: true
-  /** How often it is taken, against the others. @default 1 */
+  /** The weight in the random choice of statements. @default 1 */
   readonly weight?: number
-  /** Its values are the same in the Python client as on the wire. */
+  /** The Python client shows the same values as the wire. */
   readonly python?: true
 }
 
-/** Streaming, aggregating, joining, sorting, tiny, large, of the session, erroneous. */
+/** Statements that stream, aggregate, join, sort, fail or change the session, with small and large results. */
 export const statements = {
   one: { sql: 'SELECT 1', weight: 2, python: true },
   values: {
@@ -96,7 +96,7 @@ export type StatementName = keyof typeof statements
 
 export const statementOf = (name: StatementName): ChaosStatement => statements[name]
 
-/** Each name as often as its weight. */
+/** The names, each as often as its weight. */
 export const statementMix: readonly StatementName[] = (Object.keys(statements) as StatementName[]).flatMap((name) =>
   Array.from({ length: statementOf(name).weight ?? 1 }, () => name),
 )

@@ -22,7 +22,7 @@ const WHILE_PLANNED: readonly QueryEventType[] = [
   'QueryFailed',
 ]
 
-/** What may follow in each state; written down apart from the state machine that is checked by it. */
+/** The events that are possible in each state. The list is independent of the state machine that it checks. */
 const MAY_FOLLOW: Readonly<Record<QueryStateKind, readonly QueryEventType[]>> = {
   NONE: ['QueryCreated'],
   QUEUED: ['QueryQueued', 'QueryAdmitted', 'QueryPlanned', 'QueryRecovered', 'QueryFailed'],
@@ -38,11 +38,11 @@ const ORDER: readonly QueryStateKind[] = ['NONE', 'QUEUED', 'PLANNING', 'STARTIN
 
 export interface FoldedStream {
   readonly state: QueryState
-  /** What no stream may have, a line each. */
+  /** The violations of the rules, a line each. */
   readonly broken: readonly string[]
 }
 
-/** Folds a query's stream with the state machine of the server and says what is impossible in it. */
+/** Folds a query's stream with the state machine of the server and lists the violations of the rules. */
 export function foldStream(queryId: string, events: readonly Recorded[]): FoldedStream {
   const broken: string[] = []
   let state: QueryState = initialQueryState

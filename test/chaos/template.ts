@@ -7,9 +7,9 @@ import { spawnQuipu, temporaryFolder } from '../support/quipu-process.ts'
 
 const run = promisify(execFile)
 
-/** Data folders whose database is made already: copies of them start in a moment. */
+/** Data folders with an initialized database: a server on a copy starts at once. */
 export interface DataTemplate {
-  /** @param folder becomes a data folder; or, where one is mounted already, its parent */
+  /** @param folder the new data folder, or the parent of a data folder that is already mounted */
   copyTo(folder: string, log: 'postgres' | 'kafka'): Promise<void>
   remove(): Promise<void>
 }
@@ -22,13 +22,13 @@ export async function createDataTemplate(): Promise<DataTemplate> {
   await server.url
   server.signal('SIGTERM')
   await server.exit
-  // Read models follow one log: with Kafka they begin with the topic.
+  // Read models belong to one log: with Kafka they begin with the topic.
   const empty = join(folder.path, 'empty', 'data')
   mkdirSync(empty, { recursive: true, mode: 0o711 })
   const postgres = await startEmbeddedPostgres({ dataDir: empty })
   await postgres.stop()
   return {
-    // With owners: Postgres may belong to another user than its folder's parent.
+    // `-a` keeps owners: Postgres may run as another user than the owner of the parent folder.
     copyTo: async (target, log) => void (await run('cp', ['-a', log === 'kafka' ? empty : started, target])),
     remove: () => folder.remove(),
   }

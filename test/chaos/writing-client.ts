@@ -5,13 +5,13 @@ import { cleanErrors } from './outcome.ts'
 import type { EventPoint } from './plan.ts'
 import type { Random } from './random.ts'
 
-/** What a client may say of a write: what the server must have made of it follows. */
+/** The end of a write as its client saw it. It decides what the tables must contain. */
 export type WriteEnd =
-  /** Told that it is done: it is there, once. */
+  /** The server reported success: the write exists once. */
   | 'done'
-  /** Told that it failed, or never followed: it is not there. */
+  /** The server reported a failure, or the client never followed: the write does not exist. */
   | 'not done'
-  /** The client left while it was carried out: whole or not at all. */
+  /** The client left during the write: it exists completely or not at all. */
   | 'unknown'
 
 export interface WriteOutcome {
@@ -20,7 +20,7 @@ export interface WriteOutcome {
   readonly behaviour: string
   readonly write: Write
   readonly end: WriteEnd
-  /** Why it was not done, or what the server must never do. */
+  /** The reason why the write was not done, or the defect of the server. */
   readonly why?: string
   readonly wrong?: true
   /** Milliseconds since the clients began. */
@@ -28,7 +28,7 @@ export interface WriteOutcome {
   readonly toMs: number
 }
 
-/** A write of the mix; names are never used twice. */
+/** A write of the mix. A name is never used twice. */
 export type Write =
   | { readonly kind: 'insert'; readonly batch: string; readonly rows: number }
   | { readonly kind: 'create table'; readonly table: string; readonly rows: number }
@@ -40,7 +40,7 @@ export const SCHEMA = 'memory.default'
 export const LEDGER = `${SCHEMA}.ledger`
 export const CREATE_LEDGER = `CREATE TABLE IF NOT EXISTS ${LEDGER} (batch varchar, n bigint)`
 
-/** Rows of what a write reads, by table. */
+/** The tables that writes read: name, a column, number of rows. */
 const SOURCES = [
   ['nation', 'nationkey', 25],
   ['lineitem', 'orderkey', 60_175],
@@ -61,13 +61,13 @@ export interface WritingClientOptions {
   readonly now: () => number
   readonly passed: (point: EventPoint) => void
   readonly untilMs: number
-  /** How the server is reached where it is not open to everybody. */
+  /** The credentials for a server that is not open. */
   readonly access?: Access
-  /** So long a client goes on asking; what has not ended then never will. @default 45 s */
+  /** The longest time for which a client repeats a request; later the statement counts as hanging. @default 45 s */
   readonly patienceMs?: number
 }
 
-/** Writes one after the other until the time is over, and reads between them what all have written. */
+/** Runs writes one after the other until the time is over. */
 export async function runWritingClient(options: WritingClientOptions): Promise<WriteOutcome[]> {
   const { random, name } = options
   const connection = new Connection(options.name, options.access)
@@ -89,7 +89,7 @@ export async function runWritingClient(options: WritingClientOptions): Promise<W
   return outcomes
 }
 
-/** Has anybody tried to drop it? */
+/** Whether a client has tried to drop the table or view. */
 function isTouched(outcomes: readonly WriteOutcome[], name: string): boolean {
   return outcomes.some(
     ({ write }) =>
@@ -160,7 +160,7 @@ class Writing {
   async #run(): Promise<[WriteEnd, string?]> {
     const { random } = this.#options
     const behaviour = this.#behaviour
-    // An answer that gets lost: published clients send the POST again, and the first must come to nothing.
+    // The answer gets lost: published clients send the POST again, and the first statement must not run.
     if (behaviour === 'post twice') await this.#post(0).catch(() => {})
     let last = parse(await this.#again('POST', () => this.#post(), [200], [429, 503]))
     this.#id = last.id
@@ -193,7 +193,7 @@ class Writing {
     return ['done']
   }
 
-  /** The count that the client is told. */
+  /** Checks the update count in the last answer. */
   #checkCount({ stats, data, ...rest }: StatementJson): void {
     if (stats.state !== 'FINISHED') throw new Wrong(`no nextUri, yet ${stats.state}`)
     const { updateCount, updateType } = rest as { updateCount?: number; updateType?: string }
@@ -224,7 +224,7 @@ class Writing {
     return this.#again('GET', () => this.#connection.ask(uri), [200], [])
   }
 
-  /** Asks until there is an answer, as published clients do. */
+  /** Repeats a request until an answer arrives, as published clients do. */
   async #again(what: string, send: () => Promise<Answer>, good: readonly number[], later: readonly number[]) {
     const { now, patienceMs = PATIENCE_MS } = this.#options
     const until = now() + patienceMs

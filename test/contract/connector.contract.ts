@@ -17,7 +17,7 @@ export interface ConnectorFixture {
 
 /** Declares the tests that every connector must pass. */
 export function connectorContract(name: string, open: () => Promise<ConnectorFixture>): void {
-  describe(`${name} keeps the connector contract`, async () => {
+  describe(`The connector ${name}`, async () => {
     const duckdb = await openDuckDb()
     let fixture: ConnectorFixture
     let table: ConnectorTable

@@ -23,7 +23,7 @@ export function eventLogContract(
   { partitions = 1, tests = contractTests }: { partitions?: number; tests?: readonly ContractTest[] } = {},
 ): void {
   const over = partitions === 1 ? adapter.technology : `${adapter.technology} with ${partitions} log partitions`
-  describe(`the event log over ${over} keeps its contract`, () => {
+  describe(`The event log over ${over}`, () => {
     for (const test of tests) {
       if (test.only && test.only !== adapter.technology) continue
       it(`${test.number} ${test.title}`, { timeout: 300_000 }, async () => {

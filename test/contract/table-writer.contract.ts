@@ -17,7 +17,7 @@ const view: ViewDefinition = {
 
 /** Declares the tests that every connector with writes must pass. */
 export function tableWriterContract(name: string, open: () => Promise<Connector>): void {
-  describe(`${name} keeps the contract of writes`, async () => {
+  describe(`The table writer of ${name}`, async () => {
     const duckdb = await openDuckDb()
     let connector: Connector
     let writes: TableWrites

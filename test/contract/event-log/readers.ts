@@ -86,7 +86,7 @@ export const readerTests: readonly ContractTest[] = [
   },
   {
     number: 25,
-    title: 'is fenced when the log was deleted and created again',
+    title: 'fences its writer and refuses old checkpoints after the log was deleted and created again',
     async run(fixture) {
       const log = await fixture.open()
       await log.claim(me)
