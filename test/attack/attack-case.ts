@@ -3,7 +3,7 @@ import type { AttackBed } from './bed.ts'
 import type { HostileTexts } from './hostile-texts.ts'
 import type { Wire } from './wire.ts'
 
-/** What a case has: numbers of its own, processes to attack, and the means to. */
+/** The means of a case: its random numbers and texts, the attacked processes, and a wire to them. */
 export interface CaseContext {
   readonly random: Random
   readonly texts: HostileTexts
@@ -11,29 +11,29 @@ export interface CaseContext {
   readonly wire: Wire
 }
 
-/** One kind of attack: what it does is a pure function of its numbers, but for ids that the server gives. */
+/** One kind of attack. Its actions depend only on its random numbers and on ids from the server. */
 export interface AttackFamily {
   readonly name: string
-  /** How often it comes, in a thousand cases. */
+  /** The weight in the random choice of families. */
   readonly weight: number
-  /** Where the log is in Kafka only, or where clients must be known. */
+  /** The family runs only with the log in Kafka, or only with authentication. */
   readonly needs?: 'kafka' | 'guard'
-  /** No other case runs meanwhile: it changes what all of them would see. */
+  /** No other case runs at the same time, because this one affects all others. */
   readonly alone?: true
-  /** @throws Fault when the server did what it must not */
+  /** @throws Fault when the server broke a promise */
   run(context: CaseContext): Promise<void>
 }
 
-/** The server did what it must not. */
+/** The server broke a promise. */
 export class Fault extends Error {
   override readonly name = 'Fault'
 }
 
-/** What was found, with all that is needed to see it again. */
+/** A fault with the data to reproduce it. */
 export interface FoundFault {
   readonly index: number
   readonly family: string
   readonly message: string
-  /** All that the case sent, in order. */
+  /** All bytes that the case sent, in order. */
   readonly sent: readonly Buffer[]
 }

@@ -7,7 +7,7 @@ import { auditLog } from './checks.ts'
 import { closeLogAttacks } from './log-attacks.ts'
 import { parseResponses } from './raw-response.ts'
 
-/** The short form of `npm run attack`, which finds more the longer it runs. */
+/** The short form of `npm run attack`; a longer run finds more. */
 async function attack(bed: AttackBed, seed: number, cases: number): Promise<CampaignResult> {
   const numbers = Array.from({ length: cases }, (_, index) => index)
   return runCampaign({
@@ -23,7 +23,7 @@ async function attack(bed: AttackBed, seed: number, cases: number): Promise<Camp
 describe.each([
   { log: 'postgres', seed: 7, cases: 220, guarded: false },
   { log: 'kafka', seed: 2, cases: 100, guarded: true },
-] as const)('processes under attack, the log in $log', ({ log, seed, cases, guarded }) => {
+] as const)('Processes under attack with the log in $log', ({ log, seed, cases, guarded }) => {
   let bed: AttackBed | undefined
 
   beforeAll(async () => {
@@ -37,7 +37,7 @@ describe.each([
     expect(await bed.stop()).toEqual([])
   }, 120_000)
 
-  it(`seed ${seed}: nothing breaks, nothing leaks, and all go on`, { timeout: 600_000 }, async (context) => {
+  it(`answer all cases of seed ${seed} without a fault, and stay healthy with a valid log`, { timeout: 600_000 }, async (context) => {
     if (!bed) return context.skip()
     const { faults, sick } = await attack(bed, seed, cases)
     expect(faults.map(({ index, message }) => `case ${index}: ${message}`)).toEqual([])
@@ -46,20 +46,20 @@ describe.each([
   })
 })
 
-describe('attacks that once succeeded', () => {
+describe('Attacks that once succeeded', () => {
   let bed: AuditBed
   beforeAll(async () => {
     bed = await startAuditBed(process.env['QUIPU_FULL_TESTS'] === '1' ? largeAudit : smallAudit)
   }, 240_000)
   afterAll(() => bed?.stop(), 120_000)
 
-  it.each(auditCases.map((one) => [one.name, one] as const))('are held off: %s', { timeout: 240_000 }, (_name, one) =>
+  it.each(auditCases.map((one) => [one.name, one] as const))('have no effect now: %s', { timeout: 240_000 }, (_name, one) =>
     one.run(bed),
   )
 })
 
-describe('what a case is', () => {
-  it('is the same for the same seed and number, whatever runs beside it', () => {
+describe('`familyOf`', () => {
+  it('returns the same families for the same seed and numbers, and others for another seed', () => {
     const names = (seed: number): string[] =>
       Array.from({ length: 300 }, (_, index) => familyOf(seed, index, families).name)
     expect(names(7)).toEqual(names(7))
@@ -68,12 +68,12 @@ describe('what a case is', () => {
   })
 })
 
-describe('answers as bytes', () => {
+describe('`parseResponses`', () => {
   it.each([
     ['HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n', [200, 404]],
     ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n', [200]],
     ['HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n', [100, 204]],
-  ])('are read: %j', (bytes, statuses) => {
+  ])('reads the responses %j', (bytes, statuses) => {
     const { responses, wrong } = parseResponses(Buffer.from(bytes))
     expect(wrong).toBeUndefined()
     expect(responses.map(({ status }) => status)).toEqual(statuses)
@@ -85,7 +85,7 @@ describe('answers as bytes', () => {
     ['HTTP/1.1 200 OK\r\nX: a\rb\r\n\r\n'],
     ['HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok, and more'],
     ['nothing of the kind\r\n\r\n'],
-  ])('are refused: %j', (bytes) => {
+  ])('reports invalid HTTP in %j', (bytes) => {
     expect(parseResponses(Buffer.from(bytes)).wrong).toBeDefined()
   })
 })

@@ -12,25 +12,25 @@ import { spawnQuipu, temporaryFolder } from '../support/quipu-process.ts'
 import { Fault } from './attack-case.ts'
 import { planningBombs } from './planning-bombs.ts'
 
-/** How much the cases ask of the servers. The limits of the servers follow it, so that each size passes the same limits. */
+/** The load of the cases. The limits of the servers follow it, so that each size reaches the same limits. */
 export interface AuditSize {
   /** Limits of the servers (`feeds`, `feedsPerAddress`). */
   readonly feeds: number
   readonly feedsPerAddress: number
   /** Users behind one address: more than `feedsPerAddress`. */
   readonly people: number
-  /** Statements at once over `system.runtime`: more than the servers run. */
+  /** Concurrent statements over `system.runtime`: more than the servers run at once. */
   readonly readers: number
   /**
-   * What makes those statements slow: texts that they read, or a lock on the table of tasks, which keeps each reader in
-   * the database however fast the machine is.
+   * The reason why those statements are slow: long texts, or a lock on the table of tasks, which keeps each reader in
+   * the database even on a fast machine.
    */
   readonly slowBy: { readonly texts: number; readonly textLength: number } | 'lock'
-  /** Whether statements run that take seconds, or gigabytes of an engine. */
+  /** Whether statements run that take seconds or gigabytes of an engine. */
   readonly heavyBombs: boolean
 }
 
-/** The size of the attacks that once succeeded, with the servers' own limits: for `npm run attack`. */
+/** The size for `npm run attack`, with the default limits of the servers. */
 export const largeAudit: AuditSize = {
   feeds: 100,
   feedsPerAddress: 32,
@@ -50,7 +50,7 @@ export const smallAudit: AuditSize = {
   heavyBombs: false,
 }
 
-/** Two servers that audits attacked: one that knows nobody, and one of a directory and tokens. */
+/** Two servers for the attacks of audits: one without authentication, and one with a directory and tokens. */
 export interface AuditBed {
   readonly open: AuditServer
   readonly guarded: AuditServer
@@ -66,7 +66,7 @@ export interface AuditServer {
   connect(): Promise<pg.Client>
 }
 
-/** An attack that once succeeded. It throws a `Fault` where it still does. */
+/** An attack that once succeeded. It throws a `Fault` if it still succeeds. */
 export interface AuditCase {
   readonly name: string
   run(bed: AuditBed): Promise<void>
@@ -89,7 +89,7 @@ export async function startAuditBed(size: AuditSize): Promise<AuditBed> {
           QUIPU_LOG_LEVEL: 'warn',
           QUIPU_FEEDS: String(size.feeds),
           QUIPU_FEEDS_PER_ADDRESS: String(size.feedsPerAddress),
-          // The lock holds the projection up as well: readers shall not wait for it.
+          // The lock also stops the projection, so readers must not wait for it.
           ...(size.slowBy === 'lock' && { QUIPU_OWN_WRITES_WAIT_MS: '100ms' }),
           ...env,
         },
@@ -144,9 +144,9 @@ interface Sent {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** Of this machine, to come from. */
+  /** The local address from which the request comes. */
   readonly from?: string
-  /** Answers with the head, and leaves the rest open. */
+  /** Resolves with the head of the answer and leaves the body open. */
   readonly headAlone?: (drop: () => void) => void
 }
 
@@ -198,11 +198,11 @@ function expectAll(what: string, wrong: readonly string[]): void {
   if (wrong.length > 0) throw new Fault(`${what}: ${wrong.slice(0, 5).join(', ')}`)
 }
 
-/** Names that a directory takes for alice, as it compares names (RFC 4518). */
+/** Names that are equal to alice by the comparison rules of directories (RFC 4518). */
 const spellings = ['ALICE', 'al\u00adice', '\uff41lice', 'alice\u200b', 'alice\u00a0', '\ufeffalice']
 
 const oneAccountIsOneUser: AuditCase = {
-  name: 'an account of a directory under other spellings',
+  name: 'a log-in with other spellings of a directory account',
   async run({ guarded }) {
     const found: string[] = [await ask(guarded.url, WHO, basic('alice'))]
     for (const name of spellings) found.push(await ask(guarded.url, WHO, basic(name)))
@@ -215,7 +215,7 @@ const oneAccountIsOneUser: AuditCase = {
 }
 
 const nobodyBecomesAlice: AuditCase = {
-  name: 'white space around the name of a token',
+  name: 'a token with white space around the user name',
   async run({ guarded, tokenOf }) {
     const names = ['\u00a0alice', '\ufeffalice', 'alice\u2003', 'alice\u3000', ' alice', 'al\u00adice', '\uff41lice']
     const found: string[] = []
@@ -230,7 +230,7 @@ const nobodyBecomesAlice: AuditCase = {
 }
 
 const peopleBehindOneAddress: AuditCase = {
-  name: 'many people behind one address, each with a feed and a statement',
+  name: 'many users behind one address, each with a feed and a statement',
   async run({ guarded, size, tokenOf }) {
     const drops: (() => void)[] = []
     try {
@@ -257,7 +257,7 @@ const peopleBehindOneAddress: AuditCase = {
 }
 
 const replayEvents: AuditCase = {
-  name: 'replays under ever new names',
+  name: 'many replays from one address under different user names',
   async run({ open }) {
     const filter = { where: 'x'.repeat(4000) }
     const body = JSON.stringify({
@@ -274,7 +274,7 @@ const replayEvents: AuditCase = {
     }
     const statuses = await Promise.all(Array.from({ length: 80 }, (_, number) => post(number)))
     const taken = statuses.filter((status) => status === 200).length
-    // A minute may have ended meanwhile.
+    // The requests may have run in two minutes.
     if (taken > 60) throw new Fault(`${taken} replays of one address were recorded`)
     const headers = { 'x-trino-user': 'somebody', 'content-type': 'application/json' }
     const { status } = await send(`${open.url}/v1/replay`, { method: 'POST', headers, body, from: '127.0.7.1' })
@@ -283,7 +283,7 @@ const replayEvents: AuditCase = {
 }
 
 const feedReaders: AuditCase = {
-  name: 'four addresses that take all readers of the feed',
+  name: 'four addresses that open as many feeds as they may',
   async run({ open, size }) {
     const drops: (() => void)[] = []
     const feed = (from: string): Promise<Answer> =>
@@ -300,7 +300,7 @@ const feedReaders: AuditCase = {
   },
 }
 
-/** Runs statements of one user over `system.runtime` until `meanwhile` is done. */
+/** Runs statements of one user over `system.runtime` until `meanwhile` has resolved. */
 async function underFlood(
   server: AuditServer,
   { readers, slowBy }: AuditSize,
@@ -335,7 +335,7 @@ async function underFlood(
   )
 }
 
-/** Keeps everybody from reading the table of tasks. */
+/** Locks the table of tasks against all readers. */
 async function lockTasks(
   server: AuditServer,
 ): Promise<{ readonly readersWait: () => Promise<void>; readonly release: () => Promise<void> }> {
@@ -348,12 +348,12 @@ async function lockTasks(
     return rows[0]!.waiting
   }
   return {
-    /** Until as many wait as the server lets wait. */
+    /** Resolves when the number of waiting readers does not grow any more. */
     async readersWait() {
       for (let [before, same] = [0, 0]; same < 10;) {
         await sleep(50)
         const now = await waiting()
-        // The projection is one of them.
+        // One of the waiting sessions is the projection.
         same = now > 1 && now === before ? same + 1 : 0
         before = now
       }
@@ -366,7 +366,7 @@ async function lockTasks(
 }
 
 const logOutUnderFlood: AuditCase = {
-  name: 'log-outs while another user reads system.runtime',
+  name: 'a flood of reads of system.runtime during the log-outs of another user',
   async run({ guarded, size }) {
     const form = { origin: guarded.url, 'content-type': 'application/x-www-form-urlencoded' }
     const cookies: string[] = []
@@ -389,7 +389,7 @@ const logOutUnderFlood: AuditCase = {
 }
 
 const readsUnderFlood: AuditCase = {
-  name: 'reads of others while one address reads system.runtime',
+  name: 'a flood of reads of system.runtime during the reads of another address',
   async run({ open, size }) {
     await underFlood(open, size, { 'x-trino-user': 'flood' }, async () => {
       const victim = { headers: { 'x-trino-user': 'victim' }, from: '127.0.0.9' }
@@ -402,7 +402,7 @@ const readsUnderFlood: AuditCase = {
 }
 
 const planningBombsHurtNobody: AuditCase = {
-  name: 'short statements that ask for very much, while others go on',
+  name: 'short statements with very expensive plans, during statements of another user',
   async run({ open, size }) {
     const bomber = { 'x-trino-user': 'bomber' }
     const wrong: string[] = []
@@ -430,7 +430,7 @@ const planningBombsHurtNobody: AuditCase = {
   },
 }
 
-/** Another one for each coordinator that takes over: query ids have it. */
+/** The epoch in a new query id. It changes when another coordinator takes over. */
 async function epochOf({ url }: AuditServer): Promise<string | undefined> {
   const { text } = await send(`${url}/v1/statement`, {
     method: 'POST',

@@ -15,68 +15,68 @@ import { stopWithOwner } from '../support/stop-with-owner.ts'
 
 export interface BedOptions {
   readonly log: 'postgres' | 'kafka'
-  /** Nobody is answered who is not known. */
+  /** Whether clients must authenticate. */
   readonly guarded?: boolean
-  /** Of a test run: its shared broker, else one of its own. */
+  /** Whether to use the shared broker of the test run; otherwise the bed starts its own broker. */
   readonly sharedBroker?: boolean
 }
 
-/** A program with its supervisor, and the process that does the work. */
+/** A program of Quipu: its supervisor and its main process. */
 export interface AttackedProcess {
   readonly name: 'coordinator a' | 'coordinator b' | 'worker'
   readonly url: string
   readonly port: number
   readonly dataDir: string
   readonly supervisor: QuipuProcess
-  /** Of the process that was there when the attack began. */
+  /** The id of the main process at the start of the attack. */
   readonly pid: number
 }
 
-/** Who listens where nobody may be sent: counts what comes. */
+/** A server of the attacker. No process of Quipu may connect to it. */
 export interface AttackersServer {
   readonly url: string
   readonly port: number
-  /** Head of each request that came. */
+  /** The head of each request that arrived. */
   readonly heard: readonly string[]
 }
 
-/** Real processes of every kind: two coordinators, one of which follows, a worker, Postgres, perhaps Kafka. */
+/** Real processes: a writing and a following coordinator, a worker, Postgres, and Kafka if the log is there. */
 export interface AttackBed {
   readonly log: 'postgres' | 'kafka'
   readonly coordinators: readonly [AttackedProcess, AttackedProcess]
   readonly worker: AttackedProcess
   readonly all: readonly AttackedProcess[]
   readonly secret: string
-  /** The cluster's key as requests carry it. */
+  /** The key of the cluster in the form of a bearer token. */
   readonly bearer: string
-  /** What an attacker who is known sends, and one who is another; undefined where nobody must be. */
+  /** The authorization headers of the attacker and of another user; undefined without authentication. */
   readonly known: { readonly attacker: string; readonly other: string } | undefined
   readonly attacker: AttackersServer
   /** A file that no client may read. */
   readonly canary: { readonly path: string; readonly word: string }
   readonly database: pg.Pool
   readonly kafka?: { readonly brokers: readonly string[]; readonly topic: string }
-  /** Runs another program of Quipu on the log of these. */
+  /** Runs another program of Quipu on the same log. */
   command(...args: string[]): QuipuProcess
-  /** SIGTERM to all. @returns what is wrong with how they ended, a line each */
+  /** Stops all processes by SIGTERM. @returns a line for each process that did not end correctly */
   stop(): Promise<readonly string[]>
 }
 
 const SECRET = 'a secret that only processes of the cluster know'
-/** What nobody comes for must end while the attack goes on; a worker that is gone must be seen to be. */
+/** Short waits: abandoned queries must end, and the loss of a worker must show, during the attack. */
 const SHORT_WAITS = {
   QUIPU_FIRST_FOLLOW_MS: '5s',
   QUIPU_CLIENT_ABSENT_MS: '8s',
   QUIPU_ANSWERS_KEPT_MS: '20s',
   QUIPU_WORKER_FAILED_MS: '2s',
-  // A busy machine lets no writer lose its place, and no process its life.
+  // On a busy machine no writer may be replaced and no process may be killed.
   QUIPU_WRITER_SILENT_MS: '20s',
   QUIPU_COORDINATOR_DEAD_MS: '60s',
   QUIPU_POST_LOG_WAIT_MS: '30s',
   QUIPU_DELETE_VALIDITY_WAIT_MS: '30s',
-  // By the clock, which beside an attack tells more about the machine than about the statement.
+  // Elapsed time: during an attack it depends more on the machine than on the statement.
   QUIPU_PREPARE_MS: '30s',
-  // What is honestly "not to be said now" on a busy machine is no fault either.
+  // A busy machine may correctly answer "not available now", which is no fault.
   QUIPU_OWN_WRITES_WAIT_MS: '30s',
 }
 
@@ -150,7 +150,7 @@ async function makeBed(
   const worker: AttackedProcess = { name: 'worker', url, port: port.worker, dataDir, supervisor, pid }
   const all = [a, b, worker]
   const database = new pg.Pool({ connectionString: postgres.connectionString, max: 2 })
-  // Postgres ends before its pool does.
+  // Postgres ends before the pool.
   database.on('error', () => {})
   return {
     log,
@@ -184,7 +184,7 @@ function basic(user: string, password: string): string {
   return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 }
 
-/** Users with passwords. The one who attacks may act as anybody and sees everybody's queries: his texts are what is looked at. */
+/** Users with passwords. The attacker may act as any user and view all queries: the attack is in the texts. */
 function makeGuard(folder: string): Readonly<Record<string, string>> {
   const passwords = join(folder, 'passwords')
   writePasswordFile(passwords, ['attack', 'somebody', 'third'], PASSWORD)
@@ -208,7 +208,7 @@ async function ended(supervisor: QuipuProcess): Promise<number | null> {
   try {
     supervisor.signal('SIGTERM')
   } catch {
-    // It has ended.
+    // The process has already ended.
   }
   return (await supervisor.exit).code
 }
@@ -231,16 +231,16 @@ async function startAttacker(ends: (() => Promise<unknown>)[]): Promise<Attacker
   return { url: `http://127.0.0.1:${port}`, port, heard }
 }
 
-/** The same in every run: a case's bytes are the same in each. It stays, for another run may be under way. */
+/** The file is the same in every run, so that the bytes of a case are too. It is not removed: other runs may use it. */
 function makeCanary(): AttackBed['canary'] {
   const path = join(tmpdir(), 'quipu-attack-canary.txt')
   const word = 'a-canary-that-sings-for-nobody'
-  // For all to read: nothing but the server keeps its clients from it.
+  // All users may read the file, so that only the server protects it from clients.
   writeFileSync(path, `${word}\n`, { mode: 0o644 })
   return { path, word }
 }
 
-/** What the product comes with, and files of a lake. */
+/** The catalogs of the product, and a lake with files. */
 function makeCatalogs(folder: string): string {
   const catalogs = join(folder, 'catalogs')
   cpSync(join(repository, 'etc', 'catalog'), catalogs, { recursive: true })

@@ -38,15 +38,15 @@ export const families: readonly AttackFamily[] = [
 export interface CampaignOptions {
   readonly bed: AttackBed
   readonly seed: number
-  /** Numbers of the cases, in order. */
+  /** The numbers of the cases, in order. */
   readonly cases: readonly number[]
-  /** Only these families, by name. */
+  /** The names of the families to run. @default all */
   readonly only?: readonly string[]
-  /** Cases at the same time. @default 6 */
+  /** The number of cases at the same time. @default 6 */
   readonly lanes?: number
-  /** Cases between two looks at the health of all. @default 500 */
+  /** The number of cases between two health checks. @default 500 */
   readonly checkEvery?: number
-  /** Asked between cases. */
+  /** Whether to stop; called between cases. */
   readonly stopping?: () => boolean
   readonly onFault?: (fault: FoundFault) => void
   readonly onProgress?: (done: number, health: Health) => void
@@ -55,19 +55,19 @@ export interface CampaignOptions {
 export interface CampaignResult {
   readonly cases: ReadonlyMap<string, number>
   readonly faults: readonly FoundFault[]
-  /** What is wrong with the servers, with the cases after which it was seen. */
+  /** The failed health checks, with the cases before them. */
   readonly sick: readonly string[]
   readonly mostMemory: ReadonlyMap<string, number>
 }
 
-/** Which family a case is of: a pure function of seed and number. */
+/** The family of a case: a pure function of seed and number. */
 export function familyOf(seed: number, index: number, from: readonly AttackFamily[]): AttackFamily {
   const all = from.reduce((sum, { weight }) => sum + weight, 0)
   let at = createRandom(seed, `family ${index}`).next() * all
   return from.find(({ weight }) => (at -= weight) < 0) ?? from[0]!
 }
 
-/** Runs cases, some at the same time, and looks at the servers between them; stops where one is sick. */
+/** Runs cases, several at the same time, with health checks between them. Stops after a failed health check. */
 export async function runCampaign(options: CampaignOptions): Promise<CampaignResult> {
   const { bed, seed, cases, lanes = 6, checkEvery = 500 } = options
   const agent = new Agent({ keepAlive: true, maxSockets: 64 })
@@ -102,7 +102,7 @@ export async function runCampaign(options: CampaignOptions): Promise<CampaignRes
     }
   }
 
-  /** Takes from the queue; none begins once a process is gone, and it is told which ran then. */
+  /** Runs cases from the queue. Once a process is gone, it begins no other case and records the running ones. */
   async function lane(queue: number[]): Promise<void> {
     for (let index = queue.shift(); index !== undefined; index = queue.shift()) {
       under.add(index)
@@ -140,7 +140,7 @@ function batchesOf(cases: readonly number[], size: number): (readonly number[])[
   return Array.from({ length: Math.ceil(cases.length / size) }, (_, n) => cases.slice(n * size, (n + 1) * size))
 }
 
-/** The first bytes of what was sent, and how to know the rest. */
+/** The first bytes of each sent message, with length and hash if it is longer. */
 export function shownBytes(sent: readonly Buffer[]): string {
   return sent
     .map((bytes) => {

@@ -5,14 +5,14 @@ import { isAlive } from '../support/quipu-process.ts'
 import { run, trinoHeaders } from '../support/statement-client.ts'
 import type { AttackBed, AttackedProcess } from './bed.ts'
 
-/** How the servers do. */
+/** The health of the servers. */
 export interface Health {
   readonly epoch: number
   readonly writer: string
   readonly deadLetters: number
-  /** Bytes of each process in memory. */
+  /** The resident memory of each process, bytes. */
   readonly memory: ReadonlyMap<string, number>
-  /** What is wrong, a line each. */
+  /** The violations, a line each. */
   readonly wrong: readonly string[]
 }
 
@@ -27,13 +27,13 @@ const statusSchema = z.object({
 })
 type Status = z.infer<typeof statusSchema>
 
-/** A process that served any number of hostile requests holds no more than this. */
+/** The most memory of a process after any number of hostile requests. */
 const MOST_MEMORY = 900 * 1024 * 1024
 const SETTLES_MS = 90_000
 
 /**
- * Waits until all is quiet, and looks.
- * @param before how it was when the attack began
+ * Waits until the servers are quiet, and checks their health.
+ * @param before the health at the start of the attack
  */
 export async function checkHealth(bed: AttackBed, before: Health | undefined): Promise<Health> {
   const wrong: string[] = []
@@ -74,13 +74,13 @@ export async function checkHealth(bed: AttackBed, before: Health | undefined): P
   return { epoch, writer: writer?.name ?? '', deadLetters, memory, wrong }
 }
 
-/** What must hold once the attack is over: hashes of the log, order, ends, read models. */
+/** Audits the log after the attack: hashes, order, ends of queries and read models. */
 export async function auditLog(bed: AttackBed): Promise<readonly string[]> {
   const { code, stdout, stderr } = await bed.command('audit', 'verify', '--read-models').exit
   return code === 0 ? [] : [`the audit ends with ${code}: ${stdout.slice(-1500)} ${stderr.slice(-500)}`]
 }
 
-/** Lines of a server's log that tell of a defect of its own; and secrets that it wrote there. */
+/** The lines of a server's log that report an internal defect. */
 function failuresIn(log: string): string[] {
   return log
     .split('\n')
@@ -90,7 +90,7 @@ function failuresIn(log: string): string[] {
     .map((line) => line.slice(0, 700))
 }
 
-/** Is another process in its place, or none? */
+/** Whether the main process or its supervisor has ended. */
 export function hasChanged({ pid, supervisor }: AttackedProcess): boolean {
   return !isAlive(pid) || !isAlive(supervisor.pid)
 }

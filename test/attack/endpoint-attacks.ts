@@ -14,12 +14,12 @@ const documentSchema = z.object({
 
 interface Endpoint {
   readonly method: string
-  /** With `{name}` for each part that is given. */
+  /** The path with `{name}` for each parameter. */
   readonly path: string
   readonly query: readonly string[]
 }
 
-/** What the document does not name: programs of the cluster ask for it, and a browser. */
+/** Endpoints that the OpenAPI document does not list: those for programs of the cluster and for browsers. */
 const internal: readonly Endpoint[] = [
   { method: 'POST', path: '/v1/system/rebuilt', query: [] },
   { method: 'POST', path: '/v1/query/{queryId}/forget', query: [] },
@@ -31,7 +31,7 @@ const internal: readonly Endpoint[] = [
 
 const documents = new WeakMap<AttackBed, Promise<readonly Endpoint[]>>()
 
-/** All that the server says it has, and what it does not say. */
+/** The endpoints of the OpenAPI document and the internal ones. */
 export async function endpointsOf({ bed, wire }: CaseContext): Promise<readonly Endpoint[]> {
   const known =
     documents.get(bed) ??
@@ -51,10 +51,10 @@ export async function endpointsOf({ bed, wire }: CaseContext): Promise<readonly 
   return known
 }
 
-/** A feed of events ends when its reader goes: it is asked by bytes. */
+/** Whether an endpoint is the feed of events, which only ends with its connection. */
 const isFeed = (endpoint: Endpoint): boolean => endpoint.path === '/v1/events'
 
-/** Every endpoint with any parameters, headers and body, with no key or a wrong one. */
+/** Requests to any endpoint with random parameters, headers and body, without the key or with a wrong one. */
 export const endpoints: AttackFamily = {
   name: 'endpoints',
   weight: 130,
@@ -81,7 +81,7 @@ export const endpoints: AttackFamily = {
   },
 }
 
-/** What changes something for all; reads of tasks are open where the listener is loopback. */
+/** Whether a request changes the state of the cluster. Reads of tasks are open on a loopback listener. */
 function needsKey(endpoint: Endpoint, method: string): boolean {
   if (['OPTIONS', 'HEAD', 'GET'].includes(method)) return false
   return /^\/v1\/(announcement|task|system|query\/\{queryId\}\/forget)/.test(endpoint.path)
@@ -186,7 +186,7 @@ export function messageOf(context: CaseContext): { headers: Record<string, strin
   return { headers, body }
 }
 
-/** JSON of any shape, with names that mean something to a server. */
+/** Random JSON with field names that a server knows. */
 function jsonOf(context: CaseContext, depth: number): unknown {
   const { random, texts } = context
   const kind = depth > 3 ? random.whole(0, 3) : random.whole(0, 5)
@@ -213,7 +213,7 @@ function jsonOf(context: CaseContext, depth: number): unknown {
   )
 }
 
-/** Addresses of a statement's pages, changed: nobody gets another's, or a page that is none. */
+/** Changed page addresses of a statement: none may return a page. */
 export const pageAddresses: AttackFamily = {
   name: 'addresses of pages',
   weight: 40,
@@ -226,7 +226,7 @@ export const pageAddresses: AttackFamily = {
     })
     if (status !== 200) throw new Fault(`a statement is refused: ${status}`)
     const { nextUri, id } = JSON.parse(text) as { nextUri?: string; id: string }
-    // It ended in the answer of its POST.
+    // The statement ended in the answer to POST.
     if (nextUri === undefined) return
     const segments = new URL(nextUri).pathname.split('/')
     const at = random.whole(2, segments.length - 1)
@@ -246,7 +246,7 @@ export const pageAddresses: AttackFamily = {
     if (method !== 'HEAD' && segments[at] !== was && forged.status < 300 && forged.text.includes(id)) {
       throw new Fault(`${method} of a forged address is answered with ${forged.status}`)
     }
-    // Whose address is true goes on, whatever the other tried.
+    // The client with the correct address can still read to the end.
     for (let next: string | undefined = nextUri; next !== undefined;) {
       const answer = await wire.ask(next)
       if (answer.status !== 200) throw new Fault(`GET of nextUri beside a forged one: ${answer.status}`)
@@ -255,7 +255,7 @@ export const pageAddresses: AttackFamily = {
   },
 }
 
-/** With the key and nonsense: a program of the cluster that has gone wrong. */
+/** Invalid requests with the correct key, as from a defective program of the cluster. */
 export const keyedNonsense: AttackFamily = {
   name: 'nonsense with the key',
   weight: 40,
@@ -281,7 +281,7 @@ export const keyedNonsense: AttackFamily = {
       { method: 'DELETE', url: bed.worker.url, target: `/v1/task/${context.texts.segment()}` },
       { method: 'GET', url: bed.worker.url, target: `/v1/task/${id}.1.0/results/0/${random.whole(0, 9)}` },
       { method: 'DELETE', url: bed.worker.url, target: '/v1/task', body },
-      // An epoch that no coordinator can have: nobody may be stopped by it.
+      // An impossible epoch: it must stop no coordinator.
       {
         method: 'GET',
         url: bed.worker.url,
@@ -296,7 +296,7 @@ export const keyedNonsense: AttackFamily = {
   },
 }
 
-/** Of its form but for one field. */
+/** An announcement with one invalid field. */
 function noAnnouncement(context: CaseContext): Buffer {
   const { random, texts } = context
   const announcement: Record<string, unknown> = {
@@ -312,7 +312,7 @@ function noAnnouncement(context: CaseContext): Buffer {
   return Buffer.from(JSON.stringify(announcement))
 }
 
-/** What ended is read again in every form, after its texts went through log and read models. */
+/** Reads a query with hostile texts in every form, after the texts went through log and read models. */
 export const reads: AttackFamily = {
   name: 'reads of hostile statements',
   weight: 30,
@@ -331,7 +331,7 @@ export const reads: AttackFamily = {
     if (!ran) return
     const path = random.pick(['', '/events', '/trace', '?asOf=1', '?asOf=2', '?pretty=true'])
     const { status, text } = await wire.ask(`${random.pick(bed.coordinators).url}/v1/query/${ran.id}${path}`)
-    // Its end may be new to the one that follows.
+    // The following coordinator may not know the end of the query yet.
     if (status !== 200 && !(path === '/trace' && status === 409)) throw new Fault(`GET /v1/query/…${path}: ${status}`)
     if (status === 200) JSON.parse(text)
   },

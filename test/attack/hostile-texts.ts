@@ -1,16 +1,16 @@
 import type { Random } from '../chaos/random.ts'
 
-/** Texts that break what was not made for them; none holds what a caller did not ask for. */
+/** Generators of texts that break careless code. Each text has only the characters that its use allows. */
 export interface HostileTexts {
-  /** A text that can stand in a statement: any characters but U+0000 and halves of pairs. */
+  /** A text for a statement: any characters except U+0000 and halves of surrogate pairs. */
   statement(): string
-  /** A text with everything that JSON can say: U+0000 and halves of pairs too. */
+  /** A text for JSON: it may also have U+0000 and halves of surrogate pairs. */
   json(): string
-  /** One line of characters that a header may have as bytes above 0x20, in UTF-8. */
+  /** A line for a header value, in UTF-8 without control characters. */
   header(): string
-  /** Bytes, most of them no UTF-8. */
+  /** Random bytes; most are not valid UTF-8. */
   bytes(most: number): Buffer
-  /** What a path or a query parameter may be given, percent-encoded or not. */
+  /** A text for a path or a query parameter, percent-encoded or not. */
   segment(): string
 }
 
@@ -126,7 +126,7 @@ const names = [
 ] as const
 
 const lines = ['\r\n', '\n', '\r', '\u2028', '\u2029', '\u0085', '\t', '\v', '\f', ' ', '\u00a0', '\u3000'] as const
-/** Joiners, marks of direction, byte order marks, tags, noncharacters. */
+/** Joiners, direction marks, byte order marks, tags, noncharacters and unusual letters. */
 const odd = [
   '\u200b',
   '\u200d',
@@ -167,13 +167,13 @@ const numbers = [
   '1e-400',
 ] as const
 
-/** Halves of pairs become U+FFFD, as they do on their way to UTF-8. */
+/** Replaces halves of surrogate pairs by U+FFFD, as the encoding to UTF-8 does. */
 export function wellFormed(text: string): string {
   return Buffer.from(text, 'utf8').toString('utf8')
 }
 
 /**
- * @param canary path of a file that no client may read
+ * @param canary the path of a file that no client may read
  */
 export function createHostileTexts(random: Random, canary: string): HostileTexts {
   const reads = [
@@ -186,7 +186,7 @@ export function createHostileTexts(random: Random, canary: string): HostileTexts
     `'${canary}'`,
   ] as const
 
-  /** Any code point of any plane, no half of a pair. */
+  /** A random code point of any plane, except halves of surrogate pairs. */
   function character(): string {
     const plane = random.chance(0.4) ? 0 : random.whole(0, 16)
     for (;;) {

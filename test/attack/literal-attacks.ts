@@ -2,7 +2,7 @@ import { Fault, type AttackFamily } from './attack-case.ts'
 import { wellFormed } from './hostile-texts.ts'
 import { identifierOf, literalOf, runStatement } from './statement.ts'
 
-/** Ways of a literal through the front end and the engine that give it back as it was. */
+/** Expressions over a literal that return the literal unchanged. */
 const sameAgain: readonly ((literal: string) => string)[] = [
   (one) => one,
   (one) => `CAST(${one} AS varchar)`,
@@ -39,7 +39,7 @@ const sameAgain: readonly ((literal: string) => string)[] = [
   (one) => `element_at(map_keys(histogram(${one})), 1)`,
 ]
 
-/** The literal where its text decides, each with what must come of it. */
+/** Conditions over a literal that are true for every text. */
 const decides: readonly ((literal: string) => string)[] = [
   (one) => `${one} = ${one}`,
   (one) => `${one} IN (${one}, 'no')`,
@@ -53,7 +53,7 @@ const decides: readonly ((literal: string) => string)[] = [
   (one) => `position(${one} IN ${one}) = 1`,
 ]
 
-/** Where the row comes from: no table, values, a file of a worker. */
+/** The sources of the row: none, values, or a file that a worker reads. */
 const sources = [
   '',
   ' FROM (VALUES 1) AS v(a)',
@@ -78,7 +78,7 @@ export const literals: AttackFamily = {
   },
 }
 
-/** The same text as a column of a table that was written, read back by a literal. */
+/** Writes a text into a table, and reads it back by a condition with the same literal. */
 export const writtenLiterals: AttackFamily = {
   name: 'written literals',
   weight: 12,
@@ -89,7 +89,7 @@ export const writtenLiterals: AttackFamily = {
     const table = `memory.default.t${random.whole(0, 2 ** 31)}`
     const column = identifierOf(`c${texts.statement()}`)
     const made = await runStatement(context, `CREATE TABLE ${table} AS SELECT ${literal} AS ${column}`)
-    // A column may have a name that no file can give it.
+    // The file format may not allow the name of the column.
     if (!made || made.error) return
     try {
       expectOne(await runStatement(context, `SELECT ${column} FROM ${table} WHERE ${column} = ${literal}`), text)
@@ -99,7 +99,7 @@ export const writtenLiterals: AttackFamily = {
   },
 }
 
-/** A prepared statement's parameter is a value, whatever its text is. */
+/** Any text as a parameter of a prepared statement stays a value. */
 export const parameters: AttackFamily = {
   name: 'parameters',
   weight: 25,

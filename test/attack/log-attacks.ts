@@ -19,12 +19,12 @@ async function producerOf(bed: AttackBed): Promise<kafkajs.Producer> {
   return known
 }
 
-/** Of a bed that ends. */
+/** Disconnects the Kafka producer of a bed. */
 export async function closeLogAttacks(bed: AttackBed): Promise<void> {
   await (await producers.get(bed))?.disconnect()
 }
 
-/** Records by others than the writer are passed over by every reader alike. */
+/** Records of foreign programs in the topics: every reader must ignore them. */
 export const foreignRecords: AttackFamily = {
   name: 'foreign records',
   weight: 25,
@@ -51,7 +51,7 @@ export const foreignRecords: AttackFamily = {
   },
 }
 
-/** A header of a record: never one that the writer in office would write next. */
+/** A header of a record that the current writer would never write. */
 function headerOf({ random, texts }: CaseContext): string | Buffer {
   const kind = random.whole(0, 5)
   if (kind === 0) return texts.json()
@@ -62,7 +62,7 @@ function headerOf({ random, texts }: CaseContext): string | Buffer {
   return ''
 }
 
-/** A page whose bytes are others than those that were published is lost, and never given out. */
+/** A stored page with changed bytes: it counts as lost and must never reach a client. */
 export const alteredPages: AttackFamily = {
   name: 'altered pages',
   weight: 10,

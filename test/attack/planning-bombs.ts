@@ -1,23 +1,23 @@
-/** A short statement that asks for very much work before or while it runs. */
+/** A short statement that needs very much work in planning or execution. */
 export interface PlanningBomb {
   readonly name: string
   readonly sql: string
   /** Statements that run before. */
   readonly setup?: readonly string[]
-  /** Takes seconds, or gigabytes of an engine until its limit ends it: for the full size only. */
+  /** Whether it takes seconds, or gigabytes of an engine until a limit ends it. It runs only in the full size. */
   readonly heavy?: true
 }
 
 const times = (count: number, part: (index: number) => string, between = ', '): string =>
   Array.from({ length: count }, (_, index) => part(index)).join(between)
 
-/** A query in which each common table reads the one before as `step` says. */
+/** A query with a chain of common table expressions; `step` makes each from the one before. */
 function doubled(levels: number, first: string, step: (before: string) => string, last = (all: string) => all): string {
   const tables = times(levels, (level) => `, a${level + 1} AS (${step(`a${level}`)})`, '')
   return `WITH a0 AS (${first})${tables} ${last(`SELECT * FROM a${levels}`)}`
 }
 
-/** Views of which each reads the one before twice. */
+/** A chain of views; `step` makes each from the one before. */
 function doubledViews(name: string, levels: number, step: (before: string) => string): readonly string[] {
   return Array.from({ length: levels + 1 }, (_, level) => {
     const query = level === 0 ? 'SELECT 1 AS x' : step(`memory.default.${name}${level - 1}`)
@@ -28,7 +28,7 @@ function doubledViews(name: string, levels: number, step: (before: string) => st
 const count = (query: string): string => `SELECT count(*) FROM (${query})`
 const REGION = 'tpch.tiny.region'
 
-/** The forms of planning bombs that were tried, one or two of each class. */
+/** Known planning bombs, one or two of each class. */
 export const planningBombs: readonly PlanningBomb[] = [
   {
     name: 'views that read a view twice, fourteen deep',

@@ -1,14 +1,14 @@
-/** One answer on a connection, as its bytes say. */
+/** A response as parsed from the bytes of a connection. */
 export interface RawResponse {
   readonly status: number
-  /** In lower case; of a name that comes twice the last. */
+  /** Names are in lower case. If a name is repeated, the last value counts. */
   readonly headers: ReadonlyMap<string, string>
   readonly body: Buffer
 }
 
 /**
- * Reads a connection's bytes as answers of HTTP/1.1, strictly: whoever reads them otherwise could be misled.
- * @returns `wrong`: the first thing that is no HTTP; an answer that is cut at its end is none
+ * Parses the bytes of a connection strictly as HTTP/1.1 responses, because a lenient client could be misled.
+ * @returns `wrong`: the first violation of HTTP. A response that is cut at its end is no violation.
  */
 export function parseResponses(bytes: Buffer): { readonly responses: readonly RawResponse[]; readonly wrong?: string } {
   const responses: RawResponse[] = []
@@ -47,7 +47,7 @@ function bodyOf(status: number, headers: ReadonlyMap<string, string>, rest: Buff
   if (status < 200 || status === 204 || status === 304) return none
   if (headers.get('transfer-encoding') === 'chunked') return chunked(rest)
   const length = headers.get('content-length')
-  // The answer to a HEAD has a length and no body; the next answer, or nothing, follows its head.
+  // The answer to HEAD has a length but no body: the next answer or nothing follows.
   if (length !== undefined) {
     if (!/^\d+$/.test(length)) return { wrong: `length ${length}` }
     if (rest.length === 0 || rest.toString('latin1', 0, 9) === 'HTTP/1.1 ') return none
@@ -61,7 +61,7 @@ function chunked(rest: Buffer): Framed {
   let at = 0
   for (;;) {
     const line = rest.indexOf('\r\n', at)
-    // Cut where the case stopped to listen: a feed of events has no end.
+    // The answer is cut, because the case stopped reading: a feed of events has no end.
     if (line < 0) return { body: Buffer.concat(parts), length: rest.length }
     const size = rest.toString('latin1', at, line)
     if (!/^[0-9a-f]+$/i.test(size)) return { wrong: `chunk size ${JSON.stringify(size.slice(0, 40))}` }

@@ -1,4 +1,4 @@
-// npm run attack -- [--seed N] [--cases M] [--log postgres|kafka] …: real processes, and whatever breaks them.
+// npm run attack -- [--seed N] [--cases M] [--log postgres|kafka] …: attacks real processes with random requests.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -46,7 +46,7 @@ const seed = Number(values.seed)
 const cases = values.case?.split(',').map(Number) ?? Array.from({ length: Number(values.cases) }, (_, index) => index)
 const only = values.only?.split(',').map((name) => name.trim())
 const began = performance.now()
-/** Faults of one kind are told so often; all are counted. */
+/** The number of faults of one kind that are printed; all are counted. */
 const TOLD = 3
 const reported = new Map<string, number>()
 
@@ -64,12 +64,12 @@ function report(fault: FoundFault): void {
   console.log(`  again: ${again}`)
 }
 
-/** By family and the words of the message, without what changes from one to the next. */
+/** The kind of a fault: its family and the beginning of its message without numbers. */
 function kindOf({ family, message }: FoundFault): string {
   return `${family}: ${message.replaceAll(/\d+/g, '#').slice(0, 60)}`
 }
 
-/** @returns a line for each attack of an audit that succeeds */
+/** Runs the audit cases. @returns a line for each attack that succeeds */
 async function runAuditCases(): Promise<readonly string[]> {
   const auditBed = await startAuditBed(largeAudit)
   const wrong: string[] = []

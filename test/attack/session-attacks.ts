@@ -51,7 +51,7 @@ const others = [
   'x-http-method-override',
 ] as const
 
-/** Every header of a session with any text, in any family: the statement runs, or is refused. */
+/** Session headers of any family with hostile texts: the statement must run or be refused. */
 export const sessions: AttackFamily = {
   name: 'sessions',
   weight: 120,
@@ -62,7 +62,7 @@ export const sessions: AttackFamily = {
     for (let count = random.whole(1, 5); count > 0; count--) {
       const foreign = random.chance(0.25)
       const name = foreign ? random.pick(others) : `${family}-${random.pick(plain)}`
-      // 417 is Node's own answer to any other expectation, before a server sees it.
+      // Node itself answers an unknown expectation with 417, before the server sees the request.
       if (name === 'expect') continue
       headers[name] = value()
     }

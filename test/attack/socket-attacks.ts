@@ -3,7 +3,7 @@ import type { WirePiece } from './wire.ts'
 
 const CRLF = '\r\n'
 
-/** Requests as no client of HTTP's libraries would write them. */
+/** Raw requests that no HTTP library would send. */
 export const sockets: AttackFamily = {
   name: 'sockets',
   weight: 110,
@@ -14,14 +14,14 @@ export const sockets: AttackFamily = {
   },
 }
 
-/** A target that names another host is answered here, or refused: nobody is sent there, with or without keys. */
+/** Request targets with another host: the server must answer or refuse them itself and never connect to that host. */
 export const absoluteTargets: AttackFamily = {
   name: 'absolute targets',
   weight: 40,
   async run(context) {
     const { random, bed, wire } = context
     const { port } = random.pick(bed.all)
-    // What the attacker hears is told apart by it from what other cases made of it.
+    // The mark separates the requests of this case from those of others at the attacker's server.
     const mark = `case-${random.whole(0, 2 ** 31)}`
     const path =
       random.pick(['/v1/statement', '/v1/info', '/v1/task', '/v1/query', '/v1/announcement', '/']) + `?${mark}`
@@ -63,7 +63,7 @@ const host = 'Host: localhost'
 const post = (headers: readonly string[], body: string): readonly WirePiece[] =>
   text(['POST /v1/statement HTTP/1.1', host, 'X-Trino-User: attack', ...headers, '', body].join(CRLF))
 
-/** What is hidden in the body of one request must not be taken for the next. */
+/** A request that is hidden in the body of another: the server must not execute it. */
 const HIDDEN = `DELETE /v1/query/20000101_000000_00000_00000 HTTP/1.1${CRLF}${host}${CRLF}${CRLF}`
 
 const forms: readonly ((context: CaseContext) => readonly WirePiece[])[] = [
@@ -88,7 +88,7 @@ const forms: readonly ((context: CaseContext) => readonly WirePiece[])[] = [
     text(
       `GET /v1/events HTTP/1.1${CRLF}${host}${CRLF}Connection: Upgrade${CRLF}Upgrade: websocket${CRLF}Sec-WebSocket-Key: x${CRLF}${CRLF}`,
     ),
-  // Two framings of one body.
+  // Two different framings of one body.
   () => post(['Content-Length: 8', 'Transfer-Encoding: chunked'], `0${CRLF}${CRLF}${HIDDEN}`),
   () =>
     post(
@@ -148,13 +148,13 @@ const forms: readonly ((context: CaseContext) => readonly WirePiece[])[] = [
     text(
       `GET ${'/'.repeat(random.pick([2, 500, 30_000]))}v1/info HTTP/1.1${CRLF}${host}${CRLF}Connection: close${CRLF}${CRLF}`,
     ),
-  // Many on one connection, and one cut in the middle.
+  // Many requests on one connection, and one that is cut in the middle.
   ({ random }) => text(`GET /v1/info HTTP/1.1${CRLF}${host}${CRLF}${CRLF}`.repeat(random.pick([2, 20, 200]))),
   ({ random }) =>
     text(
       `POST /v1/statement HTTP/1.1${CRLF}${host}${CRLF}Content-Length: ${random.pick([100, 1_000_000, 2_000_000_000])}${CRLF}${CRLF}SELECT`,
     ),
-  // A little at a time.
+  // A request in small pieces.
   () =>
     [
       'POST /v1/statement HTTP/1.1\r\nHost: local',
@@ -164,7 +164,7 @@ const forms: readonly ((context: CaseContext) => readonly WirePiece[])[] = [
       ' 1',
     ].map((part) => ({ bytes: Buffer.from(part), afterMs: 30 })),
   () => ['GET /v1/in', 'fo HTT', 'P/1.1\r\nHo'].map((part) => ({ bytes: Buffer.from(part), afterMs: 40 })),
-  // Characters above ASCII where a header may not have them.
+  // Non-ASCII characters in header values.
   ({ texts }) =>
     post(
       [

@@ -5,13 +5,13 @@ import { identifierOf, literalOf, runStatement, sessionHeaders } from './stateme
 interface Words {
   /** A hostile text as a literal. */
   readonly l: () => string
-  /** As a quoted identifier. */
+  /** A hostile text as a quoted identifier. */
   readonly i: () => string
-  /** As it is. */
+  /** A hostile text without quotes. */
   readonly x: () => string
 }
 
-/** Every kind of statement, with a hostile text wherever one may stand. */
+/** Statements of every kind with hostile texts in all positions. */
 const kinds: readonly ((words: Words) => string)[] = [
   ({ x }) => x(),
   ({ x }) => `SELECT ${x()}`,
@@ -96,7 +96,7 @@ const kinds: readonly ((words: Words) => string)[] = [
   ({ i, l }) => `SELECT * FROM ${i()}.information_schema.tables WHERE table_name = ${l()}`,
 ]
 
-/** None of them may be anything but right or a clear error. */
+/** Hostile statements: each must give a right result or a clear error. */
 export const statements: AttackFamily = {
   name: 'statements',
   weight: 230,
@@ -117,7 +117,7 @@ function hostileStatement(context: CaseContext): string {
   return random.chance(0.1) ? mangled(sql, context) : sql
 }
 
-/** Cut, doubled, or with a piece of it elsewhere. */
+/** A cut, doubled or rotated statement, or one with a text in the middle. */
 function mangled(sql: string, { random, texts }: CaseContext): string {
   const at = random.whole(0, sql.length)
   const kind = random.whole(0, 3)
@@ -132,7 +132,7 @@ function mangled(sql: string, { random, texts }: CaseContext): string {
   return wellFormed(broken)
 }
 
-/** Bodies that are no statement at all. */
+/** Request bodies that are not valid statements. */
 export const bodies: AttackFamily = {
   name: 'bodies',
   weight: 15,
@@ -157,7 +157,7 @@ export const bodies: AttackFamily = {
   },
 }
 
-/** System tables list what is there, and keep none of it: what they tell must not grow by their being asked. */
+/** Queries of system tables: their events must not contain the rows, which would grow with each query. */
 export const systemTables: AttackFamily = {
   name: 'system tables',
   weight: 30,
@@ -189,5 +189,5 @@ export const systemTables: AttackFamily = {
   },
 }
 
-/** Of one small statement; its plan and 20 rows have room in it. */
+/** The most characters of the events of a small statement; its plan and 20 rows fit. */
 const MOST_EVENTS = 200_000

@@ -8,7 +8,7 @@ export interface EndedStatement {
   readonly error: StatementJson['error']
 }
 
-/** Errors of a statement that no client's text may bring about. */
+/** Errors that no text of a client may cause. */
 const NEVER = new Set(['GENERIC_INTERNAL_ERROR', 'SERVER_SHUTTING_DOWN', 'COORDINATOR_RESTARTED', 'REMOTE_TASK_ERROR'])
 const ENGINE = /DuckDB|Binder Error|Catalog Error|Parser Error|INTERNAL Error|Conversion Error|Invalid Input/
 
@@ -21,8 +21,8 @@ export const sessionHeaders = {
 
 /**
  * Posts a statement and follows it to its end.
- * @returns undefined when it was refused before it had an id
- * @throws Fault when it ends as no statement may, or never
+ * @returns undefined when the statement was refused before it had an id
+ * @throws Fault when it ends with a forbidden error or a wrong status
  */
 export async function runStatement(
   { wire, random, bed }: Pick<CaseContext, 'wire' | 'random' | 'bed'>,

@@ -2,13 +2,13 @@ import { Fault, type AttackFamily } from './attack-case.ts'
 import { endpointsOf, messageOf, targetOf } from './endpoint-attacks.ts'
 import { runStatement, sessionHeaders } from './statement.ts'
 
-/** Nobody but its owner may read it anywhere. */
+/** A text that only its owner may read. */
 const CANARY = 'a-text-of-somebody-else'
 
-/** What everybody may ask: whether the server is there, and how to log in. */
+/** The targets that need no authentication: status of the server and log-in. */
 const OPEN = /^\/(v1\/(info|status)|oauth2|ui\/(log-in|log-out|style)|favicon|openapi\.json|metrics)/
 
-/** Somebody without a credential, with a wrong or forged one, or who is another, asks for anything of a query. */
+/** Requests about a query of another user, without a credential or with a wrong or forged one. */
 export const strangers: AttackFamily = {
   name: 'strangers',
   weight: 150,
@@ -25,7 +25,7 @@ export const strangers: AttackFamily = {
     const authorization = random.pick([
       '',
       'Basic',
-      // Of whom nothing is asked here: who is guessed at from an address waits there, with his own password too.
+      // No case logs in as this user: guesses from an address delay even correct log-ins of the same user from there.
       `Basic ${Buffer.from(`third:${password}`).toString('base64')}`,
       `Basic ${Buffer.from(`nobody:${password}`).toString('base64')}`,
       `Bearer ${random.pick(['', bed.bearer.slice(1), 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJzb21lYm9keSJ9.'])}`,
@@ -56,13 +56,13 @@ export const strangers: AttackFamily = {
     if (answer.status < 400 && !OPEN.test(target) && answer.status !== 304 && !isRedirect(answer.status)) {
       throw new Fault(`${what}: ${answer.status} ${answer.text.slice(0, 200)}`)
     }
-    // Whatever strangers do, it is still there for its owner.
+    // The owner can still run statements.
     const ran = await runStatement(context, text, owner)
     if (!ran) throw new Fault(`a statement of somebody known is refused after ${what}`)
   },
 }
 
-/** To the page of the log-in. */
+/** Whether a status is a redirect, for example to the log-in page. */
 function isRedirect(status: number): boolean {
   return status >= 300 && status < 400
 }

@@ -12,45 +12,45 @@ export interface WireAnswer {
 
 export interface WireRequest {
   readonly method?: string
-  /** As it is to stand in the request line; the path of the address otherwise. */
+  /** The target in the request line. @default path and query of the address */
   readonly target?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Buffer | string
-  /** Of what is served: 5xx is no fault of the server. */
+  /** Whether a status 5xx is allowed. */
   readonly mayFail?: boolean
 }
 
-/** Pieces of bytes, each sent so long after the one before. */
+/** A piece of bytes, sent `afterMs` after the piece before. */
 export interface WirePiece {
   readonly bytes: Buffer
   readonly afterMs?: number
 }
 
-/** What no answer may hold, however it was asked for. */
+/** The words that no answer may contain. */
 export interface Secrets {
-  /** By what it is called in a fault. */
+  /** The words by their names in faults. */
   readonly words: Readonly<Record<string, string>>
 }
 
-/** How a case speaks with servers: all that it sends is kept, all that comes is looked at. */
+/** The connection of a case to the servers. It records all sent bytes and checks all answers. */
 export interface Wire {
   readonly sent: readonly Buffer[]
-  /** A request in good form. @throws Fault: an answer that is none, 5xx, a secret */
+  /** Sends a well-formed request. @throws Fault for a missing answer, a status 5xx or a secret in the answer */
   ask(url: string, request?: WireRequest): Promise<WireAnswer>
-  /** Bytes as they are. @returns what came back, as far as it is HTTP. @throws Fault: bytes that are no HTTP, 5xx, a secret */
+  /** Sends raw bytes. @returns the responses. @throws Fault for invalid HTTP, a status 5xx or a secret in the bytes */
   exchange(port: number, pieces: readonly WirePiece[]): Promise<readonly RawResponse[]>
-  /** Kept beside what is sent: what another than a socket brings to the server. */
+  /** Records bytes that reach the server by another way than a socket. */
   note(bytes: Buffer | string): void
 }
 
-/** A machine under load answers later than this only when the server hangs. */
+/** A request without an answer for this long means that the server hangs, even under load. */
 const HANGS_MS = 90_000
-/** A server that says nothing more for so long waits for the rest of a request. */
+/** A server that sends nothing for this long waits for the rest of a request. */
 const IDLE_MS = 250
-/** Internal places that no client may learn of. */
+/** Stack traces and internal paths, which no client may see. */
 const INTERNAL = /\bat (?:async )?\S+ \(?(?:file:|node:|\/)|node:internal|dist\/[a-z]+\//
 
-/** @param authorization of who is known, sent with each request that says nothing of it */
+/** @param authorization the default authorization header, for requests without their own */
 export function createWire(secrets: Secrets, agent: Agent, authorization?: string): Wire {
   const sent: Buffer[] = []
 
@@ -123,12 +123,12 @@ export function createWire(secrets: Secrets, agent: Agent, authorization?: strin
   }
 }
 
-/** Header values travel as bytes; Node takes them as Latin-1. */
+/** A header value as Node expects it: its UTF-8 bytes as Latin-1 characters. */
 function latin1(value: string): string {
   return Buffer.from(value, 'utf8').toString('latin1')
 }
 
-/** All that came until the server ended the connection or fell silent. */
+/** Sends pieces and returns all bytes until the server closes the connection or is silent. */
 async function speak(port: number, pieces: readonly WirePiece[]): Promise<Buffer> {
   const socket = connect({ port, host: '127.0.0.1' })
   const parts: Buffer[] = []
@@ -138,7 +138,7 @@ async function speak(port: number, pieces: readonly WirePiece[]): Promise<Buffer
     parts.push(part)
     heardAt = performance.now()
   })
-  // What a server ends in the middle of a request it refuses, resets.
+  // The connection is reset when a server refuses a request in the middle.
   socket.on('error', () => {})
   socket.on('close', () => (over = true))
   for (const { bytes, afterMs = 0 } of pieces) {

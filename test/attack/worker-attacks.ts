@@ -5,7 +5,7 @@ import { nodeIdOf } from '../../src/execution/worker/node-id.ts'
 import { Fault, type AttackFamily, type CaseContext } from './attack-case.ts'
 import { sessionHeaders } from './statement.ts'
 
-/** What a worker that has gone wrong, or that somebody with the key pretends to be, answers. */
+/** The answers of a defective or forged worker that has the key. */
 const answers: readonly ((context: CaseContext, path: string, response: ServerResponse) => void)[] = [
   ({ texts }, _path, response) => void response.writeHead(200).end(texts.bytes(2000)),
   (_context, _path, response) => void response.writeHead(200).end('null'),
@@ -17,7 +17,7 @@ const answers: readonly ((context: CaseContext, path: string, response: ServerRe
   (_context, _path, response) => void response.writeHead(302, { location: 'file:///etc/passwd' }).end(),
   (_context, _path, response) => void response.destroy(),
   (_context, _path, response) => void response.writeHead(204).end(),
-  // A task that is another's, finished, with rows that nobody computed.
+  // A finished task of another query, with invented rows.
   (context, _path, response) =>
     void response
       .writeHead(200, { 'x-engine-task-version': '1' })
@@ -83,7 +83,7 @@ function statusOf(taskId: string, { random, texts }: CaseContext): unknown {
   }
 }
 
-/** A worker with the key that answers nonsense: statements end, rightly or with an error, and all others go on. */
+/** A worker with the key and invalid answers: statements must end, with rows or an error, and all servers go on. */
 export const fakeWorkers: AttackFamily = {
   name: 'fake workers',
   weight: 2,
@@ -102,7 +102,7 @@ export const fakeWorkers: AttackFamily = {
     const announced = announceEachSecond(context, `fake-${random.whole(0, 2 ** 31)}`, url)
     try {
       await untilActive(context, url, () => asked > 0)
-      // Work goes to whoever has been there longest: the true one leaves, and is back with its next announcement.
+      // Tasks go to the worker that joined first, so the real worker leaves. Its next announcement brings it back.
       await leave(context, nodeIdOf(bed.worker.dataDir))
       for (let times = random.whole(1, 3); times > 0; times--) await runUnderLies(context)
       if (asked === 0) throw new Fault('a worker that announced itself is never asked')
@@ -136,7 +136,7 @@ function announceEachSecond(
   let last: Promise<unknown> = announce()
   const timer = setInterval(() => {
     last = announce()
-    // Seen where the case waits for it.
+    // The error is reported where the case awaits `last`.
     last.catch(() => {})
   }, 500)
   return {
@@ -148,7 +148,7 @@ function announceEachSecond(
   }
 }
 
-/** Waits until all coordinators know of a worker as one that can work, or until it is enough. */
+/** Waits until all coordinators list a worker as active, or until `enough` returns true. */
 async function untilActive({ bed, wire }: CaseContext, url: string, enough = (): boolean => false): Promise<void> {
   for (const { name, url: base } of bed.coordinators) {
     for (const until = performance.now() + LIES_MS; !enough(); await sleep(50)) {
@@ -182,6 +182,6 @@ async function runUnderLies({ wire, bed }: CaseContext): Promise<void> {
     if (next.status === 503) continue
     answered = JSON.parse(next.text) as typeof answered
   }
-  // Who has the key may give any rows: nothing is said of them.
+  // A worker with the key may return any rows, so the rows are not checked.
   if (answered.error?.errorName === 'GENERIC_INTERNAL_ERROR') throw new Fault('a lying worker makes an internal error')
 }
