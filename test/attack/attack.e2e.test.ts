@@ -37,13 +37,17 @@ describe.each([
     expect(await bed.stop()).toEqual([])
   }, 120_000)
 
-  it(`answer all cases of seed ${seed} without a fault, and stay healthy with a valid log`, { timeout: 600_000 }, async (context) => {
-    if (!bed) return context.skip()
-    const { faults, sick } = await attack(bed, seed, cases)
-    expect(faults.map(({ index, message }) => `case ${index}: ${message}`)).toEqual([])
-    expect(sick).toEqual([])
-    expect(await auditLog(bed)).toEqual([])
-  })
+  it(
+    `answer all cases of seed ${seed} without a fault, and stay healthy with a valid log`,
+    { timeout: 600_000 },
+    async (context) => {
+      if (!bed) return context.skip()
+      const { faults, sick } = await attack(bed, seed, cases)
+      expect(faults.map(({ index, message }) => `case ${index}: ${message}`)).toEqual([])
+      expect(sick).toEqual([])
+      expect(await auditLog(bed)).toEqual([])
+    },
+  )
 })
 
 describe('Attacks that once succeeded', () => {
@@ -53,8 +57,10 @@ describe('Attacks that once succeeded', () => {
   }, 240_000)
   afterAll(() => bed?.stop(), 120_000)
 
-  it.each(auditCases.map((one) => [one.name, one] as const))('have no effect now: %s', { timeout: 240_000 }, (_name, one) =>
-    one.run(bed),
+  it.each(auditCases.map((one) => [one.name, one] as const))(
+    'have no effect now: %s',
+    { timeout: 240_000 },
+    (_name, one) => one.run(bed),
   )
 })
 

@@ -45,10 +45,14 @@ describe('A server under faults', () => {
     await kept.remove()
   }, 120_000)
 
-  it.each([33, 58])('ends every statement with the right rows or a clean error for seed %i', { timeout: 240_000 }, async (seed) => {
-    const result = await harness.run(seed)
-    console.log(runLine(result))
-    expect(result.wrong).toEqual([])
-    expect(result.outcomes.length).toBeGreaterThan(0)
-  })
+  it.each([33, 58])(
+    'ends every statement with the right rows or a clean error for seed %i',
+    { timeout: 240_000 },
+    async (seed) => {
+      const result = await harness.run(seed)
+      console.log(runLine(result))
+      expect(result.wrong).toEqual([])
+      expect(result.outcomes.length).toBeGreaterThan(0)
+    },
+  )
 })

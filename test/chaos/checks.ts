@@ -117,7 +117,7 @@ async function readAllStreams(dataDir: string): Promise<Map<string, Recorded[]>>
   }
 }
 
-/** Runs `quipu audit verify --read-models` beside the server: it checks hash chains, ends of queries and read models. */
+/** Runs `quipu audit verify --read-models` beside the server. It checks hash chains, ends and read models. */
 export async function auditLog(server: ChaosServer): Promise<string[]> {
   const { code, stdout, stderr } = await server.command('audit', 'verify', '--read-models', '--json').exit
   const lines = stdout.split('\n').filter(Boolean)

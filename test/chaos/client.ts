@@ -134,7 +134,7 @@ class Following {
     return this.#verdict(last)
   }
 
-  /** Asks for the last answer again: it has the same end. If its page is unavailable, answers with a status come first. */
+  /** Asks for the last answer again: it must have the same end. Answers without its page may come first. */
   async #sameEnd(uri: string, end: StatementJson): Promise<void> {
     let again = this.#take(uri, await this.#get(uri))
     while (again.nextUri !== undefined) again = this.#take(again.nextUri, await this.#get(again.nextUri))

@@ -20,7 +20,7 @@ export interface HarnessOptions {
   readonly withoutPython?: boolean
 }
 
-/** The shared parts of all seeds: right answers, a template of the data folder, Python clients, a broker for each lane. */
+/** The shared parts of all seeds: right answers, a data folder to copy, Python clients, a broker for each lane. */
 export class Harness {
   readonly #options: HarnessOptions
   readonly #can: Abilities

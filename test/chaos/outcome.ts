@@ -19,7 +19,7 @@ export interface Outcome {
   readonly client: string
   readonly behaviour: Behaviour
   readonly id?: string
-  /** `right`: as expected; `clean`: an error that names the loss; `left`: the client left; `wrong`: a defect of the server. */
+  /** `right`: as expected; `clean`: an error names the loss; `left`: the client left; `wrong`: the server is wrong. */
   readonly result: 'right' | 'clean' | 'left' | 'wrong'
   readonly why?: string
   /** Milliseconds since the clients began. */

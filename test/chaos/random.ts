@@ -1,4 +1,4 @@
-/** A random generator whose numbers depend only on its seed and use. */
+/** A generator of numbers that depend only on its seed and use. */
 export interface Random {
   /** A number in [0, 1). */
   next(): number

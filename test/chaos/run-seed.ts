@@ -37,7 +37,7 @@ export interface SeedOptions {
 /** The result of a seed; a line of the results file. */
 export interface SeedResult {
   readonly plan: Plan
-  /** `survived`: all statements right; `failed cleanly`: some with clean errors; `wrong`: the server broke a promise. */
+  /** `survived`: all statements right; `failed cleanly`: some clean errors; `wrong`: the server broke a promise. */
   readonly verdict: 'survived' | 'failed cleanly' | 'wrong'
   /** The violations, a line each. */
   readonly wrong: readonly string[]

@@ -1,4 +1,4 @@
-// npm run chaos -- [--seed N] [--runs M] [--parallel P] …: runs real servers with the faults of a seed, and checks them.
+// npm run chaos -- [--seed N] [--runs M] [--parallel P] …: runs servers with the faults of a seed, and checks them.
 import { appendFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

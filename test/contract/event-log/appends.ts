@@ -67,7 +67,7 @@ export const appendTests: readonly ContractTest[] = [
       await expect(next.append('s', 2, events(1))).rejects.toBeInstanceOf(SequenceConflict)
       await beside
       await next.append('s', 3, events(1))
-      // Appends to streams whose head is not known yet keep their order, whichever look-up is answered first.
+      // Appends to streams with an unknown head keep their order, even if the look-ups finish in another order.
       await Promise.all(
         Array.from({ length: 100 }, (_, index) => `new${index}`).flatMap((stream) =>
           [0, 1, 2].map((sequence) => next.append(stream, sequence, events(1))),

@@ -1,6 +1,6 @@
 import type { FixtureOptions, LogFixture } from '../../support/event-log/log-fixture.ts'
 
-/** A test of one promise of the port. It is a plain function, so that the suite can also run it with a broken adapter. */
+/** A test of one promise of the port. It is a plain function, so that a suite can run it with a broken adapter. */
 export interface ContractTest {
   /** The number of the test in docs/event-log.md. */
   readonly number: number

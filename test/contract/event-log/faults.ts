@@ -59,7 +59,7 @@ export const faultTests: readonly ContractTest[] = [
         const releaseLate = holdBack(proxy)
         acknowledged.push(await within(patience.ms, pending))
         releaseLate()
-        // The late copy may land beside this one.
+        // The late copy may land next to this append.
         acknowledged.push(await within(patience.ms, log.append('s', 2 + 2 * round, events(1))))
       }
       await new Promise((resolve) => setTimeout(resolve, 300))
@@ -196,7 +196,7 @@ export const faultTests: readonly ContractTest[] = [
       const log = await fixture.open()
       await log.claim(me)
       const { acknowledged, stop } = write(log, 8)
-      // A broker takes many seconds to come back.
+      // A broker needs many seconds to start.
       for (let round = 0; round < (fixture.technology === 'kafka' ? 1 : 2); round++) {
         await until(() => acknowledged.length > 50 * (round + 1))
         await fixture.server!.kill()
@@ -360,7 +360,7 @@ export function holdBack(proxy: Awaited<ReturnType<LogFixture['proxy']>>): () =>
   return release
 }
 
-/** Writers that append until stopped. */
+/** Starts writers that append until `stop` is called. */
 export function write(log: EventLog, writers: number): { acknowledged: Appended[]; stop: () => Promise<void> } {
   const acknowledged: Appended[] = []
   let running = true
@@ -384,7 +384,7 @@ export function write(log: EventLog, writers: number): { acknowledged: Appended[
   }
 }
 
-/** Starts a claim whose first record is held. */
+/** Starts a claim; the proxy holds its first record. */
 async function claimHeld(log: EventLog, proxy: Awaited<ReturnType<LogFixture['proxy']>>): Promise<unknown> {
   proxy.holdRequests()
   return log.claim(me).catch((error: unknown) => error)

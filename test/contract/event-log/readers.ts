@@ -76,7 +76,7 @@ export const readerTests: readonly ContractTest[] = [
       expectKept(found, acknowledged)
       expect(found.verdicts.flat().filter((verdict) => verdict === 'foreign')).toHaveLength(5)
       expect(await readAll(await fixture.open(), fixture.partitions)).toHaveLength(6)
-      // A stream of that name can still begin.
+      // The stream "foreign" can still begin.
       await log.append('foreign', 0, events(1))
       expect(await collect(log.readStream('foreign'))).toHaveLength(1)
       const next = await fixture.open()
@@ -234,7 +234,7 @@ function plain(checkpoint: Checkpoint): Checkpoint {
 
 /**
  * Asserts that a projection has each event once, although it is killed before or after its commits.
- * @param commit whether effect and checkpoint are stored together, as they must be
+ * @param commit whether the effect and the checkpoint are stored together, as the contract requires
  */
 export async function projectOnce(
   fixture: Parameters<ContractTest['run']>[0],
@@ -250,7 +250,7 @@ export async function projectOnce(
   for (let life = 0; ; life++) {
     const { events: batch, next } = await reader.read(plain(checkpoint), 7)
     if (batch.length === 0) break
-    // Killed before the commit, or between two commits, in every third life.
+    // Every third life ends before the commit, or between the two commits.
     const killed = life % 3 === 0
     if (commit === 'apart' || !killed) rows.push(...batch)
     if (!killed) checkpoint = next

@@ -73,7 +73,7 @@ it('the acceptance queue runs few long statements at once, and short ones beside
   expect(typeof queue.take(flood, 10)).toBe('function')
 })
 
-it('the acceptance queue refuses statements that wait too long, and too many waiting statements of a user', async () => {
+it('the acceptance queue refuses statements that wait too long and too many statements of a user', async () => {
   const queue = createAcceptanceQueue({ ...LONG, atOnce: 1, waiting: 4, waitingOfUser: 2, waitMs: 1000 })
   const end = queue.take(flood, 10) as () => void
   const [late, later] = [queue.take(flood, 10) as Promise<() => void>, queue.take(flood, 10) as Promise<() => void>]

@@ -18,7 +18,7 @@ it('the disk room check fails below the minimum, asks once a second and keeps it
     await Promise.resolve()
     return room.enough()
   }
-  expect(room.enough()).toBe(true) // nothing known yet
+  expect(room.enough()).toBe(true) // the free space is unknown yet
   expect(await answerOfNextSecond()).toBe(false)
   free = new Error('no such folder')
   expect(await answerOfNextSecond()).toBe(false)

@@ -105,7 +105,9 @@ describe('The file of property rules', () => {
     ['[{ "sessionProperties": { "a": null } }]', /^line 1: 1, sessionProperties, a: /],
     ['[{ "sessionProperties": {"a": "1", "a": "2"} }]', /^line 1: The key "a" is there twice/],
     ['[', /^line 1: This is no JSON/],
-  ])('is refused with the line of the error: %j', (text, message) => expect(() => readPropertyRules(text)).toThrow(message))
+  ])('is refused with the line of the error: %j', (text, message) =>
+    expect(() => readPropertyRules(text)).toThrow(message),
+  )
 
   it('gives the same rules when it is read in slices', async () => {
     const many = Array.from({ length: 350 }, (_, n) => set(`${n + 1}s`, { user: n % 3 === 0 ? 'ana' : `u${n}` }))

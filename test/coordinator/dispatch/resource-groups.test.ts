@@ -134,7 +134,7 @@ describe('The slots of the global group', () => {
     expect(runners.admitted).toEqual(['x', 'y', 'new'])
   })
 
-  it('go to new queries for one in four while 4000 recovered queries wait', async () => {
+  it('go to new queries up to one in four while 4000 recovered queries wait', async () => {
     const groups = createResourceGroups({ running: 8, queued: 10_000 })
     const runners = createRunners(groups)
     // The recovered queries are not counted yet.
@@ -158,7 +158,7 @@ describe('The slots of the global group', () => {
     expect(runners.admitted.at(-1)).toBe('before 105')
   })
 
-  it('never go to a new query before a waiting recovered query, except for one in four', async () => {
+  it('never go to a new query before a waiting recovered query, except up to one in four', async () => {
     const step = fc.constantFrom('new', 'recovered', 'gone', 'end')
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 9 }), fc.array(step, { maxLength: 40 }), async (running, steps) => {

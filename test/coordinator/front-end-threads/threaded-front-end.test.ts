@@ -178,7 +178,7 @@ describe('The threads of the front end', () => {
     await own.stop()
   })
 
-  it('alternate between users: a user with 6 statements does not delay a user with 1', async () => {
+  it('alternate between users when one user has six statements and another has one', async () => {
     const own = new FrontEndThreads({ most: 1 })
     const front = createThreadedFrontEnd(own)
     const order: string[] = []

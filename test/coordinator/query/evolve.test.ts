@@ -55,7 +55,7 @@ const cells = (Object.keys(next) as QueryStateKind[]).flatMap((from) =>
 )
 
 describe('`evolve`', () => {
-  it.each(cells)('%s + %s -> %s', (from, type, to) => {
+  it.each(cells)('leads from the state %s with %s to the state %s', (from, type, to) => {
     const before = foldQuery(QUERY_ID, into[from])
     expect(before.kind).toBe(from)
     expect(evolve(QUERY_ID, before, event(type, 1)).kind).toBe(to)

@@ -19,7 +19,7 @@ const split = (index: number, rows?: number) => ({
   data: {},
   ...(rows === undefined ? {} : { rows, columnBytes: { k: rows, v: rows, unread: 9 } }),
 })
-/** Tables `a` of two splits with 30 rows, `b` with 4, and `unknown`. */
+/** Stages over the tables `a` (two splits, 30 rows), `b` (4 rows) and `unknown` (no row count). */
 const stages: readonly StagePlan[] = [
   { id: 0, distribution: 'coordinator', inputs: [1], splits: [] },
   {

@@ -41,13 +41,13 @@ describe('A query aggregate after a refused append', () => {
     const created = aggregate.execute([task])
     const failed = aggregate.execute([fail])
     await expect(planned).rejects.toThrow(TooLarge)
-    // Without a plan there is no task.
+    // A query without a plan gets no task.
     expect(await created).toBe(0)
     expect(await failed).toBe(1)
     expect(log.typesOf(QUERY_ID)).toEqual(['QueryCreated', 'QueryFailed'])
   })
 
-  it('can still record the failure of a query whose first append was refused', async () => {
+  it('records QueryCreated and QueryFailed when a plan in the same append as the creation is refused', async () => {
     const { log, aggregate } = aggregateWithout('QueryPlanned')
     const all = aggregate.execute([create, plan, task])
     const failed = aggregate.execute([fail])

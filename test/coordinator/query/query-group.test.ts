@@ -5,7 +5,7 @@ import { readPropertyRules, ruledSession } from '../../../src/coordinator/dispat
 import { groupedStatement } from '../../../src/coordinator/query/session/query-group.ts'
 import { sampleData } from '../../support/query-events.ts'
 
-it('the query type of a statement is parsed once for all selectors, property rules and the session they make', () => {
+it('`groupedStatement` parses a text once for all selectors, property rules and the session they make', () => {
   let reads = 0
   const preparedStatements = new Proxy<Record<string, string>>(
     { p: 'DELETE FROM t' },

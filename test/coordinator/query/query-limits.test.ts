@@ -72,11 +72,11 @@ describe('The limits of a query', () => {
     [{ task_retry_attempts_per_task: '0', query_retry_attempts: '3' }, 1],
     [{ retry_policy: 'QUERY', query_retry_attempts: '2', task_retry_attempts_per_task: '0' }, 3],
     [{ retry_policy: 'QUERY', query_retry_attempts: '2000000000' }, 4],
-  ])('for the properties %j allow %i attempts of a task', (properties, attempts) => {
+  ])('with the session properties %j allow at most %i attempts of a task', (properties, attempts) => {
     expect(limitsOf(properties).attempts).toBe(attempts)
   })
 
-  it('for a new task are reduced by the CPU time and scanned bytes of earlier tasks', () => {
+  it('shrink for a new task by the CPU time and scanned bytes of earlier tasks', () => {
     const limits = limitsOf({
       query_max_cpu_time: '10s',
       query_max_scan_physical_bytes: '1kB',
@@ -154,7 +154,7 @@ describe('`HeldLimits` of a running query', () => {
   it.each([
     ['query_max_planning_time', 'planning'],
     ['query_max_execution_time', 'execution'],
-  ])('counts the planning time of earlier coordinators for %s', async (property, called) => {
+  ])('counts the planning time of earlier coordinators towards %s', async (property, called) => {
     const { held: limits, failures, failed } = hold({ [property]: '5m' })
     limits.planning(299_990)
     await failed
@@ -165,7 +165,7 @@ describe('`HeldLimits` of a running query', () => {
     [{ query_max_cpu_time: '1s' }, { cpuMillis: 1100, scannedBytes: 0 }, 'EXCEEDED_CPU_LIMIT'],
     [{ query_max_scan_physical_bytes: '1kB' }, { cpuMillis: 0, scannedBytes: 1025 }, 'EXCEEDED_SCAN_LIMIT'],
     [{ query_max_memory: '4MB' }, { cpuMillis: 0, scannedBytes: 0 }, 'EXCEEDED_GLOBAL_MEMORY_LIMIT'],
-  ])('with %j fails the query once when the sum over all tasks exceeds the limit', (properties, totals, errorName) => {
+  ])('fails the query once when the sum over all tasks exceeds the limit: %j', (properties, totals, errorName) => {
     const { held: limits, failures } = hold(properties, 0, totals)
     limits.check()
     limits.check()

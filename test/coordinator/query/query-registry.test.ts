@@ -17,7 +17,7 @@ const clock = { now: () => Date.now(), monotonicMs: () => Date.now() }
 const names = () => registry.list().map(({ queryId }) => queryId)
 
 describe('Ended queries in the registry', () => {
-  it('leave memory, except for the `endedInMemory` most recently used, while reads still need them', () => {
+  it('leave memory beyond `endedInMemory`, the oldest first, unless they were requested lately', () => {
     const left: string[] = []
     registry = createQueryRegistry(
       clock,

@@ -23,8 +23,8 @@ function bed(offset: number, logHasIndex: boolean) {
 const queryAt = (first: Position | undefined, last: Position | undefined) =>
   ({ queryId: testQueryId(1), aggregate: { firstPosition: first, position: last } }) as never
 
-describe('The retention of an ended query', () => {
-  it('lets memory forget the query once the read models have its last event', () => {
+describe('The retention of ended queries', () => {
+  it('allows to forget a query once the read models have its last event', () => {
     const { world, mayForget } = bed(2, false)
     expect(mayForget(queryAt(at(0), at(2)))).toBe(false)
     expect(mayForget(queryAt(undefined, undefined))).toBe(false)
@@ -34,19 +34,19 @@ describe('The retention of an ended query', () => {
     expect(world.reported).toEqual(['below 2', 'below 2', 'below 3'])
   })
 
-  it('keeps the positions of its events in the log until then', () => {
+  it('keeps the positions of the events of a query that leaves memory before that', () => {
     const { world, leave } = bed(0, false)
     expect(leave(queryAt(at(1), at(7)))).toBe(true)
     expect(world.reported).toEqual([`${testQueryId(1)} 1-7`])
   })
 
-  it('keeps the query in memory when its events are in several log partitions or have no known position', () => {
+  it('keeps a query in memory when its events are in several log partitions or have no known position', () => {
     const { world, leave } = bed(0, false)
     expect([leave(queryAt(at(1, 0), at(7, 1))), leave(queryAt(undefined, at(7)))]).toEqual([false, false])
     expect(world.reported).toEqual([])
   })
 
-  it('keeps no positions when the log has an index of streams', () => {
+  it('keeps no positions of events when the log has an index of streams', () => {
     const { world, leave } = bed(0, true)
     expect(leave(queryAt(undefined, undefined))).toBe(true)
     expect(world.reported).toEqual([])

@@ -242,7 +242,7 @@ describe('The spans of a query', () => {
     expect(named(spans, 'query').attributes[names.pollsUnrecorded]).toBe(7)
   })
 
-  it('link the exchange span of the relay to the tasks whose pages it fetched', () => {
+  it('link the exchange span of the relay to the tasks that produced the fetched pages', () => {
     const [pipeline] = plainStats.pipelines
     const relayed = {
       ...plainStats,

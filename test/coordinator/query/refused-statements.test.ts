@@ -12,7 +12,7 @@ async function quiet(turns = 20): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await settled()
 }
 
-/** A statement that changes the session: open until it is followed. */
+/** A statement that changes the session: it stays open until a client follows it. */
 const session: AnalyzedStatement = {
   kind: 'session',
   queryType: 'DATA_DEFINITION',
@@ -48,7 +48,7 @@ describe('A statement that the log refuses', () => {
   })
 })
 
-describe('A statement whose plan, text or failure is too large', () => {
+describe('A statement with a too large plan, text or failure', () => {
   it.each([
     ['with the first event', 0],
     ['after the first event', 1],

@@ -50,16 +50,19 @@ describe('Streams that earlier versions recorded', () => {
     )
   })
 
-  it.each(logs)('$name: its hash chain is valid, and its events decode and fold to the recorded state', ({ events, state }) => {
-    let prevhash = ''
-    const recorded = events.map((event, index) => {
-      expect(event).toMatchObject({ sequence: index + 1, prevhash })
-      prevhash = event.hash
-      const { stored, stream, ...header } = event
-      return toRecorded(stream, { ...header, data: stored }, { partition: 0, offset: BigInt(index) })
-    })
-    expect(foldedOf(recorded)).toEqual(state)
-  })
+  it.each(logs)(
+    '$name: its hash chain is valid, and its events decode and fold to the recorded state',
+    ({ events, state }) => {
+      let prevhash = ''
+      const recorded = events.map((event, index) => {
+        expect(event).toMatchObject({ sequence: index + 1, prevhash })
+        prevhash = event.hash
+        const { stored, stream, ...header } = event
+        return toRecorded(stream, { ...header, data: stored }, { partition: 0, offset: BigInt(index) })
+      })
+      expect(foldedOf(recorded)).toEqual(state)
+    },
+  )
 })
 
 const DIGESTS = new URL('../../fixtures/event-schemas.json', import.meta.url)

@@ -76,7 +76,7 @@ describe('The bytes of a published page', () => {
     ])
   })
 
-  it('are read ahead while the client takes the page before, and each page can be read twice', async () => {
+  it('are read ahead while the client takes the page before, and can be read again', async () => {
     const { read, asked } = source(async () => BYTES)
     const requests = (): unknown => asked.splice(0).map(({ page, before }) => [page.token, before])
     await read(0)

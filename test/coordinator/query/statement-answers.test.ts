@@ -303,7 +303,7 @@ describe('A poll of a query that only the log knows', () => {
     expect(await service.poll(QUERY_ID, 0, 100)).toMatchObject({ failure: { errorName: 'DIVISION_BY_ZERO' } })
   })
 
-  it('returns "unknown" for a query that the log does not know, but only while this coordinator is the writer', async () => {
+  it('returns "unknown" for a query that the log does not know, but only while this coordinator writes', async () => {
     expect(await serviceOf({}).poll(QUERY_ID, 0, 100)).toEqual({ kind: 'unknown' })
     expect(await serviceOf({}).poll('no id' as QueryId, 0, 100)).toEqual({ kind: 'unknown' })
     const overtaken = serviceOf({ tip: () => Promise.resolve(tipOf(EPOCH + 1)) })
@@ -367,7 +367,7 @@ describe('A posted statement', () => {
     expect(await service.heartbeat(QUERY_ID)).toBe(true)
   })
 
-  it('fails with ABANDONED_QUERY when the log does not append it in time or refuses it at once', async () => {
+  it('ends as ABANDONED_QUERY when the log does not append it in time or refuses it at once', async () => {
     for (const begin of [() => new Promise<void>(() => {}), () => Promise.reject<void>(new LogUnavailable('full'))]) {
       const { execution, reported } = liveQuery(...planned)
       const unwritten = { ...execution, aggregate: execution.aggregate }
@@ -391,7 +391,7 @@ describe('A cancel request', () => {
     expect(await killed.cancel(QUERY_ID, endingBy(kim, allowAll, { how: 'killed' }), 1000)).toBe('ended')
   })
 
-  it('returns "refused" for a user without the right, and secrets in its message are masked', async () => {
+  it('returns "refused" for a user without the right, and masks a secret in its message', async () => {
     const refused = endingBy(kim, () => false, { how: 'killed' })
     const { execution, reported } = liveQuery(...planned)
     expect(await serviceOf({ live: execution }).cancel(QUERY_ID, refused, 1000)).toBe('refused')
@@ -412,7 +412,7 @@ describe('A cancel request', () => {
     expect(await serviceOf({}).cancel(QUERY_ID, canceledByClient, 1000)).toBe('unknown')
   })
 
-  it('for one stage is carried out for a SELECT, and returns "writes" for a query that writes', async () => {
+  it('cancels a stage of a query that reads, and returns "writes" for a query that writes', async () => {
     const stages: number[] = []
     const write = { catalog: 'lake', schema: 's', table: 't', operation: 'insert' } as never
     const begin = (...events: QueryEvent[]) => {

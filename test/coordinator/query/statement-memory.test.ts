@@ -54,7 +54,7 @@ describe('The memory of open statements', () => {
     expect(bed.memory.heldBytes - narrow).toBeGreaterThan(narrow + 35 * kB)
   })
 
-  it('is free again when the log refuses the statement', async () => {
+  it('is released when the log refuses the statement', async () => {
     const log = new MemoryLog()
     log.refuse = () => new LogFull('full')
     const bed = createStatementBed({ log, memory: limits })

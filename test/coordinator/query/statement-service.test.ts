@@ -27,7 +27,7 @@ const clock = { now: () => Date.now(), monotonicMs: () => Date.now() }
 /** A query that recovery has taken over. A failure ends it. */
 const takenOver = () => knownQuery(QUERY_ID).execution
 
-/** A service over a log with one open query. @param whileRead runs after the stream was read, before the reader returns */
+/** A service over a log with one open query. @param whileRead runs after the last event, before the read ends */
 function serviceOver(whileRead: () => void): StatementService {
   const { type, time, data } = event('QueryCreated')
   const recorded = { type, v: queryEventVersions[type], time, data, sequence: 1 } as Recorded

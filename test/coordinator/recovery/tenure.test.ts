@@ -70,7 +70,7 @@ describe('The tenure of a writer', () => {
     expect(reported).not.toContain('stands aside')
   })
 
-  it('stays open when a worker reports an epoch that the log does not have, and reports each such worker once', async () => {
+  it('stays open when a worker reports an epoch that the log does not have, and logs each worker once', async () => {
     const { tenure, reported } = bed()
     expect(await tenure.refusedBy('http://w1')).toBe(false)
     expect(await tenure.refusedBy('http://w1')).toBe(false)

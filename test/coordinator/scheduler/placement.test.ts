@@ -112,7 +112,7 @@ describe('`Placement`', () => {
     )
   })
 
-  it('places tasks in proportion to the cores of a worker', async () => {
+  it('places tasks in proportion to the size of the machine of a worker', async () => {
     const small = worker('small', { cores: 2, memoryBytes: 4 * GB })
     const large = worker('large', { cores: 8 })
     const placement = placementOver([small, large])

@@ -128,15 +128,18 @@ describe.each(Object.entries(asks))('%s with an endless answer', (name, ask) => 
   const most = name === 'fetchPage' ? 100 : name === 'taskNews' ? 128 * 2 ** 20 : 64 * 2 ** 20
 
   // One request for each limit.
-  it.runIf(['createTask', 'fetchPage', 'taskNews'].includes(name))('fails with WorkerLost once the answer exceeds the limit', async () => {
-    const sent = { bytes: 0 }
-    answer = endless(200, sent)
-    const error = await ask().catch((thrown: unknown) => thrown)
-    expect(error).toBeInstanceOf(WorkerLost)
-    expect(error).toMatchObject({ message: expect.stringContaining(`more than the ${most} bytes`) })
-    // The buffers of the connection hold bytes that the client never reads.
-    expect(sent.bytes).toBeLessThan(most + 32 * 2 ** 20)
-  })
+  it.runIf(['createTask', 'fetchPage', 'taskNews'].includes(name))(
+    'fails with WorkerLost once the answer exceeds the limit',
+    async () => {
+      const sent = { bytes: 0 }
+      answer = endless(200, sent)
+      const error = await ask().catch((thrown: unknown) => thrown)
+      expect(error).toBeInstanceOf(WorkerLost)
+      expect(error).toMatchObject({ message: expect.stringContaining(`more than the ${most} bytes`) })
+      // The buffers of the connection hold bytes that the client never reads.
+      expect(sent.bytes).toBeLessThan(most + 32 * 2 ** 20)
+    },
+  )
 
   it('fails at once when the content-length exceeds the limit', async () => {
     answer = (_request, response) => void response.writeHead(200, { 'content-length': String(most + 1) }).write('x')

@@ -38,7 +38,7 @@ async function placeNow({ slot }: { readonly slot: Promise<GroupSlot | undefined
   return Promise.race([slot, new Promise((resolve) => setImmediate(resolve, 'waits'))])
 }
 
-it('configured groups free the slot of a query when its signal aborts, even if the slot was not yet granted', async () => {
+it('configured groups free the slot of a query when its signal aborts, even before the slot is used', async () => {
   bedOf()
   const end = new AbortController()
   expect(groups.tryEnter(of('ana', { signal: end.signal }))).toBeDefined()
@@ -56,7 +56,7 @@ it('configured groups free the slot of a query when its signal aborts, even if t
   ])
 })
 
-it('configured groups refuse a query without a matching selector, in a full queue or in a group with sub-groups', () => {
+it('configured groups refuse a query without a selector, in a full queue or in a group with sub-groups', () => {
   bedOf(
     rulesOf(
       [own],
@@ -91,7 +91,7 @@ it('configured groups start no new query during a recovery, and start recovered 
   expect(await placeNow(fresh)).toBe('waits')
 })
 
-it('configured groups choose the group of waiting queries again after a change of rules, and call `moved`', async () => {
+it('configured groups choose the group of waiting queries again when the rules change, and call `moved`', async () => {
   const now = bedOf()
   groups.tryEnter(of('ana'))
   groups.tryEnter(of('ben'))

@@ -26,7 +26,7 @@ function treeOf(rules: GroupRules, seed = 1): GroupTree<string> {
   return tree
 }
 
-/** Queries by name, in groups by path. */
+/** A group tree with named queries; groups are given by their path. */
 function bedOf(rules: GroupRules, seed = 1) {
   const tree = treeOf(rules, seed)
   const tickets = new Map<string, Ticket<string>>()
@@ -209,44 +209,47 @@ describe('Waiting queries', () => {
 })
 
 describe('The shares of started queries', () => {
-  it.each(['weighted', 'weighted_fair'])('are within 10 % of the weights over 10,000 arrivals: %s', (schedulingPolicy) => {
-    const weights: Readonly<Record<string, number>> = { b: 1, c: 2, d: 3, e: 4 }
-    const subGroups = Object.entries(weights).map(([name, schedulingWeight]) =>
-      group(name, 1000, { schedulingWeight, softConcurrencyLimit: 0 }),
-    )
-    const bed = bedOf(rulesOf([group('a', 20, { schedulingPolicy, maxQueued: 1_000_000, subGroups })]), 7)
-    const draw = seeded(11)
-    const running: string[] = []
-    const starts: Record<string, number> = { b: 0, c: 0, d: 0, e: 0 }
-    const begun = (names: readonly string[]): void => {
-      for (const name of names) {
-        running.push(name)
-        starts[name[0]!]!++
+  it.each(['weighted', 'weighted_fair'])(
+    'are within 10 % of the weights over 10,000 arrivals: %s',
+    (schedulingPolicy) => {
+      const weights: Readonly<Record<string, number>> = { b: 1, c: 2, d: 3, e: 4 }
+      const subGroups = Object.entries(weights).map(([name, schedulingWeight]) =>
+        group(name, 1000, { schedulingWeight, softConcurrencyLimit: 0 }),
+      )
+      const bed = bedOf(rulesOf([group('a', 20, { schedulingPolicy, maxQueued: 1_000_000, subGroups })]), 7)
+      const draw = seeded(11)
+      const running: string[] = []
+      const starts: Record<string, number> = { b: 0, c: 0, d: 0, e: 0 }
+      const begun = (names: readonly string[]): void => {
+        for (const name of names) {
+          running.push(name)
+          starts[name[0]!]!++
+        }
       }
-    }
-    // Each sub-group always has a waiting query: only then do the weights alone decide.
-    const waiting: Record<string, number> = { b: 0, c: 0, d: 0, e: 0 }
-    bed.tree.hold(true)
-    let arrivals = 0
-    const arrive = (of: string): void => {
-      bed.come(`${of}${arrivals++}`, `a.${of}`)
-      waiting[of]!++
-    }
-    for (const of of Object.keys(weights)) for (let index = 0; index < 40; index++) arrive(of)
-    bed.tree.hold(false)
-    begun(bed.tree.startAll().map(({ subject }) => subject))
-    for (let index = 0; index < 10_000; index++) {
-      const [ended] = running.splice(Math.floor(draw() * running.length), 1)
-      const names = bed.end(ended!)
-      begun(names)
-      for (const name of names) arrive(name[0]!)
-    }
-    const all = Object.values(starts).reduce((sum, one) => sum + one, 0)
-    for (const [name, weight] of Object.entries(weights)) {
-      expect(starts[name]! / all, name).toBeGreaterThan((weight / 10) * 0.9)
-      expect(starts[name]! / all, name).toBeLessThan((weight / 10) * 1.1)
-    }
-  })
+      // Each sub-group always has a waiting query: only then do the weights alone decide.
+      const waiting: Record<string, number> = { b: 0, c: 0, d: 0, e: 0 }
+      bed.tree.hold(true)
+      let arrivals = 0
+      const arrive = (of: string): void => {
+        bed.come(`${of}${arrivals++}`, `a.${of}`)
+        waiting[of]!++
+      }
+      for (const of of Object.keys(weights)) for (let index = 0; index < 40; index++) arrive(of)
+      bed.tree.hold(false)
+      begun(bed.tree.startAll().map(({ subject }) => subject))
+      for (let index = 0; index < 10_000; index++) {
+        const [ended] = running.splice(Math.floor(draw() * running.length), 1)
+        const names = bed.end(ended!)
+        begun(names)
+        for (const name of names) arrive(name[0]!)
+      }
+      const all = Object.values(starts).reduce((sum, one) => sum + one, 0)
+      for (const [name, weight] of Object.entries(weights)) {
+        expect(starts[name]! / all, name).toBeGreaterThan((weight / 10) * 0.9)
+        expect(starts[name]! / all, name).toBeLessThan((weight / 10) * 1.1)
+      }
+    },
+  )
 })
 
 describe('The group tree under any sequence of steps', () => {
@@ -380,7 +383,7 @@ describe('The group tree under any sequence of steps', () => {
         bed.come('0 runs', 'a.b')
         bed.come('the one', 'a.c')
         let running = '0 runs'
-        // Each that ends is followed by two others of higher priority elsewhere.
+        // For each query that ends, two queries of higher priority arrive in other groups.
         for (let index = 0; running !== 'the one'; index++) {
           expect(index).toBeLessThan(1000)
           bed.come(`${index} b`, 'a.b', { priority: 3 })

@@ -6,7 +6,7 @@ import type { QueryCommand } from '../../../../src/coordinator/query/stream/deci
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** Admissions to one group; `steps` are what they recorded, in order. */
+/** Admissions to one group; `steps` has the recorded commands in order. */
 function admissionsTo(groups = createResourceGroups({ running: 1, queued: 1 })) {
   const steps: QueryCommand[] = []
   let monotonicMs = 0
@@ -81,7 +81,7 @@ it('an admission takes no slot for a query that was canceled while it waited', a
   expect(bed.steps.map(({ type }) => type)).toEqual(['QueueQuery'])
 })
 
-it('an admission of a new query waits for the count of recovered queries; that of a recovered query does not', async () => {
+it('an admission waits for the count of recovered queries, unless its own query is a recovered one', async () => {
   const bed = admissionsTo(createResourceGroups({ running: 2, queued: 2 }))
   const reservation = bed.groups.reserve()
   const fresh = bed.of()

@@ -89,7 +89,7 @@ describe('A failure', () => {
     expect(bed.reported).toEqual(['stopped', 'FAILED'])
   })
 
-  it('by a cancel of the client records the reason "canceled" for open tasks', async () => {
+  it('records the reason "canceled" for open tasks when the client cancels the query', async () => {
     const bed = endsOf(RUNNING)
     await bed.ends.fail(CANCELED)
     expect(bed.appends[0]![0]!.data).toEqual({ taskId, reason: 'canceled' })

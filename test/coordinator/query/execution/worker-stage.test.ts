@@ -26,7 +26,7 @@ function statusWith(tokens: readonly number[], changed: Partial<TaskStatus>): Ta
 
 const RUNNING: Partial<TaskStatus> = { state: 'RUNNING', batchesDone: [] }
 
-describe('The pages of a task whose answers overtake each other', () => {
+describe('The pages of a task with answers out of order', () => {
   it('are published in token order when the answer to POST arrives after news of later pages', async () => {
     const bed = await createStageBed()
     bed.client.createTask = async (_url, taskId) => {
