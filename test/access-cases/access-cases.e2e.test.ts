@@ -8,11 +8,11 @@ import { accessFixture, accessFixturePath, answersOf, recordedAnswers, type Reco
 import { accessCases, setup } from './cases.ts'
 import { startTrino } from './trino-server.ts'
 
-/** Where a Trino server is unpacked, to record its answers anew. */
+/** The folder of an unpacked Trino server; if it is set, the test records Trino's answers again. */
 const trinoHome = process.env['QUIPU_TRINO_HOME']
 
-describe.runIf(trinoHome)('what Trino answers under the rules', () => {
-  it('is recorded', { timeout: 1_800_000 }, async () => {
+describe.runIf(trinoHome)("Trino's answers to the access cases", () => {
+  it('writes the answers of a Trino server to the fixture', { timeout: 1_800_000 }, async () => {
     const folder = temporaryFolder()
     const trino = await startTrino(trinoHome!, folder.path)
     const recorded: RecordedCase[] = []
@@ -27,7 +27,7 @@ describe.runIf(trinoHome)('what Trino answers under the rules', () => {
   })
 })
 
-describe.skipIf(trinoHome)('what we answer under the rules', () => {
+describe.skipIf(trinoHome)("Quipu's answers to the access cases", () => {
   let rulesFile: string
   const server = serverOfFile('error', ({ folder }) => {
     rulesFile = join(folder, 'rules.json')
@@ -45,7 +45,7 @@ describe.skipIf(trinoHome)('what we answer under the rules', () => {
     }
   })
 
-  it('is what Trino 476 answers, or differs for a reason', { timeout: 600_000 }, async () => {
+  it('equal the recorded answers of Trino 476, except where a case gives the reason of its difference', { timeout: 600_000 }, async () => {
     const asked = {
       url: server.url,
       writeRules: (text: string) => writeFileSync(rulesFile, text),

@@ -4,14 +4,14 @@ import { waitUntil } from '../support/quipu-process.ts'
 import { run, trinoHeaders } from '../support/statement-client.ts'
 import { setup, type AccessCase } from './cases.ts'
 
-/** A server that can be asked, whose rules file can be changed. */
+/** A server that answers statements, with a rules file that the test changes. */
 export interface AskedServer {
   readonly url: string
   writeRules(text: string): void
   credentialOf?(user: string): Readonly<Record<string, string>>
 }
 
-/** What came of a case; places count from 1. */
+/** The answer to a case; lines and columns count from 1. */
 export interface AccessAnswer {
   readonly rows?: readonly (readonly unknown[])[]
   readonly error?: {
@@ -33,7 +33,7 @@ export function accessFixture(name: string): string {
   return readFileSync(accessFixturePath(name), 'utf8')
 }
 
-/** A case as it was asked, with Trino's answer. */
+/** A case and Trino's answer to it. */
 export type RecordedCase = Pick<AccessCase, 'rules' | 'user' | 'sql' | 'prepared'> & AccessAnswer
 
 export function recordedAnswers(): readonly RecordedCase[] {
@@ -41,7 +41,7 @@ export function recordedAnswers(): readonly RecordedCase[] {
   return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as RecordedCase)
 }
 
-/** Prepares the tables and asks each case after the other; rules are in force before they are asked about. */
+/** Prepares the tables and runs the cases one after the other. The rules of a case are in force before it runs. */
 export async function* answersOf(
   server: AskedServer,
   cases: readonly AccessCase[],
@@ -59,7 +59,7 @@ export async function* answersOf(
   }
 }
 
-/** Each file lets `probe` become the user of its own name. */
+/** Each rules file allows `probe` to become the user that bears the name of the file. */
 async function useRules(server: AskedServer, rules: AccessCase['rules']): Promise<void> {
   server.writeRules(accessFixture(`${rules}.json`))
   await waitUntil(`the rules ${rules} are in force`, async () => {

@@ -1,18 +1,21 @@
-/** What is asked of Trino, and of us, in this order: of the same tables, under the same rules and groups. */
+/**
+ * A statement that runs in Trino and in Quipu, in this order, over the same tables and under the same rules and
+ * groups.
+ */
 export interface AccessCase {
-  /** Of `test/fixtures/access`. */
+  /** A rules file in `test/fixtures/access`. */
   readonly rules: 'rules' | 'sparse' | 'closed'
   readonly user: string
   readonly sql: string
-  /** Statements prepared before, by name. */
+  /** Prepared statements of the session, by name. */
   readonly prepared?: Readonly<Record<string, string>>
-  /** What it answers is another server's: that it is allowed is compared. */
+  /** The rows depend on the server: the test compares only that the statement is allowed. */
   readonly anyRows?: true
-  /** Why ours is another answer; undefined where it must be Trino's. */
+  /** Why Quipu's answer differs from Trino's; undefined if both must be equal. */
   readonly differs?: string
 }
 
-/** As `root`, before the cases, with the rules `sparse`. */
+/** Statements of `root` (or of the named user) that run before the cases, with the rules `sparse`. */
 export const setup: readonly { readonly user: string; readonly sql: string }[] = [
   `CREATE TABLE t AS SELECT id, CAST(name AS varchar) AS name, pay, CAST(secret AS varchar) AS secret FROM (VALUES (BIGINT '1', 'anton', BIGINT '10', 's1'), (2, 'berta', 20, 's2'), (3, 'carl', 0, 's3'), (4, 'dora', 40, 's4')) x(id, name, pay, secret)`,
   `CREATE TABLE u AS SELECT id, CAST(tag AS varchar) AS tag FROM (VALUES (BIGINT '1', 'x'), (3, 'y'), (9, 'z')) x(id, tag)`,
@@ -34,7 +37,7 @@ export const setup: readonly { readonly user: string; readonly sql: string }[] =
     },
   ])
 
-/** Trino quotes the rules' expression; ours tells it to nobody but the log. */
+/** Trino quotes the expression of the rules in its message; Quipu writes it only to the log. */
 const withheld = { differs: 'What is wrong within an expression of the rules its keeper alone is told' } as const
 
 type More = Omit<AccessCase, 'rules' | 'user' | 'sql'>

@@ -5,14 +5,14 @@ import { freePort } from '../support/postgres.ts'
 import { waitUntil } from '../support/quipu-process.ts'
 import { accessFixture, type AskedServer } from './asked-cases.ts'
 
-/** A Trino of one node with `memory` and `tpch`, everybody by the name he gives, under a rules file. */
+/** A Trino of one node with `memory` and `tpch`, under a rules file. It trusts the user name that a client sends. */
 export interface TrinoServer extends AskedServer {
   stop(): Promise<void>
 }
 
 /**
- * Starts it and waits until it answers (a minute on two cores).
- * @param home of an unpacked `trino-server` archive; Java is what `JAVA_HOME` or the path names
+ * Starts Trino and waits until it answers (a minute on two cores).
+ * @param home the folder of an unpacked `trino-server` archive; `JAVA_HOME` or `PATH` gives the Java
  */
 export async function startTrino(home: string, folder: string): Promise<TrinoServer> {
   const port = await freePort()

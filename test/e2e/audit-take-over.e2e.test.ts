@@ -35,7 +35,7 @@ async function count(text: string): Promise<number> {
 const verify = ({ dataDir }: Pick<ClusterNode, 'dataDir'>, ...args: string[]) =>
   spawnQuipu(['audit', 'verify', '--data-dir', dataDir, '--database-url', cluster.databaseUrl, ...args]).exit
 
-it('audit verify finds nothing after a take-over, from either coordinator', { timeout: 240_000 }, async () => {
+it('audit verify finds nothing after a take-over from either coordinator, and reports a key that nobody vouched for', { timeout: 240_000 }, async () => {
   const { writer, other } = await rolesOf(cluster)
   await run(writer.url, 'SELECT 1')
   await waitUntil('the two keys vouch for each other', async () => {

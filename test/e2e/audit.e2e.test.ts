@@ -13,7 +13,7 @@ let folder: ReturnType<typeof temporaryFolder>
 let data: string
 let quipu: QuipuProcess
 let url: string
-/** Bodies that the webhook took; it refuses the first. */
+/** Bodies that the webhook accepted; it refuses the first request. */
 const posted: { number: number }[] = []
 let refusals = 0
 const webhook = createServer((request, response) => {
@@ -42,7 +42,7 @@ afterAll(async () => {
 
 const command = (...args: string[]) => spawnQuipu([...args, '--data-dir', data], { env }).exit
 
-/** What the stream `system` told, of one type. */
+/** The details of all events of one type in the stream `system`. */
 async function reported(type: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client(embeddedConnection(data))
   await client.connect()
@@ -57,13 +57,13 @@ async function reported(type: string): Promise<Record<string, unknown>[]> {
   }
 }
 
-/** The read models follow the log in a moment. */
+/** Waits until the read models have an event of this type, and returns the first. */
 async function firstReported(type: string): Promise<Record<string, unknown>> {
   await waitUntil(`${type} is told`, async () => (await reported(type)).length > 0)
   return (await reported(type))[0]!
 }
 
-it('tells in the log what it runs with, who ended a query, and whom it refused', { timeout: 240_000 }, async () => {
+it('the log records the configuration, the user that ended a query, and refused requests', { timeout: 240_000 }, async () => {
   const posting = await fetch(`${url}/v1/statement`, {
     method: 'POST',
     headers: { 'x-trino-user': 'alice' },
@@ -105,7 +105,7 @@ it('tells in the log what it runs with, who ended a query, and whom it refused',
   expect(JSON.stringify(loaded)).not.toContain('/anchors"')
 })
 
-it('signs the log, and what is forgotten leaves it without a trace but its hashes', { timeout: 240_000 }, async () => {
+it('the server anchors the log, and forget removes the data of a query so that the audit still finds nothing', { timeout: 240_000 }, async () => {
   const { id } = await run(url, `select 'Rosalinde'`)
   const { id: kept } = await run(url, `select 'Eisenstein'`)
   const anchors = () => readFileSync(join(data, 'anchors.jsonl'), 'utf8').split('\n').slice(0, -1)
@@ -133,12 +133,12 @@ it('signs the log, and what is forgotten leaves it without a trace but its hashe
   const numbers = anchors().map((line) => (JSON.parse(line) as { number: number }).number)
   expect(numbers).toEqual(numbers.map((_, index) => index + 1))
   expect(refusals).toBeGreaterThan(posted.length)
-  // One whose answer came too late is sent again.
+  // The server sends an anchor again if the answer came too late.
   const reported = posted.map((anchor) => anchor.number).filter((number, index, all) => number !== all[index - 1])
   expect(reported).toEqual(reported.map((_, index) => index + 1))
   expect(posted.length).toBeGreaterThan(0)
 
-  // Without a server the command writes the log itself.
+  // Without a running server the command writes the log itself.
   expect((await command('forget', '--query', kept)).stdout).toContain('is forgotten')
   const after = await command('audit', 'verify')
   expect(after).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Nothing found in /) })

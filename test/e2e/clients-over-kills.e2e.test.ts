@@ -6,13 +6,14 @@ import { rowReaders, type RowReader } from '../support/row-readers.ts'
 import { run } from '../support/statement-client.ts'
 
 /*
- * Published clients read a large result while the coordinator is killed or stopped. Each of them is kept waiting where it
- * happens, so that it happens to all of them, and the bytes it was given tell whether it may end with an error of its own.
+ * Published clients read a large result while the coordinator is killed or stopped. A relay holds each client at the
+ * same moment, so that the fault hits all of them. The bytes that a client has got decide whether it may end with an
+ * error.
  */
 
 const STREAM = 'SELECT orderkey, linenumber, comment FROM lineitem'
 const ROWS = 60_175
-/** Large answers that a client has before the fault. */
+/** Large answers that a client gets before the fault. */
 const BEFORE = 3
 const timeout = 400_000
 
@@ -30,7 +31,7 @@ beforeAll(async () => {
       QUIPU_LOG_LEVEL: 'error',
       QUIPU_PAGE_BYTES: '128kB',
       QUIPU_RESTART_BACKOFF_MAX_MS: '200ms',
-      // A stopped one is missed after that.
+      // The supervisor counts a stopped coordinator as dead after this time.
       QUIPU_COORDINATOR_DEAD_MS: '10s',
     },
   })
@@ -45,12 +46,12 @@ afterAll(async () => {
   await folder.remove()
 }, 240_000)
 
-/** Order does not matter, every row does. */
+/** A digest of the rows in any order. */
 function digest(lines: readonly string[]): string {
   return `${lines.length} rows ${createHash('sha256').update(lines.toSorted().join('\n')).digest('hex')}`
 }
 
-/** A client, and where the fault meets it. */
+/** A client, and the moment at which the fault hits it. */
 interface Part {
   readonly name: string
   readonly place: Place
@@ -60,9 +61,9 @@ interface Run extends Part {
   /** Digest of all rows, or `error`. */
   readonly end: string
   readonly stderr: string
-  /** Of each answer that broke off, the bytes that the client was given. */
+  /** For each answer that broke off: the bytes that the client got. */
   readonly broken: readonly number[]
-  /** Whole answers that said: not now. */
+  /** The number of whole answers that told the client to try again later. */
   readonly putOff: number
 }
 
@@ -82,7 +83,7 @@ async function throughFault(signal: 'SIGKILL' | 'SIGSTOP', parts: readonly Part[
       }
     })
     const all = Promise.all(runs)
-    // Clients that end before they are kept waiting end the test with what they said.
+    // If a client ends before the relay holds it, the test fails with its output.
     const early = all.then((ends) => Promise.reject(new Error(`ended early: ${JSON.stringify(ends)}`)))
     early.catch(() => {})
     await Promise.race([Promise.all(relays.map((relay) => relay.dripping)), early])
@@ -98,7 +99,7 @@ async function throughFault(signal: 'SIGKILL' | 'SIGSTOP', parts: readonly Part[
   }
 }
 
-/** Every row once; or an error that a client's own rules give it for what it was sent. */
+/** Expects every row once, or an error that the client's own rules give for the answers that it got. */
 function expectRight({ name, place, end, stderr, broken, putOff }: Run): void {
   const client = clients.get(name)!
   const partial = broken.some((bytes) => bytes > 0)
@@ -108,18 +109,18 @@ function expectRight({ name, place, end, stderr, broken, putOff }: Run): void {
   else expect({ name, end }, `${JSON.stringify(broken)}, put off ${putOff}: ${stderr}`).toEqual({ name, end: right })
 }
 
-describe('the Trino CLI, JDBC, Python and Go, as published, read on', () => {
+describe('Published clients (Trino CLI, JDBC, Python, Go)', () => {
   const before = (name: string): Part => ({ name, place: 'before an answer' })
   const inside = (name: string): Part => ({ name, place: 'inside an answer' })
 
-  it('when the coordinator is killed before it answers', { timeout }, async () => {
+  it('read every row, or fail by their own retry rules, if the coordinator is killed before it answers', { timeout }, async () => {
     const runs = await throughFault('SIGKILL', [...clients.keys()].map(before))
-    // What they had asked for was lost.
+    // The answers to some requests were lost.
     expect(runs.flatMap(({ broken }) => broken)).toContain(0)
     runs.forEach(expectRight)
   })
 
-  it('when the coordinator is stopped, before and in the middle of an answer', { timeout }, async () => {
+  it('read every row, or fail by their own retry rules, if the coordinator is stopped before or in an answer', { timeout }, async () => {
     const [repeating, others] = [true, false].map((repeats) =>
       [...clients].filter(([, client]) => client.repeatsBrokenAnswers === repeats).map(([name]) => name),
     ) as [string[], string[]]

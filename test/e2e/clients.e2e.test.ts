@@ -8,7 +8,7 @@ const server = serverOfFile('warn')
 const cli = await trinoCli()
 const python = await pythonClients()
 
-/** 100,000 rows and a sum that shows that each came once. */
+/** 100,000 rows, and a sum that proves that each came once. */
 const MANY = 'SELECT a.n * 1000 + b.n FROM UNNEST(sequence(0, 99)) AS a(n) CROSS JOIN UNNEST(sequence(1, 1000)) AS b(n)'
 const SUM = (100_000 * 100_001) / 2
 const SLOW = 'SELECT count(*) FROM lineitem a, lineitem b, nation c WHERE a.comment > b.comment'
@@ -34,28 +34,28 @@ describe.runIf(cli)('Trino CLI 476', () => {
       sql,
     ])
 
-  it('queries', async () => {
+  it('reads the rows of a query', async () => {
     const { stdout, code } = await execute('SELECT name FROM nation ORDER BY name LIMIT 2')
     expect([code, stdout]).toEqual([0, 'ALGERIA\nARGENTINA\n'])
   })
-  it('shows all types', async () => {
+  it('shows values of all types', async () => {
     const { stdout, code } = await execute(TYPES)
     expect(code).toBe(0)
     expect(stdout).toBe(
       'true,1,42,9007199254740993,1.5,1.0,12.30,text,ab  ,01 02,2020-02-29,01:02:03.456,2020-01-02 03:04:05.678,2020-01-02 03:04:05.678 UTC,1 00:00:00.000,0-2,[1, 2],{k=1},{a=1, b=x},{"a":1},12151fd2-7586-11e9-8f9e-2a86e4085a59,\n',
     )
   })
-  it('pages 100,000 rows', async () => {
+  it('reads 100,000 rows over pages', async () => {
     const { stdout, code } = await execute(MANY)
     const rows = stdout.trimEnd().split('\n')
     expect([code, rows.length, rows.reduce((sum, row) => sum + Number(row), 0)]).toEqual([0, 100_000, SUM])
   })
-  it('marks an error', async () => {
+  it('shows the line and the column of an error', async () => {
     const { stderr, code } = await execute('SELECT 1,\n  nope FROM nation')
     expect(code).toBe(1)
     expect(stderr).toMatch(/line 2:3: Column 'nope' cannot be resolved/)
   })
-  it('keeps a session over statements: USE, PREPARE, SET SESSION', async () => {
+  it('keeps the session from statement to statement: USE, PREPARE, SET SESSION', async () => {
     const { stdout, stderr } = await execute(
       `USE tpch.tiny; PREPARE p FROM SELECT name FROM region WHERE regionkey = ?; EXECUTE p USING 2; SET SESSION query_max_run_time = '7m'; SHOW SESSION LIKE 'query_max_run_time'`,
     )
@@ -74,7 +74,7 @@ cur = conn.cursor()
 ${body}`
   const execute = (body: string): Promise<Finished> => python!(script(body), [server.url])
 
-  it('trino: queries, parameters, types', async () => {
+  it('trino sends parameters and converts types', async () => {
     const { stdout, stderr } = await execute(`
 cur.execute('SELECT name FROM nation WHERE nationkey = ?', (3,))
 print(cur.fetchall(), cur.description[0][:2])
@@ -86,13 +86,13 @@ print(type(row[6]).__name__, row[6], row[3], row[10], row[16], row[17], row[21])
       "[['CANADA']] ('name', 'varchar(25)')\nDecimal 12.30 9007199254740993 2020-02-29 [1, 2] {'k': 1} None\n",
     )
   })
-  it('trino: pages 100,000 rows', async () => {
+  it('trino reads 100,000 rows over pages', async () => {
     const { stdout } = await execute(
       `cur.execute("${MANY}"); rows = cur.fetchall(); print(len(rows), sum(r[0] for r in rows))`,
     )
     expect(stdout).toBe(`100000 ${SUM}\n`)
   })
-  it('trino: an error with its place', async () => {
+  it('trino reports an error with its line and column', async () => {
     const { stdout } = await execute(`
 try:
   cur.execute('SELECT nope FROM nation'); cur.fetchall()
@@ -100,7 +100,7 @@ except trino.exceptions.TrinoUserError as e:
   print(e.error_name, e.error_code, e.message)`)
     expect(stdout).toBe("COLUMN_NOT_FOUND 47 line 1:8: Column 'nope' cannot be resolved\n")
   })
-  it('trino: cancel', async () => {
+  it('trino cancels a running query', async () => {
     const { stdout } = await execute(`
 import threading, time
 done = []
@@ -113,7 +113,7 @@ while not cur.query_id: time.sleep(0.05)
 time.sleep(0.5); cur.cancel(); t.join(60); print(done or 'ended')`)
     expect(stdout).toMatch(/USER_CANCELED|ended/)
   })
-  it('presto-python-client: queries', async () => {
+  it('presto-python-client reads the rows of a query', async () => {
     const { stdout, stderr } = await python!(
       `
 import sys, prestodb
@@ -130,7 +130,7 @@ print(cur.fetchall())`,
 describe('trino-client for JavaScript', () => {
   const client = () => Trino.create({ server: server.url, catalog: 'tpch', schema: 'tiny', auth: new BasicAuth('js') })
 
-  it('queries and pages 100,000 rows', async () => {
+  it('reads 100,000 rows over pages', async () => {
     let rows = 0
     let sum = 0
     for await (const result of await client().query(MANY)) {
@@ -141,15 +141,15 @@ describe('trino-client for JavaScript', () => {
     }
     expect([rows, sum]).toEqual([100_000, SUM])
   })
-  it('tells an error with its place', async () => {
+  it('reports an error with its line and column', async () => {
     const results = await client().query('SELECT nope FROM nation')
     const errors: unknown[] = []
     for await (const result of results) if (result.error) errors.push(result.error)
     expect(errors).toMatchObject([{ errorName: 'COLUMN_NOT_FOUND', errorLocation: { lineNumber: 1, columnNumber: 8 } }])
   })
-  it('cancels', async () => {
+  it('cancels a running query', async () => {
     const trino = client()
-    // Its iterator waits for rows: a result too long to be fetched before the cancel.
+    // The iterator waits for rows: the result is too long to be fetched before the cancel.
     const results = await trino.query('SELECT a.comment FROM lineitem a CROSS JOIN nation b')
     const first = await results.next()
     const id = (first.value as { id: string }).id
@@ -176,10 +176,10 @@ describe.each(['presto', 'trino'] as const)('presto-client for JavaScript, as %s
     return rows
   }
 
-  it('queries', async () => {
+  it('reads the rows of a query', async () => {
     expect(await execute('SELECT name FROM nation ORDER BY name LIMIT 2')).toEqual([['ALGERIA'], ['ARGENTINA']])
   })
-  it('tells an error with its place', async () => {
+  it('reports an error with its line and column', async () => {
     await expect(execute('SELECT nope FROM nation')).rejects.toMatchObject({
       message: expect.stringContaining("line 1:8: Column 'nope' cannot be resolved"),
     })
@@ -187,7 +187,7 @@ describe.each(['presto', 'trino'] as const)('presto-client for JavaScript, as %s
 })
 
 describe('curl with X-Engine headers', () => {
-  it('queries', async () => {
+  it('reads the rows of a query', async () => {
     const posted = await finished('curl', [
       '-s',
       '-H',

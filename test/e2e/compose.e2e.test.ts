@@ -16,10 +16,10 @@ const root = new URL('../../', import.meta.url)
 const available = await kafkaIsAvailable()
 
 /**
- * The command lines of docker-compose.yml as written, in one host's processes: names of containers become ports of
- * loopback, variables get values, and each has a data folder of its own.
+ * Runs the command lines of docker-compose.yml, as written, as processes of one host: names of containers become
+ * ports of loopback, variables get values, and each process has a data folder of its own.
  */
-describe.runIf(available)('the services of docker-compose.yml', () => {
+describe.runIf(available)('The services of docker-compose.yml', () => {
   const folder = temporaryFolder()
   const processes = new Map<string, QuipuProcess>()
   const ports = new Map<string, number>()
@@ -28,7 +28,7 @@ describe.runIf(available)('the services of docker-compose.yml', () => {
   beforeAll(async () => {
     const { brokers } = await sharedKafka()
     const database = await createDatabase()
-    // The image's user owns its volume; here one of root's is given to whom the processes become.
+    // The user of the image owns its volume; here the folder of root goes to the user that the processes become.
     const tables = join(folder.path, 'tables')
     mkdirSync(tables)
     const topic = `test-compose-${randomBytes(4).toString('hex')}`
@@ -50,7 +50,7 @@ describe.runIf(available)('the services of docker-compose.yml', () => {
             QUIPU_PORT: String(ports.get(name)),
             QUIPU_KAFKA_TOPIC: topic,
             QUIPU_TABLES_DIR: tables,
-            // On a machine that is busy with tests the stand-by would take silence for death.
+            // On a machine that is busy with tests the stand-by would take a silent writer for dead.
             QUIPU_WRITER_SILENT_MS: '10m',
             QUIPU_LOG_LEVEL: 'error',
           },
@@ -60,7 +60,7 @@ describe.runIf(available)('the services of docker-compose.yml', () => {
   }, 240_000)
 
   afterAll(async () => {
-    // One after the other: a coordinator that takes over, only to end, says more than it would.
+    // One after the other: a coordinator that takes over while it drains would write more lines to stderr.
     for (const name of ['coordinator-2', 'coordinator']) {
       processes.get(name)?.signal('SIGTERM')
       await processes.get(name)?.exit
@@ -68,7 +68,7 @@ describe.runIf(available)('the services of docker-compose.yml', () => {
     for (const [name, quipu] of processes) if (name.startsWith('worker')) quipu.signal('SIGTERM')
     const ends = await Promise.all([...processes.values()].map((quipu) => quipu.exit))
     await folder.remove()
-    // Of two coordinators that start at once both may claim the log: the first is told so, and begins anew.
+    // If two coordinators start at once, both may claim the log: the log fences the first, and it starts again.
     const reported = ends.map(({ code, stderr }) => ({ code, stderr: stderr.replace(REPLACED_AT_ONCE, '') }))
     expect(reported).toEqual(OURS.map(() => ({ code: 0, stderr: '' })))
   }, 240_000)
@@ -105,7 +105,7 @@ describe.runIf(available)('the services of docker-compose.yml', () => {
     expect(writers.toSorted()).toEqual([false, true])
   })
 
-  it('are scraped by Prometheus with the configuration it is given', { timeout: 240_000 }, async () => {
+  it('Prometheus scrapes all of them with the shipped configuration', { timeout: 240_000 }, async () => {
     const programs = await findPrometheus()
     if (!programs) return
     const config = readFileSync(new URL('dashboards/provisioning/prometheus/quipu.yaml', root), 'utf8')

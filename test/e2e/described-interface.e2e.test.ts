@@ -8,7 +8,7 @@ import { pythonEnvironment } from '../support/python-environment.ts'
 import { spawnQuipu, temporaryFolder } from '../support/quipu-process.ts'
 import { finished, missing } from '../support/real-clients.ts'
 
-/** Schemathesis makes requests of `/openapi.json`, right and wrong ones, and looks whether each answer is described there. */
+/** Schemathesis makes valid and invalid requests from `/openapi.json`, and checks that it describes each answer. */
 
 const CLUSTER_SECRET = 'a secret of the described interface'
 const PASSWORD = 'open sesame'
@@ -52,10 +52,10 @@ afterAll(async () => {
 
 async function attempt(credentials: readonly string[], which: readonly string[]): Promise<string> {
   const settings = join(folder.path, 'schemathesis.toml')
-  // Of queries that do not exist there is little to be told.
+  // For a query that does not exist the server has little to answer.
   const known = `[parameters]\n"path.queryId" = "${queryId}"\n`
   writeFileSync(settings, `request-timeout = 120\n${credentials.length > 0 ? known : ''}`)
-  // It would be read to its end, which never comes.
+  // The event feed never ends, and the tool would read it to its end.
   const feed = credentials.length > 0 ? ['--exclude-path', '/v1/events'] : []
   const args = ['--config-file', settings, 'run', `${base}/openapi.json`, ...credentials, ...feed]
   const checks = ['--checks', 'not_a_server_error,status_code_conformance', ...which]
@@ -69,9 +69,9 @@ async function attempt(credentials: readonly string[], which: readonly string[])
   return code === 0 ? (/\d+ generated, \d+ passed/.exec(stdout)?.[0] ?? stdout) : `${stdout}${stderr}`
 }
 
-describe.skipIf(programs === undefined)('answers are described, and none is a failure of the server', () => {
+describe.skipIf(programs === undefined)('Every answer is described in /openapi.json, and none is a server error', () => {
   it.each([
-    // What is wrong or made at random goes to handlers only as somebody: without credentials nearly all is refused before.
+    // Wrong and random requests reach the handlers only with credentials: without them the server refuses almost all.
     ['without credentials', ['--phases', 'coverage', '--mode', 'positive'], () => []],
     ['to a user', ['--phases', 'coverage,fuzzing'], () => ['--auth', `ada:${PASSWORD}`]],
     [

@@ -2,17 +2,19 @@ import { describe, expect, it } from 'vitest'
 import { serverOfFile } from '../support/server-of-file.ts'
 import { run } from '../support/statement-client.ts'
 
-/* Columns of Parquet with a dictionary: DuckDB calculates of the dictionary what it takes for harmless. */
+/*
+ * Columns of Parquet with a dictionary: DuckDB evaluates expressions that it considers harmless over the dictionary.
+ */
 
 const server = serverOfFile()
 
-/** A thousand clerks have written the orders, `Clerk#000000001` and so on. */
+/** A thousand clerks have written the orders: `Clerk#000000001` and so on. */
 const of = async (expression: string, from = '(SELECT * FROM orders LIMIT 5000)') => {
   const { rows, error } = await run(server.url, `SELECT count(${expression}), count(*) FROM ${from}`)
   return error?.message ?? rows
 }
 
-describe('of a column with a dictionary', { timeout: 400_000 }, () => {
+describe('Expressions over a column with a dictionary', { timeout: 400_000 }, () => {
   it.each([
     'TRY_CAST(clerk AS bigint)',
     'TRY_CAST(clerk AS smallint)',
@@ -22,7 +24,7 @@ describe('of a column with a dictionary', { timeout: 400_000 }, () => {
     'TRY_CAST(clerk AS decimal(10, 2))',
     'TRY_CAST(clerk AS decimal(38, 10))',
     'TRY_CAST(clerk AS boolean)',
-  ])('%s is NULL where it fails, in all rows and some', async (expression) => {
+  ])('%s is NULL where it fails, in all rows or in some', async (expression) => {
     expect(await of(expression, 'orders')).toEqual([[0, 15_000]])
     const some = expression.replace('clerk', 'substr(clerk, 15)')
     const [[count]] = (await of(some, 'orders')) as [[number]]
@@ -44,7 +46,7 @@ describe('of a column with a dictionary', { timeout: 400_000 }, () => {
     expect(await of(expression.replace('%%', '%'), '(SELECT * FROM orders LIMIT 2500)')).toEqual([[0, 2500]])
   })
 
-  it('what fails for one of its values fails for no row that has another', async () => {
+  it('an expression that fails for one value of the dictionary does not fail for rows with other values', async () => {
     const numbers = "from_base(if(clerk = 'Clerk#000000951', 'none', substr(clerk, 7)), 10)"
     expect(await of(numbers)).toBe('Not a valid base-10 number: none')
     const others = "(SELECT * FROM orders WHERE clerk <> 'Clerk#000000951')"

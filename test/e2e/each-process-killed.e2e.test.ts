@@ -12,7 +12,7 @@ const STATEMENT = 'SELECT count(*) FROM tpch.tiny.lineitem a, tpch.tiny.nation b
 const RIGHT = [[60_175 * 25]]
 const AGAIN_MS = 100
 
-/** A client that runs the same statement again and again, as long as the server cannot be reached too. */
+/** Starts a client that repeats one statement, also while it cannot reach the server. */
 function startClient(url: string) {
   const seen = { begun: 0, lastRight: 0, wrong: [] as unknown[], stop: false }
   const done = (async () => {
@@ -30,7 +30,7 @@ function startClient(url: string) {
   return { seen, done }
 }
 
-/** The processes of a folder's server that run a program: by its data folder, which their arguments name. */
+/** Finds the processes that run `program` for the server of a data folder: their arguments name the folder. */
 function runningOn(data: string, program: string): number[] {
   return familyOf(1).filter((pid) => {
     const [, file, ...rest] = commandOf(pid).split('\0')
@@ -42,7 +42,7 @@ function hasParentChannel(pid: number): boolean {
   return readFileSync(`/proc/${pid}/environ`, 'utf8').includes('NODE_CHANNEL_FD')
 }
 
-it('answers a client correctly after a kill of any one process of the server', { timeout: 400_000 }, async () => {
+it('the server answers a client correctly after a kill of any one of its processes', { timeout: 400_000 }, async () => {
   const port = await freePort()
   const start = () => programs.spawn(['start', '--port', String(port), '--workers', '1', '--data-dir', programs.data])
   let quipu = start()
@@ -69,7 +69,7 @@ it('answers a client correctly after a kill of any one process of the server', {
     const watchers = () => runningOn(programs.data, 'engine-launcher').filter((pid) => pid !== launcher)
     const [watcher] = watchers()
     await kill('the watcher', watcher)
-    // Each of the two brings the other back: the test kills one at a time.
+    // Each of these two restarts the other, so the test kills them one at a time.
     await waitUntil('another watcher is there', () => watchers().some((pid) => pid !== watcher))
     await kill('the launcher', launcher)
   } else {

@@ -10,14 +10,14 @@ import { exchange, requestText } from '../support/raw-socket.ts'
 import { CLUSTER_SECRET, rolesOf, startStandbyCluster, type StandbyCluster } from '../support/standby-cluster.ts'
 import { follow, raw, run, trinoHeaders, type RawAnswer } from '../support/statement-client.ts'
 
-/** Requests as only an attacker writes them, to real processes: the coordinator that writes, the stand-by, a worker. */
+/** Requests that only an attacker writes, to real processes: the writer, the stand-by, a worker. */
 
 const SERVERS = ['writer', 'stand-by', 'worker'] as const
 type ServerName = (typeof SERVERS)[number]
 
 let cluster: StandbyCluster
 let urls: Readonly<Record<ServerName, string>>
-/** Somebody else's server: whatever it is sent has leaked. */
+/** A server of an attacker: everything that it receives has leaked. */
 let elsewhere: Server
 let leaked = ''
 let away: string
@@ -36,7 +36,7 @@ beforeAll(async () => {
   })
   await new Promise<void>((resolve) => elsewhere.listen(0, '127.0.0.1', resolve))
   away = `127.0.0.1:${(elsewhere.address() as AddressInfo).port}`
-  // Nobody is authenticated, and yet names are looked at.
+  // Users are not authenticated, but the server still checks names in Host and Origin.
   cluster = await startStandbyCluster({ QUIPU_INSECURE: 'true', QUIPU_HISTORY_READ_MS: '2s' })
   const { writer, other } = await rolesOf(cluster)
   let worker: string | undefined
@@ -60,8 +60,8 @@ async function statusOf(url: string, line: string, headers: readonly string[] = 
   return { statuses, text }
 }
 
-describe('a request target', () => {
-  it.each(SERVERS)('leads nowhere else from a %s', async (name) => {
+describe('A request target', () => {
+  it.each(SERVERS)('never makes a %s send a request to another server', async (name) => {
     const url = urls[name]
     const paths = [
       '/v1/statement',
@@ -98,20 +98,20 @@ describe('a request target', () => {
     expect(leaked).toBe('')
   })
 
-  it.each(SERVERS)('is read in absolute form by a %s, whose Host it is then', async (name) => {
+  it.each(SERVERS)('in absolute form is accepted by a %s, and its name replaces the Host header', async (name) => {
     const url = urls[name]
     const own = await statusOf(url, `GET http://${hostOf(url)}/v1/info?x=//y HTTP/1.1`)
     expect([own.statuses, own.text.includes('"nodeVersion"')]).toEqual([[200], true])
     const bare = await statusOf(url, `GET http://${hostOf(url)}?x HTTP/1.1`)
     expect(bare.statuses).toEqual([404])
-    // The name in the target counts, not that beside it.
+    // The name in the target counts, not the Host header.
     expect((await statusOf(url, 'GET http://evil.example/v1/info HTTP/1.1')).statuses).toEqual([403])
     expect(
       (await statusOf(url, `GET http://${hostOf(url)}/v1/info HTTP/1.1`, ['Host: evil.example'])).statuses,
     ).toEqual([200])
   })
 
-  it.each(['writer', 'stand-by'] as const)('takes a statement in absolute form at the %s', async (name) => {
+  it.each(['writer', 'stand-by'] as const)('in absolute form reaches POST /v1/statement of the %s', async (name) => {
     const url = urls[name]
     const answer = await raw(url, {
       method: 'POST',
@@ -151,14 +151,14 @@ describe('a request target', () => {
       '/%2e%2e/',
     ])
       expect([target, await refused(`GET ${target} HTTP/1.1`)]).toEqual([target, [404]])
-    // No tunnel: the connection ends.
+    // There is no tunnel: the server closes the connection.
     const tunnel = await exchange(url, requestText(`CONNECT ${away} HTTP/1.1`, [`Host: ${away}`]))
     expect(tunnel.statuses.filter((status) => status < 400)).toEqual([])
   })
 })
 
-describe('the framing of a request', () => {
-  /** One request to us, two to whoever frames it otherwise. */
+describe('The framing of a request', () => {
+  /** One request for a strict parser, two for a parser that reads the framing differently. */
   const inside = 'GET /v1/info HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n'
   const forms: readonly (readonly [string, readonly string[], string])[] = [
     ['two lengths', ['Content-Length: 0', `Content-Length: ${inside.length}`], inside],
@@ -188,10 +188,10 @@ describe('the framing of a request', () => {
   const cases = SERVERS.flatMap((name) => forms.map((form) => [name, ...form] as const))
 
   it.each(cases)(
-    '%s: %s is one request, refused, and the end of its connection',
+    '%s: a request with %s is refused as one request, and its connection closes',
     async (name, _what, headers, body) => {
       const url = urls[name]
-      // Of a body that is broken on its way, the route may have refused the request before.
+      // If the body breaks off on the way, the route may already have refused the request.
       const lines = [
         'POST /v1/statement HTTP/1.1',
         `Host: ${hostOf(url)}`,
@@ -205,7 +205,7 @@ describe('the framing of a request', () => {
     },
   )
 
-  it.each(SERVERS)('%s: HTTP/1.0 has no chunks, and needs no Host', async (name) => {
+  it.each(SERVERS)('%s: HTTP/1.0 refuses chunks, and needs no Host', async (name) => {
     const url = urls[name]
     const chunked = await exchange(
       url,
@@ -222,13 +222,13 @@ describe('the framing of a request', () => {
     expect(JSON.parse(answer.text.slice(answer.text.indexOf('\r\n\r\n')))).toHaveProperty('id')
   })
 
-  it.each(SERVERS)('%s: header bombs end at once', async (name) => {
+  it.each(SERVERS)('%s: too many or too long headers get 431 at once', async (name) => {
     const url = urls[name]
     const host = `Host: ${hostOf(url)}`
     const many = (count: number) => Array.from({ length: count }, (_, index) => `a${index}: b`)
     expect((await statusOf(url, 'GET /v1/info HTTP/1.1', [host, ...many(400)])).statuses).toEqual([200])
     expect((await statusOf(url, 'GET /v1/info HTTP/1.1', [host, ...many(600)])).statuses).toEqual([431])
-    // Node leaves out what comes after the two thousandth.
+    // Node drops headers after the two thousandth.
     expect(
       (await statusOf(url, 'GET /v1/info HTTP/1.1', [host, ...many(2100), 'Origin: http://evil.example'])).statuses,
     ).toEqual([431])
@@ -241,7 +241,7 @@ describe('the framing of a request', () => {
   })
 })
 
-describe('a head', () => {
+describe('The head of a request or of an answer', () => {
   const GONE = '/v1/query/20260101_000000_00000_00001'
   const statusWith = async (name: ServerName, headers: readonly string[]): Promise<number> => {
     const { statuses } = await statusOf(urls[name], `DELETE ${GONE} HTTP/1.1`, [
@@ -250,7 +250,7 @@ describe('a head', () => {
     ])
     return statuses[0]!
   }
-  /** Of heads from the one that passes to the one that does not: what becomes of each at both. */
+  /** Expects the same status at both servers for heads that grow from an accepted one to a refused one. */
   async function atBoth(heads: readonly (readonly string[])[]): Promise<void> {
     const [writer, standBy] = await Promise.all(
       (['writer', 'stand-by'] as const).map(async (name) => {
@@ -263,12 +263,12 @@ describe('a head', () => {
     expect([writer!.at(0), writer!.at(-1)]).toEqual([204, 431])
   }
 
-  it('that passes at the writer passes at the stand-by, and none beside', async () => {
+  it('passes at the stand-by exactly if it passes at the writer', async () => {
     await atBoth(Array.from({ length: 24 }, (_, index) => [`a: ${'b'.repeat(63_400 + 100 * index)}`]))
     await atBoth(
       Array.from({ length: 10 }, (_, index) => Array.from({ length: 492 + index }, (_a, one) => `a${one}: b`)),
     )
-    // Who says that he is a coordinator has no more room for what is his own.
+    // A client that sends the headers of a relay gets no more room for its own headers.
     for (const name of SERVERS) {
       const own = [`X-Quipu-Relay: ${'x'.repeat(1000)}`, `a: ${'b'.repeat(67_000)}`]
       expect(await statusWith(name, own)).toBe(431)
@@ -276,7 +276,7 @@ describe('a head', () => {
     }
   })
 
-  it('of an answer is the same at both, as long as it may be', async () => {
+  it('reaches the client whole from both coordinators, for a prepared statement of 60,000 characters', async () => {
     for (const name of ['writer', 'stand-by'] as const) {
       const host = `Host: ${hostOf(urls[name])}`
       const sql = `PREPARE long FROM SELECT '${'x'.repeat(60_000)}'`
@@ -299,7 +299,7 @@ describe('a head', () => {
 })
 
 describe('Host and Origin', () => {
-  it.each(SERVERS)('%s: names of others are refused, with --insecure too', async (name) => {
+  it.each(SERVERS)('%s: refuses foreign names with 403 and malformed ones with 400, also with --insecure', async (name) => {
     const url = urls[name]
     const { port } = new URL(url)
     const withHost = async (...headers: string[]) => (await statusOf(url, 'GET /v1/info HTTP/1.1', headers)).statuses
@@ -359,7 +359,7 @@ describe('Host and Origin', () => {
   })
 })
 
-describe('the credential of a relayed request', () => {
+describe('The credential of a relayed request', () => {
   const BODY = 'SELECT 1'
   const target = '/v1/statement'
 
@@ -373,7 +373,7 @@ describe('the credential of a relayed request', () => {
       method: options.method ?? 'POST',
       target: options.target ?? target,
       ...(options.method === 'GET' ? {} : { body: options.body ?? BODY }),
-      // A name that is nobody's here: whoever passed it on has looked at it.
+      // No server here has this name: the stand-by has already checked it.
       headers: { ...trinoHeaders, host: 'quipu.example', 'x-quipu-relay': options.credential },
     })
   }
@@ -389,7 +389,7 @@ describe('the credential of a relayed request', () => {
     epoch = (JSON.parse((await raw(`${urls.writer}/v1/info`)).text) as { epoch: number }).epoch
   })
 
-  it('is good for one request, whose client it names', async () => {
+  it('is accepted once, and gives the address of the client', async () => {
     const { credential } = sealed()
     const first = await relayed({ credential })
     expect(first.status).toBe(200)
@@ -401,7 +401,7 @@ describe('the credential of a relayed request', () => {
     expect((await relayed({ credential })).status).toBe(401)
   })
 
-  it('is good for no other request', async () => {
+  it('is refused with any other request, and if it is malformed or sealed with another key', async () => {
     expect((await relayed({ credential: sealed().credential, body: 'SELECT 2' })).status).toBe(401)
     expect((await relayed({ credential: sealed().credential, body: '' })).status).toBe(401)
     expect((await relayed({ credential: sealed().credential, target: '/v1/statement?x' })).status).toBe(401)
@@ -419,7 +419,7 @@ describe('the credential of a relayed request', () => {
     ).toBe(401)
   })
 
-  it('of another epoch or another time is not looked at, and the asker is told why', async () => {
+  it('of another epoch or time gets 503, and the answer says why', async () => {
     const other = await relayed({ credential: sealed(Date.now(), { epoch: epoch + 1 }).credential })
     expect([other.status, other.headers['x-quipu-not-writer']]).toEqual([503, 'true'])
     for (const offset of [-3_600_000, 3_600_000]) {
@@ -432,7 +432,7 @@ describe('the credential of a relayed request', () => {
     }
   })
 
-  it('is no key of the cluster, and the key is no credential', async () => {
+  it('does not work as the key of the cluster, and the key does not work as a credential', async () => {
     const { credential } = sealed()
     const asKey = await raw(`${urls.writer}/v1/announcement`, {
       method: 'PUT',
@@ -448,7 +448,7 @@ describe('the credential of a relayed request', () => {
     expect(asBefore.status).toBe(403)
   })
 
-  it('does not go round: a stand-by takes nothing that was passed on', async () => {
+  it('is refused by a stand-by, so that a request is not relayed twice', async () => {
     const answer = await raw(`${urls['stand-by']}/v1/statement`, {
       method: 'POST',
       body: BODY,
@@ -457,7 +457,7 @@ describe('the credential of a relayed request', () => {
     expect([answer.status, answer.headers['x-quipu-not-writer']]).toEqual([503, 'true'])
   })
 
-  it('comes from the stand-by itself, with the address of its client and without what belongs to one connection', async () => {
+  it('is made by the stand-by, with the address of its client; headers of one connection are dropped', async () => {
     const answer = await raw(`${urls['stand-by']}/v1/statement`, {
       method: 'POST',
       body: 'SELECT 3',
@@ -472,8 +472,8 @@ describe('the credential of a relayed request', () => {
   })
 })
 
-describe('names that are no ASCII', () => {
-  it.each(['writer', 'stand-by'] as const)('go to a client of the %s and come back', async (name) => {
+describe('Names outside ASCII', () => {
+  it.each(['writer', 'stand-by'] as const)('reach a client of the %s and come back unchanged', async (name) => {
     const url = urls[name]
     for (const schema of ['日本', 'voilà', 'é', '\u{1f9f6}\u{10fffd}', "it's 100% a,b=c;d"]) {
       const quoted = `memory."${schema.replaceAll('"', '""')}"`
@@ -482,9 +482,9 @@ describe('names that are no ASCII', () => {
       expect([schema, used.error]).toEqual([schema, undefined])
       const reported = String(used.last.headers['x-trino-set-schema'])
       expect(Buffer.from(reported, 'latin1').toString()).toBe(schema)
-      // As a client does that takes headers for bytes.
+      // Sends the header as a client does that treats headers as bytes.
       const headers = { ...trinoHeaders, 'x-trino-catalog': 'memory', 'x-trino-schema': reported }
-      // Bytes: with a text as body Node would write the headers before it in UTF-8 once more.
+      // A Buffer: with a text body Node would encode the headers before it in UTF-8 once more.
       const body = Buffer.from('SELECT current_schema')
       const asked = await follow(await raw(`${url}/v1/statement`, { method: 'POST', body, headers }))
       expect(asked.rows).toEqual([[schema]])
@@ -492,8 +492,8 @@ describe('names that are no ASCII', () => {
   })
 })
 
-describe('a read of history', () => {
-  it('that takes too long ends in Postgres, and nobody else waits for it', async () => {
+describe('A read of history', () => {
+  it('that takes too long gets 503 and stops in Postgres, and no other statement waits for it', async () => {
     const database = new pg.Client({ connectionString: cluster.databaseUrl })
     await database.connect()
     try {
@@ -514,10 +514,10 @@ describe('a read of history', () => {
   })
 })
 
-describe('epochs', () => {
+describe('Epochs in requests to a worker', () => {
   const nation = 'SELECT count(*) FROM nation'
 
-  it('are touched by nobody without the key', async () => {
+  it('change nothing without the key', async () => {
     const before = await raw(`${urls.writer}/v1/info`)
     for (const epoch of ['999999999999999', '2147483647', '99', 'x', '-1'])
       for (const path of ['/v1/task', '/v1/task?since=', '/v1/task/20260101_000000_00000_00001.0.0'])
@@ -529,7 +529,7 @@ describe('epochs', () => {
     )
   })
 
-  it('that no log can have are refused with it', async () => {
+  it('are refused with the key if no log can have them', async () => {
     const keyed = (epoch: string, log = 'another-log') =>
       raw(`${urls.worker}/v1/task`, {
         headers: { authorization: `Bearer ${bearer}`, 'x-engine-epoch': epoch, 'x-engine-log': log },
@@ -540,13 +540,13 @@ describe('epochs', () => {
     expect(await keyed('5')).toBe(200)
     expect(await keyed('4')).toBe(409)
     expect(await keyed('5000000')).toBe(400)
-    // Of another log they say nothing of this one's.
+    // Epochs of another log do not affect this log.
     expect((await run(urls.writer, nation)).rows).toEqual([[25]])
   })
 
-  it('that a worker alone has heard of end no coordinator', async () => {
+  it('do not end a coordinator if only a worker has seen them', async () => {
     const before = (JSON.parse((await raw(`${urls.writer}/v1/info`)).text) as { epoch: number }).epoch
-    // A coordinator of before names no log: it speaks for the one heard last.
+    // An old coordinator names no log: the worker takes the epoch for the log that it heard last.
     expect((await run(urls.writer, nation)).rows).toEqual([[25]])
     const poisoned = await raw(`${urls.worker}/v1/task`, {
       headers: { authorization: `Bearer ${bearer}`, 'x-engine-epoch': String(before + 1000) },

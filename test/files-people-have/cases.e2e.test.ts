@@ -7,14 +7,14 @@ import { serverOfFile } from '../support/server-of-file.ts'
 import { run, trinoHeaders } from '../support/statement-client.ts'
 import { notYetRight } from './not-yet-right.ts'
 
-/* Statements over small files in the shapes of public bug reports, and the right answer of each. */
+/* Statements over small files that are shaped like those of public bug reports, each with its right answer. */
 
 interface FileCase {
   readonly id: string
   readonly class: string
   readonly catalog: string
   readonly schema: string
-  /** Statements that run before. */
+  /** Statements that run before `sql`. */
   readonly setup: readonly string[]
   readonly sql: string
   readonly expect:
@@ -43,7 +43,9 @@ const server = serverOfFile('error', async ({ folder }) => {
   return { QUIPU_CATALOG_DIR: catalogs }
 })
 
-/** 2,000 columns in two row groups of a row each: the first row has the column's number, the second is NULL. */
+/**
+ * Writes 2,000 columns in two row groups of one row: the first row has the number of the column, the second is NULL.
+ */
 async function writeWideTable(folder: string): Promise<void> {
   mkdirSync(folder)
   const numbers = Array.from({ length: 2000 }, (_, i) => i)
@@ -57,7 +59,7 @@ async function writeWideTable(folder: string): Promise<void> {
   instance.closeSync()
 }
 
-/** @returns what is different from the right answer; undefined where nothing is */
+/** @returns how the answer differs from the right one; undefined if it does not */
 async function difference(one: FileCase): Promise<string | undefined> {
   const headers = { ...trinoHeaders, 'x-trino-catalog': one.catalog, 'x-trino-schema': one.schema }
   for (const sql of one.setup) {
@@ -72,21 +74,21 @@ async function difference(one: FileCase): Promise<string | undefined> {
       : `${error ? `${error.errorName}: ${error.message}` : JSON.stringify(rows).slice(0, 200)}, expected ${wanted.error}`
   }
   if (error) return `${error.errorName}: ${error.message}`
-  // Servers differ in the length that they give to the text of SHOW CREATE TABLE.
+  // Servers differ in the length of the type of SHOW CREATE TABLE's column.
   const described = one.class === 'show-create-table' ? wanted.columns : columns
   const plain = described.map(({ name, type }) => ({ name, type }))
   return compareAnswers({ id: one.id, sql: one.sql, ...wanted }, { columns: plain, rows })
 }
 
-describe('statements over files that people have', () => {
-  it('lists only cases that there are as not yet right', () => {
+describe('Statements over files in the shapes of public bug reports', () => {
+  it('the list of wrong cases names only cases that exist', () => {
     const known = cases.map(({ id, class: of }) => `${id} ${of}`)
     expect(Object.entries(notYetRight).filter(([id, of]) => !known.includes(`${id} ${of}`))).toEqual([])
   })
 
   const right = cases.filter(({ id }) => !(id in notYetRight))
   it.each(right.map((one) => [`${one.class} (${one.id})`, one] as const))(
-    '%s: gives the right answer',
+    '%s: returns the right answer',
     async (_, one) => {
       expect(await difference(one)).toBeUndefined()
     },

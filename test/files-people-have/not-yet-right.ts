@@ -1,4 +1,7 @@
-/** Cases whose answer is not right yet, each with its class. A case leaves the list with the change that makes it right. */
+/**
+ * Cases with a wrong answer, each with its class. The change that corrects the answer removes the case from this
+ * list.
+ */
 export const notYetRight: Readonly<Record<string, string>> = {
   rn1: 'rename',
 }

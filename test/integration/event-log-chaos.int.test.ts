@@ -9,7 +9,7 @@ import { postgresAdapter } from '../support/event-log/postgres-fixture.ts'
 import type { FaultProxy } from '../support/fault-proxy.ts'
 import { kafkaIsAvailable } from '../support/kafka.ts'
 
-/** Minutes of it: QUIPU_CHAOS_SECONDS=300. A failing run is told with its seed; QUIPU_CHAOS_SEED repeats the faults. */
+/** QUIPU_CHAOS_SECONDS=300 runs it for minutes. A failing run prints its seed; QUIPU_CHAOS_SEED repeats the faults. */
 const SECONDS = Number(process.env['QUIPU_CHAOS_SECONDS'] ?? 8)
 const SEED = Number(process.env['QUIPU_CHAOS_SEED'] ?? Date.now() % 1_000_000)
 const PROGRAM = new URL('../support/event-log/chaos-writer.mjs', import.meta.url).pathname
@@ -20,7 +20,9 @@ interface Place {
   readonly hash: string
 }
 
-/** Two writers that claim from each other while they, their connections and the server are hurt. */
+/**
+ * Runs two writers that claim the log from each other, under faults of the writers, their connections and the server.
+ */
 async function chaos(adapter: LogAdapter): Promise<void> {
   const random = seeded(SEED)
   const fixture = await adapter.fixture({ ownServer: true })
@@ -86,7 +88,7 @@ async function chaos(adapter: LogAdapter): Promise<void> {
     await serverAway
     for (const child of children) child.kill('SIGCONT')
     await sleep(2500)
-    // A server that was away for most of the time left little of it.
+    // If the server was away for most of the time, the writers have had little time to append.
     for (const until = Date.now() + 60_000; acknowledged.length <= 20 && Date.now() < until; await sleep(100))
       while (children.size < 2) await start()
     for (const child of children) child.kill('SIGKILL')
@@ -114,7 +116,7 @@ async function chaos(adapter: LogAdapter): Promise<void> {
   }
 }
 
-/** What a record says its writer had seen is what the whole fold says, wherever a reader begins. */
+/** Expects that a cold reader computes, at any offset, the state that the whole fold has there. */
 async function expectColdStates(
   fixture: LogFixture,
   states: Awaited<ReturnType<typeof audit>>['states'],
@@ -138,7 +140,7 @@ function configOf(fixture: LogFixture, proxy: FaultProxy): object {
   return { technology: 'kafka', kafka, proxyPort: proxy.port }
 }
 
-/** mulberry32: the same faults for the same seed. */
+/** mulberry32: the same seed gives the same faults. */
 function seeded(seed: number): () => number {
   let state = seed
   return () => {
@@ -151,8 +153,8 @@ function seeded(seed: number): () => number {
 
 const kafka = await kafkaIsAvailable()
 
-describe('no acknowledged event is lost, doubled or out of order', () => {
+describe('The event log under random faults', () => {
   const timeout = SECONDS * 1000 + 120_000
-  it('over Postgres', { timeout }, () => chaos(postgresAdapter))
-  it.runIf(kafka)('over Kafka', { timeout }, () => chaos(kafkaAdapter))
+  it('keeps every acknowledged event once and in order, over Postgres', { timeout }, () => chaos(postgresAdapter))
+  it.runIf(kafka)('keeps every acknowledged event once and in order, over Kafka', { timeout }, () => chaos(kafkaAdapter))
 })

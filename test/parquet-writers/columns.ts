@@ -1,4 +1,7 @@
-/** Literals that a column is compared with, in Trino's SQL: values that it has, others between them, and beyond. */
+/**
+ * Literals to compare a column with, in Trino's SQL: values of the column, values between them, and values beyond
+ * them.
+ */
 export const literals: Readonly<Record<string, readonly string[]>> = {
   bo: ['true', 'false'],
   i8: ["TINYINT '-128'", "TINYINT '-1'", "TINYINT '0'", "TINYINT '5'", "TINYINT '127'"],
@@ -45,8 +48,8 @@ function timestamps(fraction: string): readonly string[] {
 }
 
 /**
- * Conditions on a column: each is pushed into the scan as far as it can be.
- * @param all whether each comparison is made with each literal, not each with one of them
+ * Builds conditions on a column; the planner pushes each into the scan as far as possible.
+ * @param all whether each comparison is made with each literal; otherwise each with some of them
  */
 export function conditionsOn(column: string, own: readonly string[], all: boolean): readonly string[] {
   const [first, last] = [own[0]!, own.at(-1)!]

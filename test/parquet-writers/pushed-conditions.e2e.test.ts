@@ -9,16 +9,16 @@ import { run, trinoHeaders } from '../support/statement-client.ts'
 import { conditionsOn, literals } from './columns.ts'
 
 /*
- * Conditions that the engine checks while it reads a Parquet file, with bounds, filters and dictionaries, count the rows that
- * the same conditions count over values that were read before. The files are of several programs with several settings: some
- * lie in the fixtures, and with QUIPU_FULL_TESTS=1 all are written anew.
+ * Conditions that the engine checks while it reads a Parquet file (with bounds, filters and dictionaries) must count
+ * the same rows as conditions over values that are already read. The files come from several programs with several
+ * settings: some are in the fixtures; with QUIPU_FULL_TESTS=1 the test writes all of them again.
  */
 
 const FULL = process.env['QUIPU_FULL_TESTS'] === '1'
 const PACKAGES = ['pyarrow==26.0.1', 'polars==2.1.0', 'duckdb==1.5.6']
 const script = new URL('write_files.py', import.meta.url).pathname
 const fixtures = new URL('../fixtures/parquet-writers/', import.meta.url).pathname
-/** Columns that only tables of ours have, made of the others. */
+/** Columns that only Quipu's own tables have, computed from the other columns. */
 const OWN_COLUMNS: Readonly<Record<string, readonly [expression: string, literals: readonly string[]]>> = {
   ip: [
     'CAST(b16 AS ipaddress)',
@@ -41,7 +41,7 @@ const OWN_COLUMNS: Readonly<Record<string, readonly [expression: string, literal
   ym: ["i16 * INTERVAL '1' MONTH", ["INTERVAL '0' MONTH", "INTERVAL '1' MONTH"]],
 }
 
-/** Those of the fixtures that are looked at every time. */
+/** The fixtures that every run tests. */
 const FEW = 'arrow-page-index duckdb-default java-filters-v1'
 const names = FULL ? [...new Set([...readdirSync(fixtures), ...writerNames()])] : FEW.split(' ')
 const server = serverOfFile('error', async ({ folder }) => {
@@ -73,7 +73,7 @@ async function ask(sql: string): Promise<readonly (readonly unknown[])[]> {
   return rows
 }
 
-/** What each expression gives over the table, and what it gives over the column's values when all were read before. */
+/** Compares the count of each condition in the scan with its count over the values that were all read before. */
 async function differences(table: string, column: string, own: readonly string[]): Promise<readonly string[]> {
   const conditions = conditionsOn(column, own, FULL)
   const list = own.map((literal) => `(${literal})`).join(', ')
@@ -122,12 +122,12 @@ async function differencesOf(table: string): Promise<readonly string[]> {
   return found
 }
 
-describe('conditions on columns of Parquet files', { timeout: 600_000 }, () => {
-  it.each(names.map((name) => [name]))('count in the scan what they count above it (%s)', async (name) => {
+describe('Conditions on columns of Parquet files', { timeout: 600_000 }, () => {
+  it.each(names.map((name) => [name]))('count the same rows in the scan as above the scan (%s)', async (name) => {
     expect(await differencesOf(`"${name}"`)).toEqual([])
   })
 
-  it('count in the scan what they count above it (tables of ours)', async () => {
+  it('count the same rows in the scan as above the scan (tables that Quipu wrote)', async () => {
     const own = Object.entries(OWN_COLUMNS)
     const list = own.map(([name, [expression]]) => `${expression} AS ${name}`).join(', ')
     await ask(`CREATE TABLE memory.default.own AS SELECT *, ${list} FROM "arrow-dictionary"`)

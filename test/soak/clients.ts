@@ -10,7 +10,7 @@ import { runWritingClient, type WriteOutcome } from '../chaos/writing-client.ts'
 import type { pythonClients } from '../support/real-clients.ts'
 import { PASSWORD, type SoakSet } from './set.ts'
 
-/** Clients by kind: six speak the protocol as the tests have it, two of them write; six are published ones. */
+/** Clients by kind: six are the protocol clients of the tests, two of which write; six are published clients. */
 const READERS = 4
 const WRITERS = 2
 const PYTHON = 3
@@ -22,15 +22,15 @@ const pythons = named('python', PYTHON)
 const nodes = named('node', NODE)
 export const users: readonly string[] = [...readers, ...writers, ...pythons, ...nodes]
 
-/** A client of the tests waits out every outage. */
+/** A client of the tests waits until every outage is over. */
 const PATIENCE_MS = 300_000
-/** The Python program is started anew after so long: it ends by the clock alone. */
+/** The Python program starts again after this time, because it stops only by the clock. */
 const PYTHON_MS = 20_000
 
 export interface SoakLoad {
   /** Grows while the clients run. */
   readonly outcomes: readonly Outcome[]
-  /** No statement is begun any more. @returns all that the clients saw */
+  /** Stops beginning statements. @returns everything that the clients saw */
   end(): Promise<{ readonly outcomes: readonly Outcome[]; readonly writes: readonly WriteOutcome[] }>
 }
 
@@ -59,7 +59,7 @@ export function startClients({ set, seed, right, python, now }: SoakLoadOptions)
     patienceMs: PATIENCE_MS,
   })
   const reading = readers.map(async (name) => {
-    // One statement a time, so that what came of it is known at once.
+    // The client runs statement by statement, so that each outcome is known at once.
     while (!over) {
       const untilMs = now()
       outcomes.push(
@@ -101,7 +101,7 @@ interface NodeClientOptions extends Pick<SoakLoadOptions, 'set' | 'right' | 'now
   readonly random: Random
 }
 
-/** One statement with the published Node client, which reads pages at times slowly and repeats no request. */
+/** Runs one statement with the published Node client. It sometimes reads pages slowly, and never repeats a request. */
 async function runNodeClient({ set, name: client, random, right, now }: NodeClientOptions): Promise<Outcome> {
   const names = (Object.keys(statements) as StatementName[]).filter((name) => right.has(name))
   const name = random.pick(names)
@@ -140,7 +140,7 @@ async function runNodeClient({ set, name: client, random, right, now }: NodeClie
     }
   } catch (error) {
     await sleep(200)
-    // It gives up when a request fails.
+    // The client gives up when a request fails.
     return ended('left', error instanceof Error ? error.message : String(error))
   }
   const wrong = wrongRows(rows, answer, true)

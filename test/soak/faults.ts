@@ -23,30 +23,30 @@ export type SoakFault = (typeof soakFaults)[number]
 /** Faults in which a dependency is away: statements that need it meanwhile may fail. */
 export const outages: ReadonlySet<SoakFault> = new Set(['Kafka down', 'Postgres down', 'disk full'])
 
-/** How long what lasts lasts, in milliseconds. */
+/** The durations of faults and pauses, in milliseconds. */
 export interface Durations {
   readonly outageMs: number
   readonly diskFullMs: number
   readonly busyMs: number
-  /** Without a fault, between two. */
+  /** The time without a fault, between two faults. */
   readonly calmMs: number
 }
 
 export interface DoneSoakFault {
   readonly kind: SoakFault
-  /** The process or the dependency that it was done to. */
+  /** The process or the dependency that the fault hit. */
   readonly target: string
   /** Milliseconds since the clients began. */
   readonly fromMs: number
-  /** The kill, or the return of what was away. */
+  /** The moment of the kill, or of the return of the dependency. */
   readonly toMs: number
-  /** From then until a new statement was answered right. */
+  /** The time from then until a new statement was answered right. */
   readonly recoveryMs: number
-  /** Why it could not be done here. */
+  /** Why this fault was not possible on this machine. */
   readonly missed?: string
 }
 
-/** Every kind once, in the order of a seed. */
+/** Returns every kind once, in an order that the seed decides. */
 export function shuffled(random: Random): readonly SoakFault[] {
   const left = [...soakFaults]
   return soakFaults.map(() => left.splice(random.whole(0, left.length - 1), 1)[0]!)
@@ -61,11 +61,11 @@ export interface FaultBed {
   readonly durations: Durations
   /** Milliseconds since the clients began. */
   readonly now: () => number
-  /** Asks a new statement until its answer is right. */
+  /** Runs new statements until an answer is right. */
   readonly rightAnswer: () => Promise<void>
 }
 
-/** Does one fault, and waits until a new statement is answered right. */
+/** Causes one fault, and waits until a new statement is answered right. */
 export async function doFault(kind: SoakFault, bed: FaultBed): Promise<DoneSoakFault> {
   const { set, now } = bed
   const fromMs = now()
@@ -106,7 +106,7 @@ async function carryOut(kind: SoakFault, { set, random, durations }: FaultBed): 
     case 'kill engine':
       return killOf(worker, ({ engines }) => engines[0])
     case 'kill launcher':
-      // Only a start of root's has one.
+      // Only a start as root has a launcher.
       if (process.getuid?.() !== 0) return { target: worker.name, missed: 'not root: there is no launcher' }
       return killOf(worker, ({ launcher }) => launcher)
     case 'kill supervisor':
@@ -144,7 +144,7 @@ async function writerOf(set: SoakSet): Promise<SoakNode> {
   return found!
 }
 
-/** SIGKILL to a process of a node, which is waited for where it is being started. */
+/** Sends SIGKILL to a process of a node; waits if the process is still starting. */
 async function killOf(node: SoakNode, of: (tree: ProcessTree) => number | undefined): Promise<Done> {
   let pid: number | undefined
   await waitUntil(`${node.name} has the process`, async () => {

@@ -20,10 +20,10 @@ import { alwaysSend, alwaysTrust, trinoHeaders } from '../support/statement-clie
 /** The password of every user of the set. */
 export const PASSWORD = 'a password of the soak'
 const METRICS_TOKEN = 'a token for the figures of the soak'
-/** Starting a JVM's broker, a database and four programs takes a busy machine minutes. */
+/** On a busy machine a Kafka broker, a database and four programs take minutes to start. */
 const UP_MS = 300_000
 
-/** One of Quipu's four programs. */
+/** One of the four Quipu programs. */
 export interface SoakNode {
   readonly name: OurService
   readonly kind: 'coordinator' | 'worker'
@@ -36,7 +36,7 @@ export interface SoakNode {
 export interface SoakSet {
   /** Address of the proxy, which clients use. */
   readonly base: string
-  /** How clients of test/chaos get in. */
+  /** How clients of test/chaos log in. */
   readonly access: Access
   /** File (PEM) of the authority, for published clients. */
   readonly ca: string
@@ -44,20 +44,20 @@ export interface SoakSet {
   readonly nodes: readonly SoakNode[]
   readonly kafka: TestKafka
   readonly postgres: TestPostgres
-  /** Holds all that Quipu writes; absent where nothing can be mounted. */
+  /** The disk for everything that Quipu writes; undefined if this machine cannot mount one. */
   readonly disk: OwnDisk | undefined
   readonly prometheus: RunningPrometheus | undefined
-  /** The coordinator that says that it writes the log, and its epoch. */
+  /** The coordinator that reports that it writes the log, and its epoch. */
   writer(): Promise<{ readonly node: SoakNode; readonly epoch: number } | undefined>
   /** Runs a command of Quipu with the settings of a coordinator. */
   command(...args: string[]): QuipuProcess
-  /** SIGTERM to each program. @returns exit codes by name; undefined for one that did not end by itself */
+  /** Sends SIGTERM to each program. @returns exit codes by name; undefined for a program that did not exit in time */
   endPrograms(): Promise<ReadonlyMap<string, number | null | undefined>>
   stop(): Promise<void>
 }
 
 export interface SoakSetOptions {
-  /** Who may log in. */
+  /** The users that may log in. */
   readonly users: readonly string[]
   readonly logLevel: string
 }
@@ -162,18 +162,21 @@ interface Cluster {
   readonly database: { readonly url: string }
 }
 
-/** The settings of each program: those of docker-compose.yml, and what its comments say for one that is open to others. */
+/**
+ * The settings of each program: those of docker-compose.yml, and those that its comments give for a server that other
+ * machines reach.
+ */
 async function settingsOfSet(
   { folder, store, authority, kafka, database }: Cluster,
   users: readonly string[],
 ): Promise<ReadonlyMap<OurService, Readonly<Record<string, string>>>> {
   const { cert, key } = await authority.issue('quipu')
-  // The programs are not root any more when they read them.
+  // The programs have dropped the rights of root when they read these files.
   chmodSync(authority.folder, 0o755)
   for (const file of [cert, key, authority.ca]) chmodSync(file, 0o644)
   const [passwords, rules] = [join(folder, 'passwords'), join(folder, 'rules.json')]
   writePasswordFile(passwords, users, PASSWORD)
-  // Figures have names of users: nobody reads them without a rule.
+  // Metrics contain user names, so nobody reads them without a rule.
   writeFileSync(rules, JSON.stringify({ system_information: [{ allow: ['read', 'write'] }] }), { mode: 0o644 })
   const shared = ['tables', 'log'].map((name) => join(store, name))
   shared.forEach((path) => mkdirSync(path, { mode: 0o711 }))
@@ -214,7 +217,7 @@ async function settingsOfSet(
   )
 }
 
-/** Prometheus with the configuration and the rules that are shipped; undefined where there is no Prometheus. */
+/** Starts Prometheus with the shipped configuration and rules; undefined if there is no Prometheus. */
 async function startScraping(
   nodes: readonly SoakNode[],
   authority: TestAuthority,

@@ -14,14 +14,14 @@ import type { EpochChange, FiredAlert, SoakRecord } from './verdict.ts'
 export interface SoakOptions {
   readonly seed: number
   readonly durations: Durations
-  /** No fault is begun after so long, but the first round is always whole. Milliseconds. */
+  /** No fault begins after this time (milliseconds); the first round always runs to its end. */
   readonly forMs: number
-  /** These alone, in place of all. */
+  /** If it is given, only these faults happen. */
   readonly only?: readonly SoakFault[]
   readonly logLevel: string
-  /** Told of each fault when it is over. */
+  /** Is called after each fault, with a line of text. */
   readonly report: (line: string) => void
-  /** Logs are copied here. */
+  /** The logs are copied to this folder. */
   readonly keepIn?: string
 }
 
@@ -29,7 +29,7 @@ const AGAIN_MS = 100
 const COUNT = 'SELECT count(*) FROM tpch.tiny.nation'
 const LOOK_MS = 2_000
 
-/** Runs the set with its clients and the faults of a seed, and then all checks of what is left. */
+/** Runs the cluster with its clients and the faults of a seed, then all checks of the result. */
 export async function runSoak(options: SoakOptions): Promise<SoakRecord> {
   const { seed, report } = options
   const [right, python] = [await rightAnswers(), await pythonClients()]
@@ -86,7 +86,7 @@ async function rounds(bed: FaultBed, load: SoakLoad, options: SoakOptions): Prom
   return done
 }
 
-/** Waits for a while, and until statements that began after the last fault have ended right. */
+/** Waits for `ms`, and until as many statements that began after the last fault are right as there are users. */
 async function calm({ outcomes }: SoakLoad, ms: number): Promise<void> {
   const before = outcomes.length
   await sleep(ms)
@@ -101,7 +101,7 @@ async function rightAnswer(base: string): Promise<void> {
   }
 }
 
-/** The documented command, beside the running set. */
+/** Runs the documented audit command beside the running cluster. */
 async function audit(set: SoakSet): Promise<string[]> {
   const { code, stdout, stderr } = await set.command('audit', 'verify', '--read-models').exit
   return code === 0
@@ -114,7 +114,7 @@ interface Watched {
   readonly epochs: readonly EpochChange[]
 }
 
-/** Looks at the critical alerts of the shipped rules, and at who writes the log, while the set runs. */
+/** Records critical alerts of the shipped rules, and changes of the writer, while the cluster runs. */
 function watchSet({ prometheus, writer }: SoakSet, now: () => number): { end(): Promise<Watched> } {
   const fired = new Map<string, FiredAlert>()
   const epochs: EpochChange[] = []

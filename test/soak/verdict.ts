@@ -2,7 +2,7 @@ import type { Outcome } from '../chaos/outcome.ts'
 import type { WriteOutcome } from '../chaos/writing-client.ts'
 import { outages, type DoneSoakFault, type SoakFault } from './faults.ts'
 
-/** A critical alert that fired, and when. */
+/** A critical alert that fired, and the times when it did. */
 export interface FiredAlert {
   readonly name: string
   readonly labels: string
@@ -11,16 +11,16 @@ export interface FiredAlert {
   toMs: number
 }
 
-/** A change of the coordinator that writes, as it was first seen. */
+/** A change of the writer, at the time when the soak first saw it. */
 export interface EpochChange {
   readonly epoch: number
   /** Milliseconds since the clients began. */
   readonly atMs: number
 }
 
-/** What a statement came to for its client. */
+/** The result of a statement, as its client saw it. */
 interface Ended {
-  /** `clean`: with an error of the documented ones; `cut`: the client gave up a request that failed. */
+  /** `clean`: the statement ended with a documented error; `cut`: the client gave up because a request failed. */
   readonly result: 'right' | 'clean' | 'cut' | 'left' | 'wrong'
   readonly why: string
   readonly fromMs: number
@@ -29,13 +29,13 @@ interface Ended {
 
 interface Explained {
   readonly by: readonly SoakFault[]
-  /** How long it may begin to fire after the fault: the range of its rule and what it waits for. */
+  /** The longest time from the fault to the alert: the range of its rule plus the rule's wait. */
   readonly forMs: number
-  /** The fault with its recovery lasted so long. */
+  /** The shortest time of the fault with its recovery that can fire the alert. */
   readonly leastMs?: number
 }
 
-/** Faults that make a critical alert true; the others never are in a soak. */
+/** The critical alerts that faults cause; all other critical alerts must never fire in a soak. */
 const explains: Readonly<Record<string, Explained>> = {
   QuipuStatementBudgetBurn: { by: ['Kafka down', 'Postgres down', 'disk full'], forMs: 3_600_000 },
   QuipuFirstRowsBudgetBurn: {
@@ -52,16 +52,16 @@ const explains: Readonly<Record<string, Explained>> = {
   QuipuAppendFailing: { by: ['Kafka down', 'Postgres down'], forMs: 120_000 },
   QuipuEventLogDown: { by: ['Kafka down'], forMs: 120_000 },
   QuipuProjectionStuck: { by: ['Postgres down'], forMs: 420_000 },
-  // These count what the soak does itself.
+  // These alerts count kills, which the soak itself causes.
   QuipuEpochFlapping: { by: ['kill writer', 'kill supervisor'], forMs: 1_000_000 },
   QuipuRestartLoop: { by: ['kill writer', 'kill stand-by', 'kill worker', 'kill supervisor'], forMs: 1_000_000 },
   QuipuEngineCrashing: { by: ['kill engine', 'kill launcher', 'kill worker'], forMs: 1_000_000 },
 }
 
 const MOST_FAILED = 0.02
-/** A statement counts for a fault that it began in the wake of. */
+/** A statement belongs to a fault if it began at most this long after its recovery. */
 const WAKE_MS = 2_000
-/** A busy machine looks at the epoch so late. */
+/** On a busy machine the soak sees a new epoch this late. */
 const SEEN_MS = 15_000
 
 export interface SoakRecord {
@@ -70,19 +70,19 @@ export interface SoakRecord {
   readonly faults: readonly DoneSoakFault[]
   readonly alerts: readonly FiredAlert[]
   readonly epochs: readonly EpochChange[]
-  /** What other checks found wrong, a line each. */
+  /** Problems that the other checks found, a line each. */
   readonly found: readonly string[]
 }
 
 export interface Verdict {
   readonly table: string
-  /** What must never be, however slow the machine is, a line each. */
+  /** Problems that no slowness of the machine excuses, a line each. */
   readonly wrong: readonly string[]
-  /** Critical alerts that no outage of the run makes true. */
+  /** Critical alerts that no fault of the run explains. */
   readonly falseAlerts: readonly FiredAlert[]
   /** Changes of the writer that no kill of a coordinator explains. */
   readonly tradedEpochs: readonly EpochChange[]
-  /** Statements that ended while all dependencies were there, and how many of them failed. */
+  /** Statements that ended while all dependencies were there, and the number of those that failed. */
   readonly fair: { readonly ended: number; readonly failed: number }
 }
 
@@ -103,7 +103,7 @@ export function verdictOf({ outcomes, writes, faults, alerts, epochs, found }: S
   }
 }
 
-/** What must not be, a line each; empty when the set held. */
+/** Returns all violations, a line each; empty if the cluster held. */
 export function violationsOf({ wrong, falseAlerts, tradedEpochs, fair }: Verdict): readonly string[] {
   const most = fair.ended * MOST_FAILED
   return [
@@ -118,7 +118,7 @@ export function violationsOf({ wrong, falseAlerts, tradedEpochs, fair }: Verdict
   ]
 }
 
-/** Statements that failed though no fault touched them, a line each. */
+/** Returns the statements that failed although no fault touched them, a line each. */
 export function failuresWithoutFault({ outcomes, writes, faults }: SoakRecord): readonly string[] {
   return [...outcomes.map(ofOutcome), ...writes.map(ofWrite)]
     .filter((one) => isFailure(one) && !faults.some((fault) => touches(fault, one)))
@@ -133,7 +133,7 @@ function ofOutcome({ result, why = '', fromMs, toMs, name, client, id, behaviour
   return { result: cut ? 'cut' : result, why: text, fromMs, toMs }
 }
 
-/** Writes that were wrong are among what `checkWrites` found. */
+/** Wrong writes count as `left` here, because `checkWrites` reports them. */
 function ofWrite({ end, why, wrong, fromMs, toMs, client, behaviour }: WriteOutcome): Ended {
   const times = { fromMs, toMs, why: `${client} (${behaviour}): ${why ?? ''}` }
   if (wrong) return { ...times, result: 'left' }
