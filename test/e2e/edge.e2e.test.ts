@@ -98,7 +98,7 @@ describe('A request target', () => {
     expect(leaked).toBe('')
   })
 
-  it.each(SERVERS)('in absolute form is accepted by a %s, and its name replaces the Host header', async (name) => {
+  it.each(SERVERS)('a %s accepts a target in absolute form, and takes the host name from it', async (name) => {
     const url = urls[name]
     const own = await statusOf(url, `GET http://${hostOf(url)}/v1/info?x=//y HTTP/1.1`)
     expect([own.statuses, own.text.includes('"nodeVersion"')]).toEqual([[200], true])
@@ -111,7 +111,7 @@ describe('A request target', () => {
     ).toEqual([200])
   })
 
-  it.each(['writer', 'stand-by'] as const)('in absolute form reaches POST /v1/statement of the %s', async (name) => {
+  it.each(['writer', 'stand-by'] as const)('the %s accepts a statement with a target in absolute form', async (name) => {
     const url = urls[name]
     const answer = await raw(url, {
       method: 'POST',
@@ -123,7 +123,7 @@ describe('A request target', () => {
     expect((await follow(answer)).rows).toEqual([[42]])
   })
 
-  it.each(SERVERS)('of any other form is refused by a %s', async (name) => {
+  it.each(SERVERS)('a %s refuses targets of any other form', async (name) => {
     const url = urls[name]
     const refused = async (line: string) => (await statusOf(url, line)).statuses
     expect(await refused('OPTIONS * HTTP/1.1')).toEqual([204])
@@ -263,7 +263,7 @@ describe('The head of a request or of an answer', () => {
     expect([writer!.at(0), writer!.at(-1)]).toEqual([204, 431])
   }
 
-  it('passes at the stand-by exactly if it passes at the writer', async () => {
+  it('a request head passes at the stand-by exactly if it passes at the writer', async () => {
     await atBoth(Array.from({ length: 24 }, (_, index) => [`a: ${'b'.repeat(63_400 + 100 * index)}`]))
     await atBoth(
       Array.from({ length: 10 }, (_, index) => Array.from({ length: 492 + index }, (_a, one) => `a${one}: b`)),
@@ -276,7 +276,7 @@ describe('The head of a request or of an answer', () => {
     }
   })
 
-  it('reaches the client whole from both coordinators, for a prepared statement of 60,000 characters', async () => {
+  it('both coordinators send an answer head with a prepared statement of 60,000 characters whole', async () => {
     for (const name of ['writer', 'stand-by'] as const) {
       const host = `Host: ${hostOf(urls[name])}`
       const sql = `PREPARE long FROM SELECT '${'x'.repeat(60_000)}'`
@@ -493,7 +493,7 @@ describe('Names outside ASCII', () => {
 })
 
 describe('A read of history', () => {
-  it('that takes too long gets 503 and stops in Postgres, and no other statement waits for it', async () => {
+  it('gets 503 and stops in Postgres if it takes too long, and no statement waits for it', async () => {
     const database = new pg.Client({ connectionString: cluster.databaseUrl })
     await database.connect()
     try {

@@ -40,7 +40,7 @@ function start(args: readonly string[] = [], env: Record<string, string> = {}): 
   return startProgram(['start', '--port', '0', '--data-dir', data, ...args], env)
 }
 
-/** Engines that run now. */
+/** The engines of one process that run now. */
 function engines(of: string): EngineAgent[] {
   return build.agents().filter(({ pid, folder: its }) => isAlive(pid) && its?.startsWith(join(data, of)))
 }
@@ -50,19 +50,19 @@ async function engine(of: string): Promise<EngineAgent> {
   return engines(of)[0]!
 }
 
-/** The processes of root below one: the launcher and its watcher. */
+/** The processes below this one that run as root: the launcher and its watcher. */
 function rootsOf(quipu: QuipuProcess): number[] {
   return familyOf(quipu.pid).filter((pid) => usersOf(pid).uids.includes(0))
 }
 
-/** All files and folders below one that are there, itself first. */
+/** Lists a path with all files and folders below it. */
 function tree(path: string): string[] {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found === undefined) return []
   return [path, ...(found.isDirectory() ? readdirSync(path).flatMap((name) => tree(join(path, name))) : [])]
 }
 
-/** Looks what an engine may do with a path. */
+/** Checks what an engine may do with a path: read, write, change the mode. */
 const LOOK = `
   const may = (what) => { try { what(); return true } catch (error) { return error.code ?? error.message } }
   return parameter.map((path) => [
@@ -72,8 +72,8 @@ const LOOK = `
     may(() => fs.chmodSync(path, 0o777)),
   ])`
 
-describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout: 240_000 }, () => {
-  it('are users that nobody else is, and see and change nothing but what is theirs', async () => {
+describe.runIf(process.getuid?.() === 0)('Engines of a start as root', { timeout: 240_000 }, () => {
+  it('run as users of their own, and read and change nothing but their own files and the tables', async () => {
     const owner = postgresUser()!
     const quipu = start(['--workers', '2', '--anchor-ms', '1s'])
     const url = await quipu.url
@@ -88,7 +88,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     const agents = [await engine('worker-1'), await engine('worker-2'), await engine('coordinator')]
     const [attacker, victim] = agents as [EngineAgent, EngineAgent]
 
-    // An engine that starts is root's until it has put that down.
+    // A new engine is root until it has dropped its rights.
     await waitUntil('the launcher and its watcher alone are root', () => rootsOf(quipu).length === 2)
     const [launcher] = rootsOf(quipu)
     const { children } = processesOf(data)
@@ -101,7 +101,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     }
     for (const pid of children) expect(usersOf(pid).uids).toEqual(Array(4).fill(owner.uid))
 
-    // Everything below the data folder: what it may read, and what it may change.
+    // For everything below the data folder: what the engine may read, and what it may change.
     const own = attacker.folder!
     const spill = join(data, 'worker-1', 'spill', basename(own))
     const looked = (await attacker.run(LOOK, tree(data))) as [string, ...(true | string)[]][]
@@ -119,7 +119,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
       expect(looked.find(([path]) => path === join(data, name))?.slice(1, 3)).toEqual(['EACCES', 'EACCES'])
     expect(looked.filter(([path]) => /worker-\d\/pages\/.*\.json$/.test(path)).length).toBeGreaterThan(0)
 
-    // Names in its own folder cannot be laid over, and nothing of others can be put under a name of its own.
+    // The engine cannot replace names in its own folder, and cannot link files of others under names of its own.
     const laid = `
       const refused = (what) => { try { what(); return 'done' } catch (error) { return error.code } }
       return [
@@ -141,7 +141,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
       }),
     ).not.toContain('done')
 
-    // Processes of others, root's launcher and other engines too.
+    // The engine cannot reach processes of others, the launcher of root or other engines.
     const others = [...children, quipu.pid, launcher, victim.pid, postgresOf(data)!]
     const signals = `
       const refused = (what) => { try { what(); return 'done' } catch (error) { return error.code } }
@@ -170,7 +170,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     await raw(nextUri!, { method: 'DELETE' })
     expect(await rowsOf(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[15000]])
   })
-  it('write, spill, stream, are canceled, killed and replaced as ever, and leave no process behind', async () => {
+  it('write, spill, stream, are canceled, killed and replaced, and leave no process behind', async () => {
     const quipu = start(['--engine-memory-percent', '1', '--restart-backoff-max-ms', '200ms'], {
       QUIPU_ENGINE_DEAD_MS: '10s',
     })
@@ -188,12 +188,12 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     }
     // The rest of the data folder is closed to all but its user, or open to engines alone.
     const open = tree(data).filter((path) => {
-      // What a process makes and takes away is gone in between.
+      // Processes create and remove files meanwhile.
       const { mode, gid } = lstatSync(path, { throwIfNoEntry: false }) ?? { mode: 0, gid: 0 }
       return (mode & 0o007) !== 0 || ((mode & 0o070) !== 0 && !isEngineGroup(gid))
     })
     expect(open).toEqual([])
-    // What it wrote is a copy of its parent's, and nothing is left of its own.
+    // The parent copied the files that the engine wrote, and none of the engine's own files is left.
     for (const { folder: its } of engines('worker-1')) expect(readdirSync(join(its!, 'own'))).toEqual([])
 
     const posted = await post(
@@ -204,7 +204,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     expect((await raw(nextUri!, { method: 'DELETE' })).status).toBe(204)
     expect(await rowsOf(url, 'SELECT count(*) FROM tpch.tiny.nation')).toEqual([[25]])
 
-    // An engine that escaped leaves a process behind it, in a session of its own.
+    // A compromised engine leaves a process behind, in a session of its own.
     const LEAVE = `
       const child = child_process.spawn('/bin/sh', ['-c', 'setsid sleep 600 & echo $!'], { stdio: ['ignore', 'pipe', 'ignore'] })
       return new Promise((resolve) => child.stdout.on('data', (text) => resolve(Number(text))))`
@@ -216,14 +216,14 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     await waitUntil('all of the killed engine is gone', () => !isAlive(first.pid) && !isLeft(left, first.uid))
     expect(await rowsOf(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[120350]])
 
-    // One that hangs is killed by its parent, which is not its user.
+    // The worker kills an engine that hangs, although it runs as another user.
     const second = await engine('worker-1')
     expect(second.pid).not.toBe(first.pid)
     for (const { pid } of engines('worker-1')) process.kill(pid, 'SIGSTOP')
     await waitUntil('the hung engine is gone', () => !isAlive(second.pid))
     expect(await rowsOf(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[120350]])
 
-    // A worker that dies takes its engines with it before the next one starts.
+    // If a worker dies, its engines end before the next worker starts.
     const third = await engine('worker-1')
     const behind = (await third.run(LEAVE)) as number
     const [, worker] = processesOf(data).children as [number, number]
@@ -232,7 +232,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     await waitUntil('the next worker runs', () => (processesOf(data).children[1] ?? worker) !== worker)
     expect(await rowsOf(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[120350]])
 
-    // And so does a supervisor, with the process of root's that started them.
+    // If the supervisor dies, everything ends, with the process of root that started the engines.
     const last = await engine('worker-1')
     const orphan = (await last.run(LEAVE)) as number
     const family = familyOf(quipu.pid)
@@ -251,7 +251,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     expect(build.agents().filter(({ pid }) => isAlive(pid))).toEqual([])
   })
 
-  it('what one closes to its parent stops nobody, and is gone with the next start', async () => {
+  it('a folder that an engine closes to its parent blocks no query, and the next start removes it', async () => {
     const first = start()
     const url = await first.url
     const hostile = await engine('worker-1')
@@ -269,7 +269,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     expect(left()).toEqual([])
   })
 
-  it('read the tables that a start before left to its own user alone', async () => {
+  it('read tables that an earlier start left readable for its own user alone', async () => {
     const first = start(['--engine-users', 'same'])
     const owner = postgresUser()!
     await rowsOf(await first.url, 'CREATE TABLE memory.default.t AS SELECT * FROM tpch.tiny.orders')
@@ -277,7 +277,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     for (const { uid } of build.agents()) expect(uid).toBe(owner.uid)
     expect(
       tree(data).filter((path) => {
-        // Pages go meanwhile.
+        // Pages are removed meanwhile.
         const { mode = 0 } = lstatSync(path, { throwIfNoEntry: false }) ?? {}
         return (mode & 0o077) !== 0 && !path.startsWith(join(data, 'postgres'))
       }),
@@ -291,7 +291,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     await rowsOf(url, 'INSERT INTO memory.default.t SELECT * FROM tpch.tiny.orders')
     second.signal('SIGTERM')
     await second.exit
-    // And one after it, whose engines are not apart, reads and writes on.
+    // A later start without separate engine users reads and writes the tables too.
     const third = start(['--engine-users', 'same'])
     await rowsOf(await third.url, 'INSERT INTO memory.default.t SELECT * FROM tpch.tiny.orders')
     third.signal('SIGTERM')
@@ -300,7 +300,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     expect(await rowsOf(await fourth.url, 'SELECT count(*) FROM memory.default.t')).toEqual([[45_000]])
   })
 
-  it('are not apart where they could not read a lake, unless that is asked for', async () => {
+  it("run as the server's user if they cannot read a lake otherwise, except with --engine-users own", async () => {
     const owner = postgresUser()!
     const catalogs = join(programs.folder, 'catalogs')
     const lake = join(programs.folder, 'lake')
@@ -348,7 +348,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     expect(await rowsOf(url, 'SELECT count(*) FROM closed.s.made')).toEqual([[25]])
   })
 
-  it('of a coordinator and a worker by themselves share a folder of tables', async () => {
+  it('share a folder of tables if coordinator and worker are started apart', async () => {
     const database = await createDatabase()
     try {
       const tables = join(programs.folder, 'tables')

@@ -26,7 +26,7 @@ afterAll(async () => {
   await folder.remove()
 })
 
-/** The last id of the log at this moment. */
+/** Returns the last id of the log at this moment. */
 async function here(): Promise<string> {
   const feed = await openFeed(`${url}/v1/events`)
   await waitUntil('an id came', () => feed.lastId !== undefined)
@@ -34,7 +34,7 @@ async function here(): Promise<string> {
   return feed.lastId!
 }
 
-/** Ids of events after one id up to another, read in one go. */
+/** Returns the ids of the events after one id up to another, read over one connection. */
 async function between(after: string, until: string): Promise<string[]> {
   const feed = await openFeed(`${url}/v1/events?after=${after}`)
   await waitUntil(`the feed is at ${until}`, () => offsetOf(feed.lastId) >= offsetOf(until))
@@ -52,7 +52,7 @@ function killCoordinator(): void {
   process.kill(processesOf(data).children[0]!, 'SIGKILL')
 }
 
-/** Statements one after the other until told to stop; whatever becomes of them. */
+/** Runs statements one after the other until `stop`, whatever their results are. */
 function startLoad() {
   let stopping = false
   let ran = 0
@@ -71,7 +71,7 @@ function startLoad() {
   }
 }
 
-/** Reads the feed and comes again, after the last id, whenever the connection is gone; `drop` cuts it. */
+/** Reads the feed, and connects again after the last id whenever the connection is gone; `drop` cuts it. */
 function startReader(from: string) {
   const ids: string[] = []
   let last = from
@@ -105,9 +105,9 @@ function startReader(from: string) {
   }
 }
 
-describe('the live feed', () => {
+describe('The live event feed', () => {
   it(
-    'loses nothing and tells nothing twice over dropped connections and killed coordinators',
+    'loses and repeats no event over dropped connections and killed coordinators',
     { timeout: 240_000 },
     async () => {
       const from = await here()
@@ -140,14 +140,14 @@ describe('the live feed', () => {
     },
   )
 
-  it('gives of one query, or user, or type what the query resource has', { timeout: 240_000 }, async () => {
+  it('returns the same events of a query, a user or a type as the query resource', { timeout: 240_000 }, async () => {
     const from = await here()
     const mine = await run(url, 'SELECT name FROM nation', { ...trinoHeaders, 'x-trino-user': 'ada' })
     const other = await run(url, 'SELECT 1/0', { ...trinoHeaders, 'x-trino-user': 'bob' })
     const until = await here()
     const events = async (id: string): Promise<CloudEvent[]> =>
       (await (await fetch(`${url}/v1/query/${id}/events`)).json()) as CloudEvent[]
-    // What a coordinator that was killed above had left open may end meanwhile.
+    // Queries that a coordinator killed above left open may end meanwhile.
     const ours = (all: CloudEvent[]): CloudEvent[] =>
       all.filter(({ subject, type }) => [mine.id, other.id].includes(subject) && !type.includes('delivered'))
     async function feedOf(filter: string, count: number): Promise<CloudEvent[]> {
@@ -168,12 +168,12 @@ describe('the live feed', () => {
     expect(offsetOf(until)).toBeGreaterThan(offsetOf(from))
   })
 
-  it('waits for a reader who does not read, and nobody else does', { timeout: 240_000 }, async () => {
+  it('waits for a reader that does not read, while statements go on', { timeout: 240_000 }, async () => {
     const from = await here()
     const slow = await new Promise<IncomingMessage>((resolve, reject) => {
       request(`${url}/v1/events?after=${from}`, { agent: false }, resolve).on('error', reject).end()
     })
-    // Texts that no socket between holds: several megabytes of them.
+    // Several megabytes of text: more than the buffers of the sockets hold.
     const filler = 'x'.repeat(700_000)
     for (let number = 0; number < 20; number++)
       expect((await run(url, `SELECT ${number} /* ${filler} */`)).rows).toEqual([[number]])
@@ -189,7 +189,7 @@ describe('the live feed', () => {
 })
 
 describe('quipu tail', () => {
-  it('prints events as they happen and goes on over a killed coordinator', { timeout: 240_000 }, async () => {
+  it('prints events as they happen and continues after a kill of the coordinator', { timeout: 240_000 }, async () => {
     const from = await here()
     const tail = spawnQuipu(['tail', '--server', url, '--after', from, '--of-user', 'tess'])
     const json = spawnQuipu([
@@ -238,7 +238,7 @@ describe('quipu tail', () => {
     ])
   })
 
-  it('says in one line what the server refused or what is no option', { timeout: 240_000 }, async () => {
+  it('prints one line for an error of the server and for an unknown option', { timeout: 240_000 }, async () => {
     const unknown = await spawnQuipu(['tail', '--server', url, '--type', 'QueryFinnished']).exit
     expect(unknown).toMatchObject({ code: 1, stdout: '' })
     expect(unknown.stderr).toMatch(/^quipu: The server answered 400: .*no event has such a type.*\n$/)
@@ -250,7 +250,7 @@ describe('quipu tail', () => {
   })
 })
 
-it('ends feeds in order when the server drains, also of a reader who does not read', { timeout: 240_000 }, async () => {
+it('the server ends event feeds in order when it drains, also if a reader does not read', { timeout: 240_000 }, async () => {
   const feed = await openFeed(`${url}/v1/events`)
   const stuck = await new Promise<IncomingMessage>((resolve, reject) => {
     request(`${url}/v1/events?after=beginning`, { agent: false }, resolve).on('error', reject).end()

@@ -6,7 +6,7 @@ import { follow, post, raw, run } from '../support/statement-client.ts'
 const server = serverOfFile()
 
 describe('EXPLAIN ANALYZE', () => {
-  it('runs the statement and tells what each operator did', async () => {
+  it('runs the statement and shows the output of each operator', async () => {
     const { rows, columns, error } = await run(
       server.url,
       'EXPLAIN ANALYZE SELECT n.name, count(*) FROM customer c JOIN nation n ON c.nationkey = n.nationkey GROUP BY 1',
@@ -20,7 +20,7 @@ describe('EXPLAIN ANALYZE', () => {
     expect(text).toMatch(/TableScan\[TABLE_SCAN\]\n.*Output: 25 rows\n +Estimates: \{rows: 25 /)
   })
 
-  it('is told from EXPLAIN by what is known before: rows of tables, and what follows from them', async () => {
+  it('EXPLAIN without ANALYZE estimates rows from what is known before: rows of tables, and limits and products of them', async () => {
     const { rows } = await run(server.url, 'EXPLAIN SELECT * FROM nation CROSS JOIN region ORDER BY 1 LIMIT 10')
     const estimates = String(rows[0]![0]).matchAll(
       /(\w+)(?:\[[^\n]*)?\n[^\n]*Layout[^\n]*\n[^\n]*rows: (\S+) \((\S+)\)/g,
@@ -37,7 +37,7 @@ describe('EXPLAIN ANALYZE', () => {
     expect(stats.rows.find(([column]) => column === null)?.[4]).toBe(25)
   })
 
-  it('killed while it is measured, ends cleanly: rows of the statement are never its answer', async () => {
+  it('returns COORDINATOR_RESTARTED and no rows if the coordinator is killed while the statement runs', async () => {
     const first = await post(
       server.url,
       'EXPLAIN ANALYZE SELECT count(*) FROM lineitem a, lineitem b, nation c WHERE a.comment > b.comment',

@@ -7,16 +7,16 @@ import { authenticated } from '../support/access-modes.ts'
 import { post, raw, run, type RawAnswer } from '../support/statement-client.ts'
 
 /*
- * Statements of every kind are open, each where it must be, while a process is stopped, killed or told to end: the coordinator
- * by SIGSTOP (recovered-*.e2e kill it at every event), the worker in every way.
+ * Statements of every kind are open, each in its state, while a process is stopped, killed or drained: the
+ * coordinator by SIGSTOP (recovered-*.e2e kill it at every event), the worker by each of three signals.
  */
 
 const CALC = `SELECT count(*) FROM lineitem a CROSS JOIN nation b CROSS JOIN (VALUES 1, 2) c(x)
   WHERE a.comment < b.comment`
 const GROUP = 'SELECT orderpriority, count(*) FROM orders GROUP BY orderpriority'
-/** More than a query may keep on disk: it goes on only while somebody reads. */
+/** More than a query may keep on disk: the engine goes on only while a client reads. */
 const LONG = 'SELECT orderkey, linenumber, comment FROM lineitem'
-/** Less than that: it is computed to its end without anybody. */
+/** Less than that: the engine computes it to its end without a client. */
 const SHORT = 'SELECT orderkey, custkey, orderdate FROM orders'
 const TABLE = 'memory.default.written'
 
@@ -24,7 +24,7 @@ let folder: ReturnType<typeof temporaryFolder>
 let data: string
 let quipu: QuipuProcess
 let url: string
-/** What statements come to, by their SQL; of what is written its count. */
+/** The right results, by SQL; for the table that is written, the digest of its count. */
 const right = new Map<string, string>()
 
 beforeAll(async () => {
@@ -40,7 +40,7 @@ beforeAll(async () => {
       QUIPU_COORDINATOR_DEAD_MS: '8s',
       QUIPU_RESTART_BACKOFF_MAX_MS: '200ms',
       QUIPU_DRAIN_MS: '1s',
-      // A busy machine may take its time.
+      // A busy machine may be slow.
       QUIPU_WORKER_WAIT_MS: '120s',
     },
   })
@@ -54,7 +54,7 @@ afterAll(async () => {
   await folder.remove()
 }, 240_000)
 
-/** Order does not matter, every row does. */
+/** A digest of the rows in any order. */
 function digest(rows: readonly unknown[]): string {
   const lines = rows.map((row) => JSON.stringify(row)).toSorted()
   return `${lines.length} rows ${createHash('sha256').update(lines.join('\n')).digest('hex')}`
@@ -74,28 +74,28 @@ async function reaches(first: RawAnswer, ...states: string[]): Promise<void> {
   })
 }
 
-/** A worker died between the last page of a task and the task's own end: what was told is not computed again. */
+/** A worker died between the last page of a task and the end of the task. Published rows are not computed again. */
 const TOLD = 'lost after its page was published'
 
-/** Digest of the rows of a statement that ends well, else its error's name. */
+/** The digest of the rows of a statement that finishes, otherwise the name of its error. */
 async function outcome(from: RawAnswer): Promise<string> {
   const { error, data: rows } = await endOf(from)
   if (!error) return digest(rows)
   return /was lost after part of its result was published/.test(error.message) ? TOLD : error.errorName
 }
 
-/** Coordinators that their supervisor has killed for their silence. */
+/** The number of coordinators that the supervisor has killed because they were silent. */
 function hangs(): number {
   return quipu.stderr().split('coordinator has been silent').length - 1
 }
 
-/** A page is given up when its worker was away for so long; here somewhat less. */
+/** A page counts as lost after its worker was away for this long; the value here is a little lower. */
 const PAGE_LOST_MS = 14_000
 
 interface Fault {
   readonly name: string
   readonly apply: (pids: { readonly coordinator: number; readonly worker: number }) => void
-  /** The process that another one takes the place of. */
+  /** The process that is replaced after the fault. */
   readonly hits: 'coordinator' | 'worker'
 }
 
@@ -111,21 +111,22 @@ const faults: readonly Fault[] = [
 ]
 
 describe.each(faults)('$name', ({ hits, apply }) => {
-  it('is survived by statements of every kind', { timeout: 300_000 }, async () => {
+  it('ends no statement with a wrong result, whatever state it is in', { timeout: 300_000 }, async () => {
     const before = processesOf(data).children
-    // Computed; its pages lie on the worker, the first one read.
+    // Computed; its pages lie on the worker, and the client has read the first.
     const delivering = await begun(await post(url, SHORT))
     await reaches(delivering, 'FINISHING')
-    // In the middle of its computation, the engine waiting for readers.
+    // In the middle of its computation; the engine waits for a reader.
     const streaming = await begun(await post(url, LONG))
     const canceled = await post(url, CALC)
     const aggregating = await post(url, CALC)
-    // It has the last of the places: on a busy machine what comes next might be planned before it.
+    // It takes the last free slot: otherwise, on a busy machine, the statements below could be planned before it.
     await reaches(aggregating, 'STARTING', 'RUNNING', 'FINISHING')
     const writing = await post(url, `CREATE TABLE ${TABLE} AS ${LONG}`)
     const written = outcome(writing)
     written.catch(() => {})
-    // These wait for a place. Should they have one already, they are computed again: no row of theirs was told.
+    // These wait for a slot. If one of them has a slot already, it is computed again, because no row of it was
+    // published.
     const queued = await Promise.all([post(url, GROUP), post(url, CALC), post(url, GROUP)])
 
     const hangsBefore = hangs()
@@ -141,20 +142,21 @@ describe.each(faults)('$name', ({ hits, apply }) => {
     const stream = outcome(streaming)
     const [wasCanceled, delivered, ...others] = await ends
     const streamed = await stream
-    // On a machine that stands still for long, a successor may be taken for hung too: no query goes on over a second death.
+    // On a machine that stalls for long the supervisor may kill the successor as hung too; no query survives a second
+    // death.
     const restarted = hangs() - hangsBefore > (hits === 'coordinator' ? 1 : 0)
     const expectRight = (end: string, wanted: string): void =>
       restarted ? expect([wanted, 'COORDINATOR_RESTARTED']).toContain(end) : expect(end).toBe(wanted)
-    // Its cancel may come too late.
+    // The cancel may come too late.
     expect(['USER_CANCELED', right.get(CALC)]).toContain(wasCanceled)
     const wanted = [CALC, GROUP, CALC, GROUP]
-    // It takes a kill within a moment: never two of them.
+    // This needs a kill within a moment, so at most one statement has it.
     const spared = hits === 'worker' ? others.indexOf(TOLD) : -1
     others.forEach((end, i) => i === spared || expectRight(end, right.get(wanted[i]!)!))
     if (hits === 'worker' && delivered.end === 'PAGE_TRANSPORT_ERROR')
       expect(delivered.afterMs).toBeGreaterThan(PAGE_LOST_MS)
     else expectRight(delivered.end, right.get(SHORT)!)
-    // Rows that were told are never computed again: they may be lost with the worker that computed them.
+    // Published rows are never computed again, so they may be lost with the worker that computed them.
     if (hits === 'coordinator' || !(streamed === TOLD || cleanErrors.has(streamed)))
       expectRight(streamed, right.get(LONG)!)
     const count = await written

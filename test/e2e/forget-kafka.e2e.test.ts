@@ -32,7 +32,7 @@ describe.runIf(await kafkaIsAvailable())('quipu forget with the event log in Kaf
   const command = (...args: string[]) => spawnQuipu([...args, '--data-dir', data], { env }).exit
   const statusOf = async (id: string, path = '') => (await fetch(`${url}/v1/query/${id}${path}`)).status
 
-  /** Types of what others were told of a query, in order; what came twice once. */
+  /** The types of the published events of a query, in order and without repeats. */
   async function publishedToOthers(id: string): Promise<readonly string[]> {
     const { QUIPU_PUBLIC_KAFKA_BROKERS: brokers, QUIPU_PUBLIC_KAFKA_TOPIC: topic } = env
     const found = await readTopic(brokers!.split(','), topic!, (messages) =>
@@ -44,7 +44,7 @@ describe.runIf(await kafkaIsAvailable())('quipu forget with the event log in Kaf
   }
 
   it(
-    'takes the data of a query away for good, and all still verifies and comes back',
+    'removes the data of a query for good; the log still verifies, and a lost database is restored from the keys file',
     { timeout: 240_000 },
     async () => {
       const { id } = await run(url, `select 'Rosalinde'`)
@@ -78,9 +78,9 @@ describe.runIf(await kafkaIsAvailable())('quipu forget with the event log in Kaf
       quipu.signal('SIGTERM')
       expect((await quipu.exit).code).toBe(0)
 
-      // Without a server the command writes the log itself.
+      // Without a running server the command writes the log itself.
       expect((await command('forget', '--query', later)).stdout).toContain('is forgotten')
-      // The whole database is lost, and with it the keys: the data folder has them.
+      // The whole database is lost, with the keys in it; the data folder has a copy of the keys.
       rmSync(join(data, 'postgres'), { recursive: true })
       await start()
       expect(await (await fetch(`${url}/v1/query/${kept}`)).text()).toContain('Eisenstein')
@@ -89,7 +89,7 @@ describe.runIf(await kafkaIsAvailable())('quipu forget with the event log in Kaf
       quipu.signal('SIGTERM')
       expect((await quipu.exit).code).toBe(0)
 
-      // With the last copy of the keys gone nothing goes on as if the data had been forgotten.
+      // Without any copy of the keys the server does not start: otherwise all data would look forgotten.
       rmSync(join(data, 'postgres'), { recursive: true })
       rmSync(keys)
       const { code, stderr } = await spawnQuipu(['start', '--port', '0', '--data-dir', data], { env }).exit

@@ -7,11 +7,11 @@ import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess 
 import { post, raw, run, trinoHeaders } from '../support/statement-client.ts'
 
 /*
- * Statements of many kinds with a word each, `mozart<n>word`, in text, session and rows; then all are forgotten, and the
- * words are looked for wherever a query leaves something. What log lines and metrics say has no word at any time.
+ * Runs statements of many kinds, each with a word `mozart<n>word` in its text, session or rows. Then the test forgets
+ * all of them, and looks for the words wherever a query leaves data. Log lines and metrics never contain a word.
  */
 const WORDS = /mozart\d+word/gi
-/** Lines and figures tell who ran a statement, from where. */
+/** Log lines and metrics contain the name of the user that ran a statement. */
 const NAMES = /mozart\d+word|salieri/gi
 
 interface Case {
@@ -69,7 +69,10 @@ afterAll(async () => {
   await folder.remove()
 }, 120_000)
 
-/** Files below the data folder that hold a word; tables of `memory` are what was written, not who wrote it. */
+/**
+ * Returns the files below the data folder that contain a word. Tables of `memory` are data that a user wrote, so they
+ * do not count.
+ */
 function leakingFiles(folderPath = data): string[] {
   return readdirSync(folderPath, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folderPath, entry.name)
@@ -82,14 +85,14 @@ function leakingFiles(folderPath = data): string[] {
 
 const word = (index: number): string => `mozart${index}word`
 
-it('what is forgotten is nowhere, and lines of the log and figures never had it', { timeout: 480_000 }, async () => {
+it('forget removes every trace of a query from log, tables and files; log lines and metrics never contained its text', { timeout: 480_000 }, async () => {
   const ids: string[] = []
   for (const [index, [name, { sql, headers, error }]] of Object.entries(cases).entries()) {
     const ran = await run(url, sql(word(index)), { ...trinoHeaders, ...headers?.(word(index)) })
     expect({ name, error: ran.error?.errorName }).toEqual({ name, error })
     ids.push(ran.id)
   }
-  // One is killed by somebody, one goes over a crash, one is lost to its client.
+  // A user kills one query, one query goes over a crash, and the client of one is lost.
   const killed = await post(
     url,
     `SELECT count(*) FROM lineitem a, lineitem b WHERE a.comment < b.comment || '${word(90)}'`,

@@ -6,7 +6,8 @@ import { spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../su
 import { post, raw, run, trinoHeaders } from '../support/statement-client.ts'
 
 /*
- * A data folder on a file system of its own that is really full. It takes a mount: root, and a kernel that lets it.
+ * The data folder is on a file system of its own that is really full. This needs a mount: root, and a kernel that
+ * allows it.
  */
 
 let folder: ReturnType<typeof temporaryFolder>
@@ -33,7 +34,7 @@ afterAll(async () => {
   await folder.remove()
 })
 
-/** Writes until there is no room for a byte. @returns gives the room back */
+/** Writes until there is no room for another byte. @returns a function that frees the room */
 function fill(): () => void {
   const path = join(disk, 'filler')
   const file = openSync(path, 'w')
@@ -49,7 +50,7 @@ function fill(): () => void {
   return () => rmSync(path)
 }
 
-describe.runIf(available)('a disk without room', () => {
+describe.runIf(available)('The server on a full disk', () => {
   beforeAll(async () => {
     chmodSync(folder.path, 0o711)
     quipu = spawnQuipu(['start', '--port', '0', '--data-dir', join(disk, 'data')], {
@@ -64,15 +65,15 @@ describe.runIf(available)('a disk without room', () => {
     await quipu.exit
   }, 240_000)
 
-  it('ends what needs room for pages, and answers what needs none', { timeout: 240_000 }, async () => {
+  it('ends a statement that needs room for pages, and answers one that needs none', { timeout: 240_000 }, async () => {
     const url = await quipu.url
-    // All of it is below the floor of the page store: 5 %, and 2 GB.
+    // The whole disk is below the floor of the page store: 5 %, and 2 GB.
     const { error } = await run(url, 'SELECT orderkey, comment FROM lineitem')
     expect(error).toMatchObject({ errorName: 'OUT_OF_SPILL_SPACE' })
     expect((await run(url, 'SELECT 1')).rows).toEqual([[1]])
   })
 
-  it('takes no statement when it is full, and goes on by itself when there is room', { timeout: 240_000 }, async () => {
+  it('refuses statements with 503 while the disk is full, and takes them again by itself when there is room', { timeout: 240_000 }, async () => {
     const url = await quipu.url
     const before = await run(url, "SELECT 'before' AS word")
     const free = fill()

@@ -6,18 +6,18 @@ import { serverOfFile } from '../support/server-of-file.ts'
 import { run } from '../support/statement-client.ts'
 import { textExpressions } from '../support/text-expressions.ts'
 
-/* What clients write in literals stays data on its way through a server and its worker's engine. */
+/* Text in literals stays data on its way through the server and the engine of the worker. */
 
 const server = serverOfFile()
 
-describe('a literal', () => {
-  it('with the marks of templates in it is itself', async () => {
+describe('A literal', () => {
+  it('comes back unchanged if it contains template marks', async () => {
     expect((await run(server.url, `SELECT upper('cost $EUR'), lower('$E$F$1') FROM nation LIMIT 1`)).rows).toEqual([
       ['COST $EUR', '$e$f$1'],
     ])
   })
 
-  it('that would end the call around it reads no file and no function', async () => {
+  it('cannot close the call around it to read a file or to call a function', async () => {
     await run(server.url, 'CREATE TABLE memory.default.secrets AS SELECT 42 AS answer')
     const written = readdirSync(server.folder, { recursive: true, encoding: 'utf8' })
     const manifest = written.find((path) => /secrets.*\.json$/.test(path))
@@ -28,9 +28,9 @@ describe('a literal', () => {
   })
 
   it.each(hostileTexts.map((text) => [JSON.stringify(text), text]))(
-    '%s gives what a column of it gives',
+    '%s gives the same results as a column with the same text',
     async (_shown, text) => {
-      // What reads a table is run by the worker's engine.
+      // A statement that reads a table runs in the engine of the worker.
       const from = `(SELECT ${dialectBytes(text)} AS c, 1 AS n FROM region LIMIT 1)`
       for (const [kind, expressions] of textExpressions.entries()) {
         const whole = (e: string): string => (kind === 0 ? `try(${e})` : e)

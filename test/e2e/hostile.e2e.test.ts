@@ -13,7 +13,7 @@ const doubling = [
   ...Array.from({ length: 22 }, (_, i) => `c${i + 1} AS (SELECT *, * FROM c${i})`),
 ].join(', ')
 
-/** What Trino's dialect can say of the statements that blow DuckDB up while it plans or runs them. */
+/** Statements in Trino's dialect that make DuckDB use too much memory or time while it plans or runs them. */
 const hostile: readonly (readonly [string, string])[] = [
   ['LIKE with many wildcards', "SELECT lpad('', 60, 'a') LIKE '%a_%a_%a_%a_%a_%a_%b'"],
   [
@@ -39,9 +39,9 @@ const hostile: readonly (readonly [string, string])[] = [
   ['5,000 additions', `SELECT ${Array.from({ length: 5000 }, () => '1').join(' + ')}`],
 ]
 
-describe('statements that blow up', () => {
+describe('Statements that use too much memory or time', () => {
   it.each(hostile)(
-    '%s: a clear end, and everybody else goes on',
+    '%s: the statement ends without an internal error or can be canceled, and other statements run on',
     async (_name, sql) => {
       const first = await post(server.url, sql)
       expect(first.status).toBe(200)
@@ -52,7 +52,7 @@ describe('statements that blow up', () => {
       const tiny = (await run(server.url, 'SELECT 3 - 2')).rows
       expect(tiny).toEqual([[1]])
       expect(await Promise.all(neighbours)).toEqual([[[15_000]], [[15_001]], [[15_002]], [[15_003]]])
-      // By now it has ended by itself, or it is only long: then it is canceled.
+      // By now the statement has ended by itself, or it only takes long: then the test cancels it.
       let answer = first
       const until = Date.now() + 6000
       while (answer.json.nextUri && Date.now() < until) answer = await raw(answer.json.nextUri)
@@ -69,7 +69,7 @@ describe('statements that blow up', () => {
     120_000,
   )
 
-  it('the coordinator and the worker are the ones that were started', async () => {
+  it('no process of the server has restarted', async () => {
     const metrics = (await raw(`${server.url}/metrics`)).text
     expect(metrics).not.toMatch(/quipu_process_restarts_total\{[^}]*\} [1-9]/)
   })

@@ -28,12 +28,12 @@ async function refusalOf(quipu: QuipuProcess): Promise<string> {
 
 const newTopic = () => `test-start-${randomBytes(6).toString('hex')}`
 
-describe('a start with the event log in Kafka', () => {
-  it('names a broker that cannot be reached', { timeout: 240_000 }, async () => {
+describe('A start with the event log in Kafka', () => {
+  it('prints one line about Kafka if no broker can be reached', { timeout: 240_000 }, async () => {
     expect(await refusalOf(start('unreachable', '127.0.0.1:1', newTopic()))).toMatch(/^quipu: .*Kafka/)
   })
 
-  describe.runIf(available)('that is there', () => {
+  describe.runIf(available)('with a running broker', () => {
     let brokers: readonly string[]
     beforeAll(async () => {
       brokers = (await sharedKafka()).brokers
@@ -50,7 +50,7 @@ describe('a start with the event log in Kafka', () => {
       expect(line).toContain(`Topic ${topic} has retention.ms=604800000`)
     })
 
-    it('makes the topic, and has everything back when the database was deleted', { timeout: 240_000 }, async () => {
+    it('creates the topic, and restores the history after the database was deleted', { timeout: 240_000 }, async () => {
       const topic = newTopic()
       const first = start('kept', brokers.join(), topic)
       const { id } = await run(await first.url, "SELECT 'kept' AS word")
@@ -60,7 +60,7 @@ describe('a start with the event log in Kafka', () => {
       expect(stdout).toContain(`Kafka at ${brokers.join(', ')}`)
 
       rmSync(join(folder.path, 'kept', 'postgres'), { recursive: true })
-      // The log ends with a record that does not count, as one that a slow broker was sent twice does.
+      // The log ends with a record that does not count, like a duplicate that a retry of the producer leaves.
       const producer = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).producer()
       await producer.connect()
       await producer.send({ topic, messages: [{ key: 'foreign', value: 'not ours' }] })

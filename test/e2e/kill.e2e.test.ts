@@ -19,7 +19,7 @@ const PROGRAM = new URL('../../dist/cli/quipu.js', import.meta.url).pathname
 const PASSWORD = 'open sesame'
 const browser = hasChromium('no query is killed in one')
 const NO_MESSAGE = 'Query killed. No message provided.'
-/** Ends after longer than any test, where nobody ends it. */
+/** Runs longer than any test, unless it is killed. */
 const ENDLESS =
   'select count(*) from tpch.tiny.lineitem a, tpch.tiny.lineitem b, tpch.tiny.nation c where a.comment < b.comment || c.name'
 
@@ -55,7 +55,7 @@ afterAll(async () => {
   await folder.remove()
 }, 240_000)
 
-/** Open queries of a test that fails would keep the places of others. */
+/** Open queries of a failed test would keep other queries waiting. */
 const posted: string[] = []
 afterEach(async () => {
   for (const id of posted.splice(0)) await put(id, as('root')).catch(() => {})
@@ -83,7 +83,7 @@ async function infoOf(id: string, user = 'alice'): Promise<Info> {
   return JSON.parse((await raw(`${writer.url}/v1/query/${id}`, { headers: as(user) })).text) as Info
 }
 
-/** A query of alice's in one of these states. */
+/** Posts a query of alice, and waits until it is in one of these states. */
 async function queryIn(states: readonly string[], sql = ENDLESS): Promise<StatementJson> {
   const query = await post(sql)
   await raw(query.nextUri!, { headers: as('alice') })
@@ -91,14 +91,14 @@ async function queryIn(states: readonly string[], sql = ENDLESS): Promise<Statem
   return query
 }
 
-/** On its worker, where it tells of itself when it has something to tell. */
+/** The states in which a query runs on its worker. */
 const UNDER_WAY = ['STARTING', 'RUNNING']
 
 function put(id: string, headers: Record<string, string>, { body = '', how = 'killed', at = writer } = {}) {
   return raw(`${at.url}/v1/query/${id}/${how}`, { method: 'PUT', body, headers })
 }
 
-/** What a client is told at last. */
+/** Follows a query to its end. @returns the last answer */
 async function endOf({ nextUri }: StatementJson): Promise<StatementJson> {
   for (let next = nextUri; ;) {
     const answer: RawAnswer = await raw(next!, { headers: as('alice') })
@@ -119,8 +119,8 @@ async function lastEvent(id: string, user: string, at = writer): Promise<Record<
   return last!.data
 }
 
-describe('a running query', () => {
-  it('is killed by who may, through the follower; its client is told why, and who sees all by whom', async () => {
+describe('A running query', () => {
+  it('is killed by a user with the right, through the follower; only users that may see all learn the killer', async () => {
     const query = await queryIn(UNDER_WAY)
     expect((await put(query.id, {}, { at: other })).status).toBe(401)
     for (const at of [writer, other]) {
@@ -146,7 +146,7 @@ describe('a running query', () => {
     }
   })
 
-  it('is killed once, whoever is first, and by its owner too', async () => {
+  it('is killed only once by concurrent requests, also if its owner sends one of them', async () => {
     const query = await queryIn(UNDER_WAY)
     const both = await Promise.all([
       put(query.id, as('kim'), { body: 'by kim' }),
@@ -160,7 +160,7 @@ describe('a running query', () => {
     expect((await lastEvent(query.id, 'root'))['endedBy']).toMatchObject({ user: who })
   })
 
-  it('names both who acts as another', async () => {
+  it('records both users if the killer acts as another user', async () => {
     const query = await queryIn(UNDER_WAY)
     const asKim = { ...as('root'), 'x-trino-user': 'kim' }
     expect((await put(query.id, asKim, { how: 'preempted' })).status).toBe(202)
@@ -175,8 +175,8 @@ describe('a running query', () => {
   })
 })
 
-describe('a query in any other state', () => {
-  it('that waits for its place is killed there', async () => {
+describe('A query in another state', () => {
+  it('can be killed while it waits in the queue', async () => {
     const running = [await queryIn(UNDER_WAY), await queryIn(UNDER_WAY)]
     const queued = await queryIn(['QUEUED'])
     expect((await put(queued.id, as('kim'), { body: 'no place' })).status).toBe(202)
@@ -184,7 +184,7 @@ describe('a query in any other state', () => {
     for (const { id } of running) expect((await put(id, as('kim'))).status).toBe(202)
   })
 
-  it('that has its whole result is killed before its client has it; one that has ended is not', async () => {
+  it('can be killed with its whole result ready, but not after it has ended', async () => {
     const query = await queryIn(['FINISHING'], 'select * from tpch.tiny.orders')
     expect((await put(query.id, as('kim'))).status).toBe(202)
     expect((await endOf(query)).error!.errorName).toBe('ADMINISTRATIVELY_KILLED')
@@ -194,7 +194,7 @@ describe('a query in any other state', () => {
     expect((await put(ended.id, as('bob'))).status).toBe(403)
   })
 
-  it('that just ends is either killed or finished, and everybody is told the same', async () => {
+  it('ends either killed or finished if the kill comes at its end, and all answers agree', async () => {
     for (let time = 0; time < 5; time++) {
       const query = await post('select count(*) from tpch.tiny.region')
       const [killed, end] = await Promise.all([put(query.id, as('kim')), endOf(query)])
@@ -208,7 +208,7 @@ describe('a query in any other state', () => {
 })
 
 it.runIf(browser)(
-  'a query is killed in the page, which says by whom to who may know',
+  'the web UI kills a query, and shows the killer only to users that may see it',
   { timeout: 240_000 },
   async () => {
     const query = await queryIn(UNDER_WAY)
@@ -245,7 +245,7 @@ it.runIf(browser)(
 )
 
 describe('CALL system.runtime.kill_query', () => {
-  /** Runs a statement. @param more headers */
+  /** Runs a statement to its end. @param more further headers */
   async function call(sql: string, user = 'kim', more: Record<string, string> = {}): Promise<StatementJson> {
     const headers = { ...as(user), ...more }
     let answer = (await raw(`${writer.url}/v1/statement`, { body: sql, headers })).json
@@ -290,7 +290,7 @@ describe('CALL system.runtime.kill_query', () => {
     })
   })
 
-  it('says as Trino does why it does not, and EXPLAIN kills nobody', async () => {
+  it("returns Trino's errors if it may not kill, and EXPLAIN kills nothing", async () => {
     const query = await queryIn(UNDER_WAY)
     const kill = (id: string) => `CALL system.runtime.kill_query('${id}')`
     expect((await call(`EXPLAIN ${kill(query.id)}`)).error).toBeUndefined()
@@ -315,7 +315,7 @@ describe('CALL system.runtime.kill_query', () => {
     expect((await call(kill(query.id), 'alice')).error).toMatchObject(again)
   })
 
-  it('does nothing before its client follows', async () => {
+  it('does nothing until the client follows the statement', async () => {
     const query = await queryIn(UNDER_WAY)
     await post(`CALL system.runtime.kill_query('${query.id}')`, 'kim')
     expect(UNDER_WAY).toContain((await infoOf(query.id)).state)
@@ -332,7 +332,7 @@ function quipu(args: readonly string[], user: string): Promise<{ code: number; s
   })
 }
 
-it('quipu kill ends a query, and says why it did not', async () => {
+it('quipu kill ends a query, and prints the reason if it did not', async () => {
   const { id, ...query } = await queryIn(UNDER_WAY)
   const refused = await quipu(['kill', id], 'bob')
   expect(refused).toMatchObject({ code: 1, stdout: '' })
@@ -351,7 +351,7 @@ it('quipu kill ends a query, and says why it did not', async () => {
 })
 
 it(
-  'who killed a query is known after the coordinator that did it was killed itself',
+  'the killer of a query stays recorded after the coordinator that killed it is itself killed',
   { timeout: 240_000 },
   async () => {
     const query = await queryIn(UNDER_WAY)

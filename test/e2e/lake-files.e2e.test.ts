@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { serverOfFile } from '../support/server-of-file.ts'
 import { run, trinoHeaders } from '../support/statement-client.ts'
 
-/* What clients see of files that other programs wrote. */
+/* Tables over files that other programs wrote, as clients see them. */
 
 const fixtures = new URL('../fixtures/', import.meta.url).pathname
 
@@ -40,7 +40,7 @@ const server = serverOfFile('error', async ({ folder }) => {
     mkdirSync(join(lake, 'times', name), { recursive: true })
     cpSync(join(fixtures, `${name}.parquet`), join(lake, 'times', name, 'a.parquet'))
   }
-  // Root starts the server, which runs as another user then.
+  // Root starts the server, which then runs as another user.
   for (const path of ['', 's', 's/sales', 's/events']) chmodSync(join(lake, path), 0o777)
   return { QUIPU_CATALOG_DIR: catalogs }
 })
@@ -51,8 +51,8 @@ async function rows(sql: string): Promise<unknown> {
   return found
 }
 
-describe('a table in Hive layout', () => {
-  it('is read, with its keys as columns', async () => {
+describe('A table in Hive layout', () => {
+  it('has its partition keys as columns', async () => {
     expect(await rows('SELECT year, month, count(*), sum(id) FROM sales GROUP BY 1, 2 ORDER BY 1, 2')).toEqual([
       [2023, 12, 10, 45],
       [2024, 1, 10, 145],
@@ -71,7 +71,7 @@ describe('a table in Hive layout', () => {
     ])
   })
 
-  it('is described as Trino describes one of Hive', async () => {
+  it('is described like a Hive table in Trino', async () => {
     const columns = [
       ['id', 'bigint', '', ''],
       ['year', 'bigint', 'partition key', ''],
@@ -99,12 +99,12 @@ describe('a table in Hive layout', () => {
     ])
   })
 
-  it('shows in EXPLAIN which keys spare files', async () => {
+  it('shows in EXPLAIN the keys that rule out files', async () => {
     const [[plan]] = (await rows('EXPLAIN SELECT id FROM sales WHERE year = 2024 AND month = 2')) as [[string]]
     expect(plan).toContain('[table = lake:s:sales, constraint = [year, month]]')
   })
 
-  it('refuses UPDATE by name, takes INSERT as other found tables do, and is dropped', async () => {
+  it('refuses UPDATE, accepts INSERT, and can be dropped', async () => {
     await expect(rows('UPDATE sales SET id = 1')).rejects.toThrow('NOT_SUPPORTED')
     expect(await rows('INSERT INTO sales VALUES (100, 2024, 7), (101, NULL, 1)')).toEqual([[2]])
     expect(await rows('SELECT year, month, sum(id) FROM sales WHERE year = 2024 GROUP BY 1, 2 ORDER BY 2')).toEqual([
@@ -120,8 +120,8 @@ describe('a table in Hive layout', () => {
   })
 })
 
-describe('timestamps of nanoseconds that the engine reads as microseconds', () => {
-  it('are read where they are exact, and fail the statement where they are not', async () => {
+describe('Timestamps of nanoseconds that the engine reads as microseconds', () => {
+  it('are read where they are exact, and fail the statement where they are finer', async () => {
     expect(await rows('SELECT t FROM lake.times."int96-micros" WHERE n IN (0, 4) ORDER BY n')).toEqual([
       ['2023-11-14 22:13:20.123456'],
       ['1970-01-01 00:00:00.000001'],

@@ -18,7 +18,7 @@ interface LogLine {
 }
 
 it.runIf(kafkaIsThere)(
-  'a coordinator that is started before Postgres and Kafka waits for each with one line',
+  'a coordinator that starts before Postgres and Kafka waits for each, and logs one line for each',
   { timeout: 240_000 },
   async () => {
     const kafka = await sharedKafka()

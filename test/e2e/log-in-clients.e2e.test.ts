@@ -30,10 +30,10 @@ let provider: TestProvider
 let quipu: QuipuProcess
 let browser: Browser
 let base: string
-/** Where sessions are short, and go on. */
+/** The server with short sessions that can be renewed. */
 let shortBase: string
 
-/** Of this file's provider, over TLS. */
+/** A server that uses the provider of this file, over TLS. */
 function serverAt(address: string, settings: Readonly<Record<string, string>> = {}): QuipuProcess {
   const { port } = new URL(address)
   return spawnQuipu(['start', '--port', port, '--data-dir', join(folder.path, port), '--log-level', 'warn'], {
@@ -71,7 +71,7 @@ afterAll(async () => {
   await folder.remove()
 }, 240_000)
 
-/** Somebody at his browser, who sees what a program shows him. */
+/** Acts as a user in a browser: opens the address that a program shows, confirms, and logs in. */
 async function confirms(address: string, login: string): Promise<void> {
   const context = await browser.newContext({ ignoreHTTPSErrors: true })
   context.setDefaultTimeout(120_000)
@@ -107,9 +107,9 @@ function overTls(
   })
 }
 
-/** Runs a program that prints where its user is to log in, and logs him in there. */
+/** Runs a program that prints a log-in address, and logs its user in there. */
 async function runWithLogIn(command: string, args: readonly string[], login: string): Promise<string> {
-  // Python's client takes a variable of the environment before what it is told.
+  // Python's client prefers this variable of the environment to the `verify` argument.
   const child = spawn(command, [...args], { env: { ...process.env, REQUESTS_CA_BUNDLE: authority.ca } })
   let reported = ''
   let stdout = ''
@@ -156,14 +156,14 @@ it.runIf(jdbc)(
   'JDBC logs its user in through a browser, once for all its connections',
   { timeout: 240_000 },
   async () => {
-    // Another log-in would be waited for, and nobody is there.
+    // A second log-in would wait for ever, because no user confirms it.
     const output = await runWithLogIn('java', jdbcOf(base, 'erin', 'select current_user', 3), 'erin')
     expect(output.split('\n').filter((line) => line === 'erin').length).toBe(3)
   },
 )
 
 it.runIf(go)(
-  'a token that a user got through a browser is one for clients that know no other way',
+  'a token that a user got through a browser works in clients without browser log-in',
   { timeout: 240_000 },
   async () => {
     const ssl = { ca: readFileSync(authority.ca) }
@@ -211,7 +211,7 @@ it.runIf(python)("Python's client logs its user in through a browser", { timeout
 })
 
 it.runIf(cli && jdbc && python)(
-  'a session that ends during a query goes on without a browser, and so does the query',
+  'a session that ends during a query is renewed without a browser, and the query finishes',
   { timeout: 240_000 },
   async () => {
     const short = serverAt(shortBase, {
@@ -234,7 +234,7 @@ it.runIf(cli && jdbc && python)(
         () => ['anna', 'beth', 'cleo'].every((user) => provider.renewed.has(user)),
         200_000,
       )
-      // One that fails would never be renewed.
+      // A program that fails would never renew its session.
       await Promise.race([renewed, outputs])
       process.kill(worker, 'SIGCONT')
       expect((await outputs).map((output) => output.trim().split('\n').at(-1))).toEqual([
@@ -250,7 +250,7 @@ it.runIf(cli && jdbc && python)(
   },
 )
 
-it.runIf(there)('somebody logs in to the page, sees himself, and logs out', { timeout: 240_000 }, async () => {
+it.runIf(there)('a user logs in to the web UI, sees their name, and logs out', { timeout: 240_000 }, async () => {
   const context = await browser.newContext({ ignoreHTTPSErrors: true })
   context.setDefaultTimeout(120_000)
   const page = await context.newPage()
@@ -260,7 +260,7 @@ it.runIf(there)('somebody logs in to the page, sees himself, and logs out', { ti
   await page.waitForURL(`${base}/ui/nodes`)
   await page.locator('#who').getByText('carol').waitFor()
   await page.locator('h1', { hasText: 'Nodes' }).waitFor()
-  // Back is the log-in page, or the one of the provider: neither shows or does anything of his.
+  // Going back leads to the log-in page or to the page of the provider; neither shows the user's data.
   await page.goto(`${base}/ui`)
   await page.getByRole('button', { name: 'Log out' }).click()
   await page.waitForURL(`${base}/ui/log-in`)

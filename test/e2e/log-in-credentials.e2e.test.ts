@@ -20,7 +20,7 @@ import type { StatementJson } from '../support/statement-client.ts'
 const readers = await rowReaders()
 const folder = temporaryFolder()
 const ending: (() => Promise<unknown>)[] = [() => folder.remove()]
-/** Who signs tokens: the last key of those that are published. */
+/** The keys that are published; the last one signs tokens. */
 const published = [signingKey('first')]
 let keyServer: HttpServer
 
@@ -29,9 +29,9 @@ function signingKey(kid: string) {
   return { kid, privateKey, jwk: { ...publicKey.export({ format: 'jwk' }), kid } }
 }
 
-// JDBC has no way of saying `&` in an address.
+// JDBC cannot write `&` in an address.
 const PASSWORD = 'open sesame, ümläut'
-/** Whose passwords are guessed: each a user of his own, since who guesses often waits. */
+/** Users whose passwords are guessed: a separate user for each test, because the server delays users after guesses. */
 const guessed = new Map(
   [...readers.keys(), 'js', 'certificate', 'others'].map((name, index) => [name, `user${'abcdefghijkl'[index]!}`]),
 )
@@ -128,7 +128,7 @@ const basic = (user: string, password: string) => ({
 })
 const post = (sql: string, options: RequestOptions) => ask(`${base}/v1/statement`, { method: 'POST', ...options }, sql)
 
-/** What the log has of these by now: of the events' data the names that say who. */
+/** The data of all events of one type that are in the log now. */
 async function recorded(type: 'LoggedIn' | 'AuthenticationFailed'): Promise<readonly Record<string, unknown>[]> {
   const client = new DatabaseClient({ connectionString: database.url })
   await client.connect()
@@ -151,12 +151,12 @@ describe.each([...readers])('%s', (name, reader) => {
     ['a token', async () => ({ user: 'tom', ca: authority.ca, token: await tokenOf('tom') })],
     ['a certificate', async () => ({ user: 'carol', ca: authority.ca, certificate: carol })],
   ]
-  it.each(ways)('logs in by %s', { timeout: 240_000 }, async (_way, logIn) => {
+  it.each(ways)('logs in with %s', { timeout: 240_000 }, async (_way, logIn) => {
     const known = await logIn()
     const { code, stdout, stderr } = await reader.read(base, WHO, known)
     expect([code, stdout.trim()], stderr).toEqual([0, `${known.user},25`])
   })
-  it('is told that a password is wrong', { timeout: 240_000 }, async () => {
+  it('reports a wrong password', { timeout: 240_000 }, async () => {
     const { code, stdout, stderr } = await reader.read(base, WHO, {
       user: 'alice',
       ca: authority.ca,
@@ -165,7 +165,7 @@ describe.each([...readers])('%s', (name, reader) => {
     expect(code).not.toBe(0)
     expect(stdout + stderr).toMatch(/Authentication failed|401|Unauthorized/)
   })
-  it('is nobody else than its credential says', { timeout: 240_000 }, async () => {
+  it('cannot act as another user than the one its credential names', { timeout: 240_000 }, async () => {
     const { code, stdout, stderr } = await reader.read(base, WHO, {
       user: 'alice',
       ca: authority.ca,
@@ -190,23 +190,23 @@ describe('trino-client for JavaScript', () => {
       rows.push(...(result.data ?? []))
     return rows
   }
-  it('logs in by a password, a token and a certificate', async () => {
+  it('logs in with a password, a token and a certificate', async () => {
     expect(await rowsOf({ auth: new BasicAuth('alice', PASSWORD) })).toEqual([['alice', 25]])
     expect(await rowsOf({ extraHeaders: { ...(await bearer('tom')), 'X-Trino-User': 'tom' } })).toEqual([['tom', 25]])
     const ssl = { ca: readFileSync(authority.ca), cert: readFileSync(carol.cert), key: readFileSync(carol.key) }
     expect(await rowsOf({ ssl, extraHeaders: { 'X-Trino-User': 'carol' } })).toEqual([['carol', 25]])
   })
-  it('is told that a password is wrong', async () => {
+  it('reports a wrong password', async () => {
     await expect(rowsOf({ auth: new BasicAuth(guessed.get('js')!, 'guess') })).rejects.toThrow(/401/)
   })
 })
 
-describe('a certificate', () => {
+describe('A client certificate', () => {
   const shown = (pair: { readonly cert: string; readonly key: string }) => ({
     cert: readFileSync(pair.cert),
     key: readFileSync(pair.key),
   })
-  it('is whose it is over a session that is taken up again, too', async () => {
+  it('names its user over a resumed TLS session too', async () => {
     const agent = new Agent({
       keepAlive: false,
       maxCachedSessions: 10,
@@ -219,29 +219,29 @@ describe('a certificate', () => {
       return answer.resumed
     })
   })
-  it('says nothing when another authority signed it, or for a user that is somebody else', async () => {
+  it('is refused if another authority signed it, if the user is another, or if the password sent with it is wrong', async () => {
     const others = await createAuthority()
     ending.push(() => others.remove())
     const impostor = await post('SELECT 1', shown(await others.issue('carol')))
     expect([impostor.status, impostor.headers['www-authenticate']]).toEqual([401, expect.stringContaining('Basic')])
     const headers = { 'x-trino-user': 'alice' }
     expect((await post('SELECT 1', { headers, ...shown(carol) })).status).toBe(403)
-    // The credential that was sent decides, not the next one that would do.
+    // The credential that the client sent decides, even if the certificate would do.
     expect(
       (await post('SELECT 1', { headers: basic(guessed.get('certificate')!, 'guess'), ...shown(carol) })).status,
     ).toBe(401)
   })
-  it('of a name that the mapping does not have lets nobody in', async () => {
+  it('is refused if its name fits no mapping', async () => {
     const server = await authority.issue('no-user')
     expect((await post('SELECT 1', shown(server))).status).toBe(401)
   })
 })
 
-describe('a query', () => {
-  it('goes on when its token has ended and there is a new one', { timeout: 120_000 }, async () => {
+describe('A query of a user', () => {
+  it('continues with a new token after its token has expired', { timeout: 120_000 }, async () => {
     let headers = await bearer('tom', 5)
     let answer = await post('SELECT current_user', { headers })
-    // A machine that is slow may take the token's time for less.
+    // On a slow machine the token may expire before the first request.
     while (answer.status === 401) {
       headers = await bearer('tom', 30)
       answer = await post('SELECT current_user', { headers })
@@ -259,7 +259,7 @@ describe('a query', () => {
     }
     expect(rows).toEqual([['tom']])
   })
-  it('is read and canceled by nobody else, whatever address he has', async () => {
+  it('is read and canceled by no other user, even with its address', async () => {
     const headers = await bearer('tom')
     const nextUri = (await post('SELECT current_user', { headers })).json.nextUri!
     const others = [
@@ -277,13 +277,13 @@ describe('a query', () => {
 })
 
 it(
-  'no statement fails while keys of tokens and the certificate are changed under it',
+  'no statement fails while the keys of tokens and the certificate are replaced',
   { timeout: 240_000 },
   async () => {
     let going = true
     let done = 0
     const ends: string[] = []
-    /** As clients do: 503 is asked again. */
+    /** Repeats a request after 503, as clients do. */
     const patient = async (send: () => Promise<Answer>): Promise<Answer> => {
       for (;;) {
         const answer = await send()
@@ -294,7 +294,7 @@ it(
     }
     const client = async (): Promise<void> => {
       while (going) {
-        // A token of each statement's own: none is remembered.
+        // Each statement has a token of its own, so that no check is cached.
         const headers = await bearer('tom', 600 + done)
         let answer = await patient(() => post('SELECT current_user', { headers }))
         for (let next = answer.json.nextUri; next !== undefined; next = answer.json.nextUri)
@@ -340,12 +340,12 @@ it(
   },
 )
 
-it('the log has who logged in, how and from where, and who was refused; names of nobody are not told', async () => {
+it('the log records who logged in, how and from where, and refusals; it hides names that no user has', async () => {
   expect((await post('SELECT 1', { headers: basic('a password typed as a name', 'x') })).status).toBe(401)
   expect((await post('SELECT 1', { headers: basic('bob', 'guess') })).status).toBe(401)
   expect((await post('SELECT 1', { headers: basic('bob', PASSWORD) })).status).toBe(200)
   expect((await post('SELECT 1', { headers: await bearer('tom') })).status).toBe(200)
-  // Signed, and no name that a table, a header or a line could have.
+  // A signed token whose name fits no table, header or line.
   expect((await post('SELECT 1', { headers: await bearer('tom\u0000\r\nX: y') })).status).toBe(401)
   const remoteAddress = '127.0.0.1'
   await waitUntil('the log has bob', async () => (await recorded('LoggedIn')).some(({ user }) => user === 'bob'))

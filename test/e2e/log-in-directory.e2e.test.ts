@@ -29,12 +29,12 @@ const LDIF = [
   entry(`uid=alice,${PEOPLE}`, 'alice', 'open sesame'),
   entry(`uid=Carol,${PEOPLE}`, 'Carol', 'carols own'),
   entry(`uid=doe\\, jane,${PEOPLE}`, 'doe, jane', 'janes own'),
-  // Reached by who writes a name into the pattern as it is.
+  // An attacker would reach this entry with a name that is written into the pattern unescaped.
   entry(`uid=robots,${PEOPLE}`, 'robots', 'closed'),
   entry(`uid=svc,uid=robots,${PEOPLE}`, 'svc', 'of robots'),
 ].join('\n')
 
-describe.runIf(startDirectory)('passwords that a directory vouches for', () => {
+describe.runIf(startDirectory)('A log-in with a password that a directory checks', () => {
   let directory: DirectoryServer
   let quipu: QuipuProcess
   let base: string
@@ -64,14 +64,14 @@ describe.runIf(startDirectory)('passwords that a directory vouches for', () => {
   const logIn = async (user: string, password: string) =>
     raw(`${base}/v1/statement`, { body: 'SELECT current_user', headers: headersOf(user, password) })
 
-  it.each([['alice'], ['ALICE'], ['Alice']])('make %s the one user that the account is', async (typed) => {
-    // Clients send the name as it was typed beside the password.
+  it.each([['alice'], ['ALICE'], ['Alice']])('maps the typed name %s to the one user alice', async (typed) => {
+    // Clients send the name as it was typed, beside the password.
     const headers = { ...headersOf(typed, 'open sesame'), 'X-Trino-User': typed }
     const { rows } = await run(base, 'SELECT current_user', headers)
     expect(rows).toEqual([['alice']])
   })
 
-  it('let their users in', async () => {
+  it('accepts the users of the directory', async () => {
     expect((await logIn('alice', 'open sesame')).status).toBe(200)
     expect((await logIn('doe, jane', 'janes own')).status).toBe(200)
   })
@@ -88,11 +88,11 @@ describe.runIf(startDirectory)('passwords that a directory vouches for', () => {
     ['a zero in the name', 'alice\0', 'open sesame'],
     ['spaces that a directory overlooks', ' alice', 'open sesame'],
     ['letters that have no one small form', 'straße', 'open sesame'],
-  ])('refuse %s', async (_what, user, password) => {
+  ])('refuses %s', async (_what, user, password) => {
     expect((await logIn(user, password)).status).toBe(401)
   })
 
-  it('are 503 while it is away, but those that were verified lately; nobody is let in for that', async () => {
+  it('gets 503 while the directory is away, unless the password was verified a moment ago', async () => {
     const { port } = directory
     await directory.stop()
     const away = await logIn('robots', 'closed')
@@ -106,7 +106,7 @@ describe.runIf(startDirectory)('passwords that a directory vouches for', () => {
   })
 })
 
-describe('a directory that overlooks more than case', () => {
+describe('A directory that ignores more differences than case', () => {
   const spellings = [
     'alice',
     'ALICE',
@@ -118,7 +118,7 @@ describe('a directory that overlooks more than case', () => {
     '\ufeffalice',
   ]
 
-  it('binds one spelling of each name, and none that is not its own normal form', async () => {
+  it('is asked for one spelling of each name only; names that are not in normal form are refused', async () => {
     const lenient = await startLenientDirectory({ [`uid=alice,${PEOPLE}`]: 'open sesame' })
     ending.push(() => lenient.stop())
     const verifier = createLdapVerifier({
@@ -137,7 +137,7 @@ describe('a directory that overlooks more than case', () => {
   })
 })
 
-describe.runIf(startDirectory)('a directory over TLS', () => {
+describe.runIf(startDirectory)('A directory over TLS', () => {
   let authority: TestAuthority
   let directory: DirectoryServer
   beforeAll(async () => {
@@ -163,27 +163,27 @@ describe.runIf(startDirectory)('a directory over TLS', () => {
       waitMs: 30_000,
     })
 
-  it('says itself how it writes the name of its user, where that is asked for', async () => {
+  it('gives its own spelling of the user name, if the option asks for it', async () => {
     const verifier = verifierBy(readFileSync(authority.ca, 'utf8'), undefined, 'directory')
     for (const typed of ['Carol', 'carol', 'CAROL'])
       expect(await verifier.check(typed, 'carols own', '-')).toEqual({ kind: 'right', name: 'Carol' })
     expect(await verifier.check('carol', 'guess', '-')).toEqual({ kind: 'wrong' })
   })
 
-  it('is asked when the configured authority vouches for it', async () => {
+  it('is asked if the configured authority signed its certificate', async () => {
     const verifier = verifierBy(readFileSync(authority.ca, 'utf8'))
     expect(await verifier.check('alice', 'open sesame', '-')).toEqual({ kind: 'right', name: 'alice' })
     expect(await verifier.check('alice', 'guess', '-')).toEqual({ kind: 'wrong' })
   })
 
-  it('is told no password when another one does, or none', async () => {
+  it('gets no password if another authority or none signed its certificate', async () => {
     const others = await createAuthority()
     ending.push(() => others.remove())
     for (const ca of [readFileSync(others.ca, 'utf8'), undefined])
       expect(await verifierBy(ca).check('alice', 'open sesame', '-')).toMatchObject({ kind: 'unavailable' })
   })
 
-  it('is not spoken to in the clear', async () => {
+  it('gets no password over an unencrypted connection', async () => {
     const verifier = verifierBy(readFileSync(authority.ca, 'utf8'), `ldap://127.0.0.1:${directory.port}`)
     expect(await verifier.check('alice', 'open sesame', '-')).toMatchObject({ kind: 'unavailable' })
   })

@@ -10,7 +10,7 @@ const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 const statusOf = async (token: string): Promise<number> =>
   (await raw(`${server.url}/v1/query`, { headers: bearer(token) })).status
 
-/** Where a program whose session goes on is sent: to no browser. */
+/** The token address in a 401 of a session that can be renewed without a browser. */
 function renewalOf({ status, headers }: RawAnswer): string {
   expect(status).toBe(401)
   const [, address] = /^Bearer x_token_server="([^"]+)"$/.exec(String(headers['www-authenticate']))!
@@ -25,7 +25,7 @@ async function revoke(token: string): Promise<void> {
 }
 
 it(
-  'a token that ends during a query is renewed without a browser, and the query goes on',
+  'a token that expires during a query is renewed without a browser, and the query continues',
   { timeout: 240_000 },
   async () => {
     const alice = await logIn('alice')
@@ -38,7 +38,7 @@ it(
       nextUri = answer.json.nextUri!
       answer = await raw(nextUri, { headers })
     }
-    // The same page, which it has not taken yet.
+    // The same page, which the program has not read yet.
     await waitUntil('the token has ended', async () => (answer = await raw(nextUri, { headers })).status === 401)
     // A program has several requests under way.
     const addresses = await Promise.all(
@@ -49,16 +49,16 @@ it(
     expect(tokens).toEqual(tokens.map(() => expect.stringMatching(/^quipu~or~/) as string))
     expect((await raw(nextUri, { headers: bearer(tokens[5]!) })).json.data).toEqual([['alice']])
     expect(await answerOf(addresses[0]!)).toEqual({ error: 'This token was given before' })
-    // Altered, an ended token is nobody's.
+    // An expired token that was altered is not accepted for renewal.
     const forged = await raw(nextUri, { headers: bearer(`${alice.slice(0, -4)}AAAA`) })
     expect(challengeOf(forged.headers['www-authenticate']).initiate).toContain('/initiate/')
-    // Nor is the page another's by its address alone.
+    // The address of the page alone gives another user no access.
     const bob = await logIn('bob', challengeOf((await raw(nextUri)).headers['www-authenticate']))
     expect((await raw(nextUri, { headers: bearer(bob) })).status).toBe(403)
   },
 )
 
-it('a session ends with its user at the provider, and when its program logs out', { timeout: 240_000 }, async () => {
+it('a session ends when the provider locks its user out, and when its program logs out', { timeout: 240_000 }, async () => {
   const [carol, dora] = [await logIn('carol'), await logIn('dora')]
   await revoke('no token at all')
   await revoke(dora)
@@ -73,7 +73,7 @@ it('a session ends with its user at the provider, and when its program logs out'
   expect(challengeOf(anew.headers['www-authenticate']).initiate).toContain('/initiate/')
 })
 
-it('while the provider is away a session waits for it', { timeout: 240_000 }, async () => {
+it('a session that expires while the provider is away is renewed when the provider is back', { timeout: 240_000 }, async () => {
   const erin = await logIn('erin')
   await waitUntil('the token has ended', async () => (await statusOf(erin)) === 401)
   const address = renewalOf(await raw(`${server.url}/v1/query`, { headers: bearer(erin) }))

@@ -6,7 +6,7 @@ import { waitUntil } from '../support/quipu-process.ts'
 import { serverOfFile } from '../support/server-of-file.ts'
 import { raw } from '../support/statement-client.ts'
 
-/** Lines of the password file. */
+/** Lines of the password file, by user. */
 const lines = new Map(['alice', 'bob', 'carol', 'dora'].map((user) => [user, passwordLine(user, 'open sesame')]))
 const others = [{ pattern: '(.*)' }]
 
@@ -28,7 +28,7 @@ function writeMapping(rules: readonly object[], folder = server.folder): void {
   writeFileSync(`${folder}/mapping`, JSON.stringify({ rules }), { mode: 0o644 })
 }
 
-/** @returns status of what the page of somebody is answered who has logged in by the form */
+/** Logs a user in by the form. @returns the status of a request of that session, at each call */
 async function logIn(user: string): Promise<() => Promise<number>> {
   const browser = createPlainBrowser()
   const page = await browser.open(`${server.url}/ui`)
@@ -37,7 +37,7 @@ async function logIn(user: string): Promise<() => Promise<number>> {
   return async () => (await raw(`${server.url}/v1/query`, { headers: { cookie } })).status
 }
 
-it('the page logs in by a form where passwords are configured, and out at the server', async () => {
+it('the web UI logs in by a form if passwords are configured, and the log-out ends the session at the server', async () => {
   const browser = createPlainBrowser()
   const page = await browser.open(`${server.url}/ui`)
   expect(page.address).toContain('/ui/log-in')
@@ -65,7 +65,7 @@ it('the page logs in by a form where passwords are configured, and out at the se
   expect((await raw(`${server.url}/v1/query`, { headers: { cookie } })).status).toBe(401)
 })
 
-it('the page’s session ends when its user leaves the password file, has another password or is another user', async () => {
+it('a web UI session ends when the password file or the user mapping no longer gives its user', async () => {
   const [alice, bob, carol, dora] = await Promise.all(['alice', 'bob', 'carol', 'dora'].map(logIn))
   lines.delete('alice')
   lines.set('bob', passwordLine('bob', 'another'))

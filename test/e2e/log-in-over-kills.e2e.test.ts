@@ -17,7 +17,10 @@ import {
 } from '../support/quipu-process.ts'
 import { raw } from '../support/statement-client.ts'
 
-/** Two coordinators at one database. A log-in is of the host that its browser knows, whoever answers there. */
+/**
+ * Two coordinators share a database. A log-in belongs to the host that its browser knows, whichever coordinator
+ * answers.
+ */
 const folder = temporaryFolder()
 const nodes: { readonly base: string; readonly data: string; process: QuipuProcess }[] = []
 let database: Awaited<ReturnType<typeof createDatabase>>
@@ -59,7 +62,7 @@ function spawnAt(data: string, port: number): QuipuProcess {
   })
 }
 
-/** Who writes and who follows. */
+/** Returns the indexes of the writer and of the follower. */
 async function roles(): Promise<{ readonly writer: number; readonly other: number }> {
   const isWriter = async (node: number): Promise<boolean> =>
     (JSON.parse((await raw(`${nodes[node]!.base}/v1/info`)).text) as { writer?: boolean }).writer === true
@@ -86,24 +89,27 @@ async function statusAt(node: number, headers: Readonly<Record<string, string>>)
   return (await raw(`${nodes[node]!.base}/v1/query`, { headers })).status
 }
 
-it('a log-in goes on at another coordinator, and over a take-over', { timeout: 240_000 }, async () => {
+it('a log-in that one coordinator began goes on at another one, and over a take-over', { timeout: 240_000 }, async () => {
   const { writer, other } = await roles()
   const { initiate, token } = await challengeAt(other)
   const browser = createPlainBrowser()
-  // Told by one, confirmed at the other.
+  // The first coordinator gives the address; the user confirms at the other one.
   const there = await browser.submit(await browser.open(at(writer, initiate)))
   const pid = processesOf(nodes[writer]!.data).children[0]!
   killAll([pid])
   await waitUntil('another coordinator is there', () => processesOf(nodes[writer]!.data).children[0] !== pid)
   const back = await throughProvider(browser, there, 'alice', provider.issuer)
   expect(back).toMatchObject({ status: 200, text: expect.stringContaining('Logged in') as string })
-  // Fetched where it was told, and taken everywhere.
+  // The token is fetched where the log-in began, and both coordinators accept it.
   const { token: given } = JSON.parse((await raw(token)).text) as { token: string }
   for (const node of [0, 1]) expect(await statusAt(node, { authorization: `Bearer ${given}` })).toBe(200)
   expect(JSON.parse((await raw(at(writer, token))).text)).toHaveProperty('error')
 })
 
-/** A program's poll that is known to have come, since what was asked before it on its connection was answered. */
+/**
+ * Begins a poll of a program. The request before it on the same connection is answered, so the poll has reached the
+ * server.
+ */
 async function heldPoll(token: string): Promise<{ readonly answer: Promise<string> }> {
   const { hostname, port, host, pathname } = new URL(token)
   const socket = connect({ host: hostname, port: Number(port) })
@@ -115,13 +121,13 @@ async function heldPoll(token: string): Promise<{ readonly answer: Promise<strin
   return { answer: once(socket, 'close').then(() => text.split('\r\n\r\n').at(-1)!) }
 }
 
-it('a drain waits for nobody who logs in, and what is under way goes on', { timeout: 240_000 }, async () => {
+it('a drain does not wait for log-ins, and pending log-ins go on', { timeout: 240_000 }, async () => {
   for (const role of ['other', 'writer'] as const) {
     const node = (await roles())[role]
     const [leaving, staying] = [nodes[node]!, 1 - node]
     const { initiate, token } = await challengeAt(node)
     const browser = createPlainBrowser()
-    // The page of the browser is the server's that leaves.
+    // The browser has opened the page of the coordinator that drains.
     const there = await browser.submit(await browser.open(initiate))
     const held = await Promise.all(Array.from({ length: 20 }, () => heldPoll(token)))
     leaving.process.signal('SIGTERM')
@@ -135,7 +141,7 @@ it('a drain waits for nobody who logs in, and what is under way goes on', { time
   }
 })
 
-it('nothing that could be used lies in the database', { timeout: 240_000 }, async () => {
+it('the database holds no usable secret of a pending log-in', { timeout: 240_000 }, async () => {
   const { initiate } = await challengeAt(0)
   const browser = createPlainBrowser()
   await browser.submit(await browser.open(initiate))
@@ -152,7 +158,7 @@ it('nothing that could be used lies in the database', { timeout: 240_000 }, asyn
   for (const secret of [...secrets, '127.0.0.1']) expect(rows[0]!.all_of_it).not.toContain(secret)
 })
 
-it('a log-out is learnt of by every coordinator', { timeout: 240_000 }, async () => {
+it('every coordinator learns of a log-out', { timeout: 240_000 }, async () => {
   const browser = createPlainBrowser()
   const page = await browser.open(`${nodes[0]!.base}/ui/log-in`)
   await throughProvider(browser, await browser.submit(page, {}, '/ui/log-in/provider'), 'alice', provider.issuer)
@@ -165,7 +171,7 @@ it('a log-out is learnt of by every coordinator', { timeout: 240_000 }, async ()
   await waitUntil('the other knows', async () => (await statusAt(1, { cookie })) === 401)
 })
 
-/** Sums of their counts by user and method, as the log has them. */
+/** The sums of the counts of one event type in the log, by user and method. */
 async function recorded(type: 'LoggedIn' | 'AuthenticationFailed'): Promise<ReadonlyMap<string, number>> {
   const client = new pg.Client(database.url)
   await client.connect()
@@ -186,16 +192,17 @@ async function recorded(type: 'LoggedIn' | 'AuthenticationFailed'): Promise<Read
 }
 
 it(
-  'who is let in or refused where nobody writes is in the log, and guesses count at both',
+  'log-ins and refusals at the follower reach the log, and guesses count at both coordinators',
   { timeout: 240_000 },
   async () => {
     const { writer, other } = await roles()
     const as = (node: number, user: string, password: string): Promise<number> =>
       statusAt(node, { authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}` })
     expect(await as(other, 'carol', PASSWORD)).toBe(200)
-    // What was typed as a name is told to nobody.
+    // A password that was typed as a name must not appear anywhere.
     expect(await as(other, PASSWORD, 'x')).toBe(401)
-    // Four guesses block nobody by themselves. On a slow machine those before may be forgotten by now: then with another name.
+    // Four guesses block no user by themselves. On a slow machine the guesses before them may have expired: then the
+    // test repeats with another name.
     const blocked = async (user: string): Promise<boolean> => {
       await Promise.all(Array.from({ length: 5 }, (_, guess) => as(other, user, `guess ${guess}`)))
       for (let guess = 0; guess < 4; guess++) {
@@ -224,7 +231,7 @@ it(
   },
 )
 
-it('while Postgres is away log-ins are 503, and go on afterwards', { timeout: 240_000 }, async () => {
+it('while Postgres is away log-ins get 503, and they go on afterwards', { timeout: 240_000 }, async () => {
   const { initiate, token } = await challengeAt(0)
   const browser = createPlainBrowser()
   const asked = await browser.open(initiate)
@@ -252,8 +259,8 @@ it('while Postgres is away log-ins are 503, and go on afterwards', { timeout: 24
   expect(JSON.parse((await raw(token)).text)).toHaveProperty('token')
 })
 
-// The last: from this address nobody logs in for ten minutes then.
-it('refuses further log-ins of one address while others still find a free place', { timeout: 240_000 }, async () => {
+// This test is the last: after it this address cannot log in for ten minutes.
+it('one address cannot take all places for pending log-ins', { timeout: 240_000 }, async () => {
   const { base } = nodes[0]!
   const begin = async (): Promise<number> => {
     const { initiate } = await challengeAt(0)
@@ -265,7 +272,8 @@ it('refuses further log-ins of one address while others still find a free place'
   const client = new pg.Client(database.url)
   await client.connect()
   try {
-    // Of 10,000 places one address gets three for each that stays free. All but ten of these are taken already.
+    // There are 10,000 places. One address gets three for each place that stays free. All but ten of these are taken
+    // already.
     await client.query(
       `insert into quipu_log.log_ins (id, state, browser, source, phase, sealed, expires_at)
        select decode(md5(n::text), 'hex'), decode(md5('state' || n), 'hex'), '', source, 'asked', '', now() + interval '1 hour'
@@ -276,7 +284,7 @@ it('refuses further log-ins of one address while others still find a free place'
     expect(new Set(statuses)).toEqual(new Set([200, 429]))
     expect(statuses.slice(-10)).toEqual(Array.from({ length: 10 }, () => 429))
     const { rows } = await client.query<{ count: string }>('select count(*) from quipu_log.log_ins')
-    // Those that begin at the same moment do not see one another.
+    // Requests that begin at the same moment do not see one another.
     expect(Number(rows[0]!.count)).toBeLessThanOrEqual(7_500 + 10)
   } finally {
     await client.query(`delete from quipu_log.log_ins where sealed = ''`)

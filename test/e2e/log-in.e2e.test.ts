@@ -6,13 +6,13 @@ import { raw, type StatementJson } from '../support/statement-client.ts'
 const bed = providerServer()
 const { server, challenge, atProvider, answerOf, logIn } = bed
 
-/** A request as a browser or a program makes it, whose status is what counts. */
+/** The status of a request that a browser or a program makes. */
 async function statusOf(path: string, headers: Readonly<Record<string, string>>, method = 'GET'): Promise<number> {
   return (await raw(`${server.url}${path}`, { method, headers, ...(method === 'POST' ? { body: 'select 1' } : {}) }))
     .status
 }
 
-/** Rows of `select current_user`; each request carries the token. */
+/** The rows of `select current_user`; each request carries the token. */
 async function rowsFor(token: string): Promise<unknown[]> {
   const headers = { authorization: `Bearer ${token}` }
   const rows: unknown[] = []
@@ -26,8 +26,8 @@ async function rowsFor(token: string): Promise<unknown[]> {
   }
 }
 
-describe('a program', () => {
-  it('gets a token once its user has confirmed and logged in, and acts as him', async () => {
+describe('A program', () => {
+  it('gets a token after its user has confirmed and logged in, and acts as this user', async () => {
     const { initiate, token } = await challenge()
     const waiting = answerOf(token)
     const browser = createPlainBrowser()
@@ -39,7 +39,7 @@ describe('a program', () => {
     expect(await rowsFor(given!)).toEqual([['alice']])
   })
 
-  it('gets it once, and the log-in is over then', async () => {
+  it('gets the token only once, and the log-in is over then', async () => {
     const { initiate, token } = await challenge()
     const browser = createPlainBrowser()
     expect(initiate.split('/').at(-1)).not.toBe(token.split('/').at(-1))
@@ -53,14 +53,14 @@ describe('a program', () => {
     expect((await raw(token, { method: 'DELETE' })).status).toBe(204)
   })
 
-  it('is asked to come again after ten seconds, at the same address', async () => {
+  it('gets the same address again after ten seconds of waiting', async () => {
     const { token } = await challenge()
     const begun = performance.now()
     expect(await answerOf(token)).toEqual({ nextUri: token })
     expect(performance.now() - begun).toBeGreaterThan(9_000)
   })
 
-  it('is shown as text, whatever it says of itself', async () => {
+  it('has its source shown as escaped text', async () => {
     const { initiate } = await challenge(`<script>alert(1)</script>"'&\u00ad`)
     const { text, headers } = await createPlainBrowser().open(initiate)
     expect(text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;\uFFFD')
@@ -68,7 +68,7 @@ describe('a program', () => {
     expect(headers['content-security-policy']).toContain("default-src 'none'")
   })
 
-  it('is not logged in without its user’s own click on a page of this server', async () => {
+  it('is not logged in without a click of the user on a page of this server', async () => {
     const { initiate, token } = await challenge()
     const path = new URL(initiate).pathname
     expect(await statusOf(path, {}, 'POST')).toBe(403)
@@ -76,14 +76,14 @@ describe('a program', () => {
     expect(await statusOf(path, { origin: 'null' }, 'POST')).toBe(403)
     expect(await statusOf(`${path.slice(0, -1)}!`, {})).toBe(404)
     expect(await statusOf('/oauth2/token/initiate/AAAA', {})).toBe(404)
-    // The one address says nothing of the other.
+    // Neither address reveals the other.
     expect(await statusOf(`/oauth2/token/initiate/${token.split('/').at(-1)!}`, {})).toBe(404)
     expect(await answerOf(`${server.url}/oauth2/token/${initiate.split('/').at(-1)!}`)).toHaveProperty('error')
   })
 })
 
-describe('a browser', () => {
-  it('that did not begin a log-in does not end it, and nobody ends one twice', async () => {
+describe('A browser', () => {
+  it('cannot finish a log-in that another browser began, and cannot finish a log-in twice', async () => {
     const { initiate, token } = await challenge()
     const attacker = createPlainBrowser()
     await attacker.submit(await attacker.open(initiate))
@@ -98,7 +98,7 @@ describe('a browser', () => {
     expect(await answerOf(token)).toHaveProperty('token')
   })
 
-  it('may have several log-ins in its tabs', async () => {
+  it('can run several log-ins in its tabs', async () => {
     const browser = createPlainBrowser()
     const [one, two] = [await challenge(), await challenge()]
     const pages = [await browser.submit(await browser.open(one.initiate)), await browser.open(two.initiate)]
@@ -109,7 +109,7 @@ describe('a browser', () => {
     expect(await answerOf(two.token)).toHaveProperty('token')
   })
 
-  it('brings back errors, forged codes and those of another provider, and nobody is logged in', async () => {
+  it('logs nobody in with an error, a forged code or a code of another provider', async () => {
     const hostile = encodeURIComponent('<img src=x onerror=alert(1)>')
     for (const [query, shown] of [
       [`error=access_denied&error_description=${hostile}`, '&lt;img src=x onerror=alert(1)&gt;'],
@@ -131,7 +131,7 @@ describe('a browser', () => {
     }
   })
 
-  it('is told when the provider is away, and may try again', async () => {
+  it('gets 503 while the provider is away, and can try again', async () => {
     const { initiate, token } = await challenge()
     const browser = createPlainBrowser()
     const there = await browser.submit(await browser.open(initiate))
@@ -151,8 +151,8 @@ describe('a browser', () => {
   })
 })
 
-describe('a token', () => {
-  it('is taken as it was given, by whom it was given to', async () => {
+describe('A token', () => {
+  it('is refused after any change, and as a cookie', async () => {
     const token = await logIn('alice')
     const as = (bearer: string) => statusOf('/v1/query', { authorization: `Bearer ${bearer}` })
     expect(await as(token)).toBe(200)
@@ -173,7 +173,7 @@ describe('a token', () => {
   })
 })
 
-describe('the page', () => {
+describe('The web UI', () => {
   async function session(to = '/ui'): Promise<{ browser: PlainBrowser; cookie: string; shown: ShownPage }> {
     const browser = createPlainBrowser()
     const page = await browser.open(`${server.url}${to}`)
@@ -182,14 +182,14 @@ describe('the page', () => {
     return { browser, shown, cookie: browser.cookies(`127.0.0.1${new URL(server.url).port}`) }
   }
 
-  it('leads to the log-in page, and from there back', async () => {
+  it('leads to the log-in page, and back to the page that was asked for', async () => {
     const { shown, cookie } = await session('/ui/nodes?x=1')
     expect(shown).toMatchObject({ status: 200, address: `${server.url}/ui/nodes?x=1` })
     const { status, text } = await raw(`${server.url}/ui/session`, { headers: { cookie } })
     expect([status, JSON.parse(text)]).toEqual([200, { user: 'alice', method: 'oauth2', mayLogOut: true }])
   })
 
-  it('leads nowhere else', async () => {
+  it('leads to no address outside the web UI after the log-in', async () => {
     for (const to of [
       'https://evil.example',
       '//evil.example',
@@ -207,7 +207,7 @@ describe('the page', () => {
     }
   })
 
-  it('acts by its cookie, which nobody else’s page can use, and never for a statement', async () => {
+  it('authenticates by a cookie that other sites cannot use and that posts no statement', async () => {
     const { cookie } = await session()
     const origin = server.url
     expect(await statusOf('/v1/query', { cookie })).toBe(200)
@@ -225,7 +225,7 @@ describe('the page', () => {
     expect(await statusOf('/v1/query', { authorization: `Bearer ${token}` })).toBe(401)
   })
 
-  it('logs out at the server', async () => {
+  it('logs the user out at the server', async () => {
     const { browser, cookie } = await session()
     expect(await statusOf('/ui/log-out', { cookie }, 'POST')).toBe(403)
     expect(await statusOf('/ui/log-out', { cookie, origin: 'http://evil.example' }, 'POST')).toBe(403)
@@ -235,7 +235,7 @@ describe('the page', () => {
     expect((await browser.open(`${server.url}/ui`)).address).toContain('/ui/log-in')
   })
 
-  it('keeps its cookie from scripts, from other sites and from other hosts', async () => {
+  it('keeps its cookie from scripts, other sites and other hosts', async () => {
     const browser = createPlainBrowser()
     const page = await browser.open(`${server.url}/ui/log-in`)
     await atProvider(browser, await browser.submit(page, {}, '/ui/log-in/provider'), 'alice')

@@ -10,13 +10,13 @@ let server: QuipuProcess
 let base: string
 
 const JOIN = `SELECT n.name, count(*) FROM customer c JOIN nation n ON c.nationkey = n.nationkey GROUP BY n.name`
-/** Larger than what is kept beside the log: its pages are fetched of the worker. */
+/** Larger than what is kept beside the log, so its pages are fetched from the worker. */
 const LARGE = 'SELECT * FROM orders'
 const ENDLESS = `SELECT count(*) FROM lineitem a CROSS JOIN lineitem b CROSS JOIN lineitem c`
 
 beforeAll(async () => {
   server = spawnQuipu(['start', '--data-dir', data, '--port', '0', '--log-level', 'warn'], {
-    // Nobody listens there: spans are dropped, and that is counted.
+    // No collector listens there: spans are dropped, and the drops are counted.
     env: {
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
       QUIPU_TRACES_PER_SECOND: '1000',
@@ -30,7 +30,7 @@ beforeAll(async () => {
   await run(base, 'SELECT 2', { ...trinoHeaders, traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-00` })
   const { json } = await post(base, ENDLESS)
   const worker = `http://${(await workerAddress())!}`
-  // Canceled before an engine works on it, it would leave nothing to be timed.
+  // If it were canceled before an engine works on it, there would be nothing to time.
   await waitUntil('an engine works on it', async () => {
     await raw(json.nextUri!)
     return (await samplesOf(worker)).some(
@@ -47,8 +47,8 @@ afterAll(async () => {
   await folder.remove()
 }, 240_000)
 
-describe('after a load', () => {
-  it('every metric has been fed, but for those of a fault', { timeout: 240_000 }, async () => {
+describe('The metrics after a load', () => {
+  it('contain a value for every metric, except those that only faults feed', { timeout: 240_000 }, async () => {
     const worker = `http://${(await workerAddress())!}`
     const silent = async (): Promise<string[]> => {
       const pages = { coordinator: await samplesOf(base), worker: await samplesOf(worker) }
@@ -57,21 +57,21 @@ describe('after a load', () => {
           const name = kind === 'histogram' ? `${text}_count` : text
           const from = on === 'both' ? [...pages.coordinator, ...pages.worker] : pages[on]
           const found = from.filter((sample) => sample.name === name)
-          // A gauge may well be 0; that it is there says that somebody looked.
+          // A gauge may be 0; its presence shows that it was measured.
           return kind === 'gauge' ? found.length === 0 : !found.some(({ value }) => value > 0)
         })
         .map(({ text }) => text)
     }
-    // In vain or not: the assertion names what is missing.
+    // If the wait fails, the assertion below names what is missing.
     await waitUntil('what is told late is told', async () => {
-      // A read that waits for its own writes, unless they are there already.
+      // A read that waits until the read models have its own writes.
       await run(base, 'SELECT count(*) FROM system.runtime.queries')
       return (await silent()).every((name) => OF_FAULTS.has(name))
     }).catch(() => {})
     expect((await silent()).filter((name) => !OF_FAULTS.has(name))).toEqual([])
   })
 
-  it('every phase of a statement has been timed, but for those that others give their time to', async () => {
+  it('contain a time for every phase of a statement that this load runs', async () => {
     const samples = await samplesOf(base)
     const timed = samples
       .filter(({ name, value }) => name === 'quipu_query_phase_duration_seconds_count' && value > 0)
@@ -92,8 +92,8 @@ describe('after a load', () => {
   })
 })
 
-describe('a coordinator that is killed', () => {
-  it('leaves its counts to the next one', { timeout: 240_000 }, async () => {
+describe('A coordinator that is killed', () => {
+  it('leaves its counts to the next coordinator', { timeout: 240_000 }, async () => {
     const before = await samplesOf(base)
     const [coordinator] = processesOf(data).children
     process.kill(coordinator!, 'SIGKILL')
@@ -117,7 +117,7 @@ describe('a coordinator that is killed', () => {
       const are = seriesOf(after)
       expect(Object.keys(were).length, name).toBeGreaterThan(0)
       for (const [series, value] of Object.entries(were)) {
-        // A counter that fell by a hair would count as new.
+        // A counter that fell, even a little, would be taken for a restart.
         expect(are[series], `${name} ${series}`).toBeGreaterThanOrEqual(value)
         if (!GROWS.has(name)) expect(are[series]).toBeCloseTo(value, 3)
       }
@@ -129,7 +129,7 @@ describe('a coordinator that is killed', () => {
   })
 })
 
-/** Counters that go on across a crash. */
+/** Counters that continue over a crash. */
 const RESTORED = [
   'quipu_queries_total',
   'quipu_query_errors_total',
@@ -147,10 +147,10 @@ const RESTORED = [
   'quipu_events_appended_total',
   'quipu_event_bytes_total',
 ]
-/** What the next one's own events make larger. */
+/** Counters that grow by the events of the next coordinator itself. */
 const GROWS = new Set(['quipu_events_appended_total', 'quipu_event_bytes_total'])
 
-/** What only a fault, a rule or another log feeds; the faults are provoked where their alerts are proved. */
+/** Metrics that only a fault, a rule or another kind of log feeds; the tests of their alerts cause the faults. */
 const OF_FAULTS = new Set([
   'quipu_group_rejections_total',
   'quipu_task_retries_total',
@@ -170,7 +170,7 @@ const OF_FAULTS = new Set([
   'quipu_http_refusals_total',
   'quipu_tls_certificate_expiry_timestamp_seconds',
   'quipu_tls_certificate_loads_total',
-  // Of clients that must be known, and the files that say who is.
+  // Metrics of authentication and of the files that configure it.
   'quipu_log_ins_total',
   'quipu_files_broken',
   'quipu_access_denied_total',
@@ -189,7 +189,7 @@ async function workerAddress(): Promise<string | undefined> {
 
 async function samplesOf(address: string): Promise<readonly Sample[]> {
   const { text } = await raw(`${address}/metrics`)
-  // A process that has just begun has no figures yet.
+  // A process that has just started has no figures yet.
   return text === '' ? [] : parseOpenMetrics(text)
 }
 

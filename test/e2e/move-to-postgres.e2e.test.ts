@@ -9,8 +9,8 @@ import { run } from '../support/statement-client.ts'
 const folder = temporaryFolder()
 afterAll(() => folder.remove())
 
-describe.runIf(await kafkaIsAvailable())('a server whose event log moves from Kafka to Postgres', () => {
-  it('goes on with its history, by the commands of the page on operations', { timeout: 240_000 }, async () => {
+describe.runIf(await kafkaIsAvailable())('A server whose event log moves from Kafka to Postgres', () => {
+  it('keeps its history, by the commands of the operations page', { timeout: 240_000 }, async () => {
     const database = await createMigratedDatabase()
     const inPostgres = { QUIPU_LOG_LEVEL: 'error', DATABASE_URL: database.url }
     const inKafka = {

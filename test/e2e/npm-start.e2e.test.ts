@@ -9,7 +9,10 @@ let folder: ReturnType<typeof temporaryFolder>
 beforeAll(() => void (folder = temporaryFolder()))
 afterAll(() => folder.remove())
 
-/** What `npm start` needs of a clone; with a script of one's own, what a package that depends on Quipu may have. */
+/**
+ * Makes the files that `npm start` needs from a clone; `script` replaces the start script, as a dependent package may
+ * do.
+ */
 function clone(name: string, script?: string): string {
   const path = join(folder.path, name)
   mkdirSync(path, { mode: 0o711 })
@@ -24,16 +27,16 @@ function clone(name: string, script?: string): string {
 interface NpmStart {
   readonly npm: number
   readonly dataDir: string
-  /** All that runs: shells between, supervisor, children, their engines, Postgres and its sessions; npm not. */
+  /** All processes: the shells between, supervisor, children, their engines, Postgres and its sessions; without npm. */
   readonly started: readonly number[]
-  /** Exit code of npm, or the signal that ended it; all that was written. */
+  /** The exit code of npm, or the signal that ended it; and its whole output. */
   readonly exit: Promise<{ readonly code: number | string; readonly text: string }>
 }
 
-/** `npm start` in a clone, as the leader of a group of its own, as a terminal runs it. */
+/** Runs `npm start` in a clone, as the leader of a process group of its own, as a terminal does. */
 async function npmStart(name: string, script?: string): Promise<NpmStart> {
   const cwd = clone(name, script)
-  // Beside the clone, where the folder's removal finds what a fault leaves running.
+  // Beside the clone, so that the removal of the folder finds processes that a fault leaves running.
   const dataDir = join(folder.path, `${name}-data`)
   const child = spawn('npm', ['start', '--', '--port', '0', '--data-dir', dataDir, '--log-level', 'error'], {
     cwd,
@@ -66,38 +69,38 @@ function descendants(pid: number): number[] {
 
 async function expectNothingLeft({ dataDir, started }: NpmStart): Promise<void> {
   await waitUntil('all that npm start began has ended', () => !started.some(isAlive))
-  // A Postgres that was asked to end says so; one that was killed does not.
+  // Postgres writes this line when it shuts down in order, but not when it is killed.
   expect(readFileSync(join(dataDir, 'postgres.log'), 'utf8')).toContain('database system is shut down')
 }
 
 describe.runIf(process.platform === 'linux')('npm start', () => {
-  it('ends whole when npm gets SIGTERM', { timeout: 240_000 }, async () => {
+  it('ends all processes when npm gets SIGTERM', { timeout: 240_000 }, async () => {
     const running = await npmStart('term')
     process.kill(running.npm, 'SIGTERM')
     await expectNothingLeft(running)
     expect((await running.exit).code).toBe(0)
   })
 
-  it('ends whole when the shell between gets SIGTERM from npm and dies', { timeout: 240_000 }, async () => {
+  it('ends all processes when the shell in between gets SIGTERM from npm and dies', { timeout: 240_000 }, async () => {
     const running = await npmStart('shell', 'node dist/cli/quipu.js start')
     process.kill(running.npm, 'SIGTERM')
     await expectNothingLeft(running)
   })
 
-  it('ends whole when npm is killed', { timeout: 240_000 }, async () => {
+  it('ends all processes when npm is killed', { timeout: 240_000 }, async () => {
     const running = await npmStart('kill')
     process.kill(running.npm, 'SIGKILL')
     await expectNothingLeft(running)
   })
 
-  it('drains at one Ctrl-C, which npm passes on a second time', { timeout: 240_000 }, async () => {
+  it('drains at one Ctrl-C, although npm passes the signal on a second time', { timeout: 240_000 }, async () => {
     const running = await npmStart('interrupt')
     process.kill(-running.npm, 'SIGINT')
     await expectNothingLeft(running)
     expect((await running.exit).code).toBe(0)
   })
 
-  it('ends whole when its terminal is closed', { timeout: 240_000 }, async () => {
+  it('ends all processes when its terminal is closed', { timeout: 240_000 }, async () => {
     const running = await npmStart('hangup')
     process.kill(-running.npm, 'SIGHUP')
     await expectNothingLeft(running)
