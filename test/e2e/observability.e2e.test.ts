@@ -18,7 +18,7 @@ let server: QuipuProcess
 let base: string
 let worker: string
 let prometheus: RunningPrometheus | undefined
-/** What the load was: query ids, and every key to a result that was given out. */
+/** The load: query ids, and every result key (mac) that clients got. */
 const ids: string[] = []
 const macs: string[] = []
 
@@ -57,8 +57,8 @@ afterAll(async () => {
   await folder.remove()
 }, 240_000)
 
-describe('the metrics', () => {
-  it('are pages that a strict reader takes, within their budget', async () => {
+describe('The metrics pages', () => {
+  it('satisfy a strict parser and stay within their budget of samples', async () => {
     for (const [address, budget] of [
       [base, 4000],
       [`http://${worker}`, 1000],
@@ -72,7 +72,7 @@ describe('the metrics', () => {
     }
   })
 
-  it('hold no id, no statement, no key in a label', async () => {
+  it('contain no id, statement or result key in a label', async () => {
     for (const address of [base, `http://${worker}`]) {
       const values = parseOpenMetrics((await raw(`${address}/metrics`)).text).flatMap(({ labels }) =>
         Object.values(labels),
@@ -83,7 +83,7 @@ describe('the metrics', () => {
     }
   })
 
-  it('count what the read models count', async () => {
+  it('count the same queries as the read models', async () => {
     await waitForRows(
       async () => (await rows(`select query_id from m.queries where ended_at is not null`)).length,
       ids.length,
@@ -97,7 +97,7 @@ describe('the metrics', () => {
     if (events) expect(total(samples, 'quipu_events_appended_total')).toBeGreaterThanOrEqual(events.length)
   })
 
-  it('of the worker tell of its tasks', async () => {
+  it('of the worker count its tasks, pages and operators', async () => {
     const samples = await samplesOf(`http://${worker}`)
     expect(total(samples, 'quipu_task_duration_seconds_count', { state: 'FINISHED' })).toBeGreaterThan(0)
     expect(total(samples, 'quipu_pages_spooled_total', { kind: 'result' })).toBeGreaterThan(0)
@@ -106,8 +106,8 @@ describe('the metrics', () => {
   })
 })
 
-describe('the log', () => {
-  it('has one line for the end of each query, with the id of its trace', async () => {
+describe('The log lines', () => {
+  it('contain one line for the end of each query, with the id of its trace', async () => {
     const ends = (): Line[] => lines().filter((line) => line.event === 'query.completed')
     await waitUntil('all ends are told', () => ends().length >= ids.length)
     expect(
@@ -122,7 +122,7 @@ describe('the log', () => {
     }
   })
 
-  it('tells of slow queries with plan and operators', async () => {
+  it('contain a line with plan and operators for a slow query', async () => {
     const reported = (): Line | undefined =>
       lines().find((line) => line.event === 'query.slow' && JSON.stringify(line['operators']).includes('JOIN'))
     await waitUntil('it is told', () => reported() !== undefined)
@@ -132,7 +132,7 @@ describe('the log', () => {
     expect(JSON.stringify(slow?.['operators'])).toContain('JOIN')
   })
 
-  it('holds no key to a result, no password', () => {
+  it('contain no result key and no password', () => {
     const text = server.stdout() + server.stderr()
     expect(macs.length).toBeGreaterThan(5)
     expect(macs.filter((mac) => text.includes(mac))).toEqual([])
@@ -140,12 +140,12 @@ describe('the log', () => {
   })
 })
 
-describe('dashboards', () => {
+describe('The dashboards', () => {
   const panels = dashboards.flatMap((spec) =>
     spec.panels.map((panel): [string, PanelSpec] => [`${spec.name}: ${panel.title}`, panel]),
   )
 
-  it('have an answer of a live Prometheus for every panel', { timeout: 240_000 }, async ({ skip }) => {
+  it('get data from a live Prometheus for every panel', { timeout: 240_000 }, async ({ skip }) => {
     if (!prometheus) return skip()
     const asked = panels
       .filter((entry): entry is [string, MetricPanel] => entry[1].kind !== 'table')
@@ -157,7 +157,7 @@ describe('dashboards', () => {
         if ((await prometheus.query(expr)).some(({ value }) => Number.isFinite(value))) empty.delete(expr)
       if ([...empty.values()].every((name) => WITHOUT_DATA.has(name))) break
       await run(base, JOIN)
-      // More than rides in an answer.
+      // Larger than a result that fits into one answer.
       await run(base, 'SELECT * FROM lineitem LIMIT 5000')
       await raw(`${base}/v1/announcement`, { method: 'PUT', headers: { authorization: 'Bearer nobody' } })
       await cancelOne()
@@ -167,7 +167,7 @@ describe('dashboards', () => {
     expect(asked.length).toBeGreaterThan(70)
   })
 
-  it('have rows of the read models for every table', async () => {
+  it('get rows of the read models for every table', async () => {
     const tables = panels.filter((entry): entry is [string, TablePanel] => entry[1].kind === 'table')
     for (const [name, { sql, units, leadsTo }] of tables) {
       const found = await rows(inPostgres(sql))
@@ -179,7 +179,7 @@ describe('dashboards', () => {
     }
   })
 
-  it('lead from a bucket to a trace that was exported', async ({ skip }) => {
+  it('link a histogram bucket to an exported trace', async ({ skip }) => {
     if (!prometheus) return skip()
     const now = Date.now() / 1000
     const found = (await prometheus.get(
@@ -191,8 +191,8 @@ describe('dashboards', () => {
   })
 })
 
-describe('rules', () => {
-  it('record what they should of live data', async ({ skip }) => {
+describe('The rules', () => {
+  it('record values from live data, and none has an error', async ({ skip }) => {
     if (!prometheus) return skip()
     const missing: string[] = []
     for (const { record } of recordingRules) if ((await prometheus.query(record)).length === 0) missing.push(record)
@@ -204,7 +204,7 @@ describe('rules', () => {
     expect(sick.map((rule) => `${rule.name}: ${rule.lastError}`)).toEqual([])
   })
 
-  it('fire for what is killed: a worker, and a coordinator again and again', { timeout: 240_000 }, async ({ skip }) => {
+  it('fire for a killed worker and for a coordinator that is killed again and again', { timeout: 240_000 }, async ({ skip }) => {
     const live = prometheus
     if (!live) return skip()
     const firing = async (): Promise<Set<string>> => {
@@ -213,7 +213,7 @@ describe('rules', () => {
       }
       return new Set(alerts.filter(({ state }) => state === 'firing').map(({ labels }) => labels.alertname))
     }
-    // Nothing was wrong until now, but for what a moment's pause of the machine made of one scrape.
+    // Nothing was wrong until now, except that a pause of the machine may have disturbed a scrape.
     await waitUntil('no rule fires', async () => [...(await firing())].every((name) => EXPECTED_AT_REST.has(name)))
 
     process.kill(processesOf(data).children[1]!, 'SIGKILL')
@@ -236,30 +236,30 @@ describe('rules', () => {
   })
 })
 
-/** Panels that a fault fills, or an event log in Kafka: shown where those are, in observed-faults and standby-kafka. */
+/** Panels that show data only after a fault or with the log in Kafka: observed-faults and standby-kafka test those. */
 const WITHOUT_DATA = new Set([
   'queues: Wait, 95th percentile',
   'queues: Turned away',
   'workers: Workers lost, 1 h',
-  // Of a server whose log is archived.
+  // Only a server with an archived log has these.
   'log: Archived records, 1 h',
   'log: Archiving, 1 h',
   'runtime: Kafka, 99th percentile',
   'runtime: Labels folded, 1 h',
-  // Of a server that tells others.
+  // Only a server that publishes events has these.
   'log: Published, behind',
   'log: Published',
-  // Of a server that knows its clients, and speaks TLS.
+  // Only a server with authentication and TLS has these.
   'audit: Log-ins',
   'audit: Files that are not in force',
   'runtime: Certificate, days left',
   'runtime: Certificate files of no use, 1 h',
 ])
 const TABLES_OF_FAULTS = new Set(['audit: Denied and refused', 'log: Open dead letters', 'audit: Statements of $user'])
-/** One process a test machine: what concerns several, or a budget over days, is not silent by itself. */
+/** On a test machine alerts about several processes, or about a budget over days, may fire without a fault. */
 const EXPECTED_AT_REST = new Set(['QuipuFirstRowsBudgetBurn', 'QuipuEventLoopBlocked', 'QuipuAppendSlow'])
 
-/** Good, failing and canceled statements, on workers and without. */
+/** Runs good, failing and canceled statements, with and without a worker. */
 async function load(): Promise<void> {
   for (const sql of ['SELECT 1', JOIN, 'DESCRIBE nation', `SELECT * FROM nation ORDER BY name`, 'SHOW SCHEMAS'])
     for (let count = 0; count < 3; count++) note(await run(base, sql))
@@ -295,7 +295,7 @@ async function workerAddress(): Promise<string | undefined> {
   return uri === undefined ? undefined : new URL(uri).host
 }
 
-/** The rules as they are, evaluated each second and without patience: a test has no 30 days. */
+/** The rules, but evaluated each second and without waiting: a test cannot run for 30 days. */
 function hurried(rules: string): string {
   return rules.replaceAll(/interval: \S+/g, 'interval: 1s').replaceAll(/\bfor: \S+/g, 'for: 1s')
 }
@@ -342,7 +342,7 @@ interface Line {
 }
 
 function lines(): Line[] {
-  // What follows the last newline is not whole.
+  // The text after the last newline is not yet a whole line.
   return server
     .stdout()
     .split('\n')

@@ -17,7 +17,7 @@ const ENDLESS = 'SELECT count(*) FROM lineitem a CROSS JOIN lineitem b CROSS JOI
 
 const programs = await findPrometheus()
 
-describe.runIf(programs)('what an operator sees of', () => {
+describe.runIf(programs)('Alerts and panels of the operator', () => {
   const folder = temporaryFolder()
   const data = `${folder.path}/data`
   let server: QuipuProcess
@@ -55,7 +55,7 @@ describe.runIf(programs)('what an operator sees of', () => {
   const shows = (dashboard: string, title: string, meanwhile?: () => Promise<unknown>): Promise<void> =>
     panelShows(prometheus, dashboard, title, meanwhile)
 
-  it('a full queue: who waits, who is turned away', { timeout: 180_000 }, async () => {
+  it('a full queue fires its alerts, and the panels show refusals and the wait', { timeout: 180_000 }, async () => {
     const running = await post(base, ENDLESS)
     await raw(running.json.nextUri!)
     const waiting = await post(base, 'SELECT count(*) FROM nation')
@@ -84,12 +84,12 @@ describe.runIf(programs)('what an operator sees of', () => {
     await fires('QuipuQueueFilling', false)
   })
 
-  it('a worker that is stopped, and more clients than have places of their own', { timeout: 180_000 }, async () => {
+  it('the panels show a stopped worker, and folded labels of many clients', { timeout: 180_000 }, async () => {
     const worker = processesOf(data).children[1]!
     process.kill(worker, 'SIGSTOP')
     let client = 0
     try {
-      // Each time another one: those beyond the most frequent are folded.
+      // Each run has another source: labels beyond the most frequent sources are folded.
       await shows('runtime', 'Labels folded, 1 h', () =>
         run(base, 'SELECT 1', { ...trinoHeaders, 'X-Trino-Source': `client ${++client}` }),
       )
@@ -105,7 +105,7 @@ describe.runIf(programs)('what an operator sees of', () => {
     expect((await run(base, 'SELECT count(*) FROM nation')).rows).toEqual([[25]])
   })
 
-  it('a database that is stopped: the log is down, then up again', { timeout: 180_000 }, async () => {
+  it('a stopped database fires QuipuEventLogDown, and the alert ends when the database runs again', { timeout: 180_000 }, async () => {
     const goOn = await freezeFamily(postgresOf(data)!)
     try {
       const refused = await post(base, 'SELECT 1')
@@ -117,13 +117,13 @@ describe.runIf(programs)('what an operator sees of', () => {
     }
     await waitUntil('statements are taken again', async () => (await post(base, 'SELECT 1')).status === 200, 60_000)
     await fires('QuipuEventLogDown', false)
-    // Those of above are done: there is one place, and one to wait for it.
+    // The statements above have ended: one query may run and one may wait.
     await waitUntil('statements run', async () => (await run(base, 'SELECT 1')).error === undefined)
     expect((await run(base, 'SELECT count(*) FROM nation')).rows).toEqual([[25]])
   })
 })
 
-/** The rules as they are, evaluated each second and without patience. */
+/** The rules, but evaluated each second and without waiting. */
 function hurried(rules: string): string {
   return rules.replaceAll(/interval: \S+/g, 'interval: 1s').replaceAll(/\bfor: \S+/g, 'for: 1s')
 }

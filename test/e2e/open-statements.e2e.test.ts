@@ -26,7 +26,7 @@ beforeAll(async () => {
   writeFileSync(join(catalogs, 'lake.json'), JSON.stringify({ connector: 'lake', location: join(folder.path, 'lake') }))
   server = spawnQuipu(
     ['start', '--data-dir', data, '--catalog-dir', catalogs, '--port', '0', '--log-level', 'error'],
-    // Small enough to be reached by a test: a plan of 64 kB, 4 MB of statements for a user, 8 MB for an address.
+    // Limits that a test can reach: a plan of 64 kB, 4 MB of statements for a user, 8 MB for an address.
     {
       env: {
         QUIPU_TASK_BODY_BYTES: '64kB',
@@ -53,14 +53,14 @@ async function restart(): Promise<void> {
   await waitUntil('another coordinator is there', () => processesOf(data).children[0] !== coordinator)
 }
 
-/** The plan of a query as its event has it. */
+/** The plan of a query, as its event has it. */
 async function planOf(id: string): Promise<string> {
   const events = (await (await fetch(`${base}/v1/query/${id}/events`)).json()) as { type: string; data: unknown }[]
   return JSON.stringify(events.find(({ type }) => type.startsWith('quipu.query.planned'))!.data)
 }
 
-describe('a statement over system tables', () => {
-  it('leaves events of one size, however often it runs', async () => {
+describe('A statement over system tables', () => {
+  it('leaves events of the same size, however often it runs', async () => {
     const ids: string[] = []
     for (let round = 0; round < 100; round++) {
       const ran = await run(base, 'SELECT count(*), max(length(data)) FROM system.runtime.events')
@@ -84,19 +84,19 @@ describe('a statement over system tables', () => {
       'beside a table of a worker, of information_schema',
       'SELECT count(*) FROM nation, tpch.information_schema.tables',
     ],
-  ])('has none of their rows in its plan: %s', async (_name, sql) => {
+  ])('has no rows of system tables in its plan: %s', async (_name, sql) => {
     await run(base, "SELECT 'marked-7 and more'")
     const ran = await run(base, sql)
     expect(ran.error).toBeUndefined()
     expect(Number(ran.rows[0]![0])).toBeGreaterThan(0)
     const plan = await planOf(ran.id)
     expect(plan).not.toContain('marked-7 and more')
-    // Those of a split, that is; lineage tells what decides about rows.
+    // Rows of a split, that is; `rows` in the lineage names the sources that decide about rows.
     expect(plan).not.toMatch(/"rows":\[(?!\{"source")/)
     expect(plan.length).toBeLessThan(8000)
   })
 
-  it('writes their rows too', async () => {
+  it('can write rows of system tables to a table', async () => {
     const written = await run(
       base,
       'CREATE TABLE memory.default.seen AS SELECT query_id, state FROM system.runtime.queries',
@@ -107,8 +107,8 @@ describe('a statement over system tables', () => {
   })
 })
 
-describe('a plan that is too large', () => {
-  it('of many files: fails clearly, nobody else notices', async () => {
+describe('A plan that is too large', () => {
+  it('fails with an error that names the number of files', async () => {
     const first = join(table, '0.csv')
     writeFileSync(first, 'a,b\n1,2\n')
     for (let file = 1; file < 250; file++) copyFileSync(first, join(table, `${'x'.repeat(200)}${file}.csv`))
@@ -117,7 +117,7 @@ describe('a plan that is too large', () => {
     expect(ran.error!.message).toContain('250 files')
   })
 
-  it('of a long statement: fails clearly, nobody else notices', async () => {
+  it('fails with a compiler limit for a long statement, and other statements run on', async () => {
     const words = Array.from({ length: 20_000 }, (_, index) => `'word ${index}'`).join(', ')
     const ran = await run(base, `SELECT count(*) FROM nation WHERE name IN (${words})`)
     expect(ran.error).toMatchObject({ errorName: 'QUERY_EXCEEDED_COMPILER_LIMIT' })
@@ -125,8 +125,8 @@ describe('a plan that is too large', () => {
   })
 })
 
-describe('statements that nobody follows', () => {
-  /** Has no effect before its first GET. */
+describe('Statements that no client follows', () => {
+  /** A statement that has no effect before its first GET. */
   const open = () => `CREATE TABLE memory.default.later_${made++} AS SELECT 1 AS one /* ${'x'.repeat(0.9 * MB)} */`
   let made = 0
   let accepted: RawAnswer[] = []
@@ -141,7 +141,7 @@ describe('statements that nobody follows', () => {
     }
   }
 
-  it('are refused beyond so much memory, in a way that clients can read and try again', async () => {
+  it('get 429 above the memory limit of their user, and the client can read the reason and try again', async () => {
     const filled = await fill('eve')
     accepted = filled.accepted
     expect(accepted).toHaveLength(4)
@@ -160,17 +160,17 @@ describe('statements that nobody follows', () => {
     expect((await run(base, 'SELECT 1', as('eve'))).rows).toEqual([[1]])
   })
 
-  it('go on after a kill with all of them open, and still count', async () => {
+  it('survive a kill of the coordinator, and still count against the limit', async () => {
     await restart()
     expect((await run(base, 'SELECT 1', as('ana'))).rows).toEqual([[1]])
     expect((await follow(accepted[0]!)).error).toBeUndefined()
-    // The one that has ended made room for one.
+    // The statement that has ended made room for one.
     const again = await fill('eve')
     expect(again.accepted).toHaveLength(1)
     accepted.push(...again.accepted)
   })
 
-  it('give everything back once they are canceled', async () => {
+  it('free their memory when they are canceled', async () => {
     for (const answer of accepted.slice(1))
       expect((await raw(answer.json.nextUri!, { method: 'DELETE' })).status).toBe(204)
     for (let round = 0; round < 20; round++) {

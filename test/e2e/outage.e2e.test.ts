@@ -17,8 +17,8 @@ import {
 import { follow, post, raw, run, trinoHeaders, type RawAnswer } from '../support/statement-client.ts'
 
 /*
- * The event log and the database go away, by kill -9 and by SIGSTOP, under a server that serves: nothing is lost, the
- * answers are those of the interface, and all goes on by itself.
+ * The event log and the database go away, by kill -9 and by SIGSTOP, while the server runs: nothing is lost, the
+ * answers are those of the interface, and the server recovers by itself.
  */
 
 const GROUPED = 'SELECT regionkey, count(*) FROM nation GROUP BY regionkey ORDER BY 1'
@@ -26,7 +26,7 @@ const GROUPED_ROWS = [0, 1, 2, 3, 4].map((region) => [region, 5])
 /** Pages above 64 kB, which stay on the worker. */
 const STREAMED = 'SELECT orderkey, linenumber, comment FROM lineitem'
 const STREAMED_ROWS = 60_175
-/** A page below 64 kB. */
+/** One page below 64 kB. */
 const SMALL_PAGES = 'SELECT name FROM nation'
 const SESSION = "SET SESSION query_max_run_time = '1h'"
 
@@ -34,7 +34,7 @@ let folder: ReturnType<typeof temporaryFolder>
 let quipu: QuipuProcess
 let url: string
 let access: Readonly<Record<string, string>>
-/** Ends what a test has stopped, should it fail meanwhile. */
+/** Continues what a test has stopped, if the test fails meanwhile. */
 let goOn: (() => Promise<void>) | undefined
 beforeAll(() => void (folder = temporaryFolder()))
 afterAll(() => folder.remove())
@@ -64,28 +64,28 @@ async function status(): Promise<Status> {
   return (await raw(`${url}/v1/status`)).json as unknown as Status
 }
 
-/** kill -9 of the coordinator; its supervisor starts another at once. */
+/** Kills the coordinator with kill -9; its supervisor starts another at once. */
 async function killCoordinator(name: string): Promise<void> {
   const [coordinator] = processesOf(join(folder.path, name)).children
   process.kill(coordinator!, 'SIGKILL')
   await waitUntil('it is gone', () => !isAlive(coordinator!))
 }
 
-/** It would wait for what is away as long as that takes: clients are answered all the same. */
+/** The successor waits for the dependency as long as necessary, and still answers clients. */
 async function expectOutageAtStart(open: Awaited<ReturnType<typeof openStatements>>): Promise<void> {
   await waitUntil('its successor misses the log', async () => (await status()).log === 'down')
   expect(await status()).toMatchObject({ live: true, ready: false, writer: false })
   await expectOutage(open)
 }
 
-/** The end of an open query that is asked for while something is away: 200, nothing new, the same place again. */
+/** A GET while a dependency is away: status 200, nothing new, the same `nextUri` again. */
 async function waitsAt(nextUri: string): Promise<void> {
   const began = performance.now()
   const answer = await raw(nextUri)
   expect(answer.status).toBe(200)
   expect(answer.json.error).toBeUndefined()
   expect(answer.json.nextUri).toBe(nextUri)
-  // It waits for something new, and not for ever; how long exactly is not the test's business.
+  // The answer waits for news, but not for ever; the exact time does not matter here.
   expect(performance.now() - began).toBeGreaterThan(500)
 }
 
@@ -95,7 +95,7 @@ function expectRefused(answer: RawAnswer): void {
   expect(answer.headers['content-type']).toContain('application/problem+json')
 }
 
-/** Asks for the first pages of a result that is larger. */
+/** Reads the first pages of a larger result. */
 async function firstPages(): Promise<{ nextUri: string; rows: number }> {
   let { json } = await post(url, STREAMED)
   let rows = 0
@@ -106,7 +106,7 @@ async function firstPages(): Promise<{ nextUri: string; rows: number }> {
   return { nextUri: json.nextUri!, rows }
 }
 
-/** The rows from a place on. */
+/** Reads the rows from a `nextUri` to the end. */
 async function rest(nextUri: string): Promise<(readonly unknown[])[]> {
   const first = await raw(nextUri)
   const ran = await follow(first)
@@ -123,7 +123,7 @@ describe.each(accessModes)('$name', ({ use }) => {
   beforeAll(() => void (access = use(folder.path)))
 
   describe.runIf(kafkaIsThere)('with the log in Kafka', () => {
-    describe('a database that is away', () => {
+    describe('while the database is away', () => {
       let postgres: TestPostgres
       let brokers: string
       beforeAll(async () => {
@@ -133,7 +133,7 @@ describe.each(accessModes)('$name', ({ use }) => {
       afterAll(() => postgres.stop())
       const freshUrl = async () => (await postgres.createDatabase()).url
 
-      it('holds up no statement, and has its history later', { timeout: 240_000 }, async () => {
+      it('statements run on, and their history follows later', { timeout: 240_000 }, async () => {
         await start('stopped', {
           KAFKA_BROKERS: brokers,
           QUIPU_KAFKA_TOPIC: newTopic(),
@@ -151,7 +151,7 @@ describe.each(accessModes)('$name', ({ use }) => {
         const { nextUri, rows } = await firstPages()
         expect(rows + (await rest(nextUri)).length).toBe(STREAMED_ROWS)
         expectRefused(await raw(`${url}/v1/query`, { headers: json }))
-        // What this process has in memory, which is so for some seconds, it tells all the same.
+        // For some seconds the process still answers for queries in its memory.
         await waitUntil('a query is told from memory', async () => {
           const { id } = await run(url, 'SELECT 1')
           return (await raw(`${url}/v1/query/${id}`)).status === 200
@@ -167,7 +167,7 @@ describe.each(accessModes)('$name', ({ use }) => {
         await waitUntil('the database is back', async () => (await status()).database === 'up')
       })
 
-      it('is not needed by a successor either', { timeout: 240_000 }, async () => {
+      it('a successor of the coordinator does not need the database either', { timeout: 240_000 }, async () => {
         await start('successor', {
           KAFKA_BROKERS: brokers,
           QUIPU_KAFKA_TOPIC: newTopic(),
@@ -183,7 +183,7 @@ describe.each(accessModes)('$name', ({ use }) => {
         process.kill(coordinator!, 'SIGKILL')
 
         await waitUntil('its successor takes statements', async () => (await post(url, 'SELECT 1')).status === 200)
-        // New statements, those that were open, and a result whose query had ended; each page is in its topic.
+        // New statements, open statements, and a result whose query had ended; each page is in its topic.
         expect((await run(url, GROUPED)).rows).toEqual(GROUPED_ROWS)
         expect((await raw(open.canceled, { method: 'DELETE' })).status).toBe(204)
         await expectEnds(open)
@@ -196,12 +196,12 @@ describe.each(accessModes)('$name', ({ use }) => {
       })
     })
 
-    describe('a broker that is away', () => {
+    describe('while the broker is away', () => {
       let kafka: TestKafka
       beforeAll(async () => void (kafka = await startKafka()), 120_000)
       afterAll(() => kafka.stop())
 
-      it('refuses statements, keeps those that run waiting, and goes on', { timeout: 240_000 }, async () => {
+      it('the server refuses statements, running statements wait, and everything continues afterwards', { timeout: 240_000 }, async () => {
         await start('broker', { KAFKA_BROKERS: kafka.brokers.join(), QUIPU_KAFKA_TOPIC: newTopic() })
         const { supervisor, children } = processesOf(join(folder.path, 'broker'))
         for (const way of ['stopped', 'killed'] as const) {
@@ -219,10 +219,10 @@ describe.each(accessModes)('$name', ({ use }) => {
           expect((await run(url, GROUPED)).rows).toEqual(GROUPED_ROWS)
           await waitUntil('the log is back', async () => (await status()).log === 'up')
         }
-        // The same processes all the while.
+        // The same processes run throughout.
         expect(processesOf(join(folder.path, 'broker'))).toEqual({ supervisor, children })
 
-        // What the read models know of a query, a successor tells that cannot ask the log yet.
+        // A successor that cannot read the log yet answers from the read models.
         const open = await openStatements()
         await waitUntil('all is projected', async () => (await status()).lag?.events === 0)
         goOn = await kafka.freeze()
@@ -237,7 +237,7 @@ describe.each(accessModes)('$name', ({ use }) => {
   })
 
   describe('with the log in Postgres', () => {
-    it('waits for a server of its own that was killed, and starts it again', { timeout: 240_000 }, async () => {
+    it('the server waits for its own Postgres after a kill, and starts it again', { timeout: 240_000 }, async () => {
       await start('embedded', {})
       const data = join(folder.path, 'embedded')
       const { children } = processesOf(data)
@@ -264,12 +264,12 @@ describe.each(accessModes)('$name', ({ use }) => {
       expect(quipu.stderr()).toMatch(/postgres ended; starting it again/)
     })
 
-    describe('of somebody else', () => {
+    describe('on an external server', () => {
       let postgres: TestPostgres
       beforeAll(async () => void (postgres = await startPostgres()), 120_000)
       afterAll(() => postgres.stop())
 
-      it('refuses statements, keeps those that run waiting, and goes on', { timeout: 240_000 }, async () => {
+      it('the server refuses statements, running statements wait, and everything continues afterwards', { timeout: 240_000 }, async () => {
         await start('external', { DATABASE_URL: postgres.url() })
         const { children } = processesOf(join(folder.path, 'external'))
         for (const way of ['stopped', 'killed'] as const) {
@@ -303,13 +303,13 @@ describe.each(accessModes)('$name', ({ use }) => {
   })
 })
 
-/** Statements that end by their first GET, and so by an append: one to follow, one to cancel. */
+/** Statements that end at their first GET, and thus need an append: one to follow, one to cancel. */
 async function openStatements(): Promise<{ followed: string; canceled: string }> {
   const [followed, canceled] = await Promise.all([post(url, SESSION), post(url, SESSION)])
   return { followed: followed.json.nextUri!, canceled: canceled.json.nextUri! }
 }
 
-/** What clients are told while the log takes nothing. */
+/** Expects the answers that clients get while the log accepts no appends. */
 async function expectOutage({ followed, canceled }: Awaited<ReturnType<typeof openStatements>>): Promise<void> {
   const [refused, taken] = await Promise.all([
     post(url, 'SELECT 2', { ...trinoHeaders, ...json }),
@@ -320,12 +320,12 @@ async function expectOutage({ followed, canceled }: Awaited<ReturnType<typeof op
   expect(taken.status).toBe(204)
 }
 
-/** What becomes of them by itself once the log is back. */
+/** Expects how these statements end by themselves when the log is back. */
 async function expectEnds({ followed, canceled }: Awaited<ReturnType<typeof openStatements>>): Promise<void> {
   const last = await lastAnswer(followed)
   expect(last.json.error).toBeUndefined()
   expect(last.headers['x-trino-set-session']).toBe('query_max_run_time=1h')
-  // A GET would start the statement, and it could end before the coordinator comes to the cancel.
+  // A GET would start the statement, and it could end before the coordinator carries out the cancel.
   await waitUntil('the cancel is carried out', async () => {
     const query = await raw(`${url}/v1/query/${queryOf(canceled)}`)
     return query.status === 200 && (query.json as unknown as { state: string }).state === 'FAILED'
@@ -333,13 +333,13 @@ async function expectEnds({ followed, canceled }: Awaited<ReturnType<typeof open
   expect((await lastAnswer(canceled)).json.error).toMatchObject({ errorName: 'USER_CANCELED' })
 }
 
-/** The cancel that the server took while it started is carried out. */
+/** Expects the same ends after a restart; the server took the cancel while it started. */
 async function expectEndsWithSuccessor(open: Awaited<ReturnType<typeof openStatements>>): Promise<void> {
   await expectEnds(open)
   expect((await run(url, GROUPED)).rows).toEqual(GROUPED_ROWS)
 }
 
-/** The query of a `nextUri`. */
+/** The id of the query that a `nextUri` belongs to. */
 function queryOf(nextUri: string): string {
   return /\d{8}_\d{6}_\d{5}_[a-z0-9]{5}/.exec(nextUri)![0]
 }

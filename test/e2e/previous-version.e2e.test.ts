@@ -35,7 +35,7 @@ const end = async (one: QuipuProcess): Promise<void> => {
   expect((await one.exit).code).toBe(0)
 }
 
-it('a coordinator works with a worker of the version before', { timeout: 240_000 }, async () => {
+it('a coordinator works with a worker of the previous version', { timeout: 240_000 }, async () => {
   const data = join(folder.path, 'coordinator')
   const coordinator = spawnQuipu(['coordinator', '--port', '0', '--data-dir', data], {
     env: { ...env, DATABASE_URL: database.url },
@@ -59,7 +59,7 @@ it('a coordinator works with a worker of the version before', { timeout: 240_000
   await end(coordinator)
 })
 
-it('a worker works with a coordinator of the version before', { timeout: 240_000 }, async () => {
+it('a worker works with a coordinator of the previous version', { timeout: 240_000 }, async () => {
   const announced: { url: string }[] = []
   const coordinator: Peer = await servePeer((request, text, response) => {
     const known = exchanges.find(({ path }) => path === request.url)
@@ -99,12 +99,12 @@ it('a worker works with a coordinator of the version before', { timeout: 240_000
       )
       expectSameShape(last, now, 'status')
     } else if (method === 'GET') {
-      // DuckDB gives these rows in an order of their own: the statement sorts them.
+      // DuckDB gives these rows in its own order, so the statement sorts them.
       const text = await given.text()
       expect(JSON.parse(text)).toEqual(answer)
       for (const name of Object.keys(answerHeaders).filter((one) => one.startsWith('x-engine')))
         expect(given.headers.has(name), name).toBe(true)
-      // White space between rows is nobody's business: the hash is of the bytes that are given.
+      // White space between rows may change: the hash covers the bytes of this answer.
       const sha256 = createHash('sha256').update(text).digest('hex')
       expect(given.headers.get('x-engine-page-sha256')).toBe(sha256)
     }
@@ -113,7 +113,7 @@ it('a worker works with a coordinator of the version before', { timeout: 240_000
   await coordinator.close()
 })
 
-/** All that the recorded value has must be there still, each of its type; more may be. */
+/** Expects that every recorded field still exists with its type; there may be new fields. */
 function expectSameShape(recorded: unknown, now: unknown, path: string): void {
   expect(Array.isArray(now) ? 'array' : typeof now, path).toBe(Array.isArray(recorded) ? 'array' : typeof recorded)
   if (Array.isArray(recorded)) {
@@ -137,7 +137,7 @@ if (!real)
     `The version before (${COMMIT}) was NOT run for real, only replayed: QUIPU_PREVIOUS_VERSION=1 does it where git has its history\n`,
   )
 
-describe.runIf(real)('processes of both versions', () => {
+describe.runIf(real)('Processes of both versions', () => {
   const previous = (): string => join(folder.path, 'previous')
   beforeAll(async () => {
     mkdirSync(previous())
@@ -149,7 +149,7 @@ describe.runIf(real)('processes of both versions', () => {
   it.each([
     ['a coordinator of this version', false],
     ['a worker of this version', true],
-  ])('run statements together: %s with the other of the version before', { timeout: 240_000 }, async (_what, older) => {
+  ])('run statements together: %s with the other process of the previous version', { timeout: 240_000 }, async (_what, older) => {
     const own = await createDatabase()
     const name = older ? 'old' : 'new'
     const program = (old: boolean) => (old ? { cwd: previous(), program: join(previous(), 'dist/cli/quipu.js') } : {})

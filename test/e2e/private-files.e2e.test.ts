@@ -22,7 +22,7 @@ afterEach(async () => {
   await folder.remove()
 }, 240_000)
 
-/** Names below a folder, itself among them as '', with their modes; pages may go meanwhile. */
+/** Names below a folder with their modes, and the folder itself as ''. Pages may be removed meanwhile. */
 function modes(path: string, name = ''): { readonly name: string; readonly mode: number }[] {
   const stats = lstatSync(join(path, name), { throwIfNoEntry: false })
   if (stats === undefined || stats.isSymbolicLink()) return []
@@ -32,7 +32,7 @@ function modes(path: string, name = ''): { readonly name: string; readonly mode:
   return [own, ...entries.flatMap((entry) => modes(path, join(name, entry)))]
 }
 
-/** What lets anybody but the owner in. */
+/** Returns the paths that users other than the owner can access. */
 function open(path: string): string[] {
   return modes(path).flatMap(({ name, mode }) => ((mode & 0o077) === 0 ? [] : [`${mode.toString(8)} ${name || '.'}`]))
 }
@@ -40,14 +40,14 @@ function open(path: string): string[] {
 describe.each([
   ['as root', undefined],
   ['as a user', NOBODY],
-] as const)('a data folder after all kinds of work, started %s', { timeout: 240_000 }, (_how, user) => {
-  it.skipIf(user !== undefined && !asRoot)('is its owner’s alone', async () => {
+] as const)('A data folder after all kinds of work, started %s', { timeout: 240_000 }, (_how, user) => {
+  it.skipIf(user !== undefined && !asRoot)('is accessible to its owner only', async () => {
     folder = temporaryFolder()
     const data = join(folder.path, 'data')
     const catalogs = join(folder.path, 'catalogs')
-    // Root becomes another user.
+    // A start as root becomes this user.
     const owner = user ?? postgresUser()
-    // A lake is its operator's: who may read its folder may read what is written there.
+    // A lake belongs to its operator: users that can read its folder can read new files in it.
     const lakes = { shared: 0o755, private: 0o700 }
     mkdirSync(catalogs)
     for (const [name, mode] of Object.entries(lakes)) {
@@ -67,7 +67,7 @@ describe.each([
       mkdirSync(data)
       chownSync(data, user.uid, user.gid)
       chmodSync(data, 0o755)
-      // As a version before left it.
+      // An earlier version left the folder with this mode.
       mkdirSync(join(data, 'worker-1'))
       chownSync(join(data, 'worker-1'), user.uid, user.gid)
       chmodSync(join(data, 'worker-1'), 0o755)

@@ -6,7 +6,7 @@ import { patient, startKillableServer, type KillableServer } from '../support/ki
 import { temporaryFolder, waitUntil } from '../support/quipu-process.ts'
 import { raw, run } from '../support/statement-client.ts'
 
-/* Statements that take more than their session, the server, or a file of rules lets them. */
+/* Statements that use more than their session, the server, or a rules file allows. */
 
 const folder = temporaryFolder()
 const file = join(folder.path, 'properties.json')
@@ -48,7 +48,7 @@ const headers = (properties: string) => ({
   ...(properties === '' ? {} : { 'x-trino-session': properties }),
 })
 
-/** Hours of CPU, and nothing in memory. */
+/** Hours of CPU, and almost no memory. */
 const LONG = `SELECT count(*) FROM UNNEST(sequence(1, 10000)) a(x), UNNEST(sequence(1, 10000)) b(y),
   UNNEST(sequence(1, 10000)) c(z) WHERE x + y * z = 7`
 /** Nine million groups. */
@@ -56,7 +56,7 @@ const LARGE = `SELECT count(*) FROM (SELECT x * 10000 + y k, count(*) c FROM UNN
   UNNEST(sequence(1, 3000)) b(y) GROUP BY 1) WHERE c > 1`
 const SCAN = "SELECT count(*) FROM lineitem WHERE comment LIKE '%x%'"
 
-describe('a statement ends when it takes more than it may', () => {
+describe('A statement that exceeds a limit', () => {
   it.each([
     ['query_max_run_time=1s', LONG, 'EXCEEDED_TIME_LIMIT', 'Query exceeded maximum time limit of 1.00s'],
     [
@@ -93,7 +93,7 @@ describe('a statement ends when it takes more than it may', () => {
     ],
     ['query_max_scan_physical_bytes=10kB', SCAN, 'EXCEEDED_SCAN_LIMIT', 'Exceeded scan limit of 10kB'],
     ['', `WITH SESSION query_max_cpu_time = '0.5s' ${LONG}`, 'EXCEEDED_CPU_LIMIT', 'Exceeded CPU limit of 0.50s'],
-  ])('%s', { timeout: 120_000 }, async (properties, sql, errorName, message) => {
+  ])('fails with the error of its limit: %s', { timeout: 120_000 }, async (properties, sql, errorName, message) => {
     const { error, answers } = await run(server.url, sql, headers(properties))
     expect(error).toMatchObject({ errorName, message, errorType: 'INSUFFICIENT_RESOURCES' })
     expect(answers.at(-1)?.stats.state).toBe('FAILED')
@@ -106,21 +106,21 @@ describe('a statement ends when it takes more than it may', () => {
     })
   })
 
-  it('and whoever keeps within them gets his rows', { timeout: 60_000 }, async () => {
+  it('returns its rows if it stays within all limits', { timeout: 60_000 }, async () => {
     const all =
       'query_max_run_time=1h,query_max_execution_time=1h,query_max_planning_time=1m,query_max_cpu_time=1h,' +
       'query_max_memory=1GB,query_max_memory_per_node=1GB,query_max_scan_physical_bytes=1GB,retry_policy=NONE'
     expect((await run(server.url, 'SELECT count(*) FROM nation', headers(all))).rows).toEqual([[25]])
   })
 
-  it('whoever set what nothing can keep can take it back', async () => {
+  it('an impossible limit of a session can be reset', async () => {
     const back = await run(server.url, 'RESET SESSION query_max_run_time', headers('query_max_run_time=0s'))
     expect(back.error).toBeUndefined()
   })
 })
 
-describe('what the server bounds', () => {
-  it('holds whatever a session asks for, which is warned', { timeout: 60_000 }, async () => {
+describe('The limits of the server', () => {
+  it('bound the limits of a session, and the client gets a warning', { timeout: 60_000 }, async () => {
     const { error } = await run(server.url, SCAN, headers('query_max_scan_physical_bytes=1PB'))
     expect(error).toMatchObject({ errorName: 'EXCEEDED_SCAN_LIMIT', message: 'Exceeded scan limit of 100kB' })
     const set = await run(server.url, "SET SESSION query_max_execution_time = '3h'", headers(''))
@@ -130,7 +130,7 @@ describe('what the server bounds', () => {
   })
 })
 
-it('a time goes on from its beginning over a kill -9', { timeout: 120_000 }, async () => {
+it('the run time limit counts from the beginning of the query over a kill -9', { timeout: 120_000 }, async () => {
   const options = { headers: headers('query_max_run_time=6s'), method: 'POST', body: LONG }
   const began = performance.now()
   let answer = (await patient(`${server.url}/v1/statement`, options)).json
@@ -146,7 +146,7 @@ it('a time goes on from its beginning over a kill -9', { timeout: 120_000 }, asy
   expect(elapsedTimeMillis).toBeGreaterThan(5_900)
 })
 
-describe('rules set properties', () => {
+describe('Session properties that rules set', () => {
   const ruled = (properties = '') => ({ ...headers(properties), 'x-trino-user': 'ruled' })
   const report = (properties = '') => ({
     ...ruled(properties),
@@ -156,13 +156,13 @@ describe('rules set properties', () => {
   const shown = async (name: string, as: Readonly<Record<string, string>>) =>
     (await run(server.url, `SHOW SESSION LIKE '${name}'`, as)).rows[0]?.[1]
 
-  it('of whom they fit, where he has not set them himself', async () => {
+  it('apply to matching users that have not set the property themselves', async () => {
     expect(await shown('query_max_cpu_time', ruled())).toBe('1h')
     expect(await shown('query_max_cpu_time', ruled('query_max_cpu_time=2h'))).toBe('2h')
     expect(await shown('query_max_cpu_time', headers(''))).toBe('1000000000.00d')
   })
 
-  it('and what they override no session changes, over a kill -9 neither', { timeout: 120_000 }, async () => {
+  it('cannot be changed by a session if the rule overrides it, also over a kill -9', { timeout: 120_000 }, async () => {
     const options = {
       headers: report('query_max_run_time=9d'),
       method: 'POST',
@@ -204,7 +204,7 @@ describe('rules set properties', () => {
     })
   })
 
-  it('anew when the file changes; a broken one leaves what was', { timeout: 60_000 }, async () => {
+  it('change with the file; a broken file leaves the old rules in force', { timeout: 60_000 }, async () => {
     writeRules(JSON.stringify([forAll('2h')]))
     await waitUntil('it is in force', async () => (await shown('query_max_cpu_time', ruled())) === '2h')
     writeRules('[{ "sessionProperties": { "query_max_cpu_time": "soon" } }]')

@@ -7,7 +7,7 @@ let folder: ReturnType<typeof temporaryFolder>
 beforeAll(() => void (folder = temporaryFolder()))
 afterAll(() => folder.remove())
 
-it('quipu rebuild makes the read models anew, beside a server and without one', { timeout: 240_000 }, async () => {
+it('quipu rebuild makes the read models again, beside a running server and without one', { timeout: 240_000 }, async () => {
   const data = join(folder.path, 'data')
   const env = { QUIPU_LOG_LEVEL: 'error' }
   const quipu = spawnQuipu(['start', '--port', '0', '--data-dir', data], { env })

@@ -12,9 +12,9 @@ import { foldedOf, LOGS_FOLDER, recordedLine } from '../support/recorded-logs.ts
 import { follow, post, raw, run, type RawAnswer } from '../support/statement-client.ts'
 
 /*
- * Runs of every kind in a real server, whose log must then pass its audit. `npm run record:logs` keeps the streams that
- * test/fixtures/logs does not have yet. It writes over none: versions of today must read what earlier ones recorded, so
- * after a change of an event record under a new name.
+ * Runs of every kind in a real server, whose log must then pass its audit. `npm run record:logs` keeps the streams
+ * that test/fixtures/logs does not have yet. It overwrites no stream: today's version must read streams that earlier
+ * versions recorded. So after a change of an event, record under a new name.
  */
 const keep = process.env['QUIPU_RECORD_LOGS'] === '1'
 
@@ -51,7 +51,7 @@ async function streamOf(queryId: string): Promise<Recorded[]> {
   }
 }
 
-/** Types of the stream, once each; the stream is kept as `name` when asked for. */
+/** Returns the types of the stream; stores the stream as `name` if recording is on. */
 async function record(name: string, queryId: string): Promise<ReadonlySet<QueryEventType>> {
   const events = await streamOf(queryId)
   if (keep && !existsSync(new URL(`${name}.jsonl`, LOGS_FOLDER))) {
@@ -62,10 +62,10 @@ async function record(name: string, queryId: string): Promise<ReadonlySet<QueryE
 }
 
 const WIDE = 'SELECT * FROM tpch.tiny.orders'
-/** More pages than are made ahead of the client: it still runs when the client has the first. */
+/** More pages than the server prepares ahead of the client: the query still runs when the client has the first page. */
 const WIDER = `${WIDE} CROSS JOIN UNNEST(sequence(1, 10))`
 
-/** Goes on through a restart, as clients do. */
+/** Repeats the request over a restart, as clients do. */
 async function patient(uri: string): Promise<RawAnswer> {
   for (let tries = 0; ; tries++) {
     const answer = await raw(uri).catch(() => undefined)
@@ -75,7 +75,7 @@ async function patient(uri: string): Promise<RawAnswer> {
   }
 }
 
-it('streams of every kind of run pass the audit', { timeout: 240_000 }, async () => {
+it('streams of every kind of run pass the audit, and the audit finds a changed letter', { timeout: 240_000 }, async () => {
   const one = await run(url, 'SELECT 1')
   expect(one.rows).toEqual([[1]])
   expect(await record('select-1', one.id)).toContain('QueryFinished')
@@ -128,7 +128,7 @@ it('streams of every kind of run pass the audit', { timeout: 240_000 }, async ()
     /^Nothing found in \d+ records, \d+ events, 10 queries \(0 open\), \d+ anchors?, 9 tables compared\n$/,
   )
 
-  // One letter of the statement, as somebody with the database's password could change it.
+  // Changes one letter of the statement, as somebody with the database password could.
   const client = new pg.Client(database.url)
   await client.connect()
   await client.query(

@@ -3,7 +3,7 @@ import { endOf, patient, startKillableServer, type KillableServer } from '../sup
 import { waitUntil } from '../support/quipu-process.ts'
 import { post, trinoHeaders, type RawAnswer } from '../support/statement-client.ts'
 
-/* A coordinator with one place: who waits for it, and who ends it. */
+/* A coordinator that runs one query at a time: which queries wait, and which one ends the coordinator. */
 
 let server: KillableServer
 beforeAll(async () => {
@@ -12,7 +12,7 @@ beforeAll(async () => {
 }, 240_000)
 afterAll(() => server.close(), 120_000)
 
-/** Runs for as long as the worker stands still, and with it has the one place. */
+/** Starts a query that runs as long as the worker is stopped, and takes the only slot. */
 async function takeSlot(): Promise<RawAnswer> {
   server.signalWorker('SIGSTOP')
   const taken = await post(server.url, 'SELECT count(*) FROM nation')
@@ -45,11 +45,11 @@ async function plannedAt(of: RawAnswer): Promise<string> {
   return planned!.time
 }
 
-it('lets those who waited go on in their old order, before who is new', { timeout: 240_000 }, async () => {
+it('after two kills waiting queries go on in their old order, before new queries', { timeout: 240_000 }, async () => {
   const taken = await takeSlot()
   const waited = [await postWaiting('SHOW CATALOGS'), await postWaiting('SELECT count(*) FROM region')]
   server.kill()
-  // Whoever only waits has done nothing that could have ended a coordinator, and is taken over as often as needed.
+  // A query that only waits cannot have ended a coordinator, so it is taken over as often as needed.
   await waitUntil('all are taken over', async () => (await countOf(taken, 'query.recovered')) === 1)
   server.kill()
   const late = await patient(`${server.url}/v1/statement`, {
@@ -58,14 +58,14 @@ it('lets those who waited go on in their old order, before who is new', { timeou
     headers: trinoHeaders,
   })
   server.signalWorker('SIGCONT')
-  // That of the one with the place is not this test's: its worker stood still while two coordinators ended.
+  // The end of the running query is not checked here: its worker was stopped while two coordinators ended.
   const [, ...ends] = await Promise.all([taken, ...waited, late].map(endOf))
   expect(ends.map((end) => end.error)).toEqual([undefined, undefined, undefined])
   const order = await Promise.all([...waited, late].map(plannedAt))
   expect(order.toSorted()).toEqual(order)
 })
 
-it('ends a statement that ends coordinators, the second time', { timeout: 240_000 }, async () => {
+it('a statement during which the coordinator dies twice fails with COORDINATOR_RESTARTED', { timeout: 240_000 }, async () => {
   const taken = await takeSlot()
   const deadly = await postWaiting('SELECT count(*) FROM nation')
   await server.appends.block('QueryPlanned')

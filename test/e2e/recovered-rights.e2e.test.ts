@@ -4,7 +4,7 @@ import { startKillableServer, type KillableServer } from '../support/killable-se
 import { waitUntil } from '../support/quipu-process.ts'
 import type { StatementJson } from '../support/statement-client.ts'
 
-/* A coordinator with one place is killed while statements wait; meanwhile rules and groups are others. */
+/* A coordinator that runs one query at a time is killed while statements wait; meanwhile rules and groups change. */
 
 const everybody = { allow: ['execute'] }
 const guard = createGuard(['ada', 'bob', 'carol', 'robot', 'eve'], {
@@ -14,7 +14,7 @@ const guard = createGuard(['ada', 'bob', 'carol', 'robot', 'eve'], {
 let server: KillableServer
 beforeAll(async () => {
   guard.setGroups({ staff: ['carol'] })
-  // Less than a client here waits for an answer.
+  // Shorter than the time that a client in this test waits for an answer.
   const waits = { QUIPU_DELETE_VALIDITY_WAIT_MS: '10s' }
   const patience = { QUIPU_WORKER_FAILED_MS: '10m', QUIPU_WORKER_WAIT_MS: '10m', ...waits }
   server = await startKillableServer({ QUIPU_RUNNING_QUERIES: '1', ...patience, ...guard.env })
@@ -29,7 +29,7 @@ const known = (user: string, as?: string): Record<string, string> => ({
   ...(as === undefined ? {} : { 'x-trino-user': as }),
 })
 
-/** Goes on while a coordinator is replaced. */
+/** Repeats the request while a coordinator is replaced. */
 async function ask(target: string, headers: Record<string, string>, body?: string): Promise<GuardedAnswer> {
   let answer: GuardedAnswer | undefined
   await waitUntil(`${target} is answered`, async () => {
@@ -46,7 +46,7 @@ async function post(sql: string, user: string, as?: string): Promise<StatementJs
   return JSON.parse(text) as StatementJson
 }
 
-/** By type, as their owner reads them. */
+/** The types of the events of a query, as its owner reads them. */
 async function eventsOf(id: string, user: string): Promise<readonly string[]> {
   const { status, text } = await ask(`/v1/query/${id}/events`, known(user))
   expect(status, text).toBe(200)
@@ -71,7 +71,7 @@ async function endOf(first: StatementJson, headers: Record<string, string>) {
   return { rows, error: last.error }
 }
 
-it('a statement goes on as who posted it, and is decided by the rules of then', { timeout: 240_000 }, async () => {
+it('after a take-over a statement runs as the user that posted it, under the current rules', { timeout: 240_000 }, async () => {
   server.signalWorker('SIGSTOP')
   const first = await post('SELECT count(*) FROM nation', 'ada')
   await waitUntil('it has the place', async () => (await eventsOf(first.id, 'ada')).includes('quipu.task.created.v1'))
@@ -92,7 +92,7 @@ it('a statement goes on as who posted it, and is decided by the rules of then', 
     (await eventsOf(first.id, 'ada')).includes('quipu.query.recovered.v1'),
   )
   server.signalWorker('SIGCONT')
-  // What has the place, whose worker stood still under two coordinators, is not this test's.
+  // The end of the running query is not checked here: its worker was stopped under two coordinators.
   const { status } = await askThroughProxy(server.url, {
     method: 'DELETE',
     target: `/v1/query/${first.id}`,
@@ -100,7 +100,7 @@ it('a statement goes on as who posted it, and is decided by the rules of then', 
   })
   expect(status).toBe(204)
 
-  // Who it runs as is told by its first event; who acts as whom is asked of each request anew.
+  // The first event names the user of the query; impersonation is checked for each request again.
   expect((await ask(new URL(asAda.nextUri!).pathname, known('robot', 'ada'))).status).toBe(403)
   expect(await endOf(asAda, known('robot'))).toEqual({ rows: [['ada']], error: undefined })
   expect(await endOf(ofCarol, known('carol'))).toEqual({ rows: [['carol', ['staff']]], error: undefined })
@@ -114,7 +114,7 @@ it('a statement goes on as who posted it, and is decided by the rules of then', 
 })
 
 it(
-  'a kill that the log does not take in time is 503, and comes later or, asked for again, after a take-over',
+  'a kill that the log does not take in time gets 503; it works later, or after a take-over if it is repeated',
   { timeout: 240_000 },
   async () => {
     const endless = 'SELECT count(*) FROM lineitem a, lineitem b, nation c WHERE a.comment < b.comment || c.name'

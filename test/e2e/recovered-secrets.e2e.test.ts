@@ -4,8 +4,8 @@ import { waitUntil } from '../support/quipu-process.ts'
 import { post, raw, run, type RawAnswer } from '../support/statement-client.ts'
 
 /*
- * The coordinator is killed while statements with secrets are open. Nothing of the secrets is kept: what can go on
- * without them does, the rest says so, and nobody is told anything made of what stands in their place.
+ * The coordinator is killed while statements with secrets are open. No secret is kept: statements that can go on
+ * without it do, the others fail with an error, and no client gets a result made from the placeholder of a secret.
  */
 let server: KillableServer
 
@@ -35,25 +35,25 @@ async function stateIs(id: string, state: string): Promise<void> {
   })
 }
 
-it('a task that runs on its worker goes on', { timeout: 240_000 }, async () => {
+it('a task with a secret that runs on its worker continues after a kill of the coordinator', { timeout: 240_000 }, async () => {
   const sql = "SELECT count(*) FROM nation n(a, password, c, d) WHERE password = 'CANADA'"
   expect(await endOf(await killedBefore('TaskFinished', sql))).toMatchObject({ state: 'FINISHED', data: [[1]] })
 })
 
-it('so do its rows in a table', { timeout: 240_000 }, async () => {
+it('a CREATE TABLE AS with a secret completes after a kill of the coordinator', { timeout: 240_000 }, async () => {
   const sql = "CREATE TABLE memory.s.t AS SELECT c FROM nation n(a, password, c, d) WHERE password = 'CANADA'"
   expect(await endOf(await killedBefore('WriteCommitted', sql))).toMatchObject({ state: 'FINISHED' })
   expect((await run(server.url, 'SELECT count(*) FROM memory.s.t')).rows).toEqual([[1]])
 })
 
-it('a view that is there already has its text', { timeout: 240_000 }, async () => {
+it('a view that was created before the kill keeps its text with the secret', { timeout: 240_000 }, async () => {
   const sql = "CREATE VIEW memory.s.v AS SELECT name FROM region WHERE 'password=hunter2' <> name"
   expect(await endOf(await killedBefore('WriteCommitted', sql))).toMatchObject({ state: 'FINISHED' })
   expect((await run(server.url, 'SELECT count(*) FROM memory.s.v')).rows).toEqual([[5]])
   expect(String((await run(server.url, 'SHOW CREATE VIEW memory.s.v')).rows)).toContain('password=hunter2')
 })
 
-it('a session is not changed to what stands for a secret', { timeout: 240_000 }, async () => {
+it('a session never gets the placeholder of a secret', { timeout: 240_000 }, async () => {
   const sql = "PREPARE p FROM SELECT * FROM nation n(a, password, c, d) WHERE password = 'hunter2'"
   const planned = await post(server.url, sql)
   await stateIs(planned.json.id, 'STARTING')
@@ -62,15 +62,15 @@ it('a session is not changed to what stands for a secret', { timeout: 240_000 },
   expect(decodeURIComponent(String(last.headers['x-trino-added-prepare']).replaceAll('+', ' '))).toContain("'hunter2'")
   server.kill()
   expect(await endOf(planned)).toMatchObject(RESTARTED)
-  // The answer may have been lost: who asks again is not told half of it.
+  // The answer may have been lost: a client that repeats the request does not get a part of it.
   const again = await patient(ended.json.nextUri!)
   expect(again.json.error).toMatchObject(RESTARTED.error)
   expect(again.headers['x-trino-added-prepare']).toBeUndefined()
 })
 
-it('literals that were planned are not answered without them', { timeout: 240_000 }, async () => {
+it('a SELECT of literals with a secret returns no placeholder after a kill', { timeout: 240_000 }, async () => {
   const first = await killedBefore('TaskFinished', "SELECT concat('password=hunter2', CAST(now() AS varchar))")
   const end = await patient(first.json.nextUri!).then(endOf, () => undefined)
-  // Its one append may have become valid, or not: then nobody knows it.
+  // Its only append may have become valid or not; if not, the server does not know the query.
   expect(JSON.stringify(end?.data ?? [])).not.toContain('***')
 })

@@ -14,18 +14,18 @@ import { waitUntil } from '../support/quipu-process.ts'
 import { post, raw, trinoHeaders, type RawAnswer } from '../support/statement-client.ts'
 
 /*
- * The coordinator is killed while statements of every kind that writes no table are open, each right before an append.
- * Whoever follows on gets what an undisturbed run gives, headers included.
+ * The coordinator is killed right before an append, while statements of every kind that writes no table are open. A
+ * client that follows on gets the same result as in an undisturbed run, headers included.
  */
 
 interface Statement {
   readonly sql: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Deleted by its client. */
+  /** The client deletes it. */
   readonly canceled?: true
 }
 
-/** Has pages that are not kept beside the log: it has not ended before they are read. */
+/** Has pages that are not kept beside the log, so the query has not ended before they are read. */
 const UNREAD = "SELECT lpad(name, 100000, 'x') FROM region"
 
 const statements = {
@@ -57,7 +57,7 @@ type Name = keyof typeof statements
 const names = Object.keys(statements) as Name[]
 const SESSION = ['setSession', 'prepare', 'deallocate', 'use', 'startTransaction', 'commit'] as const
 
-/** Statements that run at once. */
+/** The number of statements that run at once. */
 const PLACES = 20
 
 let server: KillableServer
@@ -80,19 +80,19 @@ async function outcome(name: Name, first: RawAnswer): Promise<unknown> {
   return name === 'measured' ? withoutFigures(end) : namingNoRun(end, parseQueryId(first.json.id))
 }
 
-/** A transaction is named after the query that starts it. */
+/** The id of a transaction comes from the query that starts it, so it is replaced. */
 function namingNoRun(end: StatementEnd, id: QueryId): unknown {
   const started = end.headers['x-trino-started-transaction-id']
   if (started !== transactionIdOf(id)) return end
   return { ...end, headers: { ...end.headers, 'x-trino-started-transaction-id': 'its own' } }
 }
 
-/** Two measurements differ. */
+/** The figures of two measurements differ, so only the number of rows is kept. */
 function withoutFigures(end: StatementEnd): unknown {
   return { ...end, data: end.data.length }
 }
 
-/** With a worker that stands still, statements wait in the queue until the places are given free. */
+/** Stops the worker and takes all slots, so that statements wait in the queue until the slots are free again. */
 async function takePlaces(): Promise<{ giveFree(): void; ended(): Promise<void> }> {
   server.signalWorker('SIGSTOP')
   const taken = await Promise.all(Array.from({ length: PLACES }, () => post(server.url, 'SELECT count(*) FROM nation')))
@@ -101,7 +101,7 @@ async function takePlaces(): Promise<{ giveFree(): void; ended(): Promise<void> 
   return { giveFree: () => void ended().catch(() => {}), ended }
 }
 
-it('undisturbed', { timeout: 240_000 }, async () => {
+it('every statement ends as expected in an undisturbed run', { timeout: 240_000 }, async () => {
   for (const name of names) undisturbed.set(name, await outcome(name, await submit(name)))
   expect(Object.fromEntries(undisturbed)).toMatchObject({
     worker: { state: 'FINISHED', data: [[4], [3], [2], [1], [0]].map(([key]) => [key, 5, expect.any(String)]) },
@@ -128,9 +128,9 @@ it('undisturbed', { timeout: 240_000 }, async () => {
 
 interface Round {
   readonly at: readonly [QueryEventType, ...QueryEventType[]]
-  /** Opened before appends are stopped, and left alone: they come to rest, and go on when they are asked. */
+  /** Posted before appends are blocked, and not followed: they come to rest, and go on when a client follows. */
   readonly waiting: readonly Name[]
-  /** Opened once appends are stopped. */
+  /** Posted after appends are blocked. */
   readonly opened: readonly Name[]
 }
 
@@ -147,7 +147,7 @@ async function openAll(some: readonly Name[]): Promise<Map<Name, RawAnswer>> {
   return new Map(await Promise.all(some.map(async (name) => [name, await submit(name)] as const)))
 }
 
-/** Nothing of it is on the way to the log. */
+/** Waits until the query has no append under way. */
 async function atRest(name: Name, id: string): Promise<void> {
   const { sql }: Statement = statements[name]
   const state = sql === UNREAD ? 'FINISHING' : 'STARTING'
@@ -168,16 +168,16 @@ const RESTARTED = { errorName: 'COORDINATOR_RESTARTED' }
 const queued = [
   { type: 'QueryAdmitted', opened: names },
   { type: 'QueryPlanned', opened: names },
-  // The rest has its tasks in the plan's own append, or below.
+  // For the other statements the tasks are in the append of the plan, or in the rounds below.
   { type: 'TaskFinished', opened: ['engine', 'engineFailing', 'showTables'] },
 ] as const satisfies readonly { readonly type: QueryEventType; readonly opened: readonly Name[] }[]
 
-describe('what waits for a place', () => {
-  it.each(queued)('killed before $type', { timeout: 240_000 }, async ({ type, opened }) => {
+describe('Queries that wait for a slot', () => {
+  it.each(queued)('end as in an undisturbed run if the coordinator is killed before $type', { timeout: 240_000 }, async ({ type, opened }) => {
     const places = await takePlaces()
     const open = await openAll(opened)
     expect([...open.values()].map((first) => first.json.stats.state)).toEqual(opened.map(() => 'QUEUED'))
-    // Places are given free together, so that all statements go on together.
+    // All slots become free together, so that all statements go on together.
     await server.appends.block('QueryFailed')
     places.giveFree()
     await server.appends.reached()
@@ -188,7 +188,7 @@ describe('what waits for a place', () => {
     const ending = throughDeath(open)
     await places.ended()
     const ends = new Map(await ending)
-    // How far these came is not known; what was measured is not measured twice, and secrets are not kept.
+    // It is unknown how far these two came: a measurement is not repeated, and secrets are not kept.
     for (const name of ['measured', 'secret'] as const) {
       if (!ends.has(name)) continue
       const restarted = expect.objectContaining({ error: expect.objectContaining(RESTARTED) }) as unknown
@@ -209,7 +209,7 @@ const rounds: readonly Round[] = [
   { at: ['QueryFailed'], waiting: [], opened: ['failing'] },
 ]
 
-it.each(rounds)('$waiting $opened killed before $at', { timeout: 240_000 }, async ({ at, waiting, opened }) => {
+it.each(rounds)('$waiting $opened end as in an undisturbed run if the coordinator is killed before $at', { timeout: 240_000 }, async ({ at, waiting, opened }) => {
   const open = await openAll(waiting)
   await Promise.all([...open].map(([name, first]) => atRest(name, first.json.id)))
   await server.appends.block(...at)
@@ -218,7 +218,7 @@ it.each(rounds)('$waiting $opened killed before $at', { timeout: 240_000 }, asyn
   expectUndisturbed(await throughDeath(open))
 })
 
-it('a measured statement killed before TaskFinished says so', { timeout: 240_000 }, async () => {
+it('EXPLAIN ANALYZE fails with COORDINATOR_RESTARTED if the coordinator is killed before TaskFinished', { timeout: 240_000 }, async () => {
   await server.appends.block('TaskFinished')
   const open = await openAll(['measured'])
   await server.appends.reached()

@@ -4,8 +4,8 @@ import { endOf, startKillableServer, type KillableServer } from '../support/kill
 import { post, run } from '../support/statement-client.ts'
 
 /*
- * The coordinator is killed right before each append of a statement that changes something. Whoever follows on gets what
- * an undisturbed run gives, and the change is made once.
+ * The coordinator is killed right before each append of a statement that changes something. A client that follows on
+ * gets the same result as in an undisturbed run, and the change is made once.
  */
 
 let server: KillableServer
@@ -16,13 +16,13 @@ afterAll(() => server.close(), 120_000)
 
 interface Change {
   readonly name: string
-  /** Makes what the statement changes. */
+  /** Creates the object that the statement changes. */
   readonly before?: string
   readonly sql: string
-  /** What is there afterwards. */
+  /** Reads the result of the change. */
   readonly look: string
   readonly after: string
-  /** Events that an append is stopped at. */
+  /** Events before whose append the coordinator is killed. */
   readonly at: readonly QueryEventType[]
 }
 
@@ -75,14 +75,14 @@ async function seen(sql: string): Promise<unknown> {
 describe.each(changes)('$name', ({ before, sql, look, after, at }) => {
   let undisturbed: { readonly said: unknown; readonly seen: unknown }
 
-  it('undisturbed', { timeout: 240_000 }, async () => {
+  it('finishes in an undisturbed run', { timeout: 240_000 }, async () => {
     await must(before)
     undisturbed = { said: await end(sql), seen: await seen(look) }
     await must(after)
     expect(undisturbed.said).toMatchObject({ state: 'FINISHED' })
   })
 
-  it.each(at)('killed before %s', { timeout: 240_000 }, async (type) => {
+  it.each(at)('has the same result and one effect if the coordinator is killed before %s', { timeout: 240_000 }, async (type) => {
     await must(before)
     await server.appends.block(type)
     const ending = end(sql)

@@ -22,7 +22,7 @@ afterAll(async () => {
   await folder.remove()
 })
 
-/** Clients on new connections, one request after the other, each told apart by how it ended. */
+/** Starts clients that send one request after the other, each on a new connection, and counts how the requests end. */
 function startClients(count: number) {
   const ends = { answered: 0, cut: 0, refused: [] as string[] }
   let stopping = false
@@ -43,8 +43,8 @@ function startClients(count: number) {
 }
 
 /**
- * `cut`: a connection that the killed process had accepted. `ECONNREFUSED` is what must never be; a wait of minutes
- * would be as bad.
+ * Sends one request on a new connection. `cut`: the killed process had accepted the connection. `ECONNREFUSED` must
+ * never happen; a wait of minutes would be as bad.
  */
 function once(): Promise<string> {
   return new Promise((resolve) => {
@@ -59,7 +59,7 @@ function once(): Promise<string> {
   })
 }
 
-/** Processes that run the coordinator's program for this supervisor. */
+/** Processes of this supervisor that run the program of the coordinator. */
 function coordinators(): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -86,8 +86,8 @@ async function another(than: number): Promise<number> {
   return processesOf(data).children[0]!
 }
 
-describe('a coordinator that goes', () => {
-  it('is replaced six times in a row and no request is refused', { timeout: 240_000 }, async () => {
+describe('A coordinator that is killed or hangs', () => {
+  it('is replaced six times in a row, and no request is refused', { timeout: 240_000 }, async () => {
     const clients = startClients(4)
     let most = 0
     const watch = setInterval(() => (most = Math.max(most, coordinators().length)), 25)
@@ -106,7 +106,7 @@ describe('a coordinator that goes', () => {
   })
 
   it(
-    'is replaced when it is stopped, and the waiting request is answered by its successor',
+    'is replaced if it hangs, and its successor answers the waiting request',
     { timeout: 240_000 },
     async () => {
       const coordinator = processesOf(data).children[0]!
@@ -123,7 +123,7 @@ describe('a coordinator that goes', () => {
     },
   )
 
-  it('leaves the worker alone, and a killed worker leaves the coordinator alone', { timeout: 240_000 }, async () => {
+  it('is replaced without a restart of the worker, and the worker without a restart of the coordinator', { timeout: 240_000 }, async () => {
     const [coordinator, worker] = processesOf(data).children as [number, number]
     process.kill(worker, 'SIGKILL')
     await waitUntil('another worker runs', () => {

@@ -8,7 +8,7 @@ import { repository } from '../support/repository.ts'
 import { serverOfFile } from '../support/server-of-file.ts'
 import { raw, run, trinoHeaders } from '../support/statement-client.ts'
 
-/** Two catalogs of one server are the two sides: what is `one` in the record is `two` there. */
+/** Two catalogs of one server are the two sides: `one` in the record is `two` on the other side. */
 const server = serverOfFile('error', ({ folder }) => {
   const catalogs = join(folder, 'catalogs')
   mkdirSync(catalogs, { mode: 0o755 })
@@ -82,7 +82,7 @@ const linesOf = (file: string): ReplayLine[] =>
     .map((line) => replayLineSchema.parse(JSON.parse(line)))
 
 describe('quipu replay', () => {
-  it('says of each statement of the record what became of it, and goes on where it was ended', async () => {
+  it('gives a verdict for each recorded statement, and continues a file of an interrupted run', async () => {
     const [file, report] = [join(server.folder, 'out.jsonl'), join(server.folder, 'report.html')]
     const args = [
       '--against',
@@ -100,7 +100,7 @@ describe('quipu replay', () => {
     const chosen = `query_id IN ('${ids['same']}', '${ids['chosen']}')`
     const first = await quipu(...args, '--where', `${chosen} OR false`)
     expect(first).toMatchObject({ code: 0, stderr: '' })
-    // It was killed in the middle of a line.
+    // The first run was killed in the middle of a line.
     appendFileSync(file, '{"queryId":"2026')
     const { code, stdout, stderr } = await quipu(...args, '--concurrency', '16')
     expect({ code, stderr }).toEqual({ code: 1, stderr: '' })
@@ -147,12 +147,12 @@ describe('quipu replay', () => {
       outcome: 'completed',
       verdicts: { SAME: 2, NON_DETERMINISTIC: 3, SKIPPED: 3, DIFFERENT: 2 },
     })
-    // Nothing is left to do, and what was found is still said.
+    // Nothing is left to do; the command prints the same verdicts again.
     expect(await quipu(...args)).toMatchObject({ code: 1, stdout })
     expect(linesOf(file)).toEqual(lines)
   })
 
-  it('finds in the record where what was written comes from', async () => {
+  it('the record of a write contains the lineage of its columns', async () => {
     const { text } = await raw(`${server.url}/v1/query/${ids['write']}/events`, { headers })
     const events = JSON.parse(text) as { type: string; data: { lineage?: unknown } }[]
     const same = (column: string) => `one.default.same.${column}`
@@ -166,7 +166,7 @@ describe('quipu replay', () => {
     })
   })
 
-  it('compares a server with itself, of another time, user or program', async () => {
+  it('replays only statements of a user, a time or a source, and a sample of them', async () => {
     const none = await quipu('--against', server.url, '--of-user', 'nobody')
     expect(none).toMatchObject({ code: 0, stdout: 'No statement was replayed\n' })
     const later = await quipu('--against', server.url, '--since', '2100-01-01T00:00:00Z')
@@ -176,12 +176,12 @@ describe('quipu replay', () => {
     expect(sampled).toBeLessThan(Object.keys(recorded).length)
   })
 
-  it('times what is the same, and compares plans without running anything', async () => {
+  it('times statements with --repeat, and compares plans with --plan without running statements', async () => {
     const timed = join(server.folder, 'timed.jsonl')
     const args = ['--against', server.url, '--source', 'test', '--json']
     const repeated = await quipu(...args, timed, '--repeat', '3', '--query', ids['same']!)
     expect(repeated).toMatchObject({ code: 0 })
-    // Nothing is said of speed by the record alone.
+    // A single recorded run says nothing about speed.
     expect(linesOf(timed)).toEqual([expect.objectContaining({ verdict: 'SAME', hereMs: expect.any(Number) as number })])
     const planned = join(server.folder, 'plans.jsonl')
     expect(await quipu(...args, planned, '--plan')).toMatchObject({ code: 0 })
@@ -198,12 +198,12 @@ describe('quipu replay', () => {
     [['--against', 'http://127.0.0.1:9', '--sample', '5'], '--sample is no share such as 5%'],
     [['--against', 'http://127.0.0.1:9', '--since', 'yesterday'], '--since is no time'],
     [['--against', 'http://127.0.0.1:9', '--session', 'x'], '--session x is not name=value'],
-  ])('refuses %s', async (args, message) => {
+  ])('refuses the arguments %s', async (args, message) => {
     const { code, stderr } = await quipu(...args)
     expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringContaining(message) as string })
   })
 
-  it('says why it could not run, and leaves a file alone that is another', async () => {
+  it('prints why it could not run, and leaves a file alone that is not a replay file', async () => {
     const away = await quipu('--against', 'http://127.0.0.1:9', '--query', ids['same']!)
     expect(away).toMatchObject({
       code: 2,

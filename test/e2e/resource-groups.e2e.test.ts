@@ -5,7 +5,10 @@ import { endOf, patient, startKillableServer, type KillableServer } from '../sup
 import { temporaryFolder, waitUntil } from '../support/quipu-process.ts'
 import { post, raw, trinoHeaders, type RawAnswer } from '../support/statement-client.ts'
 
-/* Statements under a file of resource groups; while the worker stands still, who reads a table keeps his place. */
+/*
+ * Statements under a file of resource groups. While the worker is stopped, a statement that reads a table keeps its
+ * slot.
+ */
 
 const own = { name: '${USER}', hardConcurrencyLimit: 1, maxQueued: 2 }
 const ranked = { name: 'ranked', hardConcurrencyLimit: 1, maxQueued: 9, schedulingPolicy: 'query_priority' }
@@ -43,7 +46,7 @@ const as = (user: string, more: Readonly<Record<string, string>> = {}) => ({
   ...more,
 })
 
-/** One that runs for as long as the worker stands still. */
+/** Posts a query that runs as long as the worker is stopped. */
 async function running(user: string, more?: Readonly<Record<string, string>>): Promise<RawAnswer> {
   const posted = await post(server.url, LONG, as(user, more))
   await waitUntil('it runs', async () => (await eventsOf(posted, 'task.created')).length === 1)
@@ -81,7 +84,7 @@ async function admittedInOrder(of: readonly RawAnswer[]): Promise<void> {
 }
 
 it(
-  'runs and lets wait as the groups of each say, and tells who waits for which limit',
+  'queries run and wait by the limits of their groups, and a queued query names its limit',
   { timeout: 240_000 },
   async () => {
     server.signalWorker('SIGSTOP')
@@ -126,7 +129,7 @@ it(
   },
 )
 
-it('starts those of a group by their query_priority', { timeout: 240_000 }, async () => {
+it('queries of one group start in the order of query_priority', { timeout: 240_000 }, async () => {
   server.signalWorker('SIGSTOP')
   const source = { 'x-trino-source': 'ranked' }
   const first = await running('zoe', source)
@@ -138,7 +141,7 @@ it('starts those of a group by their query_priority', { timeout: 240_000 }, asyn
 })
 
 it(
-  'keeps groups, order and places over a take-over, and decides who waits again when the file changes',
+  'groups, order and slots survive a take-over, and a changed file moves waiting queries to new groups',
   { timeout: 240_000 },
   async () => {
     server.signalWorker('SIGSTOP')
@@ -147,7 +150,7 @@ it(
     server.kill()
     await waitUntil('all are taken over', async () => (await eventsOf(taken, 'query.recovered')).length === 1)
     for (const one of waited) expect(await groupsOf(one, 'query.queued')).toEqual(['all.ana'])
-    // Who ran has the one place of the group still.
+    // The running query still has the only slot of the group.
     expect(await queryOf(waited[0]!)).toMatchObject({ state: 'QUEUED', resourceGroupId: ['all', 'ana'] })
 
     writeRules('{ "rootGroups": [],\n "selectors": [{}] }')
@@ -166,7 +169,7 @@ it(
     expect(await groupsOf(waited[0]!, 'query.admitted')).toEqual(['all.team'])
     expect(await queryOf(taken)).toMatchObject({ resourceGroupId: ['all', 'ana'] })
     server.signalWorker('SIGCONT')
-    // That of the one with the place is not this test's: its worker stood still while its coordinator ended.
+    // The end of the running query is not checked here: its worker was stopped while its coordinator ended.
     const [, ...ends] = await Promise.all([taken, ...waited].map(endOf))
     expect(ends.map(({ error }) => error)).toEqual([undefined, undefined])
     await admittedInOrder(waited)

@@ -41,8 +41,8 @@ async function get(path: string): Promise<Json> {
   return response.json()
 }
 
-describe('answers of a running system', () => {
-  it('fit the schemas that /openapi.json shows', async () => {
+describe('The answers of a running server', () => {
+  it('satisfy the schemas of /openapi.json', async () => {
     const first = await post(base, 'SELECT 1')
     expect(queryResults.parse(first.json)).toEqual(first.json)
     const info = await get(`/v1/query/${queryId}`)
@@ -62,7 +62,7 @@ describe('answers of a running system', () => {
     expect((await get('/openapi.json')).openapi).toBe('3.1.0')
   })
 
-  it('have figures whose answer is known: 25 rows read, 15 handed out', async () => {
+  it('contain the known figures of a query: 25 rows read, 15 rows returned', async () => {
     const { queryStats, outputStage } = await get(`/v1/query/${queryId}`)
     expect(queryStats).toMatchObject({
       rawInputPositions: 25,
@@ -82,7 +82,7 @@ describe('answers of a running system', () => {
   })
 })
 
-/** Operators that a statement's plan surely has, with the rows that go in and come out. */
+/** Operators that the plan of a statement certainly has, with their input and output rows. */
 const OPERATORS: readonly (readonly [string, readonly (readonly [string, number, number])[]])[] = [
   ['SELECT name FROM nation', [['TableScanOperator', 25, 25]]],
   ['SELECT name FROM nation WHERE regionkey = 1', [['TaskOutputOperator', 5, 5]]],
@@ -109,7 +109,7 @@ const OPERATORS: readonly (readonly [string, readonly (readonly [string, number,
   ['SELECT 1 + 1', [['ValuesOperator', 1, 1]]],
 ]
 
-it('every finished task of a statement has operators with true rows', async () => {
+it('every finished task of a statement has operators with the right numbers of rows', async () => {
   for (const [sql, expected] of OPERATORS) {
     const { answers, error } = await run(base, sql)
     expect([sql, error]).toEqual([sql, undefined])
@@ -134,8 +134,8 @@ it('every finished task of a statement has operators with true rows', async () =
   }
 })
 
-describe('system tables', () => {
-  it('show what was just done', async () => {
+describe('The system tables', () => {
+  it('show the query, its tasks and the nodes', async () => {
     const { rows } = await run(base, `SELECT state, "user" FROM system.runtime.queries WHERE query_id = '${queryId}'`)
     expect(rows).toEqual([['FINISHED', expect.any(String)]])
     const tasks = await run(
@@ -163,7 +163,7 @@ describe('system tables', () => {
 })
 
 it(
-  'the history of a killed coordinator is told by the next, and its worker is known',
+  'a new coordinator serves the history of the killed one, and knows its worker',
   { timeout: 240_000 },
   async () => {
     const before = await get(`/v1/query/${queryId}`)

@@ -5,11 +5,11 @@ import { rolesOf, startStandbyCluster, type StandbyCluster } from '../support/st
 import { type StatementJson } from '../support/statement-client.ts'
 import { waitUntil } from '../support/quipu-process.ts'
 
-// Who may do what, over every endpoint that the document names, by both coordinators: statuses as the rights have them,
-// and of a query that somebody may not see not a word.
+// Sends requests of many callers to every endpoint of the document, at both coordinators and the worker. Each status
+// follows from the rights of the caller, and no answer reveals a query that the caller may not see.
 
 const OWNER = 'alice-7f3a'
-/** What nobody else may read anywhere. Rows and errors are made by the engine: their marks are in no text. */
+/** Marks that no other user may read anywhere. The engine makes rows and errors: their marks are in no text. */
 const marks = {
   text: 'mark-of-a-text-91c2',
   row: 'mark-of-a-row-55d0',
@@ -45,14 +45,14 @@ let nodes: Record<Asked['by'], { readonly url: string }>
 
 interface Caller {
   readonly headers: () => Promise<Readonly<Record<string, string>>> | Readonly<Record<string, string>>
-  /** `stranger`: nobody whom this server knows. `imposter`: a user who says that he is another. */
+  /** `stranger`: a caller that the server does not know. `imposter`: a user that claims to be another user. */
   readonly is: 'stranger' | 'person' | 'imposter' | 'key' | 'figures'
-  /** As whom he acts. */
+  /** The user that the caller acts as. */
   readonly user?: string
   readonly view?: true
   readonly kill?: true
   readonly lists?: true
-  /** What the server tells of itself is not for him. */
+  /** The caller has no right to information about the server. */
   readonly outside?: true
 }
 
@@ -111,11 +111,15 @@ type CallerName = keyof typeof callers
 
 // ---- what is asked for -----------------------------------------------------------------------------
 
-/** `open` to all; of a user; of one who may run something; of the cluster's processes; of coordinators among themselves; of who watches; of the server itself; about a query, to view it or to end it. */
+/**
+ * `open` to all; `people`: any user; `execute`: a user that may run statements; `cluster`: processes of the cluster;
+ * `coordinators`: only between coordinators; `figures`: monitoring; `system`: information about the server;
+ * `administrators`; `view` or `kill`: a right to one query.
+ */
 type Right =
   'open' | 'people' | 'execute' | 'cluster' | 'coordinators' | 'figures' | 'system' | 'administrators' | 'view' | 'kill'
 
-/** Of every operation in the document. */
+/** The right that each operation of the document needs. */
 const rights: Readonly<Record<string, Right>> = {
   'POST /v1/statement': 'people',
   'GET /v1/statement/{queryId}/{token}': 'view',
@@ -161,7 +165,7 @@ const rights: Readonly<Record<string, Right>> = {
   'GET /metrics': 'figures',
   'GET /openapi.json': 'figures',
 }
-/** Pages: they hold nothing by themselves. */
+/** Pages of the web UI, which contain no data themselves. */
 const pages = [
   'GET /ui',
   'GET /ui/groups',
@@ -199,7 +203,7 @@ async function asOwner(sql: string): Promise<StatementJson> {
   return JSON.parse(text) as StatementJson
 }
 
-/** Until it has stages and a page that its owner has had. */
+/** Starts a query, and waits until it has stages and its owner has read a page. */
 async function openQuery(): Promise<Resource> {
   const owner = await headersOf('owner')
   let answer = await asOwner(OPEN_TEXT)
@@ -270,21 +274,21 @@ interface Asked {
   readonly by: 'writer' | 'other' | 'worker'
 }
 
-/** May he read what is said of the owner's queries? */
+/** Whether the caller may read data about the queries of the owner. */
 function mayRead({ caller, operation }: Asked): boolean {
   const { view, is, outside }: Caller = callers[caller]
   if (is === 'person' && outside === undefined && rights[operation] === 'figures') return true
-  // The figures have users and programs by name.
+  // The metrics contain names of users and sources.
   if (is === 'key') return rights[operation] === 'cluster' || rights[operation] === 'administrators'
   return view === true || (is === 'figures' && rights[operation] === 'figures')
 }
 
-/** Statuses that are right. */
+/** Whether the status is right for the request. */
 function isRight({ operation, caller, resource, by }: Asked, status: number): boolean {
   const right = rights[operation] ?? 'open'
   const { is, view, kill, outside }: Caller = callers[caller]
   const mayNot = is === 'stranger' || is === 'figures' ? 401 : 403
-  // What another coordinator passes on to one that follows is not looked at.
+  // The follower refuses a relayed request without checking it.
   if (caller === 'a forged relay' && by === 'other') return status === 503
   if (by === 'worker' && !ofWorkers.test(operation)) return status === 404
   switch (right) {
@@ -300,7 +304,7 @@ function isRight({ operation, caller, resource, by }: Asked, status: number): bo
     case 'cluster':
       if (right === 'administrators' && (is === 'person' || is === 'imposter'))
         return status === (by === 'writer' ? 403 : 404)
-      // A coordinator that follows has no such resources of its own.
+      // A follower has no such resources of its own.
       return is === 'key'
         ? ![401, 403, 500].includes(status)
         : [401, 404].includes(status) || isWorkers(operation, by, status)
@@ -308,17 +312,17 @@ function isRight({ operation, caller, resource, by }: Asked, status: number): bo
       return [401, 404].includes(status)
     case 'execute':
       if (is !== 'person' || outside) return status === mayNot
-      // An id that nobody was given.
+      // The id is unknown.
       return operation.startsWith('PUT') ? status === 404 : status < 400
     case 'people':
       return is === 'person' ? status < 400 : status === mayNot
     case 'view':
     case 'kill': {
       if (mayNot === 401) return status === 401
-      // That there is no such page, or no such query, everybody may know who is somebody.
+      // Any known user may learn that a page or a query does not exist.
       if (resource === 'unknown' || isOver(operation, resource))
         return [404, 403, 410, ...(operation.startsWith('DELETE /v1/query') ? [204] : [])].includes(status)
-      // Of what has not ended, or failed, there is none.
+      // A query that is open or failed has no digest.
       if (is === 'person' && view && operation.endsWith('/digest')) return [200, 404, 409].includes(status)
       if (is === 'person' && (right === 'view' ? view : kill)) return ![401, 403, 404, 500].includes(status)
       return status === 403
@@ -328,12 +332,12 @@ function isRight({ operation, caller, resource, by }: Asked, status: number): bo
 
 const ofWorkers = / \/(metrics$|v1\/task|v1\/info)/
 
-/** What only workers have is refused to everybody whom a coordinator knows. */
+/** Coordinators refuse the operations that only workers have. */
 function isWorkers(operation: string, by: Asked['by'], status: number): boolean {
   return operation === 'DELETE /v1/task' && by !== 'worker' && status === 405
 }
 
-/** A stage of a query that has ended is none any more. */
+/** A query that has ended has no stage. */
 function isOver(operation: string, resource: keyof typeof resources): boolean {
   return operation.includes('/v1/stage/') && resource !== 'open'
 }
@@ -357,7 +361,7 @@ function targetOf({ operation, resource: name }: Asked, resource: Resource): str
     .replace('{replayId}', '0'.repeat(32))
 }
 
-/** Only of what does not end anything for the others: who may end a query gets one of his own. */
+/** A caller that may end queries gets a query of their own, so that the shared ones stay open. */
 async function resourceOf({ operation, caller, resource }: Asked, method: string): Promise<Resource> {
   const { kill, is }: Caller = callers[caller]
   const ends = !['GET', 'HEAD', 'OPTIONS'].includes(method) && operation.includes('{')
@@ -401,14 +405,14 @@ async function ask(
   })
 }
 
-/** Marks of the owner's that an answer has, but for the name that its asker wrote himself. */
+/** Marks of the owner in an answer, except for the name that the caller wrote in the request. */
 function leaksIn({ caller }: Asked, { headers, text }: GuardedAnswer): readonly string[] {
   const whole = `${JSON.stringify(headers)}\n${text}`
   const said = JSON.stringify(callersSay[caller] ?? '')
   return Object.values(marks).filter((mark) => whole.includes(mark) && !said.includes(mark))
 }
 const callersSay: Partial<Record<CallerName, string>> = {
-  // What it posted as the owner is its own, too.
+  // The robot posts as the owner, and may read these queries.
   robot: OWNER,
   'a name alone': OWNER,
   'somebody else as owner': OWNER,
@@ -421,11 +425,11 @@ const drawn = fc.record({
   resource: fc.constantFrom('open', 'finished', 'failed', 'unknown'),
   by: fc.constantFrom('writer', 'other', 'writer', 'other', 'worker'),
 })
-/** A run of the tests is the same each time; more is looked at by hand. */
+/** The seed is fixed, so every run is the same; set these variables to try more requests. */
 const seed = Number(process.env['QUIPU_RIGHTS_SEED'] ?? 17)
 const numRuns = Number(process.env['QUIPU_RIGHTS_RUNS'] ?? 200)
 
-/** As a client reads it: its rows, and with what it failed. */
+/** Runs a statement as a client does: returns its rows and its error. */
 async function run(
   sql: string,
   caller: CallerName,
@@ -457,8 +461,8 @@ async function denied(): Promise<readonly Record<string, unknown>[]> {
     .map(({ type, data }) => ({ type, ...data }))
 }
 
-describe('who is refused', () => {
-  it('is told of in the log: a statement, to be another, a query to see or to end', async () => {
+describe('A refusal', () => {
+  it('is recorded in the log: a statement, an impersonation, a query to view or to kill', async () => {
     const refused = await run('SELECT 1', 'who may nothing')
     expect(refused.error).toMatchObject({
       errorName: 'PERMISSION_DENIED',
@@ -496,7 +500,7 @@ describe('who is refused', () => {
   })
 
   it(
-    'is not told of for what lists and system tables leave out, and sees nothing of it there',
+    'is not recorded for queries that lists and system tables leave out, and these show nothing of such queries',
     { timeout: 300_000 },
     async () => {
       const before = await denied()
@@ -511,7 +515,7 @@ describe('who is refused', () => {
               if (!mayView) expect([caller, table, word, seen.includes(word)]).toEqual([caller, table, word, false])
             if (mayView && table.endsWith('.queries')) expect(seen).toContain(marks.text)
           }
-      // A feed gives what it has within a moment.
+      // The feed delivers recorded events within a moment.
       let after: typeof before = []
       await waitUntil('all is told again', async () => (after = await denied()).length >= before.length)
       expect(after).toEqual(before)
@@ -519,13 +523,13 @@ describe('who is refused', () => {
   )
 })
 
-describe('who may do what', () => {
-  it('is known of every operation that the document describes', () => {
+describe('The rights of callers', () => {
+  it('are listed in this test for every operation of the document', () => {
     expect(described.filter((operation) => rights[operation] === undefined)).toEqual([])
     expect(described.length).toBeGreaterThan(30)
   })
 
-  it('is so at every endpoint, by both coordinators', { timeout: 600_000 }, async () => {
+  it('decide the status at every endpoint of both coordinators and of a worker', { timeout: 600_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...described), drawn, async (operation, one) => {
         const asked: Asked = { operation, ...(one as Omit<Asked, 'operation'>) }
@@ -538,7 +542,7 @@ describe('who may do what', () => {
     )
   })
 
-  it('is so however the address is written, and whatever a client says of it', { timeout: 600_000 }, async () => {
+  it('hold for other spellings of the path, other methods and forged headers', { timeout: 600_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...described, ...pages),
@@ -555,7 +559,8 @@ describe('who may do what', () => {
           ])
           const { is }: Caller = callers[asked.caller]
           if (!mayRead(asked)) expect(leaksIn(asked, answer)).toEqual([])
-          // Nobody is let in by it who was not: what is open stays open, and pages lead to the log-in page.
+          // No spelling lets a caller in that has no right: open endpoints stay open, and pages lead to the log-in
+          // page.
           if (is !== 'person' && is !== 'key' && rights[operation] !== undefined && rights[operation] !== 'open')
             if (is !== 'figures' || rights[operation] !== 'figures')
               expect([answer.status >= 300 || (method === 'OPTIONS' && answer.status === 204), answer.status]).toEqual([
@@ -568,7 +573,7 @@ describe('who may do what', () => {
     )
   })
 
-  it('lets those forget a query to whom the rules give it, and tells who did', async () => {
+  it('let only a user with the right forget a query, and the event names this user', async () => {
     const { id } = await endedQuery('SELECT 1')
     const forget = async (headers: Record<string, string>): Promise<number> =>
       (await askThroughProxy(nodes.writer.url, { method: 'POST', target: `/v1/query/${id}/forget`, headers })).status
@@ -584,7 +589,7 @@ describe('who may do what', () => {
     expect(text).toContain('"by":"keeper","remoteAddress":"10.9.8.7"')
   })
 
-  it('left the query alone that only others tried to end', async () => {
+  it('have kept the query open that callers without a right tried to end', async () => {
     const { status, text } = await askThroughProxy(nodes.writer.url, {
       target: resources.open.page,
       headers: await headersOf('owner'),
@@ -593,7 +598,7 @@ describe('who may do what', () => {
   })
 })
 
-/** Other ways of writing a path, some of which mean another one. */
+/** Other spellings of a path; some of them mean another path. */
 const spellings: readonly ((path: string) => string)[] = [
   (path) => path,
   (path) => path.replace(/(\?|$)/, '/$1'),
@@ -621,7 +626,7 @@ const spellings: readonly ((path: string) => string)[] = [
 
 const methods = [undefined, undefined, undefined, 'HEAD', 'OPTIONS', 'PUT', 'POST', 'PATCH', 'DELETE'] as const
 
-/** What proxies, frameworks and coordinators may say of a request, by somebody who is none of them. */
+/** Headers of proxies, frameworks and coordinators, sent by a caller that is none of these. */
 const sayings: readonly Record<string, string>[] = [
   {},
   {},

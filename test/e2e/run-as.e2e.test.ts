@@ -34,12 +34,12 @@ async function stop(quipu: QuipuProcess): Promise<void> {
   expect((await quipu.exit).code).toBe(0)
 }
 
-/** All processes but engines of users of their own and what starts them (`engine-users.e2e`). */
+/** All processes, except engines with users of their own and the processes that start them (`engine-users.e2e`). */
 function withoutEngines(quipu: QuipuProcess): number[] {
   return familyOf(quipu.pid, (pid) => commandOf(pid).includes('/engine-launcher.js'))
 }
 
-/** Each user that one of the processes runs as, under any of its four numbers. */
+/** The users of all processes, by any of the four ids. */
 function usersOfFamily(quipu: QuipuProcess): number[] {
   const postgres = postgresOf(data)
   const pids = [...withoutEngines(quipu), ...(postgres === undefined ? [] : [postgres])]
@@ -47,15 +47,15 @@ function usersOfFamily(quipu: QuipuProcess): number[] {
   return [...new Set(pids.flatMap((pid) => usersOf(pid).uids))]
 }
 
-/** Whom what lies in the data folder belongs to. */
+/** The owners of the files in the data folder. */
 function owners(path = data): number[] {
   const found = lstatSync(path)
   const below = found.isDirectory() ? readdirSync(path).flatMap((name) => owners(join(path, name))) : []
   return [...new Set([found.uid, ...below])]
 }
 
-describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }, () => {
-  it('nothing of it stays root, and lakes of root are read, not written', async () => {
+describe.runIf(process.getuid?.() === 0)('A start as root', { timeout: 240_000 }, () => {
+  it('leaves no process as root; lakes of root can be read but not written', async () => {
     const user = postgresUser()!
     const catalogs = join(programs.folder, 'catalogs')
     mkdirSync(catalogs)
@@ -99,7 +99,8 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
       ...(catalog === 'mine' ? [] : [`DROP SCHEMA ${catalog}.s CASCADE`]),
     ]
     for (const sql of writes('mine')) expect((await run(url, sql)).error, sql).toBeUndefined()
-    // What a table's files hold cannot be told without reading them: refused before it is decided, not tried for ever.
+    // Files of a table must be read before they can be dropped: the statement is refused before the commit, and not
+    // tried for ever.
     for (const sql of ['DROP TABLE mine.s.closed', 'DROP SCHEMA mine.s CASCADE'])
       expect((await run(url, sql)).error, sql).toMatchObject({ errorName: 'PERMISSION_DENIED' })
     for (const sql of writes('roots'))
@@ -113,7 +114,7 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
     expect(owners()).toEqual([user.uid])
   })
 
-  it('takes over a data folder of root after kill -9, with what still ran on it', async () => {
+  it('takes over a data folder of root after kill -9, and kills the processes that still ran on it', async () => {
     const user = postgresUser()!
     const before = start(['--run-as', 'root'])
     const first = await before.url
@@ -136,7 +137,7 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
     await stop(after)
   })
 
-  it('is the user who owns the data folder, and so is its Postgres; a stand-by takes over as the same', async () => {
+  it('becomes the owner of the data folder, with Postgres; a stand-by takes over as the same user', async () => {
     mkdirSync(data)
     chownSync(data, NOBODY.uid, NOBODY.gid)
     const first = start()
@@ -155,7 +156,7 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
     expect(owners()).toEqual([NOBODY.uid])
   })
 
-  it('is whom --run-as names, also on a folder and a running Postgres of another', async () => {
+  it('becomes the user of --run-as, also on a folder and a running Postgres of another user', async () => {
     const first = start()
     await first.url
     const postgres = postgresOf(data)!
@@ -170,7 +171,7 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
     await stop(second)
   })
 
-  it('stays root and says why where the user could not read what is configured; asked to leave, it refuses', async () => {
+  it('stays root with a warning if the default user cannot read the settings; with --run-as it exits instead', async () => {
     chmodSync(programs.folder, 0o700)
     const quipu = start()
     await quipu.url
@@ -185,7 +186,7 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
     expect(unknown).toMatchObject({ code: 64, stderr: expect.stringContaining('there is no user no such user') })
   })
 
-  it('gives away no folder of others', async () => {
+  it('changes the owner of no foreign folder', async () => {
     mkdirSync(data)
     writeFileSync(join(data, 'something'), 'else')
     for (const args of [['--run-as', 'nobody'], []]) {
@@ -196,7 +197,7 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
     expect(owners()).toEqual([0])
   })
 
-  it('ends no process that a file of another user names', async () => {
+  it('kills no process that a file of another user names', async () => {
     const other = spawn('sleep', ['600'])
     try {
       mkdirSync(data)
@@ -217,7 +218,7 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
     }
   })
 
-  it('other programs on the folder are its user too, and leave it whole', async () => {
+  it('lets other commands on the data folder run as its user and leave it whole', async () => {
     const user = postgresUser()!
     const quipu = start()
     await rowsOf(await quipu.url, 'SELECT count(*) FROM tpch.tiny.nation')
@@ -233,7 +234,7 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
     await rowsOf(await again.url, 'SELECT 1')
     await stop(again)
   })
-  it('takes a folder of tables of root’s that is empty or Quipu’s, and refuses another in one line', async () => {
+  it("takes over a tables folder of root that is empty or Quipu's, and refuses any other in one line", async () => {
     const user = postgresUser()!
     const tables = join(programs.folder, 'tables')
     mkdirSync(tables)
@@ -241,7 +242,7 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
     await rowsOf(await first.url, 'CREATE TABLE memory.default.n AS SELECT * FROM tpch.tiny.nation')
     expect([first.stderr(), owners(tables)]).toEqual(['', [user.uid]])
     await stop(first)
-    // As one that stayed root left it.
+    // A start that stayed root leaves the folder like this.
     const giveBack = (path: string): void => {
       chownSync(path, 0, 0)
       if (lstatSync(path).isDirectory()) for (const name of readdirSync(path)) giveBack(join(path, name))
@@ -266,7 +267,7 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
     })
   })
 
-  it('is whom the folder of tables belongs to where nothing else says', async () => {
+  it('becomes the owner of the tables folder if nothing else names a user', async () => {
     const tables = join(programs.folder, 'tables')
     mkdirSync(tables)
     chownSync(tables, NOBODY.uid, NOBODY.gid)

@@ -6,8 +6,8 @@ import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu
 import { run, trinoHeaders, type Ran } from '../support/statement-client.ts'
 
 /*
- * Statements of every kind with a secret in them, run by a real server: the client gets what it asked for, and the secret
- * is in no event, no row, no resource, no line of any log. Each has a word of its own, `hunter<n>marker`.
+ * A real server runs statements of every kind with a secret in them. The client gets its result, and the secret is in
+ * no event, row, resource or log line. Each statement has a word of its own, `hunter<n>marker`.
  */
 const WORDS = /hunter\d+marker/gi
 
@@ -85,7 +85,7 @@ const cases: Readonly<Record<string, Case>> = {
   table: { sql: (w) => `CREATE TABLE memory.s.t AS SELECT name, 'password=${w}' AS hint FROM region` },
   insert: { sql: (w) => `INSERT INTO memory.s.t (name, hint) SELECT '${w}' AS password, 'x'` },
   definition: { sql: (w) => `CREATE TABLE memory.s.d (a integer, password varchar COMMENT 'is ${w}')` },
-  // Which columns it has only the table knows.
+  // Only the table knows its columns.
   bareInsert: { sql: (w) => `INSERT INTO memory.s.d VALUES (1, '${w}')` },
   bareInsertOfRows: { sql: (w) => `INSERT INTO memory.s.d SELECT 2, concat('${w}', name) FROM region` },
   bareInsertUsing: {
@@ -134,7 +134,7 @@ it('no secret of a statement is stored or shown', { timeout: 240_000 }, async ()
   for (const [name, { error }] of Object.entries(cases))
     expect({ name, error: ran.get(name)!.error?.errorName }).toEqual({ name, error })
 
-  // The client itself gets what it asked for.
+  // The client itself gets its result.
   const index = (name: string): number => Object.keys(cases).indexOf(name)
   expect(ran.get('literal')!.rows).toEqual([[`password=hunter${index('literal')}marker`]])
   expect(ran.get('constants')!.rows).toEqual([[`HUNTER${index('constants')}MARKER`]])
@@ -148,7 +148,7 @@ it('no secret of a statement is stored or shown', { timeout: 240_000 }, async ()
   const ids = [...ran.values()].map(({ id }) => id)
   expect(await leaksOfLog(database.url, WORDS)).toEqual([])
   expect(await leaksOfResources(url, ids, WORDS)).toEqual([])
-  // The rows of an answer are its client's.
+  // The rows of a result may contain the words, because they belong to the client.
   expect(await leaksOfTables(database.url, WORDS, ['result_pages'])).toEqual([])
 
   const plans = (await eventsOf(database.url)).filter(({ type }) => type === 'QueryPlanned')
