@@ -45,32 +45,36 @@ describe.skipIf(trinoHome)("Quipu's answers to the access cases", () => {
     }
   })
 
-  it('equal the recorded answers of Trino 476, except where a case gives the reason of its difference', { timeout: 600_000 }, async () => {
-    const asked = {
-      url: server.url,
-      writeRules: (text: string) => writeFileSync(rulesFile, text),
-      credentialOf: (user: string) => ({ authorization: `Basic ${Buffer.from(`${user}:pw`).toString('base64')}` }),
-    }
-    const recorded = recordedAnswers()
-    const [different, expected]: [object[], object[]] = [[], []]
-    let agreed = 0
-    let at = 0
-    for await (const [{ rules, user, sql, differs }, { rows, error }] of answersOf(asked, accessCases)) {
-      const trino = recorded[at++]!
-      expect([trino.rules, trino.user, trino.sql]).toEqual([rules, user, sql])
-      const [ours, theirs] = [
-        { rows, error },
-        { rows: trino.rows, error: trino.error },
-      ]
-      if (JSON.stringify(ours) === JSON.stringify(theirs)) {
-        agreed++
-      } else if (differs === undefined) {
-        different.push({ rules, user, sql, ...ours })
-        expected.push({ rules, user, sql, ...theirs })
+  it(
+    'equal the recorded answers of Trino 476, except where a case gives the reason of its difference',
+    { timeout: 600_000 },
+    async () => {
+      const asked = {
+        url: server.url,
+        writeRules: (text: string) => writeFileSync(rulesFile, text),
+        credentialOf: (user: string) => ({ authorization: `Basic ${Buffer.from(`${user}:pw`).toString('base64')}` }),
       }
-    }
-    expect(different).toEqual(expected)
-    expect(recorded.length).toBe(accessCases.length)
-    console.log(`${agreed} of ${recorded.length} as in Trino, the others differ for the reasons beside the cases`)
-  })
+      const recorded = recordedAnswers()
+      const [different, expected]: [object[], object[]] = [[], []]
+      let agreed = 0
+      let at = 0
+      for await (const [{ rules, user, sql, differs }, { rows, error }] of answersOf(asked, accessCases)) {
+        const trino = recorded[at++]!
+        expect([trino.rules, trino.user, trino.sql]).toEqual([rules, user, sql])
+        const [ours, theirs] = [
+          { rows, error },
+          { rows: trino.rows, error: trino.error },
+        ]
+        if (JSON.stringify(ours) === JSON.stringify(theirs)) {
+          agreed++
+        } else if (differs === undefined) {
+          different.push({ rules, user, sql, ...ours })
+          expected.push({ rules, user, sql, ...theirs })
+        }
+      }
+      expect(different).toEqual(expected)
+      expect(recorded.length).toBe(accessCases.length)
+      console.log(`${agreed} of ${recorded.length} as in Trino, the others differ for the reasons beside the cases`)
+    },
+  )
 })

@@ -35,40 +35,44 @@ async function count(text: string): Promise<number> {
 const verify = ({ dataDir }: Pick<ClusterNode, 'dataDir'>, ...args: string[]) =>
   spawnQuipu(['audit', 'verify', '--data-dir', dataDir, '--database-url', cluster.databaseUrl, ...args]).exit
 
-it('audit verify finds nothing after a take-over from either coordinator, and reports a key that nobody vouched for', { timeout: 240_000 }, async () => {
-  const { writer, other } = await rolesOf(cluster)
-  await run(writer.url, 'SELECT 1')
-  await waitUntil('the two keys vouch for each other', async () => {
-    const pairs = `select count(*)::int as count from m.audit_log where kind = 'AnchorKeyVouched' and details->>'key' <> details->>'signedBy'`
-    return (await count(pairs)) === 2
-  })
-  await writer.kill()
-  await waitUntil('the other one writes', () => writes(other), 120_000)
-  await run(other.url, 'SELECT 2')
-  await waitUntil('it anchors with its own key', async () => {
-    const keys = `select count(distinct details->>'key')::int as count from m.audit_log where kind = 'LogAnchored'`
-    return (await count(keys)) === 2
-  })
-  for (const node of [writer, other]) {
-    const verified = await verify(node)
-    expect(verified.stdout).toMatch(/^Nothing found in /)
-    expect(verified).toMatchObject({ code: 0, stderr: '' })
-  }
-  const anchors = [writer, other].flatMap(({ dataDir }) => ['--anchors', join(dataDir, 'anchors.jsonl')])
-  const keys = [writer, other].flatMap(({ dataDir }) => ['--public-key', join(dataDir, 'anchor-key.pem.pub')])
-  expect(await verify({ dataDir: join(writer.dataDir, 'elsewhere') }, ...anchors, ...keys)).toMatchObject({ code: 0 })
+it(
+  'audit verify finds nothing at either coordinator after a take-over, and reports an unknown key',
+  { timeout: 240_000 },
+  async () => {
+    const { writer, other } = await rolesOf(cluster)
+    await run(writer.url, 'SELECT 1')
+    await waitUntil('the two keys vouch for each other', async () => {
+      const pairs = `select count(*)::int as count from m.audit_log where kind = 'AnchorKeyVouched' and details->>'key' <> details->>'signedBy'`
+      return (await count(pairs)) === 2
+    })
+    await writer.kill()
+    await waitUntil('the other one writes', () => writes(other), 120_000)
+    await run(other.url, 'SELECT 2')
+    await waitUntil('it anchors with its own key', async () => {
+      const keys = `select count(distinct details->>'key')::int as count from m.audit_log where kind = 'LogAnchored'`
+      return (await count(keys)) === 2
+    })
+    for (const node of [writer, other]) {
+      const verified = await verify(node)
+      expect(verified.stdout).toMatch(/^Nothing found in /)
+      expect(verified).toMatchObject({ code: 0, stderr: '' })
+    }
+    const anchors = [writer, other].flatMap(({ dataDir }) => ['--anchors', join(dataDir, 'anchors.jsonl')])
+    const keys = [writer, other].flatMap(({ dataDir }) => ['--public-key', join(dataDir, 'anchor-key.pem.pub')])
+    expect(await verify({ dataDir: join(writer.dataDir, 'elsewhere') }, ...anchors, ...keys)).toMatchObject({ code: 0 })
 
-  other.process.signal('SIGTERM')
-  await other.process.exit
-  const log = createPostgresEventLog({ connectionString: cluster.databaseUrl })
-  await log.open()
-  await log.claim({ address: '', version: 'none' })
-  const { logId } = await log.tip()
-  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
-  const record = vouchFor(publicKey, logId, { private: privateKey, public: publicKey })
-  await createSystemJournal(log, systemClock).record('AnchorKeyVouched', record)
-  await log.close()
-  const forged = await verify(writer)
-  expect(forged.stdout).toMatch(new RegExp(`^unknown-key .* Key ${record.key} is not known`))
-  expect(forged.code).toBe(1)
-})
+    other.process.signal('SIGTERM')
+    await other.process.exit
+    const log = createPostgresEventLog({ connectionString: cluster.databaseUrl })
+    await log.open()
+    await log.claim({ address: '', version: 'none' })
+    const { logId } = await log.tip()
+    const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+    const record = vouchFor(publicKey, logId, { private: privateKey, public: publicKey })
+    await createSystemJournal(log, systemClock).record('AnchorKeyVouched', record)
+    await log.close()
+    const forged = await verify(writer)
+    expect(forged.stdout).toMatch(new RegExp(`^unknown-key .* Key ${record.key} is not known`))
+    expect(forged.code).toBe(1)
+  },
+)

@@ -63,85 +63,93 @@ async function firstReported(type: string): Promise<Record<string, unknown>> {
   return (await reported(type))[0]!
 }
 
-it('the log records the configuration, the user that ended a query, and refused requests', { timeout: 240_000 }, async () => {
-  const posting = await fetch(`${url}/v1/statement`, {
-    method: 'POST',
-    headers: { 'x-trino-user': 'alice' },
-    body: 'select count(*) from tpch.tiny.lineitem a, tpch.tiny.lineitem b, tpch.tiny.nation c where a.comment < b.comment || c.name',
-  })
-  const { id, nextUri } = (await posting.json()) as { id: string; nextUri: string }
-  await fetch(nextUri)
-  const killed = await fetch(`${url}/v1/query/${id}`, { method: 'DELETE', headers: { 'x-trino-user': 'bob' } })
-  expect(killed.status).toBe(204)
-  const ended = await fetch(`${url}/v1/query/${id}`)
-  expect(await ended.text()).toContain('USER_CANCELED')
-  for (let time = 0; time < 3; time++) {
-    expect((await fetch(`${url}/v1/announcement`, { method: 'PUT', body: '{}' })).status).toBe(401)
-    expect((await fetch(`${url}/v1/query`, { headers: { origin: 'http://evil.example' } })).status).toBe(403)
-  }
-  expect(await firstReported('QueryKilled')).toEqual({
-    queryId: id,
-    by: 'bob',
-    how: 'canceled',
-    remoteAddress: '127.0.0.1',
-  })
-  expect(await firstReported('AuthenticationFailed')).toMatchObject({
-    user: 'internal',
-    method: 'shared_secret',
-    count: 1,
-  })
-  expect(await firstReported('AccessDenied')).toMatchObject({
-    action: 'call from a browser',
-    object: expect.stringContaining('origin http://evil.example'),
-    count: 1,
-  })
-  const loaded = await firstReported('ConfigurationLoaded')
-  expect(loaded).toMatchObject({
-    settings: { dataDir: data, 'timeouts.anchorMs': 300, anchorWebhook: '(set)' },
-    catalogs: expect.arrayContaining([
-      { name: 'tpch', connector: 'tpch', digest: expect.stringMatching(/^[0-9a-f]{64}$/) },
-    ]),
-  })
-  expect(JSON.stringify(loaded)).not.toContain('/anchors"')
-})
+it(
+  'the log records the configuration, the user that ended a query, and refused requests',
+  { timeout: 240_000 },
+  async () => {
+    const posting = await fetch(`${url}/v1/statement`, {
+      method: 'POST',
+      headers: { 'x-trino-user': 'alice' },
+      body: 'select count(*) from tpch.tiny.lineitem a, tpch.tiny.lineitem b, tpch.tiny.nation c where a.comment < b.comment || c.name',
+    })
+    const { id, nextUri } = (await posting.json()) as { id: string; nextUri: string }
+    await fetch(nextUri)
+    const killed = await fetch(`${url}/v1/query/${id}`, { method: 'DELETE', headers: { 'x-trino-user': 'bob' } })
+    expect(killed.status).toBe(204)
+    const ended = await fetch(`${url}/v1/query/${id}`)
+    expect(await ended.text()).toContain('USER_CANCELED')
+    for (let time = 0; time < 3; time++) {
+      expect((await fetch(`${url}/v1/announcement`, { method: 'PUT', body: '{}' })).status).toBe(401)
+      expect((await fetch(`${url}/v1/query`, { headers: { origin: 'http://evil.example' } })).status).toBe(403)
+    }
+    expect(await firstReported('QueryKilled')).toEqual({
+      queryId: id,
+      by: 'bob',
+      how: 'canceled',
+      remoteAddress: '127.0.0.1',
+    })
+    expect(await firstReported('AuthenticationFailed')).toMatchObject({
+      user: 'internal',
+      method: 'shared_secret',
+      count: 1,
+    })
+    expect(await firstReported('AccessDenied')).toMatchObject({
+      action: 'call from a browser',
+      object: expect.stringContaining('origin http://evil.example'),
+      count: 1,
+    })
+    const loaded = await firstReported('ConfigurationLoaded')
+    expect(loaded).toMatchObject({
+      settings: { dataDir: data, 'timeouts.anchorMs': 300, anchorWebhook: '(set)' },
+      catalogs: expect.arrayContaining([
+        { name: 'tpch', connector: 'tpch', digest: expect.stringMatching(/^[0-9a-f]{64}$/) },
+      ]),
+    })
+    expect(JSON.stringify(loaded)).not.toContain('/anchors"')
+  },
+)
 
-it('the server anchors the log, and forget removes the data of a query so that the audit still finds nothing', { timeout: 240_000 }, async () => {
-  const { id } = await run(url, `select 'Rosalinde'`)
-  const { id: kept } = await run(url, `select 'Eisenstein'`)
-  const anchors = () => readFileSync(join(data, 'anchors.jsonl'), 'utf8').split('\n').slice(0, -1)
-  expect(statSync(join(data, 'anchor-key.pem')).mode & 0o777).toBe(0o600)
-  const forget = await command('forget', '--query', id, '--by', 'officer')
-  expect(forget).toMatchObject({ code: 0, stderr: '' })
-  expect(forget.stdout).toMatch(/^Query \S+ is forgotten: \d+ events lost their data\n$/)
-  expect((await command('forget', '--query', id)).stdout).toBe(`Query ${id} was forgotten before\n`)
-  for (const path of ['', '/events', '/trace', '?asOf=1'])
-    expect((await fetch(`${url}/v1/query/${id}${path}`)).status).toBe(410)
-  expect(await (await fetch(`${url}/v1/query/${kept}`)).text()).toContain('Eisenstein')
-  expect(
-    (await run(url, `select count(*) from system.runtime.queries where query like '%Rosa' || 'linde%'`)).rows,
-  ).toEqual([[0]])
-  expect((await fetch(`${url}/v1/query/${id}/forget`, { method: 'POST', body: '{"by":"me"}' })).status).toBe(401)
-  expect((await command('rebuild')).code).toBe(0)
-  expect(await firstReported('ProjectionRebuilt')).toMatchObject({ events: expect.any(Number) })
-  const verified = await command('audit', 'verify', '--read-models', '--json')
-  expect(verified.stderr).toBe('')
-  expect(JSON.parse(verified.stdout)).toMatchObject({ summary: { findings: 0, open: 0, tables: 9 } })
-  expect(verified.code).toBe(0)
+it(
+  'the server anchors the log, and forget removes the data of a query so that the audit still finds nothing',
+  { timeout: 240_000 },
+  async () => {
+    const { id } = await run(url, `select 'Rosalinde'`)
+    const { id: kept } = await run(url, `select 'Eisenstein'`)
+    const anchors = () => readFileSync(join(data, 'anchors.jsonl'), 'utf8').split('\n').slice(0, -1)
+    expect(statSync(join(data, 'anchor-key.pem')).mode & 0o777).toBe(0o600)
+    const forget = await command('forget', '--query', id, '--by', 'officer')
+    expect(forget).toMatchObject({ code: 0, stderr: '' })
+    expect(forget.stdout).toMatch(/^Query \S+ is forgotten: \d+ events lost their data\n$/)
+    expect((await command('forget', '--query', id)).stdout).toBe(`Query ${id} was forgotten before\n`)
+    for (const path of ['', '/events', '/trace', '?asOf=1'])
+      expect((await fetch(`${url}/v1/query/${id}${path}`)).status).toBe(410)
+    expect(await (await fetch(`${url}/v1/query/${kept}`)).text()).toContain('Eisenstein')
+    expect(
+      (await run(url, `select count(*) from system.runtime.queries where query like '%Rosa' || 'linde%'`)).rows,
+    ).toEqual([[0]])
+    expect((await fetch(`${url}/v1/query/${id}/forget`, { method: 'POST', body: '{"by":"me"}' })).status).toBe(401)
+    expect((await command('rebuild')).code).toBe(0)
+    expect(await firstReported('ProjectionRebuilt')).toMatchObject({ events: expect.any(Number) })
+    const verified = await command('audit', 'verify', '--read-models', '--json')
+    expect(verified.stderr).toBe('')
+    expect(JSON.parse(verified.stdout)).toMatchObject({ summary: { findings: 0, open: 0, tables: 9 } })
+    expect(verified.code).toBe(0)
 
-  quipu.signal('SIGTERM')
-  expect((await quipu.exit).code).toBe(0)
-  const numbers = anchors().map((line) => (JSON.parse(line) as { number: number }).number)
-  expect(numbers).toEqual(numbers.map((_, index) => index + 1))
-  expect(refusals).toBeGreaterThan(posted.length)
-  // The server sends an anchor again if the answer came too late.
-  const reported = posted.map((anchor) => anchor.number).filter((number, index, all) => number !== all[index - 1])
-  expect(reported).toEqual(reported.map((_, index) => index + 1))
-  expect(posted.length).toBeGreaterThan(0)
+    quipu.signal('SIGTERM')
+    expect((await quipu.exit).code).toBe(0)
+    const numbers = anchors().map((line) => (JSON.parse(line) as { number: number }).number)
+    expect(numbers).toEqual(numbers.map((_, index) => index + 1))
+    expect(refusals).toBeGreaterThan(posted.length)
+    // The server sends an anchor again if the answer came too late.
+    const reported = posted.map((anchor) => anchor.number).filter((number, index, all) => number !== all[index - 1])
+    expect(reported).toEqual(reported.map((_, index) => index + 1))
+    expect(posted.length).toBeGreaterThan(0)
 
-  // Without a running server the command writes the log itself.
-  expect((await command('forget', '--query', kept)).stdout).toContain('is forgotten')
-  const after = await command('audit', 'verify')
-  expect(after).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Nothing found in /) })
-  const elsewhere = await command('audit', 'verify', '--anchors', join(folder.path, 'none.jsonl'))
-  expect(elsewhere).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no file') })
-})
+    // Without a running server the command writes the log itself.
+    expect((await command('forget', '--query', kept)).stdout).toContain('is forgotten')
+    const after = await command('audit', 'verify')
+    expect(after).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Nothing found in /) })
+    const elsewhere = await command('audit', 'verify', '--anchors', join(folder.path, 'none.jsonl'))
+    expect(elsewhere).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no file') })
+  },
+)

@@ -63,7 +63,7 @@ interface Run extends Part {
   readonly stderr: string
   /** For each answer that broke off: the bytes that the client got. */
   readonly broken: readonly number[]
-  /** The number of whole answers that told the client to try again later. */
+  /** The number of whole answers that asked the client to try again later. */
   readonly putOff: number
 }
 
@@ -113,19 +113,27 @@ describe('Published clients (Trino CLI, JDBC, Python, Go)', () => {
   const before = (name: string): Part => ({ name, place: 'before an answer' })
   const inside = (name: string): Part => ({ name, place: 'inside an answer' })
 
-  it('read every row, or fail by their own retry rules, if the coordinator is killed before it answers', { timeout }, async () => {
-    const runs = await throughFault('SIGKILL', [...clients.keys()].map(before))
-    // The answers to some requests were lost.
-    expect(runs.flatMap(({ broken }) => broken)).toContain(0)
-    runs.forEach(expectRight)
-  })
+  it(
+    'read every row, or fail by their own retry rules, if the coordinator is killed before it answers',
+    { timeout },
+    async () => {
+      const runs = await throughFault('SIGKILL', [...clients.keys()].map(before))
+      // The answers to some requests were lost.
+      expect(runs.flatMap(({ broken }) => broken)).toContain(0)
+      runs.forEach(expectRight)
+    },
+  )
 
-  it('read every row, or fail by their own retry rules, if the coordinator is stopped before or in an answer', { timeout }, async () => {
-    const [repeating, others] = [true, false].map((repeats) =>
-      [...clients].filter(([, client]) => client.repeatsBrokenAnswers === repeats).map(([name]) => name),
-    ) as [string[], string[]]
-    const parts = [...repeating.map(inside), ...others.map(before), ...others.map(inside)]
-    const runs = await throughFault('SIGSTOP', parts)
-    runs.forEach(expectRight)
-  })
+  it(
+    'read every row, or fail by their own retry rules, if the coordinator is stopped before or in an answer',
+    { timeout },
+    async () => {
+      const [repeating, others] = [true, false].map((repeats) =>
+        [...clients].filter(([, client]) => client.repeatsBrokenAnswers === repeats).map(([name]) => name),
+      ) as [string[], string[]]
+      const parts = [...repeating.map(inside), ...others.map(before), ...others.map(inside)]
+      const runs = await throughFault('SIGSTOP', parts)
+      runs.forEach(expectRight)
+    },
+  )
 })

@@ -83,7 +83,7 @@ describe.runIf(available)('The services of docker-compose.yml', () => {
     }
   })
 
-  it('answer a statement on two workers that serve', { timeout: 240_000 }, async () => {
+  it('answer a statement at both coordinators while two workers serve', { timeout: 240_000 }, async () => {
     const base = here('http://coordinator:8080')
     let serving: readonly string[] = []
     await waitUntil(
@@ -105,7 +105,7 @@ describe.runIf(available)('The services of docker-compose.yml', () => {
     expect(writers.toSorted()).toEqual([false, true])
   })
 
-  it('Prometheus scrapes all of them with the shipped configuration', { timeout: 240_000 }, async () => {
+  it('are scraped by Prometheus with the shipped configuration', { timeout: 240_000 }, async () => {
     const programs = await findPrometheus()
     if (!programs) return
     const config = readFileSync(new URL('dashboards/provisioning/prometheus/quipu.yaml', root), 'utf8')

@@ -69,17 +69,21 @@ async function attempt(credentials: readonly string[], which: readonly string[])
   return code === 0 ? (/\d+ generated, \d+ passed/.exec(stdout)?.[0] ?? stdout) : `${stdout}${stderr}`
 }
 
-describe.skipIf(programs === undefined)('Every answer is described in /openapi.json, and none is a server error', () => {
+describe.skipIf(programs === undefined)('The answers of all operations', () => {
   it.each([
     // Wrong and random requests reach the handlers only with credentials: without them the server refuses almost all.
     ['without credentials', ['--phases', 'coverage', '--mode', 'positive'], () => []],
-    ['to a user', ['--phases', 'coverage,fuzzing'], () => ['--auth', `ada:${PASSWORD}`]],
+    ['for a user', ['--phases', 'coverage,fuzzing'], () => ['--auth', `ada:${PASSWORD}`]],
     [
-      'to who has the key of the cluster',
+      'for a process with the key of the cluster',
       ['--phases', 'coverage', '--include-path-regex', '^/v1/(system|announcement|task)'],
       () => ['-H', `Authorization: Bearer ${internalBearer(CLUSTER_SECRET)}`],
     ],
-  ] as const)('%s', { timeout: 900_000 }, async (_name, which, credentials) => {
-    expect(await attempt(credentials(), which)).toMatch(/^[1-9]\d* generated/)
-  })
+  ] as const)(
+    'are described in /openapi.json, and none is a server error: %s',
+    { timeout: 900_000 },
+    async (_name, which, credentials) => {
+      expect(await attempt(credentials(), which)).toMatch(/^[1-9]\d* generated/)
+    },
+  )
 })

@@ -106,39 +106,35 @@ function startReader(from: string) {
 }
 
 describe('The live event feed', () => {
-  it(
-    'loses and repeats no event over dropped connections and killed coordinators',
-    { timeout: 240_000 },
-    async () => {
-      const from = await here()
-      const reader = startReader(from)
-      const load = startLoad()
-      await waitUntil('the reader is there', () => reader.connections() === 1)
-      for (let drop = 0; drop < 5; drop++) {
-        const connections = reader.connections()
-        const seen = reader.seen()
-        await waitUntil('more events came', () => reader.seen() > seen + 5)
-        reader.drop()
-        await waitUntil('the reader is there again', () => reader.connections() > connections)
-      }
-      for (let kill = 0; kill < 2; kill++) {
-        const connections = reader.connections()
-        killCoordinator()
-        await waitUntil('the reader is at the next coordinator', () => reader.connections() > connections)
-        const ran = load.ran()
-        await waitUntil('statements run again', () => load.ran() > ran + 1)
-      }
-      await load.stop()
-      const until = await here()
-      await waitUntil('the reader has all', () => offsetOf(reader.last()) >= offsetOf(until))
-      const got = await reader.stop()
-      expect(reader.connections()).toBeGreaterThanOrEqual(8)
-      const expected = await between(from, until)
-      expect(expected.length).toBeGreaterThan(50)
-      expect(got.slice(0, expected.length)).toEqual(expected)
-      expect(new Set(got).size).toBe(got.length)
-    },
-  )
+  it('loses and repeats no event over dropped connections and killed coordinators', { timeout: 240_000 }, async () => {
+    const from = await here()
+    const reader = startReader(from)
+    const load = startLoad()
+    await waitUntil('the reader is there', () => reader.connections() === 1)
+    for (let drop = 0; drop < 5; drop++) {
+      const connections = reader.connections()
+      const seen = reader.seen()
+      await waitUntil('more events came', () => reader.seen() > seen + 5)
+      reader.drop()
+      await waitUntil('the reader is there again', () => reader.connections() > connections)
+    }
+    for (let kill = 0; kill < 2; kill++) {
+      const connections = reader.connections()
+      killCoordinator()
+      await waitUntil('the reader is at the next coordinator', () => reader.connections() > connections)
+      const ran = load.ran()
+      await waitUntil('statements run again', () => load.ran() > ran + 1)
+    }
+    await load.stop()
+    const until = await here()
+    await waitUntil('the reader has all', () => offsetOf(reader.last()) >= offsetOf(until))
+    const got = await reader.stop()
+    expect(reader.connections()).toBeGreaterThanOrEqual(8)
+    const expected = await between(from, until)
+    expect(expected.length).toBeGreaterThan(50)
+    expect(got.slice(0, expected.length)).toEqual(expected)
+    expect(new Set(got).size).toBe(got.length)
+  })
 
   it('returns the same events of a query, a user or a type as the query resource', { timeout: 240_000 }, async () => {
     const from = await here()
@@ -250,14 +246,18 @@ describe('quipu tail', () => {
   })
 })
 
-it('the server ends event feeds in order when it drains, also if a reader does not read', { timeout: 240_000 }, async () => {
-  const feed = await openFeed(`${url}/v1/events`)
-  const stuck = await new Promise<IncomingMessage>((resolve, reject) => {
-    request(`${url}/v1/events?after=beginning`, { agent: false }, resolve).on('error', reject).end()
-  })
-  drained = true
-  quipu.signal('SIGTERM')
-  expect(await feed.end).toBe('ended')
-  expect((await quipu.exit).code).toBe(0)
-  stuck.destroy()
-})
+it(
+  'the server ends event feeds in order when it drains, also if a reader does not read',
+  { timeout: 240_000 },
+  async () => {
+    const feed = await openFeed(`${url}/v1/events`)
+    const stuck = await new Promise<IncomingMessage>((resolve, reject) => {
+      request(`${url}/v1/events?after=beginning`, { agent: false }, resolve).on('error', reject).end()
+    })
+    drained = true
+    quipu.signal('SIGTERM')
+    expect(await feed.end).toBe('ended')
+    expect((await quipu.exit).code).toBe(0)
+    stuck.destroy()
+  },
+)

@@ -20,7 +20,7 @@ describe('EXPLAIN ANALYZE', () => {
     expect(text).toMatch(/TableScan\[TABLE_SCAN\]\n.*Output: 25 rows\n +Estimates: \{rows: 25 /)
   })
 
-  it('EXPLAIN without ANALYZE estimates rows from what is known before: rows of tables, and limits and products of them', async () => {
+  it('EXPLAIN without ANALYZE estimates rows from the sizes of tables, products and limits', async () => {
     const { rows } = await run(server.url, 'EXPLAIN SELECT * FROM nation CROSS JOIN region ORDER BY 1 LIMIT 10')
     const estimates = String(rows[0]![0]).matchAll(
       /(\w+)(?:\[[^\n]*)?\n[^\n]*Layout[^\n]*\n[^\n]*rows: (\S+) \((\S+)\)/g,

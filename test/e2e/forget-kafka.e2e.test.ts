@@ -44,7 +44,7 @@ describe.runIf(await kafkaIsAvailable())('quipu forget with the event log in Kaf
   }
 
   it(
-    'removes the data of a query for good; the log still verifies, and a lost database is restored from the keys file',
+    'removes the data of a query for good; the log verifies, and the keys file restores a lost database',
     { timeout: 240_000 },
     async () => {
       const { id } = await run(url, `select 'Rosalinde'`)

@@ -85,52 +85,59 @@ function leakingFiles(folderPath = data): string[] {
 
 const word = (index: number): string => `mozart${index}word`
 
-it('forget removes every trace of a query from log, tables and files; log lines and metrics never contained its text', { timeout: 480_000 }, async () => {
-  const ids: string[] = []
-  for (const [index, [name, { sql, headers, error }]] of Object.entries(cases).entries()) {
-    const ran = await run(url, sql(word(index)), { ...trinoHeaders, ...headers?.(word(index)) })
-    expect({ name, error: ran.error?.errorName }).toEqual({ name, error })
-    ids.push(ran.id)
-  }
-  // A user kills one query, one query goes over a crash, and the client of one is lost.
-  const killed = await post(
-    url,
-    `SELECT count(*) FROM lineitem a, lineitem b WHERE a.comment < b.comment || '${word(90)}'`,
-  )
-  await raw(killed.json.nextUri!)
-  await raw(`${url}/v1/query/${killed.json.id}`, { method: 'DELETE', headers: { 'x-trino-user': 'bob' } })
-  const crossing = await post(url, `SELECT lpad(name, 100000, '${word(91)}') FROM region`)
-  await raw(crossing.json.nextUri!)
-  process.kill(processesOf(data).children[0]!, 'SIGKILL')
-  await waitUntil(
-    'it answers again',
-    async () => (await raw(`${url}/v1/status`).catch(() => undefined))?.status === 200,
-  )
-  await waitUntil('it takes statements again', async () => !(await run(url, 'SELECT 1').catch(() => undefined))?.error)
-  await raw(crossing.json.nextUri!, { method: 'DELETE' })
-  ids.push(killed.json.id, crossing.json.id)
-  for (const id of ids)
-    await waitUntil(`${id} has ended`, async () => {
-      const { text } = await raw(`${url}/v1/query/${id}`)
-      return /^(FINISHED|FAILED)$/.test((JSON.parse(text) as { readonly state: string }).state)
-    })
+it(
+  'forget removes a query from log, tables and files; log lines and metrics never contained its text',
+  { timeout: 480_000 },
+  async () => {
+    const ids: string[] = []
+    for (const [index, [name, { sql, headers, error }]] of Object.entries(cases).entries()) {
+      const ran = await run(url, sql(word(index)), { ...trinoHeaders, ...headers?.(word(index)) })
+      expect({ name, error: ran.error?.errorName }).toEqual({ name, error })
+      ids.push(ran.id)
+    }
+    // A user kills one query. Another query runs over a crash, and its client cancels it.
+    const killed = await post(
+      url,
+      `SELECT count(*) FROM lineitem a, lineitem b WHERE a.comment < b.comment || '${word(90)}'`,
+    )
+    await raw(killed.json.nextUri!)
+    await raw(`${url}/v1/query/${killed.json.id}`, { method: 'DELETE', headers: { 'x-trino-user': 'bob' } })
+    const crossing = await post(url, `SELECT lpad(name, 100000, '${word(91)}') FROM region`)
+    await raw(crossing.json.nextUri!)
+    process.kill(processesOf(data).children[0]!, 'SIGKILL')
+    await waitUntil(
+      'it answers again',
+      async () => (await raw(`${url}/v1/status`).catch(() => undefined))?.status === 200,
+    )
+    await waitUntil(
+      'it takes statements again',
+      async () => !(await run(url, 'SELECT 1').catch(() => undefined))?.error,
+    )
+    await raw(crossing.json.nextUri!, { method: 'DELETE' })
+    ids.push(killed.json.id, crossing.json.id)
+    for (const id of ids)
+      await waitUntil(`${id} has ended`, async () => {
+        const { text } = await raw(`${url}/v1/query/${id}`)
+        return /^(FINISHED|FAILED)$/.test((JSON.parse(text) as { readonly state: string }).state)
+      })
 
-  expect(await leaksOfLog(database.url, WORDS)).not.toEqual([])
-  expect(await leaksOfTables(database.url, WORDS)).not.toEqual([])
-  expect((await raw(`${url}/metrics`)).text).not.toMatch(WORDS)
+    expect(await leaksOfLog(database.url, WORDS)).not.toEqual([])
+    expect(await leaksOfTables(database.url, WORDS)).not.toEqual([])
+    expect((await raw(`${url}/metrics`)).text).not.toMatch(WORDS)
 
-  for (const id of ids) {
-    const forget = await spawnQuipu(['forget', '--query', id, ...settings]).exit
-    expect(forget).toMatchObject({ code: 0, stdout: expect.stringContaining('is forgotten') })
-  }
-  expect(await leaksOfLog(database.url, NAMES)).toEqual([])
-  expect(await leaksOfTables(database.url, NAMES)).toEqual([])
-  expect((await leaksOfResources(url, ids, NAMES)).filter((leak) => leak !== 'salieri in /metrics')).toEqual([])
-  await expect.poll(() => leakingFiles(), { timeout: 60_000, interval: 200 }).toEqual([])
+    for (const id of ids) {
+      const forget = await spawnQuipu(['forget', '--query', id, ...settings]).exit
+      expect(forget).toMatchObject({ code: 0, stdout: expect.stringContaining('is forgotten') })
+    }
+    expect(await leaksOfLog(database.url, NAMES)).toEqual([])
+    expect(await leaksOfTables(database.url, NAMES)).toEqual([])
+    expect((await leaksOfResources(url, ids, NAMES)).filter((leak) => leak !== 'salieri in /metrics')).toEqual([])
+    await expect.poll(() => leakingFiles(), { timeout: 60_000, interval: 200 }).toEqual([])
 
-  quipu.signal('SIGTERM')
-  const { stdout, stderr } = await quipu.exit
-  expect(stdout).toContain('query.slow')
-  expect([...new Set((stdout + stderr).match(WORDS))]).toEqual([])
-  expect(leakingFiles()).toEqual([])
-})
+    quipu.signal('SIGTERM')
+    const { stdout, stderr } = await quipu.exit
+    expect(stdout).toContain('query.slow')
+    expect([...new Set((stdout + stderr).match(WORDS))]).toEqual([])
+    expect(leakingFiles()).toEqual([])
+  },
+)

@@ -73,25 +73,29 @@ describe.runIf(available)('The server on a full disk', () => {
     expect((await run(url, 'SELECT 1')).rows).toEqual([[1]])
   })
 
-  it('refuses statements with 503 while the disk is full, and takes them again by itself when there is room', { timeout: 240_000 }, async () => {
-    const url = await quipu.url
-    const before = await run(url, "SELECT 'before' AS word")
-    const free = fill()
-    const ask = () => post(url, 'SELECT 2', { ...trinoHeaders, accept: 'application/json' })
-    let refused = await ask()
-    await waitUntil('statements are refused for want of room', async () => {
-      refused = await ask()
-      return refused.status === 503 && refused.text.includes('disk')
-    })
-    expect(refused.headers['retry-after']).toBe('1')
-    expect(refused.headers['content-type']).toContain('application/problem+json')
-    free()
-    await waitUntil('statements are taken again', async () => (await post(url, 'SELECT 3')).status === 200, 60_000)
-    expect((await run(url, 'SELECT 4')).rows).toEqual([[4]])
-    await waitUntil(
-      'the history is whole',
-      async () => (await raw(`${url}/v1/query/${before.id}`)).status === 200,
-      30_000,
-    )
-  })
+  it(
+    'refuses statements with 503 while the disk is full, and takes them again by itself when there is room',
+    { timeout: 240_000 },
+    async () => {
+      const url = await quipu.url
+      const before = await run(url, "SELECT 'before' AS word")
+      const free = fill()
+      const ask = () => post(url, 'SELECT 2', { ...trinoHeaders, accept: 'application/json' })
+      let refused = await ask()
+      await waitUntil('statements are refused for want of room', async () => {
+        refused = await ask()
+        return refused.status === 503 && refused.text.includes('disk')
+      })
+      expect(refused.headers['retry-after']).toBe('1')
+      expect(refused.headers['content-type']).toContain('application/problem+json')
+      free()
+      await waitUntil('statements are taken again', async () => (await post(url, 'SELECT 3')).status === 200, 60_000)
+      expect((await run(url, 'SELECT 4')).rows).toEqual([[4]])
+      await waitUntil(
+        'the history is whole',
+        async () => (await raw(`${url}/v1/query/${before.id}`)).status === 200,
+        30_000,
+      )
+    },
+  )
 })

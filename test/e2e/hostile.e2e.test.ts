@@ -69,7 +69,7 @@ describe('Statements that use too much memory or time', () => {
     120_000,
   )
 
-  it('no process of the server has restarted', async () => {
+  it('the coordinator and the worker have not restarted', async () => {
     const metrics = (await raw(`${server.url}/metrics`)).text
     expect(metrics).not.toMatch(/quipu_process_restarts_total\{[^}]*\} [1-9]/)
   })

@@ -264,7 +264,7 @@ describe('CALL system.runtime.kill_query', () => {
       (id) => [`CALL system.runtime.kill_query(message => 'by ' || 'name', query_id => '${id}')`],
       'Query killed. Message: by name',
     ],
-    ['one alone', (id) => [`CALL runtime.kill_query('${id}')`, { 'x-trino-catalog': 'system' }], NO_MESSAGE],
+    ['the id alone', (id) => [`CALL runtime.kill_query('${id}')`, { 'x-trino-catalog': 'system' }], NO_MESSAGE],
     [
       'parameters',
       (id) => [
@@ -290,7 +290,7 @@ describe('CALL system.runtime.kill_query', () => {
     })
   })
 
-  it("returns Trino's errors if it may not kill, and EXPLAIN kills nothing", async () => {
+  it("returns Trino's error if the kill is refused, and EXPLAIN kills nothing", async () => {
     const query = await queryIn(UNDER_WAY)
     const kill = (id: string) => `CALL system.runtime.kill_query('${id}')`
     expect((await call(`EXPLAIN ${kill(query.id)}`)).error).toBeUndefined()

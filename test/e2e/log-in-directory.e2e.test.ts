@@ -78,16 +78,16 @@ describe.runIf(startDirectory)('A log-in with a password that a directory checks
 
   it.each([
     ['another password', 'alice', 'guess'],
-    ['no password, which a directory takes for nobody and lets in', 'alice', ''],
-    ['somebody who is not there', 'bob', 'open sesame'],
-    ['a name that leads elsewhere', 'svc,uid=robots', 'of robots'],
+    ['an empty password, which a directory accepts as anonymous', 'alice', ''],
+    ['an unknown user', 'bob', 'open sesame'],
+    ['a name that leads to another entry', 'svc,uid=robots', 'of robots'],
     ['a name that ends early', `alice,${PEOPLE}`, 'open sesame'],
     ['a name with a second part', 'alice+uid=alice', 'open sesame'],
     ['a name in the form of a search', 'alice)(uid=*', 'open sesame'],
-    ['any name', '*', 'open sesame'],
-    ['a zero in the name', 'alice\0', 'open sesame'],
-    ['spaces that a directory overlooks', ' alice', 'open sesame'],
-    ['letters that have no one small form', 'straße', 'open sesame'],
+    ['a wildcard as the name', '*', 'open sesame'],
+    ['a null byte in the name', 'alice\0', 'open sesame'],
+    ['spaces that a directory ignores', ' alice', 'open sesame'],
+    ['letters without a unique lower-case form', 'straße', 'open sesame'],
   ])('refuses %s', async (_what, user, password) => {
     expect((await logIn(user, password)).status).toBe(401)
   })

@@ -58,27 +58,35 @@ it(
   },
 )
 
-it('a session ends when the provider locks its user out, and when its program logs out', { timeout: 240_000 }, async () => {
-  const [carol, dora] = [await logIn('carol'), await logIn('dora')]
-  await revoke('no token at all')
-  await revoke(dora)
-  const gone = await raw(`${server.url}/v1/query`, { headers: bearer(dora) })
-  expect(challengeOf(gone.headers['www-authenticate']).initiate).toContain('/initiate/')
-  await waitUntil('the provider is told', () => bed.provider.revoked.includes('dora'))
-  bed.provider.lockOut('carol')
-  await waitUntil('the token has ended', async () => (await statusOf(carol)) === 401)
-  const refused = await raw(`${server.url}/v1/query`, { headers: bearer(carol) })
-  expect(await answerOf(renewalOf(refused))).toEqual({ error: 'This session has ended: log in again' })
-  const anew = await raw(`${server.url}/v1/query`, { headers: bearer(carol) })
-  expect(challengeOf(anew.headers['www-authenticate']).initiate).toContain('/initiate/')
-})
+it(
+  'a session ends when the provider locks its user out, and when its program logs out',
+  { timeout: 240_000 },
+  async () => {
+    const [carol, dora] = [await logIn('carol'), await logIn('dora')]
+    await revoke('no token at all')
+    await revoke(dora)
+    const gone = await raw(`${server.url}/v1/query`, { headers: bearer(dora) })
+    expect(challengeOf(gone.headers['www-authenticate']).initiate).toContain('/initiate/')
+    await waitUntil('the provider is told', () => bed.provider.revoked.includes('dora'))
+    bed.provider.lockOut('carol')
+    await waitUntil('the token has ended', async () => (await statusOf(carol)) === 401)
+    const refused = await raw(`${server.url}/v1/query`, { headers: bearer(carol) })
+    expect(await answerOf(renewalOf(refused))).toEqual({ error: 'This session has ended: log in again' })
+    const anew = await raw(`${server.url}/v1/query`, { headers: bearer(carol) })
+    expect(challengeOf(anew.headers['www-authenticate']).initiate).toContain('/initiate/')
+  },
+)
 
-it('a session that expires while the provider is away is renewed when the provider is back', { timeout: 240_000 }, async () => {
-  const erin = await logIn('erin')
-  await waitUntil('the token has ended', async () => (await statusOf(erin)) === 401)
-  const address = renewalOf(await raw(`${server.url}/v1/query`, { headers: bearer(erin) }))
-  await bed.provider.stop()
-  const away = await raw(address).finally(() => bed.provider.start())
-  expect([away.status, away.headers['retry-after']]).toEqual([503, '5'])
-  expect(await answerOf(address)).toHaveProperty('token')
-})
+it(
+  'a session that expires while the provider is away is renewed when the provider is back',
+  { timeout: 240_000 },
+  async () => {
+    const erin = await logIn('erin')
+    await waitUntil('the token has ended', async () => (await statusOf(erin)) === 401)
+    const address = renewalOf(await raw(`${server.url}/v1/query`, { headers: bearer(erin) }))
+    await bed.provider.stop()
+    const away = await raw(address).finally(() => bed.provider.start())
+    expect([away.status, away.headers['retry-after']]).toEqual([503, '5'])
+    expect(await answerOf(address)).toHaveProperty('token')
+  },
+)

@@ -89,22 +89,26 @@ async function statusAt(node: number, headers: Readonly<Record<string, string>>)
   return (await raw(`${nodes[node]!.base}/v1/query`, { headers })).status
 }
 
-it('a log-in that one coordinator began goes on at another one, and over a take-over', { timeout: 240_000 }, async () => {
-  const { writer, other } = await roles()
-  const { initiate, token } = await challengeAt(other)
-  const browser = createPlainBrowser()
-  // The first coordinator gives the address; the user confirms at the other one.
-  const there = await browser.submit(await browser.open(at(writer, initiate)))
-  const pid = processesOf(nodes[writer]!.data).children[0]!
-  killAll([pid])
-  await waitUntil('another coordinator is there', () => processesOf(nodes[writer]!.data).children[0] !== pid)
-  const back = await throughProvider(browser, there, 'alice', provider.issuer)
-  expect(back).toMatchObject({ status: 200, text: expect.stringContaining('Logged in') as string })
-  // The token is fetched where the log-in began, and both coordinators accept it.
-  const { token: given } = JSON.parse((await raw(token)).text) as { token: string }
-  for (const node of [0, 1]) expect(await statusAt(node, { authorization: `Bearer ${given}` })).toBe(200)
-  expect(JSON.parse((await raw(at(writer, token))).text)).toHaveProperty('error')
-})
+it(
+  'a log-in that one coordinator began goes on at another one, and over a take-over',
+  { timeout: 240_000 },
+  async () => {
+    const { writer, other } = await roles()
+    const { initiate, token } = await challengeAt(other)
+    const browser = createPlainBrowser()
+    // The first coordinator gives the address; the user confirms at the other one.
+    const there = await browser.submit(await browser.open(at(writer, initiate)))
+    const pid = processesOf(nodes[writer]!.data).children[0]!
+    killAll([pid])
+    await waitUntil('another coordinator is there', () => processesOf(nodes[writer]!.data).children[0] !== pid)
+    const back = await throughProvider(browser, there, 'alice', provider.issuer)
+    expect(back).toMatchObject({ status: 200, text: expect.stringContaining('Logged in') as string })
+    // The token is fetched where the log-in began, and both coordinators accept it.
+    const { token: given } = JSON.parse((await raw(token)).text) as { token: string }
+    for (const node of [0, 1]) expect(await statusAt(node, { authorization: `Bearer ${given}` })).toBe(200)
+    expect(JSON.parse((await raw(at(writer, token))).text)).toHaveProperty('error')
+  },
+)
 
 /**
  * Begins a poll of a program. The request before it on the same connection is answered, so the poll has reached the

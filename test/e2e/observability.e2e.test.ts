@@ -97,7 +97,7 @@ describe('The metrics pages', () => {
     if (events) expect(total(samples, 'quipu_events_appended_total')).toBeGreaterThanOrEqual(events.length)
   })
 
-  it('of the worker count its tasks, pages and operators', async () => {
+  it('count tasks, pages and operators at the worker', async () => {
     const samples = await samplesOf(`http://${worker}`)
     expect(total(samples, 'quipu_task_duration_seconds_count', { state: 'FINISHED' })).toBeGreaterThan(0)
     expect(total(samples, 'quipu_pages_spooled_total', { kind: 'result' })).toBeGreaterThan(0)
@@ -204,36 +204,40 @@ describe('The rules', () => {
     expect(sick.map((rule) => `${rule.name}: ${rule.lastError}`)).toEqual([])
   })
 
-  it('fire for a killed worker and for a coordinator that is killed again and again', { timeout: 240_000 }, async ({ skip }) => {
-    const live = prometheus
-    if (!live) return skip()
-    const firing = async (): Promise<Set<string>> => {
-      const { alerts } = (await live.get('/api/v1/alerts')) as {
-        alerts: readonly { labels: { alertname: string }; state: string }[]
+  it(
+    'fire for a killed worker and for a coordinator that is killed again and again',
+    { timeout: 240_000 },
+    async ({ skip }) => {
+      const live = prometheus
+      if (!live) return skip()
+      const firing = async (): Promise<Set<string>> => {
+        const { alerts } = (await live.get('/api/v1/alerts')) as {
+          alerts: readonly { labels: { alertname: string }; state: string }[]
+        }
+        return new Set(alerts.filter(({ state }) => state === 'firing').map(({ labels }) => labels.alertname))
       }
-      return new Set(alerts.filter(({ state }) => state === 'firing').map(({ labels }) => labels.alertname))
-    }
-    // Nothing was wrong until now, except that a pause of the machine may have disturbed a scrape.
-    await waitUntil('no rule fires', async () => [...(await firing())].every((name) => EXPECTED_AT_REST.has(name)))
+      // Nothing was wrong until now, except that a pause of the machine may have disturbed a scrape.
+      await waitUntil('no rule fires', async () => [...(await firing())].every((name) => EXPECTED_AT_REST.has(name)))
 
-    process.kill(processesOf(data).children[1]!, 'SIGKILL')
-    await waitUntil('QuipuWorkerDown fires', async () => (await firing()).has('QuipuWorkerDown'))
-    for (let kill = 0; kill < 4; kill++) {
-      const [coordinator] = processesOf(data).children
-      process.kill(coordinator!, 'SIGKILL')
-      await waitUntil('another coordinator serves', async () => {
-        const [next] = processesOf(data).children
-        return next !== coordinator && (await raw(`${base}/metrics`).catch(() => undefined))?.status === 200
-      })
-      await waitUntil(
-        'Prometheus has seen it',
-        async () => (await live.query('max(quipu_epoch)'))[0]?.value === kill + 2,
-      )
-    }
-    await waitUntil('QuipuRestartLoop fires', async () => (await firing()).has('QuipuRestartLoop'))
-    await waitUntil('QuipuEpochFlapping fires', async () => (await firing()).has('QuipuEpochFlapping'))
-    expect(await live.query('max(quipu_epoch)')).toMatchObject([{ value: 5 }])
-  })
+      process.kill(processesOf(data).children[1]!, 'SIGKILL')
+      await waitUntil('QuipuWorkerDown fires', async () => (await firing()).has('QuipuWorkerDown'))
+      for (let kill = 0; kill < 4; kill++) {
+        const [coordinator] = processesOf(data).children
+        process.kill(coordinator!, 'SIGKILL')
+        await waitUntil('another coordinator serves', async () => {
+          const [next] = processesOf(data).children
+          return next !== coordinator && (await raw(`${base}/metrics`).catch(() => undefined))?.status === 200
+        })
+        await waitUntil(
+          'Prometheus has seen it',
+          async () => (await live.query('max(quipu_epoch)'))[0]?.value === kill + 2,
+        )
+      }
+      await waitUntil('QuipuRestartLoop fires', async () => (await firing()).has('QuipuRestartLoop'))
+      await waitUntil('QuipuEpochFlapping fires', async () => (await firing()).has('QuipuEpochFlapping'))
+      expect(await live.query('max(quipu_epoch)')).toMatchObject([{ value: 5 }])
+    },
+  )
 })
 
 /** Panels that show data only after a fault or with the log in Kafka: observed-faults and standby-kafka test those. */

@@ -105,22 +105,26 @@ describe.runIf(programs)('Alerts and panels of the operator', () => {
     expect((await run(base, 'SELECT count(*) FROM nation')).rows).toEqual([[25]])
   })
 
-  it('a stopped database fires QuipuEventLogDown, and the alert ends when the database runs again', { timeout: 180_000 }, async () => {
-    const goOn = await freezeFamily(postgresOf(data)!)
-    try {
-      const refused = await post(base, 'SELECT 1')
-      expect(refused.status).toBe(503)
-      expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
-      await fires('QuipuEventLogDown')
-    } finally {
-      goOn()
-    }
-    await waitUntil('statements are taken again', async () => (await post(base, 'SELECT 1')).status === 200, 60_000)
-    await fires('QuipuEventLogDown', false)
-    // The statements above have ended: one query may run and one may wait.
-    await waitUntil('statements run', async () => (await run(base, 'SELECT 1')).error === undefined)
-    expect((await run(base, 'SELECT count(*) FROM nation')).rows).toEqual([[25]])
-  })
+  it(
+    'a stopped database fires QuipuEventLogDown, and the alert ends when the database runs again',
+    { timeout: 180_000 },
+    async () => {
+      const goOn = await freezeFamily(postgresOf(data)!)
+      try {
+        const refused = await post(base, 'SELECT 1')
+        expect(refused.status).toBe(503)
+        expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
+        await fires('QuipuEventLogDown')
+      } finally {
+        goOn()
+      }
+      await waitUntil('statements are taken again', async () => (await post(base, 'SELECT 1')).status === 200, 60_000)
+      await fires('QuipuEventLogDown', false)
+      // The statements above have ended: one query may run and one may wait.
+      await waitUntil('statements run', async () => (await run(base, 'SELECT 1')).error === undefined)
+      expect((await run(base, 'SELECT count(*) FROM nation')).rows).toEqual([[25]])
+    },
+  )
 })
 
 /** The rules, but evaluated each second and without waiting. */

@@ -81,7 +81,7 @@ describe('A statement over system tables', () => {
       `SELECT count(*) FROM tpch.tiny.nation n JOIN system.runtime.queries q ON q.query LIKE '%marked-7%' AND n.nationkey < 1`,
     ],
     [
-      'beside a table of a worker, of information_schema',
+      'information_schema beside a table that a worker reads',
       'SELECT count(*) FROM nation, tpch.information_schema.tables',
     ],
   ])('has no rows of system tables in its plan: %s', async (_name, sql) => {

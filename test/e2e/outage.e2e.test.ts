@@ -201,38 +201,42 @@ describe.each(accessModes)('$name', ({ use }) => {
       beforeAll(async () => void (kafka = await startKafka()), 120_000)
       afterAll(() => kafka.stop())
 
-      it('the server refuses statements, running statements wait, and everything continues afterwards', { timeout: 240_000 }, async () => {
-        await start('broker', { KAFKA_BROKERS: kafka.brokers.join(), QUIPU_KAFKA_TOPIC: newTopic() })
-        const { supervisor, children } = processesOf(join(folder.path, 'broker'))
-        for (const way of ['stopped', 'killed'] as const) {
-          const open = await openStatements()
-          const streamed = await firstPages()
-          goOn = way === 'stopped' ? await kafka.freeze() : undefined
-          if (!goOn) await kafka.kill()
-          await expectOutage(open)
-          await waitUntil('the log is missed', async () => (await status()).log === 'down')
-          expect(await status()).toMatchObject({ live: true, ready: false, database: 'up' })
-          await sleep(500)
-          await (goOn ? goOn() : kafka.start())
-          await expectEnds(open)
-          expect(streamed.rows + (await rest(streamed.nextUri)).length).toBe(STREAMED_ROWS)
-          expect((await run(url, GROUPED)).rows).toEqual(GROUPED_ROWS)
-          await waitUntil('the log is back', async () => (await status()).log === 'up')
-        }
-        // The same processes run throughout.
-        expect(processesOf(join(folder.path, 'broker'))).toEqual({ supervisor, children })
+      it(
+        'the server refuses statements, running statements wait, and everything continues afterwards',
+        { timeout: 240_000 },
+        async () => {
+          await start('broker', { KAFKA_BROKERS: kafka.brokers.join(), QUIPU_KAFKA_TOPIC: newTopic() })
+          const { supervisor, children } = processesOf(join(folder.path, 'broker'))
+          for (const way of ['stopped', 'killed'] as const) {
+            const open = await openStatements()
+            const streamed = await firstPages()
+            goOn = way === 'stopped' ? await kafka.freeze() : undefined
+            if (!goOn) await kafka.kill()
+            await expectOutage(open)
+            await waitUntil('the log is missed', async () => (await status()).log === 'down')
+            expect(await status()).toMatchObject({ live: true, ready: false, database: 'up' })
+            await sleep(500)
+            await (goOn ? goOn() : kafka.start())
+            await expectEnds(open)
+            expect(streamed.rows + (await rest(streamed.nextUri)).length).toBe(STREAMED_ROWS)
+            expect((await run(url, GROUPED)).rows).toEqual(GROUPED_ROWS)
+            await waitUntil('the log is back', async () => (await status()).log === 'up')
+          }
+          // The same processes run throughout.
+          expect(processesOf(join(folder.path, 'broker'))).toEqual({ supervisor, children })
 
-        // A successor that cannot read the log yet answers from the read models.
-        const open = await openStatements()
-        await waitUntil('all is projected', async () => (await status()).lag?.events === 0)
-        goOn = await kafka.freeze()
-        await killCoordinator('broker')
-        await expectOutageAtStart(open)
-        expect(await status()).toMatchObject({ database: 'up' })
-        await waitUntil('its state is told', async () => (await raw(open.followed)).json.stats.state === 'STARTING')
-        await goOn()
-        await expectEndsWithSuccessor(open)
-      })
+          // A successor that cannot read the log yet answers from the read models.
+          const open = await openStatements()
+          await waitUntil('all is projected', async () => (await status()).lag?.events === 0)
+          goOn = await kafka.freeze()
+          await killCoordinator('broker')
+          await expectOutageAtStart(open)
+          expect(await status()).toMatchObject({ database: 'up' })
+          await waitUntil('its state is told', async () => (await raw(open.followed)).json.stats.state === 'STARTING')
+          await goOn()
+          await expectEndsWithSuccessor(open)
+        },
+      )
     })
   })
 
@@ -269,36 +273,40 @@ describe.each(accessModes)('$name', ({ use }) => {
       beforeAll(async () => void (postgres = await startPostgres()), 120_000)
       afterAll(() => postgres.stop())
 
-      it('the server refuses statements, running statements wait, and everything continues afterwards', { timeout: 240_000 }, async () => {
-        await start('external', { DATABASE_URL: postgres.url() })
-        const { children } = processesOf(join(folder.path, 'external'))
-        for (const way of ['stopped', 'killed'] as const) {
-          const open = await openStatements()
-          const streamed = await firstPages()
-          goOn = way === 'stopped' ? await postgres.freeze() : undefined
-          if (!goOn) await postgres.kill('SIGKILL')
-          await expectOutage(open)
-          await waitUntil('both are missed', async () => {
-            const { log, database } = await status()
-            return log === 'down' && database === 'down'
-          })
-          expect(await status()).toMatchObject({ live: true, ready: false })
-          await (goOn ? goOn() : postgres.start())
-          await expectEnds(open)
-          expect(streamed.rows + (await rest(streamed.nextUri)).length).toBe(STREAMED_ROWS)
-          await waitUntil('both are back', async () => (await status()).ready)
-          await hasInHistory((await run(url, GROUPED)).id)
-        }
-        expect(children.every(isAlive)).toBe(true)
+      it(
+        'the server refuses statements, running statements wait, and everything continues afterwards',
+        { timeout: 240_000 },
+        async () => {
+          await start('external', { DATABASE_URL: postgres.url() })
+          const { children } = processesOf(join(folder.path, 'external'))
+          for (const way of ['stopped', 'killed'] as const) {
+            const open = await openStatements()
+            const streamed = await firstPages()
+            goOn = way === 'stopped' ? await postgres.freeze() : undefined
+            if (!goOn) await postgres.kill('SIGKILL')
+            await expectOutage(open)
+            await waitUntil('both are missed', async () => {
+              const { log, database } = await status()
+              return log === 'down' && database === 'down'
+            })
+            expect(await status()).toMatchObject({ live: true, ready: false })
+            await (goOn ? goOn() : postgres.start())
+            await expectEnds(open)
+            expect(streamed.rows + (await rest(streamed.nextUri)).length).toBe(STREAMED_ROWS)
+            await waitUntil('both are back', async () => (await status()).ready)
+            await hasInHistory((await run(url, GROUPED)).id)
+          }
+          expect(children.every(isAlive)).toBe(true)
 
-        const open = await openStatements()
-        await postgres.kill('SIGKILL')
-        await killCoordinator('external')
-        await expectOutageAtStart(open)
-        expect(await status()).toMatchObject({ database: 'down' })
-        await postgres.start()
-        await expectEndsWithSuccessor(open)
-      })
+          const open = await openStatements()
+          await postgres.kill('SIGKILL')
+          await killCoordinator('external')
+          await expectOutageAtStart(open)
+          expect(await status()).toMatchObject({ database: 'down' })
+          await postgres.start()
+          await expectEndsWithSuccessor(open)
+        },
+      )
     })
   })
 })

@@ -149,27 +149,31 @@ describe.runIf(real)('Processes of both versions', () => {
   it.each([
     ['a coordinator of this version', false],
     ['a worker of this version', true],
-  ])('run statements together: %s with the other process of the previous version', { timeout: 240_000 }, async (_what, older) => {
-    const own = await createDatabase()
-    const name = older ? 'old' : 'new'
-    const program = (old: boolean) => (old ? { cwd: previous(), program: join(previous(), 'dist/cli/quipu.js') } : {})
-    const coordinator = spawnQuipu(['coordinator', '--port', '0', '--data-dir', join(folder.path, `c-${name}`)], {
-      env: { ...env, DATABASE_URL: own.url },
-      ...program(older),
-    })
-    const url = await coordinator.url
-    const data = join(folder.path, `w-${name}`)
-    const worker = spawnQuipu(['worker', '--port', '0', '--data-dir', data, '--coordinators', url], {
-      env,
-      ...program(!older),
-    })
-    await waitUntil('the worker is up', () => worker.stdout().startsWith('Worker up in '), 60_000)
-    const [rows, error] = statements
-    expect((await run(url, rows!.sql)).rows).toEqual(rows!.rows)
-    expect((await run(url, 'SELECT count(*) FROM tpch.tiny.lineitem')).rows).toEqual([[60_175]])
-    expect((await run(url, error!.sql)).error?.errorName).toBe(error!.error)
-    await end(worker)
-    await end(coordinator)
-    await own.drop()
-  })
+  ])(
+    'run statements together: %s with the other process of the previous version',
+    { timeout: 240_000 },
+    async (_what, older) => {
+      const own = await createDatabase()
+      const name = older ? 'old' : 'new'
+      const program = (old: boolean) => (old ? { cwd: previous(), program: join(previous(), 'dist/cli/quipu.js') } : {})
+      const coordinator = spawnQuipu(['coordinator', '--port', '0', '--data-dir', join(folder.path, `c-${name}`)], {
+        env: { ...env, DATABASE_URL: own.url },
+        ...program(older),
+      })
+      const url = await coordinator.url
+      const data = join(folder.path, `w-${name}`)
+      const worker = spawnQuipu(['worker', '--port', '0', '--data-dir', data, '--coordinators', url], {
+        env,
+        ...program(!older),
+      })
+      await waitUntil('the worker is up', () => worker.stdout().startsWith('Worker up in '), 60_000)
+      const [rows, error] = statements
+      expect((await run(url, rows!.sql)).rows).toEqual(rows!.rows)
+      expect((await run(url, 'SELECT count(*) FROM tpch.tiny.lineitem')).rows).toEqual([[60_175]])
+      expect((await run(url, error!.sql)).error?.errorName).toBe(error!.error)
+      await end(worker)
+      await end(coordinator)
+      await own.drop()
+    },
+  )
 })

@@ -75,76 +75,83 @@ async function patient(uri: string): Promise<RawAnswer> {
   }
 }
 
-it('streams of every kind of run pass the audit, and the audit finds a changed letter', { timeout: 240_000 }, async () => {
-  const one = await run(url, 'SELECT 1')
-  expect(one.rows).toEqual([[1]])
-  expect(await record('select-1', one.id)).toContain('QueryFinished')
+it(
+  'streams of every kind of run pass the audit, and the audit finds a changed letter',
+  { timeout: 240_000 },
+  async () => {
+    const one = await run(url, 'SELECT 1')
+    expect(one.rows).toEqual([[1]])
+    expect(await record('select-1', one.id)).toContain('QueryFinished')
 
-  const pages = await run(url, WIDE)
-  expect(pages.rows).toHaveLength(15_000)
-  expect(await record('worker-pages', pages.id)).toContain('TaskCreated')
+    const pages = await run(url, WIDE)
+    expect(pages.rows).toHaveLength(15_000)
+    expect(await record('worker-pages', pages.id)).toContain('TaskCreated')
 
-  const failed = await run(url, 'SELECT 1 / (nationkey - nationkey) FROM tpch.tiny.nation')
-  expect(failed.error?.errorName).toBe('DIVISION_BY_ZERO')
-  expect(await record('failed', failed.id)).toContain('QueryFailed')
+    const failed = await run(url, 'SELECT 1 / (nationkey - nationkey) FROM tpch.tiny.nation')
+    expect(failed.error?.errorName).toBe('DIVISION_BY_ZERO')
+    expect(await record('failed', failed.id)).toContain('QueryFailed')
 
-  const session = await run(url, "SET SESSION query_max_run_time = '1h'")
-  expect(session.error).toBeUndefined()
-  expect(await record('set-session', session.id)).toContain('QueryFinished')
+    const session = await run(url, "SET SESSION query_max_run_time = '1h'")
+    expect(session.error).toBeUndefined()
+    expect(await record('set-session', session.id)).toContain('QueryFinished')
 
-  const secret = await run(url, "SELECT count(*) FROM tpch.tiny.nation n(a, password, c, d) WHERE password = 'CANADA'")
-  expect(secret.rows).toEqual([[1]])
-  expect(await record('withheld', secret.id)).toContain('QueryFinished')
+    const secret = await run(
+      url,
+      "SELECT count(*) FROM tpch.tiny.nation n(a, password, c, d) WHERE password = 'CANADA'",
+    )
+    expect(secret.rows).toEqual([[1]])
+    expect(await record('withheld', secret.id)).toContain('QueryFinished')
 
-  const written = [
-    ['create-table-as', 'CREATE TABLE memory.default.t AS SELECT nationkey, name FROM tpch.tiny.nation'],
-    ['insert', "INSERT INTO memory.default.t VALUES (25, 'ATLANTIS')"],
-    ['create-view', 'CREATE VIEW memory.default.v AS SELECT count(*) AS n FROM memory.default.t'],
-  ] as const
-  for (const [name, sql] of written) {
-    const { id, error } = await run(url, sql)
-    expect(error).toBeUndefined()
-    expect(await record(name, id)).toContain('WriteCommitted')
-  }
+    const written = [
+      ['create-table-as', 'CREATE TABLE memory.default.t AS SELECT nationkey, name FROM tpch.tiny.nation'],
+      ['insert', "INSERT INTO memory.default.t VALUES (25, 'ATLANTIS')"],
+      ['create-view', 'CREATE VIEW memory.default.v AS SELECT count(*) AS n FROM memory.default.t'],
+    ] as const
+    for (const [name, sql] of written) {
+      const { id, error } = await run(url, sql)
+      expect(error).toBeUndefined()
+      expect(await record(name, id)).toContain('WriteCommitted')
+    }
 
-  const canceled = await post(url, WIDE)
-  const second = await raw(canceled.json.nextUri!)
-  await raw(second.json.nextUri!, { method: 'DELETE' })
-  expect(await record('canceled', canceled.json.id)).toContain('QueryFailed')
+    const canceled = await post(url, WIDE)
+    const second = await raw(canceled.json.nextUri!)
+    await raw(second.json.nextUri!, { method: 'DELETE' })
+    expect(await record('canceled', canceled.json.id)).toContain('QueryFailed')
 
-  const recovered = await post(url, WIDER)
-  let answer = recovered
-  while (!answer.json.data) answer = await raw(answer.json.nextUri!)
-  process.kill(processesOf(join(folder.path, 'data')).children[0]!, 'SIGKILL')
-  const next = await patient(answer.json.nextUri!)
-  const rest = await follow(next)
-  expect(rest.error).toBeUndefined()
-  expect([...answer.json.data, ...(next.json.data ?? []), ...rest.rows]).toHaveLength(150_000)
-  expect(await record('recovered', recovered.json.id)).toContain('QueryRecovered')
+    const recovered = await post(url, WIDER)
+    let answer = recovered
+    while (!answer.json.data) answer = await raw(answer.json.nextUri!)
+    process.kill(processesOf(join(folder.path, 'data')).children[0]!, 'SIGKILL')
+    const next = await patient(answer.json.nextUri!)
+    const rest = await follow(next)
+    expect(rest.error).toBeUndefined()
+    expect([...answer.json.data, ...(next.json.data ?? []), ...rest.rows]).toHaveLength(150_000)
+    expect(await record('recovered', recovered.json.id)).toContain('QueryRecovered')
 
-  const audit = await spawnQuipu(['audit', 'verify', '--read-models', ...settings]).exit
-  expect(audit).toMatchObject({ code: 0, stderr: '' })
-  expect(audit.stdout).toMatch(
-    /^Nothing found in \d+ records, \d+ events, 10 queries \(0 open\), \d+ anchors?, 9 tables compared\n$/,
-  )
+    const audit = await spawnQuipu(['audit', 'verify', '--read-models', ...settings]).exit
+    expect(audit).toMatchObject({ code: 0, stderr: '' })
+    expect(audit.stdout).toMatch(
+      /^Nothing found in \d+ records, \d+ events, 10 queries \(0 open\), \d+ anchors?, 9 tables compared\n$/,
+    )
 
-  // Changes one letter of the statement, as somebody with the database password could.
-  const client = new pg.Client(database.url)
-  await client.connect()
-  await client.query(
-    `update quipu_log.events set data = replace(data, 'tpch.tiny.orders', 'tpch.tiny.Orders') where stream = $1 and sequence = 1`,
-    [pages.id],
-  )
-  await client.end()
-  const altered = await spawnQuipu(['audit', 'verify', '--json', ...settings]).exit
-  expect(altered.code).toBe(1)
-  const lines = altered.stdout
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as unknown)
-  expect(lines).toMatchObject([
-    { kind: 'data', stream: pages.id, sequence: 1 },
-    { summary: { findings: 1, queries: 10 } },
-  ])
-  expect((await spawnQuipu(['audit', 'verify', 'rubbish', ...settings]).exit).code).toBe(2)
-})
+    // Changes one letter of the statement, as somebody with the database password could.
+    const client = new pg.Client(database.url)
+    await client.connect()
+    await client.query(
+      `update quipu_log.events set data = replace(data, 'tpch.tiny.orders', 'tpch.tiny.Orders') where stream = $1 and sequence = 1`,
+      [pages.id],
+    )
+    await client.end()
+    const altered = await spawnQuipu(['audit', 'verify', '--json', ...settings]).exit
+    expect(altered.code).toBe(1)
+    const lines = altered.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as unknown)
+    expect(lines).toMatchObject([
+      { kind: 'data', stream: pages.id, sequence: 1 },
+      { summary: { findings: 1, queries: 10 } },
+    ])
+    expect((await spawnQuipu(['audit', 'verify', 'rubbish', ...settings]).exit).code).toBe(2)
+  },
+)

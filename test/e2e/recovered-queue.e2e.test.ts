@@ -65,19 +65,23 @@ it('after two kills waiting queries go on in their old order, before new queries
   expect(order.toSorted()).toEqual(order)
 })
 
-it('a statement during which the coordinator dies twice fails with COORDINATOR_RESTARTED', { timeout: 240_000 }, async () => {
-  const taken = await takeSlot()
-  const deadly = await postWaiting('SELECT count(*) FROM nation')
-  await server.appends.block('QueryPlanned')
-  server.signalWorker('SIGCONT')
-  expect((await endOf(taken)).error).toBeUndefined()
-  await server.appends.reached()
-  server.kill()
-  await waitUntil('it is tried again', async () => (await countOf(deadly, 'query.recovered')) === 1)
-  await server.appends.block('QueryPlanned')
-  await server.appends.reached()
-  server.kill()
-  expect((await endOf(deadly)).error).toMatchObject({ errorName: 'COORDINATOR_RESTARTED' })
-  await server.appends.letThrough()
-  expect((await endOf(await post(server.url, 'SELECT 1'))).data).toEqual([[1]])
-})
+it(
+  'a statement during which the coordinator dies twice fails with COORDINATOR_RESTARTED',
+  { timeout: 240_000 },
+  async () => {
+    const taken = await takeSlot()
+    const deadly = await postWaiting('SELECT count(*) FROM nation')
+    await server.appends.block('QueryPlanned')
+    server.signalWorker('SIGCONT')
+    expect((await endOf(taken)).error).toBeUndefined()
+    await server.appends.reached()
+    server.kill()
+    await waitUntil('it is tried again', async () => (await countOf(deadly, 'query.recovered')) === 1)
+    await server.appends.block('QueryPlanned')
+    await server.appends.reached()
+    server.kill()
+    expect((await endOf(deadly)).error).toMatchObject({ errorName: 'COORDINATOR_RESTARTED' })
+    await server.appends.letThrough()
+    expect((await endOf(await post(server.url, 'SELECT 1'))).data).toEqual([[1]])
+  },
+)

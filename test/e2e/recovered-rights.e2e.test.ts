@@ -71,47 +71,51 @@ async function endOf(first: StatementJson, headers: Record<string, string>) {
   return { rows, error: last.error }
 }
 
-it('after a take-over a statement runs as the user that posted it, under the current rules', { timeout: 240_000 }, async () => {
-  server.signalWorker('SIGSTOP')
-  const first = await post('SELECT count(*) FROM nation', 'ada')
-  await waitUntil('it has the place', async () => (await eventsOf(first.id, 'ada')).includes('quipu.task.created.v1'))
-  const asAda = await waiting('SELECT current_user', 'robot', 'ada')
-  const become = await waiting('SET SESSION AUTHORIZATION ada', 'robot')
-  const ofBob = await waiting('SELECT 1', 'bob')
-  const ofCarol = await waiting('SELECT current_user, current_groups()', 'carol')
-  guard.setGroups({ staff: [] })
-  guard.setRules({
-    queries: [
-      { user: 'bob', allow: [] },
-      { group: 'staff', ...everybody },
-      { user: 'ada|robot', ...everybody },
-    ],
-  })
-  server.kill()
-  await waitUntil('it was taken over', async () =>
-    (await eventsOf(first.id, 'ada')).includes('quipu.query.recovered.v1'),
-  )
-  server.signalWorker('SIGCONT')
-  // The end of the running query is not checked here: its worker was stopped under two coordinators.
-  const { status } = await askThroughProxy(server.url, {
-    method: 'DELETE',
-    target: `/v1/query/${first.id}`,
-    headers: known('ada'),
-  })
-  expect(status).toBe(204)
+it(
+  'after a take-over a statement runs as the user that posted it, under the current rules',
+  { timeout: 240_000 },
+  async () => {
+    server.signalWorker('SIGSTOP')
+    const first = await post('SELECT count(*) FROM nation', 'ada')
+    await waitUntil('it has the place', async () => (await eventsOf(first.id, 'ada')).includes('quipu.task.created.v1'))
+    const asAda = await waiting('SELECT current_user', 'robot', 'ada')
+    const become = await waiting('SET SESSION AUTHORIZATION ada', 'robot')
+    const ofBob = await waiting('SELECT 1', 'bob')
+    const ofCarol = await waiting('SELECT current_user, current_groups()', 'carol')
+    guard.setGroups({ staff: [] })
+    guard.setRules({
+      queries: [
+        { user: 'bob', allow: [] },
+        { group: 'staff', ...everybody },
+        { user: 'ada|robot', ...everybody },
+      ],
+    })
+    server.kill()
+    await waitUntil('it was taken over', async () =>
+      (await eventsOf(first.id, 'ada')).includes('quipu.query.recovered.v1'),
+    )
+    server.signalWorker('SIGCONT')
+    // The end of the running query is not checked here: its worker was stopped under two coordinators.
+    const { status } = await askThroughProxy(server.url, {
+      method: 'DELETE',
+      target: `/v1/query/${first.id}`,
+      headers: known('ada'),
+    })
+    expect(status).toBe(204)
 
-  // The first event names the user of the query; impersonation is checked for each request again.
-  expect((await ask(new URL(asAda.nextUri!).pathname, known('robot', 'ada'))).status).toBe(403)
-  expect(await endOf(asAda, known('robot'))).toEqual({ rows: [['ada']], error: undefined })
-  expect(await endOf(ofCarol, known('carol'))).toEqual({ rows: [['carol', ['staff']]], error: undefined })
-  expect(await endOf(ofBob, known('bob'))).toMatchObject({ rows: [], error: { errorName: 'PERMISSION_DENIED' } })
-  expect((await endOf(become, known('robot'))).error).toMatchObject({ errorName: 'PERMISSION_DENIED' })
-  expect(
-    (await post('SELECT 1', 'carol')).error ?? (await endOf(await post('SELECT 1', 'carol'), known('carol'))).error,
-  ).toMatchObject({ errorName: 'PERMISSION_DENIED' })
-  for (const { id } of [first, asAda, ofBob, ofCarol])
-    expect((await ask(`/v1/query/${id}`, known('eve'))).status).toBe(403)
-})
+    // The first event names the user of the query; impersonation is checked for each request again.
+    expect((await ask(new URL(asAda.nextUri!).pathname, known('robot', 'ada'))).status).toBe(403)
+    expect(await endOf(asAda, known('robot'))).toEqual({ rows: [['ada']], error: undefined })
+    expect(await endOf(ofCarol, known('carol'))).toEqual({ rows: [['carol', ['staff']]], error: undefined })
+    expect(await endOf(ofBob, known('bob'))).toMatchObject({ rows: [], error: { errorName: 'PERMISSION_DENIED' } })
+    expect((await endOf(become, known('robot'))).error).toMatchObject({ errorName: 'PERMISSION_DENIED' })
+    expect(
+      (await post('SELECT 1', 'carol')).error ?? (await endOf(await post('SELECT 1', 'carol'), known('carol'))).error,
+    ).toMatchObject({ errorName: 'PERMISSION_DENIED' })
+    for (const { id } of [first, asAda, ofBob, ofCarol])
+      expect((await ask(`/v1/query/${id}`, known('eve'))).status).toBe(403)
+  },
+)
 
 it(
   'a kill that the log does not take in time gets 503; it works later, or after a take-over if it is repeated',

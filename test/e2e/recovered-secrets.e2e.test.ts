@@ -35,10 +35,14 @@ async function stateIs(id: string, state: string): Promise<void> {
   })
 }
 
-it('a task with a secret that runs on its worker continues after a kill of the coordinator', { timeout: 240_000 }, async () => {
-  const sql = "SELECT count(*) FROM nation n(a, password, c, d) WHERE password = 'CANADA'"
-  expect(await endOf(await killedBefore('TaskFinished', sql))).toMatchObject({ state: 'FINISHED', data: [[1]] })
-})
+it(
+  'a task with a secret that runs on its worker continues after a kill of the coordinator',
+  { timeout: 240_000 },
+  async () => {
+    const sql = "SELECT count(*) FROM nation n(a, password, c, d) WHERE password = 'CANADA'"
+    expect(await endOf(await killedBefore('TaskFinished', sql))).toMatchObject({ state: 'FINISHED', data: [[1]] })
+  },
+)
 
 it('a CREATE TABLE AS with a secret completes after a kill of the coordinator', { timeout: 240_000 }, async () => {
   const sql = "CREATE TABLE memory.s.t AS SELECT c FROM nation n(a, password, c, d) WHERE password = 'CANADA'"

@@ -173,30 +173,34 @@ const queued = [
 ] as const satisfies readonly { readonly type: QueryEventType; readonly opened: readonly Name[] }[]
 
 describe('Queries that wait for a slot', () => {
-  it.each(queued)('end as in an undisturbed run if the coordinator is killed before $type', { timeout: 240_000 }, async ({ type, opened }) => {
-    const places = await takePlaces()
-    const open = await openAll(opened)
-    expect([...open.values()].map((first) => first.json.stats.state)).toEqual(opened.map(() => 'QUEUED'))
-    // All slots become free together, so that all statements go on together.
-    await server.appends.block('QueryFailed')
-    places.giveFree()
-    await server.appends.reached()
-    await sleep(200)
-    await server.appends.block(type)
-    server.signalWorker('SIGCONT')
-    await server.appends.reached()
-    const ending = throughDeath(open)
-    await places.ended()
-    const ends = new Map(await ending)
-    // It is unknown how far these two came: a measurement is not repeated, and secrets are not kept.
-    for (const name of ['measured', 'secret'] as const) {
-      if (!ends.has(name)) continue
-      const restarted = expect.objectContaining({ error: expect.objectContaining(RESTARTED) }) as unknown
-      expect([undisturbed.get(name), restarted]).toContainEqual(ends.get(name))
-      ends.delete(name)
-    }
-    expectUndisturbed(ends)
-  })
+  it.each(queued)(
+    'end as in an undisturbed run if the coordinator is killed before $type',
+    { timeout: 240_000 },
+    async ({ type, opened }) => {
+      const places = await takePlaces()
+      const open = await openAll(opened)
+      expect([...open.values()].map((first) => first.json.stats.state)).toEqual(opened.map(() => 'QUEUED'))
+      // All slots become free together, so that all statements go on together.
+      await server.appends.block('QueryFailed')
+      places.giveFree()
+      await server.appends.reached()
+      await sleep(200)
+      await server.appends.block(type)
+      server.signalWorker('SIGCONT')
+      await server.appends.reached()
+      const ending = throughDeath(open)
+      await places.ended()
+      const ends = new Map(await ending)
+      // It is unknown how far these two came: a measurement is not repeated, and secrets are not kept.
+      for (const name of ['measured', 'secret'] as const) {
+        if (!ends.has(name)) continue
+        const restarted = expect.objectContaining({ error: expect.objectContaining(RESTARTED) }) as unknown
+        expect([undisturbed.get(name), restarted]).toContainEqual(ends.get(name))
+        ends.delete(name)
+      }
+      expectUndisturbed(ends)
+    },
+  )
 })
 
 const rounds: readonly Round[] = [
@@ -209,18 +213,26 @@ const rounds: readonly Round[] = [
   { at: ['QueryFailed'], waiting: [], opened: ['failing'] },
 ]
 
-it.each(rounds)('$waiting $opened end as in an undisturbed run if the coordinator is killed before $at', { timeout: 240_000 }, async ({ at, waiting, opened }) => {
-  const open = await openAll(waiting)
-  await Promise.all([...open].map(([name, first]) => atRest(name, first.json.id)))
-  await server.appends.block(...at)
-  for (const [name, first] of await openAll(opened)) open.set(name, first)
-  await server.appends.reached()
-  expectUndisturbed(await throughDeath(open))
-})
+it.each(rounds)(
+  '$waiting $opened end as in an undisturbed run if the coordinator is killed before $at',
+  { timeout: 240_000 },
+  async ({ at, waiting, opened }) => {
+    const open = await openAll(waiting)
+    await Promise.all([...open].map(([name, first]) => atRest(name, first.json.id)))
+    await server.appends.block(...at)
+    for (const [name, first] of await openAll(opened)) open.set(name, first)
+    await server.appends.reached()
+    expectUndisturbed(await throughDeath(open))
+  },
+)
 
-it('EXPLAIN ANALYZE fails with COORDINATOR_RESTARTED if the coordinator is killed before TaskFinished', { timeout: 240_000 }, async () => {
-  await server.appends.block('TaskFinished')
-  const open = await openAll(['measured'])
-  await server.appends.reached()
-  expect((await throughDeath(open)).get('measured')).toMatchObject({ error: RESTARTED })
-})
+it(
+  'EXPLAIN ANALYZE fails with COORDINATOR_RESTARTED if the coordinator is killed before TaskFinished',
+  { timeout: 240_000 },
+  async () => {
+    await server.appends.block('TaskFinished')
+    const open = await openAll(['measured'])
+    await server.appends.reached()
+    expect((await throughDeath(open)).get('measured')).toMatchObject({ error: RESTARTED })
+  },
+)

@@ -82,16 +82,20 @@ describe.each(changes)('$name', ({ before, sql, look, after, at }) => {
     expect(undisturbed.said).toMatchObject({ state: 'FINISHED' })
   })
 
-  it.each(at)('has the same result and one effect if the coordinator is killed before %s', { timeout: 240_000 }, async (type) => {
-    await must(before)
-    await server.appends.block(type)
-    const ending = end(sql)
-    ending.catch(() => {})
-    await server.appends.reached()
-    server.kill()
-    await server.appends.letThrough()
-    const said = await ending
-    expect({ said, seen: await seen(look) }).toEqual(undisturbed)
-    await must(after)
-  })
+  it.each(at)(
+    'has the same result and one effect if the coordinator is killed before %s',
+    { timeout: 240_000 },
+    async (type) => {
+      await must(before)
+      await server.appends.block(type)
+      const ending = end(sql)
+      ending.catch(() => {})
+      await server.appends.reached()
+      server.kill()
+      await server.appends.letThrough()
+      const said = await ending
+      expect({ said, seen: await seen(look) }).toEqual(undisturbed)
+      await must(after)
+    },
+  )
 })

@@ -105,35 +105,35 @@ describe('A coordinator that is killed or hangs', () => {
     expect(most).toBe(1)
   })
 
+  it('is replaced if it hangs, and its successor answers the waiting request', { timeout: 240_000 }, async () => {
+    const coordinator = processesOf(data).children[0]!
+    process.kill(coordinator, 'SIGSTOP')
+    const waiting = once()
+    const next = await another(coordinator)
+    expect(await waiting).toBe('answered')
+    expect(coordinators()).toEqual([next])
+    await waitUntil('the metrics tell of it', async () => {
+      const text = await (await fetch(`${url}/metrics`)).text()
+      return /quipu_process_restarts_total\{process="coordinator",reason="hang"\} [1-9]/.test(text)
+    })
+    expect(quipu.stderr()).toContain('coordinator has been silent for 3000 ms: killing it')
+  })
+
   it(
-    'is replaced if it hangs, and its successor answers the waiting request',
+    'does not end the worker when it is killed, and a killed worker does not end the coordinator',
     { timeout: 240_000 },
     async () => {
-      const coordinator = processesOf(data).children[0]!
-      process.kill(coordinator, 'SIGSTOP')
-      const waiting = once()
-      const next = await another(coordinator)
-      expect(await waiting).toBe('answered')
-      expect(coordinators()).toEqual([next])
-      await waitUntil('the metrics tell of it', async () => {
-        const text = await (await fetch(`${url}/metrics`)).text()
-        return /quipu_process_restarts_total\{process="coordinator",reason="hang"\} [1-9]/.test(text)
+      const [coordinator, worker] = processesOf(data).children as [number, number]
+      process.kill(worker, 'SIGKILL')
+      await waitUntil('another worker runs', () => {
+        const { children } = processesOf(data)
+        return children.length === 2 && children[1] !== worker
       })
-      expect(quipu.stderr()).toContain('coordinator has been silent for 3000 ms: killing it')
+      expect(processesOf(data).children[0]).toBe(coordinator)
+      const after = processesOf(data).children[1]
+      process.kill(coordinator, 'SIGKILL')
+      await another(coordinator)
+      expect(processesOf(data).children[1]).toBe(after)
     },
   )
-
-  it('is replaced without a restart of the worker, and the worker without a restart of the coordinator', { timeout: 240_000 }, async () => {
-    const [coordinator, worker] = processesOf(data).children as [number, number]
-    process.kill(worker, 'SIGKILL')
-    await waitUntil('another worker runs', () => {
-      const { children } = processesOf(data)
-      return children.length === 2 && children[1] !== worker
-    })
-    expect(processesOf(data).children[0]).toBe(coordinator)
-    const after = processesOf(data).children[1]
-    process.kill(coordinator, 'SIGKILL')
-    await another(coordinator)
-    expect(processesOf(data).children[1]).toBe(after)
-  })
 })

@@ -162,26 +162,22 @@ describe('The system tables', () => {
   })
 })
 
-it(
-  'a new coordinator serves the history of the killed one, and knows its worker',
-  { timeout: 240_000 },
-  async () => {
-    const before = await get(`/v1/query/${queryId}`)
-    const epoch = (await get('/v1/status')).epoch
-    const coordinator = await coordinatorPid()
-    process.kill(coordinator, 'SIGKILL')
-    await waitUntil('another coordinator serves', async () => {
-      const response = await fetch(`${base}/v1/status`).catch(() => undefined)
-      if (response?.status !== 200) return false
-      const status = (await response.json()) as Json
-      return status.epoch > epoch && status.workers.active === 1
-    })
-    const after = await get(`/v1/query/${queryId}`)
-    expect(after).toEqual(before)
-    expect((await get('/v1/query')).map((item: Json) => item.queryId)).toContain(queryId)
-    expect((await get(`/v1/query/${queryId}/events`)).at(-1).type).toBe('quipu.query.finished.v2')
-  },
-)
+it('a new coordinator serves the history of the killed one, and knows its worker', { timeout: 240_000 }, async () => {
+  const before = await get(`/v1/query/${queryId}`)
+  const epoch = (await get('/v1/status')).epoch
+  const coordinator = await coordinatorPid()
+  process.kill(coordinator, 'SIGKILL')
+  await waitUntil('another coordinator serves', async () => {
+    const response = await fetch(`${base}/v1/status`).catch(() => undefined)
+    if (response?.status !== 200) return false
+    const status = (await response.json()) as Json
+    return status.epoch > epoch && status.workers.active === 1
+  })
+  const after = await get(`/v1/query/${queryId}`)
+  expect(after).toEqual(before)
+  expect((await get('/v1/query')).map((item: Json) => item.queryId)).toContain(queryId)
+  expect((await get(`/v1/query/${queryId}/events`)).at(-1).type).toBe('quipu.query.finished.v2')
+})
 
 async function coordinatorPid(): Promise<number> {
   const { nodeId } = await get('/v1/info')

@@ -41,7 +41,7 @@ const guard = createGuard(people, rules)
 let cluster: StandbyCluster
 let nodes: Record<Asked['by'], { readonly url: string }>
 
-// ---- who asks --------------------------------------------------------------------------------------
+// ---- callers ---------------------------------------------------------------------------------------
 
 interface Caller {
   readonly headers: () => Promise<Readonly<Record<string, string>>> | Readonly<Record<string, string>>
@@ -109,7 +109,7 @@ const callers = {
 } as const satisfies Readonly<Record<string, Caller>>
 type CallerName = keyof typeof callers
 
-// ---- what is asked for -----------------------------------------------------------------------------
+// ---- rights and resources --------------------------------------------------------------------------
 
 /**
  * `open` to all; `people`: any user; `execute`: a user that may run statements; `cluster`: processes of the cluster;
@@ -265,7 +265,7 @@ afterAll(async () => {
   await guard.remove()
 }, 120_000)
 
-// ---- what must be ----------------------------------------------------------------------------------
+// ---- expected answers ------------------------------------------------------------------------------
 
 interface Asked {
   readonly operation: string
@@ -589,7 +589,7 @@ describe('The rights of callers', () => {
     expect(text).toContain('"by":"keeper","remoteAddress":"10.9.8.7"')
   })
 
-  it('have kept the query open that callers without a right tried to end', async () => {
+  it('leave a query open that callers without the right tried to end', async () => {
     const { status, text } = await askThroughProxy(nodes.writer.url, {
       target: resources.open.page,
       headers: await headersOf('owner'),

@@ -44,7 +44,7 @@ describe('quipu coordinator and quipu worker', () => {
       secret,
       'quipu: quipu worker needs QUIPU_ADVERTISED_URL: others cannot reach it at 0.0.0.0\n',
     ],
-  ])('say what they need: %j', async (args, env, stderr) => {
+  ])('name the missing setting for %j', async (args, env, stderr) => {
     expect(await spawnQuipu(args, { env }).exit).toEqual({ code: 64, stdout: '', stderr })
   })
 })

@@ -20,7 +20,9 @@ afterAll(async () => {
   await folder.remove()
 })
 
-/** Runs a statement on a server with these settings, and waits until spans have left it for where it is meant to send. */
+/**
+ * Runs a statement on a server with these settings, and waits until spans arrive at `path` of the intended collector.
+ */
 async function traceOne(
   name: string,
   args: readonly string[],
@@ -38,8 +40,8 @@ async function traceOne(
   }
 }
 
-describe('spans go where settings say', () => {
-  it('flags before variables', { timeout: 240_000 }, async () => {
+describe('The collector of spans', () => {
+  it('is set by flags, which override variables', { timeout: 240_000 }, async () => {
     const flags = {
       'otlp-endpoint': `${meant.url}/base/`,
       'otlp-headers': 'x-tenant=a%20b',
@@ -57,24 +59,28 @@ describe('spans go where settings say', () => {
     expect(first!.headers['x-tenant']).toBe('a b')
     expect(first!.headers).not.toHaveProperty('x-more')
     expect(first!.resource).toMatchObject({ team: 'knots', 'service.name': 'named' })
-    // What a process says of itself is not to be changed.
+    // The attributes that a process sets itself cannot be changed.
     expect(first!.resource['service.version']).not.toBe('none')
     expect(other.exports).toEqual([])
   })
 
-  it('keys of the file, the address for traces before the base', { timeout: 240_000 }, async () => {
-    const file = join(folder.path, 'config.json')
-    const telemetry = {
-      otlpEndpoint: other.url,
-      otlpTracesEndpoint: `${meant.url}/traces-only`,
-      otlpHeaders: 'authorization=Bearer%20key',
-      resourceAttributes: 'team=of-file',
-    }
-    writeFileSync(file, JSON.stringify({ telemetry }))
-    await traceOne('file', ['--config', file], {}, '/traces-only')
-    const [first] = meant.exports.filter(({ path }) => path === '/traces-only')
-    expect(first!.headers.authorization).toBe('Bearer key')
-    expect(first!.resource).toMatchObject({ team: 'of-file' })
-    expect(other.exports).toEqual([])
-  })
+  it(
+    'is set by the configuration file, where the address for traces overrides the base address',
+    { timeout: 240_000 },
+    async () => {
+      const file = join(folder.path, 'config.json')
+      const telemetry = {
+        otlpEndpoint: other.url,
+        otlpTracesEndpoint: `${meant.url}/traces-only`,
+        otlpHeaders: 'authorization=Bearer%20key',
+        resourceAttributes: 'team=of-file',
+      }
+      writeFileSync(file, JSON.stringify({ telemetry }))
+      await traceOne('file', ['--config', file], {}, '/traces-only')
+      const [first] = meant.exports.filter(({ path }) => path === '/traces-only')
+      expect(first!.headers.authorization).toBe('Bearer key')
+      expect(first!.resource).toMatchObject({ team: 'of-file' })
+      expect(other.exports).toEqual([])
+    },
+  )
 })

@@ -7,8 +7,8 @@ import { follows, rolesOf, startStandbyCluster, writes, type StandbyCluster } fr
 import { run } from '../support/statement-client.ts'
 
 /*
- * A coordinator falls asleep in the middle of a write's commit, another one takes the write over and ends it, and then the
- * first one wakes up and goes on with what it was about to do.
+ * A coordinator is stopped in the middle of the commit of a write. Another one takes the write over and finishes it.
+ * Then the first one wakes up and continues.
  */
 
 let tables: ReturnType<typeof temporaryFolder>
@@ -18,7 +18,7 @@ let appends: BlockedAppends
 beforeAll(async () => {
   tables = temporaryFolder()
   cluster = await startStandbyCluster({
-    // A stopped coordinator stays stopped until it is woken here.
+    // A stopped coordinator stays stopped until the test wakes it.
     QUIPU_COORDINATOR_DEAD_MS: '300s',
     QUIPU_TABLES_DIR: join(tables.path, 'tables'),
   })
@@ -34,9 +34,9 @@ const INSERT = 'INSERT INTO memory.default.t SELECT nationkey FROM nation'
 const COUNTS = 'SELECT count(*), count(DISTINCT n) FROM memory.default.t'
 
 const cases = [
-  // The decision becomes valid while its maker sleeps, who then wakes up to commit it.
+  // The decision becomes valid while its coordinator is stopped, which then wakes up and tries to commit it.
   { sleeps: 'after WritePrepared', stop: 'hold', at: 'WritePrepared', write: INSERT, between: true },
-  // The table has its new version, and the log does not know it yet.
+  // The table has its new version, but the log does not have the event yet.
   { sleeps: 'before WriteCommitted', stop: 'block', at: 'WriteCommitted', write: INSERT, between: true },
   {
     sleeps: 'after WritePrepared',
@@ -48,7 +48,7 @@ const cases = [
 ] as const
 
 it.each(cases)(
-  '$write is done once when its coordinator sleeps $sleeps (with another INSERT: $between)',
+  '$write takes effect once if its coordinator is stopped $sleeps (with another INSERT: $between)',
   { timeout: 300_000 },
   async ({ stop, at, write, between }) => {
     const { writer, other } = await rolesOf(cluster)

@@ -9,8 +9,8 @@ import { rolesOf, startStandbyCluster, type StandbyCluster } from '../support/st
 import { post, raw, run } from '../support/statement-client.ts'
 
 /*
- * What holds the event log goes away for longer than a follower waits for a silent writer. Coordinators go on, those who
- * poll at either of them are told states, and all goes on when it is back.
+ * The system that holds the event log is away for longer than a follower waits for a silent writer. Coordinators keep
+ * running, clients that poll either of them get states, and everything continues when it is back.
  */
 
 const SESSION = "SET SESSION query_max_run_time = '1h'"
@@ -36,7 +36,7 @@ async function goesOn(cluster: StandbyCluster, goAway: () => Promise<Away>): Pro
   const { back } = await goAway()
   let away = true
   const reported: number[] = []
-  // Each asks as a client does: again, when it has its answer.
+  // Each client polls as usual: it sends the next request when it has its answer.
   const pollers = open.map(async ({ json }) => {
     let next: string | undefined = json.nextUri
     let answer
@@ -67,35 +67,43 @@ async function goesOn(cluster: StandbyCluster, goAway: () => Promise<Away>): Pro
 }
 
 describe.each(accessModes)('$name', ({ use }) => {
-  it.runIf(kafkaIsThere)('Kafka is away from two coordinators', { timeout: 300_000 }, async () => {
-    const kafka = await startKafka()
-    const cluster = await startStandbyCluster({
-      ...use(folder.path),
-      KAFKA_BROKERS: kafka.brokers.join(),
-      QUIPU_KAFKA_TOPIC: `test-standby-outage-${randomBytes(6).toString('hex')}`,
-    })
-    try {
-      await goesOn(cluster, async () => {
-        await kafka.kill()
-        return { back: () => kafka.start() }
+  it.runIf(kafkaIsThere)(
+    'two coordinators keep running and finish their statements after an outage of Kafka',
+    { timeout: 300_000 },
+    async () => {
+      const kafka = await startKafka()
+      const cluster = await startStandbyCluster({
+        ...use(folder.path),
+        KAFKA_BROKERS: kafka.brokers.join(),
+        QUIPU_KAFKA_TOPIC: `test-standby-outage-${randomBytes(6).toString('hex')}`,
       })
-    } finally {
-      await cluster.stop()
-      await kafka.stop()
-    }
-  })
+      try {
+        await goesOn(cluster, async () => {
+          await kafka.kill()
+          return { back: () => kafka.start() }
+        })
+      } finally {
+        await cluster.stop()
+        await kafka.stop()
+      }
+    },
+  )
 
-  it('Postgres is away from two coordinators whose log it holds', { timeout: 300_000 }, async () => {
-    const postgres = await startPostgres()
-    const cluster = await startStandbyCluster(use(folder.path), await postgres.createDatabase())
-    try {
-      await goesOn(cluster, async () => {
-        await postgres.kill('SIGKILL')
-        return { back: () => postgres.start() }
-      })
-    } finally {
-      await cluster.stop()
-      await postgres.stop()
-    }
-  })
+  it(
+    'two coordinators with the log in Postgres keep running and finish their statements after an outage of Postgres',
+    { timeout: 300_000 },
+    async () => {
+      const postgres = await startPostgres()
+      const cluster = await startStandbyCluster(use(folder.path), await postgres.createDatabase())
+      try {
+        await goesOn(cluster, async () => {
+          await postgres.kill('SIGKILL')
+          return { back: () => postgres.start() }
+        })
+      } finally {
+        await cluster.stop()
+        await postgres.stop()
+      }
+    },
+  )
 })

@@ -17,10 +17,10 @@ import { follow, post, raw, run } from '../support/statement-client.ts'
 /** Streams for a while: 60,175 rows with their keys. */
 const STREAM = 'SELECT orderkey, linenumber, comment FROM lineitem'
 const GROUP = 'SELECT orderpriority, count(*) FROM orders GROUP BY orderpriority ORDER BY 1'
-/** Seconds of work in one batch, so that a take-over falls into it. */
+/** Seconds of work in one batch, so that a take-over happens during it. */
 const LONG =
   'SELECT count(*) FROM lineitem a CROSS JOIN nation b CROSS JOIN (VALUES 1, 2) c(x) WHERE a.comment < b.comment'
-/** Minutes of work: it is canceled long before its end. */
+/** Minutes of work: the test cancels it long before its end. */
 const LONGER = 'SELECT count(*) FROM lineitem a CROSS JOIN lineitem b WHERE a.comment < b.comment'
 
 let cluster: StandbyCluster
@@ -42,8 +42,8 @@ describe.each(accessModes)('$name', ({ use }) => {
   }, 240_000)
   afterAll(() => cluster.stop(), 60_000)
 
-  describe('a coordinator that follows', () => {
-    it('answers reads itself and passes statements on', { timeout: 240_000 }, async () => {
+  describe('A follower', () => {
+    it('answers reads itself and relays statements to the writer', { timeout: 240_000 }, async () => {
       const { writer, other } = await roles()
       const { id, rows } = await run(other.url, GROUP)
       expect(digest(rows)).toBe(rowsOfGroup)
@@ -62,7 +62,7 @@ describe.each(accessModes)('$name', ({ use }) => {
     })
 
     it(
-      "gives a statement's addresses as its client reached it, and takes those of the other",
+      'returns addresses of the host that the client used, and accepts those of the other coordinator',
       { timeout: 240_000 },
       async () => {
         const { writer, other } = await roles()
@@ -80,8 +80,8 @@ describe.each(accessModes)('$name', ({ use }) => {
     )
   })
 
-  describe('the writer goes', () => {
-    it('by kill -9 of its machine: its queries go on at the other address', { timeout: 240_000 }, async () => {
+  describe('A take-over', () => {
+    it('continues the queries of the writer at the other address after kill -9', { timeout: 240_000 }, async () => {
       const { writer, other } = await roles()
       const before = await epochs()
       const bases = [writer.url, other.url]
@@ -107,7 +107,7 @@ describe.each(accessModes)('$name', ({ use }) => {
       await writer.start()
       expect((await roles()).writer).toBe(other)
       expect(digest((await run(writer.url, GROUP)).rows)).toBe(rowsOfGroup)
-      // What it had counted is found again, though it follows now; who took over tells of its own claims alone.
+      // The counts of the old writer are restored although it follows now; the new writer counts only its own claims.
       await waitUntil(
         'its counters go on',
         async () => (await figure(writer, 'quipu_queries_total')) >= counted,
@@ -118,7 +118,7 @@ describe.each(accessModes)('$name', ({ use }) => {
       await waitUntil('the claims of the other one are told', claims, 60_000)
     })
 
-    it('by SIGTERM: it hands its epoch over, and what runs goes on', { timeout: 240_000 }, async () => {
+    it('begins when the writer gets SIGTERM, and running queries continue', { timeout: 240_000 }, async () => {
       const { writer, other } = await roles()
       const before = await epochs()
       const running = runOnEither([writer.url, other.url], LONG)
@@ -134,63 +134,68 @@ describe.each(accessModes)('$name', ({ use }) => {
       expect((await roles()).writer).toBe(other)
     })
 
-    it('by SIGSTOP, and wakes up: what it still says is true, and it follows', { timeout: 240_000 }, async () => {
-      const { writer, other } = await roles()
-      const before = await epochs()
-      // One statement for each request: a second one for a later token would let go of the first one's page.
-      const again = await post(writer.url, STREAM)
-      await raw(again.json.nextUri!)
-      const stream = await post(writer.url, STREAM)
-      const page = await raw(stream.json.nextUri!)
-      const asked = await post(writer.url, LONG)
-      const held = [again.json.nextUri!, page.json.nextUri!, asked.json.nextUri!]
-      const stopped = writer.coordinator()
-      process.kill(stopped, 'SIGSTOP')
-      // These lie in its sockets until it wakes up; a query that the next writer made is among them below.
-      const waiting = held.map((uri) => raw(uri, { timeoutMs: 60_000 }).catch(() => 'cut' as const))
-      await waitUntil('the other one writes', () => writes(other), 60_000)
-      const onOther = held.map((uri) => uri.replace(writer.url, other.url))
-      const served = await Promise.all(onOther.map((uri) => raw(uri, { timeoutMs: 60_000 })))
-      expect(served.map((one) => one.status)).toEqual([200, 200, 200])
-      const made = await post(other.url, LONG)
-      const unknownToIt = made.json.nextUri!.replace(other.url, writer.url)
-      const asksMore = raw(unknownToIt, { timeoutMs: 60_000 }).catch(() => 'cut' as const)
-      process.kill(writer.coordinator(), 'SIGCONT')
+    it(
+      'keeps late answers of a stopped writer correct, and the writer follows after it wakes up',
+      { timeout: 240_000 },
+      async () => {
+        const { writer, other } = await roles()
+        const before = await epochs()
+        // One statement for each request: a request for a later token would free the page of an earlier one.
+        const again = await post(writer.url, STREAM)
+        await raw(again.json.nextUri!)
+        const stream = await post(writer.url, STREAM)
+        const page = await raw(stream.json.nextUri!)
+        const asked = await post(writer.url, LONG)
+        const held = [again.json.nextUri!, page.json.nextUri!, asked.json.nextUri!]
+        const stopped = writer.coordinator()
+        process.kill(stopped, 'SIGSTOP')
+        // These requests wait in its sockets until it wakes up; a request for a query of the next writer joins them
+        // below.
+        const waiting = held.map((uri) => raw(uri, { timeoutMs: 60_000 }).catch(() => 'cut' as const))
+        await waitUntil('the other one writes', () => writes(other), 60_000)
+        const onOther = held.map((uri) => uri.replace(writer.url, other.url))
+        const served = await Promise.all(onOther.map((uri) => raw(uri, { timeoutMs: 60_000 })))
+        expect(served.map((one) => one.status)).toEqual([200, 200, 200])
+        const made = await post(other.url, LONG)
+        const unknownToIt = made.json.nextUri!.replace(other.url, writer.url)
+        const asksMore = raw(unknownToIt, { timeoutMs: 60_000 }).catch(() => 'cut' as const)
+        process.kill(writer.coordinator(), 'SIGCONT')
 
-      const reported = [...(await Promise.all(waiting)), await asksMore]
-      for (const answer of reported) {
-        if (answer === 'cut') continue
-        expect(answer.status).toBe(200)
-        expect(answer.json.error).toBeUndefined()
-      }
-      // A page that it gives is the page that the other one gives.
-      const [first] = reported
-      if (first !== 'cut' && first?.json.data && served[0]!.json.data)
-        expect(first.json.data).toEqual(served[0]!.json.data)
-      const streamOf = await runToEnd(page.json.nextUri!.replace(writer.url, other.url))
-      expect(digest([...(page.json.data ?? []), ...streamOf])).toBe(rowsOfStream)
-      expect(digest(await runToEnd(asked.json.nextUri!.replace(writer.url, other.url)))).toBe(rowsOfLong)
-      expect((await roles()).writer).toBe(other)
-      expect(digest(await runToEnd(unknownToIt))).toBe(rowsOfLong)
-      expect(await epochs()).toBe(before + 1)
-      // It follows in the process that it was, and writes again when the other one goes.
-      expect(writer.coordinator()).toBe(stopped)
-      const running = runOnEither([other.url, writer.url], STREAM)
-      await other.kill()
-      await waitUntil('it writes again', () => writes(writer), 60_000)
-      expect(digest((await running).rows)).toBe(rowsOfStream)
-      expect(writer.coordinator()).toBe(stopped)
-      expect(await figure(writer, 'quipu_writer')).toBe(1)
-      await other.start()
-      expect((await roles()).writer).toBe(writer)
-      expect(digest((await run(other.url, GROUP)).rows)).toBe(rowsOfGroup)
-      // No take-over was two authors of one stream, nor did a worker come or go by it.
-      for (const node of [writer, other])
-        expect(await figure(node, 'quipu_event_append_failures_total', { reason: 'conflict' })).toBe(0)
-      expect(await nodeEvents()).toEqual(['NodeJoined'])
-    })
+        const reported = [...(await Promise.all(waiting)), await asksMore]
+        for (const answer of reported) {
+          if (answer === 'cut') continue
+          expect(answer.status).toBe(200)
+          expect(answer.json.error).toBeUndefined()
+        }
+        // If it returns a page, the page equals the one of the other coordinator.
+        const [first] = reported
+        if (first !== 'cut' && first?.json.data && served[0]!.json.data)
+          expect(first.json.data).toEqual(served[0]!.json.data)
+        const streamOf = await runToEnd(page.json.nextUri!.replace(writer.url, other.url))
+        expect(digest([...(page.json.data ?? []), ...streamOf])).toBe(rowsOfStream)
+        expect(digest(await runToEnd(asked.json.nextUri!.replace(writer.url, other.url)))).toBe(rowsOfLong)
+        expect((await roles()).writer).toBe(other)
+        expect(digest(await runToEnd(unknownToIt))).toBe(rowsOfLong)
+        expect(await epochs()).toBe(before + 1)
+        // It follows in the same process, and writes again when the other one is killed.
+        expect(writer.coordinator()).toBe(stopped)
+        const running = runOnEither([other.url, writer.url], STREAM)
+        await other.kill()
+        await waitUntil('it writes again', () => writes(writer), 60_000)
+        expect(digest((await running).rows)).toBe(rowsOfStream)
+        expect(writer.coordinator()).toBe(stopped)
+        expect(await figure(writer, 'quipu_writer')).toBe(1)
+        await other.start()
+        expect((await roles()).writer).toBe(writer)
+        expect(digest((await run(other.url, GROUP)).rows)).toBe(rowsOfGroup)
+        // No take-over led to two writers of one stream, and no worker left or joined because of it.
+        for (const node of [writer, other])
+          expect(await figure(node, 'quipu_event_append_failures_total', { reason: 'conflict' })).toBe(0)
+        expect(await nodeEvents()).toEqual(['NodeJoined'])
+      },
+    )
 
-    it('and nobody else: without a fault the epoch stays', { timeout: 240_000 }, async () => {
+    it('does not happen without a fault', { timeout: 240_000 }, async () => {
       await roles()
       const before = await epochs()
       await sleep(4_000)
@@ -199,7 +204,7 @@ describe.each(accessModes)('$name', ({ use }) => {
   })
 })
 
-/** Order does not matter, every row does. */
+/** A digest of the rows in any order. */
 function digest(rows: readonly (readonly unknown[])[]): string {
   return JSON.stringify(rows.map((row) => JSON.stringify(row)).sort())
 }
@@ -217,7 +222,7 @@ async function epochs(): Promise<number> {
   }
 }
 
-/** Types of all events of workers. */
+/** The types of all events of workers. */
 async function nodeEvents(): Promise<readonly string[]> {
   const database = new pg.Client({ connectionString: cluster.databaseUrl })
   await database.connect()
@@ -229,7 +234,7 @@ async function nodeEvents(): Promise<readonly string[]> {
   }
 }
 
-/** How often a coordinator has claimed the log. */
+/** The number of claims of the log by the coordinator at this address. */
 async function claimsOf(address: string): Promise<number> {
   const database = new pg.Client({ connectionString: cluster.databaseUrl })
   await database.connect()
@@ -241,7 +246,7 @@ async function claimsOf(address: string): Promise<number> {
   }
 }
 
-/** The sum of a metric's series. */
+/** The sum of the series of a metric. */
 async function figure(node: ClusterNode, name: string, of: Readonly<Record<string, string>> = {}): Promise<number> {
   const { text } = await raw(`${node.url}/metrics`, { timeoutMs: 60_000 })
   return (text === '' ? [] : parseOpenMetrics(text))

@@ -31,7 +31,7 @@ async function isStarting(url: string): Promise<boolean> {
   return answer.starting
 }
 
-/** The one line for the operator, and that there is no other. */
+/** Expects a refused start with exactly one line on stderr. @returns this line */
 async function refusalOf(quipu: QuipuProcess): Promise<string> {
   const { code, stderr, stdout } = await quipu.exit
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
@@ -40,40 +40,44 @@ async function refusalOf(quipu: QuipuProcess): Promise<string> {
   return lines[0]!
 }
 
-describe('the first start', () => {
-  it('makes all it needs, says where, and Ctrl-C leaves nothing behind', { timeout: 240_000 }, async () => {
-    const data = join(folder.path, 'first')
-    const quipu = start(data)
-    const url = await quipu.url
-    expect(await isStarting(url)).toBe(false)
-    const { children } = processesOf(data)
-    const postgres = postgresOf(data)!
-    expect(children).toHaveLength(2)
-    expect(
-      children.map((pid) => commandOf(pid).includes(programUrl('processes/worker/worker-process').pathname)),
-    ).toEqual([false, true])
-    expect([quipu.pid, ...children, postgres].every(isAlive)).toBe(true)
+describe('The first start', () => {
+  it(
+    'creates its data folder, prints a first command, and leaves no process or lock file after Ctrl-C',
+    { timeout: 240_000 },
+    async () => {
+      const data = join(folder.path, 'first')
+      const quipu = start(data)
+      const url = await quipu.url
+      expect(await isStarting(url)).toBe(false)
+      const { children } = processesOf(data)
+      const postgres = postgresOf(data)!
+      expect(children).toHaveLength(2)
+      expect(
+        children.map((pid) => commandOf(pid).includes(programUrl('processes/worker/worker-process').pathname)),
+      ).toEqual([false, true])
+      expect([quipu.pid, ...children, postgres].every(isAlive)).toBe(true)
 
-    // As a terminal does: to the whole foreground group.
-    process.kill(-quipu.pid, 'SIGINT')
-    const { code, stdout, stderr } = await quipu.exit
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    expect(stdout).toContain(`node dist/cli/quipu.js query --server ${url}`)
-    expect(stdout).toContain(data)
-    expect([...children, postgres].filter(isAlive)).toEqual([])
-    expect(existsSync(join(data, 'supervisor.json'))).toBe(false)
-    expect(existsSync(join(data, 'postgres', 'postmaster.pid'))).toBe(false)
-    expect(readFileSync(join(data, 'postgres.log'), 'utf8')).toContain('database system is shut down')
+      // As a terminal does: to the whole foreground group.
+      process.kill(-quipu.pid, 'SIGINT')
+      const { code, stdout, stderr } = await quipu.exit
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      expect(stdout).toContain(`node dist/cli/quipu.js query --server ${url}`)
+      expect(stdout).toContain(data)
+      expect([...children, postgres].filter(isAlive)).toEqual([])
+      expect(existsSync(join(data, 'supervisor.json'))).toBe(false)
+      expect(existsSync(join(data, 'postgres', 'postmaster.pid'))).toBe(false)
+      expect(readFileSync(join(data, 'postgres.log'), 'utf8')).toContain('database system is shut down')
 
-    const again = start(data)
-    expect(await isStarting(await again.url)).toBe(false)
-    again.signal('SIGTERM')
-    expect((await again.exit).code).toBe(0)
-  })
+      const again = start(data)
+      expect(await isStarting(await again.url)).toBe(false)
+      again.signal('SIGTERM')
+      expect((await again.exit).code).toBe(0)
+    },
+  )
 })
 
-describe('a start that cannot be', () => {
-  it('refuses a second start on the same data folder', { timeout: 240_000 }, async () => {
+describe('A start with a wrong setting or a used resource', () => {
+  it('is refused if a Quipu already runs on the data folder', { timeout: 240_000 }, async () => {
     const data = join(folder.path, 'second')
     const first = start(data)
     const url = await first.url
@@ -84,7 +88,7 @@ describe('a start that cannot be', () => {
   })
 
   it(
-    'but for a stand-by, which takes over with the Postgres of the one that was killed',
+    'is allowed for a stand-by on the same folder, which takes over with the Postgres of the killed server',
     { timeout: 240_000 },
     async () => {
       const data = join(folder.path, 'standby')
@@ -106,7 +110,7 @@ describe('a start that cannot be', () => {
     },
   )
 
-  it('names a port that is taken', { timeout: 240_000 }, async () => {
+  it('prints the port that is taken', { timeout: 240_000 }, async () => {
     const other = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => other.once('listening', resolve))
     const { port } = other.address() as { port: number }
@@ -118,7 +122,7 @@ describe('a start that cannot be', () => {
     other.close()
   })
 
-  it('names a Postgres that does not answer', { timeout: 240_000 }, async () => {
+  it('prints that Postgres does not answer, without the password', { timeout: 240_000 }, async () => {
     const data = join(folder.path, 'database')
     const line = await refusalOf(start(data, [], { DATABASE_URL: 'postgresql://nobody:secret@127.0.0.1:1/none' }))
     expect(line).toMatch(/^quipu: .*Postgres.*ECONNREFUSED/)
@@ -126,7 +130,7 @@ describe('a start that cannot be', () => {
     expect(existsSync(join(data, 'postgres'))).toBe(false)
   })
 
-  it('names a catalog file that is broken', { timeout: 240_000 }, async () => {
+  it('prints the path of a broken catalog file', { timeout: 240_000 }, async () => {
     const catalogs = join(folder.path, 'catalogs')
     mkdirSync(catalogs)
     writeFileSync(join(catalogs, 'sales.json'), '{"connector": "lake", ')
@@ -137,7 +141,7 @@ describe('a start that cannot be', () => {
     expect(postgres === undefined || !isAlive(postgres)).toBe(true)
   })
 
-  it('names a file of rules that is broken, by its line', { timeout: 240_000 }, async () => {
+  it('prints the path and the line of a broken rules file', { timeout: 240_000 }, async () => {
     const file = join(folder.path, 'rules.json')
     writeFileSync(file, '{\n "tables": [\n  {"privileges": ["SELCT"]}\n ]\n}')
     const passwords = join(folder.path, 'passwords')
@@ -150,14 +154,14 @@ describe('a start that cannot be', () => {
     expect(postgres === undefined || !isAlive(postgres)).toBe(true)
   })
 
-  it('names a setting that does not exist, with exit code 64', async () => {
+  it('exits with code 64 for an unknown option', async () => {
     const { code, stderr } = await spawnQuipu(['start', '--prot', '1']).exit
     expect({ code, stderr }).toEqual({ code: 64, stderr: "quipu: Unknown option '--prot'\n" })
   })
 })
 
-describe('a start after the worst', () => {
-  it('comes back after kill -9 of everything', { timeout: 240_000 }, async () => {
+describe('A crash of the server', () => {
+  it('is followed by a normal start after kill -9 of all processes', { timeout: 240_000 }, async () => {
     const data = join(folder.path, 'all')
     const first = start(data)
     await first.url
@@ -171,7 +175,7 @@ describe('a start after the worst', () => {
   })
 
   it(
-    'takes over the Postgres of a killed supervisor and ends its stopped coordinator',
+    'leaves Postgres and a stopped coordinator: the next start takes Postgres over and kills the coordinator',
     { timeout: 240_000 },
     async () => {
       const data = join(folder.path, 'adopt')
@@ -186,7 +190,7 @@ describe('a start after the worst', () => {
       await waitUntil('the worker sees that its supervisor is gone', () => !isAlive(worker))
       expect([coordinator, postgres].every(isAlive)).toBe(true)
 
-      // The same port: the stopped coordinator holds it until it is ended.
+      // The same port: the stopped coordinator holds it until it is killed.
       const second = start(data, ['--port', port])
       expect(await second.url).toBe(url)
       expect(isAlive(coordinator)).toBe(false)
@@ -197,7 +201,7 @@ describe('a start after the worst', () => {
     },
   )
 
-  it('starts Postgres again when it is killed', { timeout: 240_000 }, async () => {
+  it('makes the supervisor start Postgres again if only Postgres was killed', { timeout: 240_000 }, async () => {
     const data = join(folder.path, 'postgres')
     const quipu = start(data)
     const url = await quipu.url
@@ -210,8 +214,8 @@ describe('a start after the worst', () => {
   })
 })
 
-describe.runIf(process.getuid?.() === 0)('another user than root', () => {
-  it('starts and stops', { timeout: 240_000 }, async () => {
+describe.runIf(process.getuid?.() === 0)('A user other than root', () => {
+  it('can start and stop the server', { timeout: 240_000 }, async () => {
     const nobody = { uid: 65534, gid: 65534 }
     const parent = join(folder.path, 'open')
     mkdirSync(parent)

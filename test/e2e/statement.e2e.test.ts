@@ -7,12 +7,12 @@ import { follow, post, raw, run, trinoHeaders, type Ran, type StatementJson } fr
 const folder = temporaryFolder()
 let server: QuipuProcess
 let base: string
-/** Ended when all began, so that it is forgotten when it is asked for. */
+/** A query that ended before the first test, so that it has left the memory when it is read again. */
 let forgotten: { readonly ran: Ran; readonly at: number }
 
 beforeAll(async () => {
   server = spawnQuipu(['start', '--data-dir', `${folder.path}/data`, '--port', '0', '--log-level', 'warn'], {
-    // However slow this machine is, the answer of POST has the plan.
+    // However slow this machine is, the answer to POST contains the plan.
     env: { QUIPU_POST_PLAN_WAIT_MS: '30s' },
   })
   base = await server.url
@@ -26,7 +26,7 @@ afterAll(async () => {
 }, 240_000)
 
 describe('POST /v1/statement', () => {
-  it('answers with the plan: columns, stage tree, partialCancelUri, never rows', async () => {
+  it('answers with the plan: columns, stage tree, partialCancelUri, but no rows', async () => {
     const { status, headers, json } = await post(base, 'SELECT nationkey, name FROM nation')
     expect(status).toBe(200)
     expect(headers['content-type']).toBe('application/json')
@@ -55,7 +55,7 @@ describe('POST /v1/statement', () => {
     })
   })
 
-  it('never carries an error: it comes with the first GET, HTTP 200', async () => {
+  it('never carries an error: the error comes with the first GET, in an answer with status 200', async () => {
     const first = await post(base, 'SELECT nope FROM nation')
     expect(first.json.error).toBeUndefined()
     expect(first.json.nextUri).toBeDefined()
@@ -83,7 +83,7 @@ describe('POST /v1/statement', () => {
     expect(error).toMatchObject({ errorName, errorLocation: { lineNumber, columnNumber } })
   })
 
-  it('does nothing for a session statement that nobody follows', async () => {
+  it('does not run a session statement before the client follows it', async () => {
     const first = await post(base, "SET SESSION query_max_run_time = '5m'")
     await new Promise((resolve) => setTimeout(resolve, 300))
     const info = await raw(first.json.infoUri)
@@ -95,7 +95,7 @@ describe('POST /v1/statement', () => {
 })
 
 describe('GET /v1/statement/{queryId}/{token}', () => {
-  it('gives every row once, in pages, and ends with rows, FINISHED and no nextUri in one answer', async () => {
+  it('returns every row once, in pages, and ends with rows, FINISHED and no nextUri in one answer', async () => {
     const { rows, answers } = await run(base, 'SELECT orderkey, partkey, linenumber, comment FROM lineitem')
     expect(rows).toHaveLength(60_175)
     expect(new Set(rows.map(([order, , line]) => `${String(order)}/${String(line)}`)).size).toBe(60_175)
@@ -104,7 +104,7 @@ describe('GET /v1/statement/{queryId}/{token}', () => {
     for (const answer of answers.filter((one) => one.data)) expect(answer.columns).toHaveLength(4)
   })
 
-  it('gives the same bytes for the same token again, until the next is asked for: then 410', async () => {
+  it('returns the same bytes for a repeated token, and 410 after a request for the next token', async () => {
     const first = await post(base, 'SELECT comment FROM lineitem')
     const uri0 = first.json.nextUri!
     let page0 = await raw(uri0)
@@ -119,14 +119,14 @@ describe('GET /v1/statement/{queryId}/{token}', () => {
     expect((await raw(uri0)).status).toBe(410)
   })
 
-  it('repeats the last answer, and knows nothing of tokens after it', async () => {
+  it('repeats the last answer with the same bytes', async () => {
     const { last, answers } = await run(base, 'SELECT 1')
     const uri = answers.at(-2)!.nextUri!
     expect((await raw(uri)).text).toBe(last.text)
     expect((await raw(uri)).text).toBe(last.text)
   })
 
-  it('repeats its own nextUri while there is nothing to tell', async () => {
+  it('repeats its own nextUri while there is no result', async () => {
     const first = await post(base, 'SELECT count(*) FROM lineitem a, lineitem b, nation c WHERE a.comment > b.comment')
     const second = await raw(first.json.nextUri!)
     expect(second.json.data).toBeUndefined()
@@ -150,18 +150,18 @@ describe('GET /v1/statement/{queryId}/{token}', () => {
     }
   })
 
-  it('HEAD is a heartbeat', async () => {
+  it('answers HEAD as a heartbeat, without a body', async () => {
     const { json } = await post(base, 'SELECT 1')
     const head = await raw(json.nextUri!, { method: 'HEAD' })
     expect([head.status, head.text]).toEqual([200, ''])
     expect((await raw(`${base}/v1/statement/${json.id}/0.AAAAAAAAAAAAAAAAAAAAAA`, { method: 'HEAD' })).status).toBe(404)
   })
 
-  it('two GETs on one token both get the page', async () => {
+  it('returns the page to both of two concurrent requests', async () => {
     const first = await post(base, 'SELECT name FROM nation')
     const page = async (): Promise<StatementJson> => {
       let answer = await raw(first.json.nextUri!)
-      // There is nothing to tell yet.
+      // There is no result yet.
       while (!answer.json.data) answer = await raw(first.json.nextUri!)
       return answer.json
     }
@@ -171,8 +171,8 @@ describe('GET /v1/statement/{queryId}/{token}', () => {
   })
 })
 
-describe('DELETE', () => {
-  it('cancels; a GET beside it and after it tells FAILED, USER_CANCELED; again 204', async () => {
+describe('DELETE of the addresses of a statement', () => {
+  it('cancels the query: GET returns USER_CANCELED, and a second DELETE 204', async () => {
     const first = await post(base, 'SELECT count(*) FROM lineitem a, lineitem b, nation c WHERE a.comment > b.comment')
     const uri = first.json.nextUri!
     const [beside, canceled] = await Promise.all([raw(uri), raw(uri, { method: 'DELETE' })])
@@ -188,14 +188,14 @@ describe('DELETE', () => {
     expect((await raw(uri.replace(/.$/, 'x'), { method: 'DELETE' })).status).toBe(404)
   })
 
-  it('of a finished query leaves it finished', async () => {
+  it('leaves a finished query finished', async () => {
     const { answers } = await run(base, 'SELECT 1')
     const uri = answers.at(-2)!.nextUri!
     expect((await raw(uri, { method: 'DELETE' })).status).toBe(204)
     expect((await raw(uri)).json.stats.state).toBe('FINISHED')
   })
 
-  it('of partialCancelUri lets the query finish with what it has', async () => {
+  it('lets the query finish with the rows that it has, if the address is partialCancelUri', async () => {
     const first = await post(base, 'SELECT name FROM nation')
     expect((await raw(first.json.partialCancelUri!, { method: 'DELETE' })).status).toBe(204)
     expect((await raw(`${first.json.partialCancelUri}x`, { method: 'DELETE' })).status).toBe(404)
@@ -205,22 +205,25 @@ describe('DELETE', () => {
   })
 })
 
-describe('headers', () => {
-  it.each(['Engine', 'Trino', 'Presto'])('X-%s-* decide the session and the answer', async (family) => {
-    const prefix = `x-${family.toLowerCase()}-`
-    const headers = { [`${prefix}user`]: 'someone', [`${prefix}catalog`]: 'TPCH', [`${prefix}schema`]: 'tiny' }
-    const { rows, id, columns } = await run(base, 'SELECT count(*) AS c FROM nation', headers)
-    expect(rows).toEqual([[25]])
-    expect(columns![0]).toMatchObject({ name: 'c', type: 'bigint' })
-    const info = JSON.parse((await raw(`${base}/v1/query/${id}`)).text) as {
-      session: { user: string; catalog: string }
-    }
-    expect(info.session).toMatchObject({ user: 'someone', catalog: 'tpch', schema: 'tiny' })
-    const use = await run(base, 'USE tpch.sf1', headers)
-    expect(use.last.headers[`${prefix}set-schema`] ?? use.error).toBeDefined()
-  })
+describe('The headers of a statement', () => {
+  it.each(['Engine', 'Trino', 'Presto'])(
+    'X-%s-* headers set the session and name the headers of the answer',
+    async (family) => {
+      const prefix = `x-${family.toLowerCase()}-`
+      const headers = { [`${prefix}user`]: 'someone', [`${prefix}catalog`]: 'TPCH', [`${prefix}schema`]: 'tiny' }
+      const { rows, id, columns } = await run(base, 'SELECT count(*) AS c FROM nation', headers)
+      expect(rows).toEqual([[25]])
+      expect(columns![0]).toMatchObject({ name: 'c', type: 'bigint' })
+      const info = JSON.parse((await raw(`${base}/v1/query/${id}`)).text) as {
+        session: { user: string; catalog: string }
+      }
+      expect(info.session).toMatchObject({ user: 'someone', catalog: 'tpch', schema: 'tiny' })
+      const use = await run(base, 'USE tpch.sf1', headers)
+      expect(use.last.headers[`${prefix}set-schema`] ?? use.error).toBeDefined()
+    },
+  )
 
-  it('no user is anonymous', async () => {
+  it('set the user to anonymous if they name none', async () => {
     const { id } = await run(base, 'SELECT 1', {})
     const info = JSON.parse((await raw(`${base}/v1/query/${id}`)).text) as { session: { user: string } }
     expect(info.session.user).toBe('anonymous')
@@ -236,14 +239,14 @@ describe('headers', () => {
     ['a foreign origin', { 'x-trino-user': 'a', origin: 'http://evil.example' }, 403],
     ['a cross-site fetch', { 'x-trino-user': 'a', 'sec-fetch-site': 'cross-site' }, 403],
     ['a foreign host', { 'x-trino-user': 'a', host: 'evil.example' }, 403],
-  ])('%s: %o -> %i', async (_what, headers, status) => {
+  ])('are refused: %s, %o -> %i', async (_what, headers, status) => {
     const answer = await post(base, 'SELECT 1', headers)
     expect(answer.status).toBe(status)
   })
 })
 
-describe('requests of all kinds', () => {
-  it('chunked bodies, any content type, absolute-form targets', async () => {
+describe('The HTTP server', () => {
+  it('accepts chunked bodies, any content type and targets in absolute form', async () => {
     const chunked = await raw(`${base}/v1/statement`, {
       method: 'POST',
       body: 'SELECT 1',
@@ -261,7 +264,7 @@ describe('requests of all kinds', () => {
     ['blank text', Buffer.from(' \n '), 400],
     ['not UTF-8', Buffer.from([0x53, 0xff, 0xfe]), 400],
     ['more than 1 MB', Buffer.alloc(1_100_000, 0x20), 413],
-  ])('%s -> %s', async (_what, body, status) => {
+  ])('answers a wrong body (%s) with status %s', async (_what, body, status) => {
     const answer = await raw(`${base}/v1/statement`, { method: 'POST', body, headers: { 'x-trino-user': 'a' } })
     expect(answer.status).toBe(status)
     expect(answer.headers['content-type']).toContain('text/plain')
@@ -270,7 +273,7 @@ describe('requests of all kinds', () => {
     expect(JSON.parse(json.text)).toMatchObject({ status })
   })
 
-  it('a statement of almost 1 MB', async () => {
+  it('accepts a statement of 999,000 bytes, and refuses a text of more than 1,000,000', async () => {
     const { rows, error } = await run(base, `SELECT length('${'x'.repeat(999_000)}')`)
     expect(error).toBeUndefined()
     expect(rows).toEqual([[999_000]])
@@ -278,18 +281,18 @@ describe('requests of all kinds', () => {
     expect(longer.error).toMatchObject({ errorName: 'QUERY_TEXT_TOO_LARGE' })
   })
 
-  it.each(['PUT', 'PATCH', 'GET'])('%s of /v1/statement is not allowed', async (method) => {
+  it.each(['PUT', 'PATCH', 'GET'])('answers 405 to %s of /v1/statement', async (method) => {
     const answer = await raw(`${base}/v1/statement`, { method })
     expect(answer.status).toBe(405)
     expect(answer.headers['allow']).toContain('POST')
   })
 
-  it('an unknown path is 404, OPTIONS answers', async () => {
+  it('answers 404 for an unknown path, and OPTIONS with the allowed methods', async () => {
     expect((await raw(`${base}/v1/nothing`)).status).toBe(404)
     expect((await raw(`${base}/v1/statement`, { method: 'OPTIONS' })).headers['allow']).toContain('POST')
   })
 
-  it('headers over 64 kB are 431, bytes that are not HTTP are 400; neither hangs', async () => {
+  it('answers 431 to headers over 64 kB and 400 to bytes that are not HTTP', async () => {
     const { port } = new URL(base)
     const talk = (text: string): Promise<string> =>
       new Promise((resolve, reject) => {
@@ -306,7 +309,7 @@ describe('requests of all kinds', () => {
     expect(await talk('not http at all\r\n\r\n')).toContain(' 400 ')
   })
 
-  it('large answers are not gzipped for this host, and are whole', async () => {
+  it('does not gzip answers for a client on the same host', async () => {
     const { rows } = await run(base, 'SELECT comment FROM orders', { ...trinoHeaders, 'accept-encoding': 'gzip' })
     expect(rows).toHaveLength(15_000)
     const info = await raw(`${base}/v1/info`)
@@ -315,7 +318,7 @@ describe('requests of all kinds', () => {
   })
 })
 
-it('a query that memory has forgotten: its last answer is repeated to the byte, from the log', async () => {
+it('the last answer of a query that has left the memory comes from the log with the same bytes', async () => {
   const { answers, last } = forgotten.ran
   const uri = answers.at(-2)!.nextUri!
   await new Promise((resolve) => setTimeout(resolve, forgotten.at + 13_000 - performance.now()))

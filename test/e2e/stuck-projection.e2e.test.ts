@@ -5,8 +5,8 @@ import { waitUntil } from '../support/quipu-process.ts'
 import { post, raw, run } from '../support/statement-client.ts'
 
 /*
- * The disk of the read models is full, as far as they can tell: nothing is projected any more. With the log in Postgres no
- * statement may notice, nor may one that changes something after the coordinator was replaced.
+ * Writes to the read models fail as on a full disk, so nothing is projected. With the log in Postgres no statement
+ * may be affected, also no write after the coordinator was replaced.
  */
 
 let server: KillableServer
@@ -34,7 +34,7 @@ async function status(): Promise<Status> {
 }
 
 it(
-  'statements and writes go on without a projection, over a kill too, and the status says so',
+  'statements and writes succeed while the projection is stuck, also over a kill, and the status shows it',
   { timeout: 240_000 },
   async () => {
     expect(await run(server.url, 'CREATE TABLE memory.default.t AS SELECT 1 x')).toMatchObject({ error: undefined })

@@ -14,7 +14,7 @@ import { serverOfFile } from '../support/server-of-file.ts'
 import { raw, run as follow, trinoHeaders } from '../support/statement-client.ts'
 
 const EVERYTHING = ['SELECT', 'INSERT', 'DELETE', 'UPDATE', 'OWNERSHIP', 'GRANT_SELECT']
-/** Nothing but a rule has it. */
+/** A number that only the rules contain. */
 const SECRET = 49_711
 
 const rules = {
@@ -123,7 +123,7 @@ interface FileEvent {
   }
 }
 
-/** As the log has them: no resource shows all of it. */
+/** The file events as the log has them: no resource shows all of their data. */
 async function storedFileEvents(): Promise<readonly FileEvent[]> {
   const client = new pg.Client(embeddedConnection(server.data))
   await client.connect()
@@ -140,11 +140,11 @@ async function storedFileEvents(): Promise<readonly FileEvent[]> {
   }
 }
 
-/** What ran while the rules let it. */
+/** A statement that ran while the rules allowed it. */
 let allowed: Awaited<ReturnType<typeof follow>>
 
-describe('tables under a rules file', () => {
-  it('are read as their rules say, over workers, by each way to name them', async () => {
+describe('Tables under a rules file', () => {
+  it('are filtered, masked or refused as the rules say, for every kind of statement', async () => {
     allowed = await follow(server.url, 'SELECT count(*) FROM nation', headersOf('bob'))
     expect(await run('bob', 'SELECT nationkey, name FROM nation ORDER BY 1')).toEqual(
       [1, 2, 3, 17, 24].map((key, i) => [key, `${'ABCPU'[i]}${SECRET}`]),
@@ -164,7 +164,7 @@ describe('tables under a rules file', () => {
     expect(await run('root', 'SELECT count(*) FROM nation')).toEqual([[25]])
   })
 
-  it('shows in lists what may be seen', async () => {
+  it('appear in lists only as far as the user may see them', async () => {
     expect(await run('bob', 'SHOW TABLES')).toEqual([['nation']])
     expect(await run('bob', "SHOW COLUMNS FROM nation LIKE '%e%'")).toEqual([
       ['nationkey', 'bigint', '', ''],
@@ -181,7 +181,7 @@ describe('tables under a rules file', () => {
     expect(await run('eve', 'DESCRIBE nation')).toBe(denied('Cannot access catalog tpch'))
   })
 
-  it('are changed by who may', async () => {
+  it('are changed only by users with the right', async () => {
     const memory = { 'x-trino-catalog': 'memory', 'x-trino-schema': 'default' }
     expect(await run('bob', 'CREATE TABLE other AS SELECT 1 a', memory)).toBe(
       denied('Cannot create table memory.default.other'),
@@ -198,7 +198,7 @@ describe('tables under a rules file', () => {
     expect(await run('bob', 'DROP TABLE mine', memory)).toEqual([])
   })
 
-  it('session properties are set by who may, also in headers', async () => {
+  it('session properties are set only by users with the right, also in headers', async () => {
     const property = 'join_distribution_type'
     expect(await run('bob', `SET SESSION ${property} = 'BROADCAST'`)).toBe(
       denied(`Cannot set system session property ${property}`),
@@ -209,7 +209,7 @@ describe('tables under a rules file', () => {
     expect(await run('bob', 'SELECT 1', { 'x-trino-session': 'query_max_run_time=1h' })).toEqual([[1]])
   })
 
-  it('shows no word of a filter or mask to whom it is for', async () => {
+  it('the text of a filter or mask never reaches the user it applies to', async () => {
     const ran = await follow(server.url, 'EXPLAIN ANALYZE VERBOSE SELECT nationkey, name FROM nation', headersOf('bob'))
     const reported = ran.answers.map((answer) => JSON.stringify(answer))
     const { paths } = JSON.parse((await raw(`${server.url}/openapi.json`)).text) as { paths: Record<string, object> }
@@ -233,26 +233,29 @@ describe('tables under a rules file', () => {
     ['bob', 'SELECT max(id) FROM numbers HAVING max(id) > ?', 9500, 19_500],
     ['eve', 'SELECT count(*) FROM numbers WHERE pay >= ?', 5000, 5001],
     ['eve', 'SELECT count(*) FROM numbers WHERE 1 / (pay + 1) >= 0 AND pay >= ?', 5000, 5001],
-  ])('no figure tells %s of %s whether there is what a filter removes or a mask hides', async (user, sql, is, none) => {
-    const memory = { 'x-trino-catalog': 'memory', 'x-trino-schema': 'default' }
-    const made = `CREATE TABLE IF NOT EXISTS numbers AS SELECT id, IF(id > 9000, 5000, id % 10) AS pay FROM UNNEST(sequence(1, 9999)) n(id)`
-    await run('root', made, memory)
-    /** Operators with the rows they took and gave, and what was read in all. */
-    const figures = async (value: number): Promise<unknown> => {
-      const explained = `EXPLAIN ANALYZE VERBOSE ${sql.replaceAll('?', String(value))}`
-      const { rows, answers } = await follow(server.url, explained, headersOf(user, memory))
-      const text = String(rows[0]![0])
-      const { processedRows, physicalInputBytes } = answers.at(-1)!.stats
-      return [text.match(/\w+\[\w+\]|\w+: [0-9]+ rows?/g), processedRows, physicalInputBytes]
-    }
-    expect(await figures(is)).toEqual(await figures(none))
-  })
+  ])(
+    'the figures of a plan reveal to %s in %s no row that a filter removes or a mask hides',
+    async (user, sql, is, none) => {
+      const memory = { 'x-trino-catalog': 'memory', 'x-trino-schema': 'default' }
+      const made = `CREATE TABLE IF NOT EXISTS numbers AS SELECT id, IF(id > 9000, 5000, id % 10) AS pay FROM UNNEST(sequence(1, 9999)) n(id)`
+      await run('root', made, memory)
+      /** The operators with their input and output rows, and the totals of rows and bytes read. */
+      const figures = async (value: number): Promise<unknown> => {
+        const explained = `EXPLAIN ANALYZE VERBOSE ${sql.replaceAll('?', String(value))}`
+        const { rows, answers } = await follow(server.url, explained, headersOf(user, memory))
+        const text = String(rows[0]![0])
+        const { processedRows, physicalInputBytes } = answers.at(-1)!.stats
+        return [text.match(/\w+\[\w+\]|\w+: [0-9]+ rows?/g), processedRows, physicalInputBytes]
+      }
+      expect(await figures(is)).toEqual(await figures(none))
+    },
+  )
 
   it.each([
     ['bob', 'SELECT id FROM guarded'],
     ['bob', 'INSERT INTO guarded VALUES 3'],
     ['eve', 'SELECT id FROM guarded'],
-  ])('no figure tells %s of %s how large a table is that only a rule reads', async (user, sql) => {
+  ])('no answer reveals to %s in %s the size of a table that only a rule reads', async (user, sql) => {
     const memory = { 'x-trino-catalog': 'memory', 'x-trino-schema': 'default' }
     await run('root', "CREATE TABLE IF NOT EXISTS guarded AS SELECT id FROM UNNEST(ARRAY[BIGINT '1', 3]) n(id)", memory)
     await run(
@@ -274,7 +277,7 @@ describe('tables under a rules file', () => {
     for (const text of shown) expect(text).not.toMatch(/\b70(13|14|15)\b/)
   })
 
-  it('rules that change are in force for the next statement; broken ones leave what was', async () => {
+  it('changed rules are in force for the next statement; a broken file leaves the old rules in force', async () => {
     writeFileSync(rulesFile, '{ "tables": [')
     await waitUntil('that is told', async () => (await storedFileEvents()).some(({ type }) => type === 'FileRefused'))
     expect(await run('bob', 'SELECT count(*) FROM nation')).toEqual([[5]])
@@ -286,7 +289,7 @@ describe('tables under a rules file', () => {
     expect(readFileSync(rulesFile, 'utf8')).toContain('tables')
   })
 
-  it('leave a record from which what was decided by them is decided again', async () => {
+  it('the log keeps the rules, so that the rights of an earlier query can be derived again', async () => {
     const asRoot = { headers: headersOf('root') }
     const eventsOf = async (id: string) =>
       JSON.parse((await raw(`${server.url}/v1/query/${id}/events`, asRoot)).text) as {
@@ -301,7 +304,7 @@ describe('tables under a rules file', () => {
     })
     const textOf = (digest: string): string =>
       reported.flatMap(({ type, data }) => (type === 'FileKept' && data.digest === digest ? [data.text] : [])).join('')
-    /** Of the rules that a query's record names, and the rights that its session has by them. */
+    /** Parses the rules that the record of a query names. @returns the rights of its session */
     async function derived(id: string, table: string) {
       const events = await eventsOf(id)
       const { session } = events[0]!.data
@@ -332,7 +335,7 @@ describe('tables under a rules file', () => {
     expect(reported.filter(({ type }) => type === 'FileRefused')).toMatchObject([
       { data: { file: 'rules', reason: expect.stringMatching(/^line 1: /), inForce: rulesAtStart.digest } },
     ])
-    // Whoever sees all events sees that, and no word of the rules.
+    // A user that sees all events sees the event of the change, but no text of the rules.
     const feed = await openFeed(`${server.url}/v1/events?after=beginning&type=FileTaken,FileKept`, asRoot.headers)
     await feed.received(reported.filter(({ type }) => type === 'FileTaken' || type === 'FileKept').length)
     feed.drop()

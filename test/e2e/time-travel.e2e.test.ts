@@ -7,18 +7,18 @@ import { follow, post, raw, run } from '../support/statement-client.ts'
 
 type Body = Readonly<Record<string, unknown>>
 
-/** An answer as it was served. */
+/** An answer as the server gave it. */
 interface Served {
   readonly path: string
   readonly sequence: number
   readonly body: Body
-  /** Milliseconds since the epoch, once it was here. */
+  /** The time when the answer was complete, in milliseconds since 1970. */
   readonly at: number
 }
 
 const ENDS = new Set(['FINISHED', 'FAILED', 'CANCELED', 'ABORTED'])
 
-/** The answer without what no event carries. */
+/** The answer without the fields that no event carries. */
 function withoutLive(body: Body, fields: LiveFields, state: unknown): Body {
   const copy = structuredClone(body)
   const paths = [
@@ -43,13 +43,13 @@ function remove(value: unknown, [step, ...rest]: readonly string[]): void {
 
 const fieldsOf = (path: string): LiveFields => (path.startsWith('/v1/task') ? liveTaskFields : liveQueryFields)
 
-describe('time travel', () => {
+describe('Time travel (?asOf=)', () => {
   const folder = temporaryFolder()
   let server: QuipuProcess
   let base: string
   const served: Served[] = []
 
-  /** @returns undefined when there is no such thing yet */
+  /** @returns undefined while the resource does not exist */
   async function ask(path: string): Promise<Served | undefined> {
     const answer = await raw(`${base}${path}`, { headers: { accept: 'application/json' } })
     if (answer.status === 404) return undefined
@@ -58,7 +58,7 @@ describe('time travel', () => {
     return { path, sequence, body: JSON.parse(answer.text) as Body, at: Date.now() }
   }
 
-  /** Runs a statement and keeps every answer about it and its tasks while it lasts. */
+  /** Runs a statement and keeps every answer about it and its tasks meanwhile. */
   async function watched(sql: string, finish: (first: Awaited<ReturnType<typeof post>>) => Promise<unknown>) {
     const first = await post(base, sql)
     const { id } = first.json
@@ -102,28 +102,24 @@ describe('time travel', () => {
     await folder.remove()
   }, 240_000)
 
-  it(
-    'an answer asked for again by its sequence is the same but for the live fields',
-    { timeout: 240_000 },
-    async () => {
-      const asked = new Map<string, Served | undefined>()
-      for (const { path, sequence, body } of served) {
-        const key = `${path}?asOf=${sequence}`
-        if (!asked.has(key)) asked.set(key, await ask(key))
-        const then = asked.get(key)
-        // A worker tells of a task before the log has it.
-        if (!then && path.startsWith('/v1/task')) continue
-        expect(then?.sequence).toBe(sequence)
-        const { state } = then!.body
-        expect(withoutLive(then!.body, fieldsOf(path), state), key).toEqual(withoutLive(body, fieldsOf(path), state))
-      }
-      const states = new Set(served.filter(({ path }) => path.startsWith('/v1/query')).map(({ body }) => body['state']))
-      expect([...states]).toEqual(expect.arrayContaining(['FINISHED', 'FAILED']))
-      expect(states.size).toBeGreaterThan(2)
-    },
-  )
+  it('returns the same answer for the same sequence, except for the live fields', { timeout: 240_000 }, async () => {
+    const asked = new Map<string, Served | undefined>()
+    for (const { path, sequence, body } of served) {
+      const key = `${path}?asOf=${sequence}`
+      if (!asked.has(key)) asked.set(key, await ask(key))
+      const then = asked.get(key)
+      // A worker reports a task before the log has its event.
+      if (!then && path.startsWith('/v1/task')) continue
+      expect(then?.sequence).toBe(sequence)
+      const { state } = then!.body
+      expect(withoutLive(then!.body, fieldsOf(path), state), key).toEqual(withoutLive(body, fieldsOf(path), state))
+    }
+    const states = new Set(served.filter(({ path }) => path.startsWith('/v1/query')).map(({ body }) => body['state']))
+    expect([...states]).toEqual(expect.arrayContaining(['FINISHED', 'FAILED']))
+    expect(states.size).toBeGreaterThan(2)
+  })
 
-  it('a time is what the events up to it make', { timeout: 240_000 }, async () => {
+  it('returns for a time the state after the events up to it', { timeout: 240_000 }, async () => {
     const queries = new Set(served.map(({ path }) => path).filter((path) => path.startsWith('/v1/query')))
     for (const path of queries) {
       const events = JSON.parse((await raw(`${base}${path}/events?limit=1000`)).text) as { time: string }[]

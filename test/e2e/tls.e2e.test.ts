@@ -67,7 +67,7 @@ interface Reported {
   readonly error?: { readonly message: string }
 }
 
-/** The rows, and every address that the client was led to. */
+/** Runs a statement. @returns the rows, and every address that the client got */
 async function run(url: string, sql: string, headers: Readonly<Record<string, string>> = HEADERS) {
   const rows: (readonly unknown[])[] = []
   const uris: string[] = []
@@ -85,7 +85,7 @@ async function run(url: string, sql: string, headers: Readonly<Record<string, st
 
 const SCAN = 'SELECT count(*) FROM tpch.tiny.nation'
 
-describe('everything on this machine, over TLS', () => {
+describe('A server on one machine, over TLS', () => {
   let quipu: QuipuProcess
   let url: string
   beforeAll(async () => {
@@ -95,7 +95,7 @@ describe('everything on this machine, over TLS', () => {
     url = await quipu.url
   }, 120_000)
 
-  it('says so, and runs what a worker does', async () => {
+  it('prints its https address, and runs statements on a worker', async () => {
     expect(url).toMatch(/^https:/)
     expect(quipu.stdout()).toContain(`query --server ${url} --ca ${authority.ca}`)
     const { rows, uris } = await run(url, SCAN)
@@ -105,7 +105,7 @@ describe('everything on this machine, over TLS', () => {
     expect(nodes.map(({ uri }) => uri.slice(0, 8))).toEqual(['https://'])
   })
 
-  it('answers quipu query', async () => {
+  it('answers quipu query, if the client trusts its certificate', async () => {
     const query = spawnQuipu(['query', '--server', url, '--ca', authority.ca, SCAN])
     expect(await query.exit).toMatchObject({ code: 0, stdout: expect.stringContaining('25') })
     const untrusted = await spawnQuipu(['query', '--server', url, SCAN]).exit
@@ -118,49 +118,53 @@ describe('everything on this machine, over TLS', () => {
     expect([stdout, stderr]).toEqual(['"25"\n', expect.any(String)])
   })
 
-  it('refuses no connection while its coordinator is killed, and sessions go on', { timeout: 240_000 }, async () => {
-    const data = join(folder.path, 'all')
-    const [before] = processesOf(data).children
-    const refused: string[] = []
-    let answered = 0
-    let going = true
-    const client = async (): Promise<void> => {
-      while (going)
-        await ask(`${url}/v1/info`).then(
-          () => answered++,
-          // Of one that was accepted and whose process died; none that could not connect.
-          (error: NodeJS.ErrnoException) => void (error.code === 'ECONNREFUSED' && refused.push(error.message)),
-        )
-    }
-    const clients = Array.from({ length: 8 }, client)
-    await waitUntil('clients are answered', () => answered > 20)
-    const agent = new Agent({ keepAlive: false, maxCachedSessions: 10, ca: readFileSync(authority.ca) })
-    const reused = (): Promise<boolean> =>
-      new Promise((resolve, reject) => {
-        const asked = httpsRequest(`${url}/v1/info`, { agent }, (answer: IncomingMessage) => {
-          const { socket } = answer
-          answer.resume().on('end', () => resolve((socket as TLSSocket).isSessionReused()))
+  it(
+    'refuses no connection while its coordinator is killed, and resumes TLS sessions',
+    { timeout: 240_000 },
+    async () => {
+      const data = join(folder.path, 'all')
+      const [before] = processesOf(data).children
+      const refused: string[] = []
+      let answered = 0
+      let going = true
+      const client = async (): Promise<void> => {
+        while (going)
+          await ask(`${url}/v1/info`).then(
+            () => answered++,
+            // Requests of accepted connections may fail when the process dies; no client may fail to connect.
+            (error: NodeJS.ErrnoException) => void (error.code === 'ECONNREFUSED' && refused.push(error.message)),
+          )
+      }
+      const clients = Array.from({ length: 8 }, client)
+      await waitUntil('clients are answered', () => answered > 20)
+      const agent = new Agent({ keepAlive: false, maxCachedSessions: 10, ca: readFileSync(authority.ca) })
+      const reused = (): Promise<boolean> =>
+        new Promise((resolve, reject) => {
+          const asked = httpsRequest(`${url}/v1/info`, { agent }, (answer: IncomingMessage) => {
+            const { socket } = answer
+            answer.resume().on('end', () => resolve((socket as TLSSocket).isSessionReused()))
+          })
+          asked.on('error', reject).end()
         })
-        asked.on('error', reject).end()
+      await waitUntil('a session is reused', reused)
+      process.kill(before!, 'SIGKILL')
+      await waitUntil('another one runs', () => {
+        const [now] = processesOf(data).children
+        return now !== undefined && now !== before
       })
-    await waitUntil('a session is reused', reused)
-    process.kill(before!, 'SIGKILL')
-    await waitUntil('another one runs', () => {
-      const [now] = processesOf(data).children
-      return now !== undefined && now !== before
-    })
-    expect(await reused()).toBe(true)
-    const reached = answered
-    await waitUntil('clients are answered again', () => answered > reached + 50)
-    going = false
-    await Promise.all(clients)
-    expect(refused).toEqual([])
-    expect((await run(url, SCAN)).rows).toEqual([[25]])
-  })
+      expect(await reused()).toBe(true)
+      const reached = answered
+      await waitUntil('clients are answered again', () => answered > reached + 50)
+      going = false
+      await Promise.all(clients)
+      expect(refused).toEqual([])
+      expect((await run(url, SCAN)).rows).toEqual([[25]])
+    },
+  )
 })
 
 it(
-  'a coordinator that starts again while the files are broken serves what was served before',
+  'a coordinator that restarts while the certificate files are broken serves the last valid certificate',
   { timeout: 240_000 },
   async () => {
     const broken = { cert: join(folder.path, 'cert.pem'), key: join(folder.path, 'key.pem') }
@@ -183,7 +187,7 @@ it(
       return (JSON.parse(text) as { writer?: boolean }).writer === true
     })
     expect(quipu.stdout()).toContain('tls.trouble')
-    // A start of its own has nothing that was served before.
+    // A server that starts for the first time has no last valid certificate.
     const other = await start('coordinator', 'never', { ...env, QUIPU_SHARED_SECRET: 'a secret that all sides know' })
       .exit
     expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('for TLS: ')])
@@ -211,7 +215,7 @@ it(
   },
 )
 
-/** Of certificates, in order: what, on which occasion, and which is in force. */
+/** The events of certificates in order: kind, occasion, and the fingerprint in force. */
 async function actsIn(databaseUrl: string): Promise<readonly (readonly (string | undefined)[])[]> {
   const client = new pg.Client({ connectionString: databaseUrl })
   await client.connect()
@@ -229,8 +233,8 @@ function sha256(data: Buffer): string {
   return createHash('sha256').update(data).digest('hex')
 }
 
-describe('two coordinators and a worker, each with a certificate', () => {
-  it('reach one another; the follower leads its clients back to itself', { timeout: 240_000 }, async () => {
+describe('Two coordinators and a worker, each with a certificate', () => {
+  it('reach one another, and the follower gives its clients its own addresses', { timeout: 240_000 }, async () => {
     const database = await createDatabase()
     ending.push(() => database.drop())
     const shared = { ...tls, QUIPU_SHARED_SECRET: 'a secret that all sides know', DATABASE_URL: database.url }
@@ -246,7 +250,7 @@ describe('two coordinators and a worker, each with a certificate', () => {
     }
     const infos = await Promise.all([first, second].map(async (url) => (await ask(`${url}/v1/info`)).text))
     expect(infos.map((text) => (JSON.parse(text) as { writer: boolean }).writer)).toEqual([true, false])
-    // A proxy before the follower: what it says goes through to the writer, and what others say does not.
+    // A proxy before the follower: its headers reach the writer, and those of other addresses do not.
     const reported = {
       ...HEADERS,
       'x-forwarded-for': '203.0.113.7',
@@ -264,7 +268,7 @@ describe('two coordinators and a worker, each with a certificate', () => {
     expect(text).toContain('203.0.113.7')
   })
 
-  it('does not believe one that has no certificate of theirs', async () => {
+  it('a worker sends nothing to a coordinator with a certificate of another authority', async () => {
     const others = await createAuthority()
     ending.push(() => others.remove())
     const { cert, key } = await others.issue('impostor')

@@ -39,7 +39,7 @@ afterAll(async () => {
   await folder.remove()
 }, 240_000)
 
-/** Numbers within what an average's last digit or the order of a sum may change; all else exactly. */
+/** Numbers may differ by the last digit of an average or by the order of a sum; other values must be equal. */
 function same(a: unknown, b: unknown): boolean {
   if (a === b) return true
   if (a === null || b === null) return false
@@ -54,7 +54,7 @@ function sameRows(ours: readonly (readonly unknown[])[], theirs: readonly (reado
   expect(different).toEqual([])
 }
 
-describe('the 22 TPC-H queries', () => {
+describe('The 22 TPC-H queries', () => {
   it.each(Object.entries(tpchQueries))('%s runs on tpch.tiny', async (_name, sql) => {
     const { error, columns } = await run(base, sql)
     expect(error).toBeUndefined()
@@ -68,7 +68,7 @@ describe('the 22 TPC-H queries', () => {
       (line) =>
         JSON.parse(line) as { id: string; sql: string; rows: unknown[][]; columns: { name: string; type: string }[] },
     )
-  it.each(recorded.map((one) => [one.id, one] as const))("%s gives Trino's answer", async (_id, one) => {
+  it.each(recorded.map((one) => [one.id, one] as const))("%s returns Trino's answer", async (_id, one) => {
     const { rows, columns, error } = await run(base, one.sql)
     expect(error).toBeUndefined()
     expect(columns!.map(({ name, type }) => ({ name, type }))).toEqual(one.columns)
@@ -76,7 +76,7 @@ describe('the 22 TPC-H queries', () => {
   })
 
   describe.runIf(lake)(`on Parquet in a lake, scale ${SCALE}`, () => {
-    it('equal plain DuckDB on the same files', async () => {
+    it('return the same rows as plain DuckDB on the same files', async () => {
       const connection = await (await DuckDBInstance.create(':memory:', { threads: '2' })).connect()
       for (const view of tpchViews(lake)) await connection.run(view)
       const headers = { ...trinoHeaders, 'x-trino-catalog': 'lake', 'x-trino-schema': 'tpch' }

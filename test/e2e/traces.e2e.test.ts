@@ -31,11 +31,11 @@ afterAll(async () => {
   await folder.remove()
 })
 
-describe('a trace', () => {
+describe('A trace of a query', () => {
   it('has one root, no missing parent and every operator, in fewer than 60 spans', async () => {
     const { id } = await run(base, JOIN)
     const called = ['GET /v1/statement/{queryId}/{token}', 'task-update', 'INSERT events', 'connector splits', 'append']
-    // Workers send theirs themselves.
+    // Workers export their spans themselves.
     const served = 'POST /v1/task/{taskId}'
     const spans = await traceOf(id, [...called, served, 'batch', 'task', 'exchange', 'publish', 'engine run'])
     const asked = spans.find(({ name }) => name === 'task-update')!
@@ -84,7 +84,7 @@ describe('a trace', () => {
       expect(span.attributes['trino.query_id']).toBe(id)
   })
 
-  it('has the times of the events', async () => {
+  it('has the times and the row count of the events', async () => {
     const { id } = await run(base, JOIN)
     const spans = await traceOf(id)
     const events = (await raw(`${base}/v1/query/${id}/events`)).json as unknown as { type: string; time: string }[]
@@ -96,7 +96,7 @@ describe('a trace', () => {
     expect(query.statusCode).toBe(1)
   })
 
-  it('equals the one made of the events, also of a query that was not sampled', async () => {
+  it('equals the trace that is rebuilt from the events, which also exists for a query that was not sampled', async () => {
     const { id } = await run(base, JOIN)
     const [{ traceId }] = (await traceOf(id)) as [ReceivedSpan]
     const exported = () => collector.trace(traceId).filter(({ name }) => !isLiveOnly(name))
@@ -113,7 +113,7 @@ describe('a trace', () => {
     expect(collector.trace('1'.repeat(32))).toEqual([])
   })
 
-  it("joins the client's trace; a poll with a context of its own is linked", async () => {
+  it('joins the trace of the client, and a poll in another trace has a link to the query', async () => {
     const traceId = 'abcdefabcdefabcdefabcdefabcdefab'
     const first = await post(base, 'SELECT 42', {
       ...trinoHeaders,
@@ -137,10 +137,10 @@ describe('a trace', () => {
     expect(poll).toMatchObject({ parentSpanId: '6'.repeat(16), links: [{ traceId, spanId: query.spanId }] })
   })
 
-  it('is linked by the projection that wrote its events, which is a trace of its own', async () => {
+  it('has a link from the projection that wrote its events, in a separate trace', async () => {
     const { id } = await run(base, 'SELECT 3')
     const spans = await traceOf(id)
-    // A small statement is not worth more.
+    // A small statement has few spans.
     expect(
       spans.filter(({ name }) => !['parse', 'access-control', 'analyze', 'render', 'fragment'].includes(name)).length,
     ).toBeLessThan(12)
@@ -155,7 +155,7 @@ describe('a trace', () => {
     for (const span of statements()) expect(span.attributes['db.system.name']).toBe('postgresql')
   })
 
-  it('holds what the read models were asked, by SQL and over HTTP', async () => {
+  it('contains the reads of the read models, by SQL and over HTTP', async () => {
     const { id } = await run(base, 'SELECT count(*) FROM system.runtime.queries')
     const spans = await traceOf(id, ['SELECT queries'])
     const read = spans.find(({ name }) => name === 'SELECT queries')!
@@ -171,20 +171,23 @@ describe('a trace', () => {
     expect(named('SELECT queries')!.parentSpanId).toBe(named('GET /v1/query')!.spanId)
   })
 
-  it('of a claim of the log is one of its own', async () => {
+  it('is separate from the trace of the claim of the log', async () => {
     await until(() => collector.spans.some((span) => span.name === 'claim-epoch'))
     const claim = collector.spans.find((span) => span.name === 'claim-epoch')
     expect(claim?.attributes['quipu.epoch']).toBe(1)
     expect(claim?.parentSpanId).toBeUndefined()
   })
 
-  it.each(['x', `00-${'0'.repeat(32)}-00f067aa0ba902b7-01`, 'ff-'])('begins anew on traceparent %j', async (text) => {
-    const { id, error } = await run(base, 'SELECT 1', { ...trinoHeaders, traceparent: text })
-    expect(error).toBeUndefined()
-    expect((await traceOf(id)).some((span) => span.name === 'query')).toBe(true)
-  })
+  it.each(['x', `00-${'0'.repeat(32)}-00f067aa0ba902b7-01`, 'ff-'])(
+    'has a new id if the client sends the malformed traceparent %j',
+    async (text) => {
+      const { id, error } = await run(base, 'SELECT 1', { ...trinoHeaders, traceparent: text })
+      expect(error).toBeUndefined()
+      expect((await traceOf(id)).some((span) => span.name === 'query')).toBe(true)
+    },
+  )
 
-  it('tells of a failure where it happened and on the query', async () => {
+  it('marks a failure at the step that failed and at the query', async () => {
     const { id, error } = await run(base, 'SELECT nothing FROM nation')
     expect(error?.errorName).toBe('COLUMN_NOT_FOUND')
     const spans = await traceOf(id)
@@ -196,7 +199,7 @@ describe('a trace', () => {
     }
   })
 
-  it('holds no literal, and no key to a result', async () => {
+  it('contains no literal and no result key', async () => {
     const { id, answers } = await run(base, `SELECT 'top secret', 4711`)
     const text = JSON.stringify(await traceOf(id))
     expect(text).not.toContain('top secret')
@@ -206,7 +209,7 @@ describe('a trace', () => {
     expect(JSON.stringify(collector.spans)).not.toContain(mac)
   })
 
-  it('is completed by the successor of a coordinator that was killed', async () => {
+  it('is completed by the successor of a killed coordinator', async () => {
     const begun = await post(base, 'SELECT o.orderkey, l.comment FROM orders o CROSS JOIN lineitem l LIMIT 3000000')
     const { id } = begun.json
     const [coordinator] = processesOf(data).children
@@ -227,8 +230,8 @@ describe('a trace', () => {
   })
 })
 
-describe('a coordinator that is killed', () => {
-  it('leaves no trace behind that it had not sent', async () => {
+describe('A coordinator that is killed', () => {
+  it('loses no trace that it has not exported', async () => {
     const { id } = await run(base, 'SELECT 7')
     process.kill(processesOf(data).children[0]!, 'SIGKILL')
     const spans = await traceOf(id)
@@ -237,8 +240,8 @@ describe('a coordinator that is killed', () => {
   })
 })
 
-describe('a collector that is away', () => {
-  it.each(['never', 'with 503'] as const)('answering %s slows no statement', async (answer) => {
+describe('A collector that does not work', () => {
+  it.each(['never', 'with 503'] as const)('stops neither statements nor the drain if it answers %s', async (answer) => {
     const away = await startOtlpReceiver(answer)
     const other = temporaryFolder()
     const slow = spawnQuipu(['start', '--data-dir', `${other.path}/data`, '--port', '0', '--log-level', 'warn'], {
@@ -257,8 +260,8 @@ describe('a collector that is away', () => {
 })
 
 /**
- * The exported spans of a query's trace, once `query`, all parents and some more are there: spans that ended later come
- * with a later batch.
+ * The exported spans of a query's trace, when `query`, all parents and the spans `names` have arrived: spans that end
+ * later come with a later batch.
  */
 async function traceOf(queryId: string, names: readonly string[] = []): Promise<readonly ReceivedSpan[]> {
   const find = (): ReceivedSpan | undefined =>
@@ -269,7 +272,7 @@ async function traceOf(queryId: string, names: readonly string[] = []): Promise<
     const spans = collector.trace(query.traceId)
     return missingParents(spans).length === 0 && names.every((name) => spans.some((span) => span.name === name))
   }).catch((error: unknown) => {
-    // Says what was missing.
+    // The error names the missing spans.
     const spans = collector.trace(find()?.traceId ?? '')
     const ids = new Set(spans.map((span) => span.spanId))
     const orphans = spans.filter(({ parentSpanId }) => parentSpanId !== undefined && !ids.has(parentSpanId))
@@ -293,7 +296,7 @@ function missingParents(spans: readonly ReceivedSpan[]): readonly string[] {
   return spans.map((span) => span.parentSpanId).filter((id) => id !== undefined && !ids.has(id)) as string[]
 }
 
-/** Spans of calls, which no event tells of. */
+/** Spans of calls, which no event records. */
 function isLiveOnly(name: string): boolean {
   return /^(append|access-control|render|fragment|engine run|task-(update|delete)|(GET|POST|INSERT|SELECT|connector) .*)$/.test(
     name,

@@ -19,7 +19,7 @@ afterAll(async () => {
 
 const rows = async (sql: string): Promise<readonly (readonly unknown[])[]> => (await run(url, sql)).rows
 
-it('statements go to both of two workers, one after the other and at once', { timeout: 240_000 }, async () => {
+it('two workers share sequential and concurrent statements', { timeout: 240_000 }, async () => {
   await waitUntil('both are active', async () => {
     const nodes = await rows("SELECT count(*) FROM system.runtime.nodes WHERE state = 'active' AND NOT coordinator")
     return nodes[0]?.[0] === 2
@@ -37,7 +37,7 @@ it('statements go to both of two workers, one after the other and at once', { ti
   expect(Math.min(...counts)).toBeGreaterThanOrEqual(3)
 })
 
-/** A statement whose worker is needed until somebody takes its rows or cancels it. @returns cancels it */
+/** Starts a statement that occupies its worker until its rows are read or it is canceled. @returns cancels it */
 async function unread(): Promise<() => Promise<unknown>> {
   let { json } = await post(url, 'SELECT a.* FROM tpch.tiny.lineitem a, tpch.tiny.nation b')
   while (json.data === undefined) ({ json } = await raw(json.nextUri!))
@@ -53,7 +53,7 @@ const nodesNow = async (): Promise<readonly NodeJson[]> =>
   (await (await fetch(`${url}/v1/node`)).json()) as readonly NodeJson[]
 
 it(
-  'one that is drained ends what it has, gets nothing new, and is not started again',
+  'a drained worker finishes its tasks, gets no new ones, and is not started again',
   { timeout: 240_000 },
   async () => {
     const [first, second] = await nodesNow()
@@ -61,14 +61,14 @@ it(
     const put = async (nodeId: string, body: unknown, headers: Readonly<Record<string, string>> = {}) =>
       (await fetch(`${url}/v1/node/${nodeId}/state`, { method: 'PUT', headers, body: JSON.stringify(body) })).status
     const key = { authorization: `Bearer ${internalBearer(loadClusterSecret(folder.path, undefined))}` }
-    // Nobody is known here, so nobody may.
+    // Without authentication no user may drain a node.
     expect(await put(first!.nodeId, 'SHUTTING_DOWN', { 'x-trino-user': 'admin' })).toBe(401)
     expect(await put('worker-of-nobody', { state: 'SHUTTING_DOWN', by: 'ana' }, key)).toBe(404)
     expect(await put(first!.nodeId, { state: 'ACTIVE', by: 'ana' }, key)).toBe(400)
     expect((await nodesNow()).map(({ state }) => state)).toEqual(['active', 'active'])
-    // One each: who is asked to go stays until it is canceled.
+    // One for each worker: a draining worker stays until its query is canceled.
     const held = [await unread(), await unread()]
-    // Some of it runs on either: all of it ends as if nothing was.
+    // Tasks run on both workers; all statements finish as without a drain.
     const count = 'SELECT count(*) FROM tpch.tiny.lineitem a, tpch.tiny.nation b WHERE a.orderkey > b.nationkey'
     const [expected] = await rows(count)
     const running = Array.from({ length: 6 }, () => rows(count))
@@ -93,7 +93,7 @@ it(
     await reader.cancel()
     expect(text.split('NodeDrainAsked')).toHaveLength(2)
     expect(text).toContain('"before":"active","after":"shutting_down"')
-    // Nobody needs small results of a worker; the supervisor leaves it so.
+    // Small results are stored without the worker; the supervisor does not start it again.
     await waitUntil('it has gone', async () => (await nodesNow()).every(({ nodeId }) => nodeId !== first!.nodeId))
     await waitUntil('its process has ended', () => quipu.stderr().includes('has ended, as it was asked to'))
     expect(processesOf(folder.path).children).toHaveLength(before - 1)

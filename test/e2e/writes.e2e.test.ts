@@ -23,7 +23,7 @@ afterAll(async () => {
   await folder.remove()
 }, 240_000)
 
-/** The end of a statement, as far as it does not depend on when and where it ran. */
+/** The end of a statement, without the fields that depend on when and where it ran. */
 async function end(sql: string, headers = trinoHeaders as Readonly<Record<string, string>>) {
   const { rows, columns, error, last } = await run(url, sql, headers)
   const { updateType, updateCount, stats } = last.json as StatementJson & { readonly updateCount?: number }
@@ -59,8 +59,8 @@ const defined = (updateType: string) => ({
   error: undefined,
 })
 
-describe('statements that change something', () => {
-  it('tables: created, filled, read, dropped, each answer as Trino gives it', { timeout: 240_000 }, async () => {
+describe('Statements that write', () => {
+  it("create, fill, read and drop tables, each with Trino's answer", { timeout: 240_000 }, async () => {
     expect(await end('CREATE SCHEMA memory.shop')).toEqual(defined('CREATE SCHEMA'))
     expect(await end('CREATE TABLE memory.shop.n AS SELECT * FROM nation')).toEqual(counted('CREATE TABLE', 25))
     expect(await end('CREATE TABLE IF NOT EXISTS memory.shop.n AS SELECT 1 x')).toEqual(counted('CREATE TABLE', 0))
@@ -97,7 +97,7 @@ describe('statements that change something', () => {
     expect(await rowsOf("SHOW SCHEMAS FROM memory LIKE 'shop'")).toEqual([])
   })
 
-  it('values of every type come back as they were written', { timeout: 240_000 }, async () => {
+  it('store values of every type unchanged', { timeout: 240_000 }, async () => {
     const select = `SELECT ${storedValues.map((value, i) => `${value} AS c${i}`).join(', ')}`
     const headers = { ...trinoHeaders, 'X-Trino-Client-Capabilities': 'PARAMETRIC_DATETIME' }
     const wanted = await run(url, select, headers)
@@ -110,7 +110,7 @@ describe('statements that change something', () => {
     expect(await rowsOf('DROP TABLE memory.default.every_type')).toEqual([])
   })
 
-  it('views: read with what was current when they were made', { timeout: 240_000 }, async () => {
+  it('create views that resolve names by the catalog and schema of their creation', { timeout: 240_000 }, async () => {
     const view = 'CREATE VIEW memory.default.far AS SELECT name, nationkey FROM nation WHERE nationkey > 22'
     expect(await end(view)).toEqual(defined('CREATE VIEW'))
     expect(await end(view)).toMatchObject({ error: 'TABLE_ALREADY_EXISTS' })
@@ -132,35 +132,39 @@ describe('statements that change something', () => {
     expect(await end('DROP VIEW IF EXISTS memory.default.far')).toEqual(defined('DROP VIEW'))
   })
 
-  it('have no effect until somebody follows, and one however often somebody does', { timeout: 240_000 }, async () => {
-    await end('CREATE TABLE memory.default.once (n bigint)')
-    const insert = 'INSERT INTO memory.default.once VALUES 1'
-    const lost = await post(url, insert)
-    const followed = await post(url, insert)
-    let last = followed.json
-    const answers: string[] = []
-    while (last.nextUri !== undefined) {
-      const at = last.nextUri
-      const twice = await Promise.all([raw(at), raw(at)])
-      last = twice[1].json
-      // One may be told that there is nothing yet, and the other the end.
-      answers.push(...twice.filter((answer) => answer.json.nextUri === undefined).map((answer) => answer.text))
-      if (last.nextUri === undefined) answers.push((await raw(at)).text)
-    }
-    expect(answers.length).toBeGreaterThan(1)
-    expect(new Set(answers).size).toBe(1)
-    expect(await rowsOf('SELECT count(*) FROM memory.default.once')).toEqual([[1]])
-    // It was never followed: that it can be canceled shows that it waits.
-    expect((await raw(lost.json.nextUri!, { method: 'DELETE' })).status).toBe(204)
-    expect((await raw(lost.json.nextUri!)).json.error?.errorName).toBe('USER_CANCELED')
-    expect(await rowsOf('SELECT count(*) FROM memory.default.once')).toEqual([[1]])
-    await end('DROP TABLE memory.default.once')
-  })
+  it(
+    'take effect only when a client follows, and only once if several clients follow',
+    { timeout: 240_000 },
+    async () => {
+      await end('CREATE TABLE memory.default.once (n bigint)')
+      const insert = 'INSERT INTO memory.default.once VALUES 1'
+      const lost = await post(url, insert)
+      const followed = await post(url, insert)
+      let last = followed.json
+      const answers: string[] = []
+      while (last.nextUri !== undefined) {
+        const at = last.nextUri
+        const twice = await Promise.all([raw(at), raw(at)])
+        last = twice[1].json
+        // One request may get no result yet, and the other the end.
+        answers.push(...twice.filter((answer) => answer.json.nextUri === undefined).map((answer) => answer.text))
+        if (last.nextUri === undefined) answers.push((await raw(at)).text)
+      }
+      expect(answers.length).toBeGreaterThan(1)
+      expect(new Set(answers).size).toBe(1)
+      expect(await rowsOf('SELECT count(*) FROM memory.default.once')).toEqual([[1]])
+      // No client followed it; the successful cancel shows that it still waits.
+      expect((await raw(lost.json.nextUri!, { method: 'DELETE' })).status).toBe(204)
+      expect((await raw(lost.json.nextUri!)).json.error?.errorName).toBe('USER_CANCELED')
+      expect(await rowsOf('SELECT count(*) FROM memory.default.once')).toEqual([[1]])
+      await end('DROP TABLE memory.default.once')
+    },
+  )
 
   it('cannot be ended early with a part of their rows', { timeout: 240_000 }, async () => {
     await end('CREATE TABLE memory.default.part (n bigint)')
     const worker = processesOf(data).children[1]!
-    // Until it goes on, the write does not end.
+    // While the worker is stopped the write cannot end.
     process.kill(worker, 'SIGSTOP')
     const first = await post(url, 'INSERT INTO memory.default.part SELECT orderkey FROM orders')
     let last = first
@@ -182,7 +186,7 @@ describe('statements that change something', () => {
     })
   })
 
-  it('are told of: tables written in the history, parameters of EXECUTE', { timeout: 240_000 }, async () => {
+  it('are recorded with the tables that they wrote, and EXECUTE accepts parameters', { timeout: 240_000 }, async () => {
     await end('CREATE TABLE memory.default.told (a bigint, b varchar)')
     const prepared = {
       ...trinoHeaders,
@@ -199,7 +203,7 @@ describe('statements that change something', () => {
   })
 })
 
-describe('published clients', () => {
+describe('Published clients', () => {
   it('the Trino CLI writes and reads', { timeout: 240_000 }, async ({ skip }) => {
     const cli = await trinoCli()
     if (!cli) return skip()

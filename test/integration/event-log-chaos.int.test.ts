@@ -156,5 +156,7 @@ const kafka = await kafkaIsAvailable()
 describe('The event log under random faults', () => {
   const timeout = SECONDS * 1000 + 120_000
   it('keeps every acknowledged event once and in order, over Postgres', { timeout }, () => chaos(postgresAdapter))
-  it.runIf(kafka)('keeps every acknowledged event once and in order, over Kafka', { timeout }, () => chaos(kafkaAdapter))
+  it.runIf(kafka)('keeps every acknowledged event once and in order, over Kafka', { timeout }, () =>
+    chaos(kafkaAdapter),
+  )
 })

@@ -11,7 +11,7 @@ import org.apache.parquet.hadoop.metadata.CompressionCodecName;
 import org.apache.parquet.hadoop.util.HadoopInputFile;
 import org.apache.parquet.schema.MessageType;
 
-/** Writes the rows of a Parquet file once more, by parquet-java: `CopyFile FROM TO SETTINGS`. */
+/** Copies the rows of a Parquet file with the writer of parquet-java: `CopyFile FROM TO SETTINGS`. */
 public class CopyFile {
   public static void main(String[] arguments) throws Exception {
     Configuration configuration = new Configuration();
@@ -24,7 +24,7 @@ public class CopyFile {
     ExampleParquetWriter.Builder builder = ExampleParquetWriter.builder(new Path(arguments[1]))
         .withConf(configuration)
         .withType(schema)
-        // A group is closed at the first check after so many bytes.
+        // A row group ends at the first check after this many bytes.
         .withRowGroupSize(4000L)
         .withMinRowCountForPageSizeCheck(25)
         .withMaxRowCountForPageSizeCheck(25)
@@ -35,7 +35,7 @@ public class CopyFile {
         .withCompressionCodec(settings.contains("gzip") ? CompressionCodecName.GZIP : CompressionCodecName.SNAPPY);
     if (settings.contains("filters")) {
       for (String[] path : schema.getPaths()) {
-        // Filters of booleans there are none.
+        // The writer has no filters for booleans.
         if (!path[0].equals("bo")) builder.withBloomFilterNDV(String.join(".", path), 20L);
       }
     }

@@ -1,7 +1,7 @@
 """Writes one table as Parquet files, by several programs with several settings: `write_files.py FOLDER [NAME…]`.
 
 Each row group of a hundred rows has a few of a column's values, so that bounds and filters rule some groups out; some
-groups have one value alone, or NULL alone.
+groups have only one value, or only NULL.
 """
 
 import datetime
@@ -33,7 +33,7 @@ REALS = [-INF, -3.5, -1.0, -0.0, 0.0, 0.5, 1.0, 2.25, 1e20, INF, NAN, 1.0]
 MICROS = [-62135596800000000, -1, 0, 1, 951782400000000, 1700000000123456, 253402300799999999]
 TIMES = [0, 1, 3723000001, 43200000000, 86399999999]
 
-# Values by column, each in ascending order; NULLs come besides. The test has the literals.
+# Values by column, each in ascending order; `value` adds NULLs. The test has the literals.
 COLUMNS = {
     "bo": (pa.bool_(), [False, True]),
     "i8": (pa.int8(), [-128, -1, 0, 1, 127]),
@@ -68,7 +68,7 @@ def value(pool, row):
         return pool[len(pool) // 2]
     if group == 5 or row % 11 == 3:
         return None
-    # Three values or so a group.
+    # About three values in a group.
     step = max(1, -(-len(pool) // 4))
     return pool[min(len(pool) - 1, group * step + row % step)]
 
@@ -105,7 +105,7 @@ def polars(**settings):
     def write(rows, path):
         import polars as pl
 
-        # Polars has no UUIDs, and texts of fixed length become texts of any.
+        # Polars has no UUIDs, and texts of fixed length become texts of any length.
         frame = pl.from_arrow(without(rows, "u"))
         frame.write_parquet(path, row_group_size=GROUP, **settings)
 
@@ -116,7 +116,7 @@ def duckdb(options):
     def write(rows, path):
         import duckdb as engine
 
-        # Its row groups have 2,048 rows at least: every row comes four times.
+        # Row groups of DuckDB have at least 2,048 rows, so each group of rows comes many times.
         own = without(rows, "u64")
         many = pa.concat_tables([own.slice(first, GROUP) for first in range(0, ROWS, GROUP) for _ in range(21)])
         connection = engine.connect(config={"threads": 1})

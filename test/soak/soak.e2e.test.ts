@@ -11,17 +11,21 @@ const available = await kafkaIsAvailable()
 /**
  * The short form of `npm run soak`: each kind of fault once, and outages that are long enough for clients to notice.
  */
-it.runIf(available)('the cluster answers every statement right, or with a documented error, through every kind of fault', { timeout: 1_500_000 }, async () => {
-  const record = await runSoak({
-    seed: 1,
-    durations: { outageMs: 8_000, diskFullMs: 4_000, busyMs: 6_000, calmMs: 0 },
-    forMs: 0,
-    logLevel: 'warn',
-    report: (line) => console.log(line),
-  })
-  const { table, wrong, falseAlerts } = verdictOf(record)
-  console.log(table)
-  expect(wrong).toEqual([])
-  expect(failuresWithoutFault(record)).toEqual([])
-  expect(falseAlerts.filter(({ name }) => NEVER.includes(name))).toEqual([])
-})
+it.runIf(available)(
+  'the cluster answers every statement right, or with a documented error, through every kind of fault',
+  { timeout: 1_500_000 },
+  async () => {
+    const record = await runSoak({
+      seed: 1,
+      durations: { outageMs: 8_000, diskFullMs: 4_000, busyMs: 6_000, calmMs: 0 },
+      forMs: 0,
+      logLevel: 'warn',
+      report: (line) => console.log(line),
+    })
+    const { table, wrong, falseAlerts } = verdictOf(record)
+    console.log(table)
+    expect(wrong).toEqual([])
+    expect(failuresWithoutFault(record)).toEqual([])
+    expect(falseAlerts.filter(({ name }) => NEVER.includes(name))).toEqual([])
+  },
+)
