@@ -15,18 +15,18 @@ const messages = [
   ['announcements', announcementSchema, announcements],
 ] as const
 
-describe.each(messages)('%s of the version before', (_what, schema, recorded) => {
-  it('are understood without the fields that came since, and nothing of them is lost', () => {
+describe.each(messages)('The messages of the previous version: %s', (_what, schema, recorded) => {
+  it('are parsed without newer fields, and no field is lost', () => {
     expect(recorded.length).toBeGreaterThan(0)
     for (const message of recorded) expect(schema.parse(message)).toEqual(message)
   })
 
-  it('may have fields that are not known here, at any depth', () => {
+  it('may contain unknown fields at any depth', () => {
     for (const message of recorded) expect(schema.parse(withUnknown(message))).toEqual(message)
   })
 })
 
-/** What is a map or opaque to this interface is left as it is: there an unknown key is a known one. */
+/** Maps and values that are opaque to this interface: the schema keeps every key in them. */
 const OPEN = new Set(['data', 'handle', 'columnBytes', 'typeSignature'])
 
 function withUnknown(value: unknown): unknown {

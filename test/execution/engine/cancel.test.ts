@@ -11,7 +11,7 @@ afterAll(async () => {
 
 const wait = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
-/** Statements of very different inner life; each runs for many seconds when left alone. */
+/** Statements with very different plans; each would run for many seconds. */
 const statements: Record<string, string> = {
   'a hash aggregate': `SELECT count(DISTINCT i * 7)::VARCHAR FROM range(3000000000) r(i)`,
   'a sort': `SELECT i::VARCHAR FROM range(500000000) r(i) ORDER BY hash(i) LIMIT 1 OFFSET 100000000`,
@@ -19,7 +19,7 @@ const statements: Record<string, string> = {
   'a pattern that backtracks': `SELECT (repeat('a', 60 + i::INTEGER) ILIKE '%a%a%a%a%a%a%a%a%b')::VARCHAR FROM range(2) r(i)`,
 }
 
-describe('cancel', () => {
+describe('A cancel', () => {
   it.each(Object.entries(statements))('ends %s', async (_name, sql) => {
     for (const output of [
       { kind: 'inline', maxBytes: 1000 },
@@ -63,7 +63,7 @@ describe('cancel', () => {
     expect(calls).toBe(1)
   })
 
-  it('takes statements off the queue', async () => {
+  it('removes a waiting statement from the queue', async () => {
     const long = statements['an explosion of joins']!
     const busy = [1, 2].map(() => engines.run(long, { placement: 'dedicated' }))
     const queued = engines.run(long, { placement: 'dedicated' })
@@ -73,7 +73,7 @@ describe('cancel', () => {
     await Promise.allSettled(busy.map(({ done }) => done))
   })
 
-  it('of one small statement leaves its neighbours right', async () => {
+  it('of a small statement does not change the result of another one in the same engine', async () => {
     const stubborn = engines.run(statements['a pattern that backtracks']!)
     const neighbour = engines.rows(`SELECT json_array(count(*))::VARCHAR FROM range(50000000) r(i) WHERE i % 3 = 0`)
     await wait(100)
@@ -84,8 +84,8 @@ describe('cancel', () => {
   })
 })
 
-describe('the time left', () => {
-  it('ends a statement with EXCEEDED_TIME_LIMIT', async () => {
+describe('The remaining time of a statement', () => {
+  it('ends the statement with EXCEEDED_TIME_LIMIT when it is over', async () => {
     const run = engines.run(statements['an explosion of joins']!, { placement: 'dedicated', remainingMillis: 300 })
     await expect(run.done).rejects.toMatchObject({ errorName: 'EXCEEDED_TIME_LIMIT' })
     expect(await engines.rows(`SELECT '[1]'`, { placement: 'dedicated' })).toEqual([[1]])

@@ -18,7 +18,7 @@ const patient = { timeout: 120_000 }
 /** About a second of work with a known answer. */
 const work = `SELECT json_array(count(*))::VARCHAR FROM range(80000000) r(i) WHERE i % 3 = 0`
 const answer = [[26_666_667]]
-/** Not over before it is killed. */
+/** Runs so long that the test always kills it first. */
 const longWork = `SELECT json_array(count(*))::VARCHAR FROM range(80000000000) r(i) WHERE i % 3 = 0`
 
 async function busyPid(except?: number): Promise<number> {
@@ -37,7 +37,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Another process with a pool; the pids are those of its two engines at work. */
+/** Starts another process with an engine pool; `pids` are the pids of its two busy engines. */
 async function startParent(folder: string): Promise<{ parent: ChildProcess; pids: number[] }> {
   const program = new URL('../../support/engine-parent.mjs', import.meta.url).pathname
   const parent = spawn(process.execPath, [program, folder], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -45,8 +45,8 @@ async function startParent(folder: string): Promise<{ parent: ChildProcess; pids
   return { parent, pids: JSON.parse(line) as number[] }
 }
 
-describe('an engine killed at work', { timeout: 120_000 }, () => {
-  it.each(['shared', 'dedicated'] as const)('is replaced and its %s statement tried again', async (placement) => {
+describe('An engine killed at work', { timeout: 120_000 }, () => {
+  it.each(['shared', 'dedicated'] as const)('is replaced, and the pool runs its %s statement again', async (placement) => {
     const rows = engines.rows(work, { placement })
     const pid = await busyPid()
     process.kill(pid, 'SIGKILL')
@@ -57,7 +57,7 @@ describe('an engine killed at work', { timeout: 120_000 }, () => {
     expect(await engines.rows(`SELECT '[1]'`)).toEqual([[1]])
   })
 
-  it('twice under one statement is lost', async () => {
+  it('fails its statement with EngineLost after a second kill under the same statement', async () => {
     const lost = expect(engines.run(longWork, { placement: 'dedicated' }).done).rejects.toBeInstanceOf(EngineLost)
     const first = await busyPid()
     process.kill(first, 'SIGKILL')
@@ -65,7 +65,7 @@ describe('an engine killed at work', { timeout: 120_000 }, () => {
     await lost
   })
 
-  it('is lost to a stream that has given rows', async () => {
+  it('fails a stream with EngineLost if the stream has already delivered rows', async () => {
     let calls = 0
     const output = { kind: 'stream', onRows: () => void calls++ } as const
     const sql = `SELECT json_array(i)::VARCHAR FROM range(100000000) r(i)`
@@ -75,17 +75,17 @@ describe('an engine killed at work', { timeout: 120_000 }, () => {
     await expect(run.done).rejects.toMatchObject({ name: 'EngineLost', reason: 'crash' })
   })
 
-  it('is tried again by a stream that has given none', async () => {
+  it('is replaced, and the pool runs a stream again that has delivered no rows', async () => {
     const streamed = engines.stream(work)
     process.kill(await busyPid(), 'SIGKILL')
     expect((await streamed).text).toBe('[26666667],\n')
   })
 })
 
-describe('an engine that a statement broke', { timeout: 120_000 }, () => {
-  it('is replaced at the next one, which never knows', async () => {
-    // DuckDB takes it in spite of the lock, and every later statement of the instance fails: why there is the wall, which
-    // knows this function in tests alone.
+describe('An engine that a statement broke', { timeout: 120_000 }, () => {
+  it('is replaced at the next statement, and this statement succeeds', async () => {
+    // DuckDB accepts this call in spite of the locked configuration, and then every later statement of the instance fails.
+    // The statement wall exists for such calls; only in tests does it allow this function.
     await engines.run(`SELECT * FROM enable_logging(storage := 'file', storage_path := '/nowhere')`).done
     const { pid } = engines.pool.children()[0]!
     expect(await engines.rows(`SELECT '[1]'`)).toEqual([[1]])
@@ -94,8 +94,8 @@ describe('an engine that a statement broke', { timeout: 120_000 }, () => {
   })
 })
 
-describe.runIf(process.platform === 'linux')('an engine at work', { timeout: 120_000 }, () => {
-  it('leaves the processor to the processes that answer clients', async () => {
+describe.runIf(process.platform === 'linux')('An engine at work', { timeout: 120_000 }, () => {
+  it('runs at a lower CPU priority than the processes that answer clients', async () => {
     const rows = engines.rows(work)
     const pid = await busyPid()
     const niceOf = (thread: string): number => {
@@ -104,14 +104,14 @@ describe.runIf(process.platform === 'linux')('an engine at work', { timeout: 120
     }
     const threads = readdirSync(`/proc/${pid}/task`)
     expect(getPriority(pid)).toBeGreaterThanOrEqual(10)
-    // Node begins some of its own before its program.
+    // Node starts some of its threads before the program lowers the priority.
     expect(threads.filter((thread) => niceOf(thread) >= 10).length).toBeGreaterThan(1)
     expect(await rows).toEqual(answer)
   })
 })
 
-describe('an engine that stands still', { timeout: 120_000 }, () => {
-  it('is killed when its beat stops, and its statement tried again', async () => {
+describe('An engine that does not respond', { timeout: 120_000 }, () => {
+  it('is killed when its heartbeat stops, and the pool runs its statement again', async () => {
     const rows = engines.rows(work)
     const pid = await busyPid()
     process.kill(pid, 'SIGSTOP')
@@ -119,7 +119,7 @@ describe('an engine that stands still', { timeout: 120_000 }, () => {
     expect(engines.events).toContainEqual(expect.objectContaining({ type: 'ended', pid, reason: 'hang' }))
   })
 
-  it('is killed by a cancel', async () => {
+  it('is killed when its statement is canceled', async () => {
     const run = engines.run(longWork)
     const pid = await busyPid()
     process.kill(pid, 'SIGSTOP')
@@ -131,8 +131,8 @@ describe('an engine that stands still', { timeout: 120_000 }, () => {
   })
 })
 
-describe('a parent that stood still', { timeout: 120_000 }, () => {
-  it('does not take its own silence for that of its engines', async () => {
+describe('A parent process that was stopped for a time', { timeout: 120_000 }, () => {
+  it('does not kill its engines for the time in which it was stopped', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'quipu-still-'))
     const { parent, pids } = await startParent(folder)
     parent.kill('SIGSTOP')
@@ -146,8 +146,8 @@ describe('a parent that stood still', { timeout: 120_000 }, () => {
   })
 })
 
-describe('the end', () => {
-  it('of the pool is the end of all engines, what runs included', async () => {
+describe('The shutdown of engines', () => {
+  it('ends all engines and running statements when the pool stops', async () => {
     const runs = [engines.run(longWork), engines.run(longWork, { placement: 'dedicated' })]
     const failures = Promise.all(
       runs.map(({ done }) => expect(done).rejects.toMatchObject({ errorName: 'SERVER_SHUTTING_DOWN' })),
@@ -161,7 +161,7 @@ describe('the end', () => {
     await expect(engines.run('SELECT 1').done).rejects.toMatchObject({ errorName: 'SERVER_SHUTTING_DOWN' })
   })
 
-  it('of the parent is the end of its engines, busy or not', async () => {
+  it('ends all engines when the parent process is killed', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'quipu-orphans-'))
     const { parent, pids } = await startParent(folder)
     expect(pids).toHaveLength(2)

@@ -4,7 +4,7 @@ import { EngineBeats } from '../../../src/execution/engine/engine-beats.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-it('of several lines the last counts', () => {
+it('EngineBeats uses the last of several lines', () => {
   const beats = new EngineBeats()
   beats.take(Buffer.from('100 held\n200 free\n'))
   expect([beats.bytes(), beats.isHeld()]).toEqual([200, false])
@@ -12,7 +12,7 @@ it('of several lines the last counts', () => {
   expect([beats.bytes(), beats.isHeld(), beats.cpuMs()]).toEqual([400, true, 90])
 })
 
-it('what is no number leaves the bytes as they were, and is a beat', () => {
+it('EngineBeats counts a line that is not a number as a beat, and keeps the previous bytes', () => {
   const beats = new EngineBeats()
   beats.take(Buffer.from('100 free\n'))
   const before = beats.last()
@@ -22,7 +22,7 @@ it('what is no number leaves the bytes as they were, and is a beat', () => {
   expect(beats.last()).toBe(before + 250)
 })
 
-it('a process that waits for a processor is not silent', () => {
+it('EngineBeats counts the time in which the process waits for a CPU as not silent', () => {
   let waited = 5_000
   const beats = new EngineBeats(() => waited)
   beats.take(Buffer.from('100 free\n'))

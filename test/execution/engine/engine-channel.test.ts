@@ -32,7 +32,7 @@ function hold(socket: Socket): Socket {
   return socket.resume()
 }
 
-it('has two connections, whatever else knocks', async () => {
+it('The engine channel keeps its two connections and closes a third one', async () => {
   const engine = [connectToParent(folder, 'requests'), connectToParent(folder, 'beats')].map(hold)
   engine[0]!.write('reply')
   engine[1]!.write('beat')
@@ -45,7 +45,7 @@ it('has two connections, whatever else knocks', async () => {
   expect(open.size).toBe(2)
 })
 
-it('holds few that do not say which they are', async () => {
+it('The engine channel keeps at most 4 connections that do not identify themselves', async () => {
   for (let number = 0; number < 40; number++) hold(connect(join(folder, 'channel')))
   await waitUntil('the rest is turned away', () => open.size <= 4)
   channel.close()

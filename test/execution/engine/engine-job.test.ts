@@ -27,7 +27,7 @@ const lost = (more: Partial<Extract<Outcome, { kind: 'lost' }>> = {}): Outcome =
   ...more,
 })
 
-/** A job, its queue, and an engine whose attempts end as the test says. */
+/** Makes a job, its queue, and an engine whose attempts end as the test decides. */
 function jobOf(overrides: Partial<EngineStatement> = {}) {
   const queue: EngineJob[] = []
   const kills: string[] = []
@@ -87,22 +87,22 @@ function jobOf(overrides: Partial<EngineStatement> = {}) {
   }
 }
 
-describe('the lane', () => {
+describe('The lane of an engine job', () => {
   it.each([
     ['shared', { placement: 'shared', risky: false }],
     ['dedicated', { placement: 'shared', risky: true }],
     ['dedicated', { placement: 'dedicated', risky: false }],
-  ] as const)('%s for %j', (lane, statement) => {
+  ] as const)('is %s for %j', (lane, statement) => {
     expect(jobOf(statement).job.lane()).toBe(lane)
   })
 })
 
-describe('once more, alone', () => {
+describe('The second attempt of an engine job', () => {
   it.each([
     ['the engine was lost', lost(), []],
     ['neighbours may have had the memory', failed('Out of Memory Error: x'), ['recycle']],
     ['it was broken before', failed('IO Error: x', { broken: true }), ['crash']],
-  ])('%s', async (_case, outcome, killed) => {
+  ])('runs in a dedicated engine if %s', async (_case, outcome, killed) => {
     const { job, queue, kills, run } = jobOf()
     await run(outcome)
     expect(queue).toEqual([job])
@@ -110,7 +110,7 @@ describe('once more, alone', () => {
     expect(kills).toEqual(killed)
   })
 
-  it('but not twice', async () => {
+  it('is the last one', async () => {
     const { queue, run, answer } = jobOf()
     await run(lost())
     await run(lost({ reason: 'hang' }))
@@ -118,7 +118,7 @@ describe('once more, alone', () => {
     expect(queue).toHaveLength(1)
   })
 
-  it('and then at the limit of an engine of its own', async () => {
+  it('fails with the memory limit of a dedicated engine', async () => {
     const { run, answer } = jobOf()
     await run(failed('Out of Memory Error: x'))
     await run(failed('Out of Memory Error: x'))
@@ -149,14 +149,14 @@ describe('once more, alone', () => {
     ],
     ['it was refused', failed('no', { refused: true }), 'no'],
     ['it is wrong', failed('Binder Error: x'), 'translated Binder Error: x'],
-  ])('not when %s', async (_case, outcome, message) => {
+  ])('does not happen if %s', async (_case, outcome, message) => {
     const { queue, run, answer } = jobOf()
     await run(outcome)
     expect(await answer).toBe(message)
     expect(queue).toEqual([])
   })
 
-  it('not when all stop', async () => {
+  it('does not happen if the engines are stopping', async () => {
     const { queue, run, stop, answer } = jobOf()
     stop()
     await run(lost())
@@ -165,8 +165,8 @@ describe('once more, alone', () => {
   })
 })
 
-describe('cancel', () => {
-  it('takes one that waits out of the queue', async () => {
+describe('The cancel of an engine job', () => {
+  it('removes a waiting job from the queue', async () => {
     const { job, queue, answer } = jobOf()
     queue.push(job)
     job.cancel()
@@ -174,7 +174,7 @@ describe('cancel', () => {
     expect(queue).toEqual([])
   })
 
-  it('ends the attempt of one that runs, once', async () => {
+  it('ends the attempt of a running job, once', async () => {
     const { job, start, cancels, answer } = jobOf()
     start()
     job.cancel()
@@ -183,7 +183,7 @@ describe('cancel', () => {
     expect(cancels()).toBe(1)
   })
 
-  it('comes by itself when the time is over', async () => {
+  it('happens automatically when the remaining time is over', async () => {
     const { start, cancels, answer } = jobOf({ remainingMillis: 5_000 })
     start()
     await vi.advanceTimersByTimeAsync(5_000)

@@ -8,7 +8,7 @@ const definitions: MacroDefinitions = new Map([
   ['d', { statement: 'D', calls: ['c'] }],
 ])
 
-/** An instance that does what it is told when it is let. */
+/** A fake engine instance: each statement ends when the test calls `next`. */
 function instance() {
   const ran: string[] = []
   const waiting: ((error?: Error) => void)[] = []
@@ -28,8 +28,8 @@ function instance() {
   return { ran, run, next }
 }
 
-describe('macros of an engine', () => {
-  it('are defined when they are first called, after those that they call', async () => {
+describe('The macros of an engine', () => {
+  it('are defined at their first call, after the macros that they call', async () => {
     const { ran, run, next } = instance()
     const macros = createMacros(definitions, run)
     const first = macros.define(['b'])
@@ -42,7 +42,7 @@ describe('macros of an engine', () => {
     expect(ran).toEqual(['C B', 'A'])
   })
 
-  it('are waited for by whoever calls them meanwhile', async () => {
+  it('are defined once when several callers ask for them at the same time, and each caller waits', async () => {
     const { ran, run, next } = instance()
     const macros = createMacros(definitions, run)
     const over: string[] = []
@@ -60,7 +60,7 @@ describe('macros of an engine', () => {
     expect(ran).toEqual(['C', 'D'])
   })
 
-  it('that could not be defined are tried again by the next who calls them', async () => {
+  it('are defined again by the next caller if their definition failed', async () => {
     const { ran, run, next } = instance()
     const macros = createMacros(definitions, run)
     const failed = macros.define(['b'])

@@ -23,7 +23,7 @@ it.each([
   done,
   { type: 'error', id: 1, message: 'no', broken: true },
   { type: 'memory', tags: { BASE_TABLE: 1 } },
-])('$type is what an engine says', (reply) => {
+])('engineReplySchema accepts the reply $type of an engine', (reply) => {
   expect(engineReplySchema.parse(reply)).toEqual(reply)
 })
 
@@ -37,6 +37,6 @@ it.each([
   { type: 'error', id: '1', message: 'no' },
   { type: 'error', id: 1, message: { toString: 1 } },
   { type: 'memory', tags: { a: 'much' } },
-])('%j is not', (reply) => {
+])('engineReplySchema refuses %j', (reply) => {
   expect(engineReplySchema.safeParse(reply).success).toBe(false)
 })

@@ -10,7 +10,7 @@ const MB = 2 ** 20
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** A supply whose processes are told what to do. */
+/** Makes a supply whose processes the test controls. */
 function supplyOf(overrides: Partial<EngineSettings> = {}) {
   const children: FakeChild[] = []
   const events: EngineEvent[] = []
@@ -51,7 +51,7 @@ function supplyOf(overrides: Partial<EngineSettings> = {}) {
     children,
     events,
     setDisk: (there: boolean) => (disk = there),
-    /** What is promised now happens. */
+    /** Runs the pending promises and the timers that are due. */
     settled: () => vi.advanceTimersByTimeAsync(0),
     wait(id: string, lane: 'shared' | 'dedicated'): FakeJob {
       const job = new FakeJob(id, lane)
@@ -68,8 +68,8 @@ function supplyOf(overrides: Partial<EngineSettings> = {}) {
   }
 }
 
-describe('who waits', () => {
-  it('is given the shared engine in the order of arrival, as many at once as it has connections', async () => {
+describe('A waiting job', () => {
+  it('gets the shared engine in the order of arrival, one job per connection', async () => {
     const { wait, openShared, settled } = supplyOf()
     const child = await openShared()
     const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((id) => wait(id, 'shared'))
@@ -82,7 +82,7 @@ describe('who waits', () => {
     expect(d!.ranIn).toBe(a!.ranIn)
   })
 
-  it('has a dedicated engine started for it, up to the cores, and one to itself', async () => {
+  it('gets a dedicated engine for itself, and the supply starts at most one per core', async () => {
     const { wait, children, openShared, settled } = supplyOf()
     await openShared()
     const jobs = ['a', 'b', 'c'].map((id) => wait(id, 'dedicated'))
@@ -96,7 +96,7 @@ describe('who waits', () => {
     expect(children).toHaveLength(3)
   })
 
-  it('starts no second engine while one is starting for it', async () => {
+  it('does not start a second engine while one is starting for it', async () => {
     const { wait, supply, children, openShared } = supplyOf()
     await openShared()
     wait('a', 'dedicated')
@@ -105,7 +105,7 @@ describe('who waits', () => {
     expect(children).toHaveLength(2)
   })
 
-  it('is told after three failed starts, and the next is tried with back-off', async () => {
+  it('fails after three failed starts of an engine, and the starts are delayed by a back-off', async () => {
     const { wait, children, openShared, settled } = supplyOf()
     await openShared()
     const job = wait('a', 'dedicated')
@@ -125,8 +125,8 @@ describe('who waits', () => {
   })
 })
 
-describe('the spare', () => {
-  it('is started ahead, becomes what is asked for first, and is replaced after a moment', async () => {
+describe('The spare engine', () => {
+  it('starts ahead of need, takes the first job, and is replaced after a delay', async () => {
     const { supply, wait, children, openShared, settled } = supplyOf()
     await openShared()
     supply.scheduleSpare(1_000)
@@ -143,7 +143,7 @@ describe('the spare', () => {
     expect(children).toHaveLength(3)
   })
 
-  it('is tried again later when there is no process to be had', async () => {
+  it('is started again later if no process could be started', async () => {
     const { supply, children, setDisk } = supplyOf()
     setDisk(false)
     supply.scheduleSpare(1)
@@ -155,7 +155,7 @@ describe('the spare', () => {
     expect(children).toHaveLength(1)
   })
 
-  it('that ended is replaced later', async () => {
+  it('is replaced after a delay when it ends', async () => {
     const { supply, children, settled } = supplyOf()
     supply.scheduleSpare(1)
     await vi.advanceTimersByTimeAsync(1)
@@ -166,18 +166,18 @@ describe('the spare', () => {
   })
 })
 
-describe('an engine that ends', () => {
-  it('under a statement is replaced at once, in a slot that nobody has', async () => {
+describe('An engine that ends', () => {
+  it('under a statement is replaced at once, in an unused slot', async () => {
     const { wait, children, events, openShared } = supplyOf()
     const child = await openShared()
     wait('a', 'shared')
     child.exit()
     expect(events).toContainEqual({ type: 'ended', slot: 0, pid: 1000, reason: 'crash', statements: ['a'] })
-    // The folders of the first are not yet known to be gone.
+    // The folders of the first engine may still exist.
     expect(children.map(({ slot }) => slot)).toEqual([0, 1])
   })
 
-  it('with nothing to do is a failed start', async () => {
+  it('while it is idle is replaced after the back-off of a failed start', async () => {
     const { children, openShared, settled } = supplyOf()
     const child = await openShared()
     child.exit()
@@ -187,7 +187,7 @@ describe('an engine that ends', () => {
     expect(children).toHaveLength(2)
   })
 
-  it('is retired when it rests above its limit, and replaced', async () => {
+  it('because it is idle above its memory limit is replaced', async () => {
     const { supply, children, events, openShared } = supplyOf()
     const child = await openShared()
     const watch = new PoolWatch(supply.members, 10_000)
@@ -200,7 +200,7 @@ describe('an engine that ends', () => {
     expect(children).toHaveLength(2)
   })
 
-  it('because all stop is not replaced', async () => {
+  it('because the supply stops is not replaced', async () => {
     const { supply, children, events, openShared, settled } = supplyOf()
     const child = await openShared()
     supply.stop()
@@ -214,12 +214,12 @@ describe('an engine that ends', () => {
   })
 })
 
-it('the watch kills what has not beaten, but not after a stall of its own', async () => {
+it('PoolWatch kills an engine without heartbeats, but not right after a stall of its own process', async () => {
   const { supply, openShared } = supplyOf()
   const child = await openShared()
   const watch = new PoolWatch(supply.members, 1_000)
   watch.start()
-  // The process was stopped: its timers come late, and beats lie unread.
+  // The process of the watch was stopped: its timers fire late, and heartbeats are unread.
   const stalled = vi.spyOn(performance, 'now')
   const now = performance.now()
   stalled.mockReturnValue(now + 20_000)

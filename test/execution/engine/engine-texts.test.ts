@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { faultOf } from '../../../src/execution/engine/engine-texts.ts'
 
-describe('DuckDB’s texts', () => {
+describe('The fault that `faultOf` finds in a message of DuckDB', () => {
   it.each([
     ['Out of Memory Error: Allocation failure', 'memory'],
     ['Out of Memory Error: failed to pin block of size 256.0 KiB (119.0 MiB/119.2 MiB used)', 'memory'],

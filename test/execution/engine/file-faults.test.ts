@@ -21,7 +21,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 const at = (file: string): string => `${folder}/${file}`
 
-/** What DuckDB says of a file, and what is told of that. */
+/** Lets DuckDB fail to read a file, and returns the fault that `fileFault` makes from its message. */
 async function faultOf(file: string, bytes: Buffer | undefined, read = 'read_parquet', others: string[] = []) {
   if (bytes) writeFileSync(at(file), bytes)
   const text = await duckdb.run(`SELECT count(COLUMNS(*)) FROM ${read}`.replace('$', `'${at(file)}'`)).then(
@@ -90,12 +90,12 @@ it.each([
     'read_json($)',
     'Names in an object of it differ only in case',
   ],
-])('%s is bad data, and named from its catalog on', async (file, bytes, read, wrong) => {
+])('`fileFault` reports %s as bad data, with its path inside the catalog', async (file, bytes, read, wrong) => {
   const expected = ['HIVE_BAD_DATA', 0x0100_0007, 'EXTERNAL', `Malformed file. ${wrong} [${file}]`]
   expect(await faultOf(file, bytes(), read)).toEqual(expected)
 })
 
-it('a file that another one of its table does not agree with is bad data', async () => {
+it('`fileFault` reports a file as bad data if its types differ from another file of the table', async () => {
   await duckdb.run(`COPY (SELECT 'x' AS k, 's' AS s) TO '${at('other.parquet')}'`)
   const read = `read_parquet(['${at('good.parquet')}', $])`
   expect(await faultOf('other.parquet', undefined, read)).toMatchObject({
@@ -104,7 +104,7 @@ it('a file that another one of its table does not agree with is bad data', async
   })
 })
 
-it('data that cannot be decoded is bad data, whatever byte of a page is wrong', async () => {
+it('`fileFault` reports data that cannot be decoded as bad data, wherever the page is damaged', async () => {
   const found = new Set<string>()
   for (let from = 10; from < 200; from += 7) {
     writeFileSync(at('page.parquet'), damaged(from, from + 40, 0xa5))
@@ -120,7 +120,7 @@ it('data that cannot be decoded is bad data, whatever byte of a page is wrong', 
   expect(found.size).toBeGreaterThan(0)
 })
 
-it('a file that is gone cannot be opened; one that is there is no matter of this', async () => {
+it('`fileFault` reports a missing file as a split that cannot be opened, and ignores a file that exists', async () => {
   expect(await faultOf('gone.parquet', undefined, PARQUET)).toEqual([
     'HIVE_CANNOT_OPEN_SPLIT',
     0x0100_0003,
@@ -131,7 +131,7 @@ it('a file that is gone cannot be opened; one that is there is no matter of this
   expect(fileFault(text, { paths: [at('shut/f.parquet')], roots, exists: () => true })).toBeUndefined()
 })
 
-it('pages that cannot be inflated are bad data', async () => {
+it('`fileFault` reports pages that cannot be inflated as bad data', async () => {
   await duckdb.run(`COPY (SELECT 'text ' || range AS s FROM range(3000)) TO '${at('gzip.parquet')}' (COMPRESSION gzip)`)
   const bytes = readFileSync(at('gzip.parquet')).fill(0xff, 45, 600)
   expect(await faultOf('inflate.parquet', bytes, '(SELECT sum(length(s)) FROM read_parquet($))')).toMatchObject({
@@ -140,7 +140,7 @@ it('pages that cannot be inflated are bad data', async () => {
   })
 })
 
-it('of several files one whose metadata is broken is not known by name', async () => {
+it('`fileFault` gives no file name for broken metadata if the statement read several files', async () => {
   const footer = damaged(good.length - 60, good.length - 8, 0xff)
   expect(await faultOf('footer.parquet', footer, PARQUET, [at('good.parquet')])).toMatchObject({
     0: 'HIVE_BAD_DATA',
@@ -148,7 +148,7 @@ it('of several files one whose metadata is broken is not known by name', async (
   })
 })
 
-it('no value passes for such a text, and no other file is named', () => {
+it('`fileFault` ignores its message patterns inside values, and names only files that were read', () => {
   const files = { paths: ['/elsewhere/a.parquet', '/lake/s/t/a.parquet'], roots: ['/lake/'], exists: () => false }
   const magic = (path: string): string => `Invalid Input Error: No magic bytes found at end of file '${path}'`
   for (const text of [
@@ -164,7 +164,7 @@ it('no value passes for such a text, and no other file is named', () => {
   expect(fileFault(magic('/elsewhere/a.parquet'), files)?.message).toContain('[a.parquet]')
 })
 
-it('files are those of scans and of questions', () => {
+it('`pathsOf` returns the files of scans and of questions', () => {
   const range = { path: '/l/a', firstRow: 0, rows: 1, fileRows: 1 }
   const query = {
     sql: '',
@@ -183,7 +183,7 @@ it('files are those of scans and of questions', () => {
   expect(pathsOf({ kind: 'files', question: { kind: 'footers', paths: ['/l/d'] } })).toEqual(['/l/d'])
 })
 
-it.each(['bss_i32', 'bss_dec'])('an encoding that DuckDB cannot read is not supported (%s)', async (table) => {
+it.each(['bss_i32', 'bss_dec'])('`fileFault` reports an encoding that DuckDB cannot read as not supported (%s)', async (table) => {
   const bytes = readFileSync(join(import.meta.dirname, `../../fixtures/files-people-have/bugs/${table}/a.parquet`))
   const what = 'a column is in the encoding BYTE_STREAM_SPLIT and neither real nor double'
   expect(await faultOf(`${table}.parquet`, bytes, '(SELECT sum(i) FROM read_parquet($))')).toMatchObject({
@@ -192,7 +192,7 @@ it.each(['bss_i32', 'bss_dec'])('an encoding that DuckDB cannot read is not supp
   })
 })
 
-it('a text that nobody knows names the files that were read, unless a function may have raised it', () => {
+it('`unknownFileFault` names the files read for an unknown message, unless a function may have raised it', () => {
   const files = { paths: [at('s/t/a.parquet')], roots, exists: () => true }
   const reported = (text: string, isQuestion = false, read = files): unknown => {
     const fault = unknownFileFault(text, read, isQuestion)

@@ -7,15 +7,15 @@ const frame = fc.record({
   body: fc.uint8Array({ maxLength: 5000 }).map((bytes) => Buffer.from(bytes)),
 })
 
-/** Cuts bytes at arbitrary places: a stream keeps order, never borders. */
+/** Cuts bytes at arbitrary positions: a stream keeps the order of bytes, but not the borders of writes. */
 function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
   const borders = [...new Set([0, ...places.map((place) => place % (bytes.length + 1)), bytes.length])]
   borders.sort((a, b) => a - b)
   return borders.slice(1).map((end, index) => bytes.subarray(borders[index], end))
 }
 
-describe('frames', () => {
-  it('come out as they went in, however the stream is cut', () => {
+describe('The frame decoder', () => {
+  it('returns the frames that were encoded, wherever the stream is cut', () => {
     fc.assert(
       fc.property(fc.array(frame, { maxLength: 8 }), fc.array(fc.nat(), { maxLength: 30 }), (frames, places) => {
         const received: unknown[] = []
@@ -30,7 +30,7 @@ describe('frames', () => {
     )
   })
 
-  it('wait for their last byte', () => {
+  it('returns a frame only after its last byte', () => {
     const received: unknown[] = []
     const decode = createFrameDecoder<object>(({ header }) => received.push(header))
     const bytes = encodeFrame({ a: 1 }, Buffer.from('body'))
@@ -40,12 +40,12 @@ describe('frames', () => {
     expect(received).toEqual([{ a: 1 }])
   })
 
-  it('refuse lengths that nobody writes', () => {
+  it('refuses impossible lengths', () => {
     const decode = createFrameDecoder<object>(() => undefined)
     expect(() => decode(Buffer.alloc(8, 0xff))).toThrow(RangeError)
   })
 
-  it('refuse a header that is longer than its taker allows, before it is whole', () => {
+  it('refuses a header above the limit before the header is complete', () => {
     const decode = createFrameDecoder<object>(() => undefined, 100)
     decode(encodeFrame({ text: 'x'.repeat(80) }))
     expect(() => decode(encodeFrame({ text: 'x'.repeat(90) }).subarray(0, 8))).toThrow(RangeError)

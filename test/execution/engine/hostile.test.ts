@@ -6,7 +6,7 @@ import { openTestPool, type TestPool } from '../../support/engines.ts'
 
 const MB = 2 ** 20
 
-/** `column_doubling`: each CTE selects everything of the one before twice. */
+/** Makes the statement `column_doubling`: each CTE selects all columns of the previous one twice. */
 function columnDoubling(levels: number): string {
   const ctes = Array.from({ length: levels }, (_, level) => `t${level + 1} AS (SELECT *, * FROM t${level})`)
   return `WITH t0 AS (SELECT 1 AS a), ${ctes.join(', ')} SELECT count(*) FROM t${levels}`
@@ -19,7 +19,7 @@ function joinStar(tables: number): string {
 
 const orOfAnds = Array.from({ length: 2000 }, (_, i) => `(a = ${i} AND b <> ${i})`).join(' OR ')
 
-/** DuckDB's SQL that takes gigabytes or minutes, most of it while it is only planned (`memory_limit` holds for none). */
+/** Statements that take gigabytes or minutes, mostly while DuckDB plans them (`memory_limit` restricts none of them). */
 const statements: Record<string, string> = {
   like_backtrack: `SELECT repeat('a',60) ILIKE '%a%a%a%a%a%a%a%b'`,
   levenshtein_60k: `SELECT levenshtein(repeat('a',60000), repeat('b',60000))`,
@@ -40,7 +40,7 @@ let sampler: NodeJS.Timeout
 beforeAll(async () => {
   engines = await openTestPool({
     spareAfterMs: 0,
-    // What takes long to plan is to end soon.
+    // A short deadline keeps the tests with long planning short.
     prepareDeadlineMs: 2_500,
     translateError: (text) => new EngineError('GENERIC_USER_ERROR', text),
   })
@@ -50,7 +50,7 @@ beforeAll(async () => {
         const pages = readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1]
         peakBytes = Math.max(peakBytes, Number(pages) * 4096)
       } catch {
-        // Ended between the two lines.
+        // The process ended between the two lines.
       }
     }
   }, 20)
@@ -60,11 +60,11 @@ afterAll(async () => {
   await engines[Symbol.asyncDispose]()
 })
 
-/** A statement with a known answer that needs a second of work. */
+/** Runs a statement with a known answer that takes about a second. */
 const neighbour = (): Promise<unknown[]> =>
   engines.rows(`SELECT json_array(count(*))::VARCHAR FROM range(100000000) r(i) WHERE i % 3 = 0`)
 
-/** One of each kind is enough where its whole engine goes down with it. */
+/** One statement of each kind is enough where the whole engine is lost with it. */
 const ofEachKind = ['like_backtrack', 'repeat_nested', 'runtime_big_values', 'join_star_200']
 
 describe.each([
@@ -72,13 +72,13 @@ describe.each([
   ['among small statements', { risky: false, placement: 'shared' }],
 ] as const)('%s', (_name, statement) => {
   const chosen = Object.entries(statements).filter(([name]) => statement.risky || ofEachKind.includes(name))
-  it.each(chosen)('%s is a clear error; nothing else suffers', async (_title, sql) => {
+  it.each(chosen)('the hostile statement %s fails with a clear error, and other statements succeed', async (_title, sql) => {
     const beside = statement.risky ? undefined : neighbour()
     const hostile = engines.run(sql, statement).done.then(
       () => undefined,
       (error: unknown) => error,
     )
-    // Answered while the hostile statement is at work.
+    // The engine answers this statement while the hostile one runs.
     expect(await engines.rows(`SELECT '[1]'`)).toEqual([[1]])
     const error = await hostile
     expect(error).toBeInstanceOf(EngineError)

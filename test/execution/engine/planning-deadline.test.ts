@@ -8,7 +8,7 @@ const DEADLINE_MS = 1_000
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** An engine that plans a statement, and how that ended, once it has. */
+/** Starts an engine that plans a statement; `ended` returns the outcome once there is one. */
 function planning(): { readonly child: FakeChild; readonly engine: RunningEngine; ended(): Outcome | undefined } {
   const child = new FakeChild({
     slot: 0,
@@ -20,7 +20,7 @@ function planning(): { readonly child: FakeChild; readonly engine: RunningEngine
     onReply: () => undefined,
     onExit: () => undefined,
   })
-  // It has run before.
+  // The engine has used CPU before.
   child.used = 7_000
   const engine = createRunningEngine({
     child,
@@ -46,7 +46,7 @@ function planning(): { readonly child: FakeChild; readonly engine: RunningEngine
   return { child, engine, ended: () => outcome }
 }
 
-it('planning that had its CPU in its time ends with the engine', async () => {
+it('The planning deadline kills the engine if planning used that much CPU within that time', async () => {
   const { child, ended } = planning()
   child.used += DEADLINE_MS
   await vi.advanceTimersByTimeAsync(DEADLINE_MS + 1)
@@ -54,7 +54,7 @@ it('planning that had its CPU in its time ends with the engine', async () => {
   expect(ended()).toMatchObject({ kind: 'lost', reason: 'deadline', culprit: true })
 })
 
-it('planning that got little CPU on a busy machine goes on until it has had its share', async () => {
+it('The planning deadline waits on a busy machine until planning has used that much CPU', async () => {
   const { child } = planning()
   for (let second = 0; second < 4; second++) {
     child.used += DEADLINE_MS / 5
@@ -66,7 +66,7 @@ it('planning that got little CPU on a busy machine goes on until it has had its 
   expect(child.killed).toBe(true)
 })
 
-it('the CPU of a second planning beside it is not its own, whoever tells of it how often', async () => {
+it('The planning deadline counts half of the CPU used after the first report of a second planning', async () => {
   const { child, engine } = planning()
   const again = (): void => engine.onReply({ header: { type: 'again', id: 1 }, body: Buffer.alloc(0) })
   child.used += 0.2 * DEADLINE_MS
@@ -80,14 +80,14 @@ it('the CPU of a second planning beside it is not its own, whoever tells of it h
   expect(child.killed).toBe(true)
 })
 
-it('CPU that was used in less than the time is no fault: others may have had it', async () => {
+it('The planning deadline kills nothing before its time is over, even if the CPU is used up', async () => {
   const { child } = planning()
   child.used += 2 * DEADLINE_MS
   await vi.advanceTimersByTimeAsync(DEADLINE_MS / 2)
   expect(child.killed).toBe(false)
 })
 
-it('planning that only waits ends too, ten times later', async () => {
+it('The planning deadline kills the engine after ten times its time if planning uses no CPU', async () => {
   const { child } = planning()
   await vi.advanceTimersByTimeAsync(DEADLINE_MS * 9)
   expect(child.killed).toBe(false)
@@ -95,7 +95,7 @@ it('planning that only waits ends too, ten times later', async () => {
   expect(child.killed).toBe(true)
 })
 
-it('once the engine says that the statement is planned nothing ends it', async () => {
+it('The planning deadline no longer applies once the engine reports that the statement is planned', async () => {
   const { child, engine } = planning()
   engine.onReply({ header: { type: 'started', id: 1 }, body: Buffer.alloc(0) })
   child.used += 5 * DEADLINE_MS

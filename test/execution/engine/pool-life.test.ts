@@ -10,8 +10,8 @@ const patient = { timeout: 120_000 }
 const long = `SELECT count(*)::VARCHAR FROM range(100000) a(i), range(100000) b(j) WHERE i + j = 7`
 const functionsModule = new URL('../../support/engine-functions.mjs', import.meta.url).href
 
-describe('functions', { timeout: 120_000 }, () => {
-  it('of the module are there in every engine, on every connection', async () => {
+describe('The functions of the functions module', { timeout: 120_000 }, () => {
+  it('exist in every engine, on every connection', async () => {
     await using engines = await openTestPool({ functionsModule })
     const sql = `SELECT json_array(plus_one(twice(i)))::VARCHAR FROM range(3) r(i)`
     for (const placement of ['shared', 'dedicated'] as const) {
@@ -20,7 +20,7 @@ describe('functions', { timeout: 120_000 }, () => {
     }
   })
 
-  it('that never come back are ended by a cancel; the heartbeat does not mind them', async () => {
+  it('that never return end on a cancel, and do not stop the heartbeat', async () => {
     await using engines = await openTestPool({ functionsModule, deadAfterMs: 1500 })
     const run = engines.run('SELECT json_array(for_ever(i))::VARCHAR FROM range(3) r(i)', { placement: 'dedicated' })
     await expect.poll(() => engines.pool.children().some(({ running }) => running > 0), patient).toBe(true)
@@ -31,37 +31,37 @@ describe('functions', { timeout: 120_000 }, () => {
     expect(await engines.rows(`SELECT '[1]'`, { placement: 'dedicated' })).toEqual([[1]])
   })
 
-  it('that hold the thread of small statements cost no neighbour its answer', async () => {
+  it('that block the thread of small statements do not fail other small statements', async () => {
     await using engines = await openTestPool({ functionsModule, prepareDeadlineMs: 1000 })
     const holding = engines.run('SELECT json_array(for_ever(i))::VARCHAR FROM range(3) r(i)')
     await new Promise((resolve) => setTimeout(resolve, 200))
-    // Sent, but the thread cannot even read it: the deadline passes through no fault of its own.
+    // The blocked thread cannot read this statement, so its planning deadline passes before planning begins.
     expect(await engines.rows(`SELECT '[1]'`)).toEqual([[1]])
     holding.cancel()
     await expect(holding.done).rejects.toMatchObject({ errorName: 'USER_CANCELED' })
   })
 
-  it('that cannot be loaded stop the start', async () => {
+  it('make the start of the pool fail if their module cannot be loaded', async () => {
     await expect(openTestPool({ functionsModule: 'file:///nowhere.mjs' })).rejects.toBeInstanceOf(ExitError)
   })
 })
 
-describe('the deadline of planning', { timeout: 120_000 }, () => {
-  it('ends with planning: what is planned may run on, with functions in JavaScript or without', async () => {
+describe('The planning deadline of the pool', { timeout: 120_000 }, () => {
+  it('does not stop a statement that is already planned, with or without JavaScript functions', async () => {
     await using engines = await openTestPool({ functionsModule, prepareDeadlineMs: 500 })
     const from = 'FROM range(1000000) a(i), range(1000000) b(j)'
     const output = { kind: 'stream', onRows: () => undefined } as const
     const never: readonly (readonly [string, Partial<EngineStatement>])[] = [
       [`${from} WHERE twice(a.i + b.j) < 0`, {}],
       [`${from} WHERE plus_one(a.i + b.j) < 0`, {}],
-      // Planned and run in one go; of its source DuckDB tells no progress.
+      // DuckDB plans and runs this one in one call, and reports no progress for its source.
       ['FROM range(100000000000) t(i) WHERE i * i % 8 = 3', { output }],
     ]
     for (const [rest, statement] of never) {
       const sql = `SELECT json_array(1)::VARCHAR ${rest}`
       const run = engines.run(sql, { placement: 'dedicated', ...statement })
       await expect.poll(() => engines.pool.children().some(({ running }) => running > 0), patient).toBe(true)
-      // Ten times the deadline would end what gets no CPU, too.
+      // After ten times the deadline even planning without CPU would be stopped.
       await new Promise((resolve) => setTimeout(resolve, 6000))
       // On a busy machine the cancel of the one before may have had to kill its engine.
       expect(engines.events.filter((event) => event.type === 'ended' && event.reason !== 'cancel')).toEqual([])
@@ -71,8 +71,8 @@ describe('the deadline of planning', { timeout: 120_000 }, () => {
   })
 })
 
-describe('engines', { timeout: 120_000 }, () => {
-  it('are made at first need, as many as cores, and the rest of the statements waits', async () => {
+describe('The engines of the pool', { timeout: 120_000 }, () => {
+  it('are started on demand, one per core, and the other statements wait', async () => {
     await using engines = await openTestPool({ cores: 1 })
     expect(engines.pool.children()).toHaveLength(1)
     const first = engines.run(long, { placement: 'dedicated' })
@@ -84,14 +84,14 @@ describe('engines', { timeout: 120_000 }, () => {
     await expect(first.done).rejects.toMatchObject({ errorName: 'USER_CANCELED' })
   })
 
-  it('take risky statements apart, small as they are', async () => {
+  it('run a risky statement in an engine of its own, even if it is small', async () => {
     await using engines = await openTestPool()
     const shared = engines.pool.children()[0]!.pid
     expect((await engines.run(`SELECT '[1]'`).done).enginePid).toBe(shared)
     expect((await engines.run(`SELECT '[1]'`, { risky: true }).done).enginePid).not.toBe(shared)
   })
 
-  it('have a spare that takes over at once, and gets a successor', async () => {
+  it('include a spare that replaces a killed engine at once; then a new spare starts', async () => {
     await using engines = await openTestPool({ spareAfterMs: 0 })
     const spare = (): number | undefined => engines.pool.children().find(({ state }) => state === 'spare')?.pid
     await expect.poll(spare, patient).toBeDefined()
@@ -105,21 +105,21 @@ describe('engines', { timeout: 120_000 }, () => {
   })
 })
 
-describe('a start', { timeout: 120_000 }, () => {
-  it('removes what a former process left behind', async () => {
+describe('The start of the pool', { timeout: 120_000 }, () => {
+  it('removes the folders that a killed process left behind', async () => {
     const root = mkdtempSync(join(tmpdir(), 'quipu-leftovers-'))
     for (let time = 0; time < 2; time++) {
       await using engines = await openTestPool({ folder: join(root, 'engines'), spillFolder: join(root, 'spill') })
       expect((await engines.stream(`SELECT '[1]'`)).text).toBe('[1],\n')
-      // As a killed process does: the folders stay.
+      // The folders stay, as after a crash.
       if (time === 0) for (const { pid } of engines.pool.children()) process.kill(pid, 'SIGKILL')
     }
     rmSync(root, { recursive: true, force: true })
   })
 })
 
-describe('figures', { timeout: 120_000 }, () => {
-  it('tell wall and CPU time, memory, and whether the CPU is the statement’s own', async () => {
+describe('The figures of a statement', { timeout: 120_000 }, () => {
+  it('contain wall time, CPU time, memory, and whether the CPU time is exact', async () => {
     await using engines = await openTestPool()
     const before = Date.now()
     const sql = `SELECT json_array(count(DISTINCT i))::VARCHAR FROM range(3000000) r(i)`
@@ -135,7 +135,7 @@ describe('figures', { timeout: 120_000 }, () => {
     expect(together.map(({ cpuExact }) => cpuExact)).toEqual([false, false])
   })
 
-  it('tell what was spilled', async () => {
+  it('contain the spilled bytes', async () => {
     await using engines = await openTestPool({ memoryLimitBytes: 100 * 2 ** 20, maxSpillBytes: 4 * 2 ** 30 })
     const sql = `SELECT json_array(max(s))::VARCHAR FROM
       (SELECT s FROM (SELECT sha256(i::VARCHAR) || i AS s FROM range(1500000) r(i)) ORDER BY hash(s) OFFSET 3)`
@@ -143,7 +143,7 @@ describe('figures', { timeout: 120_000 }, () => {
     expect(result.spilledBytes).toBeGreaterThan(10e6)
   })
 
-  it('tell that spilling reached its limit', async () => {
+  it('are replaced by EXCEEDED_SPILL_LIMIT if spilling reaches its limit', async () => {
     await using engines = await openTestPool({ memoryLimitBytes: 100 * 2 ** 20, maxSpillBytes: 20 * 2 ** 20 })
     const sql = `SELECT json_array(max(s))::VARCHAR FROM
       (SELECT s FROM (SELECT sha256(i::VARCHAR) || i AS s FROM range(1500000) r(i)) ORDER BY hash(s) OFFSET 3)`
@@ -152,7 +152,7 @@ describe('figures', { timeout: 120_000 }, () => {
     })
   })
 
-  it('include DuckDB’s operators when asked for', async () => {
+  it('include DuckDB’s operators if the caller requests a profile', async () => {
     await using engines = await openTestPool()
     const sql = `SELECT json_array(i)::VARCHAR FROM range(1000) r(i) WHERE i % 2 = 0`
     for (let time = 0; time < 2; time++) {

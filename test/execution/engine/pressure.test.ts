@@ -15,8 +15,8 @@ afterAll(async () => {
   await engines[Symbol.asyncDispose]()
 })
 
-describe('back-pressure', () => {
-  it('holds the engine while the consumer is slow; memory stays flat and no row is lost', async () => {
+describe('Back-pressure on an engine', () => {
+  it('stops the engine while the consumer is slow: memory stays bounded and no row is lost', async () => {
     const rows = 3_000_000
     let lines = 0
     let enginePeak = 0
@@ -48,12 +48,12 @@ describe('back-pressure', () => {
     clearInterval(sampler)
     expect(result.rows).toBe(rows)
     expect(lines).toBe(rows)
-    // 130 MB of text went through; an engine at rest has some 90 MB.
+    // The statement makes 130 MB of text; an idle engine uses about 90 MB.
     expect(enginePeak).toBeLessThan(400 * MB)
   })
 })
 
-describe('an engine above its memory limit', () => {
+describe('An engine above its memory limit', () => {
   const work = (sql: string): EngineWork => ({
     id: 'work',
     asks: {
@@ -66,7 +66,7 @@ describe('an engine above its memory limit', () => {
     prepareDeadlineMs: 60_000,
   })
 
-  /** Without the system's limit on data memory, so that the watch has something to see. */
+  /** Starts an engine with a very high data memory limit of the system, so that the watch sees the excess first. */
   async function open(killBytes: number): Promise<{ child: EngineChild; engine: RunningEngine }> {
     const { folder, spillFolder, beatMs, functionsModule } = engines.settings
     mkdirSync(`${folder}-apart`, { recursive: true })
@@ -104,7 +104,7 @@ describe('an engine above its memory limit', () => {
     return { child, engine }
   }
 
-  // Grows to gigabytes within a second while it is planned, where DuckDB's own limit does not hold.
+  // Planning of this statement takes gigabytes within a second, and DuckDB does not apply its own limit there.
   const bomb = `SELECT len(range(300000000 + (random() * 0)::INTEGER))::VARCHAR`
   const long = `SELECT count(*)::VARCHAR FROM range(100000) a(i), range(100000) b(j) WHERE i + j = 7`
 

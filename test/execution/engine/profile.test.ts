@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { parseProfile, withoutBound } from '../../../src/execution/engine/profile.ts'
 
-describe('a profile', () => {
+describe('The profile of a statement', () => {
   const operator = {
     operator_type: 'TABLE_SCAN',
     operator_name: 'READ_PARQUET ',
@@ -13,7 +13,7 @@ describe('a profile', () => {
   }
   const root = { cpu_time: 2.5, query_name: 'x', extra_info: {} }
 
-  it('is read as written, unknown fields kept out', () => {
+  it('keeps the known fields of DuckDB’s text and drops unknown ones', () => {
     expect(parseProfile(JSON.stringify({ ...root, children: [operator] }))).toEqual({
       scheduledSeconds: 2.5,
       children: [
@@ -30,12 +30,12 @@ describe('a profile', () => {
     })
   })
 
-  it.each(['', '{"cpu_time": 1.5', '{}', '[]'])('is none when its text is %j', (text) => {
+  it.each(['', '{"cpu_time": 1.5', '{}', '[]'])('is undefined if its text is %j', (text) => {
     expect(parseProfile(text)).toBeUndefined()
   })
 
   it.each(['LIMIT', 'STREAMING_LIMIT'])(
-    'is without the %s that an engine puts above inline rows, without its time, and no other',
+    'omits only the top %s, which the engine adds for inline rows, and its time',
     (type) => {
       const limited = { ...operator, operator_type: type, children: [operator] }
       const read = parseProfile(JSON.stringify({ ...root, children: [{ ...limited, children: [limited] }] }))!

@@ -19,8 +19,8 @@ const refused = (error: unknown): void => {
 }
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 20))
 
-describe('a row reader', () => {
-  it('hands on whole lines only', async () => {
+describe('A row reader', () => {
+  it('passes on only whole lines', async () => {
     const lines: string[] = []
     const reader = openRowReader(fifo, (bytes) => void lines.push(bytes.toString()), refused)
     const writer = openSync(fifo, constants.O_WRONLY)
@@ -34,7 +34,7 @@ describe('a row reader', () => {
     expect(lines.every((text) => text.endsWith('\n'))).toBe(true)
   })
 
-  it('hands on every row as it is, long ones too', async () => {
+  it('passes on every row unchanged, also long rows', async () => {
     const taken: Buffer[] = []
     const reader = openRowReader(fifo, (bytes) => void taken.push(Buffer.from(bytes)), refused)
     const texts = Array.from({ length: 400 }, (_, i) => `["${String(i).repeat(1 + ((i * i * i) % 20_011))}"],\n`)
@@ -46,7 +46,7 @@ describe('a row reader', () => {
     expect(Buffer.concat(taken).equals(Buffer.from(texts.join('')))).toBe(true)
   })
 
-  it('rejects an end within a line', async () => {
+  it('rejects input that ends within a line', async () => {
     const reader = openRowReader(fifo, () => undefined, refused)
     const writer = openSync(fifo, constants.O_WRONLY)
     writeSync(writer, '[1],\n[2')
@@ -55,7 +55,7 @@ describe('a row reader', () => {
     expect(reader.delivered()).toBe(true)
   })
 
-  it('reads nothing while the consumer is at work', async () => {
+  it('reads nothing while the consumer is busy', async () => {
     let takeOn: () => void = () => undefined
     let calls = 0
     const take = (): Promise<void> => {
@@ -78,7 +78,7 @@ describe('a row reader', () => {
     await reader.ended
   })
 
-  it('tells that the consumer failed, and closes', async () => {
+  it('reports the error of the consumer, and closes', async () => {
     const errors: unknown[] = []
     const reader = openRowReader(
       fifo,
@@ -93,7 +93,7 @@ describe('a row reader', () => {
     closeSync(writer)
   })
 
-  it('hands nothing on once it is closed', async () => {
+  it('passes on nothing after it is closed', async () => {
     let calls = 0
     const reader = openRowReader(fifo, () => void calls++, refused)
     const writer = openSync(fifo, constants.O_WRONLY)

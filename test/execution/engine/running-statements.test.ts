@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest'
 import { RunningStatements } from '../../../src/execution/engine/running-statements.ts'
 
-/** What runs in a process that has used as much CPU as the test says, in microseconds. */
+/** The running statements of a process whose CPU time, in microseconds, the test sets. */
 function running(): { statements: RunningStatements; use(micros: number): void } {
   let user = 1_000
   const statements = new RunningStatements(() => ({ user, system: 500 }))
   return { statements, use: (micros) => (user += micros) }
 }
 
-it('alone, a statement has all the CPU from its begin to its end', () => {
+it('RunningStatements counts all CPU between begin and end for a statement that runs alone', () => {
   const { statements, use } = running()
   use(70)
   const statement = statements.begin(1, false)
@@ -19,7 +19,7 @@ it('alone, a statement has all the CPU from its begin to its end', () => {
   expect(statements.get(1)).toBeUndefined()
 })
 
-it('those that run at once share it evenly, and none is exact', () => {
+it('RunningStatements divides the CPU evenly among concurrent statements, and marks it as not exact', () => {
   const { statements, use } = running()
   const first = statements.begin(1, false)
   use(10)

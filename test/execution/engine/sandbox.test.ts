@@ -22,8 +22,8 @@ afterAll(async () => {
   await engines[Symbol.asyncDispose]()
 })
 
-describe('files', () => {
-  it('inside the allowed folders can be read', async () => {
+describe('File access in the engine sandbox', () => {
+  it('allows a statement to read files inside the allowed folders', async () => {
     const sql = `SELECT json_array(x)::VARCHAR FROM read_csv('${engines.data}inside.csv')`
     expect(await engines.rows(sql)).toEqual([[42]])
   })
@@ -36,12 +36,12 @@ describe('files', () => {
     ['file://', () => `SELECT * FROM read_csv('file://${outside}')`],
     ['https', () => `SELECT * FROM read_csv('https://localhost/x.csv')`],
     ['/proc', () => `SELECT content FROM read_text('/proc/self/environ')`],
-  ])('outside are refused: %s', async (_way, sql) => {
+  ])('refuses to read files outside the allowed folders: %s', async (_way, sql) => {
     await expect(engines.run(sql()).done).rejects.toThrow(refusal)
     await expect(engines.stream(sql(), { placement: 'shared' })).rejects.toThrow(refusal)
   })
 
-  it('outside are refused to scans and questions of connectors as well', async () => {
+  it('refuses scans and questions of connectors to files outside the allowed folders', async () => {
     const columns = [{ name: 'x', source: 'secret' }]
     const scans: TableSource[] = [
       [csvPart(outside, columns)],
@@ -61,15 +61,15 @@ describe('files', () => {
     await expect(engines.pool.inspect({ kind: 'footers', paths })).rejects.toThrow(refusal)
   })
 
-  it('are not written outside the allowed folders', async () => {
+  it('refuses to write files outside the allowed folders', async () => {
     const folder = `${outside}.parquet`
     await expect(engines.run('SELECT 1 AS c0', { output: { kind: 'parquet', folder } }).done).rejects.toThrow(refusal)
     expect(existsSync(folder)).toBe(false)
   })
 })
 
-describe('statements', () => {
-  it('that are no SELECT are refused, and leave nothing behind', async () => {
+describe('Statements in the engine sandbox', () => {
+  it('are refused if they are not a SELECT, and a refused statement changes nothing', async () => {
     const others = [
       `COPY (SELECT 1) TO '${engines.data}copy'`,
       `ATTACH ':memory:' AS other`,
@@ -96,8 +96,8 @@ describe('statements', () => {
   })
 })
 
-describe('settings', () => {
-  it('are those of the sandbox on every connection, and locked', async () => {
+describe('The settings of the engine sandbox', () => {
+  it('have the restricted values, and the configuration is locked', async () => {
     const settings = await engines.rows(
       `SELECT json_array(name, value)::VARCHAR FROM duckdb_settings() WHERE name IN
        ('TimeZone', 'threads', 'preserve_insertion_order', 'max_expression_depth', 'enable_external_access',
@@ -114,13 +114,13 @@ describe('settings', () => {
   })
 })
 
-describe.runIf(process.platform === 'linux')('the process', () => {
-  it('makes files for its own user alone', () => {
+describe.runIf(process.platform === 'linux')('The engine process', () => {
+  it('creates files that only its own user can access', () => {
     const { pid } = engines.pool.children()[0]!
     expect(/^Umask:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]).toBe('0077')
   })
 
-  it('has an empty environment, a limit of data memory, and goes first when memory ends', async () => {
+  it('has an empty environment and a data memory limit, and the OOM killer selects it first', async () => {
     const { pid } = engines.pool.children()[0]!
     const environment = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').filter(Boolean)
     expect(environment.map((entry) => entry.split('=')[0]).toSorted()).toEqual(['PATH', 'PWD', 'UV_THREADPOOL_SIZE'])

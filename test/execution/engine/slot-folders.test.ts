@@ -18,7 +18,7 @@ function fill(folder: string, files: number): void {
   for (let number = 0; number < files; number++) writeFileSync(join(folder, `f${number}`), 'x')
 }
 
-it('the folder of an engine that is gone frees its name at once, and the event loop turns while all in it goes', async () => {
+it('`removeTree` frees the name of the folder at once, and does not block the event loop', async () => {
   fill(slot, 2_000)
   let turns = 0
   const count = setInterval(() => turns++, 0)
@@ -30,7 +30,7 @@ it('the folder of an engine that is gone frees its name at once, and the event l
   expect(readdirSync(join(home, 'engines'))).toEqual([])
 })
 
-it('links that an engine leaves lead to nothing', async () => {
+it('`makeEmpty` removes links without touching their targets', async () => {
   mkdirSync(join(home, 'others', 'folder'), { recursive: true })
   fill(join(home, 'others', 'folder'), 1)
   mkdirSync(join(slot, 'own'))
@@ -41,14 +41,14 @@ it('links that an engine leaves lead to nothing', async () => {
   expect(readdirSync(join(home, 'others', 'folder'))).toEqual(['f0'])
 })
 
-it('what was left before is removed too, and what is too deep stays', async () => {
+it('`makeEmpty` removes older leftovers too, but keeps a folder that is nested too deeply', async () => {
   mkdirSync(join(home, 'engines', 'left-1', 'a', 'b'), { recursive: true })
   mkdirSync(join(slot, ...Array<string>(200).fill('d')), { recursive: true })
   await makeEmpty(join(home, 'engines'))
   expect(readdirSync(join(home, 'engines'))).toEqual([expect.stringMatching(/^left-[0-9a-f-]+$/)])
 })
 
-it('of a folder of temporary files so many are looked at, whoever fills it', () => {
+it('`spilledBytes` reads at most 512 files of a folder', () => {
   expect(spilledBytes(join(home, 'none'))).toBe(0)
   fill(slot, 3)
   expect(spilledBytes(slot)).toBe(3)

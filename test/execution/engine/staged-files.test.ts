@@ -21,7 +21,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openRowReader } from '../../../src/execution/engine/row-reader.ts'
 import { takeStaged } from '../../../src/execution/engine/staged-files.ts'
 
-/** The engine's. */
+/** The user of the engine. */
 const USER = 1_999_999_999
 const HOLES = 2 ** 31
 let home: string
@@ -41,10 +41,10 @@ afterEach(() => rmSync(home, { recursive: true, force: true }))
 const file = (name: string) => ({ path: join('/anywhere', name), rows: 1, bytes: 9, columnBytes: { a: 3 } })
 const take = (...names: string[]) => takeStaged(staged, attempt, USER, names.map(file), new AbortController().signal)
 
-describe.runIf(process.getuid?.() === 0)('files that an engine of another user has written', () => {
+describe.runIf(process.getuid?.() === 0)('`takeStaged` for files that an engine of another user has written', () => {
   beforeEach(() => chownSync(staged, USER, USER))
 
-  it('are copied, as this process’s own, and removed with their folder', async () => {
+  it('copies the files with this process as their owner, and removes them with their folder', async () => {
     for (const [name, text] of [
       ['a.parquet', 'some rows'],
       ['b.parquet', 'other rows'],
@@ -62,7 +62,7 @@ describe.runIf(process.getuid?.() === 0)('files that an engine of another user h
     expect(existsSync(staged)).toBe(false)
   })
 
-  it('are copied no further once nobody wants them: one of holes would fill the disk', async () => {
+  it('stops the copy of a huge sparse file when the signal aborts', async () => {
     writeFileSync(join(staged, 'a.parquet'), '')
     truncateSync(join(staged, 'a.parquet'), HOLES)
     chownSync(join(staged, 'a.parquet'), USER, USER)
@@ -71,7 +71,7 @@ describe.runIf(process.getuid?.() === 0)('files that an engine of another user h
     const target = join(attempt, 'a.parquet')
     while (!statSync(target, { throwIfNoEntry: false })?.size) await turn()
     stop.abort()
-    // Where the disk shares blocks it took none.
+    // A file system that shares blocks copies nothing, and then the call may succeed.
     await taken.catch(() => undefined)
     expect(statSync(target).blocks * 512).toBeLessThan(HOLES / 2)
   })
@@ -96,14 +96,14 @@ describe.runIf(process.getuid?.() === 0)('files that an engine of another user h
       },
     ],
     ['nothing', () => {}],
-  ])('are refused when one is %s', async (_what, lay) => {
+  ])('refuses %s in place of a file', async (_what, lay) => {
     lay(join(staged, 'a.parquet'))
     await expect(take('a.parquet')).rejects.toThrow()
     expect(readdirSync(attempt)).toEqual([])
     expect(readFileSync(join(home, 'secret'), 'utf8')).toBe('the secret')
   })
 
-  it('are refused when their folder leads elsewhere, and nothing is removed there', async () => {
+  it('refuses a folder that is a link, and removes nothing from its target', async () => {
     const tables = join(home, 'tables')
     mkdirSync(tables)
     writeFileSync(join(tables, 'a.parquet'), 'of others')
@@ -114,13 +114,13 @@ describe.runIf(process.getuid?.() === 0)('files that an engine of another user h
     expect(readFileSync(join(tables, 'a.parquet'), 'utf8')).toBe('of others')
   })
 
-  it.each(['..', '.', '../secret', '.hidden', 'a\0b', ''])('are taken from no other place: %j', async (name) => {
+  it.each(['..', '.', '../secret', '.hidden', 'a\0b', ''])('refuses a file name that leads outside the folder: %j', async (name) => {
     const taken = takeStaged(staged, attempt, USER, [{ ...file(''), path: name }], new AbortController().signal)
     await expect(taken).rejects.toThrow()
     expect(readdirSync(attempt)).toEqual([])
   })
 
-  it('do not overwrite a file that is there', async () => {
+  it('does not overwrite an existing file', async () => {
     writeFileSync(join(staged, 'a.parquet'), 'x')
     chownSync(join(staged, 'a.parquet'), USER, USER)
     writeFileSync(join(attempt, 'a.parquet'), 'there')
@@ -129,7 +129,7 @@ describe.runIf(process.getuid?.() === 0)('files that an engine of another user h
   })
 })
 
-it('rows are read from a FIFO and from nothing that lies in its place', () => {
+it('`openRowReader` refuses a link or a regular file in place of its FIFO', () => {
   chmodSync(home, 0o700)
   const place = join(home, 'fifo-0')
   const open = () =>

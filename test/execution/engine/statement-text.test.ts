@@ -32,8 +32,8 @@ function textOf(asked: EngineQuery): string {
 const rowsOf = async (sql: string): Promise<unknown[]> =>
   (await duckdb.connection.runAndReadAll(sql)).getRowsJson().map(([row]) => JSON.parse(String(row)))
 
-describe('scans', () => {
-  it('are read where the statement reads them, by whatever names', async () => {
+describe('Scans in the text of a statement', () => {
+  it('replace each reference of the statement to a scan, with any alias', async () => {
     const asked = query(
       `SELECT a.k0 * 100 + b.k0 * 10 + x0 AS c0 FROM "$s1" AS a CROSS JOIN "$s0" b CROSS JOIN (SELECT "k0" AS x0 FROM "$s1") ` +
         `WHERE '"$s0"' <> 'FROM "$s1"' AND EXISTS (SELECT 1 FROM "$s0" WHERE x0 = k0 + 1) ORDER BY c0`,
@@ -43,7 +43,7 @@ describe('scans', () => {
     expect(await rowsOf(textOf(asked))).toEqual([313, 323, 413, 423].map((value) => [value]))
   })
 
-  it('of a correlated query are joined once, not for each row of the query around it', async () => {
+  it('of a correlated subquery are joined once, not once per row of the outer query', async () => {
     const asked = query(
       `SELECT x0 AS c0 FROM (SELECT "k0" AS x0 FROM "$s0") WHERE x0 = (SELECT min(x2) FROM (SELECT "k0" AS x1, "k1" AS x2 ` +
         `FROM "$s1") CROSS JOIN (SELECT "k0" AS x3 FROM "$s2") WHERE (x1 = x0) AND (x2 = x3)) ORDER BY c0`,

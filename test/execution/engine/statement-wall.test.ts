@@ -21,7 +21,7 @@ const vocabulary: EngineVocabulary = {
   macros: new Map(),
 }
 
-describe('the wall takes', () => {
+describe('The statement wall accepts', () => {
   it.each([
     `SELECT 1 AS c0`,
     `SELECT x0 AS c0, count(*) FILTER (WHERE x0 > 1) AS c1 FROM (SELECT "a ""b" AS x0 FROM "$s0") GROUP BY x0 ORDER BY c0 ASC NULLS LAST LIMIT 3`,
@@ -39,7 +39,7 @@ describe('the wall takes', () => {
   })
 })
 
-/** What a client may have smuggled into a statement, by what it tries. `$F` is a file that the engine may read. */
+/** Statements that a client may try to inject, grouped by the kind of attack. `$F` is a file that the engine may read. */
 const hostile: Readonly<Record<string, readonly string[]>> = {
   'functions that read': [
     `SELECT (SELECT content FROM read_text('$F'))`,
@@ -194,17 +194,17 @@ const hostile: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** Texts of one output column, so that they would run if they got through. */
+/** The texts have one output column, so that the engine would run them if the wall accepted them. */
 const all = Object.entries(hostile).flatMap(([what, texts]) => texts.map((text) => [what, text] as const))
 
-describe('the wall refuses', () => {
+describe('The statement wall refuses', () => {
   it.each(all)('%s: %s', (_what, text) => {
     expect(() => checkStatement(text.replaceAll('$F', '/data/secret.csv'), 2, vocabulary)).toThrow(
       'The statement was refused',
     )
   })
 
-  it('expressions that are more than one, or none', () => {
+  it('texts that are not exactly one expression', () => {
     for (const text of ['c0', `coalesce(c0, 'x''y')`, `CASE WHEN c0 IS NULL THEN 1 END`, '(SELECT 1)'])
       expect(() => checkExpression(text, vocabulary)).not.toThrow()
     const wrong = [
@@ -221,7 +221,7 @@ describe('the wall refuses', () => {
     for (const text of wrong) expect(() => checkExpression(text, vocabulary), text).toThrow('refused')
   })
 
-  it('types that are none', () => {
+  it('texts that are not a type', () => {
     const types = [
       'INTEGER',
       'DECIMAL(9,2)[]',
@@ -233,13 +233,13 @@ describe('the wall refuses', () => {
     for (const type of wrong) expect(() => checkType(type), type).toThrow('refused')
   })
 
-  it('depth that would be the end of the reader', () => {
+  it('nesting so deep that it would overflow the stack of the parser', () => {
     for (const open of ['(', '[', 'coalesce(', '(SELECT '])
       expect(() => checkStatement(`SELECT ${open.repeat(100_000)}`, 0, vocabulary)).toThrow('nested too deeply')
   })
 })
 
-it('the words that are reserved are those of this DuckDB', async () => {
+it('RESERVED of the statement wall equals the reserved keywords of this DuckDB', async () => {
   const instance = await DuckDBInstance.create(':memory:')
   const connection = await instance.connect()
   const reader = await connection.runAndReadAll(
@@ -251,7 +251,7 @@ it('the words that are reserved are those of this DuckDB', async () => {
   expect([...RESERVED].toSorted()).toEqual(words.toSorted())
 })
 
-describe('an engine that is sent what no front end made', () => {
+describe('An engine that receives hostile statements', () => {
   let engines: TestPool
   let secret: string
   const functionsModule = new URL('../../../dist/duckdb/engine-module.js', import.meta.url).href
@@ -265,7 +265,7 @@ describe('an engine that is sent what no front end made', () => {
     await engines[Symbol.asyncDispose]()
   })
 
-  it('runs none of it, whatever becomes of the rows, and works on', async () => {
+  it('refuses each of them for each kind of output, and stays usable', async () => {
     for (const [, text] of all) {
       const sql = text.replaceAll('$F', secret)
       await expect(engines.run(sql).done, text).rejects.toMatchObject({
@@ -273,7 +273,7 @@ describe('an engine that is sent what no front end made', () => {
         message: expect.stringMatching(/^The statement was refused: /),
       })
     }
-    // Each way that rows are taken puts another text around the statement.
+    // Each kind of output puts another text around the statement.
     const tried = `SELECT content FROM read_text('${secret}')`
     const folder = join(engines.data, 'written')
     for (const output of [
@@ -288,7 +288,7 @@ describe('an engine that is sent what no front end made', () => {
     expect(await engines.rows(`SELECT '[1]'`)).toEqual([[1]])
   })
 
-  it('runs none of it as a value, a name or a type beside the statement', async () => {
+  it('refuses SQL that is injected as a value, a name or a type beside the statement', async () => {
     const scan = (columns: { name: string; source?: string; cast?: string }[]): EngineQuery['scans'] => [
       [csvPart(secret, columns)],
     ]
@@ -319,7 +319,7 @@ describe('an engine that is sent what no front end made', () => {
       row: { kind: 'json', values: ['c0'] },
     }
     await expect(engines.run('', { query: injected }).done).rejects.toThrow('refused')
-    // Names are quoted: whatever they are, they are columns.
+    // Names are quoted, so any text can be the name of a column.
     const odd = `x"; SELECT '--`
     const named: EngineQuery = {
       sql: `SELECT "${odd.replaceAll('"', '""')}" AS c0 FROM "$s0"`,
@@ -329,12 +329,12 @@ describe('an engine that is sent what no front end made', () => {
     expect(JSON.parse((await engines.run('', { query: named }).done).inline!.toString())).toEqual(['42'])
   })
 
-  it('says nothing of a statement’s literals when it refuses it', async () => {
+  it('names no literal of the statement in the error of a refusal', async () => {
     const refused = engines.run(`SELECT 'hunter5', "hunter5" FROM read_text('hunter5')`).done
     await expect(refused).rejects.toThrow('The statement was refused: the table function read_text at character 33')
   })
 
-  it('takes a statement that is kept by its text only if it was taken before', async () => {
+  it('refuses a hostile statement again with the cache of prepared statements, and accepts a good one again', async () => {
     const cachePrepared = true
     expect(await engines.rows(`SELECT '[1]'`, { cachePrepared })).toEqual([[1]])
     expect(await engines.rows(`SELECT '[1]'`, { cachePrepared })).toEqual([[1]])
@@ -345,7 +345,7 @@ describe('an engine that is sent what no front end made', () => {
 })
 
 it.each([`'; SELECT 2; --`, `"; SELECT 2; --`, `''";/*`, `\\'; SELECT 2`, `$$; SELECT 2`, `мир;`])(
-  'data of scans that says %s is part of one statement',
+  '`statementText` makes one statement from scans whose names and values contain %s',
   async (odd) => {
     const query: EngineQuery = {
       sql: 'SELECT * FROM "$s0", "$s1", "$s2"',

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { WaitingJobs } from '../../../src/execution/engine/waiting-jobs.ts'
 import { FakeJob } from '../../support/engine-fakes.ts'
 
-it('gives each lane in the order of arrival', () => {
+it('WaitingJobs returns the jobs of each lane in the order of arrival', () => {
   const waiting = new WaitingJobs()
   for (const job of [new FakeJob('a', 'shared'), new FakeJob('b', 'dedicated'), new FakeJob('c', 'shared')])
     waiting.add(job)
@@ -13,7 +13,7 @@ it('gives each lane in the order of arrival', () => {
   expect(waiting.next('dedicated')).toMatchObject({ id: 'b' })
 })
 
-it('forgets who was removed, and only that one', () => {
+it('WaitingJobs removes only the given job, and ignores a second removal', () => {
   const waiting = new WaitingJobs()
   const [first, second] = [new FakeJob('a', 'shared'), new FakeJob('b', 'shared')]
   waiting.add(first)
@@ -24,7 +24,7 @@ it('forgets who was removed, and only that one', () => {
   expect(waiting.count('shared')).toBe(0)
 })
 
-it('tells all who wait, once', () => {
+it('WaitingJobs rejects all waiting jobs, each only once', () => {
   const waiting = new WaitingJobs()
   const jobs = [new FakeJob('a', 'shared'), new FakeJob('b', 'dedicated')]
   for (const job of jobs) waiting.add(job)

@@ -2,7 +2,7 @@ import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { checkStatement } from '../../../src/execution/engine/statement-wall.ts'
 
-/** Statements as they are rendered, token by token; what is made of them is looked at by DuckDB's own parser. */
+/** Statements as the renderer makes them, one token per word. DuckDB's own parser examines the mutations of them. */
 const rendered = [
   `SELECT 1 AS c0 FROM range ( 1 ) AS r JOIN range ( 2 ) s ON r.x = s.y , "$s0" a WHERE x IS NOT DISTINCT FROM y`,
   `WITH w0 AS NOT MATERIALIZED ( SELECT 1 ) SELECT * FROM ( ( SELECT 1 ) UNION ALL ( SELECT 2 ) ) ORDER BY x LIMIT 3`,
@@ -27,7 +27,7 @@ const vocabulary = {
   scripted: new Set<string>(),
   macros: new Map(),
 }
-/** Functions that syntax stands for. */
+/** Functions that DuckDB's parser makes from syntax. */
 const SYNTAX =
   /^(list_value|struct_pack|row|array_extract|struct_extract|array_slice|map|contains|count_star|[^\w]+|.*_like_escape|list_(filter|apply|contains)|to_\w+)$/
 
@@ -42,7 +42,7 @@ afterAll(() => {
   instance.closeSync()
 })
 
-/** What DuckDB reads from or calls in a statement; nothing when it is none. */
+/** Returns the tables and functions that DuckDB finds in a statement, or undefined if it cannot parse the text. */
 async function reads(sql: string): Promise<readonly string[] | undefined> {
   const reader = await connection.runAndReadAll(`SELECT json_serialize_sql($$${sql}$$)`)
   const tree = JSON.parse(String(reader.getRows()[0]![0])) as { error: boolean; statements: unknown[] }
@@ -69,11 +69,11 @@ function isAllowed(read: string): boolean {
   const name = read.slice(read.lastIndexOf(' ') + 1).toLowerCase()
   if (read.startsWith('table function')) return name === 'range'
   if (read.startsWith('table')) return /^(\$s0|[a-z]\d+(_\d+)?)$/.test(name)
-  // A table function is called as well.
+  // A table function also appears as a function call.
   return read.startsWith('function') && (vocabulary.functions.has(name) || SYNTAX.test(name) || name === 'range')
 }
 
-it('whatever is made of a rendered statement, what passes the wall is one statement that reads and calls nothing else', async () => {
+it('Mutated statements that pass the statement wall are one statement, and use only allowed tables and functions', async () => {
   let seed = 20261122
   const below = (n: number): number => {
     seed = (Math.imul(seed, 1103515245) + 12345) & 0x7fffffff

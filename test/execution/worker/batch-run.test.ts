@@ -20,7 +20,7 @@ const batch = { batch: 0, splits: [{ scan: 0, catalog: 'lake', data: {} }] }
 const changed = new EngineError('TRANSACTION_CONFLICT', 'changed')
 const turns = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5))
 
-/** What looks at files, and what engine and sink were told, in a test's hands. */
+// The test ends the file checks and the engine run, and reads from here what the engine and the sink received.
 let checks: ReturnType<typeof deferred<void>>[]
 let statement: EngineStatement | undefined
 let canceled: boolean
@@ -92,7 +92,7 @@ const result = {
   enginePid: 1,
 } satisfies EngineResult
 
-describe('a batch', () => {
+describe('A batch run', () => {
   beforeEach(() => {
     checks = []
     statement = undefined
@@ -101,7 +101,7 @@ describe('a batch', () => {
     listed = []
   })
 
-  it('reads while its files are looked at, and lists nothing before they are known', async () => {
+  it('reads rows during the check of its files, and lists pages only after the check succeeds', async () => {
     const { done } = run()
     await expect.poll(() => checks.length).toBe(1)
     expect(statement).toBeDefined()
@@ -117,7 +117,7 @@ describe('a batch', () => {
     expect(canceled).toBe(false)
   })
 
-  it('ends at once when they are not those that were listed, and lists nothing', async () => {
+  it('fails at once and lists no page if the check finds that the files changed', async () => {
     const { done } = run()
     await expect.poll(() => checks.length).toBe(1)
     read('[1],\n', '[2],\n', '[3],\n')
@@ -127,7 +127,7 @@ describe('a batch', () => {
     expect(listed).toEqual([])
   })
 
-  it('says that they changed when that is why the engine failed', async () => {
+  it('reports changed files instead of the error that they cause in the engine', async () => {
     const { done } = run()
     await expect.poll(() => checks.length).toBe(1)
     engine.reject(new EngineError('HIVE_CANNOT_OPEN_SPLIT', 'No such file'))
@@ -136,7 +136,7 @@ describe('a batch', () => {
     await expect(done).rejects.toBe(changed)
   })
 
-  it('fails with the engine when they did not', async () => {
+  it('fails with the error of the engine if the files did not change', async () => {
     const { done } = run()
     await expect.poll(() => checks.length).toBe(1)
     checks[0]!.resolve()
@@ -147,7 +147,7 @@ describe('a batch', () => {
     await expect(done).rejects.toBe(failed)
   })
 
-  it('says that they changed when they did after the first look, and is not tried again', async () => {
+  it('fails without a second attempt if the files changed after the first check', async () => {
     const { done } = run()
     await expect.poll(() => checks.length).toBe(1)
     checks[0]!.resolve()
@@ -159,7 +159,7 @@ describe('a batch', () => {
     expect(checks.length).toBe(2)
   })
 
-  it('lists its last page only when they are the same after it was read', async () => {
+  it('does not list its last page if the files changed while it was read', async () => {
     const { done } = run()
     await expect.poll(() => checks.length).toBe(1)
     checks[0]!.resolve()
@@ -172,7 +172,7 @@ describe('a batch', () => {
     expect(listed).toEqual([])
   })
 
-  it('ends a cancelled batch without waiting for the look at its files', async () => {
+  it('ends on a cancel without waiting for the check of its files', async () => {
     const batchRun = run()
     await turns()
     batchRun.cancel()
@@ -180,7 +180,7 @@ describe('a batch', () => {
     expect(checks).toHaveLength(1)
   })
 
-  it('ends a cancelled batch whose engine is done already, though its files are still looked at', async () => {
+  it('ends on a cancel after the engine is done, while the check of its files still runs', async () => {
     const batchRun = run()
     await turns()
     engine.resolve({ rows: 1, overflow: false } as EngineResult)

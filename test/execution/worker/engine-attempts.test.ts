@@ -7,7 +7,7 @@ import { EngineError } from '../../../src/shared/engine-error.ts'
 const statement = { id: 's' } as EngineStatement
 const lost = (): EngineLost => new EngineLost('crash', 'The engine ended')
 
-/** Engines whose runs a test ends. */
+/** Engines whose runs the test ends. */
 function fakeEngines() {
   const runs: { readonly done: ReturnType<typeof deferred<EngineResult>>; canceled: boolean }[] = []
   return {
@@ -20,8 +20,8 @@ function fakeEngines() {
   }
 }
 
-describe('attempts at a batch', () => {
-  it('are as many as are allowed while the engine is lost', async () => {
+describe('The attempts at a batch', () => {
+  it('are repeated up to the allowed number while the engine is lost', async () => {
     const numbers: number[] = []
     const attempts = new EngineAttempts(fakeEngines(), 3)
     const ended = attempts.repeat(async (attempt) => {
@@ -32,7 +32,7 @@ describe('attempts at a batch', () => {
     expect(numbers).toEqual([1, 2, 3])
   })
 
-  it('end with the first that succeeds', async () => {
+  it('end with the first success', async () => {
     const attempts = new EngineAttempts(fakeEngines(), 4)
     expect(
       await attempts.repeat(async (attempt) => {
@@ -57,7 +57,7 @@ describe('attempts at a batch', () => {
     expect(tried).toBe(1)
   })
 
-  it('end with a cancel, which reaches the statement that runs', async () => {
+  it('end with a cancel, which also cancels the running statement', async () => {
     const engines = fakeEngines()
     const attempts = new EngineAttempts(engines, 4)
     const ended = attempts.repeat(() => attempts.run(statement))
@@ -77,7 +77,7 @@ describe('attempts at a batch', () => {
     expect(engines.runs[0]!.canceled).toBe(true)
   })
 
-  it('that are stopped, not canceled, may be begun anew', async () => {
+  it('can start again after a stop, unlike after a cancel', async () => {
     const engines = fakeEngines()
     const attempts = new EngineAttempts(engines, 2)
     const ended = attempts.repeat(() => attempts.run(statement))

@@ -7,10 +7,10 @@ import { openTestWorker, updateFor, type TestScan, type TestWorker } from '../..
 
 const tiny = new URL('../../../etc/tpch/tiny', import.meta.url).pathname
 const duckdb = await openDuckDb()
-/** So small that a few thousand rows are many pages, larger than a pipe. */
+/** Small enough that a few thousand rows make many pages, but larger than a pipe. */
 const PAGE_BYTES = 32 * 1024
 
-/** Fragments of many pages; `truth` gives the same rows in plain DuckDB. */
+/** Fragments with many pages; `truth` returns the same rows in plain DuckDB. */
 const cases = {
   'an ORDER BY with ties': {
     scans: [['lineitem', ['quantity', 'comment']]],
@@ -35,7 +35,7 @@ const cases = {
 const digestOf = ({ pages }: TaskStatus): string => sumOf(pages.map(({ digest }) => digest!.sum))
 const keyed = (rows: readonly unknown[][]): string[] => rows.map((row) => JSON.stringify(row)).sort()
 
-describe.each(Object.entries(cases))('an engine killed under %s', (_, { scans, sql, truth }) => {
+describe.each(Object.entries(cases))('A task with %s whose engine is killed', (_, { scans, sql, truth }) => {
   let worker: TestWorker
   let update: TaskUpdate
   let expected: string[]
@@ -81,7 +81,7 @@ describe.each(Object.entries(cases))('an engine killed under %s', (_, { scans, s
   })
   afterAll(() => worker[Symbol.asyncDispose]())
 
-  it('gives the right rows or a clean error, at every page boundary', async () => {
+  it('returns the right rows or a clean error, for a kill at every page boundary', async () => {
     let failures = 0
     for (let at = 0; at <= pages; at++) {
       const { status, rows } = await run(at)
@@ -97,7 +97,7 @@ describe.each(Object.entries(cases))('an engine killed under %s', (_, { scans, s
         batchesDone: [],
         failure: { errorName: 'REMOTE_TASK_ERROR' },
       })
-      // What is listed stays readable, and is part of the result: each row at most as often as it is in it.
+      // Listed pages stay readable and are part of the result: no row occurs more often than in the whole result.
       expect(status.pages.some(({ lastOfBatch }) => lastOfBatch)).toBe(false)
       const left = new Map<string, number>()
       for (const row of expected) left.set(row, (left.get(row) ?? 0) + 1)
@@ -108,8 +108,8 @@ describe.each(Object.entries(cases))('an engine killed under %s', (_, { scans, s
   })
 })
 
-describe('a batch whose engine is lost before a page is listed', () => {
-  /** Engines that are lost so many times, then are well. */
+describe('A batch whose engine is lost before a page is listed', () => {
+  /** Makes engines whose first `times` runs are lost, and whose later runs succeed. */
   function losing(times: number): { wrap(pool: EnginePool): Pick<EnginePool, 'run'>; runs(): number } {
     let runs = 0
     return {
@@ -129,7 +129,7 @@ describe('a batch whose engine is lost before a page is listed', () => {
       1,
     )
 
-  it('is tried four times', async () => {
+  it('is attempted up to four times', async () => {
     const engines = losing(3)
     await using worker = await openTestWorker({ wrapEngines: engines.wrap })
     const taskId = worker.nextTaskId()
@@ -138,7 +138,7 @@ describe('a batch whose engine is lost before a page is listed', () => {
     expect(engines.runs()).toBe(4)
   })
 
-  it('fails the task then, for the coordinator to try elsewhere', async () => {
+  it('fails its task with REMOTE_TASK_ERROR after four lost engines, so that the coordinator can retry it', async () => {
     const engines = losing(4)
     await using worker = await openTestWorker({ wrapEngines: engines.wrap })
     const status = await worker.run(worker.nextTaskId(), await count(worker))

@@ -15,15 +15,15 @@ beforeEach(() => {
 
 afterEach(() => rmSync(folder, { recursive: true }))
 
-/** A guard over a file with this text. */
+/** Makes a guard over a file with this text. */
 function over(text: string): ReturnType<typeof createEpochGuard> {
   createEpochGuard(file)
   writeFileSync(file, text)
   return createEpochGuard(file)
 }
 
-describe('the epochs that a worker has heard of', () => {
-  it('are kept by log, over restarts', () => {
+describe('The epoch guard of a worker', () => {
+  it('keeps the epochs of each log over restarts', () => {
     let guard = createEpochGuard(file)
     expect(guard.seen()).toBe(0)
     expect([guard.accept(7, 'a'), guard.accept(7, 'a'), guard.accept(6, 'a')]).toEqual([
@@ -31,7 +31,7 @@ describe('the epochs that a worker has heard of', () => {
       'accepted',
       'stale',
     ])
-    // Moved to another log, whose coordinators have claimed it less often.
+    // The worker moves to another log, which has a lower epoch.
     expect([guard.accept(2, 'b'), guard.accept(1, 'b'), guard.seen()]).toEqual(['accepted', 'stale', 2])
     guard = createEpochGuard(file)
     expect([guard.seen(), guard.accept(1, 'b'), guard.accept(6, 'a'), guard.accept(7, 'a'), guard.seen()]).toEqual([
@@ -43,7 +43,7 @@ describe('the epochs that a worker has heard of', () => {
     ])
   })
 
-  it('go on from a file of before, which names no log, and from coordinators that name none', () => {
+  it('accepts an old file without a log id, and coordinators that send no log id', () => {
     let guard = over('12\n')
     expect([guard.accept(11), guard.accept(11, 'a'), guard.accept(12), guard.accept(13, 'a')]).toEqual([
       'stale',
@@ -51,13 +51,13 @@ describe('the epochs that a worker has heard of', () => {
       'accepted',
       'accepted',
     ])
-    // One of the version before, while both run.
+    // A coordinator of the previous version runs beside a new one.
     expect([guard.accept(12), guard.accept(14), guard.accept(13, 'a')]).toEqual(['stale', 'accepted', 'stale'])
     guard = createEpochGuard(file)
     expect([guard.accept(1, 'b'), guard.accept(13, 'a')]).toEqual(['accepted', 'stale'])
   })
 
-  it('are plausible', () => {
+  it('refuses implausibly high epochs', () => {
     const guard = createEpochGuard(file)
     for (const epoch of [HIGHEST_EPOCH + 1, 999_999_999_999_999, Number.MAX_SAFE_INTEGER])
       expect(guard.accept(epoch, 'a')).toBe('implausible')
@@ -69,17 +69,17 @@ describe('the epochs that a worker has heard of', () => {
     expect(createEpochGuard(file).seen()).toBe(4_000_000)
   })
 
-  it('of a file that no coordinator can have brought about are none', () => {
+  it('ignores an implausible epoch in its file, and an empty file', () => {
     expect(over('999999999999999').accept(1, 'a')).toBe('accepted')
     expect(over('').accept(1, 'a')).toBe('accepted')
   })
 
-  it('of a file that cannot be read end the start with one line', () => {
+  it('makes the start fail with one line if its file cannot be parsed', () => {
     for (const text of ['nonsense', '{"logs":[{"logId":1}]}', '{"logs":[{"logId":"a","epoch":-1}]}', '[]'])
       expect(() => over(text)).toThrow(/holds no epochs: see quipu reset-epoch/)
   })
 
-  it('are few, however many logs the worker is moved to', () => {
+  it('keeps the epochs of only 16 logs', () => {
     const guard = createEpochGuard(file)
     for (let log = 0; log < 100; log++) expect(guard.accept(log, `log-${log}`)).toBe('accepted')
     expect((JSON.parse(readFileSync(file, 'utf8')) as { logs: unknown[] }).logs).toHaveLength(16)

@@ -4,7 +4,7 @@ import { createPageCutter, type CutPage } from '../../../src/execution/worker/pa
 
 const rowsOf = ({ bytes }: CutPage): unknown[] => JSON.parse(bytes.toString()) as unknown[]
 
-it('pages hold all rows in their order, though the lines come in memory that is used again', () => {
+it('The page cutter keeps all rows in order, even if the caller reuses its buffer', () => {
   const row = fc.string({ maxLength: 40 }).map((text) => [text])
   fc.assert(
     fc.property(
@@ -30,13 +30,13 @@ it('pages hold all rows in their order, though the lines come in memory that is 
   )
 })
 
-it('a small page keeps no more memory than its bytes', () => {
+it('The page cutter keeps little more memory than the bytes of a small page', () => {
   const cutter = createPageCutter(1 << 20, 1e9)
   cutter.add(Buffer.from('[1],\n'))
   expect(cutter.flush()!.bytes.buffer.byteLength).toBeLessThan(1 << 16)
 })
 
-it('a row that is larger than a page may be is refused', () => {
+it('The page cutter refuses a row that is larger than the maximum page', () => {
   const cutter = createPageCutter(1000, 2000)
   expect(() => cutter.add(Buffer.from(`["${'x'.repeat(3000)}"],\n`))).toThrow('larger than')
 })

@@ -5,7 +5,7 @@ import { parseQueryId } from '../../../src/shared/ids.ts'
 const A = parseQueryId('20260101_000000_00000_00001')
 const B = parseQueryId('20260101_000000_00001_00001')
 
-/** Whether a wait is over, once all that is due has happened. */
+/** Returns whether a wait is over after one turn of the event loop. */
 async function isOver(wait: void | Promise<void>): Promise<boolean> {
   let over = false
   void Promise.resolve(wait).then(() => (over = true))
@@ -13,15 +13,15 @@ async function isOver(wait: void | Promise<void>): Promise<boolean> {
   return over
 }
 
-describe('room for pages', () => {
-  it('is there below both limits', () => {
+describe('The room for pages', () => {
+  it('is free below both limits', () => {
     const room = new PageRoom({ queryBytes: 10, totalBytes: 15 })
     room.count(A, 9)
     expect(room.wait(A)).toBeUndefined()
     expect(room.usage).toEqual({ bytes: 9, queries: 1 })
   })
 
-  it('is waited for by a query that has too much, and by no other', async () => {
+  it('blocks a query above its limit, and no other query', async () => {
     const room = new PageRoom({ queryBytes: 10, totalBytes: 100 })
     room.count(A, 10)
     const waiting = room.wait(A)
@@ -31,7 +31,7 @@ describe('room for pages', () => {
     expect(await isOver(waiting)).toBe(true)
   })
 
-  it('is waited for by all when all have too much together', async () => {
+  it('blocks all queries above the total limit', async () => {
     const room = new PageRoom({ queryBytes: 10, totalBytes: 12 })
     room.count(A, 9)
     room.count(B, 9)

@@ -35,8 +35,8 @@ async function postTask(worker: TestWorker, taskId: TaskId, estimate: { small: b
   return (await answer.json()) as TaskStatus
 }
 
-describe('the page store', () => {
-  it('lies below the worker’s folder, a file a page', async () => {
+describe('The page store', () => {
+  it('keeps one file per page below the folder of the worker', async () => {
     await using worker = await openTestWorker()
     const taskId = worker.nextTaskId()
     const { pages } = await worker.run(taskId, await lineitem(worker))
@@ -49,7 +49,7 @@ describe('the page store', () => {
     expect(worker.tasks.usage()).toEqual({ tasks: 0, running: 0, pageBytes: 0 })
   })
 
-  it('has nothing of a task whose answer has all of it', async () => {
+  it('keeps no file for a task whose answer contains the whole result', async () => {
     await using worker = await openTestWorker({ postWaitMs: 60_000 })
     const taskId = worker.nextTaskId()
     const answer = await postTask(worker, taskId, { small: true })
@@ -60,7 +60,7 @@ describe('the page store', () => {
       pagesSent: 1,
       bufferedPages: 0,
     })
-    // Asked again, by one who did not hear the answer, it is there.
+    // A caller that did not receive the answer can ask again.
     expect(await postTask(worker, taskId, { small: true })).toMatchObject({ inlinePages: answer.inlinePages })
     expect((await worker.call('GET', `/v1/task/${taskId}/results/0/0`)).status).toBe(200)
     await worker.tasks.get(taskId)!.acknowledge(1)
@@ -69,10 +69,10 @@ describe('the page store', () => {
     expect(worker.tasks.usage()).toEqual({ tasks: 0, running: 0, pageBytes: 0 })
   })
 
-  it('has a small task that is answered before its end, for the next process too', async () => {
+  it('keeps the page of a task that is answered before its end, also after a restart', async () => {
     await using worker = await openTestWorker()
     const taskId = worker.nextTaskId()
-    // Of no estimate: its end is not waited for.
+    // The answer does not wait for the end of a task that is not estimated as small.
     const answer = await postTask(worker, taskId, { small: false })
     expect(answer.inlinePages).toBeUndefined()
     await worker.tasks.get(taskId)!.ended
@@ -87,7 +87,7 @@ describe('the page store', () => {
   it.each([
     ['2 GB', { freeBytes: 2 * GB - 1, totalBytes: 10 * GB }, { freeBytes: 2 * GB, totalBytes: 10 * GB }],
     ['5 %', { freeBytes: 4.9 * GB, totalBytes: 100 * GB }, { freeBytes: 5 * GB, totalBytes: 100 * GB }],
-  ])('stops at a floor of %s of free disk', async (_, below, above) => {
+  ])('accepts no page below %s of free disk space', async (_, below, above) => {
     let space: DiskSpace = below
     const options: TestWorkerOptions = { diskSpace: () => Promise.resolve(space) }
     await using worker = await openTestWorker(options)
@@ -98,12 +98,12 @@ describe('the page store', () => {
     expect((await worker.run(worker.nextTaskId(), await lineitem(worker))).state).toBe('FINISHED')
   })
 
-  it('keeps the engine waiting while a query holds too much, and goes on as its pages are acknowledged', async () => {
+  it('blocks the engine while a query has too many pages, and continues as pages are acknowledged', async () => {
     await using worker = await openTestWorker({ limits: { pageBytes: 64 * 1024, queryBytes: 256 * 1024 } })
     const taskId = worker.nextTaskId()
     const task = worker.tasks.update(taskId, await lineitem(worker))
     await expect.poll(() => task.status().bufferedPages).toBeGreaterThanOrEqual(4)
-    // Held for good: what is in flight may still be written, and no more.
+    // The engine is blocked: only pages in flight may still be written.
     await new Promise((resolve) => setTimeout(resolve, 700))
     const held = task.status().bufferedPages
     expect(held).toBeLessThan(12)
@@ -123,7 +123,7 @@ describe('the page store', () => {
     expect(worker.tasks.usage().pageBytes).toBe(0)
   })
 
-  it('lets one query’s full store be no matter of another’s', async () => {
+  it('does not block another query while one query has too many pages', async () => {
     await using worker = await openTestWorker({ limits: { pageBytes: 64 * 1024, queryBytes: 256 * 1024 } })
     const stuck = worker.tasks.update(worker.nextTaskId(), await lineitem(worker))
     await expect.poll(() => stuck.status().bufferedPages).toBeGreaterThanOrEqual(4)
@@ -137,7 +137,7 @@ describe('the page store', () => {
     await expect.poll(() => worker.engines.pool.children().some(({ state }) => state === 'busy')).toBe(false)
   })
 
-  it('serves pages on after a restart', async () => {
+  it('serves the pages of a finished task after a restart', async () => {
     await using worker = await openTestWorker()
     const taskId = worker.nextTaskId()
     const before = await worker.run(taskId, await lineitem(worker))
@@ -166,7 +166,7 @@ describe('the page store', () => {
     expect(tasks.usage().pageBytes).toBe(0)
   })
 
-  it('fails a task that ran when its worker was restarted, and keeps what it had listed', async () => {
+  it('fails a task that ran when its worker was restarted, and keeps its listed pages', async () => {
     await using worker = await openTestWorker({ limits: { pageBytes: 64 * 1024, queryBytes: 256 * 1024 } })
     const taskId = worker.nextTaskId()
     const task = worker.tasks.update(taskId, await lineitem(worker))
@@ -177,7 +177,7 @@ describe('the page store', () => {
     const asKilled = readFileSync(index, 'utf8')
     const listed = task.status().pages
     const tasks = await worker.restart()
-    // A killed process writes no end, and may leave a line torn and a page half written.
+    // A killed process writes no end, and may leave an incomplete line and an incomplete page.
     await tasks.stop()
     writeFileSync(index, `${asKilled}{"type":"page","tok`)
     writeFileSync(join(index, '..', '999.json.tmp'), '[[1')
@@ -191,7 +191,7 @@ describe('the page store', () => {
     expect(pageFiles(worker, taskId)).not.toContain('999.json.tmp')
   })
 
-  it('checks the hash of what an earlier process wrote, at its first use', async () => {
+  it('checks the hash of a page of an earlier process at its first use', async () => {
     await using worker = await openTestWorker()
     const taskId = worker.nextTaskId()
     const { pages } = await worker.run(taskId, await lineitem(worker))

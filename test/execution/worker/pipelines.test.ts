@@ -21,7 +21,7 @@ async function pipelines(sql: string, kind: 'stream' | 'inline' = 'stream'): Pro
   return pipelinesOf(profile!)
 }
 
-/** `name in>out` of every operator, and what the pipeline is for. */
+/** Formats every operator as `name in>out`, with marks for the input and the output pipeline. */
 function drawn(all: readonly PipelineStats[]): string[] {
   return all.map(({ operators, inputPipeline, outputPipeline }) => {
     const names = operators.map(
@@ -32,8 +32,8 @@ function drawn(all: readonly PipelineStats[]): string[] {
   })
 }
 
-describe('pipelines of a statement', () => {
-  it('are two for a join: the builder, then the probe up to the output', async () => {
+describe('The pipelines of a statement', () => {
+  it('are two for a join: the build side, then the probe side with the output', async () => {
     const sql = `SELECT json_array(o.id, o.kind)::VARCHAR FROM ${orders} o JOIN ${few} f ON o.id = f.id WHERE o.kind <> 7`
     expect(drawn(await pipelines(sql))).toEqual([
       'in: TableScan 1000>1000, FilterAndProject 1000>1000, HashBuilder 1000>0',
@@ -41,7 +41,7 @@ describe('pipelines of a statement', () => {
     ])
   })
 
-  it('break at aggregation and sort, rows in below and rows out above', async () => {
+  it('break at an aggregation and a sort: input rows count below the break, output rows above', async () => {
     const sql = `SELECT json_array(kind, count(*))::VARCHAR FROM ${orders} GROUP BY kind ORDER BY count(*) DESC, kind LIMIT 3`
     expect(drawn(await pipelines(sql))).toEqual([
       'in: TableScan 100000>100000, FilterAndProject 100000>100000, HashAggregation 100000>0',
@@ -50,7 +50,7 @@ describe('pipelines of a statement', () => {
     ])
   })
 
-  it('know nothing of what bounds inline rows', async () => {
+  it('omit the limit that the engine adds for inline rows', async () => {
     const sql = `SELECT kind AS c0 FROM ${orders} GROUP BY kind ORDER BY kind LIMIT 3`
     const query = { sql, scans: [], row: { kind: 'json', values: ['c0'] } } as const
     const run = (maxBytes: number) =>
@@ -65,7 +65,7 @@ describe('pipelines of a statement', () => {
     expect(await run(10)).toMatchObject({ overflow: true })
   })
 
-  it('are one a branch for a union, and semi joins build a set', async () => {
+  it('are one per branch of a union, and a set builder for a semi join', async () => {
     const sql = `SELECT json_array(kind)::VARCHAR FROM ${orders} WHERE id IN (SELECT id FROM ${few}) UNION ALL SELECT '[1]'`
     expect(drawn(await pipelines(sql))).toEqual([
       'in: TableScan 1000>1000, FilterAndProject 1000>1000, SetBuilder 1000>0',
@@ -75,7 +75,7 @@ describe('pipelines of a statement', () => {
     ])
   })
 
-  it('read a common table expression that is computed once', async () => {
+  it('contain a materialized common table expression once, and read it with exchanges', async () => {
     const sql = `WITH c0 AS MATERIALIZED (SELECT id, sum(kind) OVER (ORDER BY id) AS s FROM ${orders})
       SELECT json_array(x.s)::VARCHAR FROM c0 x JOIN c0 y ON x.id = y.id`
     expect(drawn(await pipelines(sql))).toEqual([
@@ -86,7 +86,7 @@ describe('pipelines of a statement', () => {
     ])
   })
 
-  it('show a correlated subquery’s distinct keys', async () => {
+  it('show the distinct keys of a correlated subquery', async () => {
     const sql = `SELECT json_array(id, (SELECT max(f.id) FROM ${few} f WHERE f.id < o.id))::VARCHAR FROM ${orders} o WHERE id < 2000`
     const all = drawn(await pipelines(sql))
     expect(all[0]).toBe(
@@ -96,13 +96,13 @@ describe('pipelines of a statement', () => {
     expect(all.filter((line) => line.includes('NestedLoopJoin'))).toHaveLength(1)
   })
 
-  it('end in TaskOutput for inline rows too', async () => {
+  it('end with TaskOutput for inline rows too', async () => {
     expect(drawn(await pipelines(`SELECT '[1]'`, 'inline'))).toEqual([
       'in: Values 1>1, FilterAndProject 1>1, TaskOutput 1>1 :out',
     ])
   })
 
-  it('carry estimates and times', async () => {
+  it('contain estimates and times', async () => {
     const [only] = await pipelines(`SELECT json_array(id)::VARCHAR FROM ${orders} WHERE kind = 3`)
     expect(only!.operators[0]).toMatchObject({ engineOperator: 'TABLE_SCAN', estimatedPositions: 100_000 })
     expect(only!.operators[1]).toMatchObject({ engineOperator: 'FILTER' })
@@ -112,8 +112,8 @@ describe('pipelines of a statement', () => {
   })
 })
 
-describe('pipelines of several batches', () => {
-  it('add up where their operators are the same', async () => {
+describe('The pipelines of several batches', () => {
+  it('are added up if their operators are the same', async () => {
     const one = await pipelines(`SELECT json_array(id)::VARCHAR FROM ${orders} WHERE kind = 3`)
     const two = addPipelines(one, one)
     expect(drawn(two)).toEqual([
@@ -122,7 +122,7 @@ describe('pipelines of several batches', () => {
     expect(two[0]!.scheduledNanos).toBe(2 * one[0]!.scheduledNanos)
   })
 
-  it('stand beside each other where they are not', async () => {
+  it('stay separate if their operators differ', async () => {
     const one = await pipelines(`SELECT json_array(id)::VARCHAR FROM ${orders} WHERE kind = 3`)
     const other = await pipelines(`SELECT '[1]'`)
     expect(addPipelines(one, other).map(({ pipelineId }) => pipelineId)).toEqual([0, 1])

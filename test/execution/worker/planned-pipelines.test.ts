@@ -38,7 +38,7 @@ function statsOf(figures: Partial<TaskStats>): TaskStats {
   }
 }
 
-/** `type in→out` of each operator, `?` where nobody counted. */
+/** Formats each operator as `type in→out`, with `?` for an unknown number. */
 function shown(pipelines: readonly PlannedPipeline[]): string[][] {
   return pipelines.map(({ operators }) =>
     operators.map(({ operatorType, inputPositions, outputPositions, unknown = [] }) => {
@@ -48,14 +48,14 @@ function shown(pipelines: readonly PlannedPipeline[]): string[][] {
   )
 }
 
-describe('the pipelines of a task that was not profiled', () => {
+describe('The planned pipelines of a task without a profile', () => {
   const a: PlannedScan = { table: 'c:s:a', rows: 60, bytes: 600 }
   const b: PlannedScan = { table: 'c:s:b', rows: 40, bytes: 400 }
   const join = node('InnerJoin', [scanOf('c:s:a'), node('Filter', [scanOf('c:s:b')])])
   const grouped = node('Aggregate', [join], { keys: '[x]' })
   const outline = node('Output', [node('Sort', [grouped])])
 
-  it('are cut where all rows are taken in, and have the rows that splits and output determine', () => {
+  it('are cut at blocking operators, and show the row counts that splits and output determine', () => {
     expect(shown(plannedPipelines(statsOf({}), { outline, scans: [a, b] }))).toEqual([
       ['TableScanOperator 40→40', 'FilterAndProjectOperator 40→?', 'HashBuilderOperator ?→0'],
       ['TableScanOperator 60→60', 'LookupJoinOperator 60→?', 'HashAggregationOperator ?→0'],
@@ -82,7 +82,7 @@ describe('the pipelines of a task that was not profiled', () => {
     expect(pipelines.at(-1)!.operators.at(-1)).toMatchObject({ engineOperator: 'Output', outputBytes: 50 })
   })
 
-  it('do not tell rows of splits that the task did not run', () => {
+  it('show no row counts if the task did not run all splits', () => {
     const [build] = shown(plannedPipelines(statsOf({ rawInputPositions: 70 }), { outline, scans: [a, b] }))
     expect(build![0]).toBe('TableScanOperator ?→?')
     const one = plannedPipelines(statsOf({ rawInputPositions: 70, outputPositions: 70 }), {
@@ -92,14 +92,14 @@ describe('the pipelines of a task that was not profiled', () => {
     expect(shown(one)).toEqual([['TableScanOperator 70→70', 'TaskOutputOperator 70→70']])
   })
 
-  it('do not tell rows that a LIMIT may have left unread', () => {
+  it('show no row counts between the scan and a LIMIT, which may leave rows unread', () => {
     const limited = node('Output', [node('Limit', [node('Project', [scanOf('c:s:a')])], { count: '5' })])
     expect(shown(plannedPipelines(statsOf({}), { outline: limited, scans: [{ ...a, rows: 100 }] }))).toEqual([
       ['TableScanOperator 100→?', 'FilterAndProjectOperator ?→?', 'LimitOperator ?→5', 'TaskOutputOperator 5→5'],
     ])
   })
 
-  it('show what a WITH query reads, which the plan does not have', () => {
+  it('show the scans of a WITH query, which the plan omits', () => {
     const withQuery = node('Output', [node('CteScan', [], { cte: '0' })])
     expect(shown(plannedPipelines(statsOf({}), { outline: withQuery, scans: [{ ...a, rows: 100 }] }))).toEqual([
       ['TableScanOperator 100→?', 'LocalExchangeSinkOperator ?→?'],
@@ -107,7 +107,7 @@ describe('the pipelines of a task that was not profiled', () => {
     ])
   })
 
-  it('have one scan for all tables where the plan is not at hand', () => {
+  it('show one scan for all tables if the plan is missing', () => {
     expect(shown(plannedPipelines(statsOf({})))).toEqual([
       ['ScanFilterAndProjectOperator 100→5', 'TaskOutputOperator 5→5'],
     ])

@@ -15,7 +15,7 @@ const nation = (worker: TestWorker) =>
     'SELECT name AS c0 FROM "$s0"',
     1,
   )
-/** Runs for minutes unless it is stopped. */
+/** A task that runs for minutes unless it is stopped. */
 const runaway = (worker: TestWorker, small: boolean) =>
   updateFor(
     [{ connector: worker.tpch, schema: 'tiny', table: 'lineitem', columns: ['orderkey', 'comment'] }],
@@ -25,28 +25,28 @@ const runaway = (worker: TestWorker, small: boolean) =>
   )
 const busy = (worker: TestWorker): boolean => worker.engines.pool.children().some(({ state }) => state === 'busy')
 
-/** A clock that tests move. */
+/** A clock that the test advances. */
 function handClock(): Clock & { advance(millis: number): void } {
   let passed = 0
   const start = Date.now()
   return { now: () => start + passed, monotonicMs: () => passed, advance: (millis) => void (passed += millis) }
 }
 
-describe('the task manager', () => {
-  it.each([true, false])('ends a runaway task, engine and all (small: %s)', async (small) => {
+describe('The task manager', () => {
+  it.each([true, false])('stops a runaway task together with its statement in the engine (small: %s)', async (small) => {
     await using worker = await openTestWorker()
     const task = worker.tasks.update(worker.nextTaskId(), await runaway(worker, small))
     await expect.poll(() => busy(worker)).toBe(true)
     task.cancel('ABORTED')
     expect(task.state()).toBe('ABORTED')
-    // Interrupt and kill are 150 ms apart; the rest is room for a busy machine.
+    // The kill follows the interrupt after 150 ms; the rest of the timeout is for a busy machine.
     await expect.poll(() => busy(worker), { interval: 5, timeout: 120_000 }).toBe(false)
     expect(task.status().stats.runningDrivers).toBe(0)
     const taskId = worker.nextTaskId()
     expect((await worker.run(taskId, await nation(worker))).state).toBe('FINISHED')
   })
 
-  it('drops all tasks when no coordinator is heard for ten minutes', async () => {
+  it('drops all tasks after ten minutes without a request of a coordinator', async () => {
     const clock = handClock()
     await using worker = await openTestWorker({ clock })
     const taskId = worker.nextTaskId()
@@ -64,7 +64,7 @@ describe('the task manager', () => {
     expect(worker.tasks.deleted(taskId)).toMatchObject({ state: 'FINISHED', bufferState: 'FINISHED' })
   })
 
-  it('drops them sooner where it is told so (forgetAfterMs)', async () => {
+  it('drops all tasks earlier if forgetAfterMs is shorter', async () => {
     const clock = handClock()
     await using worker = await openTestWorker({ clock, forgetAfterMs: 5_000 })
     await worker.run(worker.nextTaskId(), await nation(worker))
@@ -72,7 +72,7 @@ describe('the task manager', () => {
     await expect.poll(() => worker.tasks.usage().tasks).toBe(0)
   })
 
-  it('lists deleted tasks for fifteen minutes', async () => {
+  it('lists a deleted task for fifteen minutes', async () => {
     const clock = handClock()
     await using worker = await openTestWorker({ clock })
     const taskId = worker.nextTaskId()
@@ -87,7 +87,7 @@ describe('the task manager', () => {
     await expect.poll(() => worker.tasks.statuses(), { timeout: 120_000 }).toEqual([])
   })
 
-  it('knows tasks that were deleted before they were made for fifteen minutes, 2,000 at most', async () => {
+  it('refuses a task that was deleted before it was created for fifteen minutes, and remembers 2,000 at most', async () => {
     const clock = handClock()
     await using worker = await openTestWorker({ clock })
     const [early, late] = [worker.nextTaskId(), worker.nextTaskId()]
@@ -109,7 +109,7 @@ describe('the task manager', () => {
     await expect.poll(() => isMade(late), { timeout: 120_000 }).toBe(true)
   })
 
-  it('takes no new task while draining, and goes on with those it has', async () => {
+  it('refuses new tasks while it drains, and finishes the existing ones', async () => {
     await using worker = await openTestWorker()
     const taskId = worker.nextTaskId()
     const update = await nation(worker)
@@ -122,7 +122,7 @@ describe('the task manager', () => {
     expect(await task.ended).toBe('FINISHED')
   })
 
-  it('tells its telemetry of tasks, batches and pages', async () => {
+  it('emits telemetry events for tasks, batches and pages', async () => {
     await using worker = await openTestWorker()
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
     const taskId = worker.nextTaskId()
@@ -137,8 +137,8 @@ describe('the task manager', () => {
   })
 })
 
-describe('the announcer', () => {
-  it('tells every coordinator, again and again, with the secret and the highest epoch', async () => {
+describe('The announcer', () => {
+  it('announces the worker to every coordinator repeatedly, with the secret and the highest epoch', async () => {
     const heard: {
       method: string | undefined
       url: string | undefined
@@ -185,7 +185,7 @@ describe('the announcer', () => {
     expect(failed).toContain('http://127.0.0.1:1')
   })
 
-  it('has one name a folder', async () => {
+  it('uses one stable node id per worker folder', async () => {
     await using worker = await openTestWorker()
     await using other = await openTestWorker()
     const id = nodeIdOf(worker.folder)

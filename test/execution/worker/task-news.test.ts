@@ -1,22 +1,22 @@
 import { describe, expect, it } from 'vitest'
 import { TaskNews } from '../../../src/execution/worker/task-news.ts'
 
-/** Longer than any test. */
+/** Longer than any test runs. */
 const LONG_MS = 600_000
 
-describe('news of tasks', () => {
-  it('have versions that go up by one', () => {
+describe('TaskNews', () => {
+  it('numbers its versions in steps of one', () => {
     const news = new TaskNews(100)
     expect([news.next(), news.next(), news.version]).toEqual([101, 102, 102])
   })
 
-  it('are there at once when they are newer', async () => {
+  it('returns at once from a wait for an older version, or without time to wait', async () => {
     const news = new TaskNews(100)
     await news.wait(99, LONG_MS)
     await news.wait(100, 0)
   })
 
-  it('wake who waits, once for all that changes in a turn', async () => {
+  it('wakes a waiting caller once for all changes of one turn of the event loop', async () => {
     const news = new TaskNews(100)
     const seen = news.wait(100, LONG_MS).then(() => news.version)
     news.next()
@@ -26,7 +26,7 @@ describe('news of tasks', () => {
     expect(await seen).toBe(102)
   })
 
-  it('are not there for what nobody is to be told, and come with what is told', async () => {
+  it('wakes nobody for a new version without a wake, and wakes all at the next wake', async () => {
     const news = new TaskNews(100)
     const answers: string[] = []
     const early = news.wait(100, LONG_MS).then(() => answers.push('early'))
@@ -40,7 +40,7 @@ describe('news of tasks', () => {
     await news.wait(101, LONG_MS)
   })
 
-  it('are waited for so long and no longer, and not after the end', async () => {
+  it('ends a wait at its timeout, and at the stop', async () => {
     const news = new TaskNews(100)
     await news.wait(100, 1)
     const waiting = news.wait(100, LONG_MS)

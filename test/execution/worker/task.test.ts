@@ -6,10 +6,10 @@ const numbers = (from: number, to: number): string => `SELECT i AS id, i % 3 AS 
 const ascending = (rows: readonly unknown[][]): number[] => rows.map(([id]) => id as number).sort((a, b) => a - b)
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i)
 
-describe('a task', () => {
+describe('A task', () => {
   let worker: TestWorker
   beforeAll(async () => {
-    // A batch ends with every split: their sizes are all above one byte.
+    // Every split makes a batch of its own, because every split is larger than 1 byte.
     worker = await openTestWorker({ limits: { batchBytes: 1 } })
   })
   afterAll(() => worker[Symbol.asyncDispose]())
@@ -22,7 +22,7 @@ describe('a task', () => {
   })
   const streaming: Partial<Fragment> = { streams: true, estimate: { small: false } }
 
-  it('gives the rows of an aggregation, in order', async () => {
+  it('returns the rows of an aggregation, in order', async () => {
     const taskId = worker.nextTaskId()
     const sql = 'SELECT orderstatus AS c0, count(*) AS c1 FROM "$s0" GROUP BY 1 ORDER BY 1'
     const status = await worker.run(taskId, await updateFor([tpch('orders', 'orderstatus')], sql, 2))
@@ -35,7 +35,7 @@ describe('a task', () => {
     ])
   })
 
-  it('joins, also a table with itself', async () => {
+  it('joins tables, also a table with itself', async () => {
     const taskId = worker.nextTaskId()
     const sql = `SELECT n.name AS c0, r.name AS c1, m.nationkey AS c2 FROM "$s0" n
       JOIN "$s1" r ON n.regionkey = r.regionkey JOIN "$s2" m ON m.nationkey = n.nationkey + 1
@@ -65,7 +65,7 @@ describe('a task', () => {
     expect(status.stats).toMatchObject({ rawInputPositions: 60175, rawInputBytes: 0 })
   })
 
-  it.each([true, false])('ends well without rows (small: %s)', async (small) => {
+  it.each([true, false])('finishes without pages if there are no rows (small: %s)', async (small) => {
     const taskId = worker.nextTaskId()
     const sql = 'SELECT name AS c0 FROM "$s0" WHERE nationkey > 1000'
     const update = await updateFor([tpch('nation', 'name', 'nationkey')], sql, 1, {
@@ -80,7 +80,7 @@ describe('a task', () => {
     })
   })
 
-  it('runs a streaming fragment in batches over disjoint splits, pages in the order of the batches', async () => {
+  it('runs a streaming fragment in batches over disjoint splits, with pages in the order of the batches', async () => {
     const scan = await worker.lakeTable(
       'many',
       [0, 1, 2, 3].map((part) => numbers(part * 1000, part * 1000 + 1000)),
@@ -106,7 +106,7 @@ describe('a task', () => {
     expect(ascending(await worker.rows(taskId))).toEqual(upTo(20).slice(5))
   })
 
-  it('does not run batches that are done elsewhere', async () => {
+  it('does not run batches that are already done elsewhere', async () => {
     const scan = await worker.lakeTable('rest', [numbers(0, 10), numbers(10, 20), numbers(20, 30)], ['id'])
     const taskId = worker.nextTaskId()
     const update = await updateFor([scan], 'SELECT id AS c0 FROM "$s0"', 1, streaming, { doneBatches: [0, 2] })
@@ -115,7 +115,7 @@ describe('a task', () => {
     expect(ascending(await worker.rows(taskId))).toEqual(upTo(20).slice(10))
   })
 
-  it('takes splits in several updates and an update several times', async () => {
+  it('accepts splits in several updates, and the same update several times', async () => {
     const scan = await worker.lakeTable('growing', [numbers(0, 10), numbers(10, 20)], ['id'])
     const taskId = worker.nextTaskId()
     const whole = await updateFor([scan], 'SELECT id AS c0 FROM "$s0"', 1, streaming)
@@ -132,7 +132,7 @@ describe('a task', () => {
     expect(ascending(await worker.rows(taskId))).toEqual(upTo(20))
   })
 
-  it('drops the batches that have not begun, and ends with the others', async () => {
+  it('drops batches that have not started on request, and finishes the others', async () => {
     const scan = await worker.lakeTable('partial', [numbers(0, 10), numbers(10, 20), numbers(20, 30)], ['id'])
     const taskId = worker.nextTaskId()
     const update = await updateFor([scan], 'SELECT id AS c0 FROM "$s0"', 1, streaming)
@@ -143,7 +143,7 @@ describe('a task', () => {
     expect(ascending(await worker.rows(taskId))).toEqual(upTo(10))
   })
 
-  it('cuts pages at a megabyte, whole rows, with the hash of what is read', async () => {
+  it('cuts pages at 1 MB between rows, and lists the SHA-256 of their bytes', async () => {
     const scan = await worker.lakeTable(
       'wide',
       [`SELECT i AS id, repeat('x', 1000) AS pad FROM range(3000) t(i)`],
@@ -165,7 +165,7 @@ describe('a task', () => {
     expect(ascending(await worker.rows(taskId))).toEqual(upTo(3000))
   })
 
-  it('streams what is small to read and large to write', async () => {
+  it('streams a result that is too large for inline rows although its input is small', async () => {
     const scan = await worker.lakeTable('swelling', [`SELECT i AS id FROM range(2000) t(i)`], ['id'])
     const taskId = worker.nextTaskId()
     const sql = `SELECT id AS c0, repeat('y', 100) AS c1 FROM "$s0" ORDER BY 1`
@@ -181,7 +181,7 @@ describe('a task', () => {
     expect(await worker.rows(taskId)).toEqual([[0, null]])
   })
 
-  it('fails with the name of what went wrong', async () => {
+  it('fails with the error name of the cause', async () => {
     const update = await updateFor([tpch('nation', 'name')], 'SELECT name AS c0 FROM "$s0"', 1)
     const elsewhere = { ...update.fragment, scans: [{ ...update.fragment.scans[0]!, catalog: 'nowhere' }] }
     const status = await worker.run(worker.nextTaskId(), { ...update, fragment: elsewhere })
@@ -196,7 +196,7 @@ describe('a task', () => {
     expect(late).toMatchObject({ state: 'FAILED', failure: { errorName: 'EXCEEDED_TIME_LIMIT' } })
   })
 
-  it('tells what its batch takes while it runs, and what one took that did not end well', async () => {
+  it('reports the CPU time of a running batch, and keeps it after a cancel', async () => {
     const taskId = worker.nextTaskId()
     const sql = `SELECT count(*) AS c0 FROM "$s0" a, "$s0" b, "$s0" c WHERE a.orderkey + b.orderkey = c.orderkey * 1.5`
     const update = await updateFor([tpch('orders', 'orderkey')], sql, 1, { estimate: { small: false } })
@@ -206,7 +206,7 @@ describe('a task', () => {
     const { version, stats } = now()
     expect(stats).toMatchObject({ completedSplits: 0, cpuExact: false })
     expect(stats.memoryBytes).toBe(stats.peakMemoryBytes)
-    // It is news.
+    // The change of the figures makes a new version of the status.
     await expect.poll(() => now().version, { timeout: 120_000 }).toBeGreaterThan(version)
     worker.tasks.get(taskId)!.cancel('CANCELED')
     await ended
@@ -215,7 +215,7 @@ describe('a task', () => {
     expect(now().stats.cpuNanos).toBeGreaterThanOrEqual(stats.cpuNanos)
   })
 
-  it('fails when a file changed since its split was listed', async () => {
+  it('fails with TRANSACTION_CONFLICT if a file changed since its split was listed', async () => {
     const scan = await worker.lakeTable('changing', [numbers(0, 10)], ['id'])
     const update = await updateFor([scan], 'SELECT id AS c0 FROM "$s0"', 1)
     await worker.lakeTable('changing', [numbers(0, 11)], ['id'])

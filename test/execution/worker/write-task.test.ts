@@ -14,11 +14,11 @@ import { parseQueryId } from '../../../src/shared/ids.ts'
 const GB = 1024 ** 3
 const duckdb = await openDuckDb()
 
-describe('a task that writes', () => {
+describe('A task that writes', () => {
   let worker: TestWorker
   let writer: ConnectorWriter
   let freeBytes = 100 * GB
-  /** What the engines do in place of the next runs. */
+  /** Replacements for the next runs of the engines, in order. */
   const instead: ((pool: EnginePool) => EnginePool['run'])[] = []
   beforeAll(async () => {
     worker = await openTestWorker({
@@ -43,7 +43,7 @@ describe('a task that writes', () => {
     return { kind: 'createTable', schema: 's', table, columns: [...columns], replace: false }
   }
 
-  /** The update of a task that writes a SELECT's rows to a new table, as the planner makes it. */
+  /** Makes the update of a task that writes the rows of a SELECT to a new table, as the planner does. */
   async function writeUpdate(
     change: TableChange & { readonly table: string },
     sql: string,
@@ -70,8 +70,8 @@ describe('a task that writes', () => {
     return existsSync(folder) ? filesBelow(folder) : []
   }
 
-  it('writes the rows of its splits as files of its attempt, and gives no pages', async () => {
-    // The one name as objects have it, too.
+  it('writes the rows of its splits as files of its attempt, and lists no pages', async () => {
+    // The column name `constructor` is also a property of every JavaScript object.
     const columns = [column('id', 'bigint'), column('constructor', 'varchar(25)')]
     const scans: TestScan[] = [
       { connector: worker.tpch, schema: 'tiny', table: 'nation', columns: ['nationkey', 'name'] },
@@ -88,7 +88,7 @@ describe('a task that writes', () => {
     })
     expect(dataOf('nations').map((path) => `_data/${path}`)).toEqual([file!.path])
     expect(status.stats).toMatchObject({ outputPositions: 25, outputBytes: file!.bytes })
-    // Not part of anything yet.
+    // The file is not part of a table yet.
     expect(await worker.lakeConnector.getTable('s', 'nations')).toBeUndefined()
     await finish(update, status)
     expect(await read('nations')).toEqual(
@@ -116,7 +116,7 @@ describe('a task that writes', () => {
     expect(await read('typed')).toEqual([{ a: 1, b: [{ f0: 7 }], 'c "q"': null }])
   })
 
-  it('leaves no file when there are no rows', async () => {
+  it('writes no file if there are no rows', async () => {
     const change = createTable('none', [column('a', 'bigint')]) as TableChange & { readonly table: string }
     const update = await writeUpdate(change, 'SELECT 1 AS c0 WHERE false')
     const status = await worker.run(worker.nextTaskId(), update)
@@ -126,11 +126,11 @@ describe('a task that writes', () => {
     expect(await read('none')).toEqual([])
   })
 
-  it('tries again in another folder when its engine is lost, and removes what the lost one wrote', async () => {
+  it('retries in another folder after its engine is lost, and removes the files of the lost attempt', async () => {
     const change = createTable('lost', [column('a', 'bigint')]) as TableChange & { readonly table: string }
     const update = await writeUpdate(change, 'SELECT i AS c0 FROM range(1000) t(i)')
     instead.push((pool) => (statement) => {
-      // It has written everything, and dies before it can say so.
+      // The engine writes all rows, and is lost before it can report that.
       const run: EngineRun = pool.run(statement)
       return { ...run, done: run.done.then(() => Promise.reject(new EngineLost('crash', 'gone'))) }
     })
@@ -148,7 +148,7 @@ describe('a task that writes', () => {
   it.each([
     ['a statement fails', `SELECT CAST(error('no ' || i) AS BIGINT) AS c0 FROM range(10) t(i)`],
     ['a value does not fit the type', `SELECT 'x' || i AS c0 FROM range(10) t(i)`],
-  ])('leaves nothing behind when %s', async (_, sql) => {
+  ])('leaves no file behind if %s', async (_, sql) => {
     const change = createTable('failing', [column('a', 'bigint')]) as TableChange & { readonly table: string }
     const status = await worker.run(worker.nextTaskId(), await writeUpdate(change, sql))
     expect(status.state).toBe('FAILED')
@@ -156,7 +156,7 @@ describe('a task that writes', () => {
     expect(dataOf('failing')).toEqual([])
   })
 
-  it('leaves nothing behind when it is canceled', async () => {
+  it('leaves no file behind if it is canceled', async () => {
     const change = createTable('canceled', [column('a', 'bigint')]) as TableChange & { readonly table: string }
     const update = await writeUpdate(change, 'SELECT a.i + b.i AS c0 FROM range(100000) a(i), range(100000) b(i)')
     const task = worker.tasks.update(worker.nextTaskId(), update)
@@ -166,7 +166,7 @@ describe('a task that writes', () => {
     await expect.poll(() => dataOf('canceled'), { interval: 20 }).toEqual([])
   })
 
-  it('does not begin when the disk is nearly full, and ends cleanly when it becomes so', async () => {
+  it('fails without files if the disk is nearly full, at its start or while it runs', async () => {
     const change = createTable('full', [column('a', 'bigint')]) as TableChange & { readonly table: string }
     const endless = 'SELECT a.i + b.i AS c0 FROM range(100000) a(i), range(100000) b(i)'
     freeBytes = GB
@@ -185,7 +185,7 @@ describe('a task that writes', () => {
     }
   })
 
-  it('fails when the schema is gone', async () => {
+  it('fails with SCHEMA_NOT_FOUND if the schema is gone', async () => {
     await commit({ kind: 'createSchema', schema: 'gone' })
     const change = { ...createTable('t', [column('a', 'bigint')]), schema: 'gone' } as TableChange & { table: string }
     const update = await writeUpdate(change, 'SELECT 1 AS c0')
