@@ -3,7 +3,7 @@ import { EngineError } from '../../src/shared/engine-error.ts'
 import { dialectBytes, dialectLiteral } from '../support/hostile-texts.ts'
 import { openLibraryRunner, type LibraryRunner } from '../support/library-runner.ts'
 
-/** What JavaScript takes for blank and Trino does not. */
+/** Characters that are blank in JavaScript, but not in Trino. */
 const NOT_BLANK = ['\ufeff', '\u00a0', '\u2007', '\u202f']
 
 const casts = [
@@ -25,7 +25,7 @@ const literals = [
   (text: string) => `DECIMAL ${text}`,
 ] as const
 
-describe('what is no blank to Trino is none around and within values', () => {
+describe('A character that is blank in JavaScript but not in Trino', () => {
   let runner: LibraryRunner
   beforeAll(async () => {
     runner = await openLibraryRunner()
@@ -41,7 +41,7 @@ describe('what is no blank to Trino is none around and within values', () => {
       },
     )
 
-  it.each(casts)('CAST AS %s, of literals, columns and JSON', async (type, text) => {
+  it.each(casts)('makes a CAST AS %s fail, for literals and columns', async (type, text) => {
     expect(await outcome(`TRY_CAST(${dialectLiteral(text)} AS ${type}) IS NOT NULL`)).toBe(true)
     for (const blank of NOT_BLANK) {
       for (const broken of [blank + text, text + blank, text.replace(' ', blank), text.replace('+', `${blank}+`)]) {
@@ -52,13 +52,13 @@ describe('what is no blank to Trino is none around and within values', () => {
     }
   })
 
-  it.each(['bigint', 'double', 'decimal(5,2)'])('CAST(JSON AS %s) of a text', async (type) => {
+  it.each(['bigint', 'double', 'decimal(5,2)'])('makes a CAST of a JSON text AS %s fail', async (type) => {
     const cast = (text: string): string => `TRY_CAST(json_parse(${dialectLiteral(JSON.stringify(text))}) AS ${type})`
     expect(await outcome(`${cast('12')} IS NOT NULL`)).toBe(true)
     for (const blank of NOT_BLANK) expect(await outcome(cast(blank + 12 + blank))).toBeNull()
   })
 
-  it('literals of types', async () => {
+  it('makes literals of types invalid', async () => {
     for (const [type, text] of casts.slice(5)) {
       const name = type.replace(/\(3\)/, '').replace(' with time zone', '')
       expect(await outcome(`${name} ${dialectLiteral(text)} IS NOT NULL`)).toBe(true)
@@ -76,7 +76,7 @@ describe('what is no blank to Trino is none around and within values', () => {
       expect(await outcome(`INTERVAL ${dialectLiteral(`${blank}1${blank}`)} DAY`)).toBe('INVALID_LITERAL')
   })
 
-  it('paths into JSON, the numbers of their method double(), parts of addresses', async () => {
+  it('is not skipped in JSON paths, in double() of JSON paths and in URLs', async () => {
     for (const blank of NOT_BLANK) {
       const path = (text: string): Promise<unknown> => outcome(`json_value('{"a": 1}', ${dialectLiteral(text)})`)
       expect(await path('lax $.a')).toBe('1')
@@ -86,7 +86,7 @@ describe('what is no blank to Trino is none around and within values', () => {
     expect(await outcome(`url_extract_path(${dialectLiteral('http://a/\ufeffb')})`)).toBe('/\ufeffb')
   })
 
-  it('blanks of Trino are taken as before', async () => {
+  it('does not change the handling of blanks in Trino', async () => {
     expect(await outcome(`CAST(' 12 ' AS bigint)`)).toBe(12)
     expect(await outcome(`BIGINT ' 12 '`)).toBe(12)
     expect(await outcome(`CAST(' 2024-02-29 ' AS date) = DATE ' 2024-02-29 '`)).toBe(true)

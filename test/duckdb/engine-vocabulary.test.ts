@@ -5,14 +5,14 @@ import { macros } from '../../src/duckdb/engine-setup.ts'
 import registerAll, { registerScripts } from '../../src/duckdb/scripts/register.ts'
 import { createMacros } from '../../src/execution/engine/engine-macros.ts'
 
-// That every rendering passes is seen wherever tests run rendered statements: `openDuckDB` and `openLibraryRunner` read
-// each as an engine would, those of every overload and of the whole corpus among them.
+// Every test that runs rendered statements checks that the wall accepts each rendering: `openDuckDB` and
+// `openLibraryRunner` check each statement as an engine does, also those of every overload and of the whole corpus.
 
-/** Names of DuckDB's functions by which a statement would read or change what is not its own, or say what it is not told. */
+/** Names of DuckDB's functions that read or change data outside the statement, or that show the state of the engine. */
 const FORBIDDEN =
   /^(read_|scan|query|parquet_|sniff|glob|duckdb_|pragma_|pg_|current_|get|set|which_|enable_|disable_|json_.*(sql|plan)|write_|sleep|nextval|currval|txid|version|in_search_path|copy|import|export|force_|checkpoint|error$|create_sort_key|inet_|has_.*privilege|parse_duckdb|now$|user$|session_user$|__internal)/
 
-it('is of functions of the engine that compute values, none of them one that reads or acts', async () => {
+it('engineVocabulary contains only functions that compute values, and none that reads files or has other effects', async () => {
   const instance = await DuckDBInstance.create(':memory:')
   const connection = await instance.connect()
   await registerAll(connection)
@@ -24,7 +24,7 @@ it('is of functions of the engine that compute values, none of them one that rea
   )
   connection.closeSync()
   instance.closeSync()
-  // Syntax of DuckDB that reads like a call.
+  // Syntax of DuckDB that looks like a call.
   const syntax = ['coalesce', 'grouping', 'try', 'unnest']
   const windows = ['row_number', 'rank', 'dense_rank', 'percent_rank', 'cume_dist', 'ntile', 'lag', 'lead']
   const names = [...engineVocabulary.functions].filter((name) => ![...syntax, ...windows].includes(name))
@@ -34,21 +34,21 @@ it('is of functions of the engine that compute values, none of them one that rea
   expect(unknown.filter((name) => !['first_value', 'last_value', 'nth_value'].includes(name))).toEqual([])
   expect([...engineVocabulary.functions].filter((name) => FORBIDDEN.test(name))).toEqual([])
   const effects = names.filter((name) => known.get(name)?.effects === 1 && !/^[qtu]_/.test(name))
-  // Another value at each call is all that these do.
+  // The only side effect of these functions is a new value at each call.
   expect(effects.toSorted()).toEqual(['random', 'uuid'])
   expect(macros.length).toBeGreaterThan(100)
 })
 
-it('knows table functions that make numbers alone', () => {
+it('engineVocabulary contains only table functions that generate numbers', () => {
   expect([...engineVocabulary.tableFunctions]).toEqual(['generate_series', 'range'])
 })
 
-it('defines each macro with what it calls, whichever a statement calls first', async () => {
+it('engineVocabulary lists the calls of each macro, so that a statement can call any macro first', async () => {
   const instance = await DuckDBInstance.create(':memory:')
   const connection = await instance.connect()
   await registerScripts(connection)
   const engine = createMacros(engineVocabulary.macros, (sql) => connection.run(sql))
-  // DuckDB binds a macro when it is made: one that calls what is not there fails.
+  // DuckDB binds a macro when it is created: a macro that calls a missing macro fails.
   for (const name of [...engineVocabulary.macros.keys()].toReversed()) await engine.define([name])
   const reader = await connection.runAndReadAll(
     `SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'macro' AND NOT internal`,
@@ -58,7 +58,7 @@ it('defines each macro with what it calls, whichever a statement calls first', a
   expect(reader.getRows().flat().map(String).toSorted()).toEqual([...engineVocabulary.macros.keys()].toSorted())
 })
 
-it('takes for scripted what calculates in JavaScript, and not what raises an error', () => {
+it('engineVocabulary marks macros that compute in JavaScript as scripted, but not macros that raise errors', () => {
   const { scripted } = engineVocabulary
   expect(['u_raise', 'q_ddiv', 'q_substr3'].filter((name) => scripted.has(name))).toEqual([])
   expect(['u_strpos', 'u_levenshtein'].filter((name) => !scripted.has(name))).toEqual([])

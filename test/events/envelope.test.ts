@@ -22,8 +22,8 @@ const at = { stream: 'q', sequence: 3, epoch: 5, time: event.time, prevhash: 'ff
 const position = { partition: 0, offset: 9n }
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
-describe('the stored envelope', () => {
-  it('has the hashes that anybody can recompute', () => {
+describe('The stored envelope of an event', () => {
+  it('contains hashes that every reader can recompute', () => {
     const { envelope, text } = sealEvent(event, at)
     const data = JSON.stringify(event.data)
     expect(envelope.data).toBe(data)
@@ -36,7 +36,7 @@ describe('the stored envelope', () => {
     )
   })
 
-  it('leaves out what is absent', () => {
+  it('omits an absent traceparent', () => {
     const { traceparent: _, ...rest } = event
     const { envelope, text } = sealEvent(rest, at)
     expect(text).not.toContain('traceparent')
@@ -45,7 +45,7 @@ describe('the stored envelope', () => {
     expect(toRecorded('q', parseEnvelope(text), position)).not.toHaveProperty('traceparent')
   })
 
-  it('is read back as it was written', () => {
+  it('is parsed to the event that was sealed', () => {
     const { text } = sealEvent(event, at)
     const recorded = toRecorded('q', parseEnvelope(text), position)
     expect(recorded).toMatchObject({
@@ -60,7 +60,7 @@ describe('the stored envelope', () => {
   })
 
   it.each([1, 9000])(
-    'is as its reader has it for who wrote it, typed data without being read again: %i characters',
+    'gives the writer the same event as a reader, without parsing typed data again: %i characters',
     (length) => {
       const made = { ...event, data: { text: 'é'.repeat(length) } }
       const sealed = sealEvent(made, at)
@@ -72,7 +72,7 @@ describe('the stored envelope', () => {
     },
   )
 
-  it('zips data above 8 kB', () => {
+  it('compresses data above 8 kB with gzip', () => {
     const data = { text: 'é'.repeat(5000) }
     const { envelope } = sealEvent({ ...event, data }, at)
     expect(envelope.enc).toBe('gzip')
@@ -90,28 +90,28 @@ describe('the stored envelope', () => {
     ['sequence', { sequence: 4 }],
     ['prevhash', { prevhash: 'ff01' }],
     ['digest', { digest: 'aa' }],
-  ])('is refused when its %s was changed', (_, change) => {
+  ])('is refused if its %s was changed', (_, change) => {
     const { envelope } = sealEvent(event, at)
     expect(() => toRecorded('q', { ...envelope, ...change }, position)).toThrow(LogChanged)
   })
 
-  it('belongs to its stream', () => {
+  it('is refused in another stream', () => {
     expect(() => toRecorded('r', sealEvent(event, at).envelope, position)).toThrow(LogChanged)
   })
 
-  it('still verifies when its data was forgotten', () => {
+  it('is still verified after its data was forgotten', () => {
     const { envelope } = sealEvent({ ...event, data: 'x'.repeat(9000) }, at)
     const recorded = toRecorded('q', { ...envelope, data: '', forgotten: true }, position)
     expect(recorded).toMatchObject({ data: null, forgotten: true, hash: envelope.hash })
   })
 
-  it('refuses what JSON cannot say', () => {
+  it('refuses data that JSON cannot represent', () => {
     expect(() => sealEvent({ ...event, data: undefined }, at)).toThrow(Unstorable)
   })
 })
 
 describe('CloudEvents', () => {
-  it('give out an event in version 1.0', () => {
+  it('represent an event in version 1.0', () => {
     const { envelope } = sealEvent(event, at)
     expect(toCloudEvent(toRecorded('q', envelope, position), '/quipu/log')).toEqual({
       specversion: '1.0',
@@ -135,5 +135,5 @@ describe('CloudEvents', () => {
     ['QueryCreated', 'quipu.query.created.v1'],
     ['ResultPagesPublished', 'quipu.resultpages.published.v1'],
     ['EpochStarted', 'quipu.epoch.started.v1'],
-  ])('name %s %s', (type, expected) => expect(cloudEventType(type, 1)).toBe(expected))
+  ])('give the event type %s the name %s', (type, expected) => expect(cloudEventType(type, 1)).toBe(expected))
 })

@@ -15,35 +15,35 @@ import {
 } from '../../src/events/event-log.ts'
 import { howToRetry } from '../../src/shared/quipu-error.ts'
 
-/** @param places offset and number of events that count, by log partition */
+/** @param places offset and number of valid events, by log partition */
 function checkpoint(...places: readonly (readonly [bigint, number])[]): Checkpoint {
   const [empty] = beginning().at
   return { logId: 'a', at: places.map(([offset, count]) => ({ offset, state: { ...empty!.state, count } })) }
 }
 
-describe('a checkpoint', () => {
-  it('comes back out of JSON, also with offsets beyond what a number holds', () => {
+describe('A checkpoint', () => {
+  it('survives a round trip through JSON, also with offsets beyond the range of a number', () => {
     const far = checkpoint([2n ** 63n - 1n, 7], [0n, 0])
     expect(checkpointFromJson(checkpointToJson(far))).toEqual(far)
   })
 
-  it('has reached another when it has in every log partition', () => {
+  it('has reached another one if it has reached it in every log partition', () => {
     const target = checkpoint([5n, 3], [9n, 4])
     expect(hasReached(target, target)).toBe(true)
     expect(hasReached(checkpoint([6n, 3], [9n, 4]), target)).toBe(true)
     expect(hasReached(checkpoint([99n, 90], [8n, 4]), target)).toBe(false)
-    // A log partition that it does not know was not read.
+    // A log partition that is missing in the checkpoint was not read.
     expect(hasReached(checkpoint([5n, 3]), target)).toBe(false)
   })
 
-  it('has the events of another also where only records that do not count came after', () => {
+  it('has the events of another one, even if it lacks later records that are not valid', () => {
     const target = checkpoint([9n, 3])
     expect(hasReached(checkpoint([7n, 3]), target)).toBe(false)
     expect(hasEventsOf(checkpoint([7n, 3]), target)).toBe(true)
     expect(hasEventsOf(checkpoint([7n, 2]), target)).toBe(false)
   })
 
-  it('bounds what lies below it, log partition by log partition', () => {
+  it('compares a position with its own offset in the same log partition', () => {
     const until = checkpoint([5n, 0], [0n, 0])
     expect(isBelow({ partition: 0, offset: 4n }, until)).toBe(true)
     expect(isBelow({ partition: 0, offset: 5n }, until)).toBe(false)
@@ -51,22 +51,22 @@ describe('a checkpoint', () => {
     expect(isBelow({ partition: 2, offset: 0n }, until)).toBe(false)
   })
 
-  it('at the beginning has nothing, in as many log partitions as there are', () => {
+  it('at the beginning of the log has offset 0 and no events in every log partition', () => {
     expect(beginning(3).at.map(({ offset, state }) => [offset, state.count])).toEqual([[0n, 0], [0n, 0], [0n, 0]]) // prettier-ignore
   })
 })
 
-describe('what the log refuses', () => {
-  it('says what may be done about it', () => {
+describe('An error of the log', () => {
+  it('determines how the caller can retry', () => {
     expect(howToRetry(new SequenceConflict('s', 1, 2))).toBe('anew')
     expect(howToRetry(new TooLarge(10, 5))).toBe('never')
     expect(howToRetry(new Fenced('another writes'))).toBe('later')
-    // Who treats a log that is away treats a log that is full.
+    // Callers treat a full log like a log that is not available.
     expect(new LogFull('full')).toBeInstanceOf(LogUnavailable)
     expect(howToRetry(new LogFull('full'))).toBe('later')
   })
 
-  it('says where the stream stands', () => {
+  it('contains the stream, the expected and the actual sequence of a conflict', () => {
     expect(new SequenceConflict('node/w1', 3, 5)).toMatchObject({ stream: 'node/w1', expected: 3, actual: 5 })
   })
 })

@@ -32,7 +32,7 @@ function verdicts(records: readonly LogRecord[]): Verdict[] {
   })
 }
 
-describe('fold', () => {
+describe('`fold`', () => {
   it.each<[string, LogRecord[], Verdict[]]>([
     [
       'counts events of the writer in office',
@@ -67,7 +67,7 @@ describe('fold', () => {
     expect(verdicts(records)).toEqual(expected)
   })
 
-  it('chains the hashes of what counts, and counts over all epochs', () => {
+  it('chains the hashes of valid events, and counts them over all epochs', () => {
     let state: State = zeroState
     for (const record of [claim(1, 'a'), event(1, 'a', 1), event(1, 'a', 1), claim(2, 'b'), event(2, 'b', 1)])
       state = fold(state, record).state
@@ -81,7 +81,7 @@ describe('fold', () => {
     })
   })
 
-  it('lets through each number once and in order, whatever is repeated and reordered', () => {
+  it('accepts each number once and in order, among any repeated and reordered records', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.integer({ min: 1, max: 3 }), fc.integer({ min: 1, max: 6 }))), (sent) => {
         const records = [
@@ -106,8 +106,8 @@ describe('fold', () => {
   })
 })
 
-describe('the header of a record', () => {
-  it('comes back as it was', () => {
+describe('The header of a record', () => {
+  it('survives a round trip through its text', () => {
     const header: RecordHeader = {
       kind: 'event',
       epoch: 7,
@@ -126,5 +126,5 @@ describe('the header of a record', () => {
     'event|x|w|1|0|0||0|0|',
     'event|1||1|0|0||0|0|',
     'event|1|w|1|-1|0||0|0|',
-  ])('is not read from %j', (text) => expect(parseHeader(text)).toBeUndefined())
+  ])('is undefined for the invalid text %j', (text) => expect(parseHeader(text)).toBeUndefined())
 })

@@ -17,7 +17,7 @@ import { brokenAdapters } from '../support/event-log/broken-adapters.ts'
 import { anEvent, audit, events, type LogFixture } from '../support/event-log/log-fixture.ts'
 import { claimText, limits, MemoryRecords, start, type Fate } from '../support/event-log/memory-records.ts'
 
-/** Pauses between attempts are over at once. */
+/** Pauses between attempts end at once. */
 vi.mock('node:timers/promises', () => ({ setTimeout: () => new Promise((resolve) => setImmediate(resolve)) }))
 
 type Create = (parts: PartitionWriterParts, partition: number) => PartitionWriter
@@ -51,8 +51,8 @@ async function inOffice(log: MemoryRecords, changed: Parameters<typeof writerOve
 const auditOf = (log: MemoryRecords) =>
   audit({ partitions: 1, store: async () => log.store() } as Partial<LogFixture> as LogFixture)
 
-describe('in office', () => {
-  it('sends what comes at once as one batch, and what comes meanwhile as the next', async () => {
+describe('A partition writer after its claim', () => {
+  it('sends concurrent appends as one batch, and appends during the send as the next batch', async () => {
     const log = new MemoryRecords()
     const { writer } = await inOffice(log)
     const first = ['a', 'b', 'c'].map((stream) => writer.append(stream, 0, events(2), []))
@@ -66,7 +66,7 @@ describe('in office', () => {
     ])
   })
 
-  it('takes an append that does not know its stream back at once, and moves nothing', async () => {
+  it('refuses an append with a wrong sequence or an invalid time at once, and the stream is unchanged', async () => {
     const log = new MemoryRecords()
     const { writer } = await inOffice(log)
     await writer.append('a', 0, events(2), [])
@@ -77,12 +77,12 @@ describe('in office', () => {
     await writer.append('a', 2, events(1), [])
   })
 
-  it('keeps the order of appends to a stream whose head it must ask for first', async () => {
+  it('keeps the order of appends to a stream whose head it must read first', async () => {
     const log = new MemoryRecords()
     const before = await inOffice(log)
     await before.writer.append('old', 0, events(3), [])
     const { writer } = writerOver(log)
-    // From the end on: what is below is asked of the store.
+    // The writer reads only from the end on, and asks the store for older heads.
     await writer.catchUp(undefined)
     await writer.claim(2, 'next', (time) => claimText(2, 'next', time))
     await Promise.all([writer.append('old', 3, events(1), []), writer.append('old', 4, events(1), [])])
@@ -92,7 +92,7 @@ describe('in office', () => {
     )
   })
 
-  it('bounds what waits by what is new: what goes on is always taken', async () => {
+  it('limits its queue only for new streams: it always accepts appends to streams in the queue', async () => {
     const log = new MemoryRecords()
     const { writer } = await inOffice(log, { maxQueuedBytes: 1 })
     const first = writer.append('a', 0, events(1), [])
@@ -102,7 +102,7 @@ describe('in office', () => {
     await writer.append('b', 0, events(1), [])
   })
 
-  it('says what became of every append, in numbers that belong to it', async () => {
+  it('reports the offset, the sequence and the number of events of every append', async () => {
     const log = new MemoryRecords()
     const reported: string[] = []
     const commits: number[] = []
@@ -117,8 +117,8 @@ describe('in office', () => {
   })
 })
 
-describe('a stream believed to be new', () => {
-  it('is not asked for, and is refused where it is not', async () => {
+describe('An append to a stream that the writer expects to be new', () => {
+  it('is sent without reading the head, and the store refuses it if the stream exists', async () => {
     const log = new MemoryRecords()
     log.checksNewStreams = true
     const before = await inOffice(log)
@@ -139,8 +139,8 @@ describe('a stream believed to be new', () => {
   })
 })
 
-describe('what the store never takes', () => {
-  it('is found by halves; what was built on it fails with it, the rest lands', async () => {
+describe('An append that the store always refuses', () => {
+  it('fails together with appends that depend on it, and the rest of the batch is stored', async () => {
     const log = new MemoryRecords()
     const { writer } = await inOffice(log)
     await writer.append('bad', 0, events(1), [])
@@ -154,21 +154,21 @@ describe('what the store never takes', () => {
     expect(outcomes.map((one) => (one.status === 'rejected' ? (one.reason as Error).constructor : 'there'))).toEqual(
       ['there', Unstorable, SequenceConflict, 'there'], // prettier-ignore
     )
-    // It stands where it stood.
+    // The head of the stream is unchanged.
     log.poison = ''
     await writer.append('bad', 1, events(1), [])
     expect((await auditOf(log)).valid).toHaveLength(4)
   })
 })
 
-describe('the end of an office', () => {
-  it('without a claim there is none', async () => {
+describe('The tenure of a partition writer', () => {
+  it('does not exist without a claim: an append is fenced', async () => {
     const log = new MemoryRecords()
     await expect(writerOver(log).writer.append('a', 0, events(1), [])).rejects.toBeInstanceOf(Fenced)
     expect(log.puts).toEqual([])
   })
 
-  it('is not claimed where another has that epoch, or a later one', async () => {
+  it('does not begin if another writer has the same or a later epoch', async () => {
     const log = new MemoryRecords()
     await log.claimBy('other', 5)
     const { writer } = writerOver(log)
@@ -180,14 +180,14 @@ describe('the end of an office', () => {
     expect(writer.state).toMatchObject({ epoch: 6, writer: 'w' })
   })
 
-  it('is claimed once, however often the claim is lost', async () => {
+  it('begins with one claim record, however often the claim is lost', async () => {
     const log = new MemoryRecords()
     log.fates.push('lost', 'refused', 'unheard')
     await inOffice(log)
     expect(log.records).toHaveLength(1)
   })
 
-  it('comes with the claim of another: what lies behind it counts for nobody', async () => {
+  it('ends with the claim of another writer, and later appends are fenced', async () => {
     const log = new MemoryRecords()
     const { writer, lost } = await inOffice(log)
     await writer.append('a', 0, events(1), [])
@@ -198,7 +198,7 @@ describe('the end of an office', () => {
     expect((await auditOf(log)).valid).toHaveLength(1)
   })
 
-  it('is noticed by what a reader saw, without an append', async () => {
+  it('ends when a reader sees a later epoch, without an append', async () => {
     const log = new MemoryRecords()
     const { writer, lost } = await inOffice(log)
     writer.noticeEpoch(1)
@@ -209,7 +209,7 @@ describe('the end of an office', () => {
     await expect(writer.append('a', 0, events(1), [])).rejects.toBeInstanceOf(Fenced)
   })
 
-  it('comes when the log ends below what was read', async () => {
+  it('ends if the log is shorter than what the writer has read', async () => {
     const log = new MemoryRecords()
     const { writer, lost } = await inOffice(log)
     await writer.append('a', 0, events(3), [])
@@ -218,7 +218,7 @@ describe('the end of an office', () => {
     expect(lost[0]).toBeInstanceOf(LogWentBackwards)
   })
 
-  it('comes with close: what waits is told so, and nothing is sent', async () => {
+  it('ends with close: waiting appends fail, and nothing more is sent', async () => {
     const log = new MemoryRecords()
     const { writer, trouble } = await inOffice(log)
     log.mostPuts = Infinity
@@ -232,7 +232,7 @@ describe('the end of an office', () => {
     expect(log.records).toHaveLength(1)
   })
 
-  it('an end that cannot be asked for is asked again', async () => {
+  it('can begin although the end of the log cannot be read at first: the read is repeated', async () => {
     const log = new MemoryRecords()
     const real = log.store()
     let away = 3
@@ -251,7 +251,7 @@ describe('the end of an office', () => {
   })
 })
 
-// What a run does: appends of some streams, the fates of attempts, and who else writes between.
+// The plan of a run: appends to some streams, the fates of attempts, and writes of others in between.
 const plans = fc.record({
   rounds: fc.array(
     fc.array(fc.record({ stream: fc.constantFrom('a', 'b', 'c'), count: fc.integer({ min: 1, max: 3 }) }), {
@@ -267,7 +267,7 @@ const plans = fc.record({
 })
 type Plan = typeof plans extends fc.Arbitrary<infer T> ? T : never
 
-/** Carries a plan out and looks at the log as every reader will. */
+/** Runs a plan and reads the log as every reader does. */
 async function holds(plan: Plan, create?: Create): Promise<void> {
   const log = new MemoryRecords()
   const { writer, lost } = await inOffice(log, { create })
@@ -298,7 +298,7 @@ async function holds(plan: Plan, create?: Create): Promise<void> {
   await claimed
   await writer.close()
   const { valid } = await auditOf(log)
-  // Valid once, where it was said to be, in one piece.
+  // Each append is valid once, at its reported position, without gaps.
   for (const { ids, appended } of resolved) {
     const at = valid.findIndex(({ position }) => position.offset === appended.offset) - ids.length + 1
     expect(valid.slice(at, at + ids.length).map(({ data }) => data)).toEqual(ids)
@@ -308,17 +308,17 @@ async function holds(plan: Plan, create?: Create): Promise<void> {
   else expect(claimed).toBeDefined()
 }
 
-describe('whatever becomes of attempts, and whoever writes between', () => {
-  it('what was resolved is valid once, in order, and nothing else is lost but by another claim', async () => {
+describe('A partition writer under random faults and other writers', () => {
+  it('stores each resolved append once and in order, and loses appends only to another claim', async () => {
     await fc.assert(
       fc.asyncProperty(plans, (plan) => holds(plan)),
       { numRuns: 200 },
     )
   })
 
-  // B11 shows in a log that goes back alone, above.
+  // The fault B11 shows only in a log that loses records, which a test above covers.
   const broken = brokenAdapters.filter(({ name, broken: { seams } }) => seams?.createWriter && name !== 'B11')
-  it.each(broken)('a writer that $what is caught', async ({ broken: { seams } }) => {
+  it.each(broken)('shows the fault of a broken writer: $what', async ({ broken: { seams } }) => {
     const { failed } = await fc.check(
       fc.asyncProperty(plans, (plan) => holds(plan, seams?.createWriter)),
       { numRuns: 2000, endOnFailure: true },

@@ -17,8 +17,8 @@ function lives(count: number, from: number) {
   })
 }
 
-describe('a projection whose database dies', () => {
-  it('goes on by itself when it is back, to the same rows', { timeout: 240_000 }, async () => {
+describe('A projection whose database is killed', () => {
+  it('continues after the restart of the database, and makes the same rows', { timeout: 240_000 }, async () => {
     const bed = await openReadModelBed(server)
     try {
       const troubles: string[] = []

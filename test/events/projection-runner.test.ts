@@ -28,8 +28,8 @@ async function clearTables(): Promise<void> {
   )
 }
 
-describe('batches', () => {
-  it('of any size give the same rows', async () => {
+describe('The batches of a projection', () => {
+  it('make the same rows at any batch size', async () => {
     await appendLives(bed.log, lives(60))
     const hashes = []
     for (const maxBatch of [1, 7, 100, 2000]) {
@@ -43,7 +43,7 @@ describe('batches', () => {
     for (const hash of hashes.slice(1)) expect(hash).toEqual(hashes[0])
   })
 
-  it('go on where the last process stopped, with folds of queries that were open then', async () => {
+  it('continue after a restart, with the folds of queries that were open', async () => {
     const [first] = lives(1, 100)
     const all = toLogEvents(queryLife(first!.queryId))
     for (const [index, event] of all.entries()) {
@@ -60,7 +60,7 @@ describe('batches', () => {
     expect(await bed.query('select state from queries')).toEqual([{ state: 'FINISHED' }])
   })
 
-  it('are folded alike when folds were let go in between', async () => {
+  it('make the same rows if folds were dropped from memory in between', async () => {
     await appendLives(bed.log, lives(40))
     const hashes = []
     for (const kept of [
@@ -77,7 +77,7 @@ describe('batches', () => {
     expect(hashes[0]).toEqual(hashes[1])
   })
 
-  it('of two runners on one checkpoint are applied once', async () => {
+  it('are applied once by two runners with the same checkpoint', async () => {
     const runners = [await bed.startRunner({ maxBatch: 13 }), await bed.startRunner({ maxBatch: 17 })]
     await appendLives(bed.log, lives(40))
     for (const runner of runners) expect(await runner.barrier(60_000)).toBe(true)
@@ -90,9 +90,9 @@ describe('batches', () => {
   })
 })
 
-describe('own writes', () => {
-  it('are there once the wait for their position is over', async () => {
-    // A linger that would outlast the test: only the waiting ends it.
+describe('The wait for own writes', () => {
+  it('ends after the rows of the position are committed', async () => {
+    // The linger is longer than the test: only the wait can end it.
     const runner = await bed.startRunner({ lingerMs: 60_000, enough: 100_000 })
     const queryId = testQueryId(1)
     const position = await bed.log.append(queryId, 0, toLogEvents(queryLife(queryId, { end: 'open' })))
@@ -100,7 +100,7 @@ describe('own writes', () => {
     expect(await bed.query('select query_id from queries')).toEqual([{ query_id: queryId }])
   })
 
-  it('are waited for by many at once, each let go when its own is there', async () => {
+  it('ends for each of many callers when their own write is committed', async () => {
     const runner = await bed.startRunner({ maxBatch: 3, enough: 3 })
     const seen = await Promise.all(
       lives(20).map(async ({ queryId, events }) => {
@@ -114,19 +114,19 @@ describe('own writes', () => {
     expect(seen).toEqual(lives(20).map(({ events }) => String(events.length)))
   })
 
-  it('that do not come are waited for no longer than asked', async () => {
+  it('ends with false at its timeout', async () => {
     const runner = await bed.startRunner()
     expect(await runner.waitFor({ partition: 0, offset: 1_000_000n }, 20)).toBe(false)
   })
 
-  it('are passed at once when they are there', async () => {
+  it('ends at once if the position is already committed', async () => {
     const runner = await bed.startRunner()
     await runner.barrier(60_000)
     expect(await runner.waitFor(beginning(), 0)).toBe(true)
     expect(await runner.barrier(60_000)).toBe(true)
   })
 
-  it('of another process are covered by a barrier', async () => {
+  it('covers the writes of another process with a barrier', async () => {
     const runner = await bed.startRunner({ lingerMs: 60_000, enough: 100_000 })
     const queryId = testQueryId(2)
     await bed.log.append(queryId, 0, toLogEvents(queryLife(queryId, { end: 'open' })))
@@ -135,7 +135,7 @@ describe('own writes', () => {
     expect(await bed.query('select count(*) from queries')).toEqual([{ count: '1' }])
   })
 
-  it('are not vouched for while the log does not say where it ends', async () => {
+  it('ends with false for a barrier if the log cannot report its tip', async () => {
     const log: EventLog = {
       open: () => bed.log.open(),
       claim: (as) => bed.log.claim(as),
@@ -162,7 +162,7 @@ describe('own writes', () => {
     expect(await runner.lag()).toEqual({ events: 0, oldestMillis: 0 })
   })
 
-  it('are told to listeners, and the lag shrinks to nothing', async () => {
+  it('comes with calls of the commit listeners, and the lag goes down to zero', async () => {
     const runner = await bed.startRunner()
     const counts: number[] = []
     const end = runner.onCommitted((committed) => counts.push(committed.at[0]!.state.count))
@@ -175,10 +175,10 @@ describe('own writes', () => {
   })
 })
 
-describe('an event that cannot be applied', () => {
+describe('An event that a projection cannot apply', () => {
   const bad = testQueryId(777)
 
-  /** Postgres refuses the figure: no bigint. */
+  /** Postgres refuses the figure, because it is not a bigint. */
   function refusedLife(): Event[] {
     const events = toLogEvents(queryLife(bad))
     return events.map((event) => {
@@ -205,7 +205,7 @@ describe('an event that cannot be applied', () => {
     return letters
   }
 
-  it.each([2000, 10, 1])('because of the database is found among its batch of %d and set aside', async (maxBatch) => {
+  it.each([2000, 10, 1])('is found in its batch of %d and becomes a dead letter if Postgres refuses it', async (maxBatch) => {
     const life = refusedLife()
     const letters = await projectWithNeighbours(life, maxBatch)
     expect(letters.map(({ kind, event }) => [kind, event.sequence])).toEqual([
@@ -227,7 +227,7 @@ describe('an event that cannot be applied', () => {
     expect(await bed.query('select count(*) from query_events where stream = $1', [bad])).toEqual([{ count: '7' }])
   })
 
-  it('because of its data leaves the rest of its batch alone', async () => {
+  it('becomes a dead letter because of its data, and the rest of its batch is applied', async () => {
     const life = toLogEvents(queryLife(bad)).map((event) =>
       event.type === 'TaskCreated' ? { ...event, data: { nothing: 'of the kind' } } : event,
     )
@@ -244,7 +244,7 @@ describe('an event that cannot be applied', () => {
     ])
   })
 
-  it('of the stream system stops no later one', async () => {
+  it('does not stop later events if it is in the stream `system`', async () => {
     const time = new Date().toISOString()
     await bed.log.append('system', 1, [
       { type: 'QueryKilled', v: 1, time, data: { wrong: true } },
@@ -258,7 +258,7 @@ describe('an event that cannot be applied', () => {
     expect(runner.deadLetters).toBe(1)
   })
 
-  it('is mended while the projection runs, which then takes up what comes later', async () => {
+  it('can be mended while the projection runs, and then later events of the query are applied', async () => {
     await bed.query('alter table tasks add constraint odd check (output_rows <> 4242)')
     const life = toLogEvents(queryLife(bad)).map((event) => {
       const data = event.data as { stage: number }

@@ -9,26 +9,26 @@ const MB = 1 << 20
 const [{ state }] = beginning().at as [LogPosition]
 const placeAt = (offset: number): LogPosition => ({ offset: BigInt(offset), state: { ...state, count: offset } })
 
-/** An event whose data packs well. */
+/** An event whose data compresses well. */
 function packed(bytes: number): Pick<Recorded, 'enc' | 'stored'> {
   return { enc: 'gzip', stored: gzipSync(JSON.stringify('x'.repeat(bytes - 2))).toString('base64') }
 }
 
-describe('what an event takes of memory', () => {
-  it.each([10_000, 123_457, MB])('is its data of %i bytes as it is, not as it is packed', (bytes) => {
+describe('The memory size of an event', () => {
+  it.each([10_000, 123_457, MB])('is about its uncompressed data of %i bytes', (bytes) => {
     const event = packed(bytes)
     expect(event.stored.length).toBeLessThan(bytes / 50)
     expect(memoryOf(event)).toBeGreaterThanOrEqual(bytes)
     expect(memoryOf(event)).toBeLessThan(1.1 * bytes + 1000)
   })
 
-  it('is twice its text, and a little, where it is not packed; nothing is left of one that was forgotten', () => {
+  it('is small for small uncompressed data and for a forgotten event', () => {
     expect(memoryOf({ enc: 'none', stored: '{}' })).toBeLessThan(1000)
     expect(memoryOf({ enc: 'gzip', stored: '' })).toBeLessThan(1000)
   })
 })
 
-it('the last events are kept for their readers as far as they take so much memory', () => {
+it('RecentEvents keeps the last events up to its memory limit', () => {
   const recent = new RecentEvents(10 * MB)
   for (let offset = 0; offset < 50; offset++) recent.add(placeAt(offset), placeAt(offset + 1), [packed(MB) as Recorded])
   const kept = Array.from({ length: 50 }, (_, offset) => offset).filter((offset) => recent.after(placeAt(offset), 100))
@@ -36,7 +36,7 @@ it('the last events are kept for their readers as far as they take so much memor
   expect(kept.at(-1)).toBe(49)
 })
 
-it('few large events are handed out at once, and all of them in order', () => {
+it('RecentEvents returns large events in small steps, and all of them in order', () => {
   const recent = new RecentEvents(20 * MB)
   for (let offset = 0; offset < 10; offset++) recent.add(placeAt(offset), placeAt(offset + 1), [packed(MB) as Recorded])
   const steps: number[] = []

@@ -4,14 +4,14 @@ import { READ_MODELS } from '../../src/readmodels/projection.ts'
 import { appendLives, queryLife, testQueryId } from '../support/query-life.ts'
 import { openReadModelBed } from '../support/read-models.ts'
 
-it('a projection that is stopped within its commit keeps its successor waiting for seconds only', async () => {
+it('A projection process that stops within its commit blocks its successor only for seconds', async () => {
   const bed = await openReadModelBed()
   try {
     const runner = await bed.startRunner()
     const stopped = await ProjectionStore.connect(bed.config, 'm', READ_MODELS)
     await stopped.query('begin', [])
     await stopped.query('update checkpoints set updated_at = now()', [])
-    // It has the checkpoint's row, and does nothing more.
+    // The stopped projection holds the lock on the row of the checkpoint.
     const queryId = testQueryId(1)
     await appendLives(bed.log, [{ queryId, events: queryLife(queryId) }])
     expect(await runner.barrier(40_000)).toBe(true)

@@ -17,7 +17,7 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** Any UTF-16, with more than its share of what Postgres refuses. */
+/** Arbitrary UTF-16 text, with many characters that Postgres refuses. */
 const anyText = fc
   .array(
     fc.oneof(fc.constantFrom('\0', '\ud800', '\udfff', '\\', '\\u0000', '"', 'é', '😀'), fc.string({ maxLength: 3 })),
@@ -29,7 +29,7 @@ const anyText = fc
 
 const whole = (text: string): string => Buffer.from(text).toString().replaceAll('\0', '\ufffd')
 
-it('text that Postgres refuses is stored with U+FFFD in its place, all other text as it is', async () => {
+it('`storableText` replaces characters that Postgres refuses by U+FFFD, and keeps all others', async () => {
   await fc.assert(
     fc.asyncProperty(anyText, async (text) => {
       const { rows } = await client.query<{ t: string }>('select $1::text as t', [storableText(text)])
@@ -39,7 +39,7 @@ it('text that Postgres refuses is stored with U+FFFD in its place, all other tex
   )
 })
 
-it('so is text within JSON', async () => {
+it('`storableJson` replaces characters that Postgres refuses by U+FFFD, and keeps all others', async () => {
   await fc.assert(
     fc.asyncProperty(anyText, async (text) => {
       const { rows } = await client.query<{ t: string }>(`select $1::jsonb ->> 'a' as t`, [storableJson({ a: text })])

@@ -4,8 +4,8 @@ import { WaitHeap } from '../../src/events/wait-heap.ts'
 
 const key = fc.bigInt({ min: 0n, max: 1000n })
 
-describe('a wait heap', () => {
-  it('lets go exactly those whose number has passed, whatever the order they came in', async () => {
+describe('A wait heap', () => {
+  it('resolves exactly the waits whose number has passed, in any order of arrival', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(key, { maxLength: 60 }), fc.array(key, { maxLength: 6 }), async (keys, releases) => {
         const heap = new WaitHeap()
@@ -27,7 +27,7 @@ describe('a wait heap', () => {
     )
   })
 
-  it('tells those who waited too long, and forgets them', async () => {
+  it('resolves a wait with false at its timeout, and removes it', async () => {
     const heap = new WaitHeap()
     const waits = Array.from({ length: 200 }, (_, index) => heap.wait(BigInt(index), 5))
     expect(heap.size).toBe(200)
@@ -38,7 +38,7 @@ describe('a wait heap', () => {
     expect(await later).toBe(true)
   })
 
-  it('lets all go unpassed when it is given up', async () => {
+  it('resolves all remaining waits with false when it is abandoned', async () => {
     const heap = new WaitHeap()
     const waits = [heap.wait(1n, 60_000), heap.wait(2n, 60_000)]
     heap.release(1n)

@@ -39,7 +39,7 @@ const lake = withInformationSchema(
   ),
 )
 
-/** Tables with a row for such a column, in one catalog's `columns`, for somebody who may see all but the table `hidden`. */
+/** Lists the tables with a matching column in `columns`, for a user without access to `hidden` and to `masked` columns. */
 async function tablesWith(condition: TextCondition): Promise<string[]> {
   const { handle } = (await lake.getTable('information_schema', 'columns'))!
   const splits = await lake.listSplits(handle, { table_schema: [{ in: ['s'] }], column_name: [condition] })
@@ -54,9 +54,9 @@ async function tablesWith(condition: TextCondition): Promise<string[]> {
 }
 const named = (name: string) => tablesWith({ in: [name] })
 
-describe('a manifest that is none', () => {
+describe('An invalid manifest', () => {
   it.each(['link to nothing', 'pipe', 'folder', 'empty file'])(
-    'is refused, be it a %s, and hides no other table',
+    'is refused if it is a %s, and hides no other table',
     async (kind) => {
       const folder = join(location, 's', 'none', '_manifest')
       mkdirSync(folder, { recursive: true })
@@ -73,8 +73,8 @@ describe('a manifest that is none', () => {
   )
 })
 
-describe('a column by its name alone', () => {
-  it('is searched for in a text as JSON would find it', () => {
+describe('The search of a column by name only', () => {
+  it('skips no manifest text that contains the column as JSON', () => {
     const text = fc.oneof(fc.constantFrom('name', 'type', 'varchar', 'a', 'a"', '\\', 'ß', '\ud800', '\ufffd', ''), fc.string()) // prettier-ignore
     const written = fc.constantFrom<((value: object) => string)[]>(
       (value) => JSON.stringify(value),
@@ -98,14 +98,14 @@ describe('a column by its name alone', () => {
     )
   })
 
-  it('refuses texts that have it in another place only', () => {
+  it('skips manifest texts that contain the name only elsewhere', () => {
     const bytes = Buffer.from(JSON.stringify(table('a', 'name')))
     for (const name of ['type', 'varchar', 'columns', 'table', '', 'A']) expect(namesOneOf([name])!(bytes)).toBe(false)
     for (const name of ['a', 'name']) expect(namesOneOf(['x', name])!(bytes)).toBe(true)
     expect(namesOneOf(Array.from({ length: 17 }, (_, i) => `c${i}`))).toBeUndefined()
   })
 
-  it('is found whatever it is called and however it is written, in views too, and not where nobody may see it', async () => {
+  it('finds any name in any spelling, in tables and views, but not hidden ones', async () => {
     const odd = ['a"b', 'a\\b', 'straße', 'x\ny', 'plain', '😀', 'name', 'c_1', 'cx1']
     for (const [i, name] of odd.entries()) put(`t${i}`, JSON.stringify(table('other', name)))
     put('hidden', JSON.stringify(table('plain', 'secret')))
@@ -128,7 +128,7 @@ describe('a column by its name alone', () => {
     }
   })
 
-  it('is found in what has been changed, dropped, mended, made again or removed since it was refused', async () => {
+  it('reads a manifest again after the table was changed, dropped, repaired, created again or removed', async () => {
     put('changing', JSON.stringify(table('before')))
     expect(await named('after')).toEqual([])
     put('changing', JSON.stringify({ ...table('after'), version: 2 }), 2)

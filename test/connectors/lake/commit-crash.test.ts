@@ -11,7 +11,7 @@ import { createCommitters, type Commit, type Fate } from '../../support/committe
 import { column } from '../../support/table-writes.ts'
 import { parseQueryId } from '../../../src/shared/ids.ts'
 
-/** More of them, and others, to look further: `COMMIT_RUNS=300 COMMIT_SEED=7`. */
+/** For a longer search use more runs and another seed: `COMMIT_RUNS=300 COMMIT_SEED=7`. */
 const runs = Number(process.env['COMMIT_RUNS'] ?? 20)
 const seed = Number(process.env['COMMIT_SEED'] ?? 20241121)
 
@@ -48,7 +48,7 @@ const steps: readonly CommitStep[] = [
 const schema = 's'
 let counter = 0
 
-/** Two files of one write: whoever sees one must see the other. */
+/** The number of files of one write: a reader must see all of them or none. */
 const FILES = 2
 
 async function prepare(change: TableChange): Promise<PreparedWrite> {
@@ -65,7 +65,7 @@ async function prepare(change: TableChange): Promise<PreparedWrite> {
   return writer.prepare(target, await writer.sealAttempt(target, attempt, files))
 }
 
-/** The queries whose rows a reader sees now, in order; undefined when there is no table. */
+/** Returns the queries whose rows a reader sees now, in order; undefined if there is no table. */
 async function queriesRead(table: string): Promise<string[] | undefined> {
   const found = await connector.getTable(schema, table)
   if (!found) return undefined
@@ -91,23 +91,23 @@ const fateArbitrary: fc.Arbitrary<Fate | undefined> = fc.option(
   { nil: undefined, freq: 4 },
 )
 
-/** Changes that are prepared and committed at the same time; what may be, is chosen by what the table is then. */
+/** Changes that are prepared and committed concurrently. The state of the table determines which change is possible. */
 const roundArbitrary = fc.record({
   kind: fc.constantFrom('insert', 'insert', 'insert', 'drop', 'replace'),
   fates: fc.array(fateArbitrary, { minLength: 1, maxLength: 3 }),
-  /** Whether stopped committers of earlier rounds wake beside this one. */
+  /** Whether stopped committers of earlier rounds continue during this round. */
   wakes: fc.boolean(),
 })
 
-describe('commits by processes that are killed, stopped, and woken late', () => {
+describe('Commits by processes that are killed, stopped and continued', () => {
   it(
-    'a table is the set of its committed writes, each once, and readers see whole versions',
+    'make a table with each committed write exactly once, and readers see only whole versions',
     async () => {
       await writer.commit(await prepare({ kind: 'createSchema', schema }))
       await fc.assert(
         fc.asyncProperty(fc.array(roundArbitrary, { minLength: 2, maxLength: 4 }), async (rounds) => {
           const table = `t${counter}`
-          /** What the table must be: undefined for none. */
+          /** The expected queries of the table; undefined if there is no table. */
           let model: string[] | undefined
           const asleep: { readonly commit: Commit; readonly prepared: PreparedWrite }[] = []
 
@@ -120,7 +120,7 @@ describe('commits by processes that are killed, stopped, and woken late', () => 
               model === undefined || kind === 'replace'
                 ? { kind: 'createTable', schema, table, columns: [column('a', 'bigint')], replace: model !== undefined }
                 : { kind: kind === 'drop' ? 'dropTable' : 'insert', schema, table }
-            // Only inserts are prepared together: the rest is what the coordinator keeps apart.
+            // Only inserts are prepared concurrently: the coordinator serializes all other changes.
             const together = change.kind === 'insert' ? fates : fates.slice(0, 1)
             const before: string[] | undefined = model && [...model]
             const prepared = await Promise.all(together.map(() => prepare(change)))
@@ -135,7 +135,7 @@ describe('commits by processes that are killed, stopped, and woken late', () => 
             else if (change.kind === 'insert') model = [...model!, ...mine].sort()
             else model = mine
 
-            // A reader beside them: everything committed before, and of this round what has come already.
+            // A concurrent reader sees everything committed before, and a part of this round.
             let running = true
             const reading = (async () => {
               let last = -1
@@ -152,7 +152,7 @@ describe('commits by processes that are killed, stopped, and woken late', () => 
             })()
             const outcomes = await Promise.all(started.map(({ commit }) => commit.settled))
             await waking
-            // Whoever recovers the queries rolls them forward; those that are done already are not touched.
+            // The recovery rolls the queries forward, and does not change those that are done.
             for (const [index, outcome] of outcomes.entries()) {
               if (outcome !== 'done') await writer.commit(prepared[index]!)
               if (outcome === 'stopped') asleep.push(started[index]!)
@@ -162,7 +162,7 @@ describe('commits by processes that are killed, stopped, and woken late', () => 
             expect(await queriesRead(table)).toEqual(model)
           }
 
-          // Another insert comes between, then the last of them wake.
+          // Another insert is committed, then the last stopped committers continue.
           if (model) {
             const between = await prepare({ kind: 'insert', schema, table })
             await writer.commit(between)

@@ -4,10 +4,10 @@ import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
 import { makeFoldersLike } from '../../../src/connectors/lake/inherited-modes.ts'
 
-it('folders that several make at once all get the mode of the one above', async () => {
+it('`makeFoldersLike` gives folders that are made concurrently the mode of their parent', async () => {
   const table = await mkdtemp(join(tmpdir(), 'quipu-modes-'))
   try {
-    // More than a process gives by itself.
+    // More permissions than the umask of a process allows.
     await chmod(table, 0o777)
     for (let round = 0; round < 30; round++) {
       const folders = Array.from({ length: 4 }, (_, writer) => join(table, `${round}`, `${writer}`, 'attempt'))

@@ -30,7 +30,7 @@ const outside = join(root, 'outside')
 afterAll(() => rmSync(root, { recursive: true }))
 
 const duckdb = await openDuckDb()
-/** Writes a table's file; the path may hold anything. */
+/** Writes a file of a table; the path may contain any characters. */
 async function write(path: string, select: string, options = 'FORMAT parquet'): Promise<void> {
   mkdirSync(join(path, '..'), { recursive: true })
   await duckdb.run(`COPY (${select}) TO '${path.replaceAll("'", "''")}' (${options})`)
@@ -92,8 +92,8 @@ connectorContract('lake of CSV', async () => {
   }
 })
 
-describe('lake', () => {
-  it('knows rows and compressed bytes from the footers', async () => {
+describe('The lake connector', () => {
+  it('reads the rows and compressed bytes of a table from the footers', async () => {
     const connector = open()
     const { handle } = (await connector.getTable('sales', 'many'))!
     const path = `${location.replaceAll("'", "''")}/Sales/many/*.parquet`
@@ -103,7 +103,7 @@ describe('lake', () => {
     expect(await connector.getStatistics(handle)).toEqual({ rows: 50_003, bytes: metadata!.bytes })
   })
 
-  it('tells of columns what the footers of all files know together', async () => {
+  it('combines the column statistics of the footers of all files', async () => {
     await write(
       `${location}/Sales/kinds/1.parquet`,
       `SELECT if(i > 1, i::INTEGER, NULL) AS "Some", (i / 4)::DOUBLE AS x, if(i = 3, 'nan'::DOUBLE, i::DOUBLE) AS odd,
@@ -131,7 +131,7 @@ describe('lake', () => {
     })
   })
 
-  it('tells how many values differ where that is certain', async () => {
+  it('reports the number of distinct values only if it is certain', async () => {
     const rows = (from: number): string =>
       `SELECT i % 5 AS k, (i % 5)::VARCHAR AS s, i % 2 * 3 AS gap, DATE '2020-01-01' + (i % 3)::INT AS day, (i % 3)::DOUBLE AS zero, (i % 3 + 1)::DOUBLE AS x,
         uuid()::VARCHAR AS u, 'ab'::BLOB AS b FROM range(${from}, ${from + 200}) t(i)`
@@ -148,7 +148,7 @@ describe('lake', () => {
     expect(await distinctOf('two_files')).toEqual({ k: 5, day: 3 })
   })
 
-  it('knows nothing of what footers do not say for certain', async () => {
+  it('reports no statistics that the footers do not prove', async () => {
     const knownOf = async (table: string): Promise<unknown> => {
       const connector = open()
       const { handle } = (await connector.getTable('sales', table))!
@@ -156,7 +156,7 @@ describe('lake', () => {
       return Object.fromEntries(Object.entries(known).map(([name, { storedBytes: _, ...rest }]) => [name, rest]))
     }
     const odd = `${location}/Sales/odd`
-    // What no date and no number is finite for; a dictionary of more than is there; one JSON value in several ways.
+    // Infinite dates and numbers, a dictionary with unused values, and one JSON value in several spellings.
     await write(
       `${odd}/1.parquet`,
       `SELECT DATE 'infinity' + i::INT * 0 AS day, if(i = 1, 'infinity'::DOUBLE, i::DOUBLE) AS x, 'infinity' AS s,
@@ -170,17 +170,17 @@ describe('lake', () => {
       j: { nulls: 0 },
     })
 
-    // Bounds that are one double.
+    // Different bounds that are the same double.
     await write(`${location}/Sales/near/1.parquet`, 'SELECT 1152921504606846976::BIGINT AS b')
     await write(`${location}/Sales/near/2.parquet`, 'SELECT 1152921504606846977::BIGINT AS b')
     expect(await knownOf('near')).toEqual({ b: { nulls: 0, low: 2 ** 60, high: 2 ** 60 } })
 
-    // A column and a part of another one that footers call the same.
+    // A column and a field of another column that have the same name in footers.
     await write(`${location}/Sales/parts/1.parquet`, "SELECT {'x': i} AS s FROM range(5) t(i)")
     await write(`${location}/Sales/parts/2.parquet`, 'SELECT if(i < 3, i, NULL) AS "s, x" FROM range(5) t(i)')
     expect(await knownOf('parts')).toEqual({})
 
-    // Two columns whose names differ in case, which DuckDB writes for nobody.
+    // Two columns whose names differ only in case, which DuckDB itself cannot write.
     const cases = `${location}/Sales/cases/1.parquet`
     await write(cases, 'SELECT 1 AS column_a, 2 AS column_b')
     writeFileSync(cases, readFileSync(cases, 'latin1').replaceAll('column_b', 'COLUMN_A'), 'latin1')
@@ -188,7 +188,7 @@ describe('lake', () => {
     expect(await read('cases')).toEqual([{ column_a: 1, column_a_1: 2 }])
   })
 
-  it('names columns as objects name what they are born with', async () => {
+  it('handles columns with the names of built-in object properties', async () => {
     await write(`${location}/Sales/born/1.parquet`, 'SELECT 1 AS constructor, 2 AS "__proto__", 3 AS a')
     const connector = open()
     const [split] = await connector.listSplits((await connector.getTable('sales', 'born'))!.handle)
@@ -196,7 +196,7 @@ describe('lake', () => {
     expect(named.toSorted()).toEqual([['__proto__', 'number'], ['a', 'number'], ['constructor', 'number']]) // prettier-ignore
   })
 
-  it('maps types, nested ones by position', async () => {
+  it('maps types, with the fields of nested types by position', async () => {
     await write(
       `${location}/Sales/types/t.parquet`,
       `SELECT true AS b, 1::UBIGINT AS ub, 1.5::FLOAT AS r, 1.25::DECIMAL(9,2) AS d, 'x' AS v, 'ab'::BLOB AS bin,
@@ -232,7 +232,7 @@ describe('lake', () => {
     ])
   })
 
-  it('reads files that differ in their columns by name', async () => {
+  it('reads files with different columns by column name', async () => {
     await write(`${location}/Sales/grown/1.parquet`, `SELECT 1::INTEGER AS a, 'x' AS b`)
     await write(`${location}/Sales/grown/2.parquet`, `SELECT 2.5::DOUBLE AS a, DATE '2020-01-01' AS c`)
     expect(await read('grown')).toEqual([
@@ -241,14 +241,14 @@ describe('lake', () => {
     ])
   })
 
-  it('reads files without rows, alone and beside others', async () => {
+  it('reads files without rows, alone and beside other files', async () => {
     await write(`${location}/Sales/hollow/1.parquet`, `SELECT 1::INTEGER AS a WHERE false`)
     expect(await read('hollow')).toEqual([])
     await write(`${location}/Sales/hollow/2.parquet`, `SELECT 2.5::DOUBLE AS b`)
     expect(await read('hollow')).toEqual([{ a: null, b: 2.5 }])
   })
 
-  it('reads the file that a path names, not those that it is a pattern of', async () => {
+  it('reads only the named file if a path contains pattern characters', async () => {
     const folder = `${location}/Sales/patterns [x]=1/`
     const names = ['[ab]', '*', '?', 'a', 'b', '[!a]', '{a,b}', 'a]', '[]', '**', '[', 'a=7']
     for (const [index, name] of names.entries()) {
@@ -273,14 +273,14 @@ describe('lake', () => {
     expect(await read('plain backslash')).toEqual([{ n: 1 }])
   })
 
-  it('takes no column from what folders are called', async () => {
+  it('makes no column from the folder name of a table or of a schema', async () => {
     await write(`${location}/Sales/a=x/1.parquet`, 'SELECT 1 AS a, 2 AS b')
     expect(await read('a=x')).toEqual([{ a: 1, b: 2 }])
     await write(`${location}/year=2024/months/1.csv`, 'SELECT 1 AS month', 'FORMAT csv')
     expect(await read('months', undefined, 'year=2024')).toEqual([{ month: 1 }])
   })
 
-  it('reads columns of any name', async () => {
+  it('reads columns with any name', async () => {
     const columns = ['a, b', 'a', 'a.b', '"', '$e', 'filename', 'file_index', `'`, 'x, list, element'].map(
       (name, n) => `${n} AS "${name.replaceAll('"', '""')}"`,
     )
@@ -296,7 +296,7 @@ describe('lake', () => {
     const { handle } = (await connector.getTable('sales', 'names'))!
     const [reported] = await connector.listSplits(handle, undefined, undefined, ['$e', 'a'])
     expect(reported!.data).toMatchObject({ columns: [{ name: 'a' }, { name: '$e' }] })
-    // Files that differ: each is read by what it has.
+    // The files have different columns: each file is read by its own.
     await write(`${location}/Sales/names/2.parquet`, 'SELECT 20 AS "a, b"')
     const rows = (await read('names')) as readonly unknown[]
     expect(rows).toHaveLength(2)
@@ -304,7 +304,7 @@ describe('lake', () => {
     expect(rows[1]).toMatchObject({ 'a, b': 20, a: null })
   })
 
-  it('refuses a key with NUL or without a character, and reads objects with such keys as maps', async () => {
+  it('refuses JSON column names that are empty or contain NUL, and reads nested objects with NUL keys as maps', async () => {
     mkdirSync(`${location}/Sales/nul`, { recursive: true })
     writeFileSync(
       `${location}/Sales/nul/1.json`,
@@ -318,7 +318,7 @@ describe('lake', () => {
     }
   })
 
-  it('reads large files that have a column named as DuckDB numbers rows', async () => {
+  it('reads large files with a column named file_row_number, as DuckDB’s own row number', async () => {
     const select = 'SELECT -i AS file_row_number, sha256(i::VARCHAR) AS text FROM range(500000) t(i)'
     await write(`${location}/Sales/numbered/1.parquet`, select, 'FORMAT parquet, ROW_GROUP_SIZE 20480')
     const connector = open()
@@ -362,7 +362,7 @@ describe('lake', () => {
     })
   })
 
-  it('asks again for a file that the engine could not read: it may be half written', async () => {
+  it('inspects a file again if the engine could not read it, because it may have been incomplete', async () => {
     mkdirSync(join(location, 'Sales/half'), { recursive: true })
     const file = join(location, 'Sales/half/a.parquet')
     writeFileSync(file, 'PAR1 and no more')
@@ -372,7 +372,7 @@ describe('lake', () => {
     expect(await connector.getTable('sales', 'half')).toMatchObject({ columns: [{ name: 'a' }] })
   })
 
-  it.each(['file', 'table', 'schema'])('refuses a linked %s that leads out of the location', async (what) => {
+  it.each(['file', 'table', 'schema'])('refuses a link in place of a %s if it leads out of the location', async (what) => {
     await write(`${outside}/s/t/secret.parquet`, 'SELECT 42 AS secret')
     mkdirSync(join(location, 'links', 'own'), { recursive: true })
     const link = {
@@ -389,13 +389,13 @@ describe('lake', () => {
     rmSync(link)
   })
 
-  it('follows links that stay inside', async () => {
+  it('follows links that stay inside the location', async () => {
     mkdirSync(join(location, 'Sales/alias'), { recursive: true })
     symlinkSync(join(location, 'Sales/many/second.parquet'), join(location, 'Sales/alias/l.parquet'))
     expect(await read('alias', ['id'])).toEqual([{ id: 50000 }, { id: 50001 }, { id: 50002 }])
   })
 
-  it('lists and describes linked tables as long as they stay inside', async () => {
+  it('lists and describes linked tables only if they are inside the location', async () => {
     await write(`${outside}/s/t/secret.parquet`, 'SELECT 42 AS secret')
     mkdirSync(join(location, 'some_linked'), { recursive: true })
     symlinkSync(join(location, 'Sales/many'), join(location, 'some_linked/inside'))
@@ -421,14 +421,14 @@ describe('lake', () => {
     const splits = await connector.listSplits(handle)
     await connector.verifySplits(splits)
 
-    // Same size and time, other content: the footer tells.
+    // Same size and time, but different content: the footer differs.
     await write(`${path}.new`, 'SELECT 2 AS a')
     const { mtime } = splits[0]!.data as { mtime: string }
     const seconds = Number(BigInt(mtime) / 1000n) / 1e6
     renameSync(`${path}.new`, path)
     utimesSync(path, seconds, seconds)
     await expect(connector.verifySplits(splits)).rejects.toMatchObject(refused)
-    // What a handle out of the record was made of is not known any more.
+    // The connector no longer knows the files of a handle that was copied from the record.
     await expect(connector.listSplits({ ...handle })).rejects.toMatchObject(refused)
     expect(await connector.listSplits(handle)).toEqual(splits)
 
@@ -442,7 +442,7 @@ describe('lake', () => {
     rmSync(dirname(path))
   })
 
-  it('reads any number of small text files in little memory', async () => {
+  it('reads many small text files in little memory', async () => {
     const [folder, rows] = [join(location, 'Sales/log [1]'), Array.from({ length: 60 }, (_, n) => ({ n: String(n) }))]
     mkdirSync(folder, { recursive: true })
     for (const { n } of rows) writeFileSync(join(folder, `${n}.csv`), `n,${Number(n) % 2 ? 'a' : 'b'}\n${n},x\n`)
@@ -453,7 +453,7 @@ describe('lake', () => {
     expect(await small.query(`SELECT n::VARCHAR AS n FROM (${text}) s ORDER BY s.n`)).toEqual(rows)
   })
 
-  it('asks for the shapes of few text files at once, and of each once', async () => {
+  it('inspects at most four text files concurrently, and each file once', async () => {
     const folder = join(location, 'Sales/lines')
     mkdirSync(folder, { recursive: true })
     for (let n = 0; n < 9; n++) writeFileSync(join(folder, `${n}.json`), `{"${n % 3 ? 'a' : 'b'}": ${n}}\n`)
@@ -471,7 +471,7 @@ describe('lake', () => {
     expect(most).toBeLessThanOrEqual(4)
   })
 
-  it('refuses names that differ only in case from file to file, or beside others', async () => {
+  it('refuses column names that differ only in case between files', async () => {
     const folder = join(location, 'Sales/spelt')
     mkdirSync(folder, { recursive: true })
     writeFileSync(join(folder, '1.json'), '{"a": 1}\n')
@@ -479,7 +479,7 @@ describe('lake', () => {
     await expect(open().getTable('sales', 'spelt')).rejects.toMatchObject({ errorName: 'AMBIGUOUS_NAME' })
   })
 
-  it('fails a read of decimals that DuckDB has no digits for, by table and column', async () => {
+  it('fails a read of decimals with more than 38 digits, with the table and the column', async () => {
     mkdirSync(join(location, 'Sales/wide'), { recursive: true })
     cpSync(
       join(import.meta.dirname, '../../fixtures/decimals-of-50-digits.parquet'),
@@ -494,7 +494,7 @@ describe('lake', () => {
     })
   })
 
-  it('reads times of nanoseconds, geometries and variants, and names what it cannot', async () => {
+  it('reads TIME_NS, geometries and variants, and names a column that it cannot read', async () => {
     await write(
       `${location}/Sales/rare/t.parquet`,
       `SELECT TIME_NS '01:02:03.000000001' AS t, 'POINT(1 2)'::GEOMETRY AS g, {'x': [1, NULL]}::VARIANT AS v,
@@ -521,7 +521,7 @@ describe('lake', () => {
     })
   })
 
-  describe('timestamps of nanoseconds that DuckDB reads as microseconds', () => {
+  describe('Timestamps with nanoseconds that DuckDB reads as microseconds', () => {
     const rowsOf = async (fixture: string, columns: readonly string[]): Promise<unknown> => {
       mkdirSync(join(location, 'Sales', fixture), { recursive: true })
       cpSync(
@@ -544,7 +544,7 @@ describe('lake', () => {
       '9999-12-31 23:59:59.999999',
     ]
 
-    it('are read where they are exact, whoever wrote them: INT96 and UTC in nanoseconds', async () => {
+    it('are read if they are exact in microseconds: INT96 and UTC in nanoseconds, by several writers', async () => {
       expect(await rowsOf('int96-micros', ['t'])).toEqual(micros.map((t) => ({ t })))
       expect(await rowsOf('int96-micros', ['l'])).toEqual(micros.map((t) => ({ l: [t] })))
       expect(await rowsOf('int96-spark', ['t'])).toEqual([{ t: '2023-11-14 22:13:20.123456' }, { t: null }])
@@ -553,7 +553,7 @@ describe('lake', () => {
       )
     })
 
-    it('fail a statement that reads a finer one with HIVE_BAD_DATA that names file and column', async () => {
+    it('make a read fail with HIVE_BAD_DATA, file and column if they are finer than microseconds', async () => {
       for (const fixture of ['int96', 'utc-nanos']) {
         await expect(rowsOf(fixture, ['n', 't'])).rejects.toMatchObject({
           errorName: 'HIVE_BAD_DATA',
@@ -568,7 +568,7 @@ describe('lake', () => {
     })
   })
 
-  it('asks no bounds that old programs wrote in the order of signed bytes', async () => {
+  it('does not use text bounds that old programs wrote in the order of signed bytes', async () => {
     const fixture = join(import.meta.dirname, '../../fixtures/old-bounds.parquet')
     mkdirSync(join(location, 'Sales/old_bounds'), { recursive: true })
     cpSync(fixture, join(location, 'Sales/old_bounds/1.parquet'))
@@ -579,7 +579,7 @@ describe('lake', () => {
     expect(await duckdb.query(`FROM (${source}) WHERE s < 'z' ORDER BY s`)).toEqual([{ s: 'a' }, { s: 'b' }])
   })
 
-  it('refuses a pipe in place of an empty file of the same moment, and does not wait for it', async () => {
+  it('refuses a pipe in place of an empty file with the same time, and does not block on it', async () => {
     const path = join(location, 'Sales/empty_text/a.csv')
     mkdirSync(dirname(path), { recursive: true })
     writeFileSync(path, '')
@@ -596,7 +596,7 @@ describe('lake', () => {
     await expect(connector.verifySplits(splits(piped))).rejects.toMatchObject({ errorName: 'TRANSACTION_CONFLICT' })
   })
 
-  it('refuses splits of a file that lies elsewhere since, were it the same to the byte', async () => {
+  it('refuses splits of a file that was replaced by a link to an identical file outside', async () => {
     const path = join(location, 'Sales/moved/a.parquet')
     const outside = join(root, 'outside.parquet')
     await write(path, 'SELECT 1 AS a')
@@ -612,7 +612,7 @@ describe('lake', () => {
     await expect(connector.verifySplits(splits)).rejects.toMatchObject(refusal)
   })
 
-  it('stops a start on a location that is not there', () => {
+  it('stops the start if the location does not exist', () => {
     expect(() => open(join(root, 'nowhere'))).toThrow(/nowhere.*not a folder/)
   })
 })

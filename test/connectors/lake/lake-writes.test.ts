@@ -61,8 +61,8 @@ for (const [name, connector] of [
   })
 }
 
-describe('memory', () => {
-  it('begins with the schema default, once', async () => {
+describe('The memory connector', () => {
+  it('creates the schema `default` only once', async () => {
     const connector = memory('fresh')
     expect(await connector.listSchemas()).toEqual(['default'])
     expect(statSync(join(root, 'tables/fresh')).mode & 0o777).toBe(0o700)
@@ -71,11 +71,11 @@ describe('memory', () => {
   })
 })
 
-describe('a table in a folder whose path no engine can be told', () => {
+describe('A table in a folder with a path that the engine cannot read', () => {
   it.each([
     ['of its own', 'b\\*', (location: string) => renameSync(join(location, 's/b'), join(location, 's/b\\*')), 's'],
     ['of its schema', 'b', (location: string) => renameSync(join(location, 's'), join(location, 's\\[')), 's\\['],
-  ])('%s is refused by its name, and can be dropped', async (_whose, table, rename, schema) => {
+  ])('is refused with its name, and can be dropped, if the problem is in the folder %s', async (_whose, table, rename, schema) => {
     const location = mkdtempSync(join(root, 'odd-'))
     const connector = emptyLake(location)
     const writes = tableWrites(connector, duckdb)
@@ -94,12 +94,12 @@ describe('a table in a folder whose path no engine can be told', () => {
     await expect(begin({ kind: 'insert', schema, table })).rejects.toMatchObject(refused)
     await writes.write({ kind: 'dropTable', schema, table })
     expect(await connector.listTables(schema)).toEqual([])
-    // It would lie there again.
+    // The new table would get the same folder.
     const again = { kind: 'createTable', schema, table, columns, replace: false } as const
     await expect(begin(again)).rejects.toMatchObject(refused)
   })
 
-  it('made by that name lies in another', async () => {
+  it('gets a different folder if it is created with that name', async () => {
     const connector = emptyLake()
     const writes = tableWrites(connector, duckdb)
     const columns = [column('i', 'bigint'), column('sq', 'bigint'), column('txt', 'varchar')]
@@ -109,8 +109,8 @@ describe('a table in a folder whose path no engine can be told', () => {
   })
 })
 
-describe('a lake of plain files', () => {
-  it('is written to: the files that lay there stay part of the table', async () => {
+describe('A lake of plain files', () => {
+  it('accepts writes, and the existing files stay part of the table', async () => {
     const location = mkdtempSync(join(root, 'plain-'))
     mkdirSync(join(location, 'S/T'), { recursive: true })
     writeFileSync(join(location, 'S/T/1.csv'), 'n,d\n1,2020-01-01\n2,2020-01-02\n')
@@ -125,10 +125,10 @@ describe('a lake of plain files', () => {
     ]
     expect(await writes.read('s', 't')).toEqual(rows)
     expect((await writes.table('s', 't'))!.columns).toEqual(before.columns)
-    // Splits listed before are of the same files.
+    // Splits that were listed before refer to the same files.
     const splits = await connector.listSplits({ schema: 's', table: 't', version: 1, id: 'adopted' })
     await connector.verifySplits(splits)
-    // From now on the manifest says what is in it.
+    // From now on the manifest determines the files of the table.
     writeFileSync(join(location, 'S/T/2.csv'), 'n,d\n9,2020-01-09\n')
     expect(await writes.read('s', 't')).toEqual(rows)
     await writes.write({ kind: 'dropTable', schema: 's', table: 't' })
@@ -138,7 +138,7 @@ describe('a lake of plain files', () => {
     expect(await connector.listSchemas()).toEqual([])
   })
 
-  it('lets a change wait whose manifest cannot be read until somebody has mended it', async () => {
+  it('delays a commit if the manifest cannot be read, until it is repaired', async () => {
     const location = mkdtempSync(join(root, 'torn-'))
     const writes = tableWrites(emptyLake(location), duckdb)
     await writes.write({ kind: 'createSchema', schema: 's' })
@@ -154,7 +154,7 @@ describe('a lake of plain files', () => {
     expect(await writes.read('s', 't')).toHaveLength(2)
   })
 
-  it('is dropped with its schema', async () => {
+  it('loses its tables with a cascading drop of the schema, but keeps the files', async () => {
     const location = mkdtempSync(join(root, 'plain-'))
     mkdirSync(join(location, 's/t'), { recursive: true })
     writeFileSync(join(location, 's/t/1.csv'), 'n\n1\n')
@@ -170,7 +170,7 @@ describe('a lake of plain files', () => {
   it.each([
     ['dropTable', { kind: 'dropTable', schema: 's', table: 't' }],
     ['dropSchema', { kind: 'dropSchema', schema: 's', cascade: true }],
-  ] as const)('of which a file cannot be read is refused before it is decided: %s', async (_kind, change) => {
+  ] as const)('refuses a change before the commit if a file cannot be read: %s', async (_kind, change) => {
     const location = mkdtempSync(join(root, 'plain-'))
     mkdirSync(join(location, 's/t'), { recursive: true })
     writeFileSync(join(location, 's/t/1.parquet'), 'no parquet')
@@ -181,7 +181,7 @@ describe('a lake of plain files', () => {
   })
 
   it.each(['createSchema', 'createTable'] as const)(
-    'that is named as no folder can be is refused before it is decided: %s',
+    'refuses a name that is too long for a folder before the commit: %s',
     async (kind) => {
       const connector = emptyLake()
       const writes = tableWrites(connector, duckdb)
@@ -198,7 +198,7 @@ describe('a lake of plain files', () => {
     },
   )
 
-  it('is read only when it is told to be', () => {
+  it('has no writer if it is configured as read-only', () => {
     const location = mkdtempSync(join(root, 'plain-'))
     const connector = lakeConnector.create('lake', { connector: 'lake', location, readOnly: true }, context)
     expect(connector.writer).toBeUndefined()

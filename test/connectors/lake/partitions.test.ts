@@ -15,7 +15,7 @@ import { openDuckDb, type Rows } from '../../support/duckdb.ts'
 import { analyze } from '../../support/front-end.ts'
 import { inspectedBy, queryFiles } from '../../support/inspected-files.ts'
 
-/* Tables whose files lie in folders `key=value`, as Hive, Spark and others write them. */
+/* Tables with files in folders `key=value`, as Hive, Spark and others write them. */
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'quipu-partitions-')))
 const lake = join(root, 'lake')
@@ -72,8 +72,8 @@ async function described(table: string, tables: Readonly<Record<string, unknown>
   return columns.map(({ name, type, partitionKey }) => `${name} ${type}${partitionKey ? ' *' : ''}`).join(', ')
 }
 
-describe('a table in folders key=value', () => {
-  it('has the keys as columns behind those of its Parquet files', async () => {
+describe('A partitioned table with folders key=value', () => {
+  it('has the keys as columns after the columns of its Parquet files', async () => {
     await parquet('sales/year=2024/month=01/x.parquet', `SELECT 1 AS a`)
     await parquet('sales/year=2024/month=12/x.parquet', `SELECT 2 AS a`)
     await parquet('sales/year=2023/month=02/x.parquet', `SELECT 3 AS a UNION ALL SELECT 4`)
@@ -91,7 +91,7 @@ describe('a table in folders key=value', () => {
     expect((await open().listTables('s')).map(({ table }) => table)).toContain('sales')
   })
 
-  it('may have CSV and JSON files', async () => {
+  it('can have CSV or JSON files', async () => {
     text('csv/day=2024-01-31/a.csv', 'id,name\n1,x\n')
     text('csv/day=2024-02-01/a.csv', 'id,name\n2,y\n')
     text('json/at=2024-01-31 10%3A00%3A00/a.json', '{"id": 1}\n')
@@ -129,7 +129,7 @@ describe('a table in folders key=value', () => {
     expect(await read(table)).toHaveLength(values.length)
   })
 
-  it('keeps every text of a value, and NULL', async () => {
+  it('keeps every text of a key value, and NULL', async () => {
     const values: Readonly<Record<string, string | null>> = {
       "it's": "it's",
       'a=b=c': 'a=b=c',
@@ -153,7 +153,7 @@ describe('a table in folders key=value', () => {
     expect(sorted(rows.map((row) => row['k ey']))).toEqual(sorted(Object.values(values)))
   })
 
-  it('hides a column of the files that has the name of a key', async () => {
+  it('hides a column of the files with the name of a key', async () => {
     await parquet('hidden/Year=2024/x.parquet', `SELECT 1 AS a, 1999 AS "YEAR"`)
     await parquet('only/year=2024/x.parquet', `SELECT 1999 AS year FROM range(3)`)
     text('hidden_json/year=2024/x.json', '{"a": 1, "year": {"x": "y"}}\n')
@@ -163,7 +163,7 @@ describe('a table in folders key=value', () => {
     expect(await read('only')).toEqual([{ year: 2024 }, { year: 2024 }, { year: 2024 }])
   })
 
-  it('takes types of keys that the catalog file fixes', async () => {
+  it('uses the types of keys that the catalog file declares', async () => {
     await parquet('fixed/zip=00501/ok=true/x.parquet', `SELECT 1 AS a`)
     await parquet('fixed/zip=12345/ok=false/x.parquet', `SELECT 2 AS a`)
     const declared = (columns: Readonly<Record<string, string>>) => ({ 's.fixed': { columns } })
@@ -208,13 +208,13 @@ describe('a table in folders key=value', () => {
       ['t/a=%00/a.parquet'],
       "Table 's.t' has the folder 'a=%00' of a partition whose text is not valid: %XX must be UTF-8 without %00",
     ],
-  ])('is refused with HIVE_BAD_DATA that names the folder: %s', async (_, paths, message) => {
+  ])('is refused with HIVE_BAD_DATA and the name of the folder: %s', async (_, paths, message) => {
     rmSync(join(lake, 's', 't'), { recursive: true, force: true })
     for (const path of paths) await parquet(path, `SELECT 1 AS a`)
     await expect(open().getTable('s', 't')).rejects.toMatchObject({ errorName: 'HIVE_BAD_DATA', message })
   })
 
-  it('is refused where files lie in a folder that is none of a partition', async () => {
+  it('is refused if a folder with files is not a partition', async () => {
     await parquet('nested/a.parquet', `SELECT 1 AS a`)
     await parquet('nested/old/more/b.parquet', `SELECT 1 AS a`)
     const what = (folder: string) => `has files in the folder '${folder}', which is none of a partition (key=value)`
@@ -228,7 +228,7 @@ describe('a table in folders key=value', () => {
     })
   })
 
-  it('passes over folders without data, and what begins with _ or a point, but not keys that do', async () => {
+  it('ignores folders without data and names that begin with _ or a dot, but not keys that begin so', async () => {
     await parquet('hush/_year=2024/a.parquet', `SELECT 1 AS a`)
     await parquet('hush/_temporary/b.parquet', `SELECT 2 AS a`)
     await parquet('hush/_year=2024/.tmp/b.parquet', `SELECT 3 AS a`)
@@ -240,7 +240,7 @@ describe('a table in folders key=value', () => {
     expect(await read('hush')).toEqual([{ a: 1, _year: 2024 }])
   })
 
-  it('follows links to folders inside the location, refuses others, and never goes round', async () => {
+  it('follows links to folders inside the location, and refuses link loops and links to the outside', async () => {
     await parquet('links/k=1/a.parquet', `SELECT 1 AS a`)
     symlinkSync('k=1', join(lake, 's', 'links', 'k=2'))
     expect(await read('links')).toEqual([
@@ -258,7 +258,7 @@ describe('a table in folders key=value', () => {
     })
   })
 
-  it('tells of keys how many rows have which values', async () => {
+  it('has row counts and column statistics of its keys', async () => {
     await parquet('stats/day=2024-01-01/n=01/a.parquet', `SELECT i AS a FROM range(3) t(i)`)
     await parquet('stats/day=2024-01-03/n=1/a.parquet', `SELECT i AS a FROM range(2) t(i)`)
     await parquet('stats/day=2030-01-01/n=9/a.parquet', `SELECT 1 AS a WHERE false`)
@@ -272,7 +272,7 @@ describe('a table in folders key=value', () => {
     })
   })
 
-  it('keeps its rows when files differ in their columns', async () => {
+  it('keeps all rows if its files differ in their columns', async () => {
     await parquet('differ/k=1/a.parquet', `SELECT 1 AS a`)
     await parquet('differ/k=2/a.parquet', `SELECT 2::BIGINT AS a, 'x' AS b`)
     await parquet('differ/k=2/b.parquet', `SELECT 3 AS a`)
@@ -283,7 +283,7 @@ describe('a table in folders key=value', () => {
     ])
   })
 
-  it('is read by one reader where it has many partitions, each row with the values of its own', async () => {
+  it('is read by one reader if it has many partitions, and each row has the values of its partition', async () => {
     for (let i = 0; i < 40; i++) {
       const folder = `k=${i === 7 ? '__HIVE_DEFAULT_PARTITION__' : i}/t=${i % 3}'`
       await parquet(`crowd/${folder}/a.parquet`, `SELECT ${i} AS a, 'x' AS partition0, 'y' AS "v", 'z' AS f`)
@@ -300,14 +300,14 @@ describe('a table in folders key=value', () => {
     expect(source.split('read_parquet').length - 1).toBe(1)
   })
 
-  it('has no rows of its types when no partition is wanted', async () => {
+  it('has no rows if no partition matches the predicate', async () => {
     await parquet('none/k=1/a.parquet', `SELECT TIMESTAMP_NS '2024-01-01 00:00:00' AS t, {'x': 1} AS r`)
     expect(await read('none', { partitions: { column: 'k', compare: '>', value: '1' } })).toEqual([])
     expect(await read('none', { partitions: { column: 'k', compare: '=', value: '1' } })).toHaveLength(1)
   })
 })
 
-describe('pruning of partitions', () => {
+describe('The pruning of partitions', () => {
   const table = 'pruned'
   const texts = ['a', 'B', 'ü', '🎉', '\uE000', "it's", 'a%', '__HIVE_DEFAULT_PARTITION__']
   const days = ['2023-12-31', '2024-01-01', '2024-02-29', '1969-12-31', '__HIVE_DEFAULT_PARTITION__']
@@ -360,7 +360,7 @@ describe('pruning of partitions', () => {
     }
   }
 
-  it('never loses a row, whatever the condition', async () => {
+  it('never loses a row under random conditions', async () => {
     await prepare()
     const engine = await openEngineConnection()
     onTestFinished(() => engine.close())
@@ -399,7 +399,7 @@ describe('pruning of partitions', () => {
     ["ts < TIMESTAMP '2024-01-01 00:00:00'", true],
     ['n + 1 = 2', false],
     ["t = 'a' OR v = 1", false],
-  ])('knows partitions by %s: %s', async (condition, expected) => {
+  ])('skips partitions for the condition %s: %s', async (condition, expected) => {
     const connector = open(tables)
     const catalogs = { names: () => ['lake'], get: () => connector }
     const analyzed = await analyze(
@@ -411,7 +411,7 @@ describe('pruning of partitions', () => {
     expect(splits.length < 24).toBe(expected)
   })
 
-  it('is left out where it would hold the event loop: more terms times folders than a bound', () => {
+  it('is omitted if terms times folders exceed a limit, so that it does not block the event loop', () => {
     const keys = [{ name: 'p', duckdbType: 'VARCHAR', type: 'varchar' }]
     const values = Array.from({ length: 3_000 }, (_, index) => [`v${index}`])
     const kept = (terms: number): number => {

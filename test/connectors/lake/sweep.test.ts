@@ -47,28 +47,28 @@ const create = (replace = false): Extract<TableChange, { kind: 'createTable' }> 
   replace,
 })
 
-/** As a coordinator does it so many hours from now. */
+/** Sweeps as a coordinator does, at a time `hours` from now. */
 function sweep(hours: number, options: Partial<SweepOptions> = {}): Promise<SweepReport> {
   return writes.writer.sweep({ now: Date.now() + hours * HOUR, isOpen: () => false, ...options })
 }
 const data = (): string[] => filesBelow(location).filter((path) => path.endsWith('.parquet'))
 const manifests = (): string[] => filesBelow(location).filter((path) => path.includes('_manifest/v'))
 
-describe('sweeping', () => {
-  it('keeps a table whole, at any age', async () => {
+describe('The sweep of a lake', () => {
+  it('keeps all data of a table at any age', async () => {
     await writes.write(create(), 'SELECT 1')
     await writes.write(insert, 'SELECT 2')
     const before = data()
     expect(await sweep(1000)).toEqual({ filesRemoved: 0, bytesRemoved: 0 })
     expect(data()).toEqual(before)
     expect(await writes.read('s', 't')).toEqual([{ a: 1 }, { a: 2 }])
-    // Its older versions are gone.
+    // The older versions of the table are removed.
     expect(manifests()).toEqual(['s/_manifest/v00000001.json', 's/t/_manifest/v00000002.json'])
     await writes.write(insert, 'SELECT 3')
     expect(await writes.read('s', 't')).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }])
   })
 
-  it('keeps what a reader of an older version needs for a day, and while a query is open that began before', async () => {
+  it('keeps the files of an older version for a day, and while an older query is open', async () => {
     await writes.write(create(), 'SELECT 1')
     const began = Date.now()
     const read = (await writes.table('s', 't'))!
@@ -84,7 +84,7 @@ describe('sweeping', () => {
     await expect(writes.read('s', read)).rejects.toMatchObject({ errorName: 'TRANSACTION_CONFLICT' })
   })
 
-  it('remembers what was dropped: a committer that slept changes nothing', async () => {
+  it('keeps the record of a drop, so that a late repeated commit of it changes nothing', async () => {
     await writes.write(create(), 'SELECT 1')
     const slept = await writes.prepare(drop)
     await writes.writer.commit(slept)
@@ -94,7 +94,7 @@ describe('sweeping', () => {
     expect(await writes.read('s', 't')).toEqual([{ a: 2 }])
   })
 
-  it('removes attempts that were never committed after a day, but not those of an open query', async () => {
+  it('removes attempts without a commit after a day, but not those of an open query', async () => {
     await writes.write(create(), 'SELECT 1')
     const prepared = await writes.prepare(insert, 'SELECT 2')
     const unborn = await writes.prepare({ ...create(), table: 'unborn' }, 'SELECT 3')
@@ -106,12 +106,12 @@ describe('sweeping', () => {
     expect(await writes.read('s', 't')).toEqual([{ a: 1 }, { a: 2 }])
     await sweep(50)
     expect(await writes.read('s', 't')).toEqual([{ a: 1 }, { a: 2 }])
-    // Nothing is left of a table that never was.
+    // The folder of a table that was never created is removed.
     await sweep(80)
     expect(existsSync(join(location, 's/unborn'))).toBe(false)
   })
 
-  it('removes the files of a lost attempt beside the one that was committed', async () => {
+  it('removes the files of a lost attempt beside the committed attempt', async () => {
     await writes.write(create())
     const target = await writes.writer.begin(parseQueryId('20260101_000000_99999_tests'), insert)
     for (const attempt of ['lost', 'good']) {
@@ -129,7 +129,7 @@ describe('sweeping', () => {
     expect(await writes.read('s', 't')).toEqual([{ a: 7 }])
   })
 
-  it('removes files that lay in the folder once the table is dropped, never what a link led to', async () => {
+  it('removes the plain files of a dropped table, but not the targets of links', async () => {
     mkdirSync(join(location, 's/t'))
     mkdirSync(join(location, 's/other'))
     writeFileSync(join(location, 's/t/1.csv'), 'n\n1\n')
@@ -145,7 +145,7 @@ describe('sweeping', () => {
     expect(await writes.read('s', 'other')).toEqual([{ n: 2 }])
   })
 
-  it('lets folders be that have nothing to do with it', async () => {
+  it('ignores folders that it does not manage', async () => {
     mkdirSync(join(location, 's/plain/deeper'), { recursive: true })
     writeFileSync(join(location, 's/plain/1.csv'), 'n\n1\n')
     writeFileSync(join(location, 's/plain/deeper/notes.txt'), 'mine')
@@ -157,7 +157,7 @@ describe('sweeping', () => {
     expect(await connector.listSchemas()).toEqual(['empty', 's'])
   })
 
-  it('removes temporary manifests of committers that died', async () => {
+  it('removes temporary manifests of dead committers', async () => {
     await writes.write(create())
     writeFileSync(join(location, 's/t/_manifest/.v2-dead.tmp'), '{')
     await sweep(23)

@@ -52,8 +52,8 @@ async function types(table: string, tables: Readonly<Record<string, unknown>> = 
   return columns.map(({ name, type }) => `${name} ${type}`).join(', ')
 }
 
-describe('settings of a table in the catalog file', () => {
-  it('fix the dialect, the names and the types of a CSV file', async () => {
+describe('The settings of a table in the catalog file', () => {
+  it('determine the dialect, the names and the types of a CSV file', async () => {
     write('fixed/a.txt', "made by x\n007;'a;b';1.5;NA\n8;c;2;2024-01-05\n")
     const tables = {
       's.fixed': {
@@ -81,7 +81,7 @@ describe('settings of a table in the catalog file', () => {
     })
   })
 
-  it('keep what would be a number as text', async () => {
+  it('can declare a numeric column as text, and a text column as a number', async () => {
     write('texts/a.csv', 'a,b\n1,2\n')
     expect(await types('texts', { 's.texts': { columns: { A: 'varchar' } } })).toBe('a varchar, b bigint')
     write('texts_of_json/a.json', '{"a": "1", "b": [1, "x"]}\n')
@@ -89,7 +89,7 @@ describe('settings of a table in the catalog file', () => {
     expect(await types('texts_of_json', tables)).toBe('a bigint, b json, c double')
   })
 
-  it('refuse a value that the type cannot hold unchanged, by its file and line', async () => {
+  it('make a read fail, with the line, at a value that does not fit its declared type exactly', async () => {
     write('wrong/a.csv', 'a,d\n1,1.25\n2,1.255\n')
     await expect(read('wrong', { 's.wrong': { columns: { d: 'decimal(10, 2)' } } })).rejects.toMatchObject({
       errorName: 'HIVE_BAD_DATA',
@@ -102,12 +102,12 @@ describe('settings of a table in the catalog file', () => {
     ['a delimiter of two characters', { 's.t': { delimiter: '||' } }],
     ['a type that no file has', { 's.t': { columns: { a: 'interval day to second' } } }],
     ['a key that is none', { 's.t': { separator: ',' } }],
-  ])('stop the start for %s', (_, tables) => {
+  ])('stop the start if they contain %s', (_, tables) => {
     expect(() => open(tables)).toThrow(expect.objectContaining({ errorName: 'CONFIGURATION_INVALID' }))
   })
 })
 
-describe('text files', () => {
+describe('The text files of a table', () => {
   let refused = 0
   it.each([
     ['zip', 'zip,n\n00501,1\n10001,2\n', 'zip varchar, n bigint'],
@@ -123,7 +123,7 @@ describe('text files', () => {
     ['blank', 'a,b\n"",1\n"x",""\n', 'a varchar, b bigint'],
     ['index', ',a\n0,x\n1,y\n', 'column0 bigint, a varchar'],
     ['numbers', '1,2\n3,4\n', 'column0 bigint, column1 bigint'],
-  ])('of CSV have types that hold every value: %s', async (table, content, expected) => {
+  ])('get column types that can represent every CSV value: %s', async (table, content, expected) => {
     write(`types_${table}/a.csv`, content)
     expect(await types(`types_${table}`)).toBe(expected)
   })
@@ -136,7 +136,7 @@ describe('text files', () => {
     ['a title with a line break in its quotes', '"Report\nof 2024"\na,b\n1,2\n', { skip: 1 }],
     ['a carriage return beside CRLF', 'a;b\r\n1;x\r\r\n2;y\r\n', {}],
     ['a carriage return before a single column', '\ra\r\n', {}],
-  ])('of CSV are refused, since the engine would lose rows, for %s', async (_, content, settings) => {
+  ])('are refused as CSV with %s, because the engine would lose rows', async (_, content, settings) => {
     const name = `refused_${++refused}`
     write(`${name}/a.csv`, content)
     await expect(read(name, { [`s.${name}`]: { format: 'csv', ...settings } })).rejects.toMatchObject({
@@ -145,14 +145,14 @@ describe('text files', () => {
     })
   })
 
-  it('of CSV are read behind a byte order mark and a title', async () => {
+  it('are read as CSV after a byte order mark and after a title', async () => {
     write('marked/a.csv', '\ufeff"a, in all","b"\n"1,5",2\n')
     expect(await read('marked')).toEqual([{ 'a, in all': '1,5', b: 2 }])
     write('titled/a.csv', 'Report "of" 2024\na,b\n1,2\n')
     expect(await read('titled', { 's.titled': { format: 'csv', skip: 1 } })).toEqual([{ a: 1, b: 2 }])
   })
 
-  it('of CSV tell NULL from the empty text', async () => {
+  it('distinguish NULL from the empty text in CSV', async () => {
     write('empty_texts/a.csv', 'a,n\n"",1\n,""\n')
     expect(await read('empty_texts')).toEqual([
       { a: '', n: 1 },
@@ -160,7 +160,7 @@ describe('text files', () => {
     ])
   })
 
-  it('without a byte add no column', async () => {
+  it('add no column if they are empty', async () => {
     write('one_empty/a.csv', 'a,b\n1,x\n')
     write('one_empty/b.csv', '')
     write('one_empty/c.csv', 'a,b\n')
@@ -185,7 +185,7 @@ describe('text files', () => {
     ['deep', 'a.json', `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}\n`, 1],
     ['twice', 'a.json', '{"a":1}\n{"a":1,"a":2}\n', 2],
     ['cut_off', 'a.json', '{"a":1}\n{"a":', 2],
-  ])('that cannot be read are refused by file and line: %s', async (name, file, content, line) => {
+  ])('are refused with file and line if they cannot be read: %s', async (name, file, content, line) => {
     write(`refused_${name}/${file}`, content)
     await expect(read(`refused_${name}`)).rejects.toMatchObject({
       errorName: 'HIVE_BAD_DATA',
@@ -193,14 +193,14 @@ describe('text files', () => {
     })
   })
 
-  it('with a value that is too large are refused by the limit', async () => {
+  it('are refused if a value exceeds the size limit', async () => {
     write('large/a.csv', `a\n${'x'.repeat(2_000_001)}\n`)
     await expect(read('large')).rejects.toThrow(/Line 2: it is longer than 2000000 bytes/)
     write('large_json/a.json.gz', gzipSync(`{"a":"${'x'.repeat(17 * 1024 * 1024)}"}\n`))
     await expect(read('large_json')).rejects.toThrow(/Line 1: a value is larger than 16777216 bytes/)
   })
 
-  it('of JSON with objects of many keys are rows, and whole numbers stay whole', async () => {
+  it('have row types for JSON objects with many keys, and integers stay integers', async () => {
     const keys = Array.from({ length: 250 }, (_, i) => `"k${i}": ${i === 0 ? '12345678901234567890' : i}`)
     write('many_keys/a.json', `{"o": {${keys.join(', ')}}}\n`)
     expect(await types('many_keys')).toMatch(/^o row\("k0" decimal\(38, 0\), "k1" bigint, /)
@@ -208,7 +208,7 @@ describe('text files', () => {
     expect((await open().getTable('s', 'many_columns'))!.columns).toHaveLength(250)
   })
 
-  it('that are no files are refused by their names', async () => {
+  it('are refused by name if they are link loops or pipes', async () => {
     write('links/a.csv', 'a\n1\n')
     symlinkSync('self.csv', join(root, 'lake/s/links/self.csv'))
     await expect(read('links')).rejects.toMatchObject({
@@ -223,7 +223,7 @@ describe('text files', () => {
     })
   })
 
-  it('that a manifest names outside of its catalog are refused', async () => {
+  it('are refused if a manifest names them outside of its catalog', async () => {
     const columns = [{ name: 'a', source: 'a', duckdbType: 'BIGINT' }]
     const file = { file: '../secret/s.csv', size: 4, mtime: '1', footer: '' }
     const adopted = { format: 'csv', shapesDiffer: false, columns, files: [file] }

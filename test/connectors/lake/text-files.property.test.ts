@@ -12,15 +12,15 @@ import { openDuckDb } from '../../support/duckdb.ts'
 import { inspectedBy, queryFiles } from '../../support/inspected-files.ts'
 
 /*
- * Random files of CSV and JSON are read through the lake. What comes back is what was written, value by value, or the
- * read fails with HIVE_BAD_DATA.
+ * Random CSV and JSON files are read through the lake. Either all values are the written ones, or the read fails with
+ * HIVE_BAD_DATA.
  */
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'quipu-texts-')))
 afterAll(() => rmSync(root, { recursive: true }))
 const duckdb = await openDuckDb()
 const RUNS = process.env['QUIPU_FULL_TESTS'] === '1' ? 3000 : 150
-/** More lines than a file's types are found out of. */
+/** More lines than the inspection of a file reads to find the types. */
 const MANY = 20_500
 
 let files = 0
@@ -30,7 +30,7 @@ interface Read {
   readonly rows: readonly (readonly unknown[])[]
 }
 
-/** @returns undefined where the files cannot be read, by an error that says so */
+/** @returns undefined if the read fails with an error about the files */
 async function readTable(contents: readonly Buffer[], extension: string): Promise<Read | undefined> {
   const folder = join(root, 'lake', 's', `t${++files}`)
   mkdirSync(folder, { recursive: true })
@@ -59,7 +59,7 @@ async function readTable(contents: readonly Buffer[], extension: string): Promis
     ])
     return { columns: table.columns, rows: rows.map((row) => names.map((name) => row[name])) }
   } catch (error) {
-    // An engine tells DuckDB's own errors about lines in the same way.
+    // An engine reports DuckDB's own errors about lines in the same way.
     if (error instanceof EngineError && error.errorName === 'HIVE_BAD_DATA') return undefined
     if (error instanceof EngineError && error.errorName === 'AMBIGUOUS_NAME') return undefined
     throw error
@@ -73,7 +73,7 @@ function printed(name: string): string {
   return `CAST(${quoted} AS VARCHAR) AS ${quoted}`
 }
 
-/** Is what was read of a column the text that stands in the file? */
+/** Returns whether the value that was read equals the text in the file. */
 function isSame(type: string, text: string | null, value: unknown): boolean {
   if (text === null) return value === null
   if (typeof value !== 'string') return text === '' && type !== 'varchar' && value === null
@@ -103,7 +103,7 @@ function moment(text: string): string {
     .replace(/^(.*\d\d:\d\d)$/, (t) => (/:\d\d:\d\d/.test(t) ? t : `${t}:00.`))
 }
 
-/** Of the struct that such a value is held as. */
+/** Parses the struct that represents a timestamp with time zone. */
 function instant(value: string): number {
   return Date.parse(`${/'t': '?([^',}]*)/.exec(value)![1]!.replace(' ', 'T')}Z`)
 }
@@ -175,7 +175,7 @@ function sortedRows(rows: readonly (readonly unknown[])[]): readonly (readonly u
   return rows.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
 }
 
-/** Pairs every row with one that is the same: DuckDB gives them in any order. */
+/** Pairs every row with an equal row, because DuckDB returns rows in any order. */
 function areSame(
   types: readonly string[],
   wanted: readonly (readonly (string | null)[])[],
@@ -193,8 +193,8 @@ function areSame(
   })
 }
 
-describe('files of CSV and JSON', () => {
-  it('of CSV are read exactly, or refused', async () => {
+describe('The lake', () => {
+  it('reads CSV files exactly, or refuses them', async () => {
     let read = 0
     await fc.assert(
       fc.asyncProperty(csvFile, async ({ rows, content, delimiter }) => {
@@ -202,7 +202,7 @@ describe('files of CSV and JSON', () => {
         if (!found) return
         read++
         const width = rows[0]?.length ?? 1
-        // A line without a character is a row where it can be one.
+        // An empty line is a row if the table has one column.
         const wanted = width > 1 ? rows : rows.map((row) => row)
         expect(found.columns.length, delimiter).toBe(width)
         if (
@@ -219,7 +219,7 @@ describe('files of CSV and JSON', () => {
     expect(read).toBeGreaterThan(RUNS / 3)
   })
 
-  it('of CSV that are damaged are read as a strict reader does, or refused', async () => {
+  it('reads damaged CSV files as a strict parser does, or refuses them', async () => {
     const damage = fc.record({
       at: fc.nat(),
       remove: fc.nat({ max: 2 }),
@@ -277,7 +277,7 @@ describe('files of CSV and JSON', () => {
     json,
   )
 
-  it('of JSON are read exactly, or refused', async () => {
+  it('reads JSON files exactly, or refuses them', async () => {
     const file = fc
       .record({
         columns: fc.array(jsonColumn, { minLength: 1, maxLength: 3 }),
@@ -311,7 +311,7 @@ describe('files of CSV and JSON', () => {
           const column = Number(name.slice(1))
           const wanted = rows.map((row) => canonical(row[column]))
           const values = found.rows.map((row) => row[index])
-          // Of nested values only that none is lost is compared here: they are held by position.
+          // Nested values have fields by position: this compares only that no value is lost.
           if (/^(array|row|map)/.test(type))
             expect(values.filter((value) => value === null).length).toBe(
               wanted.filter((value) => value === null).length,
@@ -332,7 +332,10 @@ describe('files of CSV and JSON', () => {
   })
 })
 
-/** Records of a text by RFC 4180, NULL for fields without a character; undefined where it is none. Spaces before and behind quotes are no part of a value. */
+/**
+ * Parses a text by RFC 4180, with NULL for empty fields; returns undefined if the text is invalid. Spaces before and
+ * after quotes are not part of a value.
+ */
 function strictRows(whole: string, delimiter: string, escape: '"' | '\\'): (string | null)[][] | undefined {
   const quotedField = escape === '"' ? /^ *"((?:[^"]|"")*)" */ : /^ *"((?:[^"\\]|\\["\\])*)" */
   const content = whole.replace(/^\ufeff/, '')
@@ -365,7 +368,7 @@ function strictRows(whole: string, delimiter: string, escape: '"' | '\\'): (stri
   }
   const width = rows.find((row) => row.length > 1)?.length ?? 1
   if (width > 1) return rows.filter((row) => row.length > 1 || row[0] !== null)
-  // Lines before the first text are none.
+  // Empty lines before the first text are not rows.
   return rows.slice(
     Math.max(
       0,
@@ -384,12 +387,12 @@ function jsonText(value: unknown, indent: number): string {
     .join(`,${gap}`)}${gap}}`
 }
 
-/** JSON text with whole numbers as they are. */
+/** Returns the JSON text of a value, with unchanged integers. */
 function canonical(value: unknown): string | null {
   return value === undefined || value === null ? null : jsonText(value, 0)
 }
 
-/** The same JSON for the same value: whole numbers as they are written, others as doubles are. */
+/** Normalizes JSON: integers stay as they are written, other numbers are printed as doubles. */
 function plainJson(text: string): string {
   return text.replaceAll(/"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/g, (token) => {
     if (token.startsWith('"')) return JSON.stringify(JSON.parse(token))
@@ -397,7 +400,7 @@ function plainJson(text: string): string {
   })
 }
 
-/** A value's JSON text as a column of the type would print it. */
+/** Converts the JSON text of a value to the text that a column of the type prints. */
 function shownAs(type: string, json: string | null): string | null {
   if (json !== null && type === 'json') return plainJson(json)
   if (json === null || !json.startsWith('"')) return json

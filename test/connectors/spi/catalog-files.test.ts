@@ -19,14 +19,14 @@ const load = () =>
   })
 const write = (file: string, text: string) => writeFileSync(join(folder, file), text)
 
-describe('catalog files', () => {
+describe('The catalog files', () => {
   beforeEach(() => {
     rmSync(folder, { recursive: true, force: true })
     mkdirSync(folder)
   })
   afterAll(() => rmSync(root, { recursive: true }))
 
-  it('make one catalog each, named as the file', () => {
+  it('define one catalog each, with the name of the file', () => {
     mkdirSync(join(root, 'lake'), { recursive: true })
     write('tpch.json', '{"connector": "tpch"}')
     write('files.json', '{"connector": "lake", "location": "../lake"}')
@@ -38,7 +38,7 @@ describe('catalog files', () => {
     expect(allowedDirectories(catalogs)).toEqual([`${join(root, 'lake')}/`, `${etc}/tpch/`])
   })
 
-  it('are none in a folder that is not there', () => {
+  it('define no catalog if their folder does not exist', () => {
     rmSync(folder, { recursive: true })
     expect(load().names()).toEqual([])
   })
@@ -56,7 +56,7 @@ describe('catalog files', () => {
       /lost\.json.*\/no\/such\/folder.*not a folder/,
     ],
     ['bare.json', '{"connector": "lake"}', /bare\.json.*location/],
-  ])('stop the start when %s is broken, with one line', (file, text, line) => {
+  ])('stop the start with a one-line error if %s is invalid', (file, text, line) => {
     write(file, text)
     let thrown: unknown
     try {

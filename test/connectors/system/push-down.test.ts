@@ -9,7 +9,7 @@ import { askerNamed } from '../../support/asker.ts'
 
 const asked = { schemas: 0, lists: [] as (string | undefined)[], tables: [] as string[] }
 
-/** A catalog that notes what it is asked; every tenth table is a view. */
+/** Makes a catalog that records its calls; every tenth table is a view. */
 function noting(catalog: string, schemas: readonly string[], tables: readonly string[], columns: number): Connector {
   const columnsOf = Array.from({ length: columns }, (_, i) => ({ name: `c${i}`, type: 'bigint', nullable: true }))
   const tableOf = (schema: string, table: string): ConnectorTable | undefined => {
@@ -45,7 +45,7 @@ function noting(catalog: string, schemas: readonly string[], tables: readonly st
   }
 }
 
-/** As somebody sees it who may know neither of a table nor of a column. */
+/** Makes the connector that a user without access to one table and to the column `c1` sees. */
 function withoutTable(connector: Connector, hidden: string): Connector {
   return seenConnector(connector, {
     showsCatalog: () => true,
@@ -57,7 +57,7 @@ function withoutTable(connector: Connector, hidden: string): Connector {
 
 type Row = Readonly<Record<string, unknown>>
 
-/** The same catalog, which describes the tables of a schema by itself. */
+/** Makes the same catalog with its own `describeTables`. */
 function describing(connector: Connector): Connector {
   return {
     ...connector,
@@ -79,7 +79,7 @@ async function rowsOf(connectors: readonly Connector[], name: string, where?: Sc
   const described = (await connector.getTable(schema, table))!
   const names = described.columns.map((column) => column.name)
   Object.assign(asked, { schemas: 0, lists: [], tables: [] })
-  // Through JSON, as in an event.
+  // The splits pass through JSON, as in an event.
   const planned = JSON.parse(JSON.stringify(await connector.listSplits(described.handle, where)))
   const [split] = await connector.loadSplits!(planned, names, askerNamed('ada'))
   return (split!.data['rows'] as unknown[][]).map((row) => Object.fromEntries(names.map((one, i) => [one, row[i]])))
@@ -96,8 +96,8 @@ const tablesToRead: Readonly<Record<string, readonly string[]>> = {
   'system.metadata.table_comments': ['catalog_name', 'schema_name', 'table_name'],
 }
 
-describe('conditions on metadata', () => {
-  it('leave out no row that fulfils them, whatever they are', async () => {
+describe('Conditions on metadata tables', () => {
+  it('omit no matching row, for random conditions', async () => {
     const connectors = [
       noting('a', ['s', 'st'], ['t', 'tt', 't_1', 'tables', 'v1', 'v2', 'v3', 'v4', 'v5', 'v6'], 3),
       noting('ab', ['s'], ['t', 'x'], 2),
@@ -126,7 +126,7 @@ describe('conditions on metadata', () => {
     }
   })
 
-  it('reach the catalog: a column of 100,000 is looked up in its table alone', async () => {
+  it('reach the catalog: the search of a column describes only its table among 1,000 tables', async () => {
     const many = noting(
       'a',
       ['s'],
@@ -148,7 +148,7 @@ describe('conditions on metadata', () => {
     expect(asked.tables).toHaveLength(10)
   })
 
-  it('by the name of a column alone describe each table once, without a list of all of them', async () => {
+  it('on the column name only describe each table once, and leave out hidden tables and columns', async () => {
     const plain = noting('a', ['s', 'st'], ['t', 'tt', 'v1'], 3)
     const where = { column_name: [{ in: ['c1'] }] }
     for (const name of ['a.information_schema.columns', 'system.jdbc.columns']) {
@@ -167,13 +167,13 @@ describe('conditions on metadata', () => {
     expect(taken).toEqual(['t c0,c2', 'v1 c0,c2'])
   })
 
-  it('on the catalog ask no other', async () => {
+  it('on the catalog name call no other catalog', async () => {
     const refusing = { ...noting('b', ['s'], ['t'], 1), listSchemas: () => Promise.reject(new Error('asked')) }
     expect(await rowsOf([refusing], 'system.jdbc.tables', { table_cat: [{ in: ['a'] }] })).toEqual([])
     expect(await rowsOf([refusing], 'b.information_schema.tables', { table_catalog: [{ in: ['a'] }] })).toEqual([])
   })
 
-  it('a table that cannot be described is named all the same', async () => {
+  it('find the name of a table that cannot be described', async () => {
     const closed = { ...noting('a', ['s'], ['t'], 1), getTable: () => Promise.reject(new Error('closed')) }
     const where = { table_schema: [{ in: ['s'] }], table_name: [{ in: ['t'] }] }
     expect(await rowsOf([closed], 'a.information_schema.tables', where)).toMatchObject([{ table_name: 't' }])

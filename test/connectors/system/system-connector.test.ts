@@ -62,7 +62,7 @@ const shopTables: ConnectorTable[] = [
   },
 ]
 
-/** A catalog of two tables that says where it was asked for rows. */
+/** A catalog with two tables, whose `verifySplits` throws to show that it was called. */
 const shop: Connector = {
   catalog: 'shop',
   connectorName: 'lake',
@@ -99,7 +99,7 @@ beforeAll(async () => {
   duckdb = await openDuckDb()
 })
 
-/** Reads a table as a fragment does: splits through JSON, the expression made by a process without sources. */
+/** Reads a table as a fragment does: splits pass through JSON, and a process without sources makes the expression. */
 async function rows(catalog: string, schema: string, table: string, columns?: string[]): Promise<Rows> {
   const connector = catalogs.get(catalog)!
   const described = (await connector.getTable(schema, table))!
@@ -117,7 +117,7 @@ connectorContract('system', async () => ({
   truth: `SELECT * FROM (VALUES ('shop', 'shop', 'lake'), ('system', 'system', 'system')) AS t(catalog_name, connector_id, connector_name)`,
 }))
 
-describe('tables of the system', () => {
+describe('The system tables', () => {
   const recorded = readFileSync(new URL('../../fixtures/system-tables.tsv', import.meta.url), 'utf8')
     .trim()
     .split('\n')
@@ -125,7 +125,7 @@ describe('tables of the system', () => {
     .map((line) => line.split('\t') as [string, string, string, string, string])
     .filter(([catalog]) => catalog !== '(statement)')
 
-  it('have the columns and types that Trino has, in order', async () => {
+  it('have the same columns and types as in Trino, in order', async () => {
     const wanted = new Map<string, string[]>()
     for (const [catalog, schema, table, column, type] of recorded) {
       const key = `${catalog === 'system' ? 'system' : 'shop'}.${schema}.${table}`
@@ -140,7 +140,7 @@ describe('tables of the system', () => {
     }
   })
 
-  it('of the history are described, every column of them', () => {
+  it('of the history are documented with every column', () => {
     const page = readFileSync(new URL('../../../docs/history.md', import.meta.url), 'utf8')
     for (const [table, columns] of Object.entries(historyTables)) {
       const row = page
@@ -150,7 +150,7 @@ describe('tables of the system', () => {
     }
   })
 
-  it('can all be read, every column of them', async () => {
+  it('can all be read, with every column', async () => {
     for (const catalog of catalogs.names()) {
       const connector = catalogs.get(catalog)!
       for (const { schema, table } of await connector.listTables()) {
@@ -160,7 +160,7 @@ describe('tables of the system', () => {
     }
   })
 
-  it('are planned by their names alone, whatever they hold', async () => {
+  it('are planned without a read of their rows', async () => {
     let asked = 0
     const counted = withSystemCatalog(
       createCatalogs(new Map([['shop', { ...shop, listTables: async () => fail() }]])),
@@ -187,7 +187,7 @@ describe('tables of the system', () => {
     expect(asked).toBe(0)
   })
 
-  it('give the engine values of the columns that are read, and no others', async () => {
+  it('give the engine only the values of the requested columns', async () => {
     const connector = catalogs.get('system')!
     const { handle } = (await connector.getTable('runtime', 'queries'))!
     const [split] = await connector.loadSplits!(await connector.listSplits(handle), ['state'], ada)
@@ -196,7 +196,7 @@ describe('tables of the system', () => {
     expect(JSON.stringify(split)).not.toContain('SELECT')
   })
 
-  it('are refused when their values take more than an engine is given', async () => {
+  it('fail with EXCEEDED_LOCAL_MEMORY_LIMIT if their values exceed the memory limit', async () => {
     const query = 'x'.repeat(1 << 20)
     const many = withSystemCatalog(createCatalogs(new Map()), () => ({
       ...all,
@@ -209,7 +209,7 @@ describe('tables of the system', () => {
     expect(await many.loadSplits!(splits, ['query_id'], ada)).toMatchObject([{ rows: 40 }])
   })
 
-  it('hold times with their zone, arrays and quotes as the engine holds such values', async () => {
+  it('represent times with zone, arrays and quotes as the engine does', async () => {
     const found = await rows('system', 'runtime', 'queries', [
       'query_id',
       'user',
@@ -241,14 +241,14 @@ describe('tables of the system', () => {
     ])
   })
 
-  it('count their rows without a column', async () => {
+  it('have the right number of rows in a read without columns', async () => {
     expect(await rows('system', 'runtime', 'queries', [])).toHaveLength(2)
     expect(await rows('system', 'runtime', 'tasks', [])).toHaveLength(0)
   })
 })
 
-describe('information_schema', () => {
-  it('is a schema of every catalog', async () => {
+describe('The schema information_schema', () => {
+  it('exists in every catalog', async () => {
     for (const name of ['shop', 'system']) {
       expect(await catalogs.get(name)!.listSchemas()).toContain('information_schema')
       expect(
@@ -285,7 +285,7 @@ describe('information_schema', () => {
     ])
   })
 
-  it('lists visible columns with their types as DESCRIBE writes them', async () => {
+  it('lists visible columns with the type names of DESCRIBE', async () => {
     const found = await rows('shop', 'information_schema', 'columns')
     expect(
       found
@@ -304,7 +304,7 @@ describe('information_schema', () => {
     ])
   })
 
-  it('has the comments of columns and tables in hidden columns, as Trino has', async () => {
+  it('has the comments of columns and tables in hidden columns, as in Trino', async () => {
     for (const [table, hidden] of [
       ['columns', ['comment', 'extra_info', 'column_comment']],
       ['tables', ['table_comment']],
@@ -328,7 +328,7 @@ describe('information_schema', () => {
     ])
   })
 
-  it('leaves the catalog its own tables', async () => {
+  it('does not change the catalog’s own tables', async () => {
     const connector = catalogs.get('shop')!
     expect(await connector.listSplits({ t: 'orders' })).toEqual([{ catalog: 'shop', data: { own: true } }])
     expect(await connector.getStatistics({ t: 'orders' })).toEqual({ rows: 7 })
@@ -337,8 +337,8 @@ describe('information_schema', () => {
   })
 })
 
-describe('jdbc', () => {
-  it('describes columns in java.sql.Types', async () => {
+describe('The schema system.jdbc', () => {
+  it('describes columns with the codes of java.sql.Types', async () => {
     const found = (await rows('system', 'jdbc', 'columns')).filter((row) => row['table_name'] === 'orders')
     expect(
       found.map((row) => [
@@ -380,7 +380,7 @@ describe('jdbc', () => {
   })
 })
 
-it('comments are in metadata', async () => {
+it('The table system.metadata.table_comments contains the comments of tables', async () => {
   expect((await rows('system', 'metadata', 'table_comments')).filter((row) => row['comment'] !== null)).toEqual([
     { catalog_name: 'shop', schema_name: 's', table_name: 'orders', comment: 'what was sold' },
   ])

@@ -30,7 +30,7 @@ connectorContract('tpch', async () => ({
     FROM read_parquet('${etc}/tpch/tiny/orders.parquet')`,
 }))
 
-describe('tpch', async () => {
+describe('The tpch connector', async () => {
   const duckdb = await openDuckDb()
 
   it.each([
@@ -42,13 +42,13 @@ describe('tpch', async () => {
     ['partsupp', 8000],
     ['region', 5],
     ['supplier', 100],
-  ])('%s has as many rows as Trino gives', async (table, rows) => {
+  ])('has as many rows as Trino in the table %s', async (table, rows) => {
     const { handle, columns } = (await connector.getTable('tiny', table))!
     expect((await connector.getStatistics(handle)).rows).toBe(rows)
     const names = columns.map(({ name }) => name)
     const sql = scanText(await connector.tableSource(await connector.listSplits(handle), names))
     expect(await duckdb.query(`SELECT count(*)::INT AS n FROM (${sql})`)).toEqual([{ n: rows }])
-    // Each column is held as its type asks, and nothing is longer than its varchar allows.
+    // Each column has its declared type, and no text is longer than its varchar allows.
     const described = await duckdb.query(`FROM (DESCRIBE ${sql})`)
     for (const [index, { name, type }] of columns.entries()) {
       const limit = /^varchar\((\d+)\)$/.exec(type)?.[1]
@@ -59,7 +59,7 @@ describe('tpch', async () => {
     }
   })
 
-  it('refuses properties it does not know', () => {
+  it('refuses unknown properties', () => {
     expect(() => tpchConnector.create('tpch', { connector: 'tpch', scale: 1 }, context)).toThrow(/scale/)
   })
 

@@ -5,8 +5,8 @@ import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-proces
 const integers = { tinyint: 8, smallint: 16, integer: 32, bigint: 64 } as const
 const kinds = Object.entries(integers)
 
-/** Arithmetic as the macros do it in the engine, beside the same done with whole numbers of any size. */
-describe('arithmetic of the engine is that of whole numbers', { timeout: 120_000 }, () => {
+/** Compares the arithmetic of the macros in the engine with the same arithmetic on BigInt. */
+describe('The integer macros', { timeout: 120_000 }, () => {
   let duckdb: InProcessDuckDB
   beforeAll(async () => {
     duckdb = await openDuckDB()
@@ -16,15 +16,15 @@ describe('arithmetic of the engine is that of whole numbers', { timeout: 120_000
   const among = (bits: number): fc.Arbitrary<bigint> =>
     fc.bigInt({ min: -(2n ** BigInt(bits - 1)), max: 2n ** BigInt(bits - 1) - 1n })
 
-  /** What a macro makes of pairs, a row each. */
+  /** Returns the results of a macro call for pairs, one row per pair. */
   async function answers(kind: string, call: string, pairs: readonly (readonly [bigint, bigint])[]): Promise<bigint[]> {
-    // A literal of the least number would be a negation of one that is out of range.
+    // A literal of the smallest number would be the negation of a number that is out of range.
     const values = pairs.map(([a, b], i) => `(${i}, CAST('${a}' AS ${kind}), CAST('${b}' AS ${kind}))`).join(', ')
     const rows = await duckdb.rows(`SELECT CAST(${call} AS VARCHAR) FROM (VALUES ${values}) t(i, a, b) ORDER BY i`)
     return rows.map(([value]) => BigInt(value as string))
   }
 
-  it.each(kinds)('shifts of %s keep its width', async (kind, bits) => {
+  it.each(kinds)('shift a %s within its width', async (kind, bits) => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(among(bits), fc.bigInt({ min: 0n, max: 70n })), { minLength: 1, maxLength: 40 }),
@@ -39,7 +39,7 @@ describe('arithmetic of the engine is that of whole numbers', { timeout: 120_000
     )
   })
 
-  it('division and remainder go towards zero', async () => {
+  it('divide and take the remainder towards zero', async () => {
     const divisors = among(64).filter((b) => b !== 0n && b !== -1n)
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(among(64), divisors), { minLength: 1, maxLength: 40 }), async (pairs) => {
@@ -50,13 +50,13 @@ describe('arithmetic of the engine is that of whole numbers', { timeout: 120_000
     )
   })
 
-  it.each(kinds)('the least %s has no opposite, every other has', async (kind, bits) => {
+  it.each(kinds)('refuse to negate the smallest %s, and negate the next one', async (kind, bits) => {
     const least = -(2n ** BigInt(bits - 1))
     await expect(answers(kind, `q_neg_${kind}(a)`, [[least, 0n]])).rejects.toThrow('NUMERIC_VALUE_OUT_OF_RANGE')
     expect(await answers(kind, `q_neg_${kind}(a)`, [[least + 1n, 0n]])).toEqual([-least - 1n])
   })
 
-  it('nothing is divided by zero', async () => {
+  it('refuse a division by zero', async () => {
     for (const call of ['q_idiv(a, b)', 'q_imod(a, b)'])
       await expect(answers('bigint', call, [[1n, 0n]])).rejects.toThrow('DIVISION_BY_ZERO')
   })

@@ -5,7 +5,7 @@ import { joniToV8, PatternError } from '../../../src/duckdb/regexp/joni-to-v8.ts
 const matches = (pattern: string, text: string): string[] =>
   [...text.matchAll(new RegExp(joniToV8(pattern).source, 'gv'))].map(([found]) => found)
 
-describe('a pattern of Joni in V8', () => {
+describe('`joniToV8`', () => {
   it.each([
     ['a.c', 'abc a\nc', ['abc']],
     ['(?s)a.c', 'abc a\nc', ['abc', 'a\nc']],
@@ -13,13 +13,13 @@ describe('a pattern of Joni in V8', () => {
     ['[[:alpha:]]+', 'ab1é', ['ab', 'é']],
     ['[a-z&&[^aeiou]]+', 'quipu', ['q', 'p']],
     [String.raw`\bé\w`, 'éa bé', ['éa']],
-    // Possessive and atomic: nothing is given back.
+    // Possessive and atomic: the pattern does not backtrack.
     ['a++a', 'aaa', []],
     ['(?>a+)b', 'aab', ['aab']],
     [String.raw`(a)\1`, 'aaa', ['aa']],
     [String.raw`\Qa.b\E`, 'a.b axb', ['a.b']],
     ['a{2}', 'aaaaa', ['aa', 'aa']],
-    // What V8 unrolls, with a class that is negated in each round.
+    // V8 unrolls these repetitions, with a negated class in each round.
     ['(?:[^a]?1)+', '$1 a1', ['$1', '1']],
     ['(?:[^,]+,)+;', 'a,b,c,;', ['a,b,c,;']],
     ['(?:[^a-z&&[^,]]?1)+', '$1,1a1', ['$1,1', '1']],
@@ -29,7 +29,7 @@ describe('a pattern of Joni in V8', () => {
     [String.raw`(?:\P{alpha}?1)+`, '$1', ['$1']],
     ['(?:.?1)+', 'a1b1', ['a1b1']],
     [String.raw`(?m)(?:^[^a]?1\n?)+`, 'b1\n1', ['b1\n1']],
-  ])('%s in %j', (pattern, text, found) => {
+  ])('converts %s so that it finds the right matches in %j', (pattern, text, found) => {
     expect(matches(pattern, text)).toEqual(found)
   })
 
@@ -41,11 +41,11 @@ describe('a pattern of Joni in V8', () => {
     ['a{2,1}', 'upper is smaller than lower in repeat range'],
     ['(a', 'end pattern with unmatched parenthesis'],
     ['a)', 'unmatched close parenthesis'],
-  ])('%s is refused here, not by V8', (pattern, message) => {
+  ])('refuses %s with its own error, before V8 does', (pattern, message) => {
     expect(() => joniToV8(pattern)).toThrow(new PatternError(message))
   })
 
-  it('whatever is written, either V8 takes it or it is refused by name', () => {
+  it('makes a pattern that V8 accepts, or throws a PatternError, for random input', () => {
     const pieces = fc.constantFrom(
       ...String.raw`a z - [ ] ^ && \d \p{L} \p{Xx} \k<n> ( (?<n> (?: (?= ) | * + ? {2} {3,1} . $ \Q \1 é 😀 [:alpha:]`.split(
         ' ',

@@ -37,7 +37,7 @@ const texts = [
   '$1 \\1 a$',
 ]
 
-/** One function over the texts, by a pattern that is known and by one that is a column. */
+/** Calls one function for all texts, with a constant pattern and with a pattern from a column. */
 async function bothWays(
   name: string,
   pattern: string,
@@ -102,8 +102,8 @@ const repeat = fc.constantFrom('', '', '', '*', '+', '?', '*?', '+?', '??', '{2}
 const piece = fc.tuple(atom, repeat).map((parts) => parts.join(''))
 const edge = fc.constantFrom('^', '$', '\\b', '\\A', '\\z')
 /**
- * A group that is repeated has no repeated group inside: the general way tries every way to divide a text among
- * repetitions, and three of them in each other take minutes for ten letters, as they do in Trino.
+ * A repeated group contains no repeated group: the general engine tries every division of a text among repetitions,
+ * and three nested repetitions take minutes for ten letters, as in Trino.
  */
 const { pattern } = fc.letrec<Record<'pattern' | 'branch' | 'part' | 'once' | 'onceBranch' | 'oncePart', string>>(
   (tie) => {
@@ -138,9 +138,9 @@ const flagged = fc
   .tuple(fc.constantFrom('', '', '', '(?i)', '(?s)', '(?m)', '(?is)'), pattern)
   .map((parts) => parts.join(''))
 
-describe('a pattern that RE2 reads as Joni does', () => {
+describe('A native pattern', () => {
   it.each(calls.map((call) => ({ call })))(
-    '$call: native and general answers are the same for whatever pattern',
+    'gives the same answer as the general engine for random patterns: $call',
     async ({ call: [name, ...rest] }) => {
       let native = 0
       await fc.assert(
@@ -173,18 +173,18 @@ describe('a pattern that RE2 reads as Joni does', () => {
     ['(?:)A', 'DuckDB makes LIKE of it'],
     ['A(?:(?:))', 'DuckDB makes LIKE of it'],
     ['(', 'no pattern'],
-  ])('%s goes the general way: %s', (written) => {
+  ])('is undefined for %s: %s', (written) => {
     expect(nativePattern(written)).toBeUndefined()
   })
 
   it.each([String.raw`^\s*(\d+)-(?<n>\w+)$`, 'sp[e-i]c.*ly [0-9]+7', '(?i)special|regular', String.raw`\p{L}+\.`])(
-    '%s goes to RE2',
+    'is defined for %s',
     (written) => {
       expect(nativePattern(written)).toBeDefined()
     },
   )
 
-  it('large programs are not given to RE2, or it takes them', async () => {
+  it('with a large program gives the same answer as the general engine', async () => {
     for (const part of ['.', '[^a]', '\\p{L}', '\\S', '(?:ab|cd)', '[^\\p{L}]']) {
       for (const times of [10, 40, 49, 50, 100, 249, 333, 499, 500, 999]) {
         const [fast, general] = await bothWays('regexp_like', `${part}{${times}}b`, [])
@@ -193,7 +193,7 @@ describe('a pattern that RE2 reads as Joni does', () => {
     }
   })
 
-  it('a literal is a known pattern, though it has to become one first', async () => {
+  it('is used for a pattern literal in a statement', async () => {
     const { query } = await analyzeQuery(
       `SELECT regexp_like(name, 'a+'), regexp_replace(name, '(a)(b)', '$2$1') FROM customers`,
     )

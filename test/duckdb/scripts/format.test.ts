@@ -10,7 +10,7 @@ const values = JSON.stringify([
   { k: 'integer', v: null },
 ])
 
-describe('java.util.Formatter', () => {
+describe('The format function', () => {
   it.each([
     ['%s|%s', '-1234567|3.14159'],
     ['%,d', '-1,234,567'],
@@ -24,7 +24,7 @@ describe('java.util.Formatter', () => {
     ['%4$b %5$b %5$s', 'true false null'],
     ['%1$x', 'ffffffffffed2979'],
     ['100%%%n', '100%\n'],
-  ])('%j gives %j', (pattern, text) => {
+  ])('formats %j as %j', (pattern, text) => {
     expect(format(pattern, values)).toBe(text)
   })
 
@@ -34,7 +34,7 @@ describe('java.util.Formatter', () => {
     ['%9$s', `MissingFormatArgument: Format specifier '%9$s'`],
     ['%3$d', 'IllegalFormatConversion: d != java.lang.String'],
     ['%1$f', 'IllegalFormatConversion: f != java.lang.Long'],
-  ])('%j is refused: %s', (pattern, why) => {
+  ])('refuses %j with the error: %s', (pattern, why) => {
     expect(() => format(pattern, values)).toThrow(`Invalid format string: ${pattern} (${why})`)
   })
 })

@@ -12,8 +12,8 @@ const words = fc.oneof(
   fc.constantFrom(0n, 1n, 0xffffffffn, 0x80000000n, 2n ** 63n, 2n ** 64n - 1n),
 )
 
-describe('a word of 64 bits', () => {
-  it('is calculated upon as a bigint is, modulo 2^64', () => {
+describe('A Word64', () => {
+  it('calculates like a bigint modulo 2^64', () => {
     fc.assert(
       fc.property(words, words, fc.integer({ min: 1, max: 63 }), (a, b, bits) => {
         const word = (): Word64 => Word64.of(a)
@@ -35,7 +35,7 @@ describe('a word of 64 bits', () => {
     )
   })
 
-  it('is read and written as bytes', () => {
+  it('reads and writes its bytes', () => {
     fc.assert(
       fc.property(words, (value) => {
         const bytes = Buffer.alloc(16)
@@ -55,7 +55,7 @@ function bytesOf(word: Word64): Buffer {
   return bytes
 }
 
-// Of messages of all lengths below 191, what the same calculated with bigints gave.
+// The expected digests come from an implementation with bigints, for messages of all lengths below 191.
 it.each([
   [
     'xxhash64',
@@ -68,7 +68,7 @@ it.each([
     (bytes: Uint8Array) => bytesOf(spookyHash(bytes)),
     'd54f3121baff6671f1aeb5618e81793404b7e53291bc491568951b4ae536bb21',
   ],
-] as const)('%s of messages of all lengths', (_, hash, digest) => {
+] as const)('%s has the expected values for messages of all lengths below 191', (_, hash, digest) => {
   const all = createHash('sha256')
   for (let length = 0; length < 191; length++) {
     all.update(hash(Uint8Array.from({ length }, (_, i) => (i * i * 37 + length * 11 + 255 * (i & 1)) & 255)))

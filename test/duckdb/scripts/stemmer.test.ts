@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { stem } from '../../../src/duckdb/scripts/stemmer.ts'
 
-it('takes names that every object has for words', () => {
+it('`stem` handles property names of every object as words', () => {
   expect(['constructor', 'tostring', '__proto__', 'skies'].map(stem)).toEqual([
     'constructor',
     'tostr',

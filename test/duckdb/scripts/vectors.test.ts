@@ -7,7 +7,7 @@ import { readColumn, scalarTypes, writeColumn } from '../../../src/duckdb/script
 import { literal, toText } from '../../../src/duckdb/text/sql.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 
-/** A value of each type made of a text `x` and a number `i`, NULL at times. */
+/** SQL that makes a value of each type from a text `x` and a number `i`, and sometimes NULL. */
 const VALUES: Readonly<Record<ScalarTypeName, string>> = {
   VARCHAR: 'x',
   BIGINT: `CASE WHEN i % 7 > 0 THEN CAST(hash(x) >> 1 AS BIGINT) * (i % 3 - 1) END`,
@@ -39,7 +39,7 @@ beforeAll(async () => {
 })
 afterAll(() => db.close())
 
-/** How many rows differ from themselves after they went through JavaScript. */
+/** Returns the number of rows that change on their way through JavaScript. */
 async function changed(type: ScalarTypeName, from: string): Promise<unknown> {
   const sql = `SELECT count(*) FROM (SELECT ${VALUES[type]} AS v FROM ${from}) WHERE "same ${type}"(v) IS DISTINCT FROM v`
   return (await db.connection.runAndReadAll(sql)).getRowsJson()[0]![0]
@@ -47,8 +47,8 @@ async function changed(type: ScalarTypeName, from: string): Promise<unknown> {
 
 const types = Object.keys(scalarTypes) as ScalarTypeName[]
 
-describe.each(types)('%s goes through JavaScript as it is', (type) => {
-  it('whatever the texts', async () => {
+describe.each(types)('Values of type %s pass through JavaScript unchanged', (type) => {
+  it('for random texts', async () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 40 }),
       fc.string({ minLength: 10, maxLength: 15 }),
@@ -57,7 +57,7 @@ describe.each(types)('%s goes through JavaScript as it is', (type) => {
     await fc.assert(
       fc.asyncProperty(fc.array(text, { minLength: 1, maxLength: 100 }), async (texts) => {
         const rows = texts.map((each, i) => {
-          // What has no UTF-8 cannot be asked for, and no literal holds NUL.
+          // A statement cannot contain lone surrogates, and a literal cannot contain NUL.
           const safe = each?.replaceAll(/\p{Surrogate}/gu, '?').replaceAll('\0', '\u0001')
           return `(${i}, ${safe === undefined ? 'NULL' : toText(literal(safe))})`
         })
@@ -67,7 +67,7 @@ describe.each(types)('%s goes through JavaScript as it is', (type) => {
     )
   })
 
-  it('whatever the shape of the column', async () => {
+  it('for filtered, sorted, constant and joined columns', async () => {
     const texts = `SELECT i, CASE WHEN i % 11 > 0 THEN repeat(CASE i % 5 WHEN 0 THEN 'ß😀' ELSE chr(CAST(i % 128 AS INTEGER)) END, CAST(i % 37 AS INTEGER)) END AS x FROM range(10000) r(i)`
     const long = `SELECT i, repeat('ab' || chr(CAST(i % 256 AS INTEGER)), CAST(i * 1000 AS INTEGER)) AS x FROM range(200) r(i)`
     for (const from of [

@@ -3,10 +3,10 @@ import { engineScripts } from '../../../src/duckdb/scripts/all.ts'
 import type { ScalarFunction, ScalarTypeName, ScalarValue } from '../../../src/duckdb/scripts/scalar-function.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 
-/** Texts that decoders are known to change. */
+/** Texts that some decoders change. */
 const TEXTS = ['\ufeff', '\ufeffabc', '\ufeff\ufeffa\ufeff', 'a\u2028\ufffe', '\ufffd😀', '']
 
-/** A value for each type that is no text, in SQL and in JavaScript. */
+/** A value for each type that is not a text, in SQL and in JavaScript. */
 const OTHERS: Readonly<Record<Exclude<ScalarTypeName, 'VARCHAR' | 'VARCHAR[]'>, readonly [string, ScalarValue]>> = {
   BIGINT: ['CAST(1 AS BIGINT)', 1n],
   INTEGER: ['CAST(1 AS INTEGER)', 1],
@@ -25,7 +25,7 @@ function argument(type: ScalarTypeName, text: string): readonly [string, ScalarV
   return OTHERS[type]
 }
 
-/** What the function gives where nothing is between: its text or bytes as hexadecimal digits, all else as a text. */
+/** Calls the function directly: returns a text or bytes as hexadecimal digits, and other values as text. */
 function direct({ call }: ScalarFunction, values: readonly ScalarValue[]): string {
   try {
     return shown((call as (...args: readonly ScalarValue[]) => ScalarValue)(...values))
@@ -46,7 +46,7 @@ const functions = engineScripts.filter(
     'call' in each && each.volatile !== true && each.parameters.some((type) => type.startsWith('VARCHAR')),
 )
 
-describe('texts reach functions in JavaScript as they are', () => {
+describe('A text argument of a JavaScript function', () => {
   let duckdb: InProcessDuckDB
   beforeAll(async () => {
     duckdb = await openDuckDB()
@@ -73,10 +73,10 @@ describe('texts reach functions in JavaScript as they are', () => {
     }
   }
 
-  it.each(functions.map((each) => [each.name, each] as const))('%s', async (_, definition) => {
+  it.each(functions.map((each) => [each.name, each] as const))('reaches %s unchanged', async (_, definition) => {
     const wrong: unknown[] = []
     for (const text of TEXTS) {
-      // In one place at a time, what a plain text gives in the others, and in all.
+      // The special text is one argument at a time, beside plain texts, and then all arguments.
       for (const at of [...definition.parameters.keys(), -1]) {
         const args = definition.parameters.map((type, i) => argument(type, at === -1 || at === i ? text : 'a'))
         const wanted = direct(
@@ -93,7 +93,7 @@ describe('texts reach functions in JavaScript as they are', () => {
     expect(wrong).toEqual([])
   })
 
-  it('as results too, and what DuckDB does with them', async () => {
+  it('is unchanged in a result, and in functions of DuckDB on the result', async () => {
     const [row] = await duckdb.rows(
       `SELECT hex(encode(u_reverse(${sqlText('abc\ufeff')}))), length(u_reverse(u_reverse(${sqlText('\ufeffabc')})))`,
     )

@@ -21,8 +21,8 @@ import {
 } from '../../../src/duckdb/text/sql.ts'
 import { template, templateParts } from '../../../src/duckdb/text/template.ts'
 
-describe('SQL that is put together', () => {
-  it('is text once', () => {
+describe('A piece of SQL', () => {
+  it('is converted to text by `toText`', () => {
     const value = sql`upper(${literal(`it's $E`)})`
     expect(toText(sql`SELECT ${value} AS ${name('a "b"')} LIMIT ${integer(-1)}`)).toBe(
       `SELECT upper('it''s $E') AS "a ""b""" LIMIT -1`,
@@ -30,39 +30,39 @@ describe('SQL that is put together', () => {
     expect(toText(joined([plainName('a'), EMPTY, digits('1.50')], ', '))).toBe('a, , 1.50')
   })
 
-  it('is never part of a string', () => {
+  it('throws when it is converted to a string', () => {
     const piece = literal('a')
     expect(() => `${piece as unknown as string}`).toThrow(TypeError)
     expect(() => String(piece)).toThrow(TypeError)
     expect(() => [piece].join(', ')).toThrow(TypeError)
   })
 
-  it.each(['', `'`, `''`, '\\', `a'--`, '$1$E', '\u{10ffff}'])('quotes %j', (text) => {
+  it.each(['', `'`, `''`, '\\', `a'--`, '$1$E', '\u{10ffff}'])('made by `literal` quotes %j', (text) => {
     const quoted = toText(literal(text))
     expect(quoted.slice(1, -1).replaceAll("''", "'")).toBe(text)
     expect(formOf(literal(text))).toBe(`''`)
   })
 
-  it('writes NUL as an expression', () => {
+  it('contains NUL as an expression, and a name with NUL is refused', () => {
     expect(toText(literal(`a\0'\0`))).toBe(`('a'||chr(0)||''''||chr(0)||'')`)
     expect(() => name('a\0')).toThrow('NUL cannot be read')
   })
 
-  it.each(['', 'a b', '1a', 'a"', 'a;', 'ä', 'a\n'])('takes %j for no plain name', (text) => {
+  it.each(['', 'a b', '1a', 'a"', 'a;', 'ä', 'a\n'])('cannot be made by `plainName` from %j', (text) => {
     expect(() => plainName(text)).toThrow(TypeError)
   })
 
-  it.each(['', 'e3', '1 ', '--1', '1.', '.', '1e', '0x1', 'NaN', '1\n', '1 OR 1'])('takes %j for no number', (text) => {
+  it.each(['', 'e3', '1 ', '--1', '1.', '.', '1e', '0x1', 'NaN', '1\n', '1 OR 1'])('cannot be made by `digits` from %j', (text) => {
     expect(() => digits(text)).toThrow(TypeError)
   })
 
-  it('takes whole numbers alone', () => {
+  it('can be made by `integer` only from safe integers and bigints', () => {
     for (const value of [1.5, NaN, Infinity, 2 ** 53]) expect(() => integer(value)).toThrow(TypeError)
     expect(toText(integer(-9223372036854775808n))).toBe('-9223372036854775808')
   })
 
-  it('takes no string for code', () => {
-    // Held by types; the calls are never made.
+  it('cannot be made from a string as code', () => {
+    // The types check this; the test never makes the calls.
     const refused = (text: string, some: 'a' | `b${string}`): unknown => [
       // @ts-expect-error a string is a literal, a name or nothing
       sql`SELECT ${text}`,
@@ -78,13 +78,13 @@ describe('SQL that is put together', () => {
     expect(refused).toBeTypeOf('function')
   })
 
-  it('has a form without what it holds', () => {
+  it('has a form without the values of its names and literals', () => {
     const piece = sql`f(${name('x"y')}, ${literal('CASE q_x(')}, ${integer(-5)}, ${plainName('v1')})`
     expect(formOf(piece)).toBe(`f(x, '', -0, x)`)
     expect(formOf(piece, 2)).toBe('f(')
   })
 
-  it('is read with known pieces by identity', () => {
+  it('is split into tokens, and known pieces are found by identity', () => {
     const [a, b] = [literal('same'), literal('same')]
     const kinds = (piece: Sql, known: Sql): readonly string[] =>
       tokensOfSql(piece, new Map([[known, 0]])).map((token) => (token.kind === 'code' ? token.text : token.kind))
@@ -104,8 +104,8 @@ describe('SQL that is put together', () => {
   })
 })
 
-describe('a template', () => {
-  it('is read where it stands in the source', () => {
+describe('A template', () => {
+  it('is parsed into its parts', () => {
     expect(
       template('f($D$2, $T1$O)$F($10)$E$R$N$F').parts.map((part) => ('kind' in part ? part : toText(part))),
     ).toEqual([
@@ -126,7 +126,7 @@ describe('a template', () => {
     ])
   })
 
-  it('is none that is made of strings', () => {
+  it('cannot be made from strings that are not in the source', () => {
     const made = Object.assign(['$E'], { raw: ['$E'] }) as unknown as TemplateStringsArray
     expect(() => templateParts(made)).not.toThrow()
     const withCode = Object.assign(['DROP'], { raw: ['DROP'] }) as unknown as TemplateStringsArray
@@ -134,7 +134,7 @@ describe('a template', () => {
     expect(() => codeOfSource(withCode, 0, 0, 4)).toThrow(TypeError)
   })
 
-  it('is made while the program starts, and never after', () => {
+  it('can be made only while the program starts', () => {
     expect(toText(codeOfModule('a'))).toBe('a')
     endOfModules()
     expect(() => codeOfModule('a')).toThrow('while the program starts')

@@ -18,7 +18,7 @@ async function audit(): Promise<{ findings: Finding[]; records: StoredRecord[]; 
   return { findings, events, records: await store.fetch(0, 0n, 1000) }
 }
 
-it('an audit of a topic lets copies and foreign records be, and finds what was altered or removed', async () => {
+it('An audit of a topic ignores copies and foreign records, and finds altered and removed records', async () => {
   const log = await fixture.open()
   await log.claim({ address: 'http://127.0.0.1:8080', version: 'test' })
   for (let sequence = 0; sequence < 4; sequence++)

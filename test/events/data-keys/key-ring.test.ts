@@ -11,7 +11,7 @@ let folder: ReturnType<typeof temporaryFolder>
 beforeAll(() => void (folder = temporaryFolder()))
 afterAll(() => folder.remove())
 
-/** As the table in Postgres, which may be away. */
+/** A stand-in for the table in Postgres, with a switch for an outage. */
 class TableInMemory {
   away = false
   #blocks: KeyBlock[] = []
@@ -69,8 +69,8 @@ async function open(table: TableInMemory, options: Partial<KeyRingOptions> = {})
   return ring
 }
 
-describe('the keys of queries', () => {
-  it('are one a stream, and none for what is not encrypted', async () => {
+describe('The data keys of queries', () => {
+  it('are one per stream, and none for a stream that is not encrypted', async () => {
     const ring = await open(new TableInMemory())
     await ring.prepare(1)
     const names = [1, 2, 3, 4, 5].map((n) => ring.keyFor(`q${n}`)!.name)
@@ -82,7 +82,7 @@ describe('the keys of queries', () => {
     expect(ring.keyFor('q2')!.name).not.toBe(names[1])
   })
 
-  it('are others in each epoch, and every process finds them', async () => {
+  it('differ in each epoch, and every process can load them', async () => {
     const table = new TableInMemory()
     const [one, two] = [await open(table), await open(table)]
     await one.prepare(1)
@@ -93,7 +93,7 @@ describe('the keys of queries', () => {
     expect(two.keyFor('q1')!.secret).not.toEqual(key.secret)
   })
 
-  it('do not end while the table takes new ones', async () => {
+  it('do not run out while the table accepts new blocks', async () => {
     const table = new TableInMemory()
     const ring = await open(table)
     await ring.prepare(1)
@@ -112,7 +112,7 @@ describe('the keys of queries', () => {
     expect(names.size).toBe(5 * 2 ** DEPTH)
   })
 
-  it('last for two blocks and eight changes of hands while it is away', async () => {
+  it('last for eight new epochs, or for two blocks, while the table is not available', async () => {
     const table = new TableInMemory()
     const file = newFile()
     const first = await open(table, { file })
@@ -138,7 +138,7 @@ describe('the keys of queries', () => {
     late.close()
   })
 
-  it('that are unknown wait for the table, and are told when they are nowhere', async () => {
+  it('are loaded once the table is available, and reported as missing if no place has them', async () => {
     const table = new TableInMemory()
     const [writer, reader] = [await open(table), await open(table)]
     await writer.prepare(1)
@@ -155,8 +155,8 @@ describe('the keys of queries', () => {
   })
 })
 
-describe('a key that is forgotten', () => {
-  it('is gone from table, file and the memory of all processes', async () => {
+describe('A forgotten data key', () => {
+  it('is removed from the table, the file and the memory of all processes', async () => {
     const table = new TableInMemory()
     const file = newFile()
     const ring = await open(table, { file })
@@ -175,7 +175,7 @@ describe('a key that is forgotten', () => {
     expect(readFileSync(file, 'utf8')).not.toContain(gone.secret.toString('base64'))
   })
 
-  it('does not come back with a table, or a file, of before', async () => {
+  it('stays forgotten when an older table or an older file is restored', async () => {
     const table = new TableInMemory()
     const [file, stale] = [newFile(), newFile()]
     const ring = await open(table, { file })
@@ -192,7 +192,7 @@ describe('a key that is forgotten', () => {
     expect((await open(table, { file: stale })).stateOf(name)).toBe('forgotten')
   })
 
-  it('cannot be forgotten while the table is away', async () => {
+  it('is kept, with an error of the call, if the table is not available', async () => {
     const table = new TableInMemory()
     const ring = await open(table)
     await ring.prepare(1)
@@ -203,8 +203,8 @@ describe('a key that is forgotten', () => {
   })
 })
 
-describe('a table that was lost', () => {
-  it('gets the keys back from the file', async () => {
+describe('A lost table of data keys', () => {
+  it('is restored from the file', async () => {
     const table = new TableInMemory()
     const file = newFile()
     const ring = await open(table, { file })
@@ -218,7 +218,7 @@ describe('a table that was lost', () => {
     expect((await open(table)).stateOf(key.name)).toBe('held')
   })
 
-  it('has no part in a file that somebody else wrote', async () => {
+  it('is restored from a file that keeps the keys of another log too', async () => {
     const table = new TableInMemory()
     const file = newFile()
     const [one, two] = [await open(table, { file }), await open(new TableInMemory(), { file, log: 'another' })]
@@ -231,7 +231,7 @@ describe('a table that was lost', () => {
     expect(readFileSync(file, 'utf8').split('\n').length).toBeGreaterThan(15)
   })
 
-  it('is not begun again over a file that is none', async () => {
+  it('is not replaced by a new one if the file is not a key file', async () => {
     const file = newFile()
     const ring = await open(new TableInMemory(), { file })
     await ring.prepare(1)

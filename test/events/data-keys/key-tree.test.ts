@@ -8,8 +8,8 @@ const all = Array.from({ length: SIZE }, (_, index) => index)
 const root = (): Secrets => new Map([['', randomBytes(32)]])
 const keysOf = (tree: KeyTree): (string | undefined)[] => all.map((index) => tree.key(index)?.toString('hex'))
 
-describe('a tree of keys', () => {
-  it('has another key at each leaf, the same however it is asked', () => {
+describe('A key tree', () => {
+  it('has a different key at each leaf, and returns the same key in any order of calls', () => {
     const secrets = root()
     const keys = keysOf(new KeyTree(DEPTH, secrets))
     expect(new Set(keys).size).toBe(SIZE)
@@ -18,7 +18,7 @@ describe('a tree of keys', () => {
     for (const index of [17, 3, 31, 30, 0, 16, 3]) expect(tree.key(index)?.toString('hex')).toBe(keys[index])
   })
 
-  it('loses the keys that are forgotten and those alone, in any order', () => {
+  it('forgets exactly the given keys, in any order', () => {
     const tree = new KeyTree(DEPTH, root())
     const before = keysOf(tree)
     const gone = new Set<number>()
@@ -28,14 +28,14 @@ describe('a tree of keys', () => {
       gone.add(index)
       const expected = before.map((key, at) => (gone.has(at) ? undefined : key))
       expect(keysOf(tree)).toEqual(expected)
-      // Whoever reads what is kept, in whatever order, has no more than that.
+      // A tree that is read from the kept secrets has exactly these keys, too.
       expect(keysOf(new KeyTree(DEPTH, tree.secrets))).toEqual(expected)
       expect(tree.forgotten.toSorted((a, b) => a - b)).toEqual([...gone].sort((a, b) => a - b))
     }
     expect([...tree.secrets.values()].filter((secret) => secret !== null)).toEqual([])
   })
 
-  it('tells what a table must change', () => {
+  it('returns the changes that the table must store for a forgotten key', () => {
     const tree = new KeyTree(3, root())
     const kept = new Map(tree.secrets)
     for (const index of [5, 4, 0]) {

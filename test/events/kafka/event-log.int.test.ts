@@ -5,7 +5,7 @@ import { kafkaIsAvailable } from '../../support/kafka.ts'
 
 describe.runIf(await kafkaIsAvailable())('Kafka', () => {
   eventLogContract(kafkaAdapter)
-  // What depends on the number of log partitions, with three of them.
+  // The tests that depend on the number of log partitions also run with three of them.
   eventLogContract(kafkaAdapter, {
     partitions: 3,
     tests: contractTests.filter((test) => [1, 2, 9, 12, 13, 19, 29].includes(test.number)),

@@ -5,7 +5,7 @@ import { openPage, sealPage } from '../../../src/events/kafka/page-cipher.ts'
 const key = randomBytes(32)
 const page = Buffer.from('[["a"]]')
 
-/** As versions before sealed: form 1, with the cluster's key itself. */
+/** Seals a page as earlier versions did: in form 1, directly with the cluster's key. */
 function sealedBefore(stream: string, token: number): Buffer {
   const nonce = randomBytes(12)
   const cipher = createCipheriv('aes-256-gcm', key, nonce)
@@ -14,7 +14,7 @@ function sealedBefore(stream: string, token: number): Buffer {
   return Buffer.concat([Buffer.of(1), nonce, cipher.getAuthTag(), sealed])
 }
 
-it('a page opens for its query and token alone, with the key of its cluster', () => {
+it('A sealed page opens only with its query, its token and the key of its cluster', () => {
   const sealed = sealPage(key, 'q1', 7, page)
   expect(openPage(key, 'q1', 7, sealed)).toEqual(page)
   expect(openPage(key, 'q2', 7, sealed)).toBeUndefined()
@@ -29,13 +29,13 @@ it('a page opens for its query and token alone, with the key of its cluster', ()
     expect(openPage(key, 'q1', 7, sealed.subarray(0, length))).toBeUndefined()
 })
 
-it('pages of versions before are read', () => {
+it('`openPage` opens pages of earlier versions', () => {
   expect(openPage(key, 'q1', 7, sealedBefore('q1', 7))).toEqual(page)
   expect(openPage(key, 'q2', 7, sealedBefore('q1', 7))).toBeUndefined()
 })
 
-it('no two queries share a key: what one is sealed with does not seal another', () => {
-  // A page moved with its authenticated name changed would open, were the key the same.
+it('`sealPage` uses a key of the query, not the key of the cluster', () => {
+  // With the same key, a page moved to another query could open once its authenticated name was changed.
   const sealed = sealPage(key, 'q1', 7, page)
   const asForm1 = Buffer.concat([Buffer.of(1), sealed.subarray(1)])
   expect(openPage(key, 'q1', 7, asForm1)).toBeUndefined()

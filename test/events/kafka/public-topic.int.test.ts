@@ -8,7 +8,7 @@ import { kafkaIsAvailable, sharedKafka } from '../../support/kafka.ts'
 import { readTopic } from '../../support/kafka-topic.ts'
 import { freePort } from '../../support/postgres.ts'
 
-describe.runIf(await kafkaIsAvailable())('a topic for others to read', () => {
+describe.runIf(await kafkaIsAvailable())('The public topic', () => {
   let brokers: readonly string[]
   let admin: Admin
   let topic: string
@@ -31,14 +31,14 @@ describe.runIf(await kafkaIsAvailable())('a topic for others to read', () => {
     return made
   }
 
-  /** What others read there, until so many different ones have come. */
+  /** Reads the topic as another application, until it has `count` different messages. */
   const read = (count: number) =>
     readTopic(brokers, topic, (found) => new Set(found.map(({ text }) => text)).size >= count)
 
   const messages = (from: number, count: number) =>
     Array.from({ length: count }, (_, index) => ({ key: `q${(from + index) % 3}`, text: `{"n":${from + index}}` }))
 
-  it('is made with one order and a bounded past, and goes on with whoever comes next', async () => {
+  it('is created with one order and limited retention, and the next sender continues it', async () => {
     expect(await publicTopic().deliver(messages(0, 40))).toEqual({ taken: 40, refused: [] })
     expect(await publicTopic().deliver(messages(40, 5))).toEqual({ taken: 5, refused: [] })
     const found = await read(45)
@@ -54,7 +54,7 @@ describe.runIf(await kafkaIsAvailable())('a topic for others to read', () => {
     expect(Number(settings.get('segment.ms'))).toBeLessThan(3_600_000)
   })
 
-  it('that is there keeps its settings; what is too large for it is refused and takes nothing with it', async () => {
+  it('keeps its settings if it exists, and refuses only the message that is too large for them', async () => {
     const configEntries = [{ name: 'max.message.bytes', value: '5000' }]
     await admin.createTopics({ waitForLeaders: true, topics: [{ topic, numPartitions: 3, configEntries }] })
     const large = { key: 'q1', text: JSON.stringify(randomBytes(9_000).toString('hex')) }
@@ -62,7 +62,7 @@ describe.runIf(await kafkaIsAvailable())('a topic for others to read', () => {
     expect(delivery.taken).toBe(9)
     expect(delivery.refused).toEqual([expect.stringContaining('MESSAGE_TOO_LARGE')])
     const found = await read(8)
-    // A key has its place as Kafka's own clients give it, and its messages are in order there; some come twice.
+    // A key maps to the same partition as in Kafka's own clients. Its messages are in order; some may come twice.
     expect(found.filter(({ key, partition }) => partition !== logPartitionOf(key, 3))).toEqual([])
     for (const one of ['q0', 'q1', 'q2']) {
       const texts = new Set(found.filter(({ key }) => key === one).map(({ text }) => text))
@@ -71,7 +71,7 @@ describe.runIf(await kafkaIsAvailable())('a topic for others to read', () => {
     }
   })
 
-  it('is made again when somebody deleted it', async () => {
+  it('is created again after it was deleted', async () => {
     const sender = publicTopic()
     await sender.deliver(messages(0, 1))
     await admin.deleteTopics({ topics: [topic] })
@@ -80,7 +80,7 @@ describe.runIf(await kafkaIsAvailable())('a topic for others to read', () => {
     expect((await read(1)).map(({ text }) => text)).toEqual(['{"n":1}'])
   })
 
-  it('says that nobody answers, and throws nothing', async () => {
+  it('reports a trouble, and throws nothing, if no broker answers', async () => {
     const nobody = publicTopic([`127.0.0.1:${await freePort()}`])
     expect(await nobody.deliver(messages(0, 1))).toMatchObject({
       taken: 0,

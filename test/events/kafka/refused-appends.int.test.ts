@@ -8,7 +8,7 @@ import { kafkaIsAvailable } from '../../support/kafka.ts'
 
 const there = await kafkaIsAvailable()
 
-describe.skipIf(!there)('an append that Kafka', () => {
+describe.skipIf(!there)('An append to Kafka', () => {
   let fixture: LogFixture
 
   beforeEach(async () => {
@@ -16,7 +16,7 @@ describe.skipIf(!there)('an append that Kafka', () => {
   })
   afterEach(() => fixture.close())
 
-  /** Somebody lowers what a topic takes while coordinators run. */
+  /** Lowers the maximum message size of a topic while coordinators run. */
   async function takesAtMost(topic: string, bytes: number): Promise<void> {
     const admin = new kafkajs.Kafka({
       brokers: [fixture.details['broker']!],
@@ -43,7 +43,7 @@ describe.skipIf(!there)('an append that Kafka', () => {
     await admin.disconnect()
   }
 
-  it('never takes fails alone', async () => {
+  it('fails alone if Kafka always refuses it', async () => {
     const log = await fixture.open()
     await log.claim(me)
     await log.append('known', 0, events(2))
@@ -63,7 +63,7 @@ describe.skipIf(!there)('an append that Kafka', () => {
     expectKept(await audit(fixture), kept)
   })
 
-  it('pages that it never takes fail alone too', async () => {
+  it('fails alone if Kafka always refuses its pages', async () => {
     const log = await fixture.open()
     await log.claim(me)
     await expect(log.keepPages('s', [{ token: 0, bytes: Buffer.alloc(21 << 20) }])).rejects.toMatchObject({
@@ -76,7 +76,7 @@ describe.skipIf(!there)('an append that Kafka', () => {
     expect((await good).places).toHaveLength(1)
   })
 
-  it('gets slowly, over a narrow link, comes through once', async () => {
+  it('is stored once over a slow connection', async () => {
     const via = await fixture.proxy()
     const log = await fixture.open({ via })
     await log.claim(me)

@@ -9,7 +9,7 @@ import { kafkaAdapter } from '../../support/event-log/kafka-fixture.ts'
 import { events, me, until } from '../../support/event-log/log-fixture.ts'
 import { kafkaIsAvailable, sharedKafka } from '../../support/kafka.ts'
 
-describe.runIf(await kafkaIsAvailable())("the log's topic", () => {
+describe.runIf(await kafkaIsAvailable())("The log's topic", () => {
   let kafka: Kafka
   let admin: Admin
   let topic: string
@@ -29,10 +29,10 @@ describe.runIf(await kafkaIsAvailable())("the log's topic", () => {
         { ...resource, configEntries: [...(await wanted()).filter((entry) => entry.name !== name), { name, value }] },
       ],
     })
-    // A broker has it some time after its controller.
+    // A broker shows the change some time after the controller.
     await until(async () => (await wanted()).some((entry) => entry.name === name && entry.value === value))
   }
-  // What is not named goes back to the default.
+  // A change resets settings that it does not name to the default.
   const wanted = async (): Promise<{ name: string; value: string }[]> => {
     const resource = { type: ConfigResourceTypes.TOPIC, name: topic }
     const { resources } = await admin.describeConfigs({ includeSynonyms: false, resources: [resource] })
@@ -41,7 +41,7 @@ describe.runIf(await kafkaIsAvailable())("the log's topic", () => {
       .map((entry) => ({ name: entry.configName, value: entry.configValue }))
   }
 
-  it('is made to keep everything, by whoever comes first', async () => {
+  it('is created once by concurrent callers, and keeps all records', async () => {
     await Promise.all([1, 2, 3].map(() => ensureTopics(kafka, [{ topic, holds: 'events', partitions: 1 }])))
     const settings = new Map((await wanted()).map(({ name, value }) => [name, value]))
     expect(settings.get('retention.ms')).toBe('-1')
@@ -62,7 +62,7 @@ describe.runIf(await kafkaIsAvailable())("the log's topic", () => {
     await expect(ensureTopics(kafka, [{ topic, holds: 'events', partitions: 1 }])).rejects.toThrow(`${name}=${value}`)
   })
 
-  it('is refused when its past was deleted', async () => {
+  it('is refused if its first records were deleted', async () => {
     await ensureTopics(kafka, [{ topic, holds: 'events', partitions: 1 }])
     const producer = kafka.producer()
     await producer.connect()
@@ -79,7 +79,7 @@ describe.runIf(await kafkaIsAvailable())("the log's topic", () => {
     await store.close()
   })
 
-  it('is refused with another number of partitions than it began with', async () => {
+  it('is refused if its number of partitions changed', async () => {
     const fixture = await kafkaAdapter.fixture()
     const log = await fixture.open()
     await log.claim(me)
@@ -94,7 +94,7 @@ describe.runIf(await kafkaIsAvailable())("the log's topic", () => {
       partitions: 2,
       database: { connectionString: fixture.details['url']! },
     })
-    // Nor does it help to say that there are two.
+    // A configuration with two partitions is refused, too.
     const other = new FoldedEventLog(store)
     await expect(other.open()).rejects.toThrow('was begun with 1 log partitions')
     await other.close()

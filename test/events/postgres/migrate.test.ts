@@ -30,7 +30,7 @@ async function tables(schema: string): Promise<string[]> {
 }
 
 describe('migrate', () => {
-  it('applies all that the project has, once', async () => {
+  it('applies all migrations of the project, once', async () => {
     const connection = { connectionString: database.url }
     const all = (await readMigrations()).map((each) => each.number)
     expect(await migrate(connection)).toEqual(all)
@@ -40,19 +40,19 @@ describe('migrate', () => {
     expect(await tables('public')).toEqual([])
   })
 
-  it('lets one of several callers do the work', async () => {
+  it('applies a migration once for several concurrent callers', async () => {
     await writeFile(join(folder, '0001_one.sql'), 'create table one (x int)')
     const done = await Promise.all([1, 2, 3].map(() => migrate({ connectionString: database.url }, folder)))
     expect(done.flat()).toEqual([1])
   })
 
-  it('applies a migration whole or not at all', async () => {
+  it('applies a migration completely or not at all', async () => {
     await writeFile(join(folder, '0001_half.sql'), 'create table half (x int); select 1 / 0')
     await expect(migrate({ connectionString: database.url }, folder)).rejects.toThrow('0001_half.sql failed')
     expect(await tables('public')).toEqual([])
   })
 
-  it('refuses an applied migration that was changed, and a database from the future', async () => {
+  it('refuses a changed migration, and a database with an unknown newer migration', async () => {
     await writeFile(join(folder, '0001_one.sql'), 'create table one (x int)')
     await writeFile(join(folder, '0002_two.sql'), 'create table two (x int)')
     await migrate({ connectionString: database.url }, folder)

@@ -4,7 +4,7 @@ import { beginning, type Recorded } from '../../../src/events/event-log.ts'
 import { createPostgresEventLog } from '../../../src/events/postgres/postgres-event-log.ts'
 import { openReadModelBed, type ReadModelBed } from '../../support/read-models.ts'
 
-/* Events that are a thousandth of themselves in the log: whoever reads it must not have all of them in memory at once. */
+/* The log stores these events at a thousandth of their size: a reader must not load all of them into memory at once. */
 
 const MB = 1 << 20
 const COUNT = 60
@@ -21,8 +21,8 @@ afterAll(() => bed.close())
 
 const bytesOf = (events: readonly Recorded[]): number => events.reduce((sum, event) => sum + memoryOf(event), 0)
 
-it('a subscription hands them over a few at a time, and all of them', { timeout: 120_000 }, async () => {
-  // A process of its own: nothing is in its memory yet.
+it('A subscription delivers all highly compressed events, in small batches', { timeout: 120_000 }, async () => {
+  // A log object of its own, with no events in memory yet.
   const log = createPostgresEventLog(bed.config)
   try {
     await log.open()

@@ -17,8 +17,8 @@ afterEach(async () => {
   await fixture.close()
 })
 
-describe('the Postgres event log', () => {
-  it('27 takes the place at the end from a writer that stopped between Execute and Sync', async () => {
+describe('The Postgres event log', () => {
+  it('27 lets a new writer claim the log if the old one stopped between Execute and Sync', async () => {
     const old = await fixture.open()
     await old.claim(me)
     const acknowledged = [await old.append('s', 0, events(1))]
@@ -44,7 +44,7 @@ describe('the Postgres event log', () => {
     expectKept(await audit(fixture), acknowledged)
   })
 
-  it('grows into partitions made ahead', async () => {
+  it('creates event partitions ahead of need, each once', async () => {
     await makeEventPartition(client, 2n)
     await makeEventPartition(client, 2n)
     const { rows } = await client.query<{ name: string }>(
@@ -53,7 +53,7 @@ describe('the Postgres event log', () => {
     expect(rows.map((row) => row.name)).toEqual(['quipu_log.events_0', 'quipu_log.events_1', 'quipu_log.events_2'])
   })
 
-  it('keeps result pages until they are dropped, whatever the clock said', async () => {
+  it('keeps result pages until they are dropped, also with a wrong clock', async () => {
     const log = await fixture.open()
     await log.claim(me)
     const old = Date.now() - 7_200_000
@@ -76,7 +76,7 @@ describe('the Postgres event log', () => {
     expect(Buffer.from((await now.readPage('far', 0))!).toString()).toBe('far')
   })
 
-  it('drops by itself the pages that nobody can need', async () => {
+  it('drops result pages that are no longer needed automatically', async () => {
     const old = Date.now() - 7_200_000
     await makePagePartitions(client, old)
     const earlier = await fixture.open({ now: () => old })
@@ -88,13 +88,13 @@ describe('the Postgres event log', () => {
     await until(async () => (await now.readPage('old', 0)) === undefined)
   })
 
-  it('refuses a database without the log', async () => {
+  it('refuses a database without the events table', async () => {
     await client.query('drop table quipu_log.events')
     await expect(fixture.open()).rejects.toMatchObject({ name: 'MisconfiguredLog' })
   })
 })
 
-/** What a writer has sent when it is stopped in the middle of a statement: the server waits for more, its row locked. */
+/** Acts as a writer that stops in the middle of a statement: the server waits for more, and keeps the row locked. */
 function executeWithoutSync(client: pg.Client, text: string): void {
   const { connection } = client as unknown as {
     connection: { parse(query: object): void; bind(query: object): void; execute(query: object): void; flush(): void }

@@ -9,12 +9,12 @@ const behind = (count: number): Checkpoint => ({
   at: [{ offset: BigInt(count), state: { ...state, count } }],
 })
 
-/** A database whose projection stands at an event. */
+/** A database whose projection has applied `count` events. */
 function poolAt(count: () => number): pg.Pool {
   return { query: async () => ({ rows: [{ checkpoint: checkpointToJson(behind(count())) }] }) } as unknown as pg.Pool
 }
 
-it('a projection that stands still is waited for no longer than that, and the error says so', async () => {
+it('ProjectedStreams fails at its timeout for a projection without progress, and the error says so', async () => {
   const streams = new ProjectedStreams(
     poolAt(() => 3),
     { waitMs: 30 },
@@ -24,7 +24,7 @@ it('a projection that stands still is waited for no longer than that, and the er
   await expect(waiting).rejects.toThrow('are behind it')
 })
 
-it('a projection that goes on is waited for', async () => {
+it('ProjectedStreams waits for a projection that makes progress', async () => {
   let count = 0
   const streams = new ProjectedStreams(
     poolAt(() => count++),

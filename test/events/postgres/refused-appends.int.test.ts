@@ -7,8 +7,8 @@ import { anEvent, audit, events, expectKept, me, type LogFixture } from '../../s
 import { postgresAdapter } from '../../support/event-log/postgres-fixture.ts'
 
 /*
- * An append that the log does not take, or takes long for, fails or succeeds by itself: whoever is beside it or behind it
- * goes on, and a stream stands where its last accepted event is.
+ * A refused or slow append fails or succeeds alone: appends beside and behind it continue, and the head of a stream is
+ * its last accepted event.
  */
 
 let fixture: LogFixture
@@ -24,7 +24,7 @@ afterEach(async () => {
   await fixture.close()
 })
 
-/** What the server does with an event whose data has a word, in every attempt. */
+/** Makes the server run `does` for every insert of an event whose data contains the word. */
 async function onWord(word: string, does: string): Promise<void> {
   await client.query(
     `create function public.on_${word}() returns trigger language plpgsql as
@@ -35,13 +35,13 @@ async function onWord(word: string, does: string): Promise<void> {
   )
 }
 
-describe('an append that Postgres', () => {
-  it.each(['54000', '22021', '23502', '21000'])('never takes fails alone: SQLSTATE %s', async (state) => {
+describe('An append to Postgres', () => {
+  it.each(['54000', '22021', '23502', '21000'])('fails alone if Postgres always refuses it: SQLSTATE %s', async (state) => {
     await onWord('poison', `raise exception 'no' using errcode = '${state}';`)
     const log = await fixture.open()
     await log.claim(me)
     await log.append('known', 0, events(2))
-    // All go out together, and what was queued behind the bad one of its stream was built on it.
+    // All appends are sent together. The append behind the bad one in the same stream depends on it.
     const good = Array.from({ length: 20 }, (_, index) => log.append(`s${index}`, 0, events(2)))
     const bad = log.append('known', 2, [anEvent(), anEvent('poison')])
     const onBad = log.append('known', 4, events(1))
@@ -57,7 +57,7 @@ describe('an append that Postgres', () => {
     expectKept(await audit(fixture), kept)
   })
 
-  it('takes seconds for is waited for, and those behind it come after', async () => {
+  it('that takes seconds succeeds, and later appends follow it', async () => {
     await onWord('slow', 'perform pg_sleep(4);')
     const log = await fixture.open()
     await log.claim(me)
@@ -70,7 +70,7 @@ describe('an append that Postgres', () => {
     expectKept(await audit(fixture), kept)
   })
 
-  it('cuts itself has more time with each attempt', async () => {
+  it('gets a longer transaction timeout with each attempt after Postgres canceled it', async () => {
     await onWord(
       'slow',
       `if current_setting('transaction_timeout')::interval < '20 s' then raise exception 'cut' using errcode = '25P04'; end if;`,
@@ -81,7 +81,7 @@ describe('an append that Postgres', () => {
     expectKept(await audit(fixture), kept)
   })
 
-  it('would have to read back as another text is not begun', async () => {
+  it('is refused before it is sent if its text cannot be stored unchanged', async () => {
     const log = await fixture.open()
     await log.claim(me)
     for (const stream of ['node/\ud800', 'a\nb', 'a\0', 'x'.repeat(256), ''])
@@ -98,7 +98,7 @@ describe('an append that Postgres', () => {
   })
 })
 
-it('a stream of 255 characters of four bytes is one', async () => {
+it('The Postgres log accepts a stream name of 255 characters with four bytes each', async () => {
   const log = await fixture.open()
   await log.claim(me)
   const stream = Array.from({ length: 255 }, (_, index) =>
@@ -108,7 +108,7 @@ it('a stream of 255 characters of four bytes is one', async () => {
   expectKept(await audit(fixture), kept)
 })
 
-it('sequences advance with what was accepted only, whatever was refused between', async () => {
+it('The sequence of a stream advances only with accepted appends, among any refused ones', async () => {
   await onWord('poison', `raise exception 'no' using errcode = '54000';`)
   const log = await fixture.open()
   await log.claim(me)
@@ -127,7 +127,7 @@ it('sequences advance with what was accepted only, whatever was refused between'
   const kept: Appended[] = []
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(fc.integer({ min: 0, max: 3 }), kinds), { maxLength: 12 }), async (steps) => {
-      // Each waits for its own stream's last, as an aggregate does; streams go side by side.
+      // Each append waits for the previous one of its stream, as in an aggregate; the streams run concurrently.
       await Promise.all(
         [0, 1, 2, 3].map(async (number) => {
           const stream = `s${number}`
