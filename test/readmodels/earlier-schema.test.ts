@@ -17,7 +17,7 @@ import { appendLives, queryLife, testQueryId, toLogEvents } from '../support/que
 import { openReadModelBed, tableHashes, type ReadModelBed } from '../support/read-models.ts'
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url).pathname
-/** The newest migration of the version before archives. */
+/** The newest migration of the last version without archives. */
 const BEFORE = 15
 let bed: ReadModelBed
 let earlier: TestDatabase
@@ -51,7 +51,7 @@ async function audit(config: pg.ClientConfig): Promise<readonly Finding[]> {
   }
 }
 
-it('a database of an earlier version is brought forward, and that version refuses it from then on', async () => {
+it('A database of an earlier version is migrated, and the earlier version then refuses it', async () => {
   await appendLives(
     bed.log,
     [0, 1].map((n) => ({ queryId: testQueryId(n), events: queryLife(testQueryId(n)) })),
@@ -64,7 +64,7 @@ it('a database of an earlier version is brought forward, and that version refuse
   await client.query('insert into quipu_log.events select * from json_populate_recordset(null::quipu_log.events, $1)', [
     JSON.stringify(rows),
   ])
-  // What its projection had filled, in the form that it had then.
+  // The checkpoint of the earlier projection, in its old form.
   await client.query(
     `insert into m.checkpoints (name, version, revision, checkpoint, events, updated_at) values ($1, $2, 0, $4, $3, now())`,
     [READ_MODELS.name, READ_MODELS.version - 1, rows.length, checkpointToJson(beginning())],
@@ -85,7 +85,7 @@ it('a database of an earlier version is brought forward, and that version refuse
   await client.end()
 })
 
-it('types of events that a later version has are passed over, and stay in the log', async () => {
+it('The projection skips event types of a later version, and the log keeps them', async () => {
   const queryId = testQueryId(0)
   const life = toLogEvents(queryLife(queryId))
   const time = life.at(-1)!.time

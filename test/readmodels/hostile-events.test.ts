@@ -21,14 +21,14 @@ beforeEach(async () => {
 })
 afterEach(() => bed.close())
 
-/** Nothing compresses it: an index row takes all of it. */
+/** Makes an incompressible text, which takes its full size in an index row. */
 function randomText(characters: number): string {
   return Array.from(randomBytes(characters * 2).subarray(0, characters), (_, index) =>
     String.fromCodePoint(0x4e00 + (randomBytes(2).readUInt16LE(0) % 0x5000) + (index % 2)),
   ).join('')
 }
 
-/** Everything that texts of others may be. */
+/** Texts that a client may choose. */
 const HOSTILE: readonly (readonly [what: string, text: string])[] = [
   ['1,000 characters of three bytes', randomText(1000)],
   ['a hundred kilobytes', randomText(35_000)],
@@ -44,7 +44,7 @@ const HOSTILE: readonly (readonly [what: string, text: string])[] = [
   ['ends of lines', 'a\r\nb\tc\u0085d'],
 ]
 
-/** A life in which each text that somebody else chose is this one. */
+/** Makes the events of a query in which every text that a client chooses is this one. */
 function lifeOf(text: string, queryId: string): Event[] {
   return toLogEvents(queryLife(queryId, { end: 'failed', sql: text, user: text, source: text })).map((event) => {
     const data = structuredClone(event.data) as Record<string, unknown>
@@ -96,15 +96,15 @@ async function started(letters: DeadLetter[] = []): Promise<ProjectionRunner> {
   })
 }
 
-describe('texts of others', () => {
-  it.each(HOSTILE)('in every field of a query: %s', async (_what, text) => {
+describe('A text that a client chooses', () => {
+  it.each(HOSTILE)('can be in every field of a query: %s', async (_what, text) => {
     const queryId = testQueryId(1)
     await bed.log.append(queryId, 0, lifeOf(text, queryId))
     await appendLives(bed.log, [{ queryId: testQueryId(2), events: queryLife(testQueryId(2)) }])
     const runner = await started()
     expect(await runner.barrier(60_000)).toBe(true)
     expect(runner.deadLetters).toBe(0)
-    // What is made anew has the same rows: none of them is in an index that a later version has replaced.
+    // A rebuild must accept the texts too: no index of its tables may be too small for them.
     const rebuilt = await rebuildReadModels({ log: bed.log, database: bed.config, clock: systemClock })
     expect(rebuilt.deadLetters).toBe(0)
     expect(await bed.query('select query_id, state from queries order by 1')).toEqual([
@@ -116,19 +116,20 @@ describe('texts of others', () => {
     ])
   })
 
-  it('are in no index whole, wherever nothing bounds them', async () => {
-    // Texts in indexes, each bounded: by the log (names of streams have 255 characters), or made by the coordinator.
+  it('is never completely in an index if its length is not limited', async () => {
+    // Texts in indexes with limited length: the log limits them (a stream name has 255 characters), or the coordinator
+    // makes them.
     const bounded = new Set(
       ['stream', 'query_id', 'task_id', 'node_id', 'state', 'kind', 'name', 'projection'].concat([
-        // The log's own.
+        // Columns of the log itself.
         'id',
         'log',
         'log_id',
         'block',
         'path',
-        // A period's within the archive of read models.
+        // The folder of a period in the archive of read models.
         'folder',
-        // A hash of the address that somebody logs in from.
+        // A hash of the address of a login.
         'source',
       ]),
     )
@@ -146,14 +147,14 @@ describe('texts of others', () => {
       `select pg_get_indexdef(indexrelid) as definition from pg_index where indexprs is not null
          and indrelid::regclass::text not like 'pg_%'`,
     )
-    // Of texts groups of three letters are in an index, which are small however long the text is.
+    // A trigram index contains groups of three letters, which are small for any length of the text.
     for (const { definition } of expressions)
       expect(definition).toMatch(/"left"\(.+, \d{1,3}\)|"left"\(sql_text, 4096\) \w+\.gin_trgm_ops/)
   })
 })
 
-describe('what the database will never take', () => {
-  /** The other events of its batch are not lost, and none is tried for ever. */
+describe('An event that the database always refuses', () => {
+  /** Checks that the other events of the batch are applied, and that the projection does not retry for ever. */
   async function buries(life: readonly Event[], sqlstate: string): Promise<DeadLetter[]> {
     const bad = testQueryId(7)
     const others = Array.from({ length: 12 }, (_, index) => testQueryId(20 + index))
@@ -174,18 +175,18 @@ describe('what the database will never take', () => {
     return letters
   }
 
-  it('is a dead letter: a row beyond an index, 54000', async () => {
+  it('becomes a dead letter: a row that is too large for an index, 54000', async () => {
     await bed.query('create index too_small on queries (resource_group)')
     const letters = await buries(lifeOf(randomText(1000), testQueryId(7)), '54000')
     expect(letters[0]).toMatchObject({ kind: 'failed', event: { sequence: 1 } })
   })
 
-  it('is a dead letter: a row that was there already and fits no more', async () => {
+  it('becomes a dead letter: an existing row that can no longer be written', async () => {
     const life = lifeOf(randomText(1000), testQueryId(7))
     await bed.log.append(testQueryId(7), 0, life.slice(0, 1))
     const runner = await started()
     expect(await runner.barrier(60_000)).toBe(true)
-    // As after an update of Postgres, or an index made by hand: even the row of before cannot be written again.
+    // As after an update of Postgres or with a manual index: even the existing row cannot be written again.
     await bed.query(
       `create function refuse() returns trigger language plpgsql as
        $$ begin if length(new.user_name) > 500 then raise exception using errcode = '54000'; end if; return new; end $$`,
@@ -200,7 +201,7 @@ describe('what the database will never take', () => {
     ])
   })
 
-  it('is a dead letter: nested deeper than the server reads, 54001', async () => {
+  it('becomes a dead letter: nesting that is too deep for the server, 54001', async () => {
     let deep: unknown = 'deep'
     for (let level = 0; level < 3000; level++) deep = [deep]
     const node = { nodeId: 'w', url: 'http://w', version: '1', role: 'worker' }
@@ -226,7 +227,7 @@ describe('what the database will never take', () => {
   })
 })
 
-describe('what passes', () => {
+describe('A temporary error of the database', () => {
   async function refuseWith(errcode: string, when = 'true'): Promise<() => Promise<void>> {
     await bed.query(
       `create or replace function refuse() returns trigger language plpgsql as
@@ -240,7 +241,7 @@ describe('what passes', () => {
   }
 
   it.each(['53100', '53200', '57014', '40001', '42501'])(
-    'is waited for and told truthfully: SQLSTATE %s',
+    'makes the projection retry, and the condition and the lag report it: SQLSTATE %s',
     async (errcode) => {
       const accept = await refuseWith(errcode)
       const runner = await started()
@@ -252,7 +253,7 @@ describe('what passes', () => {
           kind: 'retrying',
           reason: `SQLSTATE ${errcode}`,
         })
-      // At any moment, between two attempts too.
+      // The lag is right at any moment, also between two attempts.
       for (let look = 0; look < 20; look++) {
         const { events, oldestMillis } = await runner.lag()
         expect(events).toBe((await bed.log.tip()).at[0]!.state.count)
@@ -267,7 +268,7 @@ describe('what passes', () => {
     },
   )
 
-  it('and is too much for the time it has is done in smaller parts', async () => {
+  it('because of a timeout makes the projection use smaller batches', async () => {
     await refuseWith('57014', '(select count(*) from added) > 20')
     const ids = Array.from({ length: 30 }, (_, index) => testQueryId(index))
     await appendLives(
@@ -280,7 +281,7 @@ describe('what passes', () => {
   })
 })
 
-it('tables with rows of a version before are migrated', async () => {
+it('The migrations convert table_access with rows of an earlier version', async () => {
   const database = await createDatabase()
   const folder = await mkdtemp(join(tmpdir(), 'quipu-migrations-'))
   const client = new pg.Client(database.url)

@@ -39,7 +39,7 @@ beforeEach(async () => {
 })
 afterEach(() => bed.close())
 
-/** Queries of several kinds; what their coordinator counts at each end is counted. */
+/** Makes queries of several kinds. */
 function lives(count: number, from = 0): { queryId: QueryId; events: QueryEvent[] }[] {
   return Array.from({ length: count }, (_, index) => {
     const queryId = testQueryId(from + index)
@@ -47,14 +47,14 @@ function lives(count: number, from = 0): { queryId: QueryId; events: QueryEvent[
       user: `user ${index % 3}`,
       source: index % 2 === 0 ? 'dbt' : 'quipu-test',
       end: index % 4 === 3 ? 'failed' : 'finished',
-      // One after the other: times of the log never go back.
+      // The queries follow each other, because times of the log never decrease.
       startMillis: Date.parse('2026-03-01T10:00:00.000Z') + index * 60_000,
     }).map((event) => changed(event, index))
     return { queryId, events }
   })
 }
 
-/** What ended after other times, with splits of two catalogs; every fifth was to write. */
+/** Changes an event: different end times, splits of two catalogs, and a write in every fifth query. */
 function changed(event: QueryEvent, index: number): QueryEvent {
   if (event.type === 'QueryFinished' || event.type === 'QueryFailed')
     return { ...event, time: new Date(Date.parse(event.time) + index ** 4).toISOString() }
@@ -102,8 +102,8 @@ async function figuresOf(meters: Meters): Promise<Record<string, number>> {
 const RESTORED =
   /^quipu_(queries_total|query_errors|query_cpu|query_rows|query_bytes|query_duration|user_queries|source_queries|plans|tasks|splits|writes|event_bytes|events_appended|access_denied|pages_lost)/
 
-describe('what coordinators at an address counted', () => {
-  it('is found again in the read models, to the last label', async () => {
+describe('The lifetime counts of coordinators at an address', () => {
+  it('are restored from the read models with all labels', async () => {
     const all = lives(12)
     await appendLives(bed.log, all, 1)
     countLive(all)
@@ -124,7 +124,7 @@ describe('what coordinators at an address counted', () => {
     expect(Object.keys(after).some((series) => series.startsWith('quipu_query_duration_seconds_bucket'))).toBe(true)
   })
 
-  it('is not what others counted, nor what this epoch counts itself', async () => {
+  it('exclude counts of other addresses and of the current epoch', async () => {
     const ours = lives(4)
     await appendLives(bed.log, ours)
     const other = createPostgresEventLog(bed.config, { now: () => Date.parse('2026-03-02T00:00:00Z') })
@@ -145,7 +145,7 @@ describe('what coordinators at an address counted', () => {
     }
   })
 
-  it('begins anew where data was forgotten: less than it was would count as a beginning', async () => {
+  it('are undefined if data was forgotten, because a lower count would look like a restart', async () => {
     await appendLives(bed.log, lives(2))
     expect(await countsOf(HERE)).toBeDefined()
     await bed.query(`update query_events set forgotten = true where sequence = 1 and stream like '2026%'`)
@@ -153,8 +153,8 @@ describe('what coordinators at an address counted', () => {
   })
 })
 
-describe('counters of the most frequent values', () => {
-  it('begin anew when more of them came than have places', async () => {
+describe('The counters of the most frequent values', () => {
+  it('are not restored if there are more values than the limit', async () => {
     const counts: LifetimeCounts = {
       epochs: 0,
       queries: [],

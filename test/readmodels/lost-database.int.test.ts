@@ -9,14 +9,14 @@ import { kafkaIsAvailable, sharedKafka } from '../support/kafka.ts'
 import { appendLives, queryLife, testQueryId } from '../support/query-life.ts'
 import { openReadModelBed, tableHashes, type ReadModelBed } from '../support/read-models.ts'
 
-describe.skipIf(!(await kafkaIsAvailable()))('a lost database beside a log in Kafka', () => {
+describe.skipIf(!(await kafkaIsAvailable()))('A lost database beside a log in Kafka', () => {
   let bed: ReadModelBed
   beforeAll(async () => {
     bed = await openReadModelBed()
   })
   afterAll(() => bed.close())
 
-  it('is filled again, by a rebuild and by the running projection alike', { timeout: 240_000 }, async () => {
+  it('is filled again by a rebuild, and also by the running projection', { timeout: 240_000 }, async () => {
     const { brokers } = await sharedKafka()
     const topic = `lost-database-${randomBytes(4).toString('hex')}`
     const log = createKafkaEventLog({ brokers, topic, database: bed.config })
@@ -43,7 +43,7 @@ describe.skipIf(!(await kafkaIsAvailable()))('a lost database beside a log in Ka
 
       await bed.query('drop schema m cascade; drop schema quipu_log cascade')
       await migrate(bed.config)
-      // Few events: the running projection is there as soon.
+      // With few events the running projection is as fast as a rebuild.
       expect(await rebuildIfNeeded({ log, database: bed.config, clock: systemClock })).toBeUndefined()
       const again = await bed.startRunner({ log })
       expect(await again.barrier(60_000)).toBe(true)
@@ -54,7 +54,7 @@ describe.skipIf(!(await kafkaIsAvailable()))('a lost database beside a log in Ka
   })
 })
 
-it('tables that an older projection filled are made anew', async () => {
+it('`rebuildIfNeeded` rebuilds tables that an older projection filled', async () => {
   const bed = await openReadModelBed()
   try {
     const queryId = testQueryId(1)
@@ -68,7 +68,7 @@ it('tables that an older projection filled are made anew', async () => {
     expect(rebuilt?.events).toBe(8)
     expect(await tableHashes(bed)).toEqual(fresh)
     expect(await rebuildIfNeeded({ log: bed.log, database: bed.config, clock: systemClock })).toBeUndefined()
-    // As a call of quipu continue leaves them that was cut off, and not called again.
+    // The state after an interrupted call of quipu continue that was not repeated.
     await bed.query('update checkpoints set checkpoint = $1, events = 0', [checkpointToJson(beginning())])
     expect((await rebuildIfNeeded({ log: bed.log, database: bed.config, clock: systemClock }))?.events).toBe(8)
     expect(await tableHashes(bed)).toEqual(fresh)

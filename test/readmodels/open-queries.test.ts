@@ -23,7 +23,7 @@ async function found() {
 }
 
 it.each([0, 3, 1000])(
-  'are those of the log, wherever the read models stand: %d queries projected',
+  '`findOpenQueries` finds the open queries of the log at any progress of the projection: %d queries projected',
   async (projected) => {
     const lives = Array.from({ length: 20 }, (_, index) => open(id(index), index % 3 === 0))
     await appendLives(bed.log, lives.slice(0, projected))
@@ -31,7 +31,7 @@ it.each([0, 3, 1000])(
     expect(await runner.barrier(60_000)).toBe(true)
     await runner.stop()
     await appendLives(bed.log, lives.slice(projected))
-    // One that was open when the projection stopped has ended since, another went on.
+    // Since the projection stopped, one open query has ended and another one has new events.
     const [ends, goesOn] = [queryLife(id(1)), queryLife(id(2))].map((life) => toLogEvents(life)) as [never[], never[]]
     const before = open(id(1)).events.length
     await bed.log.append(id(1), before, ends.slice(before))
@@ -46,16 +46,16 @@ it.each([0, 3, 1000])(
   },
 )
 
-it('are found behind dead letters, and not those whose parked events end them', async () => {
+it('`findOpenQueries` finds open queries with dead letters, but not those that a parked event ends', async () => {
   const spoilt = (queryId: string, type: string) =>
     toLogEvents(queryLife(queryId)).map((event) =>
       event.type === type
         ? { ...event, data: { ...(event.data as object), stats: taskStats({ outputBytes: 1e300 }), session: 7 } }
         : event,
     )
-  // Its first event is a dead letter: no row tells of it.
+  // The first event is a dead letter, so the query has no row.
   await bed.log.append(id(1), 0, spoilt(id(1), 'QueryCreated').slice(0, 3))
-  // It ended, which nobody could project.
+  // The query ended, but the projection could not apply its end.
   await bed.log.append(id(2), 0, spoilt(id(2), 'TaskFinished'))
   await bed.log.append(id(3), 0, spoilt(id(3), 'TaskFinished').slice(0, 5))
   await bed.log.append(id(4), 0, spoilt(id(4), 'QueryCreated'))
@@ -64,6 +64,6 @@ it('are found behind dead letters, and not those whose parked events end them', 
   expect(runner.deadLetters).toBe(4)
   const { left, folds } = await found()
   expect([...left].sort()).toEqual([id(1), id(3)])
-  // Its figure fits no column, and yet its type. For the other the log is asked.
+  // The bad figure fits the type of the event, but no column. The fold of the other query must be read from the log.
   expect([...folds]).toEqual([[id(3), await readQuery(bed.log, id(3))]])
 })

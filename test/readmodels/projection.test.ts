@@ -14,8 +14,8 @@ async function projected(): Promise<void> {
   expect(await runner.barrier(60_000)).toBe(true)
 }
 
-describe('read models of queries', () => {
-  it('hold a finished query with its figures', async () => {
+describe('The read models of queries', () => {
+  it('contain a finished query with its figures', async () => {
     const queryId = testQueryId(1)
     await appendLives(bed.log, [{ queryId, events: queryLife(queryId) }])
     await projected()
@@ -51,7 +51,7 @@ describe('read models of queries', () => {
     })
   })
 
-  it('hold the error of a failed query', async () => {
+  it('contain the error of a failed query', async () => {
     const queryId = testQueryId(2)
     await appendLives(bed.log, [{ queryId, events: queryLife(queryId, { end: 'failed' }) }])
     await projected()
@@ -65,7 +65,7 @@ describe('read models of queries', () => {
     })
   })
 
-  it('hold stages, tasks, operators and tables read', async () => {
+  it('contain stages, tasks, operators and read tables', async () => {
     const queryId = testQueryId(3)
     await appendLives(bed.log, [{ queryId, events: queryLife(queryId) }])
     await projected()
@@ -132,7 +132,7 @@ describe('read models of queries', () => {
     ])
   })
 
-  it('keep NUL and lone surrogates as U+FFFD', async () => {
+  it('store NUL and lone surrogates as U+FFFD', async () => {
     const queryId = testQueryId(4)
     const sql = `SELECT '\0 \uD800 \\u0000'`
     await appendLives(bed.log, [{ queryId, events: queryLife(queryId, { sql, source: 'a\0b', worker: false }) }])
@@ -145,7 +145,7 @@ describe('read models of queries', () => {
     expect(row?.details.session.source).toBe('a\uFFFDb')
   })
 
-  it('keep every event as stored, in a table partition by day', async () => {
+  it('keep every event as it is stored in the log, in a table partition of its day', async () => {
     const queryId = testQueryId(5)
     const lives = queryLife(queryId, { end: 'open' })
     await bed.log.append(queryId, 0, toLogEvents(lives, '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'))
@@ -181,7 +181,7 @@ describe('read models of queries', () => {
     )
   })
 
-  it('have the columns that dashboards ask for', async () => {
+  it('have the columns that dashboards use', async () => {
     const statements = [
       'select created_at, query_id, user_name, source, state, elapsed_ms, queued_ms, cpu_ms, peak_memory_bytes, output_rows, left(sql_text, 120), trace_id from queries order by elapsed_ms desc nulls last limit 50',
       `select created_at, query_id, user_name, source, state, error_name, left(error_message, 120) from queries where state = 'FAILED' order by ended_at desc limit 50`,
@@ -193,8 +193,8 @@ describe('read models of queries', () => {
   })
 })
 
-describe('read models of nodes and the system', () => {
-  it('tell the state of a node and what its last failure was', async () => {
+describe('The read models of nodes and of the system', () => {
+  it('contain the state and the last failure of a node', async () => {
     const node = { nodeId: 'w1', url: 'http://10.0.0.1:8081', version: '1', role: 'worker' }
     const time = new Date().toISOString()
     const lastFailure = { type: 'java.net.SocketTimeoutException', message: 'timeout', stack: ['a'], suppressed: [] }
@@ -216,7 +216,7 @@ describe('read models of nodes and the system', () => {
     ])
   })
 
-  it('keep the audit of the system', async () => {
+  it('contain the audit events of the system', async () => {
     const time = new Date().toISOString()
     await bed.log.append('system', 1, [
       {

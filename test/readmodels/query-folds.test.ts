@@ -6,7 +6,7 @@ import { queryLife, testQueryId, toLogEvents } from '../support/query-life.ts'
 const MB = 1 << 20
 
 it.each(['finished', 'open'] as const)(
-  'folds of %s queries take so much memory, however long their texts are',
+  'QueryFolds limits the memory of folds of %s queries, also with long texts',
   async (end) => {
     const folds = new QueryFolds()
     const most = { finished: 16, open: 64 }[end]

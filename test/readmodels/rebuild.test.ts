@@ -30,8 +30,8 @@ async function indexes(): Promise<unknown> {
   )
 }
 
-describe('rebuild', () => {
-  it.each([3, 50, 5000])('in batches of %d gives the rows of the live projection', async (batch) => {
+describe('A rebuild of the read models', () => {
+  it.each([3, 50, 5000])('in batches of %d makes the same rows as the live projection', async (batch) => {
     await appendLives(bed.log, lives(30))
     const runner = await bed.startRunner()
     await runner.barrier(60_000)
@@ -44,7 +44,7 @@ describe('rebuild', () => {
     expect(await bed.query(`select nspname from pg_namespace where nspname like 'm\\_%'`)).toEqual([])
   })
 
-  it('mends rows that were altered, while queries go on and are read', async () => {
+  it('repairs altered rows, while new queries are written and rows are read', async () => {
     await appendLives(bed.log, lives(20))
     const runner = await bed.startRunner()
     await runner.barrier(60_000)
@@ -69,7 +69,7 @@ describe('rebuild', () => {
     expect(await tableHashes(bed)).toEqual(mended)
   })
 
-  it('leaves the live projection where it was: what is appended next is there once', async () => {
+  it('does not move the live projection: the next events are applied once', async () => {
     const queryId = testQueryId(900)
     const life = toLogEvents(queryLife(queryId))
     const runner = await bed.startRunner()
@@ -83,7 +83,7 @@ describe('rebuild', () => {
     ])
   })
 
-  it('makes lost read models again', async () => {
+  it('restores lost read models', async () => {
     await appendLives(bed.log, lives(12))
     const runner = await bed.startRunner()
     await runner.barrier(60_000)
@@ -94,7 +94,7 @@ describe('rebuild', () => {
     expect(await tableHashes(bed)).toEqual(live)
   })
 
-  it('is refused over tables that another log made', async () => {
+  it('refuses tables that were made from another log', async () => {
     await appendLives(bed.log, lives(3))
     const runner = await bed.startRunner()
     await runner.barrier(60_000)
@@ -106,19 +106,19 @@ describe('rebuild', () => {
     expect(await bed.query('select count(*) from queries')).toEqual([{ count: '3' }])
   })
 
-  it('runs once at a time', async () => {
+  it('refuses to run twice at the same time', async () => {
     await appendLives(bed.log, lives(30))
     const results = await Promise.allSettled([rebuild(1), rebuild(1)])
     expect(results.map((result) => result.status).sort()).toEqual(['fulfilled', 'rejected'])
   })
 })
 
-it('what earlier versions recorded is in the read models as it ended', async () => {
+it('The read models contain the final states of queries that earlier versions recorded', async () => {
   const logs = readRecordedLogs()
   const states = new Map<string, string>()
   for (const { events, state } of logs) {
     const { stream } = events[0]!
-    // Data lies in its type's version: a log written before this version is read as it is.
+    // The data of an event has the version of its type, so that a log of an earlier version is read unchanged.
     const recorded = events.map(({ type, v, time, stored }) => ({
       type,
       v,

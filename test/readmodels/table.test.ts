@@ -7,7 +7,7 @@ import { defineTable, selected, splitColumn } from '../../src/readmodels/table.t
 import { openReadModelBed, type ReadModelBed } from '../support/read-models.ts'
 
 const tables = [...tablesOfQueries, nodesTable, auditTable, queryEventsTable]
-/** Of the projection itself: src/events writes them. */
+/** The tables of the projection itself, which src/events writes. */
 const ofProjections = ['checkpoints', 'dead_letters']
 
 interface MadeColumn {
@@ -16,14 +16,14 @@ interface MadeColumn {
   readonly nullable: boolean
 }
 
-describe('tables of read models', () => {
+describe('The tables of the read models', () => {
   let bed: ReadModelBed
   beforeAll(async () => {
     bed = await openReadModelBed()
   })
   afterAll(() => bed.close())
 
-  it('are those that the migrations make', async () => {
+  it('are the tables that the migrations create', async () => {
     const rows = await bed.query<{ name: string }>(
       `select relname as name from pg_class
        where relnamespace = 'm'::regnamespace and relkind in ('r', 'p') and not relispartition`,
@@ -32,7 +32,7 @@ describe('tables of read models', () => {
   })
 
   it.each(tables.map((table) => [table.name, table] as const))(
-    '%s has the columns and the key that the migrations give it',
+    'have the same columns and key as in the migrations: %s',
     async (name, { columns, key }) => {
       const made = await bed.query<MadeColumn & Record<string, unknown>>(
         `select attname as name, format_type(atttypid, null) as type, not attnotnull as nullable
@@ -61,7 +61,7 @@ describe('tables of read models', () => {
     more: 'jsonb null',
   })
 
-  it('are read as they were written', async () => {
+  it('return the rows that were written', async () => {
     await bed.query('create table things (id text primary key, size bigint, ratio float8, at timestamptz, more jsonb)')
     const rows = [
       { id: 'full', size: 2 ** 40, ratio: 0.5, at: '2026-01-31T12:00:00.000Z', more: '{"a":[1,null]}' },
@@ -73,7 +73,7 @@ describe('tables of read models', () => {
     expect(stored.map((row) => things.row.parse(row))).toEqual(rows)
   })
 
-  it('are written over by key, the last of equal keys', async () => {
+  it('upsert by key, and the last row of equal keys wins', async () => {
     const row = { size: null, ratio: 1, at: null, more: null }
     const write = things.upsert([
       { ...row, id: 'twice', ratio: 1 },

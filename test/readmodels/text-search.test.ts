@@ -16,7 +16,7 @@ const MANY = 20_000
 
 let bed: ReadModelBed
 let plan = ''
-/** Says what Postgres does, and does it. */
+/** Runs a query and keeps its plan. */
 const explained: QueryRows = async (text, values) => {
   const lines = await bed.query<{ 'QUERY PLAN': string }>(`explain ${text}`, [...values])
   plan = lines.map((line) => line['QUERY PLAN']).join('\n')
@@ -32,7 +32,7 @@ beforeAll(async () => {
   const runner = await bed.startRunner()
   await runner.barrier(60_000)
   await runner.stop()
-  // As many that ended long ago as make a difference.
+  // So many old queries that Postgres chooses an index.
   const columns = (
     await bed.query<{ name: string }>(
       `select column_name as name from information_schema.columns where table_schema = 'm' and table_name = 'queries'
@@ -69,17 +69,17 @@ it.each<readonly [text: string, queries: readonly number[]]>([
   ['beyond', []],
   ['open', [OPEN]],
   ['zqx', []],
-])('%j is found by the index', async (text, queries) => {
+])('The text search finds %j with the index', async (text, queries) => {
   expect(await found(text)).toEqual(queries)
   expect(plan).toContain('queries_text')
 })
 
-it('has no index for two letters, and finds them', async () => {
+it('The text search finds texts of two letters, which the index does not support', async () => {
   expect(await found('zq', { states: ['FAILED'] })).toEqual([])
   expect(await found('öß')).toEqual([1])
 })
 
-it('is found where Postgres has no such index', async () => {
+it('The text search works without the index', async () => {
   await bed.query('drop index queries_text')
   expect(await found('from nation')).toEqual([0, OPEN])
 })

@@ -34,7 +34,7 @@ async function append(from: number, to: number): Promise<void> {
   }
 }
 
-/** The tables as the projection of an earlier version has left them: it did not know the source, nor the columns that were read. */
+/** Leaves the tables as an earlier version of the projection does: without the source and without the read columns. */
 async function fillAsEarlier(version: number): Promise<void> {
   await append(0, QUERIES)
   const runner = await bed.startRunner()
@@ -64,7 +64,7 @@ async function findings(): Promise<readonly Finding[]> {
 }
 
 it(
-  'tables of an earlier version serve, and go on, while those of this version are made',
+  'Tables of an earlier version stay readable and get new queries, while tables of this version are built',
   { timeout: 3_600_000 },
   async () => {
     await fillAsEarlier(READ_MODELS.readable)
@@ -72,7 +72,7 @@ it(
     expect(await rebuildIfNeeded({ log: bed.log, database: bed.config, clock: systemClock })).toBeUndefined()
     const runner = await bed.startRunner()
     expect(await runner.barrier(60_000)).toBe(true)
-    // Before anything was made anew, old rows are there, and new ones come.
+    // Before the rebuild the tables have the old rows, and new rows are added.
     await append(QUERIES, QUERIES + 1)
     expect(await runner.barrier(60_000)).toBe(true)
     expect(await countOf('true')).toBe(QUERIES + 1)
@@ -89,7 +89,7 @@ it(
       logger,
     })
     let appended = QUERIES + 1
-    // Whoever reads meanwhile is never refused, and sees no query less than before.
+    // During the rebuild every read succeeds, and no query disappears.
     let seen = 0
     while (await hasOlderTables(bed.config)) {
       await append(appended, ++appended)
@@ -113,7 +113,7 @@ it(
   },
 )
 
-it('tables that this version cannot read are made anew before they serve', async () => {
+it('Tables that this version cannot read are rebuilt at once', async () => {
   await append(0, 1)
   const runner = await bed.startRunner()
   expect(await runner.barrier(60_000)).toBe(true)
@@ -125,7 +125,7 @@ it('tables that this version cannot read are made anew before they serve', async
   })
 })
 
-it('mends queries with events that an older version, which wrote the log in between, could not read', async () => {
+it('The upgrade mends queries with events that an older version could not read in between', async () => {
   await append(0, 2)
   const runner = await bed.startRunner()
   expect(await runner.barrier(60_000)).toBe(true)

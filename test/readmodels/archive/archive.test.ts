@@ -63,7 +63,7 @@ beforeEach(async () => {
     everyMs: 60_000,
     everyEvents: 7,
     onAnchored: (anchor) => exported.push(anchor),
-    // Another writer claims.
+    // The anchorer ends in tests where another writer claims the log.
     onEnd: () => {},
   })
 })
@@ -74,7 +74,7 @@ afterEach(async () => {
   rmSync(root, { recursive: true, force: true })
 })
 
-/** So many queries that ended, one after the other, with an anchor after each. */
+/** Appends `count` ended queries, with an anchor after each. */
 async function fill(from: number, count: number): Promise<void> {
   for (let number = from; number < from + count; number++) {
     const anchors = exported.length
@@ -148,8 +148,8 @@ async function streamOf(name: string, after = 0): Promise<Recorded[]> {
   return events
 }
 
-describe('a log whose first records were archived', () => {
-  it('is one chain with its archive, for whoever reads, audits, rebuilds and goes on writing', async () => {
+describe('A log whose first records are archived', () => {
+  it('is one chain with its archive for reads, audits, rebuilds and further writes', async () => {
     await bed.log.append(node, 0, [{ type: 'Seen', v: 1, time: '2026-01-01T00:00:00.000Z', data: {} }])
     await fill(0, 4)
     const straddling = testQueryId(4)
@@ -158,7 +158,7 @@ describe('a log whose first records were archived', () => {
     await fill(5, 2)
     await project()
     const before = await bed.log.read(beginning(), 1000)
-    // An open query keeps all from its first event on.
+    // An open query keeps all records from its first event on in the log.
     const { archived, dropped } = await archiveLog(logParts(), all)
     expect(archived.map(({ number }) => number)).toEqual([1])
     expect(dropped).toHaveLength(1)
@@ -168,7 +168,7 @@ describe('a log whose first records were archived', () => {
     const end = Number(archived[0]!.to[0]!.offset)
     expect(end).toBeLessThanOrEqual(Number(opened[0]!.position))
     expect((await positions())[0]).toBe(end)
-    // It ends, and its first events leave: the stream lies in both.
+    // The query ends, and its first events are archived: the stream is in the archive and in the log.
     await bed.log.append(straddling, 1, rest.slice(0, 2))
     await fill(7, 1)
     await bed.log.append(straddling, 3, rest.slice(2))
@@ -176,14 +176,14 @@ describe('a log whose first records were archived', () => {
     await archivePeriod(parts(), exported.at(-1)!)
     await dropArchived(parts())
     expect(await store.start()).toMatchObject({ at: [{ offset: BigInt(exported.at(-1)!.at[0]!.offset) }] })
-    // Whoever reads from the beginning sees what was before.
+    // A read from the beginning returns the same events as before.
     const again = await bed.log.read(beginning(), 1000)
     expect(again.events.slice(0, before.events.length)).toEqual(before.events)
     for (const stream of [testQueryId(0), straddling, 'system'])
       expect(await streamOf(stream)).toEqual(again.events.filter((event) => event.stream === stream))
     expect((await streamOf(straddling, 2)).map(({ sequence }) => sequence)).toEqual([3, 4, 5, 6, 7])
     expect(await streamOf(testQueryId(99))).toEqual([])
-    // A stream that never ends goes on where it stood, though none of its records are there.
+    // A stream that never ends continues at its head, although all its records have left the log.
     const next = createPostgresEventLog(bed.config, { archiveOf })
     await next.open()
     await next.claim({ address: 'http://127.0.0.1:8081', version: 'test' })
@@ -203,7 +203,7 @@ describe('a log whose first records were archived', () => {
   })
 })
 
-/** All that the log holds, read from its beginning by somebody who knows nothing. */
+/** Reads the whole log from its beginning with a new log object. */
 async function history(): Promise<readonly Recorded[]> {
   const log = createPostgresEventLog(bed.config, { archiveOf })
   try {
@@ -214,8 +214,8 @@ async function history(): Promise<readonly Recorded[]> {
   }
 }
 
-describe('archiving that is cut off', () => {
-  /** Fails from its n-th call on, after or before the call did its work. */
+describe('An interrupted archiving', () => {
+  /** Makes a function that fails from its call number `at` on, before or after the work. */
   function failing<A extends unknown[]>(work: (...args: A) => Promise<void>, at: number, when: 'before' | 'after') {
     let calls = 0
     return async (...args: A): Promise<void> => {
@@ -225,15 +225,15 @@ describe('archiving that is cut off', () => {
     }
   }
 
-  it('loses nothing, wherever that is, and is gone on with', { timeout: 120_000 }, async () => {
+  it('loses no event at any point, and can be continued', { timeout: 120_000 }, async () => {
     await fill(0, 6)
     const events = await history()
     const half = exported[2]!
-    // Copied, and never put into its place.
+    // The period is copied, but not published.
     await writePeriod({ store, archive, anchor: half, canEnd: isQueryId })
     expect(await archive.reread()).toEqual([])
     expect(await history()).toEqual(events)
-    // In its place, and nothing told.
+    // The period is published, but not announced.
     await archivePeriod(parts(), half)
     expect(await history()).toEqual(events)
     expect((await audit()).findings).toEqual([])
@@ -274,7 +274,7 @@ describe('archiving that is cut off', () => {
       expect(statSync(join(archive.folder, '000001', name)).mode & 0o777).toBe(0o600)
   })
 
-  it('is not finished by who writes no more', async () => {
+  it('is not continued by a writer that lost its epoch', async () => {
     await fill(0, 2)
     await archivePeriod(parts(), exported.at(-1)!)
     const next = createPostgresEventLog(bed.config, { archiveOf })
@@ -289,13 +289,13 @@ describe('archiving that is cut off', () => {
   })
 })
 
-describe('what is not byte for byte in the archive', () => {
+describe('Records that differ from the archive', () => {
   async function archived(): Promise<PeriodManifest> {
     await fill(0, 3)
     return archivePeriod(parts(), exported.at(-1)!)
   }
 
-  it('stays in the log', async () => {
+  it('stay in the log if the archive is damaged', async () => {
     const manifest = await archived()
     const before = await positions()
     const records = manifest.segments[0]!.name
@@ -324,7 +324,7 @@ describe('what is not byte for byte in the archive', () => {
     expect((await audit()).findings).toEqual([])
   })
 
-  it('stays in the log when the log itself is altered, and is not archived', async () => {
+  it('stay in the log if the log is altered, and are not archived', async () => {
     await archived()
     await bed.query(`update quipu_log.events set data = replace(data, 'alice', 'mallory') where stream = $1`, [
       testQueryId(1),
@@ -336,7 +336,7 @@ describe('what is not byte for byte in the archive', () => {
     expect(await archive.reread()).toEqual([])
   })
 
-  it('is found by an audit after it left the log, and without the archive nobody takes the log for whole', async () => {
+  it('are found by an audit after they left the log, and a log without its archive is refused as incomplete', async () => {
     const manifest = await archived()
     await dropArchived(parts())
     const path = join(archive.folderOf(manifest), manifest.segments[0]!.name)
@@ -349,7 +349,7 @@ describe('what is not byte for byte in the archive', () => {
     await archive.reread()
     await expect(audit()).rejects.toThrow('is not in the archive at')
     await expect(streamOf(testQueryId(0))).rejects.toThrow('has not all that has left the event log')
-    // What is still there is read and written all the same.
+    // Records that are still in the log can be read, and new ones can be written.
     expect(await streamOf('system', 3)).not.toEqual([])
     await fill(50, 1)
     await expect(archiveLog(logParts(), all)).rejects.toThrow('is away: no other is begun in its place')
@@ -359,10 +359,10 @@ describe('what is not byte for byte in the archive', () => {
   })
 })
 
-describe('a query that is forgotten', () => {
+describe('A forgotten query in the archive', () => {
   const forget = (queryId = testQueryId(1)) => forgetQuery({ log: bed.log, journal }, queryId, { by: 'officer' })
 
-  /** Files of the archive that hold a text. */
+  /** Returns the files of the archive that contain a text. */
   function tracesOf(text: string): string[] {
     const found: string[] = []
     for (const period of readdirSync(archive.folder))
@@ -373,7 +373,7 @@ describe('a query that is forgotten', () => {
     return found
   }
 
-  it('leaves the archive, whether its records are still in the log or not, and all still verifies', async () => {
+  it('is removed from the archive and from the log, and an audit finds nothing', async () => {
     await fill(0, 3)
     await archivePeriod(parts(), exported.at(-1)!)
     expect(await forget(testQueryId(0))).toEqual({ kind: 'forgotten', events: 7 })
@@ -389,7 +389,7 @@ describe('a query that is forgotten', () => {
     for (const event of await streamOf(testQueryId(1))) expect(event).toMatchObject({ data: null, forgotten: true })
   })
 
-  it('is forgotten in what was copied before and is not in its place yet', async () => {
+  it('is removed from a period that is copied but not yet published', async () => {
     await fill(0, 2)
     const { folder, manifest } = await writePeriod({ store, archive, anchor: exported.at(-1)!, canEnd: isQueryId })
     expect(tracesOf('alice')).not.toEqual([])
@@ -403,21 +403,21 @@ describe('a query that is forgotten', () => {
     expect((await audit()).findings).toEqual([])
   })
 
-  it('is forgotten in what another process copied and did not come to the end of, and in files that count no more', async () => {
+  it('is removed from the unfinished copy of another process, and from replaced files', async () => {
     await fill(0, 2)
     const other = new Archive({ root, logId: exported[0]!.logId, canEnd: isQueryId })
     const left = await writePeriod({ store, archive: other, anchor: exported[0]!, canEnd: isQueryId })
     await forget(testQueryId(0))
     expect(tracesOf('alice')).toEqual([])
     await expect(other.publish(left.folder, left.manifest)).rejects.toThrow('ENOENT')
-    // Put into its place by somebody who does not know what was forgotten since.
+    // Another process publishes its copy without knowledge of the forgotten query.
     const unaware = await writePeriod({ store, archive: other, anchor: exported.at(-1)!, canEnd: isQueryId })
     const data = join(unaware.folder, unaware.manifest.segments[0]!.name)
     const before = readFileSync(data)
     await other.publish(unaware.folder, unaware.manifest)
     await forget(testQueryId(1))
     expect(tracesOf('alice')).toEqual([])
-    // Killed when the new file counted and the old one was not deleted yet.
+    // The state after a kill between the publication of the new file and the deletion of the old one.
     const old = join(archive.folder, '000001', unaware.manifest.segments[0]!.name)
     writeFileSync(old, before)
     utimesSync(old, 1, 1)
@@ -433,7 +433,7 @@ describe('a query that is forgotten', () => {
     expect((await audit()).findings).toEqual([])
   })
 
-  it('is not given out by another process that has read it, and is not taken for forgotten where it is not found', async () => {
+  it('is not returned by another process, and a forget fails if the records are not found', async () => {
     await fill(0, 2)
     await archivePeriod(parts(), exported.at(-1)!)
     const other = new Archive({ root, logId: exported[0]!.logId, canEnd: isQueryId })
@@ -453,7 +453,7 @@ describe('a query that is forgotten', () => {
     await expect(bed.log.forget(testQueryId(1), [1, 2])).rejects.toThrow('/1 is neither in the event log nor found')
   })
 
-  it('loses nothing where a process that was paused forgets beside the next one', async () => {
+  it('is forgotten without loss of other queries when two processes forget concurrently', async () => {
     await fill(0, 12)
     await archivePeriod(parts(), exported.at(-1)!)
     await dropArchived(parts())
@@ -470,7 +470,7 @@ describe('a query that is forgotten', () => {
       )
   })
 
-  it('damages nothing for who reads the archive meanwhile', async () => {
+  it('does not disturb a concurrent audit of the archive', async () => {
     await fill(0, 2)
     await archivePeriod(parts(), exported.at(-1)!)
     const findings: Finding[] = []
@@ -495,10 +495,10 @@ describe('a query that is forgotten', () => {
   })
 })
 
-describe('a log that is lost', () => {
+describe('A lost log', () => {
   const SELECT_ALL = 'select * from quipu_log.events order by position'
 
-  /** `quipu restore` into a database of its own, and what is there then. */
+  /** Runs `quipu restore` into a database of its own, and returns its content. */
   async function restore(...flags: string[]) {
     const database = await createMigratedDatabase()
     const client = new pg.Client(database.url)
@@ -525,7 +525,7 @@ describe('a log that is lost', () => {
       await rebuildReadModels({ log, database: config, clock: systemClock })
       const onFinding = (finding: Finding): void => void findings.push(finding)
       await verifyLog({ store: restored, partitions, database: config, compareWith: log, archiveOf, onFinding })
-      // It is a log to go on with.
+      // The restored log accepts a new writer.
       expect(await log.claim({ address: 'http://127.0.0.1:8081', version: 'test' })).toBe(2)
       await expect(
         log.append(node, 0, [{ type: 'Seen', v: 1, time: '2026-01-01T00:00:00.000Z', data: {} }]),
@@ -538,7 +538,7 @@ describe('a log that is lost', () => {
     }
   }
 
-  it('is restored from its archive alone, whole or one period of it', { timeout: 60_000 }, async () => {
+  it('is restored from its archive only, completely or one period', { timeout: 60_000 }, async () => {
     await bed.log.append(node, 0, [{ type: 'Seen', v: 1, time: '2026-01-01T00:00:00.000Z', data: {} }])
     await fill(0, 2)
     const first = await archivePeriod(parts(), exported.at(-1)!)
@@ -568,8 +568,8 @@ describe('a log that is lost', () => {
   })
 })
 
-describe('a database that is restored from a backup', () => {
-  it('goes on with an archive that was saved after it', async () => {
+describe('A database that is restored from a backup', () => {
+  it('continues with an archive that is newer than the backup', async () => {
     await fill(0, 2)
     await bed.query('create table saved as select * from quipu_log.events')
     const saved = await history()
@@ -606,7 +606,7 @@ describe('a database that is restored from a backup', () => {
     const events = await history()
     expect(events.slice(0, saved.length)).toEqual(saved)
     expect(events.map(({ stream }) => stream)).not.toContain(testQueryId(3))
-    // What both have is dropped; what was archived since the backup is not what the log has there.
+    // Records in both are dropped; periods archived after the backup differ from the restored log.
     const mine = parts({ epoch: 2 })
     await expect(dropArchived(mine)).rejects.toThrow('of the log is not what its archive has')
     expect((await positions())[0]).toBe(Number(before.at[0]!.offset))

@@ -29,7 +29,7 @@ const key = { private: made.privateKey, public: made.publicKey }
 const node = 'node/worker-old'
 const seen = { type: 'Seen', v: 1, time: '2026-01-01T00:00:00.000Z', data: {} }
 
-describe.runIf(await kafkaIsAvailable())('a log in Kafka that goes on from one in Postgres', () => {
+describe.runIf(await kafkaIsAvailable())('A log in Kafka that continues a log in Postgres', () => {
   let bed: ReadModelBed
   let folder: ReturnType<typeof temporaryFolder>
   let brokers: readonly string[]
@@ -112,7 +112,7 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that goes on from one i
     }
   }
 
-  it('is one chain with it, answers of both, and forgets of both', { timeout: 180_000 }, async () => {
+  it('is one chain with the old log, and reads and forgets queries of both', { timeout: 180_000 }, async () => {
     const anchorer = anchorerOf(bed.log)
     const journal = createSystemJournal(bed.log, systemClock)
     await bed.log.append(node, 0, [seen])
@@ -152,10 +152,10 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that goes on from one i
     await waitUntil('an anchor is made', () => exported.length > anchors)
     await next.stop()
     expect(await runner.barrier(60_000)).toBe(true)
-    // Files of queries that had left the read models are this log's.
+    // The files of archived queries belong to the new log.
     expect(readdirSync(join(archives.archiveOf((await log.tip()).logId).folder, 'queries'))).toEqual(['x'])
     expect(existsSync(join(archive.folder, 'queries'))).toBe(false)
-    // Epochs and streams go on, and what was is answered.
+    // Epochs and streams continue, and old events can be read.
     expect(epoch).toBe(period!.to[0]!.epoch + 2)
     const streams = await collect(log.readStream('system'))
     expect(streams.map(({ sequence }) => sequence)).toEqual(streams.map((_, index) => index + 1))
@@ -176,7 +176,7 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that goes on from one i
     const before = await logsBefore(log, archives.archiveOf)
     await rebuildReadModels({ log, before, database: bed.config, clock: systemClock })
     expect(await tableHashes(bed)).toEqual(hashes)
-    // Of a query whose rows have left the read models the archive tells.
+    // The archive answers for a query whose rows have left the read models.
     const left = old.filter(({ stream }) => stream === open)
     await bed.query('delete from query_events where stream = $1', [open])
     expect(await collect(log.readStream(open))).toEqual(left)
@@ -184,7 +184,7 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that goes on from one i
     const gone = await forgetQuery({ log, journal: createSystemJournal(log, systemClock) }, open, { by: 'officer' })
     expect(gone).toEqual({ kind: 'forgotten', events: left.length })
     expect((await collect(log.readStream(open))).map(({ forgotten }) => forgotten)).toEqual(left.map(() => true))
-    // An archive that ends elsewhere is another one.
+    // An archive with another end belongs to another log.
     const path = join(archive.folderOf(period!), 'manifest.json')
     writeFileSync(path, JSON.stringify({ ...period, anchor: { ...period!.anchor, root: 'other' } }))
     expect((await audit(log)).map(({ kind }) => kind)).toContain('archive')
@@ -192,7 +192,7 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that goes on from one i
     await log.close()
   })
 
-  /** As the command leaves a topic that is killed before it begins it. */
+  /** Leaves a topic as the command does if it is killed after its claim. */
   async function cutOff(): Promise<void> {
     const database = await openReadModelBed(undefined, archives)
     const half = createKafkaEventLog({ ...options(), topic: `${topic}-half`, database: database.config }, archives)
@@ -204,7 +204,7 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that goes on from one i
     await database.close()
   }
 
-  /** The coordinator is started once more. */
+  /** Opens and claims the log as a restarted coordinator does. */
   async function reclaim(): Promise<EventLog> {
     const { createPostgresEventLog } = await import('../../../src/events/postgres/postgres-event-log.ts')
     const log = createPostgresEventLog(bed.config, archives)

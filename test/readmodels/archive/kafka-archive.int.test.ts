@@ -47,7 +47,7 @@ const all = {
 const node = 'node/worker-old'
 const seen = { type: 'Seen', v: 1, time: '2026-01-01T00:00:00.000Z', data: {} }
 
-describe.runIf(await kafkaIsAvailable())('a topic whose first records were archived', () => {
+describe.runIf(await kafkaIsAvailable())('A topic whose first records are archived', () => {
   let bed: KafkaAuditBed
   let root: ReturnType<typeof temporaryFolder>
   let archive: Archive
@@ -96,7 +96,7 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
     await root.remove()
   }, 60_000)
 
-  /** So many queries that ended, with an anchor after each. */
+  /** Appends `count` ended queries, with an anchor after each. */
   async function fill(from: number, count: number): Promise<void> {
     for (let number = from; number < from + count; number++) {
       const anchors = exported.length
@@ -136,7 +136,7 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
         .map((name) => gunzipSync(readFileSync(join(archive.folder, period, name))).toString()),
     )
 
-  it('is one chain with its archive, forgets, and is taken over without Postgres', { timeout: 120_000 }, async () => {
+  it('is one chain with its archive, forgets queries, and can be claimed without Postgres', { timeout: 120_000 }, async () => {
     await log.append(node, 0, [seen])
     await fill(0, 3)
     const open = testQueryId(3)
@@ -148,7 +148,7 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
     const end = BigInt(archived[0]!.to[0]!.offset)
     expect(await low()).toBe(end)
     for (const text of recordTexts()) expect(text).not.toContain('alice')
-    // Who read before and who comes now have it all.
+    // Both the old reader and a new one get all events.
     expect((await readAll(log)).slice(0, before.length)).toEqual(before)
     const fresh = createKafkaEventLog(bed.optionsOf('fresh.jsonl'), archives)
     await fresh.open()
@@ -158,7 +158,7 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
     expect(await collect(log.readStream(testQueryId(0), 2))).toEqual(
       before.filter(({ stream, sequence }) => stream === testQueryId(0) && sequence > 2),
     )
-    // The keys go, and what they opened.
+    // The keys are removed, and the data of keys that are forgotten.
     const encrypted = recordTexts()
       .join('')
       .match(/"aes[^"\\]*/g)!.length
@@ -177,7 +177,7 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
     await rebuildReadModels({ log, database: bed.connection, clock: systemClock })
     expect(await runner.barrier(60_000)).toBe(true)
     expect(await audit()).toEqual([])
-    // Nothing of the archive is read but the last events of streams that never end.
+    // A new writer reads nothing from the archive but the last events of streams that never end.
     const fetched: bigint[] = []
     const counted = (logId: string): Archive => {
       const own = new Archive({ root: root.path, logId, canEnd: isQueryId })
@@ -203,7 +203,7 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
     expect(await audit()).toEqual([])
   })
 
-  it('loses nothing wherever archiving is cut off, and nothing that is damaged', { timeout: 120_000 }, async () => {
+  it('loses no event if archiving is interrupted or a period is damaged', { timeout: 120_000 }, async () => {
     await fill(0, 3)
     expect(await runner.barrier(60_000)).toBe(true)
     const before = await readAll(log)
@@ -224,12 +224,12 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
     expect(await readAll(log)).toEqual(before)
     expect(await dropArchived(parts())).toEqual([])
     expect(await audit()).toEqual([])
-    // What is forgotten in the archive alone, and not by its key, is damaged.
+    // Records that are forgotten only in the archive, and not by their key, count as damaged.
     await fill(3, 1)
     await archivePeriod(parts(), exported.at(-1)!)
     await archive.forget(testQueryId(3), [1], [0n])
     await expect(dropArchived(parts())).rejects.toThrow('of the log is not what its archive has')
-    // Who writes no more drops nothing, and forgets nothing.
+    // A writer that lost its epoch can neither drop nor forget records.
     const next = createKafkaEventLog(bed.optionsOf('next.jsonl'), archives)
     await next.open()
     await next.claim(me)
@@ -240,7 +240,7 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
     await next.close()
   })
 
-  it('is restored into an empty topic, and gone on with where that was cut off', { timeout: 120_000 }, async () => {
+  it('is restored into an empty topic, and an interrupted restore can be continued', { timeout: 120_000 }, async () => {
     await fill(0, 2)
     const { number, to } = await archivePeriod(parts(), exported.at(-1)!)
     const topic = bed.newTopic()
@@ -273,7 +273,7 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
     expect(String(await target.end(0))).toBe(to[0]!.offset)
     const kept = (await bed.recordsOf()).slice(0, Number(to[0]!.offset))
     expect(await bed.recordsOf(topic)).toEqual(kept)
-    // One that holds something else is let alone.
+    // A topic with other records is refused.
     await fill(2, 1)
     await expect(
       withTopicTarget({ ...options, topic: bed.topic }, store, (into) => into.put(0, [{ ...kept[3]!, text: 'other' }])),
@@ -281,7 +281,7 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
     await target.close()
   })
 
-  it('moves into Postgres, whole or a period of it, with the keys of its queries', { timeout: 180_000 }, async () => {
+  it('is restored into Postgres, completely or one period, decrypted with the keys of its queries', { timeout: 180_000 }, async () => {
     await fill(0, 3)
     const forgotten = testQueryId(1)
     expect(await forgetQuery({ log, journal }, forgotten, { by: 'officer' })).toMatchObject({ kind: 'forgotten' })
@@ -313,7 +313,7 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
     const [query0, query1] = [await eventsOf(testQueryId(0)), await eventsOf(forgotten)]
     expect(query0.map(({ data }) => data)).not.toContain(null)
     expect(query1.every((event) => event.forgotten)).toBe(true)
-    // It goes on there, in the clear, and forgets there.
+    // The log continues in Postgres without encryption, and can forget queries there.
     await inPostgres.claim(me)
     await appendLives(inPostgres, [{ queryId: testQueryId(9), events: queryLife(testQueryId(9)) }])
     await inPostgres.forget(
@@ -327,14 +327,14 @@ describe.runIf(await kafkaIsAvailable())('a topic whose first records were archi
     await ofPeriod.open()
     expect((await readAll(ofPeriod)).some(({ stream }) => stream === testQueryId(2))).toBe(true)
     await ofPeriod.close()
-    // A second time it would lie beside itself.
+    // A second restore is refused, because the log already exists.
     await expect(restoreCommand(['--from', 'topic', '--into', whole.url, ...flags], {})).rejects.toThrow(
       'has an event log already',
     )
     await Promise.all([whole.drop(), part.drop()])
   })
 
-  it('is taken where a broker has forgotten some of the deletion, and not where more is gone', async () => {
+  it('is accepted with fewer deleted records than archived ones, and refused with more', async () => {
     await fill(0, 2)
     const before = await readAll(log)
     await archivePeriod(parts(), exported.at(-1)!)

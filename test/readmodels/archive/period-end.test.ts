@@ -18,7 +18,7 @@ function at(offset: number): Checkpoint {
   return { logId: 'here', at: [{ offset: BigInt(offset), state }] }
 }
 
-/** An anchor a day, each 100 records after the one before. */
+/** One anchor per day, each 100 records after the previous one. */
 const anchors: { readonly anchor: Anchor; readonly time: string }[] = []
 for (let day = 1; day <= 1200; day++)
   anchors.push({ anchor: makeAnchor(at(day * 100), new Map(), anchors.at(-1)?.anchor, key), time: dayOf(day) })
@@ -42,8 +42,8 @@ const chosen = async (
   by = key,
 ): Promise<number | undefined> => (await nextPeriodEnd({ log, query, key: by.public }, end, [needed], policy))?.number
 
-describe('the end of the next period', () => {
-  it('is the last anchor that is old enough, leaves it small, and lies below what is needed', async () => {
+describe('The end of the next period', () => {
+  it('is the last anchor that is old enough, within the maximum size, and before needed records', async () => {
     expect(await chosen(undefined)).toBe(10)
     expect(await chosen(endOf(10))).toBe(20)
     expect(await chosen(endOf(20))).toBe(29)
@@ -52,28 +52,28 @@ describe('the end of the next period', () => {
     expect(await chosen(undefined, 99n)).toBeUndefined()
   })
 
-  it('waits until there is enough for a period', async () => {
+  it('is undefined until there are enough records for a period', async () => {
     expect(await chosen(endOf(25))).toBeUndefined()
     expect(await chosen(endOf(22))).toBe(29)
     expect(await chosen(endOf(25), 1_000_000n, { ...old, leastRecords: 300n })).toBe(29)
     expect(await chosen(endOf(29))).toBeUndefined()
   })
 
-  it('leaves as many records as are to stay, however far the anchors go on', async () => {
+  it('keeps the requested number of records in the log', async () => {
     const kept = { ...old, before: undefined, keepRecords: 20_000n, mostRecords: 1_000_000n, leastRecords: 2000n }
     expect(await chosen(undefined, 1_000_000n, kept)).toBe(1000)
     expect(await chosen(endOf(981), 1_000_000n, kept)).toBe(1000)
     expect(await chosen(endOf(994), 1_000_000n, kept)).toBeUndefined()
     expect(await chosen(undefined, 1_000_000n, { ...kept, keepRecords: 200_000n })).toBeUndefined()
-    // One of the two is enough.
+    // One of the two limits is enough.
     expect(await chosen(undefined, 1_000_000n, { ...kept, keepRecords: 200_000n, before: dayOf(5) })).toBe(4)
   })
 
-  it('is further than asked where one anchor is', async () => {
+  it('exceeds the maximum size if a single anchor does', async () => {
     expect(await chosen(undefined, 1_000_000n, { ...old, mostRecords: 10n })).toBe(1)
   })
 
-  it('is signed by the key at hand', async () => {
+  it('is an anchor that is signed by the given key', async () => {
     expect(await chosen(undefined, 1_000_000n, old, newKey())).toBeUndefined()
   })
 })

@@ -86,7 +86,7 @@ async function streamOf(queryId: QueryId): Promise<unknown[]> {
   return events
 }
 
-/** What readers are told of queries. */
+/** Returns the answers to several reads of queries. */
 async function reported(): Promise<unknown> {
   return {
     all: await stored.list({}, 100, 4096),
@@ -111,7 +111,7 @@ const pagesLost = {
 
 const periods = () => count('quipu_log.query_periods')
 
-it('tells of queries that left the read models what it told of them before, and an audit finds all of them', async () => {
+it('The query archive gives the same answers as the read models before, and an audit checks its files', async () => {
   const before = await reported()
   const made = await archive(keepFour)
   expect(made).toMatchObject([{ queries: ENDED - 4 }])
@@ -136,17 +136,17 @@ it('tells of queries that left the read models what it told of them before, and 
   ])
 }, 120_000)
 
-it('keeps queries whose records a log without an index still has', async () => {
+it('The query archiving keeps queries with records after `writtenBefore` in the read models', async () => {
   const [last] = await bed.query<{ time: Date }>('select max("time") as time from query_events')
   const writtenBefore = new Date(last!.time.getTime() + 1).toISOString()
-  // Of one something was told later; another had not ended.
+  // One query has a later event; another one had not ended.
   await bed.query('update query_events set "time" = $2 where stream = $1 and sequence = 7', [ids[0], writtenBefore])
   await bed.query('update queries set ended_at = $2 where query_id = $1', [ids[1], writtenBefore])
   expect(await archive({ ...all, writtenBefore })).toMatchObject([{ queries: ENDED - 2, first_id: ids[2] }])
   expect(await archive({ ...all, writtenBefore })).toEqual([])
 }, 60_000)
 
-it('is whole wherever it is cut off, and goes on', async () => {
+it('The query archiving changes nothing if it is interrupted at any step, and can be repeated', async () => {
   const [before, hashes] = [await reported(), await tableHashes(bed)]
   let failures = 0
   for (let step = 0; ; step++) {
@@ -177,7 +177,7 @@ it('is whole wherever it is cut off, and goes on', async () => {
   expect(failures).toBeGreaterThan(15)
   expect(await reported()).toEqual(before)
   expect(await findings()).toEqual([])
-  // Of a process that was killed.
+  // The leftover of a killed process.
   mkdirSync(join(folder, '.copy-left'))
   await archive()
   expect(readdirSync(folder)).toHaveLength(1)
@@ -189,7 +189,7 @@ it('is whole wherever it is cut off, and goes on', async () => {
   expect(await reported()).toEqual(before)
 }, 120_000)
 
-it('deletes nothing that has changed since it was copied, and waits for room on the disk', async () => {
+it('The query archiving deletes no rows that changed after the copy, and fails without disk space', async () => {
   await forgetOnly()
   expect(existsSync(folder)).toBe(false)
   await expect(archive(all, { hasRoom: async () => false })).rejects.toThrow('no room')
@@ -206,10 +206,10 @@ it('deletes nothing that has changed since it was copied, and waits for room on 
   expect([await periods(), await count('queries')]).toEqual([0, ENDED + 1])
 })
 
-it('keeps what may still get events, and makes no rows of what comes later yet', async () => {
+it('The query archiving keeps queries that may still get events, and late events of archived ones make no rows', async () => {
   const runner = await bed.startRunner()
   expect(await runner.barrier(60_000)).toBe(true)
-  // Its fold is kept in memory.
+  // The projection keeps the fold of this query in memory.
   const [late] = await bed.query<{ id: QueryId }>('select query_id as id from queries order by ended_at limit 1')
   const lose = async () => bed.log.append(late!.id, (await streamOf(late!.id)).length, [pagesLost])
   await lose()
@@ -227,7 +227,7 @@ it('keeps what may still get events, and makes no rows of what comes later yet',
   expect((await streamOf(late!.id)).slice(-2)).toMatchObject([{ type: 'ResultPagesLost' }, { type: 'ResultPagesLost' }])
 }, 60_000)
 
-it('writes long rows in groups that who reads them can hold', async () => {
+it('The query archive writes long rows in row groups of limited size', async () => {
   const [written] = await bed.query<{ rows: string }>(
     `with long as (update query_events set data = data || repeat('"é', 250000) where sequence <= 4
        and stream in (select query_id from queries where ended_at is not null) returning 1)
@@ -245,7 +245,7 @@ it('writes long rows in groups that who reads them can hold', async () => {
   expect(rows).toBeGreaterThan(Number(written!.rows))
 }, 120_000)
 
-it('is done by one of two, and who reads meanwhile sees each query once', async () => {
+it('The query archiving runs once for two concurrent calls, and a concurrent reader sees each query once', async () => {
   const before = await reported()
   const pool = new pg.Pool({ ...bed.config, options: '-c search_path=m,public' })
   const moment = await createHistoryMoments(pool)()
@@ -258,7 +258,7 @@ it('is done by one of two, and who reads meanwhile sees each query once', async 
   expect(ofThen).toHaveLength(ENDED + 1)
   await moment.end()
   await pool.end()
-  // Between the read models and the files a period comes to be.
+  // A period is archived between the read of the read models and the read of the files.
   let archived: Promise<unknown> | undefined
   const late = createStoredQueries(
     async (text, values) => {
@@ -271,7 +271,7 @@ it('is done by one of two, and who reads meanwhile sees each query once', async 
   expect(await late.list({}, 100, 4096)).toEqual((before as { all: unknown }).all)
 }, 60_000)
 
-it('forgets at once, writes the files anew, and is made anew by a rebuild', async () => {
+it('The query archive forgets a query at once, rewrites its files, and is emptied by a rebuild', async () => {
   await archive()
   const [gone, kept] = [ids[1]!, ids[2]!]
   const keptBefore = await streamOf(kept)

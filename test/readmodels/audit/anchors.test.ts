@@ -46,7 +46,7 @@ function anchorer(by: AnchorKey = key, previous?: ExportedAnchor) {
   })
 }
 
-/** Four queries of seven events each, an anchor after each, and one for what is left. */
+/** Appends four queries with seven events each, with an anchor after each query and a last one for the rest. */
 async function fill(): Promise<void> {
   const running = anchorer()
   for (const [index, queryId] of streams.entries()) {
@@ -79,8 +79,8 @@ async function audit(known: Known = { exported }): Promise<{ summary: AuditSumma
   }
 }
 
-describe('anchors', () => {
-  it('are made when something changed, each on the one before, and verify', async () => {
+describe('The anchors of a log', () => {
+  it('are made after changes, extend the previous anchor, and are verified by an audit', async () => {
     await fill()
     const counts = exported.map(({ number }) => number)
     expect(counts).toEqual(counts.map((_, index) => index + 1))
@@ -93,12 +93,12 @@ describe('anchors', () => {
         signatures: 'keys' in known || 'exported' in known ? counts.length : 0,
       })
     }
-    // Only anchors came since: nothing to sign.
+    // Since the last anchor the log has only anchors, so there is nothing new to sign.
     await anchorer(key, exported.at(-1)).stop()
     expect(exported).toHaveLength(counts.length)
   })
 
-  it('go on after a restart, with another key too', async () => {
+  it('continue after a restart, also with another key', async () => {
     await fill()
     const before = exported.length
     const other = newKey()
@@ -117,11 +117,11 @@ describe('anchors', () => {
     ])
   })
 
-  describe('by two coordinators', () => {
+  describe('The anchors of two coordinators', () => {
     const other = newKey()
     const vouch = (data: AnchorKeyRecord) => createSystemJournal(bed.log, systemClock).record('AnchorKeyVouched', data)
 
-    /** The first coordinator writes, then the other one does. */
+    /** Lets the first coordinator write, then the other one. */
     async function takeOver(): Promise<void> {
       await fill()
       const before = exported.length
@@ -132,7 +132,7 @@ describe('anchors', () => {
     }
     const logId = () => exported[0]!.logId
 
-    it('verify with either key where the keys vouch for each other', async () => {
+    it('are verified with either key if the keys vouch for each other', async () => {
       await takeOver()
       await vouch(vouchFor(key.public, logId(), key))
       await vouch(vouchFor(other.public, logId(), key))
@@ -144,7 +144,7 @@ describe('anchors', () => {
       }
     })
 
-    it('verify with the files of anchors that each of them has written', async () => {
+    it('are verified with the anchor files of both coordinators', async () => {
       await takeOver()
       const ofKey = (own: AnchorKey) => exported.filter((anchor) => anchor.key === fingerprint(own.public))
       expect((await audit({ exported: [...ofKey(other), ...ofKey(key)] })).findings).toEqual([])
@@ -180,7 +180,7 @@ describe('anchors', () => {
         ['anchor', 'unknown-key'],
       ],
       ['is no key', () => ({ ...vouchFor(other.public, logId(), other), publicKey: 'AAAA' }), ['unknown-key']],
-    ])('do not verify by a key that %s', async (_what, record, kinds) => {
+    ])('are not verified by a key that %s', async (_what, record, kinds) => {
       await takeOver()
       await vouch(vouchFor(key.public, logId(), key))
       await vouch(record())
@@ -188,7 +188,7 @@ describe('anchors', () => {
     })
   })
 
-  it('are not made on a log that is not what the last one signed', async () => {
+  it('are not made on a log that differs from the log of the last anchor', async () => {
     await fill()
     await bed.query(`update quipu_log.events set position = position + 1000000 where position >= 20`)
     await bed.query(`update quipu_log.events set position = position - 1000001 where position >= 1000021`)
@@ -210,7 +210,7 @@ describe('anchors', () => {
   })
 })
 
-describe('a log written anew by somebody who can compute all its hashes', () => {
+describe('An audit of a log that was rewritten with valid hashes', () => {
   const toMallory = (stream: string, envelope: { data: string }) =>
     stream === victim ? { ...envelope, data: envelope.data.replaceAll('alice', 'mallory') } : envelope
 
@@ -221,7 +221,7 @@ describe('a log written anew by somebody who can compute all its hashes', () => 
       (stream: string, e: { sequence: number }) => (stream === victim && e.sequence === 4 ? undefined : e),
     ],
     ['a query removed', (stream: string, e: object) => (stream === victim ? undefined : e)],
-  ])('fits itself, yet not its exported anchors: %s', async (_what, change) => {
+  ])('finds a contradiction only to the exported anchors: %s', async (_what, change) => {
     await fill()
     await rewriteLog(bed, { change: change as never, anchors: 'drop' })
     const without = await audit({})
@@ -235,7 +235,7 @@ describe('a log written anew by somebody who can compute all its hashes', () => 
     )
   })
 
-  it('with the anchors left in it: they contradict it without any key', async () => {
+  it('finds a contradiction to anchors that are left in the log, without any key', async () => {
     await fill()
     await rewriteLog(bed, { change: toMallory as never })
     const { findings } = await audit({})
@@ -247,7 +247,7 @@ describe('a log written anew by somebody who can compute all its hashes', () => 
     )
   })
 
-  it('with anchors signed anew: by no key that is believed', async () => {
+  it('finds anchors that are signed again with an unknown key', async () => {
     await fill()
     await rewriteLog(bed, { change: toMallory as never, anchors: 'sign' })
     expect((await audit({})).findings).toEqual([])
@@ -258,7 +258,7 @@ describe('a log written anew by somebody who can compute all its hashes', () => 
     expect(byFile.findings.map(({ what }) => what).join('\n')).toContain('is not in the log')
   })
 
-  it('with its end cut off', async () => {
+  it('finds a cut end of the log, by the exported anchors', async () => {
     await fill()
     const cut = Number(exported.at(-2)!.at[0]!.offset)
     await bed.query('delete from quipu_log.events where position >= $1', [cut])
@@ -266,7 +266,7 @@ describe('a log written anew by somebody who can compute all its hashes', () => 
     expect((await audit()).findings.map(({ what }) => what).join('\n')).toContain('the log ends before offset')
   })
 
-  it('another log in its place', async () => {
+  it('finds another log in place of the original one', async () => {
     await fill()
     const other = await openReadModelBed()
     try {
@@ -283,7 +283,7 @@ describe('a log written anew by somebody who can compute all its hashes', () => 
   })
 })
 
-it('an exported anchor that was altered is none of its key', async () => {
+it('An audit refuses an exported anchor that was altered', async () => {
   await fill()
   const forged = exported.map((one) => (one.number === 2 ? { ...one, heads: one.heads + 1 } : one))
   expect((await audit({ exported: forged })).findings[0]!.what).toBe('Anchor 2 is not what its key signed')

@@ -19,8 +19,8 @@ async function scraped(): Promise<() => Promise<string>> {
   return async () => (await meters.text()).body
 }
 
-describe('the metrics of audits', () => {
-  it('say nothing before the first one, and its time once it found nothing', async () => {
+describe('The metrics of audits', () => {
+  it('show the time of the last audit without findings, and nothing before the first one', async () => {
     const page = await scraped()
     expect(await page()).not.toMatch(/^quipu_audit_verified_timestamp_seconds /m)
     await recordAuditRun(bed.config, found('data'))
@@ -30,7 +30,7 @@ describe('the metrics of audits', () => {
     expect(Math.abs(Number(at) - Date.now() / 1000)).toBeLessThan(3600)
   })
 
-  it('count what was found once, by the kinds that the command prints, also after a restart', async () => {
+  it('count each finding once by its kind, also after a restart', async () => {
     const page = await scraped()
     await recordAuditRun(bed.config, found('data', 'chain', 'query-with-two-ends'))
     await page()

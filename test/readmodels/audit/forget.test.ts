@@ -39,7 +39,7 @@ async function audit(): Promise<Finding[]> {
   }
 }
 
-/** Every place of the database where the text of a statement may be. */
+/** Returns the tables of the database that contain the text. */
 async function tracesOf(text: string): Promise<string[]> {
   const tables = await bed.query<{ name: string }>(
     `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname in ('m', 'quipu_log')`,
@@ -52,11 +52,11 @@ async function tracesOf(text: string): Promise<string[]> {
   return found
 }
 
-describe('a forgotten query', () => {
-  it('leaves the log and the read models, and all still verifies and rebuilds to the same rows', async () => {
+describe('A forgotten query', () => {
+  it('is removed from the log and the read models, and an audit and a rebuild still succeed', async () => {
     const runner = await bed.startRunner()
     expect(await runner.barrier(60_000)).toBe(true)
-    // The text is the same in all: forget all to see that nothing is left of it.
+    // All queries have the same text, so the test forgets all of them to check that no text is left.
     expect(await tracesOf('alice')).not.toEqual([])
     for (const queryId of streams) expect(await forget(queryId)).toEqual({ kind: 'forgotten', events: 7 })
     expect(await runner.barrier(60_000)).toBe(true)
@@ -70,7 +70,7 @@ describe('a forgotten query', () => {
     expect(await tableHashes(bed)).toEqual(before)
   })
 
-  it('is the same whatever the batches were in which it was projected', async () => {
+  it('has the same rows for any batch size of the projection', async () => {
     await forget()
     const [end] = toLogEvents(queryLife(forgotten)).slice(-1)
     await bed.log.append(forgotten, 7, [
@@ -91,14 +91,14 @@ describe('a forgotten query', () => {
     expect(hashes[2]).toEqual(hashes[0])
   })
 
-  it('is forgotten once, however often that is asked', async () => {
+  it('is recorded as forgotten only once after repeated requests', async () => {
     expect(await forget()).toEqual({ kind: 'forgotten', events: 7 })
     expect(await forget()).toEqual({ kind: 'forgotten', events: 0 })
     const reported = await bed.query(`select 1 from quipu_log.events where data like '%DataForgotten%'`)
     expect(reported).toHaveLength(1)
   })
 
-  it('has no result pages any more', async () => {
+  it('has no result pages', async () => {
     const queryId = testQueryId(7)
     const pages = [{ token: 0, bytes: Buffer.from('[[1]]') }]
     await bed.log.append(queryId, 0, toLogEvents(queryLife(queryId)), pages)
@@ -107,7 +107,7 @@ describe('a forgotten query', () => {
     expect(await bed.log.readPage(queryId, 0)).toBeUndefined()
   })
 
-  it('is not handed out from memory either', async () => {
+  it('is not returned from the memory of the log', async () => {
     await forget()
     const { events } = await bed.log.read(beginning(), 1000)
     const own = events.filter((event) => event.stream === forgotten)
@@ -115,7 +115,7 @@ describe('a forgotten query', () => {
     for (const event of own) expect(event).toMatchObject({ data: null, stored: '', forgotten: true })
   })
 
-  it('must have ended, and must be there', async () => {
+  it('must exist and must have ended', async () => {
     const open = testQueryId(8)
     await bed.log.append(open, 0, toLogEvents(queryLife(open, { end: 'open' })))
     expect(await forget(open)).toEqual({ kind: 'open' })
@@ -123,7 +123,7 @@ describe('a forgotten query', () => {
     expect(await audit()).toEqual([])
   })
 
-  it('that was only said to be forgotten is found, and forgetting again mends it', async () => {
+  it('is reported by an audit if it is only recorded as forgotten, until it is forgotten again', async () => {
     await journal.record('DataForgotten', { stream: forgotten, sequences: [1, 2, 3, 4, 5, 6, 7], by: 'officer' })
     expect((await audit()).map(({ kind, stream }) => [kind, stream])).toEqual(
       Array.from({ length: 7 }, () => ['forgotten', forgotten]),
@@ -133,7 +133,7 @@ describe('a forgotten query', () => {
   })
 })
 
-it('a command that writes a fact while no coordinator runs takes over no query', async () => {
+it('An audit finds no fault in an open query after a command claimed the log without a coordinator', async () => {
   const open = testQueryId(8)
   await bed.log.append(open, 0, toLogEvents(queryLife(open, { end: 'open' })))
   const visitor = createPostgresEventLog(bed.config)
@@ -143,8 +143,8 @@ it('a command that writes a fact while no coordinator runs takes over no query',
   expect(await audit()).toEqual([])
 })
 
-describe('what the database said of a forgotten event', () => {
-  // The word is where only the database's own words have it, and where only the event has.
+describe('The database error of a forgotten event', () => {
+  // The word is both in the error message of the database and in the event.
   const poisoned = (queryId: string, word: string) => {
     const events = toLogEvents(queryLife(queryId))
     return events.map((event) => {
@@ -154,7 +154,7 @@ describe('what the database said of a forgotten event', () => {
     })
   }
 
-  it.each([1, 2000])('is forgotten with it, in batches of %s', async (maxBatch) => {
+  it.each([1, 2000])('is removed together with the event, in batches of %s', async (maxBatch) => {
     const queryId = testQueryId(9)
     await bed.log.append(queryId, 0, poisoned(queryId, 'Leporello'))
     const runner = await bed.startRunner({ maxBatch })
@@ -167,13 +167,13 @@ describe('what the database said of a forgotten event', () => {
     expect(await tracesOf('Leporello')).toEqual([])
   })
 
-  it('is not kept either when both come in one batch', async () => {
+  it('is not stored if the event and its forgetting are in one batch', async () => {
     const queryId = testQueryId(9)
     await bed.log.append(queryId, 0, poisoned(queryId, 'Leporello'))
     const { events } = await bed.log.read(beginning(), 1000)
     await forget(queryId)
     const after = await bed.log.read(beginning(), 1000)
-    // As a reader has it that was between the two.
+    // The batch of a reader that read the events before they were forgotten.
     const batch = [...events, ...after.events.slice(events.length)]
     const folded = await createReadModelsProjection().fold(batch, {
       query: async () => [],
@@ -189,7 +189,7 @@ describe('what the database said of a forgotten event', () => {
   })
 })
 
-it('what was said of a killed query goes with it, who ended it stays', async () => {
+it('Forgetting a killed query removes the message of the kill, but keeps the user who killed it', async () => {
   await journal.record('QueryKilled', { queryId: forgotten, by: 'don', how: 'killed', message: 'because of Zerlina' })
   const runner = await bed.startRunner()
   expect(await runner.barrier(60_000)).toBe(true)

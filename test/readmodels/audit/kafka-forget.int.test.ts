@@ -21,7 +21,7 @@ const victim = streams[1]!
 const sequences = [1, 2, 3, 4, 5, 6, 7]
 const available = await kafkaIsAvailable()
 
-describe.runIf(available)('a log in Kafka, whose data is encrypted with keys of the queries', () => {
+describe.runIf(available)('A log in Kafka with data that is encrypted by keys of the queries', () => {
   let bed: KafkaAuditBed
   let log: EventLog
   let journal: SystemJournal
@@ -49,7 +49,7 @@ describe.runIf(available)('a log in Kafka, whose data is encrypted with keys of 
     await bed.close()
   }, 60_000)
 
-  it('has none of it in its records, and every reader gets it', { timeout: 60_000 }, async () => {
+  it('has no clear text in its records, and every reader can decrypt them', { timeout: 60_000 }, async () => {
     const records = await recordsOf(victim)
     expect(records).toHaveLength(7)
     for (const { text } of records) expect(text).not.toContain('alice')
@@ -68,15 +68,15 @@ describe.runIf(available)('a log in Kafka, whose data is encrypted with keys of 
     expect(statSync(join(bed.folder, file)).mode & 0o777).toBe(0o600)
   })
 
-  it('forgets a query, and all still verifies and rebuilds to the same rows', { timeout: 60_000 }, async () => {
+  it('forgets a query, and an audit and a rebuild still succeed', { timeout: 60_000 }, async () => {
     const before = await recordsOf(victim)
     expect(await forget()).toEqual({ kind: 'forgotten', events: 7 })
     expect(await forget()).toEqual({ kind: 'forgotten', events: 0 })
-    // What comes late to a forgotten query is kept apart from it.
+    // A late event of a forgotten query gets a new key.
     const data = { token: 0, rows: 1, bytes: 1 }
     await log.append(victim, 7, [{ type: 'ResultsDelivered', v: 1, time: new Date().toISOString(), data }])
     expect(await runner.barrier(30_000)).toBe(true)
-    // Its records are what they were, and nobody can read them: not the writer, nor one that starts anew.
+    // The records are unchanged, but neither the writer nor a new process can decrypt them.
     expect((await recordsOf(victim)).slice(0, 7)).toEqual(before)
     const anew = createKafkaEventLog(bed.optionsOf('anew.jsonl'))
     await anew.open()
@@ -96,7 +96,7 @@ describe.runIf(available)('a log in Kafka, whose data is encrypted with keys of 
   })
 
   it(
-    'has nothing left of its words: in records, tables, what readers get, and no key that opens them',
+    'has no words of a forgotten query in its records, in tables and for readers, and no key for them',
     { timeout: 60_000 },
     async () => {
       const words = /Rosalinde/g
@@ -117,11 +117,11 @@ describe.runIf(available)('a log in Kafka, whose data is encrypted with keys of 
       expect(await runner.barrier(30_000)).toBe(true)
       expect(await leaksOfTables(bed.connection.connectionString, words)).toEqual([])
       expect(await inReaders()).not.toMatch(words)
-      // The records are there for ever, and were never anything else.
+      // The records stay in the topic, and never contained clear text.
       const texts = (await recordsOf(reported)).map(({ text }) => (JSON.parse(text) as StoredEnvelope).data)
       expect(texts).toHaveLength(life.length)
       for (const text of texts) expect(Buffer.from(text, 'base64').toString('latin1') + text).not.toMatch(words)
-      // Whoever begins anew with all that is left of the keys reads nothing of it either.
+      // A new process with the remaining keys cannot read the query either.
       const anew = createKafkaEventLog(bed.optionsOf('later.jsonl'))
       await anew.open()
       const own = (await readAll(anew)).filter((event) => event.stream === reported)
@@ -132,7 +132,7 @@ describe.runIf(available)('a log in Kafka, whose data is encrypted with keys of 
     },
   )
 
-  it('is found when a key goes without a word, or stays in spite of one', { timeout: 60_000 }, async () => {
+  it('fails an audit if a key is gone without a record, or exists in spite of a record', { timeout: 60_000 }, async () => {
     const [said, silent] = [streams[2]!, streams[3]!]
     await journal.record('DataForgotten', { stream: said, sequences, by: 'officer' })
     const last = await collect(log.readStream(silent))
@@ -149,9 +149,9 @@ describe.runIf(available)('a log in Kafka, whose data is encrypted with keys of 
     expect((await bed.audit()).map(({ stream }) => stream)).toEqual(sequences.map(() => silent))
   })
 
-  it('keeps its keys when the database is lost: the file has them', { timeout: 60_000 }, async () => {
+  it('restores its keys from the file after the database was lost', { timeout: 60_000 }, async () => {
     expect(readFileSync(join(bed.folder, file), 'utf8')).toContain(bed.topic)
-    // It would bring them back by itself.
+    // The running log would restore the keys before the audit.
     await runner.stop()
     await log.close()
     await bed.pool.query('truncate quipu_log.data_keys, quipu_log.key_blocks')
@@ -173,7 +173,7 @@ describe.runIf(available)('a log in Kafka, whose data is encrypted with keys of 
 })
 
 it.runIf(available)(
-  'tells of a query that was written to Kafka in the clear that it cannot be forgotten',
+  '`forgetQuery` throws Unforgettable for a query that was written to Kafka without encryption',
   { timeout: 240_000 },
   async () => {
     const bed = await openKafkaAuditBed()

@@ -22,18 +22,18 @@ import { rewriteRecords, type Rewriting } from '../../support/rewrite-log.ts'
 const streams = [0, 1, 2, 3].map(testQueryId)
 const victim = streams[1]!
 
-/** Base64 with another first byte. */
+/** Returns the Base64 text with a different first byte. */
 function exchanged(data: string): string {
   return `${data.startsWith('A') ? 'B' : 'A'}${data.slice(1)}`
 }
 
-describe.runIf(await kafkaIsAvailable())('a log in Kafka that somebody tampers with', () => {
+describe.runIf(await kafkaIsAvailable())('An audit of a log in Kafka', () => {
   const anchorKey = generateKeyPairSync('ed25519')
   const exported: ExportedAnchor[] = []
   let bed: KafkaAuditBed
   let records: StoredRecord[]
 
-  /** Four queries of seven events each, an anchor after each, and one for what is left. */
+  /** Appends four queries with seven events each, with an anchor after each query and a last one for the rest. */
   beforeAll(async () => {
     bed = await openKafkaAuditBed()
     const log = createKafkaEventLog(bed.optionsOf('tampered.jsonl'))
@@ -75,7 +75,7 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that somebody tampers w
     await producer.disconnect()
   }
 
-  /** What an audit finds in a topic with these records, with what was exported or with what is asked for. */
+  /** Audits a new topic with these records, by default with the exported anchors. */
   async function findingsIn(
     made: readonly StoredRecord[],
     known: Pick<VerifyOptions, 'exported' | 'keys'> = { exported },
@@ -92,13 +92,13 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that somebody tampers w
     )
   const kinds = (findings: readonly Finding[]): string[] => [...new Set(findings.map(({ kind }) => kind))]
 
-  it('and of which a copy is as good, is found to be whole', { timeout: 60_000 }, async () => {
+  it('finds nothing in an exact copy of the log', { timeout: 60_000 }, async () => {
     expect(await findingsIn(records)).toEqual([])
     expect(await findingsIn(records, { keys: [anchorKey.publicKey] })).toEqual([])
     expect(exported.length).toBeGreaterThan(3)
   })
 
-  it('is found out: an event altered, in its data or its header', { timeout: 60_000 }, async () => {
+  it('finds an event with altered data or an altered header', { timeout: 60_000 }, async () => {
     const at = indexOf(victim, 3)
     const altered = (change: (envelope: StoredEnvelope) => StoredEnvelope): StoredRecord[] =>
       records.with(at, { ...records[at]!, text: JSON.stringify(change(JSON.parse(records[at]!.text))) })
@@ -115,7 +115,7 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that somebody tampers w
     expect(header[0]).toMatchObject({ kind: 'header', ...where })
   })
 
-  it('is found out: an event removed, two exchanged, one there twice, one put in', { timeout: 60_000 }, async () => {
+  it('finds removed, exchanged, moved and inserted events, without anchors', { timeout: 60_000 }, async () => {
     const at = indexOf(victim, 3)
     const [one, two] = [indexOf(victim, 3), indexOf(victim, 5)]
     for (const [what, made] of [
@@ -124,14 +124,14 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that somebody tampers w
       ['moved', records.toSpliced(at, 1).toSpliced(at + 9, 0, records[at]!)],
       ['put in', records.toSpliced(at + 1, 0, records[at]!)],
     ] as const)
-      // By what the records say of each other, without any anchor.
+      // The hashes of the records are enough to find this, without any anchor.
       expect((await findingsIn(made, {})).length, what).toBeGreaterThan(0)
-    // At the end a copy, or an event of nobody in office, counts for no reader: it changes nothing.
+    // A copy or an event of a foreign writer at the end is not valid for any reader, so it changes nothing.
     const foreign = { ...records[at]!, header: { ...records[at]!.header!, writer: 'mallory' } }
     for (const more of [records[at]!, foreign]) expect(await findingsIn([...records, more])).toEqual([])
   })
 
-  describe('and can compute all its hashes', () => {
+  describe('An audit of a log in Kafka that was rewritten with valid hashes', () => {
     const rewritten = (change: Rewriting['change'], anchors: Rewriting['anchors']): StoredRecord[] =>
       rewriteRecords(records, { change, ...(anchors && { anchors }) })
     const toClear = (stream: string, envelope: StoredEnvelope): StoredEnvelope =>
@@ -151,7 +151,7 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that somebody tampers w
       ],
       ['a query removed', (stream, envelope) => (stream === victim ? undefined : envelope), []],
     ])(
-      'is found out by its exported anchors, and who has no keys by them: %s',
+      'finds a change by the exported anchors, and changed data also without them: %s',
       { timeout: 60_000 },
       async (_, change, kindsOf) => {
         const made = rewritten(change, 'drop')
@@ -166,7 +166,7 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that somebody tampers w
       },
     )
 
-    it('is contradicted by the anchors left in it, and knows no key to sign others', { timeout: 60_000 }, async () => {
+    it('finds a contradiction to anchors left in the log, and anchors that are signed with an unknown key', { timeout: 60_000 }, async () => {
       const change: Rewriting['change'] = (stream, envelope) => (stream === victim ? undefined : envelope)
       const left = await findingsIn(rewritten(change, 'keep'), {})
       expect(kinds(left)).toEqual(['anchor'])
@@ -178,14 +178,14 @@ describe.runIf(await kafkaIsAvailable())('a log in Kafka that somebody tampers w
       expect(byFile.map(({ what }) => what).join('\n')).toContain('is not in the log')
     })
 
-    it('cuts off its end', { timeout: 60_000 }, async () => {
+    it('finds a cut end of the log, by the exported anchors', { timeout: 60_000 }, async () => {
       const made = records.slice(0, Number(exported.at(-2)!.at[0]!.offset))
       expect(await findingsIn(made, { keys: [anchorKey.publicKey] })).toEqual([])
       const findings = await findingsIn(made)
       expect(findings.map(({ what }) => what).join('\n')).toContain('the log ends before offset')
     })
 
-    it('adds an event in the name of the writer', { timeout: 60_000 }, async () => {
+    it('finds an event that was added in the name of the writer', { timeout: 60_000 }, async () => {
       const { header } = records.at(-1)!
       const more = { ...records[indexOf(victim, 7)]!, offset: BigInt(records.length), header }
       const forged = rewriteRecords([...records, more], { change: (_stream, envelope) => envelope })

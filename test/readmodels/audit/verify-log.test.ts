@@ -54,7 +54,7 @@ async function project(): Promise<void> {
   await runner.stop()
 }
 
-describe('an audit of a log nobody touched', () => {
+describe('An audit of an unaltered log', () => {
   it('finds nothing, with the read models and after a rebuild', async () => {
     await project()
     const { summary, findings } = await audit(true)
@@ -65,7 +65,7 @@ describe('an audit of a log nobody touched', () => {
     expect(await bed.query(`select nspname from pg_namespace where nspname like 'm\\_%'`)).toEqual([])
   })
 
-  it('knows events of several epochs and appends of many events', async () => {
+  it('accepts events of several epochs and appends with many events', async () => {
     const next = createPostgresEventLog(bed.config)
     await next.open()
     await next.claim({ address: 'http://127.0.0.1:8081', version: 'test' })
@@ -77,7 +77,7 @@ describe('an audit of a log nobody touched', () => {
     expect(summary.queries).toBe(6)
   })
 
-  it('knows tombstones that an event tells of, and no others', async () => {
+  it('accepts forgotten data that an event records, and reports other forgotten data', async () => {
     const forget = (sequence: number) =>
       bed.query(
         `update quipu_log.events set data = (data::jsonb || '{"data":"","forgotten":true}')::text
@@ -92,11 +92,11 @@ describe('an audit of a log nobody touched', () => {
   })
 })
 
-describe('an audit finds', () => {
+describe('An audit of an altered log', () => {
   const alter = (sequence: number, set: string) =>
     bed.query(`update quipu_log.events set ${set} where stream = $1 and sequence = $2`, [tampered, sequence])
 
-  it('altered data', async () => {
+  it('finds altered data', async () => {
     await alter(1, `data = replace(data, 'alice', 'mallory')`)
     const place = `0/${await positionOf(tampered, 1)}`
     expect((await audit()).findings).toEqual([
@@ -109,14 +109,14 @@ describe('an audit finds', () => {
     ['the time', 3, `data = replace(data, '"time":"2026-', '"time":"2025-')`],
     ['the sequence it is found by', 3, `sequence = 33`],
     ['the stream it is said to be of', 3, `stream = 'another'`],
-  ])('%s altered', async (_what, sequence, set) => {
+  ])('finds an alteration of %s', async (_what, sequence, set) => {
     const place = `0/${await positionOf(tampered, sequence)}`
     await alter(sequence, set)
     const { findings } = await audit()
     expect(findings[0]).toMatchObject({ kind: 'header', place })
   })
 
-  it('an altered header of a record: its epoch, number and what it saw', async () => {
+  it('finds an altered epoch, number or `seen` in the header of a record', async () => {
     for (const set of ['epoch = epoch + 7', 'number = number + 3', `seen = replace(seen, '|', '|1')`]) {
       const [before] = await bed.query<Record<string, string>>(
         'select epoch, number, seen from quipu_log.events where stream = $1 and sequence = 4',
@@ -132,8 +132,8 @@ describe('an audit finds', () => {
     }
   })
 
-  it('a removed event, and a query removed whole', async () => {
-    // What is removed at the very end of a log leaves no gap.
+  it('finds a removed event and a removed query', async () => {
+    // An event removed at the very end of a log would leave no gap.
     await appendLives(bed.log, [{ queryId: testQueryId(30), events: queryLife(testQueryId(30)) }])
     const position = await positionOf(tampered, 4)
     await bed.query('delete from quipu_log.events where position = $1', [position])
@@ -152,25 +152,25 @@ describe('an audit finds', () => {
     )
   })
 
-  it('an event removed so that the others close up', async () => {
+  it('finds a removed event whose gap was closed', async () => {
     const position = await positionOf(tampered, 4)
     await bed.query('delete from quipu_log.events where position = $1', [position])
     await bed.query('update quipu_log.events set position = position - 1 + 1000000 where position > $1', [position])
     await bed.query('update quipu_log.events set position = position - 1000000 where position >= 1000000')
     const { findings } = await audit()
-    // The next record of the same append has the wrong number, that of another saw what lies beyond it.
+    // The next record of the same append has a wrong number; a record of another append saw a later position.
     expect(findings[0]!.kind).toMatch(/^(history|not-counted)$/)
     expect(findings[0]!.place).toBe(`0/${position}`)
     expect(findings).toContainEqual(expect.objectContaining({ kind: 'sequence', stream: tampered, sequence: 5 }))
   })
 
-  it('the last events removed, by what the projection had read', async () => {
+  it('finds removed last events by the checkpoint of the projection', async () => {
     await project()
     await bed.query('delete from quipu_log.events where position = (select max(position) from quipu_log.events)')
     expect((await audit()).findings[0]).toMatchObject({ kind: 'missing-record' })
   })
 
-  it('an inserted event', async () => {
+  it('finds an inserted event', async () => {
     const end = Number((await bed.log.tip()).at[0]!.offset)
     await bed.query(
       `insert into quipu_log.events select $2, kind, epoch, writer, number + 1000, stream, sequence + 7, time, seen, data
@@ -178,7 +178,7 @@ describe('an audit finds', () => {
       [tampered, end],
     )
     expect((await audit()).findings[0]).toMatchObject({ kind: 'not-counted', stream: tampered, place: `0/${end}` })
-    // As its writer would have numbered it.
+    // The number that the writer would have given to the event.
     await bed.query(
       `update quipu_log.events set number = (select max(number) + 1 from quipu_log.events
       where position < $1) where position = $1`,
@@ -189,7 +189,7 @@ describe('an audit finds', () => {
     )
   })
 
-  it('two events that changed places', async () => {
+  it('finds two exchanged events', async () => {
     const [one, two] = [await positionOf(tampered, 3), await positionOf(tampered, 4)]
     await bed.query('update quipu_log.events set position = $2 where position = $1', [one, 5_000_000])
     await bed.query('update quipu_log.events set position = $2 where position = $1', [two, one])
@@ -200,7 +200,7 @@ describe('an audit finds', () => {
     expect(findings.map((finding) => finding.kind)).toContain('sequence')
   })
 
-  it('two streams that changed places without their records', async () => {
+  it('finds two events whose stream and data were exchanged without their record headers', async () => {
     const [one, two] = [await positionOf(tampered, 3), await positionOf(streams[1]!, 3)]
     await bed.query(
       `update quipu_log.events e set stream = o.stream, sequence = o.sequence, data = o.data
@@ -210,7 +210,7 @@ describe('an audit finds', () => {
     expect((await audit()).findings).toMatchObject([{ kind: 'history' }])
   })
 
-  it('a query without an end once another epoch runs; until then it is open', async () => {
+  it('finds a query without an end after another epoch began, and counts it as open before', async () => {
     const queryId = testQueryId(20)
     await bed.log.append(queryId, 0, toLogEvents(queryLife(queryId, { end: 'open' })))
     const before = await audit()
@@ -225,14 +225,14 @@ describe('an audit finds', () => {
     ])
   })
 
-  it('no query that a later epoch took over without an event of its own, as one whose client fetches pages', async () => {
+  it('does not report an open query that a later epoch took over without an event of the query', async () => {
     const [kept, lost] = [testQueryId(20), testQueryId(21)]
     for (const queryId of [kept, lost])
       await bed.log.append(queryId, 0, toLogEvents(queryLife(queryId, { end: 'open' })))
     const next = createPostgresEventLog(bed.config)
     await next.open()
     const epoch = await next.claim({ address: 'http://127.0.0.1:8081', version: 'test' })
-    // So many that the log has the event compressed.
+    // So many queries that the log compresses the event.
     const queries = [...Array.from({ length: 500 }, (_, number) => testQueryId(100 + number)), kept]
     await createSystemJournal(next, systemClock).record('QueriesTakenOver', { epoch, queries })
     await next.close()
@@ -241,7 +241,7 @@ describe('an audit finds', () => {
     expect(summary).toMatchObject({ open: 1 })
   })
 
-  it('a query with two ends', async () => {
+  it('finds a query with two ends', async () => {
     const [end] = toLogEvents(queryLife(tampered, { end: 'failed' })).slice(-1)
     await bed.log.append(tampered, 7, [end!])
     expect((await audit()).findings).toEqual([
@@ -249,7 +249,7 @@ describe('an audit finds', () => {
     ])
   })
 
-  it('read models that differ from the log', async () => {
+  it('finds read models that differ from the log', async () => {
     await project()
     await bed.query(`update queries set user_name = 'mallory' where query_id = $1`, [tampered])
     await bed.query('delete from operators')
