@@ -51,7 +51,7 @@ describe('A checkpoint', () => {
     expect(isBelow({ partition: 2, offset: 0n }, until)).toBe(false)
   })
 
-  it('at the beginning of the log has offset 0 and no events in every log partition', () => {
+  it('has offset 0 and no events in every log partition at the beginning of the log', () => {
     expect(beginning(3).at.map(({ offset, state }) => [offset, state.count])).toEqual([[0n, 0], [0n, 0], [0n, 0]]) // prettier-ignore
   })
 })

@@ -35,12 +35,16 @@ function verdicts(records: readonly LogRecord[]): Verdict[] {
 describe('`fold`', () => {
   it.each<[string, LogRecord[], Verdict[]]>([
     [
-      'counts events of the writer in office',
+      'accepts events of the writer with the current claim',
       [claim(1, 'a'), event(1, 'a', 1), event(1, 'a', 2)],
       ['epoch', 'valid', 'valid'],
     ],
     ['drops a late copy', [claim(1, 'a'), event(1, 'a', 1), event(1, 'a', 1)], ['epoch', 'valid', 'duplicate']],
-    ['drops what overtook a lost one', [claim(1, 'a'), event(1, 'a', 2), event(1, 'a', 1)], ['epoch', 'gap', 'valid']],
+    [
+      'drops an event that overtook a lost event',
+      [claim(1, 'a'), event(1, 'a', 2), event(1, 'a', 1)],
+      ['epoch', 'gap', 'valid'],
+    ],
     [
       'drops events of a replaced writer',
       [claim(1, 'a'), claim(2, 'b'), event(1, 'a', 1)],
@@ -53,16 +57,16 @@ describe('`fold`', () => {
     ],
     ['drops a late claim', [claim(6, 'b'), claim(5, 'a'), event(6, 'b', 1)], ['epoch', 'stale', 'valid']],
     [
-      'begins the numbers anew with each epoch',
+      'restarts the numbers with each epoch',
       [claim(1, 'a'), event(1, 'a', 1), claim(2, 'a'), event(2, 'a', 1)],
       ['epoch', 'valid', 'epoch', 'valid'],
     ],
     [
-      'passes over what is not ours',
+      'ignores foreign records',
       [foreign, claim(1, 'a'), foreign, event(1, 'a', 1)],
       ['foreign', 'epoch', 'foreign', 'valid'],
     ],
-    ['counts nothing before a claim', [event(1, 'a', 1), claim(1, 'a')], ['stale', 'epoch']],
+    ['drops events before the first claim', [event(1, 'a', 1), claim(1, 'a')], ['stale', 'epoch']],
   ])('%s', (_, records, expected) => {
     expect(verdicts(records)).toEqual(expected)
   })

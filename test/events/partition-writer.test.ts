@@ -92,7 +92,7 @@ describe('A partition writer after its claim', () => {
     )
   })
 
-  it('limits its queue only for new streams: it always accepts appends to streams in the queue', async () => {
+  it('refuses only new streams if its queue is full, and accepts appends to streams that have begun', async () => {
     const log = new MemoryRecords()
     const { writer } = await inOffice(log, { maxQueuedBytes: 1 })
     const first = writer.append('a', 0, events(1), [])
@@ -318,7 +318,7 @@ describe('A partition writer under random faults and other writers', () => {
 
   // The fault B11 shows only in a log that loses records, which a test above covers.
   const broken = brokenAdapters.filter(({ name, broken: { seams } }) => seams?.createWriter && name !== 'B11')
-  it.each(broken)('shows the fault of a broken writer: $what', async ({ broken: { seams } }) => {
+  it.each(broken)('violates this property if it $what', async ({ broken: { seams } }) => {
     const { failed } = await fc.check(
       fc.asyncProperty(plans, (plan) => holds(plan, seams?.createWriter)),
       { numRuns: 2000, endOnFailure: true },

@@ -205,27 +205,30 @@ describe('An event that a projection cannot apply', () => {
     return letters
   }
 
-  it.each([2000, 10, 1])('is found in its batch of %d and becomes a dead letter if Postgres refuses it', async (maxBatch) => {
-    const life = refusedLife()
-    const letters = await projectWithNeighbours(life, maxBatch)
-    expect(letters.map(({ kind, event }) => [kind, event.sequence])).toEqual([
-      ['failed', 4],
-      ['parked', 5],
-      ['parked', 6],
-      ['parked', 7],
-    ])
-    expect(
-      await bed.query('select stream, sequence, kind, type, sqlstate from dead_letters order by sequence limit 2'),
-    ).toEqual([
-      { stream: bad, sequence: '4', kind: 'failed', type: 'TaskFinished', sqlstate: '22P02' },
-      { stream: bad, sequence: '5', kind: 'parked', type: 'TaskFinished', sqlstate: null },
-    ])
-    expect(await bed.query('select state, incomplete, last_sequence from queries where query_id = $1', [bad])).toEqual([
-      { state: 'STARTING', incomplete: true, last_sequence: '3' },
-    ])
-    expect(await bed.query('select count(*) from queries where not incomplete')).toEqual([{ count: '30' }])
-    expect(await bed.query('select count(*) from query_events where stream = $1', [bad])).toEqual([{ count: '7' }])
-  })
+  it.each([2000, 10, 1])(
+    'is found in its batch of %d and becomes a dead letter if Postgres refuses it',
+    async (maxBatch) => {
+      const life = refusedLife()
+      const letters = await projectWithNeighbours(life, maxBatch)
+      expect(letters.map(({ kind, event }) => [kind, event.sequence])).toEqual([
+        ['failed', 4],
+        ['parked', 5],
+        ['parked', 6],
+        ['parked', 7],
+      ])
+      expect(
+        await bed.query('select stream, sequence, kind, type, sqlstate from dead_letters order by sequence limit 2'),
+      ).toEqual([
+        { stream: bad, sequence: '4', kind: 'failed', type: 'TaskFinished', sqlstate: '22P02' },
+        { stream: bad, sequence: '5', kind: 'parked', type: 'TaskFinished', sqlstate: null },
+      ])
+      expect(
+        await bed.query('select state, incomplete, last_sequence from queries where query_id = $1', [bad]),
+      ).toEqual([{ state: 'STARTING', incomplete: true, last_sequence: '3' }])
+      expect(await bed.query('select count(*) from queries where not incomplete')).toEqual([{ count: '30' }])
+      expect(await bed.query('select count(*) from query_events where stream = $1', [bad])).toEqual([{ count: '7' }])
+    },
+  )
 
   it('becomes a dead letter because of its data, and the rest of its batch is applied', async () => {
     const life = toLogEvents(queryLife(bad)).map((event) =>

@@ -39,7 +39,7 @@ const HOSTILE: readonly (readonly [what: string, text: string])[] = [
   ['noncharacters', '\ufffe\uffff\u{1ffff}\u{10ffff}'],
   ['NUL', 'a\0b'],
   ['lone surrogates', '\ud800 \udc00 \udbff\udbff'],
-  ['what JSON escapes', '\\u0000 \\ "\u2028\u2029\b\f\n\r\t'],
+  ['characters that JSON escapes', '\\u0000 \\ "\u2028\u2029\b\f\n\r\t'],
   ['quotes of SQL', `'; drop table queries; -- $1 \${x} $$ E'\\'`],
   ['ends of lines', 'a\r\nb\tc\u0085d'],
 ]
@@ -268,7 +268,7 @@ describe('A temporary error of the database', () => {
     },
   )
 
-  it('because of a timeout makes the projection use smaller batches', async () => {
+  it('makes the projection use smaller batches if it is a timeout of a large batch', async () => {
     await refuseWith('57014', '(select count(*) from added) > 20')
     const ids = Array.from({ length: 30 }, (_, index) => testQueryId(index))
     await appendLives(

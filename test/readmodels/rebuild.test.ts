@@ -31,7 +31,7 @@ async function indexes(): Promise<unknown> {
 }
 
 describe('A rebuild of the read models', () => {
-  it.each([3, 50, 5000])('in batches of %d makes the same rows as the live projection', async (batch) => {
+  it.each([3, 50, 5000])('makes the same rows as the live projection in batches of %d', async (batch) => {
     await appendLives(bed.log, lives(30))
     const runner = await bed.startRunner()
     await runner.barrier(60_000)

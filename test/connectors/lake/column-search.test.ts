@@ -39,7 +39,7 @@ const lake = withInformationSchema(
   ),
 )
 
-/** Lists the tables with a matching column in `columns`, for a user without access to `hidden` and to `masked` columns. */
+/** Lists the tables with a matching row in `columns`, for a user without access to `hidden` and to `masked` columns. */
 async function tablesWith(condition: TextCondition): Promise<string[]> {
   const { handle } = (await lake.getTable('information_schema', 'columns'))!
   const splits = await lake.listSplits(handle, { table_schema: [{ in: ['s'] }], column_name: [condition] })

@@ -101,7 +101,7 @@ const roundArbitrary = fc.record({
 
 describe('Commits by processes that are killed, stopped and continued', () => {
   it(
-    'make a table with each committed write exactly once, and readers see only whole versions',
+    'leave a table with each committed write exactly once, and readers see only whole versions',
     async () => {
       await writer.commit(await prepare({ kind: 'createSchema', schema }))
       await fc.assert(

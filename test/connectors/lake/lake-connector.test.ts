@@ -372,22 +372,30 @@ describe('The lake connector', () => {
     expect(await connector.getTable('sales', 'half')).toMatchObject({ columns: [{ name: 'a' }] })
   })
 
-  it.each(['file', 'table', 'schema'])('refuses a link in place of a %s if it leads out of the location', async (what) => {
-    await write(`${outside}/s/t/secret.parquet`, 'SELECT 42 AS secret')
-    mkdirSync(join(location, 'links', 'own'), { recursive: true })
-    const link = {
-      file: join(location, 'links/own/a.parquet'),
-      table: join(location, 'links/linked'),
-      schema: join(location, 'linkedschema'),
-    }[what]!
-    symlinkSync({ file: `${outside}/s/t/secret.parquet`, table: `${outside}/s/t`, schema: `${outside}/s` }[what]!, link)
-    const [schema, table] = { file: ['links', 'own'], table: ['links', 'linked'], schema: ['linkedschema', 't'] }[what]!
-    await expect(open().getTable(schema!, table!)).rejects.toMatchObject({
-      errorName: 'PERMISSION_DENIED',
-      retry: 'later',
-    })
-    rmSync(link)
-  })
+  it.each(['file', 'table', 'schema'])(
+    'refuses a link in place of a %s if it leads out of the location',
+    async (what) => {
+      await write(`${outside}/s/t/secret.parquet`, 'SELECT 42 AS secret')
+      mkdirSync(join(location, 'links', 'own'), { recursive: true })
+      const link = {
+        file: join(location, 'links/own/a.parquet'),
+        table: join(location, 'links/linked'),
+        schema: join(location, 'linkedschema'),
+      }[what]!
+      symlinkSync(
+        { file: `${outside}/s/t/secret.parquet`, table: `${outside}/s/t`, schema: `${outside}/s` }[what]!,
+        link,
+      )
+      const [schema, table] = { file: ['links', 'own'], table: ['links', 'linked'], schema: ['linkedschema', 't'] }[
+        what
+      ]!
+      await expect(open().getTable(schema!, table!)).rejects.toMatchObject({
+        errorName: 'PERMISSION_DENIED',
+        retry: 'later',
+      })
+      rmSync(link)
+    },
+  )
 
   it('follows links that stay inside the location', async () => {
     mkdirSync(join(location, 'Sales/alias'), { recursive: true })

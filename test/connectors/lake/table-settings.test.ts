@@ -98,10 +98,10 @@ describe('The settings of a table in the catalog file', () => {
   })
 
   it.each([
-    ['no table of a schema', { fixed: {} }],
+    ['a table name without a schema', { fixed: {} }],
     ['a delimiter of two characters', { 's.t': { delimiter: '||' } }],
-    ['a type that no file has', { 's.t': { columns: { a: 'interval day to second' } } }],
-    ['a key that is none', { 's.t': { separator: ',' } }],
+    ['a type that no file can have', { 's.t': { columns: { a: 'interval day to second' } } }],
+    ['an unknown key', { 's.t': { separator: ',' } }],
   ])('stop the start if they contain %s', (_, tables) => {
     expect(() => open(tables)).toThrow(expect.objectContaining({ errorName: 'CONFIGURATION_INVALID' }))
   })

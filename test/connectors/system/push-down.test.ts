@@ -148,7 +148,7 @@ describe('Conditions on metadata tables', () => {
     expect(asked.tables).toHaveLength(10)
   })
 
-  it('on the column name only describe each table once, and leave out hidden tables and columns', async () => {
+  it('describe each table once if they name only a column, and leave out hidden tables and columns', async () => {
     const plain = noting('a', ['s', 'st'], ['t', 'tt', 'v1'], 3)
     const where = { column_name: [{ in: ['c1'] }] }
     for (const name of ['a.information_schema.columns', 'system.jdbc.columns']) {
@@ -167,7 +167,7 @@ describe('Conditions on metadata tables', () => {
     expect(taken).toEqual(['t c0,c2', 'v1 c0,c2'])
   })
 
-  it('on the catalog name call no other catalog', async () => {
+  it('call no other catalog if they name a catalog', async () => {
     const refusing = { ...noting('b', ['s'], ['t'], 1), listSchemas: () => Promise.reject(new Error('asked')) }
     expect(await rowsOf([refusing], 'system.jdbc.tables', { table_cat: [{ in: ['a'] }] })).toEqual([])
     expect(await rowsOf([refusing], 'b.information_schema.tables', { table_catalog: [{ in: ['a'] }] })).toEqual([])

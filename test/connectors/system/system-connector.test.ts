@@ -140,7 +140,7 @@ describe('The system tables', () => {
     }
   })
 
-  it('of the history are documented with every column', () => {
+  it('are documented in docs/history.md with every column if they belong to the history', () => {
     const page = readFileSync(new URL('../../../docs/history.md', import.meta.url), 'utf8')
     for (const [table, columns] of Object.entries(historyTables)) {
       const row = page

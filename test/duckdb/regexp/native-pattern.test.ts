@@ -156,23 +156,23 @@ describe('A native pattern', () => {
   )
 
   it.each([
-    ['(?:a*)*', 'what may be empty is repeated'],
-    ['(a|b*)+', 'what may be empty is repeated'],
-    ['(a{100}){100}', 'more than RE2 takes'],
+    ['(?:a*)*', 'a repetition of a part that may be empty'],
+    ['(a|b*)+', 'a repetition of a part that may be empty'],
+    ['(a{100}){100}', 'more repetitions than RE2 accepts'],
     ['a{2}*', 'a repetition of a repetition'],
     ['^^', 'more than one beginning'],
     ['^(a|^b)', 'more than one beginning'],
-    ['a$b', 'something behind the end'],
+    ['a$b', 'text after the end'],
     ['^*', 'a repetition of an edge'],
-    ['(?i)\\p{Lu}', 'a property without case'],
-    ['(?i)É', 'other than ASCII without case'],
-    ['\ud800', 'a surrogate alone'],
-    ['a++', 'possessive'],
-    ['(?=a)', 'looks ahead'],
-    ['(a)\\1', 'refers back'],
-    ['(?:)A', 'DuckDB makes LIKE of it'],
-    ['A(?:(?:))', 'DuckDB makes LIKE of it'],
-    ['(', 'no pattern'],
+    ['(?i)\\p{Lu}', 'a property without regard to case'],
+    ['(?i)É', 'other text than ASCII without regard to case'],
+    ['\ud800', 'a lone surrogate'],
+    ['a++', 'a possessive repetition'],
+    ['(?=a)', 'a look-ahead'],
+    ['(a)\\1', 'a back reference'],
+    ['(?:)A', 'a pattern that DuckDB converts to LIKE'],
+    ['A(?:(?:))', 'a pattern that DuckDB converts to LIKE'],
+    ['(', 'an invalid pattern'],
   ])('is undefined for %s: %s', (written) => {
     expect(nativePattern(written)).toBeUndefined()
   })
@@ -184,7 +184,7 @@ describe('A native pattern', () => {
     },
   )
 
-  it('with a large program gives the same answer as the general engine', async () => {
+  it('gives the same answer as the general engine for large programs', async () => {
     for (const part of ['.', '[^a]', '\\p{L}', '\\S', '(?:ab|cd)', '[^\\p{L}]']) {
       for (const times of [10, 40, 49, 50, 100, 249, 333, 499, 500, 999]) {
         const [fast, general] = await bothWays('regexp_like', `${part}{${times}}b`, [])

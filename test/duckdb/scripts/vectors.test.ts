@@ -47,8 +47,8 @@ async function changed(type: ScalarTypeName, from: string): Promise<unknown> {
 
 const types = Object.keys(scalarTypes) as ScalarTypeName[]
 
-describe.each(types)('Values of type %s pass through JavaScript unchanged', (type) => {
-  it('for random texts', async () => {
+describe.each(types)('A column of type %s that passes through JavaScript', (type) => {
+  it('is unchanged for random texts', async () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 40 }),
       fc.string({ minLength: 10, maxLength: 15 }),
@@ -67,7 +67,7 @@ describe.each(types)('Values of type %s pass through JavaScript unchanged', (typ
     )
   })
 
-  it('for filtered, sorted, constant and joined columns', async () => {
+  it('is unchanged if it is filtered, sorted, constant or joined', async () => {
     const texts = `SELECT i, CASE WHEN i % 11 > 0 THEN repeat(CASE i % 5 WHEN 0 THEN 'ß😀' ELSE chr(CAST(i % 128 AS INTEGER)) END, CAST(i % 37 AS INTEGER)) END AS x FROM range(10000) r(i)`
     const long = `SELECT i, repeat('ab' || chr(CAST(i % 256 AS INTEGER)), CAST(i * 1000 AS INTEGER)) AS x FROM range(200) r(i)`
     for (const from of [

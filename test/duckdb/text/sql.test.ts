@@ -37,7 +37,7 @@ describe('A piece of SQL', () => {
     expect(() => [piece].join(', ')).toThrow(TypeError)
   })
 
-  it.each(['', `'`, `''`, '\\', `a'--`, '$1$E', '\u{10ffff}'])('made by `literal` quotes %j', (text) => {
+  it.each(['', `'`, `''`, '\\', `a'--`, '$1$E', '\u{10ffff}'])('quotes the literal %j', (text) => {
     const quoted = toText(literal(text))
     expect(quoted.slice(1, -1).replaceAll("''", "'")).toBe(text)
     expect(formOf(literal(text))).toBe(`''`)
@@ -52,9 +52,12 @@ describe('A piece of SQL', () => {
     expect(() => plainName(text)).toThrow(TypeError)
   })
 
-  it.each(['', 'e3', '1 ', '--1', '1.', '.', '1e', '0x1', 'NaN', '1\n', '1 OR 1'])('cannot be made by `digits` from %j', (text) => {
-    expect(() => digits(text)).toThrow(TypeError)
-  })
+  it.each(['', 'e3', '1 ', '--1', '1.', '.', '1e', '0x1', 'NaN', '1\n', '1 OR 1'])(
+    'cannot be made by `digits` from %j',
+    (text) => {
+      expect(() => digits(text)).toThrow(TypeError)
+    },
+  )
 
   it('can be made by `integer` only from safe integers and bigints', () => {
     for (const value of [1.5, NaN, Infinity, 2 ** 53]) expect(() => integer(value)).toThrow(TypeError)
@@ -64,15 +67,15 @@ describe('A piece of SQL', () => {
   it('cannot be made from a string as code', () => {
     // The types check this; the test never makes the calls.
     const refused = (text: string, some: 'a' | `b${string}`): unknown => [
-      // @ts-expect-error a string is a literal, a name or nothing
+      // @ts-expect-error a string must become a literal or a name first
       sql`SELECT ${text}`,
-      // @ts-expect-error not a word of the source
+      // @ts-expect-error the type is not a constant of the source
       code(text),
-      // @ts-expect-error made of one
+      // @ts-expect-error the text contains a string
       code(`u_${text}`),
-      // @ts-expect-error may be made of one
+      // @ts-expect-error the text may contain a string
       code(some),
-      // @ts-expect-error not a word of the source
+      // @ts-expect-error the type is not a constant of the source
       joined([], text),
     ]
     expect(refused).toBeTypeOf('function')

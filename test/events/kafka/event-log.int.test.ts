@@ -3,7 +3,7 @@ import { contractTests, eventLogContract } from '../../contract/event-log.contra
 import { kafkaAdapter } from '../../support/event-log/kafka-fixture.ts'
 import { kafkaIsAvailable } from '../../support/kafka.ts'
 
-describe.runIf(await kafkaIsAvailable())('Kafka', () => {
+describe.runIf(await kafkaIsAvailable())('The Kafka event log', () => {
   eventLogContract(kafkaAdapter)
   // The tests that depend on the number of log partitions also run with three of them.
   eventLogContract(kafkaAdapter, {

@@ -29,7 +29,7 @@ async function tables(schema: string): Promise<string[]> {
   return rows.map((row) => row.name)
 }
 
-describe('migrate', () => {
+describe('`migrate`', () => {
   it('applies all migrations of the project, once', async () => {
     const connection = { connectionString: database.url }
     const all = (await readMigrations()).map((each) => each.number)

@@ -36,28 +36,31 @@ async function onWord(word: string, does: string): Promise<void> {
 }
 
 describe('An append to Postgres', () => {
-  it.each(['54000', '22021', '23502', '21000'])('fails alone if Postgres always refuses it: SQLSTATE %s', async (state) => {
-    await onWord('poison', `raise exception 'no' using errcode = '${state}';`)
-    const log = await fixture.open()
-    await log.claim(me)
-    await log.append('known', 0, events(2))
-    // All appends are sent together. The append behind the bad one in the same stream depends on it.
-    const good = Array.from({ length: 20 }, (_, index) => log.append(`s${index}`, 0, events(2)))
-    const bad = log.append('known', 2, [anEvent(), anEvent('poison')])
-    const onBad = log.append('known', 4, events(1))
-    const badNew = log.append('new', 0, [anEvent('poison')])
-    const more = Array.from({ length: 20 }, (_, index) => log.append(`s${index}`, 2, events(1)))
-    await Promise.all([
-      expect(bad).rejects.toMatchObject({ name: 'Unstorable', message: expect.stringContaining(state) }),
-      expect(onBad).rejects.toMatchObject({ name: 'SequenceConflict', actual: 2 }),
-      expect(badNew).rejects.toMatchObject({ name: 'Unstorable' }),
-    ])
-    const kept = await Promise.all([...good, ...more])
-    kept.push(await log.append('known', 2, events(1)), await log.append('new', 0, events(1)))
-    expectKept(await audit(fixture), kept)
-  })
+  it.each(['54000', '22021', '23502', '21000'])(
+    'fails alone if Postgres always refuses it: SQLSTATE %s',
+    async (state) => {
+      await onWord('poison', `raise exception 'no' using errcode = '${state}';`)
+      const log = await fixture.open()
+      await log.claim(me)
+      await log.append('known', 0, events(2))
+      // All appends are sent together. The append behind the bad one in the same stream depends on it.
+      const good = Array.from({ length: 20 }, (_, index) => log.append(`s${index}`, 0, events(2)))
+      const bad = log.append('known', 2, [anEvent(), anEvent('poison')])
+      const onBad = log.append('known', 4, events(1))
+      const badNew = log.append('new', 0, [anEvent('poison')])
+      const more = Array.from({ length: 20 }, (_, index) => log.append(`s${index}`, 2, events(1)))
+      await Promise.all([
+        expect(bad).rejects.toMatchObject({ name: 'Unstorable', message: expect.stringContaining(state) }),
+        expect(onBad).rejects.toMatchObject({ name: 'SequenceConflict', actual: 2 }),
+        expect(badNew).rejects.toMatchObject({ name: 'Unstorable' }),
+      ])
+      const kept = await Promise.all([...good, ...more])
+      kept.push(await log.append('known', 2, events(1)), await log.append('new', 0, events(1)))
+      expectKept(await audit(fixture), kept)
+    },
+  )
 
-  it('that takes seconds succeeds, and later appends follow it', async () => {
+  it('succeeds after several seconds, and later appends follow it', async () => {
     await onWord('slow', 'perform pg_sleep(4);')
     const log = await fixture.open()
     await log.claim(me)

@@ -73,7 +73,7 @@ describe('A cancel', () => {
     await Promise.allSettled(busy.map(({ done }) => done))
   })
 
-  it('of a small statement does not change the result of another one in the same engine', async () => {
+  it('does not change the result of another small statement in the same engine', async () => {
     const stubborn = engines.run(statements['a pattern that backtracks']!)
     const neighbour = engines.rows(`SELECT json_array(count(*))::VARCHAR FROM range(50000000) r(i) WHERE i % 3 = 0`)
     await wait(100)

@@ -46,16 +46,19 @@ async function startParent(folder: string): Promise<{ parent: ChildProcess; pids
 }
 
 describe('An engine killed at work', { timeout: 120_000 }, () => {
-  it.each(['shared', 'dedicated'] as const)('is replaced, and the pool runs its %s statement again', async (placement) => {
-    const rows = engines.rows(work, { placement })
-    const pid = await busyPid()
-    process.kill(pid, 'SIGKILL')
-    expect(await rows).toEqual(answer)
-    await expect
-      .poll(() => engines.events, patient)
-      .toContainEqual(expect.objectContaining({ type: 'ended', pid, reason: 'crash' }))
-    expect(await engines.rows(`SELECT '[1]'`)).toEqual([[1]])
-  })
+  it.each(['shared', 'dedicated'] as const)(
+    'is replaced, and the pool runs its %s statement again',
+    async (placement) => {
+      const rows = engines.rows(work, { placement })
+      const pid = await busyPid()
+      process.kill(pid, 'SIGKILL')
+      expect(await rows).toEqual(answer)
+      await expect
+        .poll(() => engines.events, patient)
+        .toContainEqual(expect.objectContaining({ type: 'ended', pid, reason: 'crash' }))
+      expect(await engines.rows(`SELECT '[1]'`)).toEqual([[1]])
+    },
+  )
 
   it('fails its statement with EngineLost after a second kill under the same statement', async () => {
     const lost = expect(engines.run(longWork, { placement: 'dedicated' }).done).rejects.toBeInstanceOf(EngineLost)

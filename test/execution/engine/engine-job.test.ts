@@ -100,8 +100,8 @@ describe('The lane of an engine job', () => {
 describe('The second attempt of an engine job', () => {
   it.each([
     ['the engine was lost', lost(), []],
-    ['neighbours may have had the memory', failed('Out of Memory Error: x'), ['recycle']],
-    ['it was broken before', failed('IO Error: x', { broken: true }), ['crash']],
+    ['other statements may have used the memory', failed('Out of Memory Error: x'), ['recycle']],
+    ['the engine was broken before', failed('IO Error: x', { broken: true }), ['crash']],
   ])('runs in a dedicated engine if %s', async (_case, outcome, killed) => {
     const { job, queue, kills, run } = jobOf()
     await run(outcome)
@@ -128,27 +128,27 @@ describe('The second attempt of an engine job', () => {
   it.each([
     ['rows were delivered', lost({ delivered: true }), 'The engine ended (crash) while the statement ran'],
     [
-      'it took the memory itself',
+      'the statement itself used the memory',
       failed('Out of Memory Error: x', { alone: true }),
       'Query exceeded per-node memory limit of 100MB',
     ],
     [
-      'it alone was killed for memory',
+      'an engine with only this statement was killed for its memory',
       lost({ reason: 'memory', alone: true }),
       'Query exceeded per-node memory limit of 100MB',
     ],
     [
-      'it was planned for too long',
+      'planning took too long',
       lost({ reason: 'deadline', culprit: true }),
       'Query exceeded the maximum planning time limit',
     ],
     [
-      'it spilled too much',
+      'the statement spilled too much',
       failed("Out of Memory Error: 'max_temp_directory_size'"),
       'Query exceeded local spill limit of 7MB',
     ],
-    ['it was refused', failed('no', { refused: true }), 'no'],
-    ['it is wrong', failed('Binder Error: x'), 'translated Binder Error: x'],
+    ['the statement was refused', failed('no', { refused: true }), 'no'],
+    ['the statement is invalid', failed('Binder Error: x'), 'translated Binder Error: x'],
   ])('does not happen if %s', async (_case, outcome, message) => {
     const { queue, run, answer } = jobOf()
     await run(outcome)

@@ -167,7 +167,7 @@ describe('The spare engine', () => {
 })
 
 describe('An engine that ends', () => {
-  it('under a statement is replaced at once, in an unused slot', async () => {
+  it('is replaced at once, in an unused slot, if it ran a statement', async () => {
     const { wait, children, events, openShared } = supplyOf()
     const child = await openShared()
     wait('a', 'shared')
@@ -177,7 +177,7 @@ describe('An engine that ends', () => {
     expect(children.map(({ slot }) => slot)).toEqual([0, 1])
   })
 
-  it('while it is idle is replaced after the back-off of a failed start', async () => {
+  it('is replaced after the back-off of a failed start if it was idle', async () => {
     const { children, openShared, settled } = supplyOf()
     const child = await openShared()
     child.exit()
@@ -187,7 +187,7 @@ describe('An engine that ends', () => {
     expect(children).toHaveLength(2)
   })
 
-  it('because it is idle above its memory limit is replaced', async () => {
+  it('is killed and replaced if it is idle above its memory limit', async () => {
     const { supply, children, events, openShared } = supplyOf()
     const child = await openShared()
     const watch = new PoolWatch(supply.members, 10_000)
@@ -200,7 +200,7 @@ describe('An engine that ends', () => {
     expect(children).toHaveLength(2)
   })
 
-  it('because the supply stops is not replaced', async () => {
+  it('is not replaced if the supply stops', async () => {
     const { supply, children, events, openShared, settled } = supplyOf()
     const child = await openShared()
     supply.stop()

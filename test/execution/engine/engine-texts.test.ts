@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { faultOf } from '../../../src/execution/engine/engine-texts.ts'
 
-describe('The fault that `faultOf` finds in a message of DuckDB', () => {
+describe('`faultOf`', () => {
   it.each([
     ['Out of Memory Error: Allocation failure', 'memory'],
     ['Out of Memory Error: failed to pin block of size 256.0 KiB (119.0 MiB/119.2 MiB used)', 'memory'],
@@ -18,7 +18,7 @@ describe('The fault that `faultOf` finds in a message of DuckDB', () => {
     ['Conversion Error: Could not convert string "Out of Memory Error" to INT32', undefined],
     ['Invalid Input Error: FATAL Error: has been invalidated because of a previous', undefined],
     ['IO Error: No files found that match the pattern "x.parquet"', undefined],
-  ])('%s: %s', (text, fault) => {
+  ])('classifies the message %s as %s', (text, fault) => {
     expect(faultOf(text)).toBe(fault)
   })
 })

@@ -183,14 +183,17 @@ it('`pathsOf` returns the files of scans and of questions', () => {
   expect(pathsOf({ kind: 'files', question: { kind: 'footers', paths: ['/l/d'] } })).toEqual(['/l/d'])
 })
 
-it.each(['bss_i32', 'bss_dec'])('`fileFault` reports an encoding that DuckDB cannot read as not supported (%s)', async (table) => {
-  const bytes = readFileSync(join(import.meta.dirname, `../../fixtures/files-people-have/bugs/${table}/a.parquet`))
-  const what = 'a column is in the encoding BYTE_STREAM_SPLIT and neither real nor double'
-  expect(await faultOf(`${table}.parquet`, bytes, '(SELECT sum(i) FROM read_parquet($))')).toMatchObject({
-    0: 'NOT_SUPPORTED',
-    3: `The engine cannot read this file: ${what} [${table}.parquet]`,
-  })
-})
+it.each(['bss_i32', 'bss_dec'])(
+  '`fileFault` reports an encoding that DuckDB cannot read as not supported (%s)',
+  async (table) => {
+    const bytes = readFileSync(join(import.meta.dirname, `../../fixtures/files-people-have/bugs/${table}/a.parquet`))
+    const what = 'a column is in the encoding BYTE_STREAM_SPLIT and neither real nor double'
+    expect(await faultOf(`${table}.parquet`, bytes, '(SELECT sum(i) FROM read_parquet($))')).toMatchObject({
+      0: 'NOT_SUPPORTED',
+      3: `The engine cannot read this file: ${what} [${table}.parquet]`,
+    })
+  },
+)
 
 it('`unknownFileFault` names the files read for an unknown message, unless a function may have raised it', () => {
   const files = { paths: [at('s/t/a.parquet')], roots, exists: () => true }

@@ -68,11 +68,11 @@ const neighbour = (): Promise<unknown[]> =>
 const ofEachKind = ['like_backtrack', 'repeat_nested', 'runtime_big_values', 'join_star_200']
 
 describe.each([
-  ['alone and apart', { risky: true, placement: 'shared' }],
-  ['among small statements', { risky: false, placement: 'shared' }],
-] as const)('%s', (_name, statement) => {
+  ['in an engine of its own', { risky: true, placement: 'shared' }],
+  ['beside small statements', { risky: false, placement: 'shared' }],
+] as const)('A hostile statement %s', (_name, statement) => {
   const chosen = Object.entries(statements).filter(([name]) => statement.risky || ofEachKind.includes(name))
-  it.each(chosen)('the hostile statement %s fails with a clear error, and other statements succeed', async (_title, sql) => {
+  it.each(chosen)('fails with a clear error, and other statements succeed: %s', async (_title, sql) => {
     const beside = statement.risky ? undefined : neighbour()
     const hostile = engines.run(sql, statement).done.then(
       () => undefined,

@@ -46,7 +46,7 @@ function planning(): { readonly child: FakeChild; readonly engine: RunningEngine
   return { child, engine, ended: () => outcome }
 }
 
-it('The planning deadline kills the engine if planning used that much CPU within that time', async () => {
+it('The planning deadline kills the engine once its time is over and planning has used as much CPU', async () => {
   const { child, ended } = planning()
   child.used += DEADLINE_MS
   await vi.advanceTimersByTimeAsync(DEADLINE_MS + 1)
@@ -54,7 +54,7 @@ it('The planning deadline kills the engine if planning used that much CPU within
   expect(ended()).toMatchObject({ kind: 'lost', reason: 'deadline', culprit: true })
 })
 
-it('The planning deadline waits on a busy machine until planning has used that much CPU', async () => {
+it('The planning deadline waits on a busy machine until planning has used its CPU time', async () => {
   const { child } = planning()
   for (let second = 0; second < 4; second++) {
     child.used += DEADLINE_MS / 5
@@ -80,7 +80,7 @@ it('The planning deadline counts half of the CPU used after the first report of 
   expect(child.killed).toBe(true)
 })
 
-it('The planning deadline kills nothing before its time is over, even if the CPU is used up', async () => {
+it('The planning deadline kills nothing before its time is over, even if its CPU time is used up', async () => {
   const { child } = planning()
   child.used += 2 * DEADLINE_MS
   await vi.advanceTimersByTimeAsync(DEADLINE_MS / 2)

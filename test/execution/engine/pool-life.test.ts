@@ -20,7 +20,7 @@ describe('The functions of the functions module', { timeout: 120_000 }, () => {
     }
   })
 
-  it('that never return end on a cancel, and do not stop the heartbeat', async () => {
+  it('end on a cancel if they never return, and do not stop the heartbeat', async () => {
     await using engines = await openTestPool({ functionsModule, deadAfterMs: 1500 })
     const run = engines.run('SELECT json_array(for_ever(i))::VARCHAR FROM range(3) r(i)', { placement: 'dedicated' })
     await expect.poll(() => engines.pool.children().some(({ running }) => running > 0), patient).toBe(true)
@@ -31,7 +31,7 @@ describe('The functions of the functions module', { timeout: 120_000 }, () => {
     expect(await engines.rows(`SELECT '[1]'`, { placement: 'dedicated' })).toEqual([[1]])
   })
 
-  it('that block the thread of small statements do not fail other small statements', async () => {
+  it('do not fail other small statements if they block the thread of small statements', async () => {
     await using engines = await openTestPool({ functionsModule, prepareDeadlineMs: 1000 })
     const holding = engines.run('SELECT json_array(for_ever(i))::VARCHAR FROM range(3) r(i)')
     await new Promise((resolve) => setTimeout(resolve, 200))
@@ -63,7 +63,7 @@ describe('The planning deadline of the pool', { timeout: 120_000 }, () => {
       await expect.poll(() => engines.pool.children().some(({ running }) => running > 0), patient).toBe(true)
       // After ten times the deadline even planning without CPU would be stopped.
       await new Promise((resolve) => setTimeout(resolve, 6000))
-      // On a busy machine the cancel of the one before may have had to kill its engine.
+      // On a busy machine the cancel of the previous statement may have killed its engine.
       expect(engines.events.filter((event) => event.type === 'ended' && event.reason !== 'cancel')).toEqual([])
       run.cancel()
       await expect(run.done).rejects.toMatchObject({ errorName: 'USER_CANCELED' })

@@ -109,9 +109,17 @@ describe('An engine above its memory limit', () => {
   const long = `SELECT count(*)::VARCHAR FROM range(100000) a(i), range(100000) b(j) WHERE i + j = 7`
 
   it.each([
-    ['alone, which then is at fault', [bomb], { kind: 'lost', reason: 'memory', alone: true, delivered: false }],
-    ['with others, whose fault is not known', [bomb, long], { kind: 'lost', reason: 'memory', alone: false }],
-  ])('is killed: %s', async (_case, statements, outcome) => {
+    [
+      'one statement, which is then at fault',
+      [bomb],
+      { kind: 'lost', reason: 'memory', alone: true, delivered: false },
+    ],
+    [
+      'several statements, none of which is surely at fault',
+      [bomb, long],
+      { kind: 'lost', reason: 'memory', alone: false },
+    ],
+  ])('is killed while it runs %s', async (_case, statements, outcome) => {
     const { child, engine } = await open(400 * MB)
     const attempts = statements.map((sql) => engine.execute(work(sql)))
     const watch = setInterval(() => engine.watch(performance.now()), 20)

@@ -89,13 +89,13 @@ describe.runIf(process.getuid?.() === 0)('`takeStaged` for files that an engine 
     ],
     ['a folder', (path) => mkdirSync(path)],
     [
-      'a FIFO, which would hold whoever opens it',
+      'a FIFO, which would block its reader',
       (path) => {
         execFileSync('mkfifo', [path])
         chownSync(path, USER, USER)
       },
     ],
-    ['nothing', () => {}],
+    ['a missing entry', () => {}],
   ])('refuses %s in place of a file', async (_what, lay) => {
     lay(join(staged, 'a.parquet'))
     await expect(take('a.parquet')).rejects.toThrow()
@@ -114,11 +114,14 @@ describe.runIf(process.getuid?.() === 0)('`takeStaged` for files that an engine 
     expect(readFileSync(join(tables, 'a.parquet'), 'utf8')).toBe('of others')
   })
 
-  it.each(['..', '.', '../secret', '.hidden', 'a\0b', ''])('refuses a file name that leads outside the folder: %j', async (name) => {
-    const taken = takeStaged(staged, attempt, USER, [{ ...file(''), path: name }], new AbortController().signal)
-    await expect(taken).rejects.toThrow()
-    expect(readdirSync(attempt)).toEqual([])
-  })
+  it.each(['..', '.', '../secret', '.hidden', 'a\0b', ''])(
+    'refuses a file name that leads outside the folder: %j',
+    async (name) => {
+      const taken = takeStaged(staged, attempt, USER, [{ ...file(''), path: name }], new AbortController().signal)
+      await expect(taken).rejects.toThrow()
+      expect(readdirSync(attempt)).toEqual([])
+    },
+  )
 
   it('does not overwrite an existing file', async () => {
     writeFileSync(join(staged, 'a.parquet'), 'x')

@@ -43,7 +43,7 @@ describe('Scans in the text of a statement', () => {
     expect(await rowsOf(textOf(asked))).toEqual([313, 323, 413, 423].map((value) => [value]))
   })
 
-  it('of a correlated subquery are joined once, not once per row of the outer query', async () => {
+  it('are joined once in a correlated subquery, not once per row of the outer query', async () => {
     const asked = query(
       `SELECT x0 AS c0 FROM (SELECT "k0" AS x0 FROM "$s0") WHERE x0 = (SELECT min(x2) FROM (SELECT "k0" AS x1, "k1" AS x2 ` +
         `FROM "$s1") CROSS JOIN (SELECT "k0" AS x3 FROM "$s2") WHERE (x1 = x0) AND (x2 = x3)) ORDER BY c0`,

@@ -21,7 +21,7 @@ const vocabulary: EngineVocabulary = {
   macros: new Map(),
 }
 
-describe('The statement wall accepts', () => {
+describe('The statement wall', () => {
   it.each([
     `SELECT 1 AS c0`,
     `SELECT x0 AS c0, count(*) FILTER (WHERE x0 > 1) AS c1 FROM (SELECT "a ""b" AS x0 FROM "$s0") GROUP BY x0 ORDER BY c0 ASC NULLS LAST LIMIT 3`,
@@ -34,7 +34,7 @@ describe('The statement wall accepts', () => {
     `SELECT CAST(x AS DECIMAL(9,2))::VARCHAR AS c0, CAST(NULL AS STRUCT(t TIMESTAMP WITH TIME ZONE)[]), coalesce([x for_], lambda y: -y) FROM "$s0"`,
     `SELECT x0 IN (SELECT 1) AS c0, CASE WHEN (x0) THEN 'it''s' ELSE (SELECT 2) END FROM (SELECT DISTINCT ON (x0) x0 FROM "$s0")`,
     `SELECT 'мир', "мир" AS c0`,
-  ])('%s', (sql) => {
+  ])('accepts %s', (sql) => {
     expect(() => checkStatement(sql, 2, vocabulary)).not.toThrow()
   })
 })
@@ -136,7 +136,7 @@ const hostile: Readonly<Record<string, readonly string[]>> = {
     `SELECT extract(year FROM '$F')`,
     `SELECT trim(BOTH FROM '$F')`,
   ],
-  'statements that are no SELECT': [
+  'statements that are not a SELECT': [
     ``,
     `COPY (SELECT 1) TO '$F'`,
     `ATTACH '$F' AS other`,
@@ -160,7 +160,7 @@ const hostile: Readonly<Record<string, readonly string[]>> = {
     `SELECT (1`,
     `SELECT 1) AS q(c0) UNION ALL SELECT * FROM (SELECT 2`,
   ],
-  'ways to be read otherwise': [
+  'text that a lexer may read in different ways': [
     `SELECT 1 -- '\n FROM read_text('$F')`,
     `SELECT 1 /* ' */ FROM read_text('$F') /* ' */`,
     `SELECT E'\\' FROM read_text(''$F'') --'`,
@@ -197,14 +197,14 @@ const hostile: Readonly<Record<string, readonly string[]>> = {
 /** The texts have one output column, so that the engine would run them if the wall accepted them. */
 const all = Object.entries(hostile).flatMap(([what, texts]) => texts.map((text) => [what, text] as const))
 
-describe('The statement wall refuses', () => {
-  it.each(all)('%s: %s', (_what, text) => {
+describe('The statement wall for hostile input', () => {
+  it.each(all)('refuses %s: %s', (_what, text) => {
     expect(() => checkStatement(text.replaceAll('$F', '/data/secret.csv'), 2, vocabulary)).toThrow(
       'The statement was refused',
     )
   })
 
-  it('texts that are not exactly one expression', () => {
+  it('refuses texts that are not exactly one expression', () => {
     for (const text of ['c0', `coalesce(c0, 'x''y')`, `CASE WHEN c0 IS NULL THEN 1 END`, '(SELECT 1)'])
       expect(() => checkExpression(text, vocabulary)).not.toThrow()
     const wrong = [
@@ -221,7 +221,7 @@ describe('The statement wall refuses', () => {
     for (const text of wrong) expect(() => checkExpression(text, vocabulary), text).toThrow('refused')
   })
 
-  it('texts that are not a type', () => {
+  it('refuses texts that are not a type', () => {
     const types = [
       'INTEGER',
       'DECIMAL(9,2)[]',
@@ -233,7 +233,7 @@ describe('The statement wall refuses', () => {
     for (const type of wrong) expect(() => checkType(type), type).toThrow('refused')
   })
 
-  it('nesting so deep that it would overflow the stack of the parser', () => {
+  it('refuses nesting so deep that it would overflow the stack of the parser', () => {
     for (const open of ['(', '[', 'coalesce(', '(SELECT '])
       expect(() => checkStatement(`SELECT ${open.repeat(100_000)}`, 0, vocabulary)).toThrow('nested too deeply')
   })

@@ -44,7 +44,7 @@ describe('The attempts at a batch', () => {
 
   it.each([
     ['an error of the statement', new EngineError('DIVISION_BY_ZERO', 'Division by zero')],
-    ['a bug, whatever it says', new TypeError('The engine ended (crash)')],
+    ['a bug, even with the message of a lost engine', new TypeError('The engine ended (crash)')],
   ])('end with %s', async (_what, error) => {
     let tried = 0
     const attempts = new EngineAttempts(fakeEngines(), 4)

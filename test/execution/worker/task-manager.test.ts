@@ -33,18 +33,21 @@ function handClock(): Clock & { advance(millis: number): void } {
 }
 
 describe('The task manager', () => {
-  it.each([true, false])('stops a runaway task together with its statement in the engine (small: %s)', async (small) => {
-    await using worker = await openTestWorker()
-    const task = worker.tasks.update(worker.nextTaskId(), await runaway(worker, small))
-    await expect.poll(() => busy(worker)).toBe(true)
-    task.cancel('ABORTED')
-    expect(task.state()).toBe('ABORTED')
-    // The kill follows the interrupt after 150 ms; the rest of the timeout is for a busy machine.
-    await expect.poll(() => busy(worker), { interval: 5, timeout: 120_000 }).toBe(false)
-    expect(task.status().stats.runningDrivers).toBe(0)
-    const taskId = worker.nextTaskId()
-    expect((await worker.run(taskId, await nation(worker))).state).toBe('FINISHED')
-  })
+  it.each([true, false])(
+    'stops a runaway task together with its statement in the engine (small: %s)',
+    async (small) => {
+      await using worker = await openTestWorker()
+      const task = worker.tasks.update(worker.nextTaskId(), await runaway(worker, small))
+      await expect.poll(() => busy(worker)).toBe(true)
+      task.cancel('ABORTED')
+      expect(task.state()).toBe('ABORTED')
+      // The kill follows the interrupt after 150 ms; the rest of the timeout is for a busy machine.
+      await expect.poll(() => busy(worker), { interval: 5, timeout: 120_000 }).toBe(false)
+      expect(task.status().stats.runningDrivers).toBe(0)
+      const taskId = worker.nextTaskId()
+      expect((await worker.run(taskId, await nation(worker))).state).toBe('FINISHED')
+    },
+  )
 
   it('drops all tasks after ten minutes without a request of a coordinator', async () => {
     const clock = handClock()

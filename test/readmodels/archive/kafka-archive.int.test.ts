@@ -136,72 +136,76 @@ describe.runIf(await kafkaIsAvailable())('A topic whose first records are archiv
         .map((name) => gunzipSync(readFileSync(join(archive.folder, period, name))).toString()),
     )
 
-  it('is one chain with its archive, forgets queries, and can be claimed without Postgres', { timeout: 120_000 }, async () => {
-    await log.append(node, 0, [seen])
-    await fill(0, 3)
-    const open = testQueryId(3)
-    await log.append(open, 0, toLogEvents(queryLife(open)).slice(0, 1))
-    await fill(4, 1)
-    const before = await readAll(log)
-    const { archived, dropped } = await archiveAll()
-    expect([archived.length, dropped.length]).toEqual([1, 1])
-    const end = BigInt(archived[0]!.to[0]!.offset)
-    expect(await low()).toBe(end)
-    for (const text of recordTexts()) expect(text).not.toContain('alice')
-    // Both the old reader and a new one get all events.
-    expect((await readAll(log)).slice(0, before.length)).toEqual(before)
-    const fresh = createKafkaEventLog(bed.optionsOf('fresh.jsonl'), archives)
-    await fresh.open()
-    expect((await readAll(fresh)).slice(0, before.length)).toEqual(before)
-    await fresh.close()
-    await bed.pool.query('delete from query_events where stream = $1', [testQueryId(0)])
-    expect(await collect(log.readStream(testQueryId(0), 2))).toEqual(
-      before.filter(({ stream, sequence }) => stream === testQueryId(0) && sequence > 2),
-    )
-    // The keys are removed, and the data of keys that are forgotten.
-    const encrypted = recordTexts()
-      .join('')
-      .match(/"aes[^"\\]*/g)!.length
-    for (const queryId of [0, 1, 4].map(testQueryId))
-      expect(await forgetQuery({ log, journal }, queryId, { by: 'officer' })).toMatchObject({ kind: 'forgotten' })
-    expect(
-      recordTexts()
+  it(
+    'is one chain with its archive, forgets queries, and can be claimed without Postgres',
+    { timeout: 120_000 },
+    async () => {
+      await log.append(node, 0, [seen])
+      await fill(0, 3)
+      const open = testQueryId(3)
+      await log.append(open, 0, toLogEvents(queryLife(open)).slice(0, 1))
+      await fill(4, 1)
+      const before = await readAll(log)
+      const { archived, dropped } = await archiveAll()
+      expect([archived.length, dropped.length]).toEqual([1, 1])
+      const end = BigInt(archived[0]!.to[0]!.offset)
+      expect(await low()).toBe(end)
+      for (const text of recordTexts()) expect(text).not.toContain('alice')
+      // Both the old reader and a new one get all events.
+      expect((await readAll(log)).slice(0, before.length)).toEqual(before)
+      const fresh = createKafkaEventLog(bed.optionsOf('fresh.jsonl'), archives)
+      await fresh.open()
+      expect((await readAll(fresh)).slice(0, before.length)).toEqual(before)
+      await fresh.close()
+      await bed.pool.query('delete from query_events where stream = $1', [testQueryId(0)])
+      expect(await collect(log.readStream(testQueryId(0), 2))).toEqual(
+        before.filter(({ stream, sequence }) => stream === testQueryId(0) && sequence > 2),
+      )
+      // The archive marks the forgotten events, and keeps the names of their removed keys.
+      const encrypted = recordTexts()
         .join('')
-        .match(/"forgotten\\":true/g),
-    ).toHaveLength(14)
-    expect(
-      recordTexts()
-        .join('')
-        .match(/"aes[^"\\]*/g)!.length,
-    ).toBe(encrypted)
-    await rebuildReadModels({ log, database: bed.connection, clock: systemClock })
-    expect(await runner.barrier(60_000)).toBe(true)
-    expect(await audit()).toEqual([])
-    // A new writer reads nothing from the archive but the last events of streams that never end.
-    const fetched: bigint[] = []
-    const counted = (logId: string): Archive => {
-      const own = new Archive({ root: root.path, logId, canEnd: isQueryId })
-      const fetch = own.fetch.bind(own)
-      own.fetch = (partition, from, limit) => (fetched.push(from), fetch(partition, from, limit))
-      return own
-    }
-    const next = createKafkaEventLog(
-      { ...bed.optionsOf('writer.jsonl'), database: { connectionString: 'postgres://nobody@127.0.0.1:1/none' } },
-      { ...archives, archiveOf: counted, bornIn: epochOf },
-    )
-    await next.open()
-    await next.claim(me)
-    const streams = await readStreamsOfLog(next, { endedSince: '2000-01-01', onLeftOut: () => {} })
-    expect(streams.open).toEqual([open])
-    await expect(next.append(node, 0, [seen])).rejects.toThrow(SequenceConflict)
-    await next.append(node, 1, [seen])
-    const own = testQueryId(9).replace(/1$/, '2')
-    await next.append(own, 0, toLogEvents(queryLife(own)))
-    await next.append(open, 1, toLogEvents(queryLife(open)).slice(1))
-    expect(fetched).toEqual([])
-    await next.close()
-    expect(await audit()).toEqual([])
-  })
+        .match(/"aes[^"\\]*/g)!.length
+      for (const queryId of [0, 1, 4].map(testQueryId))
+        expect(await forgetQuery({ log, journal }, queryId, { by: 'officer' })).toMatchObject({ kind: 'forgotten' })
+      expect(
+        recordTexts()
+          .join('')
+          .match(/"forgotten\\":true/g),
+      ).toHaveLength(14)
+      expect(
+        recordTexts()
+          .join('')
+          .match(/"aes[^"\\]*/g)!.length,
+      ).toBe(encrypted)
+      await rebuildReadModels({ log, database: bed.connection, clock: systemClock })
+      expect(await runner.barrier(60_000)).toBe(true)
+      expect(await audit()).toEqual([])
+      // A new writer reads nothing from the archive but the last events of streams that never end.
+      const fetched: bigint[] = []
+      const counted = (logId: string): Archive => {
+        const own = new Archive({ root: root.path, logId, canEnd: isQueryId })
+        const fetch = own.fetch.bind(own)
+        own.fetch = (partition, from, limit) => (fetched.push(from), fetch(partition, from, limit))
+        return own
+      }
+      const next = createKafkaEventLog(
+        { ...bed.optionsOf('writer.jsonl'), database: { connectionString: 'postgres://nobody@127.0.0.1:1/none' } },
+        { ...archives, archiveOf: counted, bornIn: epochOf },
+      )
+      await next.open()
+      await next.claim(me)
+      const streams = await readStreamsOfLog(next, { endedSince: '2000-01-01', onLeftOut: () => {} })
+      expect(streams.open).toEqual([open])
+      await expect(next.append(node, 0, [seen])).rejects.toThrow(SequenceConflict)
+      await next.append(node, 1, [seen])
+      const own = testQueryId(9).replace(/1$/, '2')
+      await next.append(own, 0, toLogEvents(queryLife(own)))
+      await next.append(open, 1, toLogEvents(queryLife(open)).slice(1))
+      expect(fetched).toEqual([])
+      await next.close()
+      expect(await audit()).toEqual([])
+    },
+  )
 
   it('loses no event if archiving is interrupted or a period is damaged', { timeout: 120_000 }, async () => {
     await fill(0, 3)
@@ -281,58 +285,62 @@ describe.runIf(await kafkaIsAvailable())('A topic whose first records are archiv
     await target.close()
   })
 
-  it('is restored into Postgres, completely or one period, decrypted with the keys of its queries', { timeout: 180_000 }, async () => {
-    await fill(0, 3)
-    const forgotten = testQueryId(1)
-    expect(await forgetQuery({ log, journal }, forgotten, { by: 'officer' })).toMatchObject({ kind: 'forgotten' })
-    await archivePeriod(parts(), exported.at(-1)!)
-    await fill(3, 1)
-    await anchorer.stop()
-    const kept = await readAll(log)
-    await log.close()
+  it(
+    'is restored into Postgres, completely or one period, decrypted with the keys of its queries',
+    { timeout: 180_000 },
+    async () => {
+      await fill(0, 3)
+      const forgotten = testQueryId(1)
+      expect(await forgetQuery({ log, journal }, forgotten, { by: 'officer' })).toMatchObject({ kind: 'forgotten' })
+      await archivePeriod(parts(), exported.at(-1)!)
+      await fill(3, 1)
+      await anchorer.stop()
+      const kept = await readAll(log)
+      await log.close()
 
-    const settings = {
-      'database-url': bed.connection.connectionString,
-      'kafka-brokers': bed.optionsOf('none').brokers.join(','),
-      'kafka-topic': bed.topic,
-      'data-dir': join(bed.folder, 'data'),
-      'archive-folder': root.path,
-    }
-    const flags = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])
-    const whole = await createMigratedDatabase()
-    const part = await createMigratedDatabase()
-    expect(await restoreCommand(['--from', 'topic', '--into', whole.url, ...flags], {})).toBe(0)
-    expect(await restoreCommand(['--into', part.url, '--period', '1', ...flags], {})).toBe(0)
+      const settings = {
+        'database-url': bed.connection.connectionString,
+        'kafka-brokers': bed.optionsOf('none').brokers.join(','),
+        'kafka-topic': bed.topic,
+        'data-dir': join(bed.folder, 'data'),
+        'archive-folder': root.path,
+      }
+      const flags = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])
+      const whole = await createMigratedDatabase()
+      const part = await createMigratedDatabase()
+      expect(await restoreCommand(['--from', 'topic', '--into', whole.url, ...flags], {})).toBe(0)
+      expect(await restoreCommand(['--into', part.url, '--period', '1', ...flags], {})).toBe(0)
 
-    const inPostgres = createPostgresEventLog({ connectionString: whole.url }, archives)
-    await inPostgres.open()
-    const summaryOf = (events: readonly Recorded[]) =>
-      events.map(({ stream, sequence, hash, data, forgotten }) => ({ stream, sequence, hash, data, forgotten }))
-    expect(summaryOf(await readAll(inPostgres))).toEqual(summaryOf(kept))
-    const eventsOf = (stream: string): Promise<Recorded[]> => collect(inPostgres.readStream(stream))
-    const [query0, query1] = [await eventsOf(testQueryId(0)), await eventsOf(forgotten)]
-    expect(query0.map(({ data }) => data)).not.toContain(null)
-    expect(query1.every((event) => event.forgotten)).toBe(true)
-    // The log continues in Postgres without encryption, and can forget queries there.
-    await inPostgres.claim(me)
-    await appendLives(inPostgres, [{ queryId: testQueryId(9), events: queryLife(testQueryId(9)) }])
-    await inPostgres.forget(
-      testQueryId(0),
-      query0.map(({ sequence }) => sequence),
-    )
-    expect((await eventsOf(testQueryId(0))).every((event) => event.forgotten)).toBe(true)
-    await inPostgres.close()
+      const inPostgres = createPostgresEventLog({ connectionString: whole.url }, archives)
+      await inPostgres.open()
+      const summaryOf = (events: readonly Recorded[]) =>
+        events.map(({ stream, sequence, hash, data, forgotten }) => ({ stream, sequence, hash, data, forgotten }))
+      expect(summaryOf(await readAll(inPostgres))).toEqual(summaryOf(kept))
+      const eventsOf = (stream: string): Promise<Recorded[]> => collect(inPostgres.readStream(stream))
+      const [query0, query1] = [await eventsOf(testQueryId(0)), await eventsOf(forgotten)]
+      expect(query0.map(({ data }) => data)).not.toContain(null)
+      expect(query1.every((event) => event.forgotten)).toBe(true)
+      // The log continues in Postgres without encryption, and can forget queries there.
+      await inPostgres.claim(me)
+      await appendLives(inPostgres, [{ queryId: testQueryId(9), events: queryLife(testQueryId(9)) }])
+      await inPostgres.forget(
+        testQueryId(0),
+        query0.map(({ sequence }) => sequence),
+      )
+      expect((await eventsOf(testQueryId(0))).every((event) => event.forgotten)).toBe(true)
+      await inPostgres.close()
 
-    const ofPeriod = createPostgresEventLog({ connectionString: part.url }, archives)
-    await ofPeriod.open()
-    expect((await readAll(ofPeriod)).some(({ stream }) => stream === testQueryId(2))).toBe(true)
-    await ofPeriod.close()
-    // A second restore is refused, because the log already exists.
-    await expect(restoreCommand(['--from', 'topic', '--into', whole.url, ...flags], {})).rejects.toThrow(
-      'has an event log already',
-    )
-    await Promise.all([whole.drop(), part.drop()])
-  })
+      const ofPeriod = createPostgresEventLog({ connectionString: part.url }, archives)
+      await ofPeriod.open()
+      expect((await readAll(ofPeriod)).some(({ stream }) => stream === testQueryId(2))).toBe(true)
+      await ofPeriod.close()
+      // A second restore is refused, because the log already exists.
+      await expect(restoreCommand(['--from', 'topic', '--into', whole.url, ...flags], {})).rejects.toThrow(
+        'has an event log already',
+      )
+      await Promise.all([whole.drop(), part.drop()])
+    },
+  )
 
   it('is accepted with fewer deleted records than archived ones, and refused with more', async () => {
     await fill(0, 2)

@@ -154,24 +154,24 @@ describe('The anchors of a log', () => {
     })
 
     it.each([
-      ['introduces itself', () => vouchFor(other.public, logId(), other), ['unknown-key']],
+      ['vouches for itself', () => vouchFor(other.public, logId(), other), ['unknown-key']],
       [
-        'says that a known key vouches for it',
+        'claims that a known key vouches for it',
         () => ({ ...vouchFor(other.public, logId(), other), signedBy: fingerprint(key.public) }),
         ['anchor', 'unknown-key'],
       ],
       [
-        'has the signature of another log',
+        'has a signature for another log',
         () => ({ ...vouchFor(other.public, 'elsewhere', key), logId: logId() }),
         ['anchor', 'unknown-key'],
       ],
       [
-        'takes the signature for a known key',
+        'reuses the signature for a known key',
         () => ({ ...vouchFor(key.public, logId(), key), key: fingerprint(other.public) }),
         ['anchor', 'unknown-key'],
       ],
       [
-        'takes the name of a known key',
+        'uses the name of a known key',
         () => ({
           ...vouchFor(other.public, logId(), other),
           key: fingerprint(key.public),
@@ -179,7 +179,7 @@ describe('The anchors of a log', () => {
         }),
         ['anchor', 'unknown-key'],
       ],
-      ['is no key', () => ({ ...vouchFor(other.public, logId(), other), publicKey: 'AAAA' }), ['unknown-key']],
+      ['is not a key', () => ({ ...vouchFor(other.public, logId(), other), publicKey: 'AAAA' }), ['unknown-key']],
     ])('are not verified by a key that %s', async (_what, record, kinds) => {
       await takeOver()
       await vouch(vouchFor(key.public, logId(), key))

@@ -115,7 +115,7 @@ describe('A forgotten query', () => {
     for (const event of own) expect(event).toMatchObject({ data: null, stored: '', forgotten: true })
   })
 
-  it('must exist and must have ended', async () => {
+  it('cannot be an open or an unknown query', async () => {
     const open = testQueryId(8)
     await bed.log.append(open, 0, toLogEvents(queryLife(open, { end: 'open' })))
     expect(await forget(open)).toEqual({ kind: 'open' })

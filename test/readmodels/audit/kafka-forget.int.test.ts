@@ -132,22 +132,26 @@ describe.runIf(available)('A log in Kafka with data that is encrypted by keys of
     },
   )
 
-  it('fails an audit if a key is gone without a record, or exists in spite of a record', { timeout: 60_000 }, async () => {
-    const [said, silent] = [streams[2]!, streams[3]!]
-    await journal.record('DataForgotten', { stream: said, sequences, by: 'officer' })
-    const last = await collect(log.readStream(silent))
-    const store = new KafkaStoreBesidePostgres(bed.optionsOf('other.jsonl'))
-    await store.open()
-    await store.cipher!.forget([last[0]!.key!])
-    await store.close()
-    const findings = await bed.audit()
-    expect(findings.map(({ kind, stream, sequence }) => [kind, stream, sequence])).toEqual([
-      ...sequences.map((sequence) => ['forgotten', silent, sequence]),
-      ...sequences.map((sequence) => ['forgotten', said, sequence]),
-    ])
-    await forget(said)
-    expect((await bed.audit()).map(({ stream }) => stream)).toEqual(sequences.map(() => silent))
-  })
+  it(
+    'fails an audit if a key is gone without a record, or exists in spite of a record',
+    { timeout: 60_000 },
+    async () => {
+      const [said, silent] = [streams[2]!, streams[3]!]
+      await journal.record('DataForgotten', { stream: said, sequences, by: 'officer' })
+      const last = await collect(log.readStream(silent))
+      const store = new KafkaStoreBesidePostgres(bed.optionsOf('other.jsonl'))
+      await store.open()
+      await store.cipher!.forget([last[0]!.key!])
+      await store.close()
+      const findings = await bed.audit()
+      expect(findings.map(({ kind, stream, sequence }) => [kind, stream, sequence])).toEqual([
+        ...sequences.map((sequence) => ['forgotten', silent, sequence]),
+        ...sequences.map((sequence) => ['forgotten', said, sequence]),
+      ])
+      await forget(said)
+      expect((await bed.audit()).map(({ stream }) => stream)).toEqual(sequences.map(() => silent))
+    },
+  )
 
   it('restores its keys from the file after the database was lost', { timeout: 60_000 }, async () => {
     expect(readFileSync(join(bed.folder, file), 'utf8')).toContain(bed.topic)

@@ -143,7 +143,7 @@ describe.runIf(await kafkaIsAvailable())('An audit of a log in Kafka', () => {
 
     it.each<[string, Rewriting['change'], string[]]>([
       ['data replaced', toClear, ['data']],
-      ['an event made another', toFailed, ['data']],
+      ['an event with another type', toFailed, ['data']],
       [
         'an event removed',
         (stream, envelope) => (stream === victim && envelope.sequence === 4 ? undefined : envelope),
@@ -166,17 +166,21 @@ describe.runIf(await kafkaIsAvailable())('An audit of a log in Kafka', () => {
       },
     )
 
-    it('finds a contradiction to anchors left in the log, and anchors that are signed with an unknown key', { timeout: 60_000 }, async () => {
-      const change: Rewriting['change'] = (stream, envelope) => (stream === victim ? undefined : envelope)
-      const left = await findingsIn(rewritten(change, 'keep'), {})
-      expect(kinds(left)).toEqual(['anchor'])
-      const signed = rewritten(change, 'sign')
-      expect(await findingsIn(signed, {})).toEqual([])
-      const byKey = await findingsIn(signed, { keys: [anchorKey.publicKey] })
-      expect(kinds(byKey)).toEqual(['unknown-key', 'anchor'])
-      const byFile = await findingsIn(signed)
-      expect(byFile.map(({ what }) => what).join('\n')).toContain('is not in the log')
-    })
+    it(
+      'finds a contradiction to anchors left in the log, and anchors that are signed with an unknown key',
+      { timeout: 60_000 },
+      async () => {
+        const change: Rewriting['change'] = (stream, envelope) => (stream === victim ? undefined : envelope)
+        const left = await findingsIn(rewritten(change, 'keep'), {})
+        expect(kinds(left)).toEqual(['anchor'])
+        const signed = rewritten(change, 'sign')
+        expect(await findingsIn(signed, {})).toEqual([])
+        const byKey = await findingsIn(signed, { keys: [anchorKey.publicKey] })
+        expect(kinds(byKey)).toEqual(['unknown-key', 'anchor'])
+        const byFile = await findingsIn(signed)
+        expect(byFile.map(({ what }) => what).join('\n')).toContain('is not in the log')
+      },
+    )
 
     it('finds a cut end of the log, by the exported anchors', { timeout: 60_000 }, async () => {
       const made = records.slice(0, Number(exported.at(-2)!.at[0]!.offset))

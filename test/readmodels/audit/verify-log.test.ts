@@ -107,8 +107,8 @@ describe('An audit of an altered log', () => {
   it.each([
     ['the type', 3, `data = replace(data, '"TaskCreated"', '"TaskFailed"')`],
     ['the time', 3, `data = replace(data, '"time":"2026-', '"time":"2025-')`],
-    ['the sequence it is found by', 3, `sequence = 33`],
-    ['the stream it is said to be of', 3, `stream = 'another'`],
+    ['the sequence in the row', 3, `sequence = 33`],
+    ['the stream in the row', 3, `stream = 'another'`],
   ])('finds an alteration of %s', async (_what, sequence, set) => {
     const place = `0/${await positionOf(tampered, sequence)}`
     await alter(sequence, set)
