@@ -12,7 +12,7 @@ import { createMacros } from '../../src/execution/engine/engine-macros.ts'
 const FORBIDDEN =
   /^(read_|scan|query|parquet_|sniff|glob|duckdb_|pragma_|pg_|current_|get|set|which_|enable_|disable_|json_.*(sql|plan)|write_|sleep|nextval|currval|txid|version|in_search_path|copy|import|export|force_|checkpoint|error$|create_sort_key|inet_|has_.*privilege|parse_duckdb|now$|user$|session_user$|__internal)/
 
-it('engineVocabulary contains only functions that compute values, and none that reads files or has other effects', async () => {
+it('engineVocabulary contains only functions that compute values, and none that reads files or acts', async () => {
   const instance = await DuckDBInstance.create(':memory:')
   const connection = await instance.connect()
   await registerAll(connection)

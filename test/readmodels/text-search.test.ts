@@ -74,7 +74,7 @@ it.each<readonly [text: string, queries: readonly number[]]>([
   expect(plan).toContain('queries_text')
 })
 
-it('The text search finds texts of two letters, which the index does not support', async () => {
+it('The text search finds texts of two letters', async () => {
   expect(await found('zq', { states: ['FAILED'] })).toEqual([])
   expect(await found('öß')).toEqual([1])
 })

@@ -87,8 +87,8 @@ describe('An engine killed at work', { timeout: 120_000 }, () => {
 
 describe('An engine that a statement broke', { timeout: 120_000 }, () => {
   it('is replaced at the next statement, and this statement succeeds', async () => {
-    // DuckDB accepts this call in spite of the locked configuration, and then every later statement of the instance fails.
-    // The statement wall exists for such calls; only in tests does it allow this function.
+    // DuckDB accepts this call in spite of the locked configuration, and then every later statement of the instance
+    // fails. The statement wall exists for such calls; it allows this function only in tests.
     await engines.run(`SELECT * FROM enable_logging(storage := 'file', storage_path := '/nowhere')`).done
     const { pid } = engines.pool.children()[0]!
     expect(await engines.rows(`SELECT '[1]'`)).toEqual([[1]])

@@ -19,7 +19,7 @@ function joinStar(tables: number): string {
 
 const orOfAnds = Array.from({ length: 2000 }, (_, i) => `(a = ${i} AND b <> ${i})`).join(' OR ')
 
-/** Statements that take gigabytes or minutes, mostly while DuckDB plans them (`memory_limit` restricts none of them). */
+/** Statements that take gigabytes or minutes, mostly while DuckDB plans them (`memory_limit` does not help). */
 const statements: Record<string, string> = {
   like_backtrack: `SELECT repeat('a',60) ILIKE '%a%a%a%a%a%a%a%b'`,
   levenshtein_60k: `SELECT levenshtein(repeat('a',60000), repeat('b',60000))`,

@@ -120,7 +120,7 @@ describe.runIf(process.platform === 'linux')('The engine process', () => {
     expect(/^Umask:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]).toBe('0077')
   })
 
-  it('has an empty environment and a data memory limit, and the OOM killer selects it first', async () => {
+  it('has a minimal environment and a data memory limit, and the OOM killer selects it first', async () => {
     const { pid } = engines.pool.children()[0]!
     const environment = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').filter(Boolean)
     expect(environment.map((entry) => entry.split('=')[0]).toSorted()).toEqual(['PATH', 'PWD', 'UV_THREADPOOL_SIZE'])

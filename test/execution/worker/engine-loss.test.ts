@@ -138,7 +138,7 @@ describe('A batch whose engine is lost before a page is listed', () => {
     expect(engines.runs()).toBe(4)
   })
 
-  it('fails its task with REMOTE_TASK_ERROR after four lost engines, so that the coordinator can retry it', async () => {
+  it('fails its task with REMOTE_TASK_ERROR after four lost engines', async () => {
     const engines = losing(4)
     await using worker = await openTestWorker({ wrapEngines: engines.wrap })
     const status = await worker.run(worker.nextTaskId(), await count(worker))

@@ -90,7 +90,7 @@ describe('The task manager', () => {
     await expect.poll(() => worker.tasks.statuses(), { timeout: 120_000 }).toEqual([])
   })
 
-  it('refuses a task that was deleted before it was created for fifteen minutes, and remembers 2,000 at most', async () => {
+  it('refuses a task that was deleted before its creation, for fifteen minutes and for the last 2,000 of them', async () => {
     const clock = handClock()
     await using worker = await openTestWorker({ clock })
     const [early, late] = [worker.nextTaskId(), worker.nextTaskId()]

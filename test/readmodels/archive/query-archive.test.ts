@@ -206,7 +206,7 @@ it('The query archiving deletes no rows that changed after the copy, and fails w
   expect([await periods(), await count('queries')]).toEqual([0, ENDED + 1])
 })
 
-it('The query archiving keeps queries that may still get events, and late events of archived ones make no rows', async () => {
+it('The query archiving keeps queries that may get events, and late events of archived ones make no rows', async () => {
   const runner = await bed.startRunner()
   expect(await runner.barrier(60_000)).toBe(true)
   // The projection keeps the fold of this query in memory.
