@@ -16,7 +16,7 @@ ajv.addFormat('uuid', isUuid)
 for (const file of readdirSync(folder).filter((name) => name.endsWith('.json')))
   ajv.addSchema(JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as object)
 
-/** The event by the schema that it names, and each facet by its own. */
+/** Checks the event by the schema that it names, and each facet by the facet's own schema. */
 function expectValid(run: RunEvent): void {
   const check = (schema: string, value: unknown): void => {
     const valid = ajv.validate(schema, value)
@@ -28,7 +28,7 @@ function expectValid(run: RunEvent): void {
   for (const facet of [...facets, ...output]) check((facet as { _schemaURL: string })._schemaURL, facet)
 }
 
-it('the schemas refuse what is none', () => {
+it('The OpenLineage schemas refuse invalid events and facets', () => {
   expect(ajv.validate('https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent', { run: {} })).toBe(false)
   const facet =
     'https://openlineage.io/spec/facets/1-2-0/ColumnLineageDatasetFacet.json#/$defs/ColumnLineageDatasetFacet'
@@ -37,7 +37,7 @@ it('the schemas refuse what is none', () => {
 
 const KEY = Buffer.alloc(32, 7)
 
-/** What is told of the events of one query. */
+/** Returns the messages for the events of a query, parsed. */
 async function reported(events: readonly QueryEvent[], statements = false): Promise<readonly RunEvent[]> {
   const recorded = recordedOf(events)
   const keeper = new FactKeeper(streamsOf(recorded))
@@ -105,8 +105,8 @@ const writing: readonly QueryEvent[] = [
   event('QueryFinished', 4),
 ]
 
-describe('runs of statements', () => {
-  it('tell of a write from which columns its own are made, and how', async () => {
+describe('OpenLineage runs of statements', () => {
+  it('name the source columns of each written column, and how they contribute', async () => {
     const [start, complete] = await reported(writing)
     expect(start).toMatchObject({ eventType: 'START', inputs: [], outputs: [] })
     expect(complete).toMatchObject({
@@ -157,7 +157,7 @@ describe('runs of statements', () => {
     expect(facets.columnLineage.dataset).toEqual([field('lake.s.o', 'id', indirect('FILTER'), indirect('JOIN'))])
   })
 
-  it('of one statement have one id, and one name of the job whenever it is asked again', async () => {
+  it('share one run id within a query, and one job name for the same statement', async () => {
     const [start, complete] = await reported(writing)
     expect(complete!.run.runId).toBe(start!.run.runId)
     expect(complete!.job.name).toBe(start!.job.name)
@@ -167,7 +167,7 @@ describe('runs of statements', () => {
     expect(runIdOf('a', '2026-01-02T03:04:05.000Z')).not.toBe(runIdOf('b', '2026-01-02T03:04:05.000Z'))
   })
 
-  it('tell no text, and no message of an error, unless they are to', async () => {
+  it('contain no SQL text and no error message unless statements are published', async () => {
     const failing = [
       event('QueryCreated', 0, { sql: "SELECT CAST('hidden' AS bigint)" }),
       event('QueryFailed', 1, { failure: failureOf('INVALID_CAST_ARGUMENT', "Cannot cast 'hidden' to bigint") }),
@@ -185,7 +185,7 @@ describe('runs of statements', () => {
     })
   })
 
-  it('tell nothing that a database of texts refuses: nobody keeps others back by what he asks', async () => {
+  it('contain no characters that a text database refuses, so that one message never blocks others', async () => {
     const created = event('QueryCreated', 0, { sql: 'SELECT \u0000 \ud800' }) as QueryEventOf<'QueryCreated'>
     const session = { ...created.data.session, source: `${'x'.repeat(99)}\u{1f600}`, user: 'a\u0000b' }
     const [start] = await reported([{ ...created, data: { ...created.data, session } }], true)
@@ -200,19 +200,19 @@ describe('runs of statements', () => {
     ['ADMINISTRATIVELY_PREEMPTED', 'ABORT'],
     ['DIVISION_BY_ZERO', 'FAIL'],
     ['EXCEEDED_TIME_LIMIT', 'FAIL'],
-  ] as const)('that end with %s end with %s, and have read what they were planned to', async (name, eventType) => {
+  ] as const)('end %s with %s, and keep the planned inputs', async (name, eventType) => {
     const ended = [...writing.slice(0, 2), event('QueryFailed', 4, { failure: failureOf(name, 'so') })]
     const [, end] = await reported(ended)
     expect(end).toMatchObject({ eventType, outputs: [] })
     expect(end!.inputs.map(({ name: dataset }) => dataset)).toEqual(['lake.s.o', 'lake.s.dotted.t'])
   })
 
-  it('have no output where nothing was changed', async () => {
+  it('have no output if the statement changed nothing', async () => {
     const settled = [writing[0]!, writing[1]!, writing.at(-1)!]
     expect((await reported(settled)).at(-1)).toMatchObject({ eventType: 'COMPLETE', outputs: [] })
   })
 
-  it('tell that a table is gone, and of what a view is made', async () => {
+  it('report a dropped table, and the sources of a view', async () => {
     const ends = async (operation: 'dropTable' | 'createView', plan: Partial<Planned>) => {
       const view = { sql: 'SELECT 1', columns, runAsInvoker: false }
       const made =
@@ -242,7 +242,7 @@ describe('runs of statements', () => {
     })
   })
 
-  it('tell nothing of what was forgotten', async () => {
+  it('are absent for forgotten events', async () => {
     const forgotten = recordedOf(writing).map((one) => ({ ...one, data: null, forgotten: true as const }))
     const keeper = new FactKeeper(streamsOf(forgotten))
     const publication = openLineage({ namespace: 'n', statements: true, key: KEY })
@@ -250,8 +250,8 @@ describe('runs of statements', () => {
   })
 })
 
-describe('what is kept of queries', () => {
-  it('is read again of large ones, and of those that began before', async () => {
+describe('The facts that `FactKeeper` keeps', () => {
+  it('come from the log again for large statements and for queries that began earlier', async () => {
     const long = recordedOf([event('QueryCreated', 0, { sql: 'x'.repeat(20_000) }), event('QueryFinished', 1)])
     const short = recordedOf([event('QueryCreated', 0, { sql: 'x' }), event('QueryFinished', 1)])
     for (const [events, reads] of [

@@ -18,7 +18,7 @@ ajv.addFormat('date-time', isValidMoment)
 
 const validators = new Map(publicEventNames.map((name) => [publicType(name), ajv.compile(publicJsonSchema(name))]))
 
-/** What the schema of its type has against a message. */
+/** Validates a message by the schema of its type. Returns the errors, or undefined for a valid message. */
 function faults(message: { readonly type: string }): unknown {
   const validate = validators.get(message.type)
   return validate === undefined ? `no schema: ${message.type}` : validate(message) ? undefined : validate.errors
@@ -27,8 +27,8 @@ function faults(message: { readonly type: string }): unknown {
 type Schema = { readonly [key: string]: unknown }
 
 /**
- * What a reader of `before` could trip over in `after`: what was there is gone, may be missing now, or is something else.
- * Texts that describe may change, and optional fields may be added.
+ * Lists the changes from `before` to `after` that can break a reader: a field is gone, may now be absent, or has
+ * another schema. Descriptions may change, and optional fields may be added.
  */
 function breaks(before: unknown, after: unknown, at = ''): readonly string[] {
   if (!isSchema(before) || !isSchema(after)) return JSON.stringify(before) === JSON.stringify(after) ? [] : [at]
@@ -57,51 +57,52 @@ function isSchema(value: unknown): value is Schema {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-describe('schemas of public events', () => {
-  it.each(publicEventNames)('the file of %s is what is told', async (name) => {
+describe('Schemas of public events', () => {
+  it.each(publicEventNames)('write the file of %s', async (name) => {
     await expect(`${JSON.stringify(publicJsonSchema(name), null, 2)}\n`).toMatchFileSnapshot(
       new URL(`${name}.json`, folder).pathname,
     )
   })
 
-  it('there is no other file', () => {
+  it('have one file for each public event, and no other files', () => {
     expect(readdirSync(folder).toSorted()).toEqual(publicEventNames.map((name) => `${name}.json`).toSorted())
   })
 
-  it('nothing that was ever told is gone, or is something else', () => {
+  it('keep every recorded field, unchanged', () => {
     const now = Object.fromEntries(publicEventNames.map((name) => [name, publicJsonSchema(name)])) as Schema
     const before = JSON.parse(readFileSync(recorded, 'utf8')) as Schema
     expect(Object.keys(before).flatMap((name) => breaks(before[name], now[name], name))).toEqual([])
-    // What is added is promised from then on: recorded with QUIPU_RECORD_LOGS=1, which no break gets past.
+    // A new field is a promise from now on. QUIPU_RECORD_LOGS=1 records it, but the check above still refuses a
+    // break.
     if (process.env['QUIPU_RECORD_LOGS'] === '1') writeFileSync(recorded, `${JSON.stringify(now, null, 2)}\n`)
     else expect(now).toEqual(before)
   })
 
   it.each<[string, unknown, unknown, readonly string[]]>([
     ['the same', { type: 'string' }, { type: 'string', description: 'told better' }, []],
-    ['a field more', { properties: { a: {} }, required: ['a'] }, { properties: { a: {}, b: {} }, required: ['a'] }, []],
-    ['a field less', { properties: { a: {}, b: {} } }, { properties: { a: {} } }, ['/properties/b']],
+    ['an added field', { properties: { a: {} }, required: ['a'] }, { properties: { a: {}, b: {} }, required: ['a'] }, []],
+    ['a removed field', { properties: { a: {}, b: {} } }, { properties: { a: {} } }, ['/properties/b']],
     [
       'another type',
       { properties: { a: { type: 'string' } } },
       { properties: { a: { type: 'number' } } },
       ['/properties/a/type'],
     ],
-    ['not always there', { required: ['a', 'b'] }, { required: ['a'] }, ['/required/b']],
+    ['a field that is no longer required', { required: ['a', 'b'] }, { required: ['a'] }, ['/required/b']],
     ['another value', { enum: ['a'] }, { enum: ['a', 'b'] }, ['/enum']],
     [
-      'no unknown fields',
+      'unknown fields that are no longer allowed',
       { type: 'object' },
       { type: 'object', additionalProperties: false },
       ['/additionalProperties'],
     ],
     [
-      'deeper',
+      'a nested change',
       { items: { properties: { a: { minimum: 0 } } } },
       { items: { properties: { a: {} } } },
       ['/items/properties/a/minimum'],
     ],
-  ])('are compared: %s', (_, before, after, expected) => expect(breaks(before, after)).toEqual(expected))
+  ])('compare by `breaks`: %s', (_, before, after, expected) => expect(breaks(before, after)).toEqual(expected))
 })
 
 async function reported(
@@ -133,8 +134,8 @@ async function reported(
 const HIDDEN = 'hidden text'
 const failure = failureOf('INVALID_CAST_ARGUMENT', `Cannot cast '${HIDDEN}'`)
 
-describe('public events', () => {
-  it('tell of a query what anybody may know, and no more', async () => {
+describe('Public events', () => {
+  it('contain no SQL text and no error message unless texts are published', async () => {
     const every = queryEventTypes.map((type, seconds) =>
       type === 'QueryFailed'
         ? event(type, seconds, { failure })
@@ -169,7 +170,7 @@ describe('public events', () => {
     expect(withTexts[4]!.data['message']).toBe(failure.message)
   })
 
-  it('say that a query was forgotten, by its key, and nothing of what was', async () => {
+  it('announce that a query was forgotten with its key alone, and leave out forgotten events', async () => {
     const feed = publicFeed({ logId: 'l', texts: true })
     const [sample] = recordedOf([event('QueryCreated')])
     const facts = () => Promise.reject(new Error('nobody asks'))

@@ -14,10 +14,10 @@ import { appendLives, queryLife, testQueryId } from '../support/query-life.ts'
 import { openReadModelBed, type ReadModelBed } from '../support/read-models.ts'
 import { waitUntil } from '../support/quipu-process.ts'
 
-/** A server that takes run events as it is told to. */
+/** A server that receives run events. `answer` decides how it responds. */
 interface LineageServer {
   readonly url: string
-  /** `START 5`, `COMPLETE 5` …: the number of the query, in the order that they were taken. */
+  /** `START 5`, `COMPLETE 5` and so on: the type and the number of the query, in the order of receipt. */
   readonly taken: string[]
   readonly keys: (string | undefined)[]
   answer: (event: string, response: ServerResponse) => void
@@ -63,7 +63,7 @@ async function startLineageServer(): Promise<LineageServer> {
 
 const numbers = new Map<string, number>()
 const numberOf = (queryId: string): number => numbers.get(queryId) ?? -1
-/** Of the test's queries: one log serves them all. */
+/** Offset of this test's query ids: all tests share one log. */
 let base = 0
 
 function lives(from: number, count: number) {
@@ -76,7 +76,7 @@ function lives(from: number, count: number) {
 
 const endOf = (index: number): string => (index % 3 === 1 ? 'FAIL' : 'COMPLETE')
 
-/** Everything that is to be told of queries that were appended one after the other. */
+/** All run events for queries that were appended one after the other. */
 const wanted = (from: number, count: number): readonly string[] =>
   Array.from({ length: count }, (_, index) => [`START ${from + index}`, `${endOf(index)} ${from + index}`]).flat()
 
@@ -134,7 +134,7 @@ const saved = async (): Promise<number> =>
     (await bed.query('select events from quipu_log.published where name = $1', [`test-${base}`]))[0]?.['events'] ?? -1,
   )
 
-it('tells of each query once and in the order of the log, and goes on where the last one stopped', async () => {
+it('sends each event once, in the order of the log, and continues where the previous publisher stopped', async () => {
   const first = publish()
   await appendLives(bed.log, lives(0, 8), 1)
   await waitUntil('all are told, and it knows', () => reported.sent === 16)
@@ -143,11 +143,11 @@ it('tells of each query once and in the order of the log, and goes on where the 
   expect(reported).toEqual({ sent: 16, refused: 0, retried: 0 })
   expect(await saved()).toBe((await bed.log.tip()).at[0]!.state.count)
 
-  // Some are open when the next one comes, and what they said before is behind its checkpoint.
+  // Some queries are open when the next publisher starts. Their first events are before its checkpoint.
   const open = lives(8, 2).map(({ queryId, events }) => ({ queryId, events: events.slice(0, -1) }))
   await appendLives(bed.log, open, 1)
   const second = publish()
-  // One stopped before it has the answers tells again.
+  // A publisher that stops before it has the answers sends its events again.
   await waitUntil('the beginnings are told, and it knows', () => reported.sent === 18)
   await second.stop()
   await bed.log.append(open[0]!.queryId, open[0]!.events.length, [
@@ -158,7 +158,7 @@ it('tells of each query once and in the order of the log, and goes on where the 
   expect(server.taken.slice(16)).toEqual(['START 8', 'START 9', 'COMPLETE 8'])
 })
 
-it('begins where it is told to when it never told anything, not with the years before', async () => {
+it('begins at its given begin if it has no checkpoint, and sends no earlier events', async () => {
   await appendLives(bed.log, lives(0, 3), 1)
   begin = await bed.log.tip()
   publish()
@@ -168,7 +168,7 @@ it('begins where it is told to when it never told anything, not with the years b
   expect(server.taken).toEqual(wanted(3, 1))
 })
 
-it('waits for a server that is away, in bounded memory, and loses nothing', async () => {
+it('retries while the server is away, and loses no event', async () => {
   server.answer = (event, response) => {
     if (event === 'START 2' && reported.retried < 2) return void response.writeHead(503).end()
     if (event === 'START 4' && reported.retried < 3) return void response.destroy()
@@ -183,7 +183,7 @@ it('waits for a server that is away, in bounded memory, and loses nothing', asyn
   await waitUntil('it is behind no more', () => publisher.lagMillis() === 0)
 })
 
-it('hands over a part after the other of what is long', async () => {
+it('delivers large messages in batches of less than 4 MB of text', async () => {
   const handed: number[] = []
   const destination: Destination = {
     deliver(messages) {
@@ -205,7 +205,7 @@ it('hands over a part after the other of what is long', async () => {
   expect(Math.max(...handed)).toBeLessThan(4_000_000)
 })
 
-it('waits neither for its place to be stored nor, when it is to stop, for an answer', async () => {
+it('does not wait for the checkpoint to be saved, nor for an answer when it stops', async () => {
   const stored = publishedCheckpoints((text, values) => bed.query(text, [...values]))
   const publisher = publish({ checkpoints: { load: (...of) => stored.load(...of), save: () => new Promise(() => {}) } })
   for (let index = 0; index < 2; index++) {
@@ -220,7 +220,7 @@ it('waits neither for its place to be stored nor, when it is to stop, for an ans
   expect(reported.sent).toBe(4)
 })
 
-it('asks again when no answer comes, however much memory is tidied up meanwhile', async () => {
+it('sends again if no answer comes in time, even after a garbage collection', async () => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   let held = 0
@@ -233,7 +233,7 @@ it('asks again when no answer comes, however much memory is tidied up meanwhile'
   expect(reported.retried).toBeGreaterThan(0)
 })
 
-it('goes by the status of an answer, however long the answer is, and whether or not it ends', async () => {
+it('reads only the status of an answer, even if the body is long or never ends', async () => {
   const asked: string[] = []
   server.answer = (event, response) => {
     asked.push(event)
@@ -248,7 +248,7 @@ it('goes by the status of an answer, however long the answer is, and whether or 
   expect(reported.retried).toBe(0)
 })
 
-it('leaves out what the server will never take, and says so', async () => {
+it('skips an event that the server refuses with 422, and counts it as refused', async () => {
   server.answer = (event, response) =>
     event === 'START 1' ? void response.writeHead(422).end() : take(event, response)
   publish()
@@ -258,9 +258,9 @@ it('leaves out what the server will never take, and says so', async () => {
   expect(reported).toMatchObject({ sent: 5, refused: 1 })
 })
 
-it('tells again what was not stored, by whoever takes over', async () => {
+it('sends again the events after the last saved checkpoint', async () => {
   const checkpoints = publishedCheckpoints((text, values) => bed.query(text, [...values]))
-  // Killed: nothing is stored behind the beginning.
+  // This publisher is as if killed: it saves no checkpoint.
   const killed = publish({ checkpoints: { load: (...of) => checkpoints.load(...of), save: async () => {} } })
   await appendLives(bed.log, lives(0, 2), 1)
   await waitUntil('all are told', () => server.taken.length === 4)
@@ -270,7 +270,7 @@ it('tells again what was not stored, by whoever takes over', async () => {
   expect(server.taken).toEqual([...wanted(0, 2), ...wanted(0, 2)])
 })
 
-it('goes on when its place cannot be stored for a while, or be read at first', async () => {
+it('continues after its checkpoint could not be read or saved for a while', async () => {
   let faults = 3
   publish({
     checkpoints: publishedCheckpoints((text, values) =>
@@ -282,7 +282,7 @@ it('goes on when its place cannot be stored for a while, or be read at first', a
   await waitUntil('its place is stored', async () => (await saved()) === (await bed.log.tip()).at[0]!.state.count)
 })
 
-it('a place that was passed is not gone back to, and one of another log is none', async () => {
+it('never moves a checkpoint back, and ignores a checkpoint of another log', async () => {
   const checkpoints = publishedCheckpoints((text, values) => bed.query(text, [...values]))
   await appendLives(bed.log, lives(0, 1), 1)
   const tip = await bed.log.tip()
@@ -293,7 +293,7 @@ it('a place that was passed is not gone back to, and one of another log is none'
   expect(await checkpoints.load('somebody', other)).toEqual(other)
 })
 
-it('stops, and grows older, when the log is not what its place says', async () => {
+it('ends, and reports a growing lag, if the log contradicts its checkpoint', async () => {
   const forged: Checkpoint = {
     ...begin,
     at: begin.at.map(({ offset, state }) => ({ offset: offset + 5n, state: { ...state, count: state.count + 5 } })),

@@ -4,7 +4,7 @@ import { withCatalogs } from '../../src/replay/replayed-text.ts'
 import { functionFamilies, nameOf } from '../../src/sql/functions/function-table.ts'
 import { parseStatement } from '../../src/sql/syntax/parser.ts'
 
-describe('what may make two runs differ', () => {
+describe('The chance that `chanceIn` finds in a statement', () => {
   it.each<[string, object | undefined]>([
     ['SELECT a FROM t', undefined],
     ['SELECT array_agg(a ORDER BY b) FROM t', undefined],
@@ -18,28 +18,28 @@ describe('what may make two runs differ', () => {
   ])('%s', (sql, chance) => expect(chanceIn(parseStatement(sql))).toEqual(chance))
 })
 
-describe('a function', () => {
+describe('The chance of a statement that calls a function', () => {
   const all = Object.values(functionFamilies()).flat()
   const chancesOf = (names: readonly string[]) =>
     names.map((name) => [name, chanceIn(parseStatement(`SELECT ${name}(a) FROM t`))])
   const namesOf = (is: (one: (typeof all)[number]) => boolean) => [...new Set(all.filter(is).map(nameOf))]
   const expected = (names: readonly string[]) => names.map((name) => [name, { kind: 'functions', names: [name] }])
 
-  it('that the table calls not deterministic is a chance', () => {
+  it('has kind "functions" if the function table calls the function not deterministic', () => {
     const names = namesOf(({ deterministic }) => !deterministic)
     expect(names).toContain('uuid')
     expect(chancesOf(names)).toEqual(expected(names))
   })
 
-  it('that depends on the order of rows is one where none is given', () => {
-    // Of listagg an order is always given.
+  it('has kind "functions" if the function depends on the order of rows and the call has no ORDER BY', () => {
+    // A call of listagg always has an order.
     const names = namesOf(({ orderSensitive }) => orderSensitive).filter((name) => name !== 'listagg')
     expect(names).toContain('array_agg')
     expect(chancesOf(names)).toEqual(expected(names))
   })
 })
 
-describe('what is asked of a LIMIT', () => {
+describe('The questions that `borderQuestions` asks about a LIMIT', () => {
   it.each<[string, string[]]>([
     ['SELECT a FROM t', []],
     ['SELECT a FROM t LIMIT ALL', []],
@@ -70,7 +70,7 @@ describe('what is asked of a LIMIT', () => {
   })
 })
 
-describe('catalogs of another name', () => {
+describe('`withCatalogs` with a catalog that has another name on the other server', () => {
   const catalogs = new Map([['lake', 'Other "one"']])
   it.each<[string, string | RegExp]>([
     ['SELECT lake.a FROM other.s.t lake', 'SELECT lake.a FROM other.s.t lake'],

@@ -16,7 +16,7 @@ afterAll(() => {
 
 const columnsOf = (types: readonly string[]): SentColumn[] => types.map((type, i) => ({ name: `col${i}`, type }))
 
-/** Each page as the JSON text of its rows. */
+/** Reads pages as a result. Each page is the JSON text of its rows. */
 async function result(types: readonly string[], ...pages: string[]) {
   const reader = scratch.begin()
   for (const page of pages) await reader.add(`{"id":"x","data":${page}}`, columnsOf(types))
@@ -29,18 +29,18 @@ async function compared(types: readonly string[], here: string, there: string): 
 
 const same = (order = true): Comparison => ({ kind: 'same', order })
 
-describe('results that are the same', () => {
+describe('Results that compare as the same', () => {
   it.each<[string, string[], string, string, boolean?]>([
-    ['row by row', ['bigint', 'varchar'], '[[1,"a"],[2,null]]', '[[1,"a"],[2,null]]'],
-    ['nothing', ['bigint'], '[]', '[]'],
-    ['in another order', ['bigint', 'varchar'], '[[1,"a"],[2,null]]', '[[2,null],[1,"a"]]', false],
-    ['sums in another order', ['bigint', 'double'], '[[1,0.30000000000000004]]', '[[1,0.3]]'],
-    ['floating-point alone', ['double'], '[[0.30000000000000004],["NaN"],[1e300]]', '[[1e300],[0.3],["NaN"]]'],
+    ['the same rows in the same order', ['bigint', 'varchar'], '[[1,"a"],[2,null]]', '[[1,"a"],[2,null]]'],
+    ['no rows', ['bigint'], '[]', '[]'],
+    ['the same rows in another order', ['bigint', 'varchar'], '[[1,"a"],[2,null]]', '[[2,null],[1,"a"]]', false],
+    ['sums of floating-point numbers in another order', ['bigint', 'double'], '[[1,0.30000000000000004]]', '[[1,0.3]]'],
+    ['only floating-point numbers, in another order', ['double'], '[[0.30000000000000004],["NaN"],[1e300]]', '[[1e300],[0.3],["NaN"]]'],
     ['infinities', ['double'], '[["Infinity"],["-Infinity"],[null]]', '[["Infinity"],["-Infinity"],[null]]'],
     ['sums near zero', ['double'], '[[1e9],[-1e9],[1e-8]]', '[[1e9],[-1e9],[0.0]]'],
-    ['maps', ['map(varchar, integer)'], '[[{"a":1,"$.b\\"":2}],[null]]', '[[{"$.b\\"":2,"a":1}],[null]]'],
+    ['maps with another order of keys', ['map(varchar, integer)'], '[[{"a":1,"$.b\\"":2}],[null]]', '[[{"$.b\\"":2,"a":1}],[null]]'],
     [
-      'maps within',
+      'nested maps with another order of keys',
       ['array(row(x map(varchar, map(varchar, integer)), y integer))'],
       '[[[[{"a":{"x":1,"y":2},"b":null},1],null]]]',
       '[[[[{"b":null,"a":{"y":2,"x":1}},1],null]]]',
@@ -49,28 +49,28 @@ describe('results that are the same', () => {
     expect(await compared(types, here, there)).toEqual(same(order))
   })
 
-  it('over pages that are cut elsewhere', async () => {
+  it('are the same if only the borders of their pages differ', async () => {
     const here = await result(['bigint'], '[[1],[2]]', '[]', '[[3]]')
     const there = await result(['bigint'], '[[1]]', '[[2],[3]]')
     expect(await compareResults(scratch, here, there)).toEqual(same())
   })
 })
 
-describe('results that differ', () => {
+describe('Results that differ', () => {
   it.each<[string, string[], string, string, object]>([
     ['a value', ['bigint', 'varchar'], '[[1,"a"]]', '[[1,"b"]]', { kind: 'values', columns: [1], names: ['col1'] }],
     ['NULL and its name', ['varchar'], '[[null]]', '[["null"]]', { kind: 'values', columns: [0], names: ['col0'] }],
-    ['how often', ['bigint'], '[[1],[1],[2]]', '[[1],[2],[2]]', { kind: 'values', columns: [0], names: ['col0'] }],
+    ['how often a value occurs', ['bigint'], '[[1],[1],[2]]', '[[1],[2],[2]]', { kind: 'values', columns: [0], names: ['col0'] }],
     [
-      'which go together',
+      'which values stand in one row',
       ['bigint', 'bigint'],
       '[[1,1],[2,2]]',
       '[[1,2],[2,1]]',
       { kind: 'values', columns: [], names: [] },
     ],
-    ['rows', ['bigint'], '[[1]]', '[[1],[1]]', { kind: 'rows', here: 1, there: 2 }],
+    ['the number of rows', ['bigint'], '[[1]]', '[[1],[1]]', { kind: 'rows', here: 1, there: 2 }],
     [
-      'beyond what JavaScript holds',
+      'a digit that a JavaScript number cannot hold',
       ['bigint'],
       '[[9007199254740993]]',
       '[[9007199254740992]]',
@@ -84,7 +84,7 @@ describe('results that differ', () => {
       { kind: 'floating', columns: [0], names: ['col0'] },
     ],
     [
-      'of two groups',
+      'the averages of two groups',
       ['varchar', 'double'],
       '[["a",1.0],["b",2.0]]',
       '[["a",2.0],["b",1.0]]',
@@ -92,7 +92,7 @@ describe('results that differ', () => {
     ],
     ['NaN and NULL', ['double'], '[["NaN"]]', '[[null]]', { kind: 'floating', columns: [0], names: ['col0'] }],
     [
-      'the order within an array',
+      'the order in an array',
       ['array(integer)'],
       '[[[1,2]]]',
       '[[[2,1]]]',
@@ -105,11 +105,11 @@ describe('results that differ', () => {
       '[[{"a":2}]]',
       { kind: 'values', columns: [0], names: ['col0'] },
     ],
-  ])('in %s', async (_, types, here, there, difference) => {
+  ])('differ in %s', async (_, types, here, there, difference) => {
     expect(await compared(types, here, there)).toMatchObject({ kind: 'different', difference })
   })
 
-  it('in what columns they have', async () => {
+  it('differ in the types of their columns', async () => {
     const here = await result(['bigint'], '[[1]]')
     const there = await result(['integer'], '[[1]]')
     expect(await compareResults(scratch, here, there)).toMatchObject({
@@ -117,7 +117,7 @@ describe('results that differ', () => {
     })
   })
 
-  it('with rows that only one has', async () => {
+  it('come with examples of the rows that only one side has', async () => {
     const found = await compared(['bigint', 'varchar'], '[[1,"a"],[2,null],[3,"c"]]', '[[1,"a"],[2,"b"],[3,"c"]]')
     expect(found).toMatchObject({
       examples: [

@@ -14,7 +14,7 @@ interface Row {
 const BEGIN = Date.parse('2026-03-01T00:00:00.000Z')
 const sqlTime = (at: number): string => `${new Date(at).toISOString().replace('T', ' ').replace('Z', '')} UTC`
 
-/** A server with these rows; it tells what it was asked. */
+/** A server with these rows. It adds each statement that it gets to `asked`. */
 function serverWith(rows: readonly Row[], asked: string[]): AskInSql {
   return async function* (sql) {
     asked.push(sql)
@@ -38,7 +38,7 @@ async function listed(rows: readonly Row[], filter: ReplayFilter, asked: string[
   return ids
 }
 
-it('gives every query once, however many have one time, a page a statement', async () => {
+it('lists every query once over many pages, however many queries have the same time', async () => {
   const number = (i: number): string => String(i).padStart(6, '0')
   for (const perInstant of [1, 7, 4_000, 25_000]) {
     const rows = Array.from({ length: 25_001 }, (_, i) => ({
@@ -54,7 +54,7 @@ it('gives every query once, however many have one time, a page a statement', asy
   }
 })
 
-it('keeps to the rest of the filter, and leaves out what replays sent', async () => {
+it('applies the rest of the filter, and leaves out queries that replays sent', async () => {
   const row = fc.record({
     at: fc.integer({ min: 0, max: 20 }).map((ms) => BEGIN + ms),
     source: fc.constantFrom(null, 'test', REPLAY_SOURCE),
@@ -81,7 +81,7 @@ it('keeps to the rest of the filter, and leaves out what replays sent', async ()
   )
 })
 
-it('is refused where the condition is none', async () => {
+it('refuses a condition that is not a single SQL expression', async () => {
   const ask = serverWith([], [])
   await expect(listWhere(ask, '1 = 1) UNION SELECT 2, 3', {}).next()).rejects.toThrow(/mismatched input/)
 })

@@ -32,9 +32,9 @@ const statement = (sql: string): RecordedStatement => ({
 interface Said {
   readonly rows?: string
   readonly error?: string
-  /** Of table `c.s.t`. */
+  /** The snapshot of table `c.s.t`. */
   readonly snapshot?: string
-  /** Its sum, and after a dash its chain. */
+  /** The sum, then optionally a dash and the chain. */
   readonly digest?: string
 }
 
@@ -43,7 +43,7 @@ function reported(digest: string | undefined, key = 'k'): RecordedDigest | undef
   return digest === undefined ? undefined : { version: 'sip24-1', key, sum, rows: 1, ...(chain && { chain }) }
 }
 
-/** A server that answers each statement in turn; the last answer is that of all that follow. */
+/** A server that gives these answers in this order. It repeats the last answer for all later statements. */
 function serverOf(...answers: readonly Said[]): ReplayServer & { readonly asked: string[] } {
   const asked: string[] = []
   const said = new Map<string, Said>()
@@ -85,20 +85,20 @@ async function verdictOf(here: ReplayServer, there: ReplayServer, sql = 'SELECT 
   return verdict
 }
 
-describe('what becomes of a statement', () => {
-  it('is the same, and asked for once a side', async () => {
+describe('The verdict of a replayed statement', () => {
+  it('is SAME for equal rows, after one run on each server', async () => {
     const [here, there] = [serverOf({ rows: '[[1]]' }), serverOf({ rows: '[[1]]' })]
     expect(await verdictOf(here, there)).toEqual({ verdict: 'SAME' })
     expect([here.asked.length, there.asked.length]).toEqual([1, 1])
   })
 
-  it('is different where the baseline stays with its answer', async () => {
+  it('is DIFFERENT if the baseline repeats its answer', async () => {
     expect(await verdictOf(serverOf({ rows: '[[1]]', snapshot: 'v1' }), serverOf({ rows: '[[2]]' }))).toMatchObject({
       verdict: 'DIFFERENT',
     })
   })
 
-  it('says that data moved where the baseline answers otherwise, of other rows', async () => {
+  it('is DATA_MOVED if the baseline then answers otherwise from another snapshot', async () => {
     const here = serverOf({ rows: '[[1]]', snapshot: 'v1' }, { rows: '[[2]]', snapshot: 'v2' })
     expect(await verdictOf(here, serverOf({ rows: '[[2]]' }))).toMatchObject({
       verdict: 'DATA_MOVED',
@@ -107,9 +107,9 @@ describe('what becomes of a statement', () => {
   })
 
   it.each([
-    ['of the same rows', 'v1'],
-    ['of rows that nobody knows of', undefined],
-  ])('is non-deterministic where the baseline answers otherwise, %s', async (_, snapshot) => {
+    ['from the same snapshot', 'v1'],
+    ['from an unknown snapshot', undefined],
+  ])('is NON_DETERMINISTIC if the baseline then answers otherwise %s', async (_, snapshot) => {
     const of = snapshot === undefined ? {} : { snapshot }
     const here = serverOf({ rows: '[[1]]', ...of }, { rows: '[[2]]', ...of })
     expect(await verdictOf(here, serverOf({ rows: '[[2]]' }))).toMatchObject({
@@ -118,7 +118,7 @@ describe('what becomes of a statement', () => {
     })
   })
 
-  it('is as sharp as the border of its LIMIT', async () => {
+  it('names a tie if rows tie at the border of a LIMIT, and is DIFFERENT if none tie', async () => {
     const sql = 'SELECT a FROM t ORDER BY b LIMIT 1'
     const tie = serverOf({ rows: '[[1]]' }, { rows: '[[1]]' }, { rows: '[[2]]' })
     expect(await verdictOf(tie, serverOf({ rows: '[[2]]' }), sql)).toMatchObject({ chance: { kind: 'tie' } })
@@ -129,7 +129,7 @@ describe('what becomes of a statement', () => {
     expect(await verdictOf(unasked, serverOf({ rows: '[[2]]' }), sql)).toMatchObject({ verdict: 'DIFFERENT' })
   })
 
-  it('tells who failed', async () => {
+  it('says which server failed: here, there or both', async () => {
     const [well, failed] = [serverOf({ rows: '[[1]]' }), serverOf({ error: 'DIVISION_BY_ZERO' })]
     const error = { name: 'DIVISION_BY_ZERO', message: 'no' }
     expect(await verdictOf(well, failed)).toEqual({ verdict: 'FAILED_THERE', there: error })
@@ -137,7 +137,7 @@ describe('what becomes of a statement', () => {
     expect(await verdictOf(failed, failed)).toEqual({ verdict: 'FAILED_BOTH', here: error, there: error })
   })
 
-  it('is nothing where a server cannot be reached, and leaves nothing behind', async () => {
+  it('is absent if a server cannot be reached, and the scratch database then holds no tables', async () => {
     const away: ReplayServer = {
       // eslint-disable-next-line require-yield
       async *run() {
@@ -152,7 +152,7 @@ describe('what becomes of a statement', () => {
   })
 })
 
-describe('digests', () => {
+describe('Digests of a replayed statement', () => {
   const replayed = async (
     recorded: string | undefined,
     there: ReplayServer,
@@ -175,7 +175,7 @@ describe('digests', () => {
     return { ...verdict, byDigest, here: here.asked.length }
   }
 
-  it('that are equal need no run of what is proven good', async () => {
+  it('replace the run on the baseline if they are equal to the recorded digests', async () => {
     const there = serverOf({ rows: '[[1]]', digest: '1-2' })
     expect(await replayed('1-2', there, { ordered: true })).toEqual({ verdict: 'SAME', byDigest: true, here: 0 })
     expect(await replayed('1', there)).toEqual({ verdict: 'SAME', byDigest: true, here: 0 })
@@ -184,30 +184,30 @@ describe('digests', () => {
   })
 
   it.each<[string, string | undefined, Said, Partial<RecordedStatement>]>([
-    ['are not equal', '2', { rows: '[[1]]', digest: '1' }, {}],
-    ['are of other columns', '1', { rows: '[[1]]', digest: '1' }, { columns: [{ name: 'b', type: 'bigint' }] }],
-    ['say nothing of an order', '1', { rows: '[[1]]', digest: '1-2' }, { ordered: true }],
-    ['are not there', '1', { rows: '[[1]]' }, {}],
-    ['are not in the record', undefined, { rows: '[[1]]', digest: '1' }, {}],
-  ])('that %s leave it to the rows', async (_, recorded, said, more) => {
+    ['the digests differ', '2', { rows: '[[1]]', digest: '1' }, {}],
+    ['the columns differ', '1', { rows: '[[1]]', digest: '1' }, { columns: [{ name: 'b', type: 'bigint' }] }],
+    ['the record has no chain for an ordered result', '1', { rows: '[[1]]', digest: '1-2' }, { ordered: true }],
+    ['the server reports no digest', '1', { rows: '[[1]]' }, {}],
+    ['the record has no digest', undefined, { rows: '[[1]]', digest: '1' }, {}],
+  ])('leave the comparison to the rows if %s', async (_, recorded, said, more) => {
     const found = await replayed(recorded, serverOf(said), more)
     expect(found).toEqual({ verdict: 'SAME', byDigest: undefined, here: 1 })
   })
 
-  it('by another key are given up after a few', async () => {
+  it('are no longer requested after some that were made with another key', async () => {
     const there = serverOf({ rows: '[[1]]', digest: '1' })
     const comparison = new DigestComparison(() => Promise.resolve(reported('1', 'other')))
     for (let i = 0; i < 5; i++) expect(await replayed('1', there, {}, comparison)).toMatchObject({ here: 1 })
     expect(there.asked).toHaveLength(5 + 3)
   })
 
-  it('do not hide that a statement fails there', async () => {
+  it('do not hide that the statement fails on the other server', async () => {
     const there = serverOf({ error: 'DIVISION_BY_ZERO' })
     expect(await replayed('1', there)).toMatchObject({ verdict: 'FAILED_THERE', here: 1 })
   })
 })
 
-describe('plans', () => {
+describe('The comparison of plans', () => {
   const outline = {
     name: 'Output',
     details: { columnNames: '[a]' },
@@ -232,13 +232,13 @@ describe('plans', () => {
     return { verdict, asked: there.asked }
   }
 
-  it('are the same whatever is estimated, and asked for by EXPLAIN', async () => {
+  it('asks with EXPLAIN, and ignores estimates', async () => {
     const { verdict, asked } = await compared(node('Output', { columnNames: '[a]' }, node('TableScan', { table: 't' })))
     expect(verdict).toEqual({ verdict: 'SAME' })
     expect(asked[0]).toMatch(/^EXPLAIN \(TYPE LOGICAL, FORMAT JSON\)\s+SELECT a\s+FROM\s+t/)
   })
 
-  it('differ by their nodes', async () => {
+  it('finds a difference in the nodes', async () => {
     const { verdict } = await compared(
       node('Output', { columnNames: '[a]' }, node('Filter', {}, node('TableScan', { table: 't' }))),
     )
@@ -246,7 +246,7 @@ describe('plans', () => {
     expect(verdict).toHaveProperty('difference.there.1', '  Filter [a:bigint]')
   })
 
-  it('are of the catalogs that are meant there', async () => {
+  it('maps the names of catalogs to those of the other server', async () => {
     const [input] = outline.children
     const of = { ...statement('SELECT a FROM one.s.t'), outline: { ...input!, details: { table: 'one:s:t' } } }
     const [one, two] = ['one', 'two'].map((catalog) => node('TableScan', { table: `${catalog}:s:t` }))
@@ -255,7 +255,7 @@ describe('plans', () => {
     expect((await compared(one!, of as never, called)).verdict).toMatchObject({ verdict: 'DIFFERENT' })
   })
 
-  it('of another form, or that nobody recorded, are not compared', async () => {
+  it('skips plans of another format and statements without a recorded plan', async () => {
     expect((await compared({ plan: 'of a Trino' })).verdict).toEqual({ verdict: 'SKIPPED', reason: 'noPlan' })
     const unknown = await compared(node('Output', {}), statement('SELECT a FROM t') as never)
     expect(unknown).toEqual({ verdict: { verdict: 'SKIPPED', reason: 'noPlan' }, asked: [] })

@@ -12,8 +12,8 @@ function pageOf(lines: readonly ReplayLine[]): string {
   return reportPage({ ...servers, tally })
 }
 
-describe('the report of a replay', () => {
-  it('begins with what is different, and ends with how many are the same', () => {
+describe('The report of a replay', () => {
+  it('lists differences first, and leaves out statements that are the same', () => {
     const page = pageOf([
       { ...named('q1'), verdict: 'SAME' },
       { ...named('q2'), verdict: 'SKIPPED', reason: 'secrets' },
@@ -26,7 +26,7 @@ describe('the report of a replay', () => {
     expect(page).not.toContain('q1')
   })
 
-  it('shows what statements, rows and errors say as text, in their lines', () => {
+  it('escapes statements, rows and errors, and keeps their line breaks', () => {
     const page = pageOf([
       {
         ...named('q1'),
@@ -42,7 +42,7 @@ describe('the report of a replay', () => {
     expect(page).toContain('<td>&lt;b&gt;</td><td>NULL</td>')
   })
 
-  it('stays small however many there are', () => {
+  it('stays below 100,000 characters with 5,000 differences', () => {
     const lines = Array.from({ length: 5000 }, (_, i): ReplayLine => ({
       ...named(`q${i}`),
       verdict: 'DIFFERENT',

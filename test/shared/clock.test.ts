@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { steadyWall } from '../../src/shared/clock.ts'
 
-it('a steady wall clock goes with the monotonic one, whatever the wall clock does', () => {
+it('`steadyWall` follows the monotonic clock, even if the wall clock jumps', () => {
   let [wall, monotonic] = [1_000_000, 50]
   const now = steadyWall({ now: () => wall, monotonicMs: () => monotonic })
   expect(now()).toBe(1_000_000)

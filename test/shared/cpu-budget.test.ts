@@ -8,7 +8,7 @@ function goOn(): never {
   for (;;) tick()
 }
 
-/** Takes so much CPU time, however slow the machine is; looks at no budget. */
+/** Uses CPU time, however slow the machine is. It never checks a budget. */
 function spend(milliseconds: number): void {
   const before = process.cpuUsage()
   for (;;) {
@@ -17,8 +17,8 @@ function spend(milliseconds: number): void {
   }
 }
 
-describe('a budget of CPU time', () => {
-  it('ends work that goes on, and each further run', () => {
+describe('A budget of CPU time', () => {
+  it('stops work that exceeds it, and each further run', () => {
     const budget = createCpuBudget(50, exceeded)
     expect(() => budget.run(goOn)).toThrow('had its time')
     expect(() => budget.run(goOn)).toThrow('had its time')
@@ -29,11 +29,11 @@ describe('a budget of CPU time', () => {
     budget.run(() => spend(150))
     const before = process.cpuUsage()
     expect(() => budget.run(goOn)).toThrow('had its time')
-    // What was left, not all of it once more.
+    // The second run has the rest of the budget, not all of it again.
     expect(process.cpuUsage(before).user / 1000).toBeLessThan(190)
   })
 
-  it('does not count waiting, nor the work of others meanwhile', async () => {
+  it('counts neither waiting nor the work of other budgets', async () => {
     const budget = createCpuBudget(1_000, exceeded)
     for (let step = 0; step < 4; step++) {
       expect(budget.run(() => step)).toBe(step)
@@ -46,7 +46,7 @@ describe('a budget of CPU time', () => {
     expect(() => budget.run(shortly)).not.toThrow()
   })
 
-  it('counts runs that are too short for a look at the CPU', () => {
+  it('counts runs that are shorter than the interval between checks of the CPU', () => {
     const budget = createCpuBudget(20, exceeded)
     const shortly = (): void => {
       const until = performance.now() + 0.2
@@ -57,7 +57,7 @@ describe('a budget of CPU time', () => {
     }).toThrow('had its time')
   })
 
-  it('ends work that holds the event loop for long where the machine gives it no CPU', async () => {
+  it('stops work that holds the event loop for long, even if the machine gives it no CPU time', async () => {
     const clock = vi.spyOn(performance, 'now')
     const after = (milliseconds: number) => () => {
       clock.mockReturnValue(performance.now() + milliseconds)
@@ -80,7 +80,7 @@ describe('a budget of CPU time', () => {
     }
   })
 
-  it('says that work has held the event loop for as long as it may, all runs of one turn together', async () => {
+  it('throws `HoldsLoop` once all runs of one pass of the event loop exceed the limit together', async () => {
     const budget = createCpuBudget(60_000, exceeded, { holdMs: 40 })
     expect(() => budget.run(goOn)).toThrow(HoldsLoop)
     await turned()
@@ -92,7 +92,7 @@ describe('a budget of CPU time', () => {
     expect(process.cpuUsage(before).user / 1000).toBeLessThan(350)
   })
 
-  it('counts the CPU of a thread that has one of its own, and no clock', () => {
+  it('counts the CPU time of its thread, if it can read this, and not the clock', () => {
     let cpuMs = 0
     const budget = createCpuBudget(100, exceeded, { threadCpuMs: () => cpuMs })
     const clock = vi.spyOn(performance, 'now')
@@ -109,7 +109,7 @@ describe('a budget of CPU time', () => {
     }
   })
 
-  it('counts for the innermost that runs, and for none outside', () => {
+  it('charges the innermost running budget, and nothing outside a run', () => {
     const outer = createCpuBudget(60_000, exceeded)
     outer.run(() => {
       expect(() => createCpuBudget(20, exceeded).run(goOn)).toThrow('had its time')

@@ -7,7 +7,7 @@ const LONG = 1_000_000
 const ANA = { user: 'ana', address: '127.0.0.2' }
 const FLOOD = { user: 'mallory', address: '127.0.0.1' }
 
-/** Works for so long, in one go. */
+/** Blocks for `ms` milliseconds. */
 function work(ms: number): void {
   for (const until = performance.now() + ms; performance.now() < until;);
 }
@@ -19,7 +19,7 @@ interface Piece {
   readonly owner?: SlotOwner
 }
 
-/** What happens until all is done: pieces of work and turns of the event loop. */
+/** Returns the order of events until all is done: pieces of work and passes of the event loop. */
 async function happenings(pieces: readonly Piece[]): Promise<string[]> {
   const reported: string[] = []
   let done = false
@@ -42,19 +42,19 @@ async function happenings(pieces: readonly Piece[]): Promise<string[]> {
   return reported
 }
 
-it('lets all else have turns between long pieces of work that are ready at once', async () => {
+it('`eventLoopSlice` lets the event loop pass between long pieces of work that are ready at once', async () => {
   const pieces = Array.from({ length: 10 }, () => ({ name: 'long', characters: LONG, ms: 40 }))
   const reported = await happenings(pieces)
   expect(reported.filter((one) => one === 'long')).toHaveLength(10)
   expect(reported.join(' ')).not.toContain('long long')
 })
 
-it('lets no turn take more than its time, however short the texts are', async () => {
+it('`eventLoopSlice` limits the time of a pass, however short the texts are', async () => {
   const pieces = Array.from({ length: 10 }, () => ({ name: 'short', characters: 10, ms: 40 }))
   expect((await happenings(pieces)).join(' ')).not.toContain('short short')
 })
 
-it('rests for half of the time that a long one took, however long', async () => {
+it('`eventLoopSlice` rests after a long piece for half of its time', async () => {
   const began: number[] = []
   const ended: number[] = []
   await Promise.all(
@@ -69,7 +69,7 @@ it('rests for half of the time that a long one took, however long', async () => 
   expect(began[1]! - ended[0]!).toBeGreaterThan(590)
 })
 
-it('does not let short ones wait behind long ones', async () => {
+it('`eventLoopSlice` does not make a short piece wait behind long pieces', async () => {
   const reported = await happenings([
     ...Array.from({ length: 10 }, () => ({ name: 'long', characters: LONG, ms: 40 })),
     { name: 'short', characters: 10, ms: 1 },
@@ -77,7 +77,7 @@ it('does not let short ones wait behind long ones', async () => {
   expect(reported.slice(0, reported.indexOf('short')).filter((one) => one === 'long').length).toBeLessThanOrEqual(2)
 })
 
-it('lets what is of somebody else not wait for all of whoever has many, short or long', async () => {
+it('`eventLoopSlice` lets at most two pieces of a busy owner run before the piece of another owner', async () => {
   for (const characters of [10, LONG]) {
     const reported = await happenings([
       ...Array.from({ length: 20 }, () => ({ name: 'flood', characters, ms: 15 })),
@@ -88,8 +88,8 @@ it('lets what is of somebody else not wait for all of whoever has many, short or
   }
 })
 
-it('has many short ones in a turn', async () => {
-  // The first takes the turn, the others wait for the next.
+it('`eventLoopSlice` runs many short pieces in one pass of the event loop', async () => {
+  // The first piece takes the pass. The others wait for the next pass.
   const pieces = Array.from({ length: 51 }, (_, index) => ({
     name: `${index}`,
     characters: 10,
@@ -99,7 +99,7 @@ it('has many short ones in a turn', async () => {
   expect(reported.filter((one) => one === 'turn').length).toBeLessThan(25)
 })
 
-it('costs what has room no turn at all', async () => {
+it('`eventLoopSlice` returns undefined, without a wait, while there is room', async () => {
   await nextLoopPass()
   await nextLoopPass()
   expect(Array.from({ length: 5 }, () => eventLoopSlice(10, ANA))).toEqual(Array(5).fill(undefined))

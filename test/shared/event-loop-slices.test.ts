@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { EventLoopSlices } from '../../src/shared/event-loop-slices.ts'
 
-/** A loop whose time passes by the pieces' work alone. */
+/** An event loop whose time advances only by the work of the pieces. */
 function createLoop() {
   let now = 0
   let turn: (() => void)[] = []
@@ -13,7 +13,7 @@ function createLoop() {
       afterThis: (call: () => void) => void ticks.push(call),
     },
     work: (ms: number) => void (now += ms),
-    /** Runs what was called for the next turn. */
+    /** Runs the calls that wait for the next pass. */
     turn() {
       const calls = turn
       turn = []
@@ -29,7 +29,7 @@ function createLoop() {
   }
 }
 
-it('begins pieces for its time in each turn of the loop, and the one of somebody else among the first', () => {
+it('`EventLoopSlices` begins pieces for a set time in each pass of the loop, and alternates between owners', () => {
   const loop = createLoop()
   const turns = new EventLoopSlices(8, loop.clock)
   const begun: string[] = []
@@ -53,7 +53,7 @@ it('begins pieces for its time in each turn of the loop, and the one of somebody
   expect(loop.ready).toBe(0)
 })
 
-it('begins one at least in each turn, however long it takes, and none that waits is lost', () => {
+it('`EventLoopSlices` begins at least one piece in each pass, and loses none that waits', () => {
   const loop = createLoop()
   const turns = new EventLoopSlices(8, loop.clock)
   let begun = 0

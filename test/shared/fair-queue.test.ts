@@ -17,12 +17,12 @@ interface Waiting {
   readonly number: number
   readonly owner: SlotOwner
   readonly out: () => void
-  /** What was taken since it came, by address. */
+  /** How many items were taken since this one was pushed, by address. */
   readonly taken: Map<string, number>
 }
 
-describe('a fair queue', () => {
-  it('gives all that was put in once, of a user in order, and lets no address take two turns while another waits', () => {
+describe('A fair queue', () => {
+  it('gives each item once, in order for each user, and at most two of an address while another one waits', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
         const queue = new FairQueue<number>()
@@ -51,7 +51,7 @@ describe('a fair queue', () => {
               )
               const count = (other.taken.get(given.owner.address) ?? 0) + 1
               other.taken.set(given.owner.address, count)
-              // Its address has something that waited all that time.
+              // The address has had a waiting item all that time.
               if (first && other.owner.address !== given.owner.address) expect(count).toBeLessThanOrEqual(2)
             }
           }
@@ -66,7 +66,7 @@ describe('a fair queue', () => {
     )
   })
 
-  it('has the one of somebody before the thousandth of another, also by many names from one address', () => {
+  it('serves a new address before the flood of another address, even if the flood has many user names', () => {
     const queue = new FairQueue<string>()
     for (let index = 0; index < 3000; index++) queue.push({ address: 'x', user: `name ${index % 50}` }, 'flood')
     queue.push({ address: 'y', user: 'ana' }, 'ana')
@@ -75,7 +75,7 @@ describe('a fair queue', () => {
     expect(queue.shift()).toBeUndefined()
   })
 
-  it('has who comes now and then before many who always wait, and lets those who come anew not hold them up for ever', () => {
+  it('serves a rare address before many busy ones, and new addresses do not hold up the old ones for ever', () => {
     const queue = new FairQueue<string>()
     const push = (address: string): void => void queue.push({ address, user: 'u' }, address)
     for (let address = 0; address < 100; address++) for (let count = 0; count < 9; count++) push(`old ${address}`)
@@ -86,7 +86,7 @@ describe('a fair queue', () => {
       let count = 0
       while (queue.shift() !== 'ana') count++
       before.push(count)
-      // She is new again when each of them had another turn.
+      // Ana counts as new again after each of them was served once more.
       for (let turn = 0; turn < 110; turn++) queue.shift()
     }
     expect(Math.max(...before)).toBeLessThanOrEqual(1)
@@ -98,7 +98,7 @@ describe('a fair queue', () => {
     expect(order.filter((one) => one.startsWith('old'))).toHaveLength(10)
   })
 
-  it('remembers whose turn was when, also when nobody waited in between', () => {
+  it('remembers the order in which addresses were served, also if nothing waited in between', () => {
     const queue = new FairQueue<string>()
     const owner = (address: string): SlotOwner => ({ address, user: 'u' })
     const order = (addresses: readonly string[]): (string | undefined)[] => {
@@ -106,16 +106,16 @@ describe('a fair queue', () => {
       return addresses.map(() => queue.shift())
     }
     expect(order(['a', 'b', 'c'])).toEqual(['a', 'b', 'c'])
-    // Without waiting.
+    // Address a passes without waiting.
     queue.passed(owner('a'))
     expect(order(['c', 'a', 'b'])).toEqual(['b', 'c', 'a'])
-    // Of thousands it is forgotten.
+    // The queue forgets an address after thousands of others.
     for (let index = 0; index < 5000; index++) queue.passed(owner(`other ${index}`))
     expect(order(['other 4999', 'c'])).toEqual(['c', 'other 4999'])
     expect(queue.length).toBe(0)
   })
 
-  it('forgets names that had a turn and took back all else, the oldest first', () => {
+  it('forgets users without waiting items, the one that was served longest ago first', () => {
     const queue = new FairQueue<string>()
     const of = (user: string): SlotOwner => ({ address: 'a', user })
     for (const user of ['steady', 'other steady']) {
@@ -130,14 +130,14 @@ describe('a fair queue', () => {
       takeBack()
     }
     expect(queue.shift()).toBe('steady')
-    // As one who never came.
+    // The queue treats u0 as a new user.
     queue.push(of('u0'), 'u0')
     expect(queue.shift()).toBe('u0')
     queue.push(of('u299'), 'u299')
     expect([queue.shift(), queue.shift(), queue.shift()]).toEqual(['other steady', 'u299', 'steady'])
   })
 
-  it('passes over who may not, who keeps his place', () => {
+  it('skips an address that is not allowed now, and keeps its items in order', () => {
     const queue = new FairQueue<string>()
     for (const address of ['x', 'y', 'x']) queue.push({ address, user: 'u' }, address)
     const butX = { address: (address: string) => address !== 'x', user: () => true }

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { knownOwner } from '../../src/shared/limit-owner.ts'
 import { HeldSlots } from '../../src/shared/held-slots.ts'
 
-it('one owner leaves a quarter of the places, and few owners never take all of them from who has none', () => {
+it('`HeldSlots` keeps a quarter of the slots from one owner, and takes slots from large owners for new ones', () => {
   const places = new HeldSlots(100, 100)
   const lost: string[] = []
   const take = (name: string) => places.take(knownOwner(name), () => lost.push(name))
@@ -16,7 +16,7 @@ it('one owner leaves a quarter of the places, and few owners never take all of t
   expect(new Set(lost)).toEqual(new Set(['a']))
 })
 
-it('are never more than there are, and a place that was given up is given back once (drawn)', () => {
+it('`HeldSlots` never gives more slots than it has, and frees a released slot only once', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', 'd', 'e'), fc.boolean())), (steps) => {
       const places = new HeldSlots(4, 3)

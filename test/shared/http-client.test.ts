@@ -17,7 +17,7 @@ async function server(listener: RequestListener): Promise<number> {
   return (opened.address() as AddressInfo).port
 }
 
-it('a server of keys is asked with the password of its address, and sent elsewhere by no answer', async () => {
+it('`fetchKeys` sends the password of the address, and follows no redirect', async () => {
   const port = await server(({ headers, url }, response) => {
     if (url === '/away') response.writeHead(302, { location: '/keys' })
     response.end(JSON.stringify([url, headers.authorization]))
@@ -31,7 +31,7 @@ it('a server of keys is asked with the password of its address, and sent elsewhe
   await expect(fetchKeys(http, `http://127.0.0.1:${port}/away`)).rejects.toThrow('It answered 302')
 })
 
-it('one that says more than a list of keys is left, and so is one that breaks off', async () => {
+it('`fetchKeys` gives up an answer that is too long or breaks off', async () => {
   let sent = 0
   const port = await server(({ url }, response) => {
     if (url === '/short')

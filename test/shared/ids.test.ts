@@ -14,8 +14,8 @@ import {
 
 const QUERY = parseQueryId('20260102_030405_00006_0000a')
 
-describe('ids of queries', () => {
-  it('are never given twice, whatever the clock does, and name their epoch', () => {
+describe('Query ids', () => {
+  it('are unique and ordered by time, whatever the clock does, and contain their epoch', () => {
     const steps = fc.array(fc.integer({ min: -5_000, max: 5_000 }), { minLength: 1, maxLength: 300 })
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 2 ** 31 - 1 }), steps, (epoch, jumps) => {
@@ -33,7 +33,7 @@ describe('ids of queries', () => {
     )
   })
 
-  it('go on in the next second when their counter has come round', () => {
+  it('continue in the next second when their counter wraps around', () => {
     const next = createQueryIds(1, () => Date.UTC(2026, 0, 1))
     const first = next()
     for (let i = 1; i < 100_000; i++) next()
@@ -42,8 +42,8 @@ describe('ids of queries', () => {
   })
 })
 
-describe('texts', () => {
-  it('of another form are no ids', () => {
+describe('The parsers of ids', () => {
+  it('refuse texts of another form', () => {
     const notFound = expect.objectContaining({ errorName: 'NOT_FOUND' }) as Error
     for (const text of ['', 'q', `${QUERY} `, `${QUERY}.1`, '20260102_030405_00006_0000w', '../x']) {
       expect(() => parseQueryId(text), text).toThrow(notFound)
@@ -58,7 +58,7 @@ describe('texts', () => {
     }
   })
 
-  it('of tasks fall into the parts they were made of', () => {
+  it('split a task id into the parts that it was made from', () => {
     fc.assert(
       fc.property(fc.nat(999_999), fc.nat(999_999_999), (stage, task) => {
         const made = taskId(QUERY, stage, task)

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { likeTest, onlyMatch } from '../../src/shared/like-pattern.ts'
 
-/** The pattern as a regular expression. */
+/** Converts the pattern into a regular expression. */
 function regexp(pattern: string): RegExp {
   const parts = [...pattern].map((c) =>
     c === '%' ? '[^]*' : c === '_' ? '[^]' : c.replace(/[.*+?^${}()|[\]\\]/, '\\$&'),
@@ -11,7 +11,7 @@ function regexp(pattern: string): RegExp {
 }
 
 describe('LIKE', () => {
-  it('is what a regular expression says, for any text and pattern', () => {
+  it('matches like the same regular expression, for any text and pattern', () => {
     const letters = fc.array(fc.constantFrom('a', 'b', '😀', '.')).map((all) => all.join(''))
     const pattern = fc.array(fc.constantFrom('a', 'b', '%', '_', '.', '😀')).map((all) => all.join(''))
     fc.assert(
@@ -22,13 +22,13 @@ describe('LIKE', () => {
     )
   })
 
-  it('takes what is behind the escape as it is', () => {
+  it('takes the character after the escape character literally', () => {
     expect(likeTest({ pattern: 'a\\_b%', escape: '\\' })('a_bc')).toBe(true)
     expect(likeTest({ pattern: 'a\\_b%', escape: '\\' })('axbc')).toBe(false)
     expect(likeTest({ pattern: 'a_b' })('a\\b')).toBe(true)
   })
 
-  it('leaves every text to a pattern that is none', () => {
+  it('accepts every text if the pattern is invalid', () => {
     for (const like of [
       { pattern: 'a\\', escape: '\\' },
       { pattern: 'a\\b', escape: '\\' },
@@ -39,13 +39,13 @@ describe('LIKE', () => {
     }
   })
 
-  it('names the one text that fulfils it', () => {
+  it('returns the only text that can match, if there is just one', () => {
     expect(onlyMatch({ pattern: 'order\\_items', escape: '\\' })).toBe('order_items')
     expect(onlyMatch({ pattern: 'order_items' })).toBeUndefined()
     expect(onlyMatch({ pattern: '' })).toBe('')
   })
 
-  it('takes no time to speak of for many signs of any text', () => {
+  it('matches a pattern with many wildcards fast', () => {
     const pattern = '%a'.repeat(200) + 'b'
     expect(likeTest({ pattern })('a'.repeat(5000))).toBe(false)
   })

@@ -9,12 +9,12 @@ const top = new URL('../..', import.meta.url).pathname
 const folder = mkdtempSync(join(tmpdir(), 'quipu-test-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-describe('programs that are started', () => {
+describe('The programs that a process starts', () => {
   const sources = readdirSync(join(top, 'src'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts'))
     .map((file) => ({ file, text: readFileSync(join(top, 'src', file), 'utf8') }))
 
-  it('are all in the bundle: those asked for by name, and those that lie beside who starts them', () => {
+  it('are all in the bundle, whether their starter uses `programUrl` or a URL beside its own file', () => {
     const named = sources.flatMap(({ text }) => [...text.matchAll(/programUrl\('([^']+)'/g)].map((found) => found[1]!))
     const beside = sources.flatMap(({ file, text }) =>
       [...text.matchAll(/new URL\(\s*'\.\/([a-z-]+)\.js'/g)].map((found) => join(file, '..', found[1]!)),
@@ -26,7 +26,7 @@ describe('programs that are started', () => {
     expect(bundled.map((found) => found[1]!).sort()).toEqual([...new Set(started)].sort())
   })
 
-  it('find nothing by a place that a bundle does not have', () => {
+  it('find no file by a path that a bundle does not have', () => {
     const elsewhere = sources.flatMap(({ file, text }) =>
       [...text.matchAll(/new URL\(\s*['`](\.\.\/[^'`]+)/g)].map((found) => `${file}: ${found[1]!}`),
     )
@@ -38,7 +38,7 @@ describe('programs that are started', () => {
   })
 })
 
-/** A project of its own, whose compiler and bundle left these records; where its program is, seen from `file`. */
+/** Makes a project with these files, and returns where its program is, as seen from `file`. */
 async function programOf(name: string, files: Readonly<Record<string, string>>, file: string): Promise<string> {
   const project = join(folder, name)
   for (const path of ['dist/shared', 'dist/bundle']) mkdirSync(join(project, path), { recursive: true })
@@ -52,25 +52,25 @@ async function programOf(name: string, files: Readonly<Record<string, string>>, 
   return programUrl('execution/engine/engine-process').href.slice(pathToFileURL(project).href.length)
 }
 
-describe('a bundle', () => {
+describe('A bundle', () => {
   const record = '{"version":"of today"}'
   const madeOf = createHash('sha256').update(record).digest('hex')
   const plain = '/dist/execution/engine/engine-process.js'
   const bundled = '/dist/bundle/engine-process.js'
 
-  it('is used when it was made of what the compiler wrote last', async () => {
+  it('is used if it was made from the last output of the compiler', async () => {
     const files = { 'dist/.tsbuildinfo': record, 'dist/bundle/made-of': madeOf }
     expect(await programOf('fresh', files, 'dist/shared/programs.js')).toBe(bundled)
   })
 
-  it('is left alone when the compiler has written since, when it is not whole, and when there is none', async () => {
+  it('is not used if it is out of date, incomplete or absent', async () => {
     const since = { 'dist/.tsbuildinfo': '{"version":"later"}', 'dist/bundle/made-of': madeOf }
     expect(await programOf('stale', since, 'dist/shared/programs.js')).toBe(plain)
     expect(await programOf('half', { 'dist/.tsbuildinfo': record }, 'dist/shared/programs.js')).toBe(plain)
     expect(await programOf('unbuilt', { 'dist/bundle/made-of': madeOf }, 'dist/shared/programs.js')).toBe(plain)
   })
 
-  it('goes on with itself: what runs out of one starts nothing of another build', async () => {
+  it('starts its own programs, even if the compiler has written since', async () => {
     const files = { 'dist/.tsbuildinfo': 'later', 'dist/bundle/made-of': madeOf }
     expect(await programOf('within', files, 'dist/bundle/chunk.js')).toBe(bundled)
   })

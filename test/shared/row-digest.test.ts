@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { createRowDigester, NO_ROWS, sumOf } from '../../src/shared/row-digest.ts'
 import { rowDigestCode } from '../support/row-digest-code.ts'
 
-it('the code is what its text is compiled to', async () => {
-  // npm run wasm writes it anew.
+it('The compiled code of the row digest is up to date', async () => {
+  // `npm run wasm` writes this file.
   await expect(await rowDigestCode()).toMatchFileSnapshot('../../src/shared/row-digest-code.ts')
 })
 
@@ -19,7 +19,7 @@ const rowsOf = fc.array(
   { minLength: 1, maxLength: 30 },
 )
 
-/** SipHash-2-4 by its paper, over BigInt. */
+/** SipHash-2-4 as its paper defines it, over BigInt. */
 function sipHash(key: Buffer, bytes: Buffer): bigint {
   const u64 = (value: bigint) => BigInt.asUintN(64, value)
   const rotl = (value: bigint, by: bigint) => u64((value << by) | (value >> (64n - by)))
@@ -60,13 +60,13 @@ function sipHash(key: Buffer, bytes: Buffer): bigint {
 
 const hex = (value: bigint) => BigInt.asUintN(64, value).toString(16).padStart(16, '0')
 
-describe('a digest of rows', () => {
-  it('the test knows SipHash-2-4 as its paper has it', () => {
+describe('A digest of rows', () => {
+  it('is compared with a SipHash-2-4 that gives the value of the paper', () => {
     const key = Buffer.from(Array.from({ length: 16 }, (_, i) => i))
     expect(hex(sipHash(key, Buffer.from(Array.from({ length: 15 }, (_, i) => i))))).toBe('a129ca6149be45e5')
   })
 
-  it('is the sum of SipHash-2-4 of each row, and its chain', () => {
+  it('is the sum, and the chain, of the SipHash-2-4 of each row', () => {
     fc.assert(
       fc.property(rowsOf, fc.uint8Array({ minLength: 32, maxLength: 32 }), (rows, bytes) => {
         const key = Buffer.from(bytes)
@@ -85,7 +85,7 @@ describe('a digest of rows', () => {
     )
   })
 
-  it('is the same however the rows are cut into pages, and its sum in whatever order they come', () => {
+  it('does not depend on the cut into pages, and its sum not on the order of rows', () => {
     fc.assert(
       fc.property(rowsOf, fc.nat(), (rows, cut) => {
         const whole = digest(rows)
@@ -98,7 +98,7 @@ describe('a digest of rows', () => {
     )
   })
 
-  it('is another for another row, one more of a row, another order and another key', () => {
+  it('changes with a row, a repeated row, the order and the key', () => {
     const rows = ['[1]', '[2]', '[3]']
     const { sum, chain } = digest(rows)
     expect(digest(['[1]', '[2]', '[4]']).sum).not.toBe(sum)
@@ -108,7 +108,7 @@ describe('a digest of rows', () => {
     expect(createRowDigester(randomBytes(32)).keyName).not.toBe(digester.keyName)
   })
 
-  it('is of pages of any size, and says nothing of an order that is not asked for', () => {
+  it('covers pages of any size, and has no chain unless one is requested', () => {
     expect(digester.digest(Buffer.from('[]'))).toEqual({ sum: NO_ROWS })
     const wide = JSON.stringify(['x'.repeat(5_000_000)])
     expect(digester.digest(page([wide, '[1]']))).toEqual({

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { unreachable } from '../../src/shared/unreachable.ts'
 
-it('a case that the types exclude says which value came', () => {
+it('`unreachable` names the value that the types exclude', () => {
   expect(() => unreachable({ kind: 'new' } as never)).toThrow('{"kind":"new"}')
 })

@@ -4,8 +4,8 @@ import { WaitList } from '../../src/shared/wait-list.ts'
 /** Longer than any test. */
 const LONG_MS = 600_000
 
-describe('who waits', () => {
-  it('is woken with all others, or after a time', async () => {
+describe('A wait list', () => {
+  it('wakes all waiters at once, or one after its time', async () => {
     const list = new WaitList()
     expect(list.isEmpty).toBe(true)
     const waiting = [list.wait(LONG_MS), list.wait(LONG_MS)]
@@ -17,7 +17,7 @@ describe('who waits', () => {
     expect(list.isEmpty).toBe(true)
   })
 
-  it('is not woken by what was taken before it came', async () => {
+  it('does not wake a waiter that came after the waiters were taken', async () => {
     const list = new WaitList()
     const first = list.wait(LONG_MS)
     const wake = list.take()

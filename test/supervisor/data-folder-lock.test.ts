@@ -13,7 +13,7 @@ let folder: ReturnType<typeof temporaryFolder>
 beforeAll(() => void (folder = temporaryFolder()))
 afterAll(() => folder.remove())
 
-/** A data folder with the file of an earlier supervisor. */
+/** Makes a data folder with the lock file of an earlier supervisor. */
 function leftBy(name: string, state: LockState | string): string {
   const data = join(folder.path, name)
   mkdirSync(data)
@@ -21,7 +21,7 @@ function leftBy(name: string, state: LockState | string): string {
   return data
 }
 
-/** What the one that takes over from who left a file makes first. */
+/** Returns the file that a process creates first when it takes over the lock file `left`. */
 function successorOf(path: string, left: string): string {
   const { ino, mtimeNs } = statSync(left, { bigint: true })
   return `${path}.after.${ino}-${mtimeNs}`
@@ -29,8 +29,8 @@ function successorOf(path: string, left: string): string {
 
 const gone = { pid: 4_000_000, startTime: 'never' }
 
-describe('the lock of a data folder', () => {
-  it('is taken, names this process, and goes with it', async () => {
+describe('The lock of a data folder', () => {
+  it('names its process, keeps a second one out, and is gone after its release', async () => {
     const data = join(folder.path, 'fresh')
     const lock = await lockDataFolder(data)
     lock.update({ children: [gone], writer: undefined })
@@ -48,14 +48,14 @@ describe('the lock of a data folder', () => {
       { supervisor: { pid: process.pid, startTime: 'before' }, children: [], writer: 'w' },
     ],
     ['half a file', '{"supervisor":'],
-  ])('is no lock when it was left by %s', async (what, state) => {
+  ])('does not hold if it was left by %s', async (what, state) => {
     const lock = await lockDataFolder(leftBy(what.replaceAll(' ', '-'), state))
     expect(lock.deadWriter).toBe(typeof state === 'string' ? undefined : 'w')
     lock.update({ children: [], writer: undefined })
     lock.release()
   })
 
-  it('ends the children that a dead supervisor left, and nobody else', async () => {
+  it('ends the children that a dead supervisor left, and no other process', async () => {
     const left = spawn('sleep', ['60'])
     const other = spawn('sleep', ['60'])
     process.kill(left.pid!, 'SIGSTOP')
@@ -66,7 +66,7 @@ describe('the lock of a data folder', () => {
     lock.release()
   })
 
-  it('is taken over from one that died while it took over', async () => {
+  it('passes on from a process that died while it took over', async () => {
     const data = leftBy('chain', { supervisor: gone, children: [], writer: 'w' })
     const path = join(data, 'supervisor.json')
     for (let i = 0, before = path; i < 2; i++, before = successorOf(path, before))
@@ -78,7 +78,7 @@ describe('the lock of a data folder', () => {
     lock.release()
   })
 
-  it('is left to one that takes over just now', async () => {
+  it('is refused while another process takes over', async () => {
     const data = leftBy('taking', { supervisor: gone, children: [] })
     const path = join(data, 'supervisor.json')
     const other = spawn('sleep', ['60'])
@@ -90,7 +90,7 @@ describe('the lock of a data folder', () => {
     lock.release()
   })
 
-  it('is had by one of many that start at once', { timeout: 240_000 }, async () => {
+  it('goes to exactly one of many processes that start at once', { timeout: 240_000 }, async () => {
     const names = Array.from({ length: 60 }, (_, i) => leftBy(`many-${i}`, { supervisor: gone, children: [] }))
     const program = `import { lockDataFolder } from ${JSON.stringify(MODULE)}
       const had = []

@@ -32,8 +32,8 @@ async function ask(postgres: EmbeddedPostgres, sql: string): Promise<unknown[][]
   }
 }
 
-describe('the embedded Postgres', () => {
-  it('keeps what is written over stops and kills', { timeout: 240_000 }, async () => {
+describe('The embedded Postgres', () => {
+  it('keeps committed rows over a stop and a kill', { timeout: 240_000 }, async () => {
     const dataDir = join(folder.path, 'kept')
     const first = await startEmbeddedPostgres({ dataDir })
     expect(first.adopted).toBe(false)
@@ -53,7 +53,7 @@ describe('the embedded Postgres', () => {
     await third.stop()
   })
 
-  it('listens on its socket only, with UTF-8, UTC and synchronous commits', { timeout: 240_000 }, async () => {
+  it('listens only on its socket, with UTF-8, UTC and synchronous commits', { timeout: 240_000 }, async () => {
     const postgres = await startEmbeddedPostgres({
       dataDir: join(folder.path, 'settings'),
       settings: { work_mem: '8MB' },
@@ -65,7 +65,7 @@ describe('the embedded Postgres', () => {
     await postgres.stop()
   })
 
-  it('takes over one that runs, and ends one that does not answer', { timeout: 240_000 }, async () => {
+  it('adopts a running server, and replaces one that does not answer', { timeout: 240_000 }, async () => {
     const dataDir = join(folder.path, 'adopted')
     const first = await startEmbeddedPostgres({ dataDir })
     const second = await startEmbeddedPostgres({ dataDir })
@@ -79,12 +79,12 @@ describe('the embedded Postgres', () => {
     await third.stop()
   })
 
-  it("starts although the crashed server's number is another process's now", { timeout: 240_000 }, async () => {
+  it('starts although the process id of the crashed server now belongs to another process', { timeout: 240_000 }, async () => {
     const dataDir = join(folder.path, 'number')
     const first = await startEmbeddedPostgres({ dataDir })
     const note = readFileSync(join(first.clusterDir, 'postmaster.pid'), 'utf8')
     await first.stop()
-    // Postgres itself would refuse: the process runs, and is of its own user.
+    // Postgres alone would refuse, because the process runs as the same user.
     const user = postgresUser()
     const other = spawn('sleep', ['60'], user ? { uid: user.uid, gid: user.gid } : {})
     writeFileSync(join(first.clusterDir, 'postmaster.pid'), note.replace(/^\d+/, String(other.pid)))
@@ -95,7 +95,7 @@ describe('the embedded Postgres', () => {
     await second.stop()
   })
 
-  it('makes the cluster anew when the first start was cut short', { timeout: 240_000 }, async () => {
+  it('makes the cluster again if the first start was cut short', { timeout: 240_000 }, async () => {
     const dataDir = join(folder.path, 'cut')
     mkdirSync(join(dataDir, 'postgres.new', 'base'), { recursive: true })
     const postgres = await startEmbeddedPostgres({ dataDir })
@@ -103,7 +103,7 @@ describe('the embedded Postgres', () => {
     await postgres.stop()
   })
 
-  it('puts the socket elsewhere where its path would be too long', { timeout: 240_000 }, async () => {
+  it('moves the socket to another folder if its path would be too long', { timeout: 240_000 }, async () => {
     const postgres = await startEmbeddedPostgres({ dataDir: join(folder.path, 'x'.repeat(100)) })
     expect(postgres.socketDir.length).toBeLessThan(90)
     expect(await ask(postgres, 'select 1')).toEqual([[1]])
@@ -112,7 +112,7 @@ describe('the embedded Postgres', () => {
   })
 
   it.runIf(process.getuid?.() === 0)(
-    'lies in /var/lib/quipu where its user cannot enter the data folder, and says so',
+    'uses /var/lib/quipu if its user cannot enter the data folder, and prints the path',
     { timeout: 240_000 },
     async () => {
       const closed = join(folder.path, 'closed')
@@ -133,7 +133,7 @@ describe('the embedded Postgres', () => {
     },
   )
 
-  it.runIf(process.getuid?.() === 0)('follows no link that its own user could have laid', async () => {
+  it.runIf(process.getuid?.() === 0)('refuses a link that its own user could have made', async () => {
     const dataDir = join(folder.path, 'linked')
     const elsewhere = join(folder.path, 'elsewhere')
     for (const path of [dataDir, elsewhere, join(elsewhere, 'run')]) mkdirSync(path)

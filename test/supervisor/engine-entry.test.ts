@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { repository } from '../support/repository.ts'
 
 const ENTRY = join(repository, 'dist', 'supervisor', 'engine-entry.js')
-/** Nobody is this user. */
+/** No account has this user id. */
 const USER = 64_999
 
 let folder: string
@@ -31,12 +31,12 @@ async function enter(name: string, launcher: number): Promise<readonly [code: nu
   return [code, existsSync(written)]
 }
 
-describe.runIf(process.getuid?.() === 0)('the entry of an engine', () => {
-  it('loads the engine as a user of its own while its launcher lives', async () => {
+describe.runIf(process.getuid?.() === 0)('The entry of an engine', () => {
+  it('loads the engine as the given user while its launcher lives', async () => {
     expect(await enter('child', process.pid)).toEqual([0, true])
   })
 
-  it('ends without loading the engine when its launcher is gone', async () => {
+  it('exits without loading the engine if its launcher is gone', async () => {
     expect(await enter('orphan', process.ppid)).toEqual([1, false])
   })
 })

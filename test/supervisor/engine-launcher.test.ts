@@ -10,7 +10,7 @@ import type { AskEngine, EngineMessage } from '../../src/supervisor/messages.ts'
 import { commandOf, usersOf } from '../support/process-users.ts'
 import { isAlive, waitUntil } from '../support/quipu-process.ts'
 
-/** What runs as a user now. */
+/** Returns the processes that now run as a user. */
 function processesOf(user: number): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && isAlive(Number(name)))
@@ -42,8 +42,8 @@ afterEach(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-describe('users of engines', () => {
-  it('are the same at every start, and others for each folder, process, slot and stand-by', () => {
+describe('The user ids of engines', () => {
+  it('are the same at every start, and differ by folder, process, slot and stand-by', () => {
     const ids = idsOf(home)
     expect(idsOf(home)).toEqual(ids)
     const all = [ids, idsOf(join(home, 'other')), idsOf(home, true)].flatMap((one) =>
@@ -56,15 +56,15 @@ describe('users of engines', () => {
     expect([0, 1000, 65_534, process.getgid!()].some(isEngineGroup)).toBe(false)
   })
 
-  it('are none where there is no room for all of them', () => {
+  it('are absent if the range has no room for all of them', () => {
     const use = { dataDir: home, tablesDir: home, standby: false, slots: 1000 }
     expect(engineIds({ ...use, processes: 2 })).toBeDefined()
     expect(engineIds({ ...use, processes: 1000 })).toBeUndefined()
   })
 })
 
-describe.runIf(process.getuid?.() === 0)('users of engines that live', () => {
-  it('are nobody else’s, even where two folders would have the same', async () => {
+describe.runIf(process.getuid?.() === 0)('The user ids of running engines', () => {
+  it('are not given to another folder that would compute the same ids', async () => {
     const ids = idsOf(home)
     const as = (user: number, group: number): ChildProcess =>
       spawn('setpriv', [`--reuid=${user}`, `--regid=${user}`, `--groups=${group}`, 'sleep', '600'], { stdio: 'ignore' })
@@ -78,7 +78,8 @@ describe.runIf(process.getuid?.() === 0)('users of engines that live', () => {
       expect(Math.abs(other.first - ids.first)).toBeGreaterThanOrEqual(512)
       expect(other.gate).toBe(ids.gate)
       parent.kill('SIGKILL')
-      // What is left of an engine has no parent: its users are the next start's, which ends it.
+      // The rest of an engine without a parent does not block its ids. The next start uses them and ends that
+      // process.
       await waitUntil('the parent is gone', () => !isAlive(parent.pid!))
       expect(idsOf(home)).toEqual(ids)
     } finally {
@@ -87,7 +88,7 @@ describe.runIf(process.getuid?.() === 0)('users of engines that live', () => {
   })
 })
 
-describe.runIf(process.getuid?.() === 0)('the launcher', () => {
+describe.runIf(process.getuid?.() === 0)('The launcher', () => {
   function launcher(text = `process.stderr.write('at work'); setInterval(() => {}, 1000)`): EngineLaunch {
     const program = join(home, 'program.mjs')
     writeFileSync(program, text, { mode: 0o644 })
@@ -117,7 +118,7 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
   const ended = (run: number) =>
     waitUntil(`run ${run} has ended`, () => reported.some((one) => one.type === 'ended' && one.run === run))
 
-  it('starts a slot as its user, ends it when asked, and what was there before', async () => {
+  it('starts a slot as its user, and ends it on request and before the next run of the slot', async () => {
     const { ask, plan } = launcher()
     const report = (message: EngineMessage) => void reported.push(message)
     ask(1, start(2, 7), report)
@@ -138,7 +139,7 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
     expect(isAlive(second)).toBe(false)
   })
 
-  it('takes nothing but whole numbers within its bounds', async () => {
+  it('accepts only whole numbers within its bounds', async () => {
     const { ask } = launcher()
     const report = (message: EngineMessage) => void reported.push(message)
     const good = start(0, 1)
@@ -159,7 +160,7 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
     ]
     for (const one of bad) for (const number of [0, 1]) ask(number, one as AskEngine, report)
     for (const number of [2, -1, 0.5]) ask(number, good, report)
-    // Asked last, answered alone.
+    // The launcher handles this request last, and only this one has an answer.
     ask(
       0,
       { ...good, run: 2, program: '/bin/true', folder: '/etc', env: { A: 'b' }, uid: 0 } as unknown as AskEngine,
@@ -169,7 +170,7 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
     expect(reported).toHaveLength(1)
   })
 
-  it('ends the engines of one process when that is gone, and all of them with itself', async () => {
+  it('ends the engines of a process that is gone, and all engines when it stops', async () => {
     const { ask, childEnded, stop, gone } = launcher()
     const report = (message: EngineMessage) => void reported.push(message)
     ask(0, start(0, 1), report)
@@ -183,7 +184,7 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
     expect(isAlive(c)).toBe(false)
   })
 
-  /** Processes of the launcher of this test: the launcher, and its watcher. */
+  /** Returns the processes of this test's launcher: the launcher or its watcher. */
   const launchers = (role: 'launcher' | 'watcher'): number[] =>
     readdirSync('/proc')
       .filter((name) => /^\d+$/.test(name) && isAlive(Number(name)))
@@ -194,7 +195,7 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
       })
       .filter((pid) => holdsSocketOf(pid) === (role === 'launcher'))
 
-  /** A watcher has a channel to its launcher. */
+  /** Says whether a process is the launcher. Only a watcher has a channel to its launcher. */
   function holdsSocketOf(pid: number): boolean {
     try {
       return !readFileSync(`/proc/${pid}/environ`, 'utf8').includes('NODE_CHANNEL_FD')
@@ -203,7 +204,7 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
     }
   }
 
-  it('is brought back when it is killed, its engines ended, and so is its watcher', async () => {
+  it('is started again after a kill, as is its watcher, and its engines are ended', async () => {
     const { ask, childEnded } = launcher()
     const report = (message: EngineMessage) => void reported.push(message)
     ask(0, start(0, 1), report)
@@ -233,7 +234,7 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
     expect(reported.filter(({ type }) => type === 'ended')).toHaveLength(2)
   })
 
-  it('gives what runs as a slot’s user no more than so many processes', async () => {
+  it("limits the number of processes of a slot's user", async () => {
     const { ask, plan } = launcher(
       `import { spawn } from 'node:child_process'
        let failed = 0
@@ -250,7 +251,7 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
     expect(processesOf(idOfSlot(plan.ids, 0, 0))).toEqual([])
   })
 
-  it.each(['STOP', 'KILL'])('ends what defends itself with SIG%s', async (name) => {
+  it.each(['STOP', 'KILL'])('ends an engine that defends itself with SIG%s', async (name) => {
     const { ask, plan } = launcher(
       `import { spawn } from 'node:child_process'
        spawn('/bin/sh', ['-c', 'while :; do kill -${name} -1; done'], { detached: true, stdio: 'ignore' })
@@ -260,7 +261,7 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
     const user = idOfSlot(plan.ids, 0, 0)
     const defends = () => processesOf(user).some((pid) => commandOf(pid).includes('while'))
     ask(0, start(0, 1), report)
-    // The engine itself may be its first victim.
+    // The engine itself may be the first victim of the signal.
     await waitUntil('it defends itself', () => defends() || reported.some(({ type }) => type === 'ended'))
     ask(0, { do: 'kill', slot: 0, run: 1 }, report)
     await ended(1)

@@ -21,7 +21,7 @@ import { lockDataFolder } from '../../src/supervisor/data-folder-lock.ts'
 import { handOverDataFolder, makeFolderFor } from '../../src/supervisor/hand-over.ts'
 import { lookUpGroup, lookUpUser, withRightsOf } from '../../src/supervisor/posix-user.ts'
 
-/** A user of engines. */
+/** The id of an engine's user. */
 const ENGINE = 1_999_999_999
 let folder: string
 beforeEach(() => {
@@ -32,10 +32,10 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const uidOf = (...parts: string[]): number => lstatSync(join(folder, ...parts)).uid
 
-describe.runIf(process.getuid?.() === 0)('as root', () => {
+describe.runIf(process.getuid?.() === 0)('The hand-over of a folder by root', () => {
   const user = lookUpUser('nobody')!
 
-  it('a folder of root becomes the user’s with all that is Quipu’s in it, and nothing else', () => {
+  it("gives the user root's folder and the files of Quipu in it, and nothing else", () => {
     mkdirSync(join(folder, 'data', 'worker-1', 'pages'), { recursive: true })
     for (const name of ['supervisor.json', 'secret.1234', 'worker-1/pages/1.json', 'notes.txt'])
       writeFileSync(join(folder, 'data', name), '')
@@ -47,14 +47,14 @@ describe.runIf(process.getuid?.() === 0)('as root', () => {
     expect([uidOf('data', 'notes.txt'), uidOf('outside')]).toEqual([0, 0])
   })
 
-  it('what the user put into its own folder leads to nothing of others', () => {
+  it('follows no link that the user put into its own folder', () => {
     mkdirSync(join(folder, 'data'))
     mkdirSync(join(folder, 'roots'))
     for (const name of ['roots/file', 'second']) writeFileSync(join(folder, name), '')
     symlinkSync(join(folder, 'roots'), join(folder, 'data', 'tables'))
     symlinkSync(join(folder, 'roots'), join(folder, 'data', 'postgres'))
     linkSync(join(folder, 'second'), join(folder, 'data', 'secret'))
-    // Root's own, as a start that stayed root leaves it.
+    // Root owns these, as after a start that ran as root.
     mkdirSync(join(folder, 'data', 'coordinator', 'engines'), { recursive: true })
     writeFileSync(join(folder, 'data', 'supervisor.json'), '')
     chownSync(join(folder, 'data'), user.uid, user.gid)
@@ -63,7 +63,7 @@ describe.runIf(process.getuid?.() === 0)('as root', () => {
     for (const name of ['supervisor.json', 'coordinator/engines']) expect(uidOf('data', name)).toBe(user.uid)
   })
 
-  it('what engines have left is removed, however deep it is, and leads nowhere', () => {
+  it('removes what engines left, however deep it is, and follows no links in it', () => {
     const data = join(folder, 'data')
     const spill = join(data, 'worker-1', 'spill', '0')
     mkdirSync(spill, { recursive: true })
@@ -85,7 +85,7 @@ describe.runIf(process.getuid?.() === 0)('as root', () => {
     expect([uidOf('outside'), uidOf('')]).toEqual([0, 0])
   })
 
-  it('what engines of a start that runs are at is left to them', async () => {
+  it('leaves the files of engines that still run', async () => {
     const data = join(folder, 'data')
     mkdirSync(data)
     const lock = await lockDataFolder(data)
@@ -103,19 +103,19 @@ describe.runIf(process.getuid?.() === 0)('as root', () => {
     }
   })
 
-  it('a folder that holds other things is refused', () => {
+  it('refuses a folder that holds other things', () => {
     mkdirSync(join(folder, 'data', 'run'), { recursive: true })
     expect(() => handOverDataFolder(join(folder, 'data'), user)).toThrow(/holds other things than Quipu's/)
     expect([uidOf('data'), uidOf('data', 'run')]).toEqual([0, 0])
   })
 
-  it.each(['lost+found', 'postgres/PG_VERSION'])('one that holds %s alone is not', (name) => {
+  it.each(['lost+found', 'postgres/PG_VERSION'])('accepts a folder that holds only %s', (name) => {
     mkdirSync(join(folder, 'data', name), { recursive: true })
     handOverDataFolder(join(folder, 'data'), user)
     expect([uidOf('data'), uidOf('data', name)]).toEqual([user.uid, name === 'lost+found' ? 0 : user.uid])
   })
 
-  it.each(['that is there', 'that is missing'])('one of tables %s is given by several starts at once', async (what) => {
+  it.each(['that is there', 'that is missing'])('gives a tables folder %s to the user, although several starts do so at once', async (what) => {
     const rounds = 40
     const program = `
       const { handOverTables } = await import(process.argv[1])
@@ -133,7 +133,7 @@ describe.runIf(process.getuid?.() === 0)('as root', () => {
     for (let round = 0; round < rounds; round++) expect(uidOf(String(round))).toBe(user.uid)
   })
 
-  it('folders that are missing are made so that the user gets there', () => {
+  it('makes missing folders so that the user can enter them', () => {
     makeFolderFor(join(folder, 'a', 'b', 'data'), user)
     expect([uidOf('a'), uidOf('a', 'b'), uidOf('a', 'b', 'data')]).toEqual([0, 0, user.uid])
     expect([statSync(join(folder, 'a', 'b')).mode & 0o777, statSync(join(folder, 'a/b/data')).mode & 0o777]).toEqual([
@@ -144,7 +144,7 @@ describe.runIf(process.getuid?.() === 0)('as root', () => {
     expect(uidOf('a', 'b', 'data', 'mine', 'too')).toBe(user.uid)
   })
 
-  it('has the rights of a user for a while, and knows who is one', () => {
+  it("takes a user's rights for one call only, and finds no account for an unknown name", () => {
     writeFileSync(join(folder, 'closed'), '', { mode: 0o600 })
     const groups = process.getgroups!()
     expect(() => withRightsOf(user, () => rmSync(join(folder, 'closed')))).toThrow(/EACCES/)

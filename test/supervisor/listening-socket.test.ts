@@ -2,7 +2,7 @@ import { createServer, connect, type Server } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { bindSocket } from '../../src/supervisor/listening-socket.ts'
 
-/** Accepts on the handle as a child does, and closes its own copy only. */
+/** Accepts on the handle as a child does, and closes only its own copy. */
 function accept(handle: unknown): Promise<Server> {
   const server = createServer((socket) => socket.end())
   return new Promise((resolve) => server.listen(handle as object, () => resolve(server)))
@@ -17,8 +17,8 @@ function reach(url: string): Promise<string> {
   })
 }
 
-describe('the listening socket', () => {
-  it.each(['127.0.0.1', '::1', 'localhost'])('is bound on %s and told as an address', async (host) => {
+describe('The listening socket', () => {
+  it.each(['127.0.0.1', '::1', 'localhost'])('is bound on %s, and its URL reaches it', async (host) => {
     const socket = await bindSocket('http', host, 0)
     const server = await accept(socket.handle)
     expect(await reach(socket.url)).toBe('reached')
@@ -26,7 +26,7 @@ describe('the listening socket', () => {
     socket.close()
   })
 
-  it('is told as this machine where it is bound to all addresses', async () => {
+  it('has a URL with localhost if it is bound to all addresses', async () => {
     const socket = await bindSocket('http', '0.0.0.0', 0)
     expect(socket.url).toMatch(/^http:\/\/localhost:\d+$/)
     socket.close()

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { usableBinaries } from '../../src/supervisor/postgres-binaries.ts'
 
-it('a copy of the binaries can be run by the user it is made for, though this process makes private files', () => {
+it('A copy of the Postgres binaries can be run by its user, even if this process has a strict umask', () => {
   const folder = mkdtempSync(join(tmpdir(), 'quipu-binaries-'))
   const before = process.umask(0o077)
   try {
@@ -14,7 +14,7 @@ it('a copy of the binaries can be run by the user it is made for, though this pr
     mkdirSync(copies)
     writeFileSync(join(root, 'bin', 'initdb'), '')
     chmodSync(join(root, 'bin', 'initdb'), 0o755)
-    // A user who cannot enter the package's folder: it belongs to this one alone.
+    // The other user cannot enter the package's folder, because it is private to this user.
     const other = { name: 'other', uid: 65533, gid: 65533 }
     const { root: copy } = usableBinaries({ root, version: '0' }, other, copies, () => {})
     const modes = ['', 'bin', 'bin/initdb'].map((name) => (statSync(join(copy, name)).mode & 0o777).toString(8))

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Silence, waitedForCpu } from '../../src/supervisor/silence.ts'
 
-describe('the silence of a child', () => {
+describe('The silence of a child', () => {
   it('grows with each tick until the child says something', () => {
     const silence = new Silence(() => undefined)
     expect([silence.tick(500), silence.tick(500)]).toEqual([500, 1_000])
@@ -25,13 +25,13 @@ describe('the silence of a child', () => {
     expect(silence.tick(500)).toBe(1_100)
   })
 
-  it('grows while the child sleeps or goes round without an end', () => {
+  it('grows while the child sleeps or loops without end', () => {
     const silence = new Silence(() => 7)
     for (let tick = 0; tick < 19; tick++) silence.tick(500)
     expect(silence.tick(500)).toBe(10_000)
   })
 
-  it.runIf(process.platform === 'linux')('knows what a process has waited for a processor', () => {
+  it.runIf(process.platform === 'linux')('uses the time that a process has waited for a processor, which is undefined for an unknown process', () => {
     expect(waitedForCpu(process.pid)()).toBeGreaterThanOrEqual(0)
     expect(waitedForCpu(2 ** 30)()).toBeUndefined()
   })

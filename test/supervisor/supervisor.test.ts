@@ -15,8 +15,8 @@ afterAll(() => folder.remove())
 let number = 0
 
 /**
- * A supervisor over one child program, given as JavaScript that knows its `start` and `life`, how many were started
- * before it; every child's start message is kept in order.
+ * A supervisor over one child program. The program is JavaScript that can use its `start` message and `life`, the
+ * number of children that were started before it. The start messages of all children are kept in order.
  */
 function supervise(
   program: string,
@@ -65,20 +65,20 @@ function supervise(
 const EXIT = (code: number, line = '') =>
   `${line === '' ? '' : `await send({ type: 'exit', line: ${JSON.stringify(line)} });`} process.exit(${code})`
 
-describe('the first start', () => {
-  it.each([64, 69])("ends with the child's line when it exits with %i", async (code) => {
+describe('The first start', () => {
+  it.each([64, 69])("fails with the child's line if the child exits with %i", async (code) => {
     const { supervisor, starts } = supervise(EXIT(code, 'catalog tpch.json: not JSON'))
     await expect(supervisor.start()).rejects.toThrow('catalog tpch.json: not JSON')
     expect(starts()).toHaveLength(1)
   })
 
-  it('is tried three times when the child crashes', async () => {
+  it('is tried three times if the child crashes', async () => {
     const { supervisor, starts } = supervise(EXIT(70))
     await expect(supervisor.start()).rejects.toThrow('coordinator ended with exit code 70')
     expect(starts()).toHaveLength(3)
   })
 
-  it('gives the child its configuration and the address of the socket', async () => {
+  it('passes the configuration and the address of the socket to the child', async () => {
     const { supervisor, starts } = supervise('await ready()')
     const { url } = await supervisor.start()
     expect(starts()).toEqual([{ config: { answer: 42 }, url, follow: false, successor: false, restarts: [] }])
@@ -87,8 +87,8 @@ describe('the first start', () => {
   })
 })
 
-describe('a child', () => {
-  it('has the options of V8 that are its own, after those of every child', async () => {
+describe('A child of the supervisor', () => {
+  it('gets its own V8 options after the common ones', async () => {
     const file = join(folder.path, `options-${++number}`)
     const tells = `writeFileSync(${JSON.stringify(file)}, JSON.stringify(process.execArgv))`
     const program = `const { writeFileSync } = await import('node:fs'); ${tells}; await ready()`
@@ -101,8 +101,8 @@ describe('a child', () => {
   })
 })
 
-describe('the listening socket', () => {
-  it('comes sixteen times, so that as many connections are taken in a turn of the loop', async () => {
+describe('The listening socket', () => {
+  it('is sent 16 times, so that the child accepts 16 connections in one pass of its event loop', async () => {
     const [goOn, counts] = [join(folder.path, 'go-on'), join(folder.path, 'counts')]
     const { supervisor } = supervise(`
       const handles = []
@@ -124,7 +124,7 @@ describe('the listening socket', () => {
       while (!existsSync('${goOn}')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
       nextLoopPass()`)
     const { url } = await supervisor.start()
-    // The kernel takes them, whatever the child does.
+    // The kernel accepts the connections, whatever the child does.
     const sockets = Array.from({ length: 64 }, () => connect(Number(new URL(url!).port), '127.0.0.1'))
     await Promise.all(sockets.map((socket) => once(socket, 'connect')))
     writeFileSync(goOn, '')
@@ -134,7 +134,7 @@ describe('the listening socket', () => {
     await supervisor.stop()
   })
 
-  it.runIf(process.platform === 'linux')('leaves no handle behind when children die while it comes', async () => {
+  it.runIf(process.platform === 'linux')('leaves no handle open if children die while it is sent', async () => {
     const { supervisor, starts } = supervise(`
       process.on('message', ({ left }) => { if (life > 0 && life < 4 && left === 9) process.exit(70) })
       await ready()
@@ -147,21 +147,21 @@ describe('the listening socket', () => {
   })
 })
 
-/** Of this process, which is the supervisor. */
+/** Counts the open sockets of this process, which is the supervisor. */
 function openSockets(): number {
   return readdirSync('/proc/self/fd').filter((fd) => {
     try {
       return readlinkSync(`/proc/self/fd/${fd}`).startsWith('socket:')
     } catch {
-      // It closed meanwhile.
+      // The file was closed meanwhile.
       return false
     }
   }).length
 }
 
-describe('a child that was ready', () => {
-  it.each([64, 69, 70])('is started again, with pauses that grow, when it exits with %i', async (code) => {
-    // Those that were not ready cannot have run well for a while, however slow they end.
+describe('A child that was ready', () => {
+  it.each([64, 69, 70])('is started again with growing pauses if it exits with %i', async (code) => {
+    // A child that was never ready cannot count as one that ran well for a while, even if it ends slowly.
     const { supervisor, reported } = supervise(`if (life > 0 && life < 4) { ${EXIT(code)} }
       await ready(); if (life === 0) setTimeout(() => process.exit(${code}), 50)`)
     await supervisor.start()
@@ -170,7 +170,7 @@ describe('a child that was ready', () => {
     await supervisor.stop()
   })
 
-  it('tells its successor which writer it was, so that the successor may claim at once, and which files were in force', async () => {
+  it('passes its writer and its files in force to its successor', async () => {
     const { supervisor, starts } =
       supervise(`await send({ type: 'file', file: life % 2 ? 'groups' : 'rules', text: String(life) }); await ready()
       if (life < 2) { await send({ type: 'writer', writer: 'writer ' + life }); process.exit(70) }`)
@@ -182,7 +182,7 @@ describe('a child that was ready', () => {
     await supervisor.stop()
   })
 
-  it('tells nothing of a writer that was fenced', async () => {
+  it('does not pass its writer on if it was fenced', async () => {
     const { supervisor, starts } = supervise(`await ready()
       if (life === 0) { await send({ type: 'writer', writer: 'fenced' }); process.exit(75) }`)
     await supervisor.start()
@@ -191,7 +191,7 @@ describe('a child that was ready', () => {
     await supervisor.stop()
   })
 
-  it('is not started again once it was asked to end, however it does', async () => {
+  it('is not started again after it announced its end, even if it is then killed', async () => {
     const { supervisor, reported, starts } = supervise(
       `await ready(); await send({ type: 'last' }); process.kill(process.pid, 'SIGKILL')`,
     )
@@ -202,7 +202,7 @@ describe('a child that was ready', () => {
     await supervisor.stop()
   })
 
-  it('is killed when its event loop is silent', async () => {
+  it('is killed if its event loop is silent', async () => {
     const { supervisor, reported, starts } = supervise('await ready(); if (life === 0) for (;;);', undefined, 3_000)
     await supervisor.start()
     await waitUntil('the successor starts', () => starts().length === 2)
@@ -211,7 +211,7 @@ describe('a child that was ready', () => {
     await supervisor.stop()
   })
 
-  it('is killed when it does not drain in time', async () => {
+  it('is killed if it does not drain in time', async () => {
     const { supervisor } = supervise("process.on('SIGTERM', () => {}); await ready()")
     await supervisor.start()
     const [first, second] = [supervisor.stop(), supervisor.stop()]
@@ -220,8 +220,8 @@ describe('a child that was ready', () => {
   })
 })
 
-describe('the next supervisor', () => {
-  it('learns the writer of one that ended without handing its place over', async () => {
+describe('The next supervisor', () => {
+  it('reads the writer of a supervisor that ended without a hand-over', async () => {
     const first = supervise(
       "process.on('SIGTERM', () => process.exit(70)); await send({ type: 'writer', writer: 'w1' }); await ready()",
     )
@@ -230,7 +230,7 @@ describe('the next supervisor', () => {
     const file = join(first.home, 'supervisor.json')
     const state = JSON.parse(readFileSync(file, 'utf8')) as LockState
     expect(state.writer).toBe('w1')
-    // Both supervisors are this test's process: the first must look like one that is gone.
+    // Both supervisors are in this process: the file must look as if the first process were gone.
     writeFileSync(file, JSON.stringify({ ...state, supervisor: { ...state.supervisor, startTime: 'long ago' } }))
 
     const second = supervise('await ready()', first.home)

@@ -6,7 +6,7 @@ import { buckets, metricNames } from '../../src/telemetry/metric-names.ts'
 
 const meters = (on: 'coordinator' | 'worker' = 'coordinator') => createMeters({ on, processMetrics: false })
 
-describe('meters', () => {
+describe('The meters', () => {
   it('write every metric of their process under its name, unit and type', async () => {
     const { contentType, body } = await (await meters()).text()
     expect(contentType).toContain('openmetrics')
@@ -18,7 +18,7 @@ describe('meters', () => {
     expect(body.trimEnd().endsWith('# EOF')).toBe(true)
   })
 
-  it('fold what a closed label does not list into other, and count that', async () => {
+  it('count a value that a closed label does not list as "other", and count the overflow', async () => {
     const one = await meters()
     one.count('polls', { result: 'data' })
     one.count('polls', { result: 'made up' })
@@ -29,7 +29,7 @@ describe('meters', () => {
     expect(body).not.toContain('made up')
   })
 
-  it('count what they counted before, and fold into other each time', async () => {
+  it('add repeated counts, and count the overflow each time', async () => {
     const one = await meters()
     for (let time = 0; time < 3; time++) {
       one.count('polls', { result: 'data' }, 2)
@@ -49,14 +49,14 @@ describe('meters', () => {
     expect(body).toMatch(/^quipu_event\w*_bytes_total 1\.5$/m)
   })
 
-  it('refuse what no counter and no histogram can take', async () => {
+  it('refuse a negative, infinite or NaN value', async () => {
     const one = await meters()
     expect(() => one.count('eventBytes', {}, -1)).toThrow(TypeError)
     expect(() => one.count('eventBytes', {}, Infinity)).toThrow(TypeError)
     expect(() => one.observe('queryDuration', { state: 'FINISHED', route: 'local' }, Number.NaN)).toThrow(TypeError)
   })
 
-  it('sort what they observe into its buckets, with a trace, without, and what was before', async () => {
+  it('sort observed values into buckets, with or without a trace, and add restored counts', async () => {
     const scale = buckets.query
     const value = fc.oneof(fc.constantFrom(...scale), fc.double({ min: 0, max: 100, noNaN: true }))
     const reported = fc.record({ value, trace: fc.boolean() })
@@ -94,7 +94,7 @@ describe('meters', () => {
     )
   })
 
-  it('keep an open label within its number of values', async () => {
+  it('limit the number of values of an open label', async () => {
     const one = await meters()
     for (let user = 0; user < 100; user++) one.count('userQueries', { user: `user${user}` })
     const { body } = await one.text()
@@ -108,14 +108,14 @@ describe('meters', () => {
     expect(body).toContain('quipu_audit_findings_total{kind="chain"} 0')
   })
 
-  it('say nothing with a gauge that was not set: 0 would be a statement', async () => {
+  it('omit a gauge that was not set, since 0 would be a statement', async () => {
     const one = await meters()
     expect((await one.text()).body).not.toMatch(/^quipu_audit_verified_timestamp_seconds /m)
     one.set('writer', {}, 0)
     expect((await one.text()).body).toMatch(/^quipu_writer 0$/m)
   })
 
-  it('write no number that a strict reader refuses, however fast scrapes follow each other', async () => {
+  it('write only numbers that a strict reader accepts, also if scrapes follow fast', async () => {
     const one = await createMeters({ on: 'coordinator', processMetrics: true })
     one.set('recoveryDuration', {}, Number.NaN)
     await one.text()
@@ -124,14 +124,14 @@ describe('meters', () => {
     expect(body).toMatch(/^quipu_recovery_duration_seconds NaN$/m)
   })
 
-  it('answer a scrape although a collector fails', async () => {
+  it('answer a scrape even if a collector fails', async () => {
     const one = await meters()
     one.onScrape(() => Promise.reject(new Error('Postgres is away')))
     one.onScrape(() => one.set('epoch', {}, 3))
     expect((await one.text()).body).toMatch(/^quipu_epoch 3$/m)
   })
 
-  it('tell what was counted before they were loaded', async () => {
+  it('include counts from before they were loaded, once', async () => {
     const pending = createPendingMeters()
     pending.count('epochClaims', { result: 'won' }, 4)
     const one = await meters()
@@ -140,7 +140,7 @@ describe('meters', () => {
     expect((await one.text()).body).toContain('quipu_epoch_claims_total{result="won"} 4')
   })
 
-  it('lead from a bucket to a trace', async () => {
+  it('link a bucket to a trace by an exemplar', async () => {
     const one = await meters()
     one.observe('queryDuration', { state: 'FINISHED', route: 'local' }, 0.004, {
       traceId: 'a'.repeat(32),
@@ -152,7 +152,7 @@ describe('meters', () => {
     )
   })
 
-  it('take gauges of a role away with it', async () => {
+  it('remove a gauge after `unset`', async () => {
     const one = await meters()
     one.set('queriesOpen', { state: 'RUNNING' }, 3)
     expect((await one.text()).body).toContain('quipu_queries_open{state="RUNNING"} 3')

@@ -23,7 +23,7 @@ function written(span: SpanRecord): Record<string, unknown> {
   return resourceSpans[0]!.scopeSpans[0]!.spans[0]!
 }
 
-it('writes any time as whole nanoseconds', () => {
+it('`toOtlpJson` writes any time as whole nanoseconds', () => {
   const times = fc.oneof(
     fc.double({ min: 0, max: 8.64e15, noNaN: true }),
     fc.double({ min: 0, max: 10, noNaN: true }),
@@ -38,11 +38,11 @@ it('writes any time as whole nanoseconds', () => {
   )
 })
 
-it.each([Number.NaN, Infinity, -Infinity])('refuses %d as a time', (startMs) => {
+it.each([Number.NaN, Infinity, -Infinity])('`toOtlpJson` refuses %d as a time', (startMs) => {
   expect(() => toOtlpJson([{ ...bare, startMs }], { resource: {} })).toThrow()
 })
 
-it('leaves out what a span does not have', () => {
+it('`toOtlpJson` omits absent fields of a span', () => {
   expect(written(bare)).not.toHaveProperty('parentSpanId')
   expect(written(bare)['status']).toEqual({ code: 0 })
   expect(written({ ...bare, status: 'ERROR', statusMessage: 'no' })['status']).toEqual({ code: 2, message: 'no' })

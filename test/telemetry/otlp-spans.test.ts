@@ -45,8 +45,8 @@ function span(number: number, more: Partial<SpanRecord> = {}): SpanRecord {
   }
 }
 
-describe('spans by OTLP', () => {
-  it('leave whole, with all that they say, in batches', async () => {
+describe('The export of spans by OTLP', () => {
+  it('sends all fields of each span, in batches', async () => {
     const { receiver, reported, spans } = await bed()
     spans.emit(Array.from({ length: 1000 }, (_, number) => span(number + 1)))
     await spans.stop()
@@ -70,7 +70,7 @@ describe('spans by OTLP', () => {
     })
   })
 
-  it('leave by themselves when no more come', async () => {
+  it('sends a batch that is not full after a while', async () => {
     const { receiver, reported, spans } = await bed()
     spans.emit([span(1)])
     await expect.poll(() => receiver.spans.length, { timeout: 30_000 }).toBe(1)
@@ -79,7 +79,7 @@ describe('spans by OTLP', () => {
     await spans.stop()
   })
 
-  it('are dropped and counted where a collector takes none, and beyond the queue', async () => {
+  it('drops and counts spans that the collector refuses, and spans beyond the queue', async () => {
     const { reported, spans } = await bed('with 503')
     spans.emit(Array.from({ length: 512 }, (_, number) => span(number)))
     await expect.poll(() => reported, { timeout: 30_000 }).toEqual({ exported: 0, dropped: 512 })
@@ -88,7 +88,7 @@ describe('spans by OTLP', () => {
     expect(slow.dropped).toBe(20_000 - 16_384)
   })
 
-  it('that cannot be written cost no more than their batch', async () => {
+  it('loses only the batch of a span that cannot be written', async () => {
     const { receiver, reported, spans } = await bed()
     spans.emit([span(1, { startMs: Number.NaN }), ...Array.from({ length: 511 }, (_, number) => span(number + 2))])
     spans.emit([span(1000)])

@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { createSampler } from '../../src/telemetry/sampler.ts'
 import { newSpanId, newTraceId } from '../../src/telemetry/trace-context.ts'
 
-describe('the sampler', () => {
+describe('The sampler', () => {
   const client = (sampled: boolean) => ({ traceId: newTraceId(), spanId: newSpanId(), sampled })
 
-  it('takes so many new traces a second, and again in the next one', () => {
+  it('limits new traces per second', () => {
     let now = 500
     const sample = createSampler({ ratio: 1, perSecond: 50, monotonicMs: () => now })
     const taken = (): number =>
@@ -16,7 +16,7 @@ describe('the sampler', () => {
     expect(taken()).toBe(0)
   })
 
-  it("follows the client's flag whatever the ceiling or the ratio", () => {
+  it("follows the client's flag, whatever the limit or the ratio is", () => {
     const sample = createSampler({ ratio: 0, perSecond: 1, monotonicMs: () => 0 })
     for (let count = 0; count < 10; count++) {
       expect(sample(client(true), newTraceId())).toBe(true)
@@ -25,7 +25,7 @@ describe('the sampler', () => {
     expect(sample(undefined, newTraceId())).toBe(false)
   })
 
-  it('takes about the part that the ratio says, by trace id alone', () => {
+  it('takes about the share that the ratio says, by trace id alone', () => {
     const sample = createSampler({ ratio: 0.25, perSecond: 10_000, monotonicMs: () => 0 })
     const ids = Array.from({ length: 4000 }, newTraceId)
     const taken = ids.filter((id) => sample(undefined, id))

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { createMeters } from '../../src/telemetry/meters.ts'
 import { PERIOD_MS, createTopValues } from '../../src/telemetry/top-values.ts'
 
-describe('the most frequent values', () => {
-  it('take places from those that came first, however many come once', () => {
+describe('The most frequent values', () => {
+  it('replace earlier values that each came once', () => {
     const values = createTopValues(3, () => 0)
     for (let rare = 0; rare < 500; rare++) {
       values.offer(`rare ${rare}`)
@@ -14,13 +14,13 @@ describe('the most frequent values', () => {
     expect(values.offer('rare 0').placed).toBe(false)
   })
 
-  it('of many that come once, take no place from each other', () => {
+  it('do not replace each other if each comes once', () => {
     const values = createTopValues(5, () => 0)
     const changes = Array.from({ length: 10_000 }, (_, one) => values.offer(`user ${one}`)).filter((of) => of.instead)
     expect(changes).toEqual([])
   })
 
-  it('hold every value that has more than its part, and never more places than there are', () => {
+  it('include every value above its share, and never exceed the limit', () => {
     const word = fc.constantFrom(...'abcdefghijklmnopqrstuvwxyz')
     fc.assert(
       fc.property(fc.array(word, { maxLength: 2000 }), (words) => {
@@ -49,8 +49,8 @@ describe('the most frequent values', () => {
   })
 })
 
-describe('a counter of the most frequent values', () => {
-  it('lets go of who loses its place: added to the others, its count would be an increase again', async () => {
+describe('A counter of the most frequent values', () => {
+  it('drops the count of a value that loses its slot, since "other" would count it twice', async () => {
     const meters = await createMeters({ on: 'coordinator', processMetrics: false })
     for (let user = 0; user < 20; user++) meters.count('userQueries', { user: `first ${user}` })
     for (let count = 0; count < 5; count++) meters.count('userQueries', { user: 'busy' })

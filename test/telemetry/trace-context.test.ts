@@ -4,7 +4,7 @@ import { entitySpanId, formatTraceparent, isSampled, parseTraceparent } from '..
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
 const spanId = '00f067aa0ba902b7'
 
-describe('trace context', () => {
+describe('The trace context', () => {
   it('reads and writes traceparent', () => {
     const context = parseTraceparent(`00-${traceId}-${spanId}-01`)
     expect(context).toEqual({ traceId, spanId, sampled: true })
@@ -19,7 +19,7 @@ describe('trace context', () => {
     `00-${traceId}-${'0'.repeat(16)}-01`,
     `ff-${traceId}-${spanId}-01`,
     `00-${traceId}-${spanId}`,
-  ])('starts anew on %j', (header) => expect(parseTraceparent(header)).toBeUndefined())
+  ])('ignores the header %j', (header) => expect(parseTraceparent(header)).toBeUndefined())
 
   it('gives an entity the same span id every time', () => {
     expect(entitySpanId('query', 'a')).toBe(entitySpanId('query', 'a'))
@@ -27,7 +27,7 @@ describe('trace context', () => {
     expect(entitySpanId('query', 'a')).toMatch(/^[0-9a-f]{16}$/)
   })
 
-  it("lets the client's flag win over the ratio", () => {
+  it("prefers the client's flag to the ratio", () => {
     expect(isSampled({ traceId, spanId, sampled: true }, traceId, 0)).toBe(true)
     expect(isSampled({ traceId, spanId, sampled: false }, traceId, 1)).toBe(false)
     expect(isSampled(undefined, traceId, 0)).toBe(false)
