@@ -16,17 +16,19 @@ const entries = readFileSync(new URL('../fixtures/analyzer-errors.jsonl', import
   .filter((line) => line !== '')
   .map((line) => JSON.parse(line) as ErrorEntry)
 
-/** Percent of the statements that must give Trino's error name, and of those with a place that must give it. */
+/**
+ * The minimum percentages: of statements with Trino's error name, and of located errors with Trino's line and column.
+ */
 const floors = { names: 98, places: 98.5 }
 
-describe('errors of the analyser', { timeout: 300_000 }, () => {
+describe('Errors of the analyser', { timeout: 300_000 }, () => {
   let runner: LibraryRunner
   beforeAll(async () => {
     runner = await openLibraryRunner()
   })
   afterAll(() => runner.close())
 
-  it('have Trino’s names and places', async () => {
+  it("have the names and locations of Trino's errors", async () => {
     const wrong: string[] = []
     let [names, places, placed] = [0, 0, 0]
     for (const entry of entries) {

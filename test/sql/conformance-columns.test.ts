@@ -17,12 +17,15 @@ const whole = readdirSync(folder)
   .filter((file) => file.endsWith('.jsonl'))
   .flatMap(entriesOf)
 
-/** What is not answered as Trino does, and why. */
+/** The statements whose answers differ from Trino's, with reasons. */
 const differences: Readonly<Record<string, string>> = {
   'columns/if/strings/052': 'word_stem knows English alone',
 }
 
-/** Statements of the corpus without a table: those whose literals cannot all be columns, or are another statement then. */
+/**
+ * The statements of the corpus without a table whose literals cannot all become columns, or whose meaning changes
+ * then.
+ */
 const turnedDifferently: Readonly<Record<string, string>> = {
   'extra-decimals/006': 'an aggregate beside columns',
   'extra-errors/009': 'an alias that is a text, which is no expression',
@@ -34,26 +37,26 @@ const turnedDifferently: Readonly<Record<string, string>> = {
   'strings/052': 'word_stem knows English alone',
 }
 
-/** Statements of the corpus whose literals are columns: what an engine calculates ahead of time it cannot here. */
-describe('conformance of columns with Trino', { timeout: 900_000 }, () => {
+/** Statements of the corpus with columns instead of literals, so that the engine cannot calculate ahead of time. */
+describe('Conformance of columns with Trino', { timeout: 900_000 }, () => {
   let runner: LibraryRunner
   beforeAll(async () => {
     runner = await openLibraryRunner()
   })
   afterAll(() => runner.close())
 
-  it('gives what Trino gave, but for differences with a reason', async () => {
+  it('gives the answers of Trino, except for differences with a reason', async () => {
     const differing = new Map<string, string>()
     for (const entry of corpus) {
       const difference = await differenceOf(entry, runner.run)
       if (difference !== undefined) differing.set(entry.id, `${entry.id} ${entry.sql}\n    ${difference}`)
     }
     expect([...differing].filter(([id]) => differences[id] === undefined).map(([, text]) => text)).toEqual([])
-    // What differs no longer needs no reason.
+    // A difference that is gone must leave the list.
     expect(Object.keys(differences).filter((id) => !differing.has(id))).toEqual([])
   })
 
-  it('gives for the whole corpus what Trino gave for literals', async () => {
+  it("gives Trino's answers for literals when the literals of the whole corpus become columns", async () => {
     const differing = new Map<string, string>()
     let turned = 0
     for (const entry of whole) {
@@ -68,7 +71,7 @@ describe('conformance of columns with Trino', { timeout: 900_000 }, () => {
     expect(Object.keys(turnedDifferently).filter((id) => !differing.has(id))).toEqual([])
   })
 
-  /** Columns have other names, and literals' types may be narrower. */
+  /** Compares rows only: columns have other names, and types of literals may be narrower. */
   async function rowsDifference({ id, columns, rows, error }: CorpusEntry, sql: string): Promise<string | undefined> {
     try {
       const answer = await runner.run(sql)

@@ -11,7 +11,7 @@ const recorded = readdirSync(folder)
 
 const topics = recorded.filter((topic) => !topic.startsWith('extra-'))
 
-/** Statements that once differed and others like them: none may differ, places of errors included. */
+/** Statements that once differed, and similar ones. None may differ now, including the locations of errors. */
 const extras = recorded.filter((topic) => topic.startsWith('extra-'))
 
 const entriesOf = (topic: string): CorpusEntry[] =>
@@ -20,10 +20,13 @@ const entriesOf = (topic: string): CorpusEntry[] =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as CorpusEntry)
 
-/** What must pass, in percent: of all statements, and of those that fail in Trino. Raised as the front end gets better. */
+/**
+ * The minimum percentages: of all statements, and of those that fail in Trino. They rise as the front end gets
+ * better.
+ */
 const floors = { all: 99, errors: 99 }
 
-describe('conformance of the library with Trino', { timeout: 300_000 }, () => {
+describe('Conformance of the library with Trino', { timeout: 300_000 }, () => {
   let runner: LibraryRunner
   beforeAll(async () => {
     runner = await openLibraryRunner()
@@ -56,7 +59,7 @@ describe('conformance of the library with Trino', { timeout: 300_000 }, () => {
     expect((100 * named) / errors).toBeGreaterThanOrEqual(floors.errors)
   })
 
-  it('gives what Trino gave for further statements', async () => {
+  it("gives Trino's answers for all further statements", async () => {
     const differing: string[] = []
     for (const entry of extras.flatMap(entriesOf)) {
       const difference = await differenceOf(entry, runner.run)

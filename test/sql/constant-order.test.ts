@@ -13,6 +13,6 @@ it.each([
   ['SELECT array_agg(regionkey ORDER BY 1) FROM region WHERE regionkey = 2', [[[2]]]],
   ["SELECT count(*) OVER (ORDER BY 'x') FROM region WHERE regionkey < 2", [[2], [2]]],
   ["SELECT name FROM region WHERE regionkey = 1 ORDER BY 'x' || 'y'", [['AMERICA']]],
-])('a constant orders nothing: %s', async (sql, rows) => {
+])('ORDER BY a constant does not order rows: %s', async (sql, rows) => {
   expect((await runner.run(sql)).rows).toEqual(rows)
 })

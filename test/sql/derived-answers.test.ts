@@ -5,16 +5,18 @@ import { compareAnswers } from '../support/corpus.ts'
 import { openLibraryRunner, type LibraryRunner } from '../support/library-runner.ts'
 import { literalsToColumns } from '../support/literals-to-columns.ts'
 
-/** What Trino answers by its rules: derived from its semantics, or recorded beside it since, as all of queries-in-clauses and recorded. */
+/**
+ * An answer of Trino: derived from its semantics, or recorded from it later (all of queries-in-clauses and recorded).
+ */
 interface Derived {
   readonly sql: string
   readonly types?: readonly string[]
   readonly rows?: readonly (readonly unknown[])[]
-  /** The name of an error. */
+  /** The name of the expected error. */
   readonly error?: string
-  /** Its line and column. */
+  /** The line and column of the error. */
   readonly at?: readonly [number, number]
-  /** `false`: its literals must stay. */
+  /** `false`: the literals of the statement must stay literals. */
   readonly columns?: false
 }
 
@@ -27,7 +29,7 @@ const entriesOf = (topic: string): readonly Derived[] =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as Derived)
 
-describe('answers derived from Trino, of literals and of columns', { timeout: 900_000 }, () => {
+describe('Answers derived from Trino, for literals and for columns', { timeout: 900_000 }, () => {
   let runner: LibraryRunner
   beforeAll(async () => {
     runner = await openLibraryRunner()

@@ -1,18 +1,25 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openTableRunner, type TableRunner } from '../support/table-runner.ts'
 
-// One instant in two zones is one value, a map is its entries in any order, NaN is equal to nothing but no two values for
-// DISTINCT. So every operator does over such values what it does over numbers that stand for them.
+// One instant in two zones is one value. A map is its entries in any order. NaN is equal to nothing, but DISTINCT
+// takes two NaN as one value. So every operator must do with such values the same as with numbers that stand for
+// them.
 
-/** Values of a type: `[number, value, the same value held in another way]`. */
+/** Values of a type: `[number, value, the same value in another representation]`. */
 interface Kind {
   readonly name: string
   readonly values: readonly (readonly [number, string, string])[]
-  /** Numbers of values that `=` does not find equal to themselves: NaN in them gives false, NULL in them NULL. */
+  /**
+   * Numbers of the values that `=` does not find equal to themselves. A value that contains NaN gives false, one with
+   * NULL gives NULL.
+   */
   readonly unequal?: readonly number[]
-  /** Some hold NULL, which may not be in a map's key and of which array functions that ask for equality complain. */
+  /**
+   * Some values contain NULL. A map's key may not contain it, and array functions that compare for equality fail on
+   * it.
+   */
   readonly indeterminate?: true
-  /** The numbers are in the order of the values. */
+  /** The order of the numbers is the order of the values. */
   readonly ordered?: true
 }
 
@@ -64,10 +71,10 @@ const kinds: readonly Kind[] = [
   { name: 'array of chars', values: [[1, `ARRAY[CAST('a' AS char(2))]`, `ARRAY[CAST('a ' AS char(2))]`], [2, `ARRAY[CAST('b' AS char(2))]`, `ARRAY[CAST('b ' AS char(2))]`]] }, // prettier-ignore
 ]
 
-/** Statements of x and y whose answers do not show values. */
+/** Builds a statement over x and y whose answer does not show the values. */
 type Statement = (x: string, y: string) => string
 
-/** Of values that are the same one, as DISTINCT takes it. */
+/** Statements that take two values as one, as DISTINCT does. */
 const identical: readonly Statement[] = [
   (x) => `SELECT count(*) FROM (SELECT DISTINCT ${x} FROM t)`,
   (x, y) => `SELECT count(*) FROM (SELECT DISTINCT ${x}, ${y} FROM t)`,
@@ -108,7 +115,7 @@ const identical: readonly Statement[] = [
   (x, y) => `SELECT map_values(array_histogram(ARRAY[${x}, ${y}, NULL])) FROM t ORDER BY id`,
 ]
 
-/** Of values in an order, which equal ones share. */
+/** Statements that order values. Equal values have the same rank. */
 const ranked: readonly Statement[] = [
   (x, y) => `SELECT count_if(${x} < ${y}), count_if(${x} >= ${y}), count_if(${x} BETWEEN ${y} AND ${x}) FROM t`,
   (x) =>
@@ -122,7 +129,7 @@ const ranked: readonly Statement[] = [
   (x, y) => `SELECT count(*) FROM t a JOIN t b ON a.${x} < b.${y}`,
 ]
 
-/** Of values that are equal, as `=` tells. */
+/** Statements that compare values with `=`. */
 const equal: readonly Statement[] = [
   (x, y) => `SELECT count(*), count(a.id), count(b.id) FROM t a FULL JOIN t b ON a.${x} = b.${y} AND a.id <> b.id`,
   (x, y) => `SELECT count(*) FROM t a WHERE (SELECT count(*) FROM t b WHERE a.${x} = b.${y}) > 1`,
@@ -136,7 +143,7 @@ const equal: readonly Statement[] = [
   (x) => `SELECT count(*) FROM t a JOIN t b USING (${x})`,
 ]
 
-/** A row in the place of a value is the list of its fields: `IN` asks for a query of as many columns. */
+/** Statements with IN or ANY over a query. They are not for rows: a row before IN needs a query of as many columns. */
 const queried: readonly Statement[] = [
   (x, y) => `SELECT count(*) FROM t WHERE ${x} IN (SELECT ${y} FROM t WHERE ${y} IS NOT NULL)`,
   (x, y) => `SELECT count(*) FROM t WHERE ${x} = ANY (SELECT ${y} FROM t WHERE ${y} IS NOT NULL)`,
@@ -146,7 +153,7 @@ const queried: readonly Statement[] = [
   (x, y) => `SELECT count_if(${x} = ANY (SELECT b.${y} FROM t b WHERE b.id = t.id)) FROM t`,
 ]
 
-/** What is asked of each row, and does not let rows through, takes equal values as DISTINCT does. */
+/** Statements that use the result of IN or ANY as a value take equal values as DISTINCT does. */
 const marked: readonly Statement[] = [
   (x, y) => `SELECT count_if(${x} IN (SELECT ${y} FROM t WHERE ${y} IS NOT NULL)) FROM t`,
   (x, y) => `SELECT count(*) FROM t WHERE ${x} NOT IN (SELECT ${y} FROM t WHERE ${y} IS NOT NULL AND id <> 1)`,
@@ -154,7 +161,7 @@ const marked: readonly Statement[] = [
   (x, y) => `SELECT count(*) FROM t a LEFT JOIN t b ON a.id = b.id AND a.${x} IN (SELECT ${y} FROM t)`,
 ]
 
-/** The same, of values without NULL in them. */
+/** Statements that compare values with `=`, for values without NULL in them. */
 const determinate: readonly Statement[] = [
   (x, y) => `SELECT count(nullif(${x}, ${y})) FROM t`,
   (x, y) => `SELECT array_position(ARRAY[NULL, ${x}], ${y}) FROM t WHERE ${x} IS NOT NULL ORDER BY id`,
@@ -168,7 +175,7 @@ const determinate: readonly Statement[] = [
   (x, y) => `SELECT count_if(ARRAY[${x}] = ARRAY[${y}]), count_if(ROW(${x}, 1) = ROW(${y}, 1)) FROM t`,
 ]
 
-/** Of keys of maps. */
+/** Statements that use the values as keys of maps. */
 const keys: readonly Statement[] = [
   (x, y) => `SELECT TRY(MAP(ARRAY[${x}, ${y}], ARRAY[1, 2])) IS NULL FROM t WHERE ${x} IS NOT NULL ORDER BY id`,
   (x, y) => `SELECT TRY(map_from_entries(ARRAY[ROW(${x}, 1), ROW(${y}, 2)])) IS NULL FROM t WHERE ${x} IS NOT NULL ORDER BY id`, // prettier-ignore
@@ -182,12 +189,12 @@ const keys: readonly Statement[] = [
 const zipped: Statement = (x, y) =>
   `SELECT map_values(map_zip_with(MAP(ARRAY[${x}], ARRAY[1]), MAP(ARRAY[${y}], ARRAY[2]), (k, a, b) -> a + b)) FROM t WHERE ${x} IS NOT NULL ORDER BY id`
 
-describe('values that are held differently', { timeout: 600_000 }, () => {
+describe('Equal values with different representations give the answers of equal numbers', { timeout: 600_000 }, () => {
   let runner: TableRunner
   beforeAll(async () => void (runner = await openTableRunner()))
   afterAll(() => runner.close())
 
-  /** What statements answer over numbers, by the numbers of the rows: kinds have few of them. */
+  /** The answers of statements over numbers, by the numbers of the rows. Only few combinations of numbers exist. */
   const answers = new Map<string, unknown>()
   const meantOf = async (sql: string, numbers: string): Promise<unknown> => {
     const key = `${numbers}: ${sql}`
@@ -196,7 +203,8 @@ describe('values that are held differently', { timeout: 600_000 }, () => {
   }
 
   it.each(kinds)('$name', async ({ name, values, unequal = [], indeterminate, ordered }) => {
-    // Rows of each value in both ways, and of NULL. `i` is its number, `e` too where it is equal to itself.
+    // Each value occurs in both representations, and NULL twice. `i` is the number, `e` too if the value is equal to
+    // itself.
     const rows = [...values, ...values.map(([number, x, y]) => [number, y, x] as const)]
     const row = (number: number, x: string, y: string, id: number): string =>
       `(${id}, ${number}, ${unequal.includes(number) ? 'NULL' : number}, ${x}, ${y})`
@@ -212,10 +220,10 @@ describe('values that are held differently', { timeout: 600_000 }, () => {
     const check = async (statements: readonly Statement[], number: string): Promise<void> => {
       for (const of of statements) {
         const sql = of('x', 'y')
-        // What `e` stands for is there, though `e` is NULL.
+        // The value for `e` is not NULL, although `e` is.
         const expected = of(number, number)
           .replaceAll(`${number} IS NOT NULL`, 'i IS NOT NULL')
-          // CASE takes what is written as its operand for found, NULL too.
+          // CASE finds its operand if the same text is repeated, even if it is NULL.
           .replaceAll(`CASE ${number} WHEN ${number} `, `CASE ${number} WHEN ${number} + 0 `)
         const [answer, meant] = [await runner.outcome(sql), await meantOf(expected, numbers)]
         if (JSON.stringify(answer) !== JSON.stringify(meant)) wrong.push({ sql, answer, meant })
@@ -236,7 +244,7 @@ describe('values that are held differently', { timeout: 600_000 }, () => {
   })
 })
 
-describe('NaN', () => {
+describe('NaN in arrays, maps and rows', () => {
   let runner: TableRunner
   beforeAll(async () => {
     runner = await openTableRunner()
@@ -259,7 +267,7 @@ describe('NaN', () => {
   })
 })
 
-it('a key may not hold NULL', async () => {
+it('The key of a map may not contain NULL', async () => {
   const runner = await openTableRunner()
   await runner.createTable('n', 'SELECT CAST(NULL AS integer) x')
   const maps = [

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openTableRunner, type TableRunner } from '../support/table-runner.ts'
 
-// Where Trino asks nothing, nothing may fail: not what TRY holds, not a branch that is not taken, not a row that a filter
-// removes. DuckDB's optimiser moves what it takes for harmless; each of its rules is asked here, over stored columns.
+// Trino does not evaluate some expressions: a branch that is not taken, a row that a filter removes. They must not
+// fail, nor may an error inside TRY. DuckDB's optimiser moves expressions that it takes for harmless. Each of its
+// rules is tested here, over stored columns.
 
-/** Each fails where d is 0, and for nothing else. */
+/** Each expression fails where d is 0, and nowhere else. */
 const FAILING = {
   division: '10 / d',
   cast: 'CAST(s AS bigint)',
@@ -17,7 +18,7 @@ const FAILING = {
   script: `json_value(j, 'strict $.a' ERROR ON ERROR)`,
 }
 
-/** One query a rule, each with its count of the rows where d is 0 (`none`), and where it is not (`some`). */
+/** One query for each rule. Its answer is the number of rows where d is not 0 (`some`). */
 const RULES: Readonly<Record<string, (e: string) => string>> = {
   'common_subexpressions: TRY': (e) => `SELECT count(a), count(b) FROM (SELECT TRY(${e}) a, TRY(${e}) b FROM t)`,
   'common_subexpressions: TRY beside a branch': (e) =>
@@ -109,7 +110,7 @@ const RULES: Readonly<Record<string, (e: string) => string>> = {
 
 const SOME = `(SELECT count(*) FROM u)`
 
-describe('what may fail is calculated only where it is asked for', { timeout: 300_000 }, () => {
+describe('The optimiser evaluates an expression that may fail only where Trino does', { timeout: 300_000 }, () => {
   let runner: TableRunner
   let some: number
   beforeAll(async () => {
@@ -129,7 +130,7 @@ describe('what may fail is calculated only where it is asked for', { timeout: 30
   })
   afterAll(() => runner.close())
 
-  it('TRY of what is put together by COALESCE writes into no memory but its own', async () => {
+  it('TRY over COALESCE does not change stored columns', async () => {
     const [sum] = (await runner.rows('SELECT sum(id) FROM t WHERE d <> 0'))[0]!
     const tried = [
       'TRY(coalesce(TRY_CAST(s AS bigint), CAST(s AS bigint)))',
@@ -152,7 +153,7 @@ describe('what may fail is calculated only where it is asked for', { timeout: 30
     for (const [name, expression] of Object.entries(FAILING)) outcomes[name] = await runner.outcome(query(expression))
     const expected = rule.startsWith('limit') ? [[1000, some]] : [[some, some]]
     expect(outcomes).toEqual(Object.fromEntries(Object.keys(FAILING).map((name) => [name, expected])))
-    // It would fail, were it asked.
+    // The expression would fail outside TRY.
     if (rule.startsWith('common_subexpressions: TRY')) {
       for (const expression of Object.values(FAILING)) {
         expect(await runner.outcome(`SELECT count(${expression}) FROM t`)).toEqual(expect.any(String))

@@ -4,24 +4,24 @@ import { EngineError } from '../../src/shared/engine-error.ts'
 import { openLibraryRunner, type LibraryRunner } from '../support/library-runner.ts'
 import { mutate, SqlGenerator } from '../support/sql-generator.ts'
 
-/** Statements a kind; `SQL_FUZZ=25000` for a whole run. */
+/** The number of statements of each kind. `SQL_FUZZ=25000` makes a full run. */
 const count = Number(process.env['SQL_FUZZ'] ?? 400)
 const seed = Number(process.env['SQL_FUZZ_SEED'] ?? 1)
 
-/** Words of DuckDB that no message to a client may have. */
+/** Words of DuckDB that no message to a client may contain. */
 const DUCKDB_TEXT = /\b(Binder|Parser|Catalog|Conversion|Invalid Input|Not implemented|INTERNAL) Error\b|DuckDB|u_raise/
 
-/** What would run long by its own meaning, not by a fault of ours. */
+/** Statements that are slow by their meaning, not by a fault of Quipu. */
 const EXPENSIVE = /repeat|sequence|levenshtein|combinations|lpad|rpad|ngrams|\d{7,}/i
 
-describe('statements nobody has written', { timeout: 1_800_000 }, () => {
+describe('Random statements', { timeout: 1_800_000 }, () => {
   let runner: LibraryRunner
   beforeAll(async () => {
     runner = await openLibraryRunner()
   })
   afterAll(() => runner.close())
 
-  /** What is wrong with how a statement ends; undefined for rows and for errors in Trino's words. */
+  /** Describes a wrong outcome. Rows and errors in Trino's words are right and give undefined. */
   async function fault(sql: string): Promise<string | undefined> {
     try {
       await runner.run(sql)
@@ -34,7 +34,7 @@ describe('statements nobody has written', { timeout: 1_800_000 }, () => {
     }
   }
 
-  it('made by the grammar: rows, or an error of the dialect', async () => {
+  it('give rows or an error of the dialect if the grammar generates them', async () => {
     const generator = new SqlGenerator(seed)
     const faults: string[] = []
     for (let i = 0; i < count; i++) {
@@ -44,7 +44,7 @@ describe('statements nobody has written', { timeout: 1_800_000 }, () => {
     expect(faults).toEqual([])
   })
 
-  it('made of pieces of the corpus: rows, or an error of the dialect', async () => {
+  it('give rows or an error of the dialect if they are made from pieces of the corpus', async () => {
     const folder = new URL('../conformance/', import.meta.url)
     const corpus = readdirSync(folder)
       .filter((file) => file.endsWith('.jsonl') && file !== 'tpch.jsonl' && !file.startsWith('extra-'))

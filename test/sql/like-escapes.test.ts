@@ -4,8 +4,11 @@ import { EngineError } from '../../src/shared/engine-error.ts'
 import { dialectBytes, dialectLiteral } from '../support/hostile-texts.ts'
 import { openLibraryRunner, type LibraryRunner } from '../support/library-runner.ts'
 
-/** A pattern that is a constant is read before the statement runs, any other by the engine: both must read it alike. */
-describe('LIKE … ESCAPE of computed patterns', { timeout: 120_000 }, () => {
+/**
+ * The front end reads a constant pattern before the statement runs. The engine reads any other pattern. Both must
+ * agree.
+ */
+describe('LIKE … ESCAPE with a computed pattern', { timeout: 120_000 }, () => {
   let runner: LibraryRunner
   beforeAll(async () => {
     runner = await openLibraryRunner()
@@ -30,7 +33,7 @@ describe('LIKE … ESCAPE of computed patterns', { timeout: 120_000 }, () => {
   }
 
   it.each([
-    // Once the marks of a translation within the pattern.
+    // The private-use characters were once marks in the translated pattern.
     ['\ue000', '\ue000', '#', [[true]]],
     ['#', '\ue000', '#', [[false]]],
     ['a\ue001b', 'a%b', '#', [[true]]],
@@ -58,7 +61,7 @@ describe('LIKE … ESCAPE of computed patterns', { timeout: 120_000 }, () => {
     expect([short(constant), short(computed)]).toEqual([expected, expected])
   })
 
-  it('reads any pattern as it reads the same constant', async () => {
+  it('matches like the same pattern as a constant', async () => {
     const character = fc.constantFrom(...'%_#\\^]-[.a', '\0', '\n', '\ue000', '\ue001', '\ue002', '\u0301', '👩')
     const text = fc.array(character, { maxLength: 6 }).map((all) => all.join(''))
     await fc.assert(

@@ -4,8 +4,8 @@ import { dialectBytes, dialectLiteral, hostileTexts } from '../support/hostile-t
 import { openLibraryRunner, type LibraryRunner } from '../support/library-runner.ts'
 import { textStatements } from '../support/text-expressions.ts'
 
-/** Whatever a text holds, it is data: a literal of it gives what a column that holds it gives. */
-describe('a literal gives what a column of the same value gives', { timeout: 300_000 }, () => {
+/** A text is data, whatever it holds: a literal gives the same answer as a column with this value. */
+describe('A literal gives the same answer as a column of the same value', { timeout: 300_000 }, () => {
   let runner: LibraryRunner
   beforeAll(async () => {
     runner = await openLibraryRunner()

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openLibraryRunner, type LibraryRunner } from '../support/library-runner.ts'
 
-// A list of 500 or more constants goes to the engine as one array. Its answers are compared with those of the same constants
-// in lists too short for that.
+// A list of 500 or more constants goes to the engine as one array. Its answers are compared with those of the same
+// constants in shorter lists.
 
 const COUNT = 600
 
 const items = (item: (i: number) => string, from = 0, to = COUNT): string =>
   Array.from({ length: to - from }, (_, i) => item(from + i)).join(', ')
 
-/** Constants of each type, and values of which some are in the list. */
+/** Constants of each type, and values to look for. Some of the values are in the list. */
 const lists: Readonly<Record<string, { readonly item: (i: number) => string; readonly values: readonly string[] }>> = {
   integers: { item: (i) => `${i * 3}`, values: ["BIGINT '9'", "BIGINT '10'", 'CAST(NULL AS bigint)'] },
   'integers of both signs and beyond 32 bits': {
@@ -74,7 +74,7 @@ const lists: Readonly<Record<string, { readonly item: (i: number) => string; rea
   'rows of two': { item: (i) => `ROW(${i}, 'x')`, values: [`ROW(5, 'x')`, `ROW(5, 'y')`] },
 }
 
-describe('a long list of constants', { timeout: 120_000 }, () => {
+describe('A long list of constants', { timeout: 120_000 }, () => {
   let runner: LibraryRunner
   beforeAll(async () => {
     runner = await openLibraryRunner()
@@ -104,11 +104,11 @@ describe('a long list of constants', { timeout: 120_000 }, () => {
     it.each([
       ['in WHERE', (condition: string) => `SELECT n FROM ${table} WHERE ${condition} ORDER BY n`],
       ['as a value', (condition: string) => `SELECT n, ${condition} FROM ${table} ORDER BY n`],
-    ])('%s has the rows of short ones', async (_where, statement) => {
+    ])('gives %s the same rows as short lists', async (_where, statement) => {
       await sameAs(statement(inLong), statement(inShort))
     })
 
-    it('as VALUES and as an array has the items of short ones', async () => {
+    it('gives the same items as short lists in VALUES and in an array', async () => {
       const halves = `VALUES ${items(item, 0, 300)} UNION ALL VALUES ${items(item, 300)}`
       await sameAs(`SELECT * FROM (VALUES ${items(item)})`, `SELECT * FROM (${halves})`)
       await sameAs(`SELECT ARRAY[${items(item)}]`, `SELECT ARRAY[${items(item, 0, 300)}] || ARRAY[${items(item, 300)}]`)
@@ -182,11 +182,11 @@ describe('a long list of constants', { timeout: 120_000 }, () => {
       (x: typeof inLong) =>
         `SELECT * FROM tpch.tiny.nation MATCH_RECOGNIZE (ORDER BY nationkey MEASURES last(A.nationkey) AS k ONE ROW PER MATCH PATTERN (A+) DEFINE A AS ${x('A.nationkey % 6')})`,
     ],
-  ])('in %s has the rows of short ones', async (_where, statement) => {
+  ])('gives the same rows as short lists in %s', async (_where, statement) => {
     await sameAs(statement(inLong), statement(inShort))
   })
 
-  it('of VALUES may have columns that are no constants, with the rows of short ones', async () => {
+  it('in VALUES may contain columns that are no constants', async () => {
     const rows = (from: number, to: number): string =>
       items(
         (i) => `(${i}, 'n${i}', ${i}.25, now() - INTERVAL '${i}' DAY, ROW(${i}, 'x'), NULL, CAST('${i}' AS integer))`,
@@ -224,11 +224,11 @@ describe('a long list of constants', { timeout: 120_000 }, () => {
       `SELECT 1 FROM tpch.tiny.nation WHERE name IN (${items((i) => (i === 599 ? `DATE 'x'` : `'${i}'`))})`,
       'INVALID_LITERAL',
     ],
-  ])('is refused for one item, as short ones are', async (sql, errorName) => {
+  ])('is refused for one wrong item, as short lists are', async (sql, errorName) => {
     await expect(runner.run(sql)).rejects.toMatchObject({ errorName, location: { lineNumber: 1 } })
   })
 
-  it('is still asked of system tables', async () => {
+  it('is a condition of the scan of a system table', async () => {
     const analyzed = await runner.analyze(
       `SELECT column_name FROM tpch.information_schema.columns WHERE table_name IN (${items((i) => `'t${i}'`)})`,
     )
@@ -237,7 +237,7 @@ describe('a long list of constants', { timeout: 120_000 }, () => {
     expect(analyzed.query.scans[0]?.where).toEqual({ table_name: [{ in: texts }] })
   })
 
-  it('is one literal to the engine, however long it is', async () => {
+  it("adds a text of fixed length and one literal to the engine's SQL", async () => {
     const numbers = Array.from({ length: 100_000 }, (_, i) => i * 7).join(', ')
     const where = await runner.analyze(`SELECT count(*) FROM tpch.tiny.orders WHERE orderkey IN (${numbers})`)
     const rows = Array.from({ length: 20_000 }, (_, i) => `(${i},'n${i}',${i}.25,DATE '2020-01-01',NULL)`).join(',')

@@ -5,7 +5,7 @@ import { EngineError } from '../../src/shared/engine-error.ts'
 import { functionKind } from '../../src/sql/functions/resolve-function.ts'
 import { openLibraryRunner, type LibraryRunner } from '../support/library-runner.ts'
 
-/** How a statement is refused; anything but an EngineError of the user's kind would be a hole. */
+/** Returns the error name of a refused statement. An error other than an EngineError is a security hole. */
 async function refusalOf(runner: LibraryRunner, sql: string): Promise<string> {
   try {
     await runner.analyze(sql)
@@ -17,7 +17,7 @@ async function refusalOf(runner: LibraryRunner, sql: string): Promise<string> {
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
-describe('what DuckDB has and the dialect has not', { timeout: 120_000 }, () => {
+describe('The dialect as a border around DuckDB', { timeout: 120_000 }, () => {
   let runner: LibraryRunner
   let instance: DuckDBInstance
   let connection: DuckDBConnection
@@ -35,12 +35,12 @@ describe('what DuckDB has and the dialect has not', { timeout: 120_000 }, () => 
   const names = async (sql: string): Promise<string[]> =>
     (await connection.runAndReadAll(sql)).getRows().map(([name]) => String(name))
 
-  it('no function of DuckDB can be called that is not in the function table', async () => {
+  it('refuses each function of DuckDB that is not in the function table', async () => {
     const functions = await names(
       `SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type IN ('scalar', 'aggregate', 'macro')`,
     )
     const open: string[] = []
-    // NULLIF is syntax of the dialect, like COALESCE and IF: it reaches no function of DuckDB.
+    // NULLIF is syntax of the dialect, like COALESCE and IF. It calls no function of DuckDB.
     for (const name of functions.filter((each) => functionKind(each) === undefined && each !== 'nullif')) {
       for (const args of ['', '1', `'/etc/passwd'`, `'a', 'b'`]) {
         const refusal = await refusalOf(runner, `SELECT ${quoted(name)}(${args})`)
@@ -52,7 +52,7 @@ describe('what DuckDB has and the dialect has not', { timeout: 120_000 }, () => 
     expect(open).toEqual([])
   })
 
-  it('no table function of DuckDB can be called', async () => {
+  it('refuses each table function of DuckDB', async () => {
     const functions = await names(
       `SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type IN ('table', 'table_macro', 'pragma')`,
     )
@@ -75,7 +75,7 @@ describe('what DuckDB has and the dialect has not', { timeout: 120_000 }, () => 
     expect(open).toEqual([])
   })
 
-  it('no file, URL or DuckDB catalog can be named', async () => {
+  it('refuses files, URLs and catalogs of DuckDB as tables', async () => {
     const tables = [
       `'/etc/passwd'`,
       `"/etc/passwd"`,
@@ -98,7 +98,7 @@ describe('what DuckDB has and the dialect has not', { timeout: 120_000 }, () => 
     expect(refusals.flatMap((refusal, i) => (known.includes(refusal) ? [] : [`${tables[i]}: ${refusal}`]))).toEqual([])
   })
 
-  it('no setting of DuckDB can be changed or read', async () => {
+  it('refuses to change or read each setting of DuckDB', async () => {
     const open: string[] = []
     for (const name of await names('SELECT name FROM duckdb_settings()')) {
       for (const sql of [
@@ -118,7 +118,7 @@ describe('what DuckDB has and the dialect has not', { timeout: 120_000 }, () => 
     expect(open).toEqual([])
   })
 
-  it('no statement of DuckDB’s own kinds is taken', async () => {
+  it('refuses the statements that only DuckDB has', async () => {
     const statements = [
       `ATTACH ':memory:' AS x`,
       `DETACH x`,
@@ -153,7 +153,7 @@ describe('what DuckDB has and the dialect has not', { timeout: 120_000 }, () => 
     )
   })
 
-  it('every statement of the corpus becomes one SELECT', async () => {
+  it('turns every statement of the corpus into one SELECT', async () => {
     const folder = new URL('../conformance/', import.meta.url)
     const wrong: string[] = []
     for (const file of readdirSync(folder).filter((each) => each.endsWith('.jsonl') && !each.startsWith('extra-'))) {

@@ -7,8 +7,8 @@ import { functionFamilies } from '../../src/sql/functions/function-table.ts'
 import { codeOfModule, codeOfSource, literal, name, sql, type Sql } from '../../src/duckdb/text/sql.ts'
 import { template } from '../../src/duckdb/text/template.ts'
 
-// A statement for an engine is put together in one way: pieces of `src/duckdb/text`, which becomes text once. What the types
-// cannot hold is held here, on the syntax trees of what was built.
+// SQL for an engine is made only from the pieces of `src/duckdb/text`, which become text once. These tests check the
+// rules that types cannot express, on the syntax trees of the compiled code.
 
 const root = new URL('../../', import.meta.url).pathname
 
@@ -29,7 +29,7 @@ function sources(folder: string): string[] {
 
 const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null && 'type' in value
 
-/** Every node with the one around it. */
+/** Yields every node with its parent. */
 function* nodesOf(value: unknown, around: Node | undefined): Generator<readonly [Node, Node | undefined]> {
   if (Array.isArray(value)) for (const each of value) yield* nodesOf(each, around)
   else if (isNode(value)) {
@@ -53,7 +53,7 @@ type File = (typeof files)[number]
 const inside = ({ path }: File, ...folders: readonly string[]): boolean =>
   folders.some((folder) => path.startsWith(`${folder}/`))
 
-/** Files that use one of these names. */
+/** Lists the files that use one of these names. */
 function using(...identifiers: readonly string[]): string[] {
   const word = new RegExp(String.raw`\b(?:${identifiers.join('|')})`)
   return files.filter((file) => !inside(file, 'duckdb/text') && word.test(file.text)).map(({ path }) => path)
@@ -61,7 +61,7 @@ function using(...identifiers: readonly string[]): string[] {
 
 const textOf = (quasi: unknown): string => (quasi as { readonly value: { readonly cooked: string } }).value.cooked
 
-/** Strings with something put into them that no tag looks at: `…${x}…`, 'a' + x. */
+/** Lists strings that are concatenated without a tag: `…${x}…` or 'a' + x. */
 function puttingTogether({ nodes }: File): string[] {
   return nodes().flatMap(([node, around]) => {
     if (node.type === 'TemplateLiteral') {
@@ -76,16 +76,16 @@ function puttingTogether({ nodes }: File): string[] {
   })
 }
 
-/** What only DuckDB's SQL has, and no message of ours. */
+/** Matches SQL of DuckDB, and no message of Quipu. */
 const ENGINE_WORDS =
   /\b[qtu]_[a-z]\w*\(|\b(?:TRY_)?CAST\(|\blist_transform\(|\bstruct_extract\(|\blambda \$|SELECT \$|\bOVER \(|\bEND\b| AS \$|\bcoalesce\(/
 
-describe('one way to SQL', () => {
-  it('only the end of rendering makes text of it', () => {
+describe('The construction of SQL', () => {
+  it('makes text only at the end of rendering', () => {
     expect(using('toText')).toEqual(['sql/renderer/render.ts', 'sql/types/duckdb-representation.ts'])
   })
 
-  it('code comes from the source alone', () => {
+  it('takes code only from the source', () => {
     expect(using('codeOfModule', 'codeOfSource')).toEqual([])
     expect(using('endOfModules')).toEqual(['sql/create-front-end.ts'])
     expect(using(String.raw`template\(`).filter((path) => !/^(?:sql\/functions|duckdb\/macros)\//.test(path))).toEqual(
@@ -93,7 +93,7 @@ describe('one way to SQL', () => {
     )
   })
 
-  it('once there is a front end no text becomes code', () => {
+  it('makes no code from text once a front end exists', () => {
     createSqlFrontEnd()
     expect(() => codeOfModule('x')).toThrow('while the program starts')
     expect(() => template('x')).toThrow('while the program starts')
@@ -101,13 +101,13 @@ describe('one way to SQL', () => {
     expect(Object.keys(functionFamilies())).not.toEqual([])
   })
 
-  it('a piece is no text, and a text no piece', () => {
+  it('does not mix up pieces and texts', () => {
     expect(() => `${literal('x') as unknown as string}`).toThrow(TypeError)
     expect(() => sql`SELECT ${'x' as unknown as Sql}`).toThrow(TypeError)
     expect(() => name('a\0b')).toThrow()
   })
 
-  it('tags are used as tags', () => {
+  it('uses its tags only as tags', () => {
     const called = files.flatMap((file) =>
       inside(file, 'duckdb/text')
         ? []
@@ -123,11 +123,11 @@ describe('one way to SQL', () => {
     expect(called).toEqual([])
   })
 
-  it('no piece stands within quotes of the code', () => {
+  it('puts no piece between quotes of the code', () => {
     const open = files.flatMap((file) =>
       file.nodes().flatMap(([node]) => {
         if (node.type !== 'TaggedTemplateExpression') return []
-        // String.raw makes expressions, not SQL.
+        // String.raw makes regular expressions, not SQL.
         if ((node['tag'] as Node).type !== 'Identifier') return []
         const written = ((node['quasi'] as Node)['quasis'] as readonly unknown[]).map(textOf)
         const isOpen = (text: string): boolean => /['"]/.test(text.replaceAll(/'[^']*'|"[^"]*"/g, ''))
@@ -137,8 +137,9 @@ describe('one way to SQL', () => {
     expect(open).toEqual([])
   })
 
-  it('no SQL is put together as a string', () => {
-    // Templates of the function table and macros are strings while the program starts, and cannot be made later.
+  it('concatenates no SQL as strings', () => {
+    // Templates of the function table and macros are strings only while the program starts. They cannot be made
+    // later.
     const own = files.filter(
       (file) => !inside(file, 'duckdb/text', 'duckdb/macros', 'sql/syntax', 'sql/functions/families'),
     )
@@ -148,12 +149,12 @@ describe('one way to SQL', () => {
         .map((text) => `${file.path}: ${text}`),
     )
     expect(found).toEqual([
-      // Macros: made once, of the source.
+      // Macros are made once, from the source.
       'duckdb/engine-setup.ts: CREATE OR REPLACE MACRO ${} AS ${}',
     ])
   })
 
-  it('what is parsed came from a client: what is shown is put together as a tree', () => {
+  it('parses only the text of clients', () => {
     const parsers = ['parseStatement', 'parseWithParameters']
     const callers = files.flatMap((file) =>
       inside(file, 'sql/syntax')
@@ -163,20 +164,20 @@ describe('one way to SQL', () => {
             return parsers.includes(callee as string) ? [file.path] : []
           }),
     )
-    // The text of a view, which a client wrote; what the client sent, and of what kind that is.
+    // The text of a view, which a client wrote; the text that a client sent; and the kind of that text.
     expect(callers).toEqual(['sql/analyzer/resolve.ts', 'sql/create-front-end.ts', 'sql/statements/query-type.ts'])
   })
 
-  it('types are not talked round', () => {
+  it('uses no casts around its types', () => {
     const cast = /\bas (?:any|never)\b|\bas unknown as\b/
     expect(files.filter(({ text }) => cast.test(text)).map(({ path }) => path)).toEqual([
-      // A binding of DuckDB's and a walk over syntax.
+      // A binding of DuckDB, and a walk over a syntax tree.
       'duckdb/scripts/register.ts',
       'sql/syntax/tree.ts',
     ])
   })
 
-  it('holds TRY in no place without a vector of its own for what it holds: `tried`', () => {
+  it('writes TRY only through `tried`, so that its operand has its own vector', () => {
     const bare = paths.flatMap((path) =>
       readFileSync(path, 'utf8')
         .split('\n')

@@ -6,11 +6,11 @@ import { session, shopMetadata } from '../support/front-end.ts'
 const list = (count: number, item: (i: number) => string, separator = ', '): string =>
   Array.from({ length: count }, (_, i) => item(i)).join(separator)
 
-/** Views each of which reads the one before twice: 2^30 of the table below. */
+/** Views that each read the previous view twice: the last one reads the table below 2^30 times. */
 const views: MetadataPort = {
   ...shopMetadata(),
   async table(catalog, schema, name) {
-    // One that a statement makes.
+    // A statement creates table t, so it does not exist yet.
     if (name === 't') return undefined
     const found = await shopMetadata().table(catalog, schema, 'orders')
     const level = Number(/^v(\d+)$/.exec(name)?.[1])
@@ -21,7 +21,7 @@ const views: MetadataPort = {
   },
 }
 
-/** At most 1 MB each; none of them ends in any reasonable time, or did once. */
+/** Statements of at most 1 MB each. They never end in a reasonable time, or once did not. */
 const endless: Readonly<Record<string, string>> = {
   'a chain of common tables': `WITH ${list(20_000, (i) => `a${i} AS (SELECT * FROM ${i > 0 ? `a${i - 1}` : 'orders'})`)} SELECT * FROM a19999`,
   'an IN list of expressions': `SELECT 1 FROM orders WHERE id IN (${list(90_000, (i) => `id+${i}`)})`,
@@ -34,34 +34,34 @@ const endless: Readonly<Record<string, string>> = {
 const matching = (pattern: string): string =>
   `SELECT y FROM orders MATCH_RECOGNIZE (MEASURES 1 AS y PATTERN (${pattern}) DEFINE ${/\bA\b/.test(pattern) ? 'A' : 'V0'} AS id > 0) m`
 
-/** Common tables, each with a column that holds twice what that of the one before does. */
+/** Common tables. The column of each holds the previous column twice. */
 const doubled = (levels: number, item: string, last = 'x IS NULL', from = `a${levels}`): string =>
   `WITH a0 AS (SELECT 1 x), ${list(levels, (i) => `a${i + 1} AS (SELECT ${item} x FROM a${i})`)} SELECT ${last} FROM ${from}`
 
-describe('planning', () => {
-  it.each(Object.entries(endless))('of %s ends when it has had its CPU time', async (_what, sql) => {
+describe('The planning of a statement', () => {
+  it.each(Object.entries(endless))('ends %s at the limit of CPU time', async (_what, sql) => {
     const before = process.cpuUsage()
     const planned = createSqlFrontEnd({ planningCpuMs: 200 }).analyzeStatement(sql, session, views)
     await expect(planned).rejects.toMatchObject({
       errorName: 'EXCEEDED_TIME_LIMIT',
       message: 'Query exceeded the maximum planning CPU time of 200 ms',
     })
-    // Soon after: nothing goes on for long without a look at the clock.
+    // The statement ends soon after the limit: no step goes on for long without a check of the time.
     expect(process.cpuUsage(before).user / 1000).toBeLessThan(2_000)
   })
 
-  it('of views that read a view twice is refused above 1,000 views', async () => {
+  it('refuses a tree of views of more than 1,000 views', async () => {
     const planned = createSqlFrontEnd({ planningCpuMs: 120_000 }).analyzeStatement('SELECT * FROM v30', session, views)
     await expect(planned).rejects.toMatchObject({ errorName: 'QUERY_EXCEEDED_COMPILER_LIMIT' })
   })
 
   it.each([
-    ['of many', `PERMUTE(${list(12, (i) => `V${i}`)})`],
-    ['of one variable again and again', `PERMUTE(${list(50_000, () => 'A')})`],
-    ['within others', `PERMUTE(PERMUTE(A, B, C, D, E), PERMUTE(A, B, C, D, E), PERMUTE(A, B, C, D, E), F, G)`],
-    ['beside others', list(12, () => 'PERMUTE(A, B, C, D, E, F, G)', ' ')],
-    ['within alternatives', list(12, () => '(PERMUTE(A, B, C, D, E, F, G){2} | {- G -})', ' | ')],
-  ])('of permutations %s is refused before they are made', async (_what, pattern) => {
+    ['many variables', `PERMUTE(${list(12, (i) => `V${i}`)})`],
+    ['one variable again and again', `PERMUTE(${list(50_000, () => 'A')})`],
+    ['permutations in permutations', `PERMUTE(PERMUTE(A, B, C, D, E), PERMUTE(A, B, C, D, E), PERMUTE(A, B, C, D, E), F, G)`],
+    ['permutations beside others', list(12, () => 'PERMUTE(A, B, C, D, E, F, G)', ' ')],
+    ['permutations in alternatives', list(12, () => '(PERMUTE(A, B, C, D, E, F, G){2} | {- G -})', ' | ')],
+  ])('refuses PERMUTE of %s before it makes the permutations', async (_what, pattern) => {
     const planned = createSqlFrontEnd({ planningCpuMs: 120_000 }).analyzeStatement(matching(pattern), session, views)
     await expect(planned).rejects.toMatchObject({
       errorName: 'QUERY_EXCEEDED_COMPILER_LIMIT',
@@ -91,7 +91,7 @@ describe('planning', () => {
         list(30, (i) => `a12 b${i}`),
       ),
     ],
-  ])('of types that double is refused before they are written: %s', async (_what, sql) => {
+  ])('refuses types that double before it writes them: %s', async (_what, sql) => {
     const planned = createSqlFrontEnd({ planningCpuMs: 120_000 }).analyzeStatement(sql, session, views)
     await expect(planned).rejects.toMatchObject({
       errorName: 'QUERY_EXCEEDED_COMPILER_LIMIT',
@@ -99,7 +99,7 @@ describe('planning', () => {
     })
   })
 
-  it('takes permutations of seven, by the time that they take', async () => {
+  it('accepts PERMUTE of seven variables, within the limit of CPU time', async () => {
     const of = (planningCpuMs: number, sql: string) =>
       createSqlFrontEnd({ planningCpuMs }).analyzeStatement(sql, session, views)
     const one = matching('PERMUTE(A, B, C, D, E, F, G)')
@@ -112,7 +112,7 @@ describe('planning', () => {
     ).rejects.toMatchObject({ errorName: 'EXCEEDED_TIME_LIMIT' })
   })
 
-  it('of long lists takes as long as they are', async () => {
+  it('takes time in proportion to the length of a list', async () => {
     const cpuOf = async (calls: number): Promise<number> => {
       const sql = `SELECT ${list(calls, (i) => `date_format(date_parse('2020-01-0${(i % 9) + 1}', '%Y-%m-%d'), '%Y')`)}`
       const before = process.cpuUsage()
@@ -122,18 +122,18 @@ describe('planning', () => {
     }
     const small = [await cpuOf(1_000), await cpuOf(1_000), await cpuOf(1_000)]
     const large = [await cpuOf(9_000), await cpuOf(9_000)]
-    // Nine times as much; it was eighty times.
+    // Nine times as long a list. This once took eighty times as long.
     expect(Math.min(...large)).toBeLessThan(40 * Math.max(...small))
   })
 
-  it('of common tables that double within a correlated query takes each of them once', async () => {
+  it('plans each common table of a correlated query once, even if they double', async () => {
     const tables = list(40, (i) => `a${i + 1} AS (SELECT l.x FROM a${i} l, a${i} r)`)
     const sql = `SELECT EXISTS (WITH a0 AS (SELECT 1 x), ${tables} SELECT 1 FROM a40 WHERE x = o.id) FROM orders o`
     const planned = createSqlFrontEnd({ planningCpuMs: 120_000 }).analyzeStatement(sql, session, views)
     await expect(planned).resolves.toMatchObject({ kind: 'query' })
   })
 
-  it('leaves one statement its own time while another is planned', async () => {
+  it('gives each statement its own time limit while another one is planned', async () => {
     const frontEnd = createSqlFrontEnd({ planningCpuMs: 300 })
     const small = Array.from({ length: 20 }, (_, i) =>
       frontEnd.analyzeStatement(`SELECT ${i}`, session, shopMetadata()),

@@ -7,14 +7,14 @@ import { dialectLiteral, hostileTexts } from '../support/hostile-texts.ts'
 import { leaks, marked, plainLike, swapped } from '../support/swapped-texts.ts'
 import { textStatements } from '../support/text-expressions.ts'
 
-// From a statement's text to the SQL of an engine: a literal or a name changes nothing but itself.
+// From the text of a statement to the SQL of an engine, a literal or a name changes only itself.
 
 const seed = 14
 const from = `(VALUES ('a', 1)) t(c, n)`
 
 type Statement = (text: string) => string
 
-/** The SQL and the columns' wire forms; undefined where the statement is refused. */
+/** Returns the SQL and the wire forms of the columns, or undefined for a refused statement. */
 async function rendered(statement: string): Promise<string | undefined> {
   let query: RenderedQuery
   try {
@@ -26,7 +26,7 @@ async function rendered(statement: string): Promise<string | undefined> {
   return [query.sql, ...query.wire].join('\n')
 }
 
-/** Statements on whose rendering the text itself decides: patterns, paths, formats, zones, units. */
+/** Statements whose rendering depends on the text itself: patterns, paths, formats, zones, units. */
 const deciding: Readonly<Record<string, Statement>> = {
   like: (e) => `SELECT c LIKE ${e} FROM ${from}`,
   'like with prefix': (e) => `SELECT c LIKE '%' || ${e}, c LIKE ${e} || '%' FROM ${from}`,
@@ -59,7 +59,7 @@ const deciding: Readonly<Record<string, Statement>> = {
   char: (e) => `SELECT CHAR ${e}, VARCHAR ${e}, CAST(${e} AS char(5)) FROM ${from}`,
 }
 
-/** Statements that hold a text where it decides on nothing, besides those of each function. */
+/** Statements whose rendering does not depend on their text, besides those of each function. */
 const plainStatements: Readonly<Record<string, Statement>> = {
   routine: (e) => `WITH FUNCTION f(x varchar) RETURNS varchar RETURN x || ${e} SELECT f(c), f(f(${e})) FROM ${from}`,
   'routine with statements': (e) =>
@@ -82,7 +82,7 @@ const plainStatements: Readonly<Record<string, Statement>> = {
   'named window': (e) => `SELECT lag(c, 1, ${e}) OVER w FROM ${from} WINDOW w AS (PARTITION BY ${e} ORDER BY c)`,
 }
 
-/** Statements that hold a name; `name` comes quoted. */
+/** Statements with a name. The argument `name` is already quoted. */
 const names: Readonly<Record<string, Statement>> = {
   alias: (name) => `SELECT c AS ${name} FROM ${from} ORDER BY ${name}`,
   table: (name) => `SELECT ${name}.c FROM (SELECT c FROM ${from}) ${name}`,
@@ -107,7 +107,7 @@ const names: Readonly<Record<string, Statement>> = {
 
 const quotedName = (text: string): string => `"${text.replaceAll('"', '""')}"`
 
-/** Texts that a statement may hold in a name. */
+/** Texts that a name in a statement may contain. */
 const nameTexts = hostileTexts.filter((text) => !/[\0-\x1f]/.test(text))
 
 async function expectSwapped(statement: Statement, text: string): Promise<void> {
@@ -119,11 +119,11 @@ async function expectSwapped(statement: Statement, text: string): Promise<void> 
 
 const withoutNul = hostileTexts.filter((text) => !text.includes('\0'))
 
-describe('a literal changes nothing but itself', () => {
+describe('A literal changes only its own place in the rendered SQL', () => {
   const statements = [
     ...Object.entries(plainStatements).map(([name, of]) => ({ name, of })),
     ...textStatements
-      // A pattern or a format decides on its rendering.
+      // The rendering depends on a pattern or a format.
       .filter(({ name }) => !/LIKE e|LIKE ee|regexp_(?:like|replace)|date_parse/.test(name))
       .map(({ name, of }) => ({ name, of: (e: string): string => of(e, from) })),
   ]
@@ -139,14 +139,14 @@ describe('a literal changes nothing but itself', () => {
     )
   })
 
-  it('and is rendered at all', async () => {
+  it('while each of these statements is rendered with a harmless text', async () => {
     const refused: string[] = []
     for (const { name, of } of statements) if ((await rendered(of(`'abc'`))) === undefined) refused.push(name)
     expect(refused).toEqual([])
   })
 })
 
-describe('nothing of a literal that decides on the rendering is code', () => {
+describe('A literal that decides about the rendering stays data', () => {
   it.each(Object.entries(deciding))('%s', async (_name, of) => {
     const check = async (text: string): Promise<void> => {
       for (const each of [text, marked(text)]) {
@@ -158,7 +158,7 @@ describe('nothing of a literal that decides on the rendering is code', () => {
     await fc.assert(fc.asyncProperty(fc.string({ unit: 'binary' }), check), { seed, numRuns: 3 })
   })
 
-  it('and some text is taken by each', async () => {
+  it('while each of these statements accepts at least one text', async () => {
     const refused: string[] = []
     for (const [name, of] of Object.entries(deciding)) {
       const tried = [
@@ -181,7 +181,7 @@ describe('nothing of a literal that decides on the rendering is code', () => {
   })
 })
 
-describe('no name of a statement is code', () => {
+describe('A name in a statement stays data', () => {
   it.each(Object.entries(names))('%s', async (_name, of) => {
     expect(await rendered(of('"abc"'))).toBeDefined()
     for (const text of nameTexts) {

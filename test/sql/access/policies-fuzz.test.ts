@@ -5,13 +5,13 @@ import { readRules } from '../../../src/security/rules/read-rules.ts'
 import type { SessionContext } from '../../../src/sql/front-end.ts'
 import { openTableRunner, type TableRunner } from '../../support/table-runner.ts'
 
-/** Statements; `POLICY_FUZZ=5000` for a whole run. */
+/** The number of statements. `POLICY_FUZZ=5000` makes a full run. */
 const numRuns = Number(process.env['POLICY_FUZZ'] ?? 150)
 
 const FILTER = 'd <> 0 AND abs(d) < 6'
 const MASK = `'*' || substr(name, 1, 1)`
 
-/** Rows that the filter removes fail in nearly all that is asked of them, the others in nothing. */
+/** Nearly every generated expression fails on the rows that the filter removes, and none fails on the other rows. */
 const ROWS = `SELECT id, id % 7 AS d, IF(id % 7 IN (0, 6), 'x', '') || CAST(id AS varchar) AS s,
     CAST(chr(CAST(97 + id % 5 AS integer)) || CAST(id AS varchar) AS varchar) AS name, IF(id % 7 IN (0, 6), 0, id % 4 + 1) AS pay,
     IF(id % 7 IN (0, 6), '{', '{"a": 1}') AS j, repeat(id, CAST(id % 7 AS integer)) AS l
@@ -23,7 +23,7 @@ interface Policy {
   readonly hidden: readonly string[]
 }
 
-/** What rules may say of the table; the rows that they leave fail in nothing. */
+/** Rules for the table. No expression fails on the rows that they leave. */
 const POLICIES: readonly Policy[] = [
   { filter: FILTER, masks: { name: MASK }, hidden: [] },
   { filter: FILTER, masks: { d: 'd + 1', j: `'{"a": 2}'` }, hidden: ['pay'] },
@@ -38,7 +38,7 @@ const POLICIES: readonly Policy[] = [
 
 const COLUMNS = ['id', 'd', 's', 'name', 'pay', 'j', 'l'] as const
 
-/** The table as a query that a policy is written into, which is run once, alone: nothing of a statement comes near it. */
+/** The table as a query with the policy written into it. It runs once and alone, so no statement can affect it. */
 function applied({ filter, masks }: Policy, from: string): string {
   const columns = COLUMNS.map((name) =>
     masks[name] === undefined ? name : `CAST(${masks[name]} AS ${TYPES[name]}) AS ${name}`,
@@ -56,7 +56,10 @@ const TYPES: Readonly<Record<string, string>> = {
   l: 'array(bigint)',
 }
 
-/** What `ana` reads, and as whom a view of it runs: her own rules, or the owner's below her rules for the view. */
+/**
+ * The relations that `ana` reads: the table, and views that run with her rules, or with those of their owner below
+ * her rules.
+ */
 const ways = ['t', 'invoked', 'owned', 'both'] as const
 type Way = (typeof ways)[number]
 
@@ -148,7 +151,7 @@ const statement = fc.oneof(
     .tuple(number, condition)
     .map(([e, c]) => `WITH q AS (SELECT *, ${e} AS e FROM TABLE T) SELECT q.id, q.e FROM q WHERE ${on('q', c)}`),
   condition.map((c) => `SELECT T.id, k FROM TABLE T CROSS JOIN UNNEST(T.l) x(k) WHERE ${c}`),
-  // Read twice, DuckDB keeps a common table and pushes into it what both ask for.
+  // DuckDB materialises a common table that is read twice, and pushes common conditions into it.
   fc
     .tuple(number, condition)
     .map(
@@ -195,7 +198,7 @@ const statement = fc.oneof(
 
 interface Drawn {
   readonly way: Way
-  /** Of her and of the view's owner, in `POLICIES`. */
+  /** The rules of ana and of the view's owner, as indexes into `POLICIES`. */
   readonly hers: number
   readonly owners: number
   readonly text: string
@@ -209,7 +212,7 @@ const drawn: fc.Arbitrary<Drawn> = fc.record({
   text: statement,
 })
 
-/** The columns of the table that a statement names; a query of all of them reads all. */
+/** The columns of the table that a statement names. A query with `*` reads all of them. */
 function namedIn(text: string): readonly string[] {
   return text.includes('*,') ? COLUMNS : COLUMNS.filter((name) => new RegExp(`\\b[Tabq]\\.${name}\\b`).test(text))
 }
@@ -217,7 +220,7 @@ function namedIn(text: string): readonly string[] {
 const DENIED = 'PERMISSION_DENIED'
 const WRONG: ReadonlySet<string> = new Set(['INVALID_COLUMN_REFERENCE'])
 
-describe('tables and views under filters, masks and columns that may not be selected', { timeout: 900_000 }, () => {
+describe('Tables and views under row filters, column masks and forbidden columns', { timeout: 900_000 }, () => {
   let runner: TableRunner
   beforeAll(async () => {
     runner = await openTableRunner()
@@ -248,10 +251,10 @@ describe('tables and views under filters, masks and columns that may not be sele
     return { user: 'ana', rightsOf: (user: string) => objects({ user, groups: [] }) }
   }
 
-  /** The table made by hand that she must see; undefined where she may not read what she asks for. */
+  /** The name of the prepared table that ana must see, or undefined if she may not read the columns. */
   function model({ way, hers, owners, text }: Drawn): string | undefined {
     const own = way === 't' || way === 'invoked'
-    // A view of theirs reads all columns of what is below it.
+    // A view reads all columns of the relation below it.
     const asked = way === 't' || way === 'owned' ? namedIn(text) : COLUMNS
     if (asked.some((name) => POLICIES[hers]!.hidden.includes(name))) return undefined
     if (own) return `seen_${hers}`
@@ -264,12 +267,12 @@ describe('tables and views under filters, masks and columns that may not be sele
 
   const under = ({ text, way }: Drawn): string => text.replaceAll('TABLE ', `${way} `)
 
-  it('are as a table that has only what the rules leave', async () => {
+  it('give the same answers as a table with only what the rules leave', async () => {
     await fc.assert(
       fc.asyncProperty(drawn, async (one) => {
         const seen = model(one)
         const plain = await answer(one.text.replaceAll('TABLE ', `${seen ?? 'seen_0'} `))
-        // What is wrong with the statement is told before it is asked who may read.
+        // An error in the statement comes before the check of rights.
         const expected = seen === undefined && !WRONG.has(plain) ? DENIED : plain
         expect(await answer(under(one), ana(one)), under(one)).toBe(expected)
       }),
@@ -277,7 +280,7 @@ describe('tables and views under filters, masks and columns that may not be sele
     )
   })
 
-  it('rows that are inserted pass the filter, or none is', async () => {
+  it('accept inserted rows only if all of them pass the filter', async () => {
     const filters = ['d < 3', 'id + d <> 17 AND d IS NOT NULL', 'd IN (SELECT uid FROM u)', '6 / (d + 1) > 0'] as const
     const written = fc.record({ one: drawn, filter: fc.constantFrom(...filters), value: number, where: condition })
     await fc.assert(
@@ -296,7 +299,7 @@ describe('tables and views under filters, masks and columns that may not be sele
         }
         const sql = `INSERT INTO w ${under({ ...one, text })}`
         const outcome = reported(await runner.written(sql, { ...as, rightsOf }))
-        // Which of two errors comes first is nobody's matter.
+        // Either of two errors may come first.
         if (!Array.isArray(plain)) {
           expect([reported(plain), DENIED, 'DIVISION_BY_ZERO'], sql).toContain(outcome)
           return
@@ -310,7 +313,7 @@ describe('tables and views under filters, masks and columns that may not be sele
     )
   })
 
-  /** The rows for which a filter holds, asked of them as values. */
+  /** Returns the rows for which a filter holds, tested over a list of values. */
   async function passed(rows: readonly [number, number | null][], filter: string): Promise<unknown[] | string> {
     const values = rows.map(([id, d]) => `(BIGINT '${id}', CAST(${d === null ? 'NULL' : `'${d}'`} AS bigint))`)
     const outcome = await runner.outcome(`SELECT id FROM (VALUES ${values.join(', ')}) v(id, d) WHERE ${filter}`)
@@ -318,7 +321,7 @@ describe('tables and views under filters, masks and columns that may not be sele
   }
 })
 
-/** Rows in an order of their own, or the error's name. */
+/** Returns the rows as sorted text, or the name of the error. */
 function reported(outcome: unknown): string {
   if (!Array.isArray(outcome)) return String(outcome).split(':')[0]!
   return outcome

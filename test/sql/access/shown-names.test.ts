@@ -13,14 +13,14 @@ import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-proces
 import { recordedSession } from '../../support/sql/fixed-metadata.ts'
 import { askerNamed } from '../../support/asker.ts'
 
-// Whatever lists names (information_schema, system.jdbc, system.metadata, SHOW) lists those that somebody may know of, under
-// any rules and any conditions: all of them and no others, whichever way a catalog is asked.
+// All lists of names (information_schema, system.jdbc, system.metadata, SHOW) contain exactly the names that the user
+// may know, under any rules and any conditions, and for each way to ask a catalog.
 
 const CATALOGS = ['lake', 'hive'] as const
 const SCHEMAS = ['a', 'b'] as const
 const TABLES = ['t', 'u', 'v'] as const
 const COLUMNS = ['x', 'y', 'z'] as const
-/** What a filter and a mask say is nobody's to know who is told of names. */
+/** The text of filters and masks, which must not appear in any list. */
 const SECRET = 'unspeakable'
 
 interface Named {
@@ -29,7 +29,7 @@ interface Named {
   readonly table: string
 }
 
-/** @param describes the catalog describes the tables of a schema by itself */
+/** @param describes whether the catalog describes the tables of a schema itself */
 function fixedCatalog(catalog: string, describes: boolean): Connector {
   const tableOf = (schema: string, table: string): ConnectorTable | undefined => {
     if (!SCHEMAS.some((one) => one === schema) || !TABLES.some((one) => one === table)) return undefined
@@ -97,7 +97,7 @@ const rules = fc.record({
 })
 type Rules = typeof rules extends fc.Arbitrary<infer T> ? T : never
 
-/** What Trino's documents say of such rules, put down as plainly as possible. */
+/** The meaning of such rules by Trino's documentation, as plainly as possible. */
 function model({ catalogs, schemas, tables }: Rules, user: string) {
   const first = <T extends object>(list: readonly T[], names: Readonly<Record<string, string>>): T | undefined =>
     list.find((rule) =>
@@ -115,7 +115,7 @@ function model({ catalogs, schemas, tables }: Rules, user: string) {
   return {
     level,
     any,
-    /** Whose schema it is knows of its tables, and not what is in them. */
+    /** The owner of a schema knows of its tables, but not of their columns. */
     table: (name: Named): boolean => any(name) || owns(name),
     columns: (name: Named): readonly string[] => {
       if (!any(name)) return []
@@ -131,7 +131,7 @@ const TABLES_OF_ALL: readonly Named[] = CATALOGS.flatMap((catalog) =>
   SCHEMAS.flatMap((schema) => TABLES.map((table) => ({ catalog, schema, table }))),
 )
 
-/** Columns of each list that say what a row is about: catalog, schema, table, column. */
+/** The columns of each list that name its subject: catalog, schema, table, column. */
 const LISTS: Readonly<Record<string, readonly string[]>> = {
   'information_schema.tables': ['table_catalog', 'table_schema', 'table_name'],
   'information_schema.columns': ['table_catalog', 'table_schema', 'table_name', 'column_name'],
@@ -141,7 +141,7 @@ const LISTS: Readonly<Record<string, readonly string[]>> = {
   'metadata.table_comments': ['catalog_name', 'schema_name', 'table_name'],
 }
 
-describe('names that are listed', { timeout: 600_000 }, () => {
+describe('Lists of names', { timeout: 600_000 }, () => {
   let database: InProcessDuckDB
   beforeAll(async () => {
     database = await openDuckDB()
@@ -156,7 +156,7 @@ describe('names that are listed', { timeout: 600_000 }, () => {
       },
     )
   const rightsOf = (given: Rules) => {
-    // `system` is everybody's where catalogs have rules.
+    // If rules for catalogs exist, every user still may use `system`.
     const objects = objectRulesOf(readRules(JSON.stringify(given)))
     return (user: string) => objects({ user, groups: [] })
   }
@@ -170,7 +170,7 @@ describe('names that are listed', { timeout: 600_000 }, () => {
   )
   const where = fc.dictionary(fc.constantFrom('0', '1', '2', '3'), fc.array(condition, { minLength: 1, maxLength: 1 }))
 
-  it('in tables of catalogs are those that somebody may know of', async () => {
+  it('contain in tables of a catalog exactly the names that the user may know', async () => {
     await fc.assert(
       fc.asyncProperty(
         rules,
@@ -215,7 +215,7 @@ describe('names that are listed', { timeout: 600_000 }, () => {
     )
   })
 
-  it('by SHOW are those that somebody may know of', async () => {
+  it('contain in SHOW statements exactly the names that the user may know', async () => {
     const frontEnd = createSqlFrontEnd()
     const metadata = createMetadataPort(catalogsOf(true))
     await fc.assert(

@@ -6,7 +6,7 @@ import { openTableRunner, type TableRunner } from '../../support/table-runner.ts
 
 const SELECT = ['SELECT']
 
-/** As somebody under rules; whose groups are by name. */
+/** A session of a user under rules. A user's groups are looked up by name. */
 function under(rules: object, user = 'ana', faults: string[] = []): Partial<SessionContext> {
   const objects = objectRulesOf(readRules(JSON.stringify(rules)))
   const groups = ['staff', "it's"]
@@ -18,7 +18,7 @@ function under(rules: object, user = 'ana', faults: string[] = []): Partial<Sess
   }
 }
 
-describe('tables under rules', { timeout: 300_000 }, () => {
+describe('Statements over tables under access rules', { timeout: 300_000 }, () => {
   let runner: TableRunner
   beforeAll(async () => {
     runner = await openTableRunner()
@@ -54,7 +54,7 @@ describe('tables under rules', { timeout: 300_000 }, () => {
     'SELECT * FROM t MATCH_RECOGNIZE (ORDER BY id MEASURES A.pay AS p PATTERN (A) DEFINE A AS true)',
     'SELECT * FROM TABLE(exclude_columns(TABLE(t), DESCRIPTOR(name)))',
     'EXPLAIN SELECT pay FROM t',
-  ])('%s is refused where the column may not be selected', async (sql) => {
+  ])('%s is refused if a column may not be selected', async (sql) => {
     expect(await runner.outcome(sql.replace('EXPLAIN ', ''), under(noPay))).toBe(
       denied(`Cannot select from table memory.default.t`),
     )
@@ -65,11 +65,11 @@ describe('tables under rules', { timeout: 300_000 }, () => {
     ['SELECT id, name FROM t WHERE id = 2', [[2, 'b']]],
     ['SELECT * FROM TABLE(exclude_columns(TABLE(t), DESCRIPTOR(pay))) WHERE id = 1', [[1, 'a']]],
     ['SELECT 1 FROM t WHERE EXISTS (SELECT 1 FROM t) AND id = 3', [[1]]],
-  ])('%s reads no such column', async (sql, rows) => {
+  ])('%s is accepted, since it does not read the forbidden column', async (sql, rows) => {
     expect(await runner.outcome(sql, under(noPay))).toEqual(rows)
   })
 
-  it('asks the first rule that fits, and the catalog before it', async () => {
+  it('use the first rule that matches, after the rules of the catalog', async () => {
     const rules = { tables: [{ user: 'bob', privileges: [] }, { privileges: SELECT }] }
     expect(await runner.outcome('SELECT count(*) FROM t', under(rules))).toEqual([[3]])
     expect(await runner.outcome('SELECT count(*) FROM t', under(rules, 'bob'))).toBe(
@@ -80,7 +80,7 @@ describe('tables under rules', { timeout: 300_000 }, () => {
     expect(await runner.outcome('SELECT nobody FROM t', under(closed))).toMatch(/^COLUMN_NOT_FOUND/)
   })
 
-  it('a view runs with the rights of its owner, who must be allowed to grant them, or with those of who asks', async () => {
+  it("run a view with its owner's rights, which must be grantable, or with those of the invoker", async () => {
     const rules = (privileges: readonly string[]): object => ({
       tables: [
         { user: 'olga', privileges },
@@ -106,7 +106,7 @@ describe('tables under rules', { timeout: 300_000 }, () => {
     ['SCHEMA memory.default', 'bob', 'schema memory.default', 'USER bob'],
     ['TABLE t', 'USER bob', 'table memory.default.t', 'USER bob'],
     ['VIEW v', 'bob', 'view memory.default.v', 'USER bob'],
-  ])('%s is given to %s by who owns it and may give', async (entity, owner, shown, named) => {
+  ])('ALTER %s SET AUTHORIZATION %s needs ownership and an authorization rule', async (entity, owner, shown, named) => {
     const sql = `ALTER ${entity} SET AUTHORIZATION ${owner}`
     const refusal = denied(`Cannot set authorization for ${shown} to ${named}`)
     const gives = { authorization: [{ original_user: 'ana', new_user: 'bob' }] }
@@ -151,7 +151,7 @@ describe('tables under rules', { timeout: 300_000 }, () => {
       'SELECT m FROM t MATCH_RECOGNIZE (ORDER BY id MEASURES max(A.pay) AS m PATTERN (A+) DEFINE A AS true)',
       [[20]],
     ],
-  ])('filter %s: %s', async (filter, sql, rows) => {
+  ])('apply the filter %s: %s', async (filter, sql, rows) => {
     const rules = filtered(filter)
     const forOwners = {
       tables: [{ user: 'olga', privileges: ['GRANT_SELECT'] }, ...(rules as { tables: object[] }).tables],
@@ -178,7 +178,7 @@ describe('tables under rules', { timeout: 300_000 }, () => {
       ],
     ],
     ['CAST(1 AS tinyint)', 'SELECT DISTINCT pay FROM t', [[1]]],
-  ])('mask %s: %s', async (mask, sql, rows) => {
+  ])('apply the mask %s: %s', async (mask, sql, rows) => {
     expect(await runner.outcome(sql, under(masked(mask)))).toEqual(rows)
   })
 
@@ -186,21 +186,21 @@ describe('tables under rules', { timeout: 300_000 }, () => {
     "SELECT count(*) FROM t WHERE (ROW(id, -IF(pay = 0, INTEGER '-2147483648', pay))) IS NOT NULL",
     `SELECT count(*) FROM t WHERE (IF(pay = 0, interval '178956970' year, interval '1' year) * 2) IS NOT NULL`,
     `SELECT count(*) FROM t WHERE (IF(pay = 0, DATE '290000-01-01', DATE '2020-01-01') + IF(pay = 0, interval '178956970' year, interval '1' year)) IS NOT NULL`,
-  ])('%s: it is asked of no row that a filter removes', async (sql) => {
+  ])('%s does not evaluate the condition for rows that a filter removes', async (sql) => {
     expect(await runner.outcome(sql, under(filtered('abs(pay) > 0')))).toEqual([[2]])
   })
 
   it.each([
     ['abs(pay) > 0', 'SELECT count(*) FROM t JOIN u ON t.pay = u.id WHERE u.id = 3', [[0]]],
     ['abs(pay) > 0', 'SELECT count(*) FROM u WHERE EXISTS (SELECT 1 FROM t WHERE t.pay = u.id)', [[0]]],
-  ])('a mask that may fail is asked of no row that a filter removes: %s: %s', async (filter, sql, rows) => {
+  ])('do not evaluate a mask for rows that a filter removes: %s: %s', async (filter, sql, rows) => {
     expect(await runner.outcome(sql, under(masked('100 / pay', { filter })))).toEqual(rows)
   })
 
   it.each([
     ['v', 'DEFINER AS\nSELECT id, name, pay * 2 AS twice FROM t'],
     ['w', 'INVOKER AS\nSELECT id, pay FROM t'],
-  ])('SHOW CREATE VIEW %s tells whose rights it has', async (view, text) => {
+  ])('SHOW CREATE VIEW %s shows the security mode', async (view, text) => {
     expect(await runner.outcome(`SHOW CREATE VIEW ${view}`)).toEqual([
       [`CREATE VIEW memory.default.${view} SECURITY ${text}`],
     ])
@@ -227,7 +227,7 @@ describe('tables under rules', { timeout: 300_000 }, () => {
     `IPADDRESS '10.0.0.1'`,
     `approx_set(1)`,
     `true`,
-  ])('a value passes a filter as it is: %s', async (value) => {
+  ])('keep a value of any type through a filter: %s', async (value) => {
     const table = `SELECT id, ${value} AS v FROM (VALUES 1, 2) x(id)${value.startsWith('approx') ? ' GROUP BY id' : ''}`
     await runner.createTable('typed', table)
     const rules = { tables: [{ table: 'typed', privileges: SELECT, filter: 'id < 2' }] }
@@ -237,7 +237,7 @@ describe('tables under rules', { timeout: 300_000 }, () => {
     expect(await runner.outcome(`SELECT ${shown} FROM typed`, under(rules))).toEqual(plain)
   })
 
-  it('filters read what is there, not what masks show', async () => {
+  it('filter by stored values, not by masked values', async () => {
     expect(await runner.outcome('SELECT id, pay FROM t', under(masked('0', { filter: 'pay = 20' })))).toEqual([[2, 0]])
   })
 
@@ -251,7 +251,7 @@ describe('tables under rules', { timeout: 300_000 }, () => {
     ['mask', `'x'`, 'TYPE_MISMATCH'],
     ['mask', 'salary', 'COLUMN_NOT_FOUND'],
     ['mask', '(SELECT max(pay) FROM t)', 'INVALID_COLUMN_MASK'],
-  ])('a %s %s is wrong, which its keeper alone is told', async (kind, text, errorName) => {
+  ])('report a wrong %s %s in full only to the keeper of the rules', async (kind, text, errorName) => {
     const faults: string[] = []
     const rules = kind === 'filter' ? filtered(text) : masked(text)
     const outcome = String(await runner.outcome('SELECT pay FROM t', under(rules, 'ana', faults)))
@@ -265,7 +265,7 @@ describe('tables under rules', { timeout: 300_000 }, () => {
     ['SELECT count(*) FROM t WHERE length(name) > id', ['id', 'name']],
     ['WITH q AS (SELECT id, max(name) AS m FROM t GROUP BY id) SELECT m FROM q', ['id', 'name']],
     ['SELECT id FROM t WHERE EXISTS (SELECT 1 FROM t o WHERE o.id = t.id)', ['id']],
-  ])('%s: what filter and masks read beside it is told nowhere', async (sql, columns) => {
+  ])('%s does not report the columns that only filters and masks read', async (sql, columns) => {
     const rule = {
       ...noPay.tables[0],
       columns: [
@@ -282,7 +282,7 @@ describe('tables under rules', { timeout: 300_000 }, () => {
     expect((await runner.reported('SELECT id FROM t WHERE pay > 1', under(rules, 'root'))).plan).toContain('pay')
   })
 
-  it('reads tables of a rule as whom it says', async () => {
+  it('read the tables in a rule with the user of its environment', async () => {
     const rules = (environment?: object): object => ({
       tables: [
         {

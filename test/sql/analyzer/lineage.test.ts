@@ -4,13 +4,13 @@ import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
 import { readRules } from '../../../src/security/rules/read-rules.ts'
 import { analyze, session, shopMetadata } from '../../support/front-end.ts'
 
-/** The shop, where tables can be made and rows be put in. */
+/** The shop, with permission to create tables and insert rows. */
 const open: MetadataPort = {
   ...shopMetadata(),
   abilities: () => ({ createSchema: true, createTable: true, insert: true, views: true, snapshots: false }),
 }
 
-/** `orders.id:IDENTITY` … of each column, and of the rows where anything decides about them. */
+/** Returns `orders.id:IDENTITY` and so on for each column, and for the rows if a column decides about them. */
 async function reported(sql: string, as = session): Promise<readonly string[]> {
   const analyzed = await analyze(sql, open, as)
   const made = analyzed.kind === 'write' ? (analyzed.source ?? analyzed.defines) : analyzed
@@ -29,7 +29,7 @@ function texts({ columns, rows }: Lineage): readonly string[] {
   return [...columns.map(text), ...(rows.length === 0 ? [] : [`| ${text(rows)}`])]
 }
 
-describe('where columns come from', () => {
+describe('The lineage of a query', () => {
   it.each<[string, string[]]>([
     // Values
     ['SELECT 1', ['']],
@@ -219,7 +219,7 @@ describe('where columns come from', () => {
       'SELECT id IN (SELECT customer FROM orders) FROM customers',
       ['customers.id:TRANSFORMATION orders.customer:TRANSFORMATION'],
     ],
-    // What a query within decides of a value it decides of no row
+    // A subquery that makes a value decides about this value, not about rows.
     [
       'SELECT id, (SELECT max(total) FROM orders WHERE customer = c.id) FROM customers c',
       ['customers.id:IDENTITY', 'customers.id:FILTER orders.customer:FILTER orders.total:AGGREGATION'],
@@ -257,7 +257,7 @@ describe('where columns come from', () => {
   ])('%s', async (sql, expected) => expect(await reported(sql)).toEqual(expected))
 })
 
-describe('where rows that are written come from, and a view is made of, by the columns of it', () => {
+describe('The lineage of written rows and of views, by target column', () => {
   it.each<[string, string[]]>([
     ['CREATE TABLE t AS SELECT id, total * 2 AS d FROM orders', ['orders.id:IDENTITY', 'orders.total:TRANSFORMATION']],
     [
@@ -310,7 +310,7 @@ describe('where rows that are written come from, and a view is made of, by the c
   ])('%s', async (sql, expected) => expect(await reported(sql)).toEqual(expected))
 })
 
-describe('what rules read', () => {
+describe('The lineage of a query under access rules', () => {
   const rules = {
     tables: [
       {
@@ -332,5 +332,5 @@ describe('what rules read', () => {
       'SELECT sum(total) FROM orders o JOIN customers c ON c.id = o.id',
       ['orders.total:AGGREGATION!', '| customers.id:JOIN orders.id:JOIN'],
     ],
-  ])('is not told: %s', async (sql, expected) => expect(await reported(sql, under)).toEqual(expected))
+  ])('omits the columns that only rules read: %s', async (sql, expected) => expect(await reported(sql, under)).toEqual(expected))
 })

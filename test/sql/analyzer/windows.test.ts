@@ -30,23 +30,23 @@ const calls = {
   max: 'max(name)',
 } as const
 
-describe.each(Object.entries(calls))('what may be written around %s', (name, call) => {
+describe.each(Object.entries(calls))('The window clauses of %s', (name, call) => {
   const whole = !['first_value', 'last_value', 'nth_value', 'max'].includes(name)
   const navigates = ['first_value', 'last_value', 'nth_value', 'lag', 'lead'].includes(name)
 
-  it('a frame, unless it is of the whole partition', async () => {
+  it('may have a frame unless the function is of the whole partition', async () => {
     expect(await outcome(`${call} OVER (ORDER BY nationkey ${ROWS})`)).toBe(
       whole ? `INVALID_WINDOW_FRAME: Cannot specify window frame for ${name} function` : 'fine',
     )
   })
 
-  it('IGNORE NULLS, where it goes to a row', async () => {
+  it("may have IGNORE NULLS if the function returns a row's value", async () => {
     expect(await outcome(`${call} IGNORE NULLS OVER (ORDER BY nationkey)`)).toBe(
       navigates ? 'fine' : `NULL_TREATMENT_NOT_ALLOWED: Cannot specify null treatment clause for ${name} function`,
     )
   })
 
-  it('no ORDER BY, unless it counts rows from this one', async () => {
+  it('need no ORDER BY, except for lag and lead', async () => {
     expect(await outcome(`${call} OVER ()`)).toBe(
       name === 'lag' || name === 'lead'
         ? `MISSING_ORDER_BY: ${name} function requires an ORDER BY window clause`

@@ -44,7 +44,7 @@ const scan = (...ids: readonly ColumnId[]): RelationNode => ({
   columns: ids.map((id) => ({ id, name: `x${id}`, type: BIGINT })),
 })
 
-/** The rows of a tree over tables with these rows. */
+/** Runs a tree over tables with these rows, and returns the result. */
 async function rowsOf(
   node: RelationNode,
   ids: readonly ColumnId[],
@@ -66,7 +66,7 @@ async function rowsOf(
 }
 const sorted = (rows: readonly (readonly unknown[])[]): string[] => rows.map((row) => JSON.stringify(row)).sort()
 
-/** What it gives, or nothing where that would fail. */
+/** Returns the result, or undefined if the calculation fails. */
 function unlessRaised<T>(of: () => T): T | undefined {
   try {
     return of()
@@ -77,7 +77,7 @@ function unlessRaised<T>(of: () => T): T | undefined {
 }
 
 const CALCULATED = 3
-/** Over a calculated column too. */
+/** Conditions that can also read a calculated column. */
 const overCalculated = fc.oneof(condition, compared(fc.oneof(whole, fc.constant(column(CALCULATED, BIGINT)))))
 const conditionOver = fc.oneof(
   overCalculated,
@@ -86,7 +86,7 @@ const conditionOver = fc.oneof(
     .map(([kind, terms]) => logical(kind, terms)),
 )
 
-/** Above a filter a calculation, and above that another filter: over the rows of which none fails. */
+/** Puts a calculation over a filter, and a second filter on top. Checks the rows on which no part fails. */
 async function failsForNoRow(below: Case, calculated: Case, above: Case): Promise<void> {
   const expected: Row[] = []
   const rows = ROWS.filter((row) => {
@@ -115,8 +115,8 @@ const and = (...terms: readonly Case[]): Case => logical('and', terms)
 
 const long = Array.from({ length: 200 }, (_, i) => known(1000 + i))
 
-describe('what a filter removes', () => {
-  it('fails in no calculation above it, and in no condition over that', async () => {
+describe('A row that a filter removes', () => {
+  it('fails in no calculation above the filter, and in no condition over this calculation', async () => {
     await fc.assert(fc.asyncProperty(condition, fc.oneof(division, whole), conditionOver, failsForNoRow), {
       numRuns: 150,
     })
@@ -159,7 +159,7 @@ describe('what a filter removes', () => {
       known(1),
       not(or(inList(x(1), long), comparison('<', divided(2), x(0)))),
     ],
-  ])('fails not in %s', async (_what, below, calculated, above) => {
+  ])('does not fail in %s', async (_what, below, calculated, above) => {
     await failsForNoRow(below, calculated, above)
   })
 })
@@ -169,20 +169,23 @@ const columnsOf = (expr: Expr): ReadonlySet<ColumnId> => {
   visitColumns(expr, (id) => found.add(id))
   return found
 }
-/** Of which items of FROM a condition is: x0 and x1 are of the left one, x2 is of the right one. */
+/** The items of FROM that a condition reads: x0 and x1 are on the left, x2 is on the right. */
 const sidesRead = (expr: Expr): string =>
   [...new Set([...columnsOf(expr)].map((id) => (id === 2 ? 'right' : 'left')))].sort().join()
 
-/** `2 / x0 < x2`: of such a join is made, and both are calculated of every row. */
+/** Whether a condition like `2 / x0 < x2` becomes a join key. Both sides of a key are calculated for every row. */
 function isKey(expr: Expr): boolean {
   if (expr.kind === 'not') return isKey(expr.value)
   return expr.kind === 'compare' && [expr.left, expr.right].map(sidesRead).sort().join(' ') === 'left right'
 }
 
-/** What is compared with it is not read any more. */
+/** A comparison with a constant NULL does not evaluate its other side. */
 const isNull = (expr: Expr): boolean => expr.kind === 'constant' && expr.value === null
 
-/** Whether a pair of rows belongs together: each condition is asked where the ones before it over the same items hold. */
+/**
+ * Whether a pair of rows matches. Each condition is evaluated only if the earlier conditions over the same items
+ * hold.
+ */
 function joins(conditions: readonly Case[], pair: Row): boolean {
   const asked = conditions.map(({ expr }, i) =>
     isKey(expr) ? [] : conditions.slice(0, i).filter((other) => sidesRead(expr).includes(sidesRead(other.expr))),
@@ -191,8 +194,8 @@ function joins(conditions: readonly Case[], pair: Row): boolean {
   return hold.every(Boolean)
 }
 
-describe('a join', () => {
-  it('fails for no pair of rows that an earlier condition parts', async () => {
+describe('A join', () => {
+  it('evaluates no condition for a pair of rows that an earlier condition excludes', async () => {
     const types = fc.constantFrom<JoinType>('inner', 'left', 'right', 'full')
     const some = fc.array(
       condition.filter(({ expr }) => expr.kind !== 'and' && !someExpr(expr, isNull)),

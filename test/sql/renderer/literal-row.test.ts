@@ -12,8 +12,8 @@ async function literalRow(sql: string): Promise<string | undefined> {
   return analyzed.query.literalRow
 }
 
-describe('a row of literals', () => {
-  it('is what the engine makes of it, whatever the text', async () => {
+describe('A row of literals', () => {
+  it("is the same as the engine's row, for any text", async () => {
     const literal = fc.oneof(
       fc.constantFrom('true', 'false', 'NULL', '0', '-1', '2147483648'),
       fc.integer().map(String),
@@ -30,7 +30,7 @@ describe('a row of literals', () => {
     )
   })
 
-  it('keeps every digit', async () => {
+  it('keeps every digit of an integer', async () => {
     expect(await literalRow('SELECT 9223372036854775807, -9223372036854775808')).toBe(
       '[9223372036854775807, -9223372036854775808]',
     )
@@ -48,7 +48,7 @@ describe('a row of literals', () => {
     'SELECT 1 UNION ALL SELECT 2',
     'VALUES 1, 2',
     'SELECT now()',
-  ])('%s is left to the engine', async (sql) => {
+  ])('is not used for %s', async (sql) => {
     expect(await literalRow(sql)).toBeUndefined()
   })
 })

@@ -56,7 +56,7 @@ async function rowsOf(table: string): Promise<readonly Row[]> {
   }))
 }
 
-/** Rows for which nothing fails, each with its value. */
+/** Returns the expected value for each row on which nothing fails. */
 function meant(rows: readonly Row[], of: Meaning): ReadonlyMap<number, unknown> {
   return new Map(
     rows.flatMap(({ id, values }) => {
@@ -79,7 +79,7 @@ async function select(what: string, table: string, ids: Iterable<number>, where 
 
 const item: RelationNode = { kind: 'values', columns: [0, 1, 2].map((id) => ({ id, type: BIGINT })), rows: [] }
 
-/** As a value, and as a condition of WHERE. */
+/** Checks an expression as a value, and as a condition of WHERE. */
 async function holds({ expr, of }: Case, table: string, rows: readonly Row[]): Promise<void> {
   const expected = meant(rows, of)
   const value = toText(renderExpr(newState(), expr))
@@ -89,8 +89,8 @@ async function holds({ expr, of }: Case, table: string, rows: readonly Row[]): P
   expect(kept.flat()).toEqual([...expected].filter(([, one]) => one === true).map(([id]) => id))
 }
 
-describe('a condition', () => {
-  it('has the value that the language gives it, and fails for no row that is decided before', async () => {
+describe('A rendered condition', () => {
+  it('has the value of the SQL standard, and does not fail where an earlier term decides', async () => {
     const rows = await rowsOf('whole')
     await fc.assert(
       fc.asyncProperty(condition, (one) => holds(one, 'whole', rows)),
@@ -98,7 +98,7 @@ describe('a condition', () => {
     )
   })
 
-  it('of doubles goes by the numbers: NaN is less, equal and greater to none', async () => {
+  it('compares doubles as numbers, so that NaN is neither less, equal nor greater', async () => {
     const rows = await rowsOf('floats')
     const number = fc.constantFrom(Number.NaN, Infinity, -Infinity, -0, 0, 1.5, null)
     const double = fc.oneof(
@@ -122,7 +122,7 @@ describe('a condition', () => {
     )
   })
 
-  it('that is too long to be repeated fails for no row that is decided before', async () => {
+  it('that is too long to be repeated does not fail where an earlier term decides', async () => {
     const rows = await rowsOf('whole')
     const x = (id: number): Case => column(id, BIGINT)
     const many = Array.from({ length: 200 }, (_, i) => constant(BIGINT, 1000 + i))
@@ -140,7 +140,7 @@ describe('a condition', () => {
     }
   })
 
-  it('is asked for its last term alone where the others do not decide', () => {
+  it('contains only its constant term if this term decides', () => {
     const fails: Expr = { kind: 'engineCall', type: BOOLEAN, name: 'u_raise', arguments: [] }
     const yes: Expr = { kind: 'constant', type: BOOLEAN, value: true }
     const text = (kind: 'and' | 'or', terms: readonly Expr[]) =>
@@ -151,29 +151,29 @@ describe('a condition', () => {
   })
 })
 
-describe('an expression', () => {
+describe('A rendered expression', () => {
   const not = (times: number): Expr =>
     Array.from({ length: times }).reduce<Expr>(
       (value) => ({ kind: 'not', type: BOOLEAN, value }),
       { kind: 'column', type: BOOLEAN, id: 0 }, // prettier-ignore
     )
 
-  it('is refused where it is nested too deeply, wherever it begins', () => {
+  it('is refused if it is nested too deeply', () => {
     expect(() => renderExpr(newState(), not(249))).not.toThrow()
     expect(() => renderExpr(newState(), not(250))).toThrow(
       expect.objectContaining({ errorName: 'STACK_OVERFLOW', message: expect.stringContaining('250 levels') }),
     )
-    // A chain is as deep as its terms.
+    // The terms of a chain add only their own depth.
     const terms = Array.from({ length: 10_000 }, () => not(1))
     expect(() => renderExpr(newState(), { kind: 'and', type: BOOLEAN, terms })).not.toThrow()
   })
 
-  it('that has no place is an error, not a statement', () => {
+  it('throws for a node that cannot be rendered in this position', () => {
     const grouping: Expr = { kind: 'grouping', type: BIGINT, columns: [] }
     expect(() => renderExpr(newState(), { kind: 'not', type: BOOLEAN, value: grouping })).toThrow('Unexpected grouping')
   })
 
-  it('under a name is calculated once, however often it is used', () => {
+  it('calculates a named value once, however often it is used', () => {
     const name = { kind: 'lambdaArgument', type: BOOLEAN, id: 7 } as const
     const body: Expr = { kind: 'compare', type: BOOLEAN, operator: '=', left: name, right: name }
     const text = toText(renderExpr(newState(), { kind: 'let', type: BOOLEAN, name, value: not(40), body }))

@@ -18,14 +18,14 @@ afterAll(() => close())
 type Value = number | null
 type Row = readonly [Value, Value]
 
-/** A relation of two columns of whole numbers, and the rows that it stands for. */
+/** A relation of two columns of whole numbers, with its expected rows. */
 interface Relation {
   readonly node: RelationNode
   readonly ids: readonly [ColumnId, ColumnId]
   readonly rows: readonly Row[]
 }
 
-/** Makes a relation, with columns of its own. */
+/** Makes a relation with new columns. */
 type Make = (ids: { next: number }) => Relation
 
 const constant = (value: Value): ConstantExpr => ({
@@ -86,7 +86,7 @@ const added =
     }
   }
 
-/** TABLESAMPLE of all rows. */
+/** TABLESAMPLE of 100 percent. */
 const sampled =
   (input: Make): Make =>
   (ids) => {
@@ -154,7 +154,7 @@ const grouped =
     }
   }
 
-/** ROLLUP: rows by both keys, by the first, by none. */
+/** ROLLUP: rows grouped by both keys, by the first key, and by none. */
 const rolledUp =
   (input: Make): Make =>
   (ids) => {
@@ -195,7 +195,7 @@ function inOrder(rows: readonly Row[], orders: readonly Order[]): Row[] {
 const keysOf = (ids: readonly ColumnId[], orders: readonly Order[]): SortKey[] =>
   orders.map((one, i) => ({ column: ids[i]!, type: INTEGER, ...one }))
 
-/** ORDER BY both columns LIMIT, or by the first FETCH FIRST … WITH TIES. */
+/** ORDER BY both columns with LIMIT, or ORDER BY the first column with FETCH FIRST … WITH TIES. */
 const limited =
   (input: Make, orders: readonly Order[], [offset, count]: readonly [number, number], ties: boolean): Make =>
   (ids) => {
@@ -316,8 +316,8 @@ async function rowsOf(node: RelationNode, ids: readonly ColumnId[]): Promise<unk
 
 const sorted = (rows: readonly (readonly unknown[])[]): string[] => rows.map((row) => JSON.stringify(row)).sort()
 
-describe('a tree of relations', () => {
-  it('gives the rows that it stands for', async () => {
+describe('A random tree of relations', () => {
+  it('gives the expected rows', async () => {
     await fc.assert(
       fc.asyncProperty(relation, async (make) => {
         const { node, ids, rows } = make({ next: 0 })
@@ -328,7 +328,7 @@ describe('a tree of relations', () => {
     )
   })
 
-  it('gives them whichever of its columns are read', async () => {
+  it('gives the expected rows for any choice of its columns', async () => {
     await fc.assert(
       fc.asyncProperty(relation, fc.subarray([0, 1]), async (make, wanted) => {
         const { node, ids, rows } = make({ next: 0 })
@@ -343,7 +343,7 @@ describe('a tree of relations', () => {
     )
   })
 
-  it('gives them in the order of a sort at its top, NULLs where they are wanted', async () => {
+  it('gives rows in the order of a sort at its top, with NULLs first or last', async () => {
     await fc.assert(
       fc.asyncProperty(relation, fc.tuple(order, order), async (make, orders) => {
         const { node, ids, rows } = make({ next: 0 })
@@ -357,14 +357,14 @@ describe('a tree of relations', () => {
   })
 })
 
-describe('a relation', () => {
-  it('of rows without columns is as many rows', async () => {
+describe('A relation', () => {
+  it('has all its rows even if they have no columns', async () => {
     const node: RelationNode = { kind: 'values', columns: [], rows: [[], [], []] }
     const one: RelationNode = { kind: 'project', input: node, columns: [{ id: 1, expression: constant(7) }] }
     expect(await rowsOf(one, [1])).toEqual([[7], [7], [7]])
   })
 
-  it('that is distinct stays as it is where fewer of its columns are read', async () => {
+  it('keeps DISTINCT over all its columns even if fewer are read', async () => {
     const rows = [
       [constant(1), constant(1)],
       [constant(1), constant(2)],
@@ -382,7 +382,7 @@ describe('a relation', () => {
     ['a sample of all rows', false, sampled],
     ['a query after LATERAL', true, (input: Make) => input],
     ['a query after LATERAL of which no calculation is read', true, added],
-  ] as const)('that is joined with %s has the join in it by itself', async (_name, lateral, over) => {
+  ] as const)('with an outer join stays correct if it is joined with %s', async (_name, lateral, over) => {
     const one: Make = (ids) => {
       const own = twoOf(ids)
       const rows: readonly Row[] = [[ids.next, ids.next]]
@@ -396,7 +396,7 @@ describe('a relation', () => {
     }
   })
 
-  it('that is limited twice has no more rows than either allows', async () => {
+  it('with two limits has no more rows than the smaller limit', async () => {
     const input: RelationNode = { kind: 'values', columns: typed([0]), rows: [1, 2, 3].map((one) => [constant(one)]) }
     const limit = (of: RelationNode, count: number): RelationNode => ({
       kind: 'limit',
@@ -409,7 +409,7 @@ describe('a relation', () => {
     expect(await rowsOf(limit(limit(input, 2), 1), [0])).toHaveLength(1)
   })
 
-  it('of a sequence has both ends, in either direction', async () => {
+  it('of a sequence includes both ends, ascending and descending', async () => {
     const sequence = (start: bigint, stop: bigint, step: bigint): RelationNode => ({
       kind: 'sequence',
       id: 0,
@@ -423,7 +423,7 @@ describe('a relation', () => {
     expect((await rowsOf(sequence(most - 1n, most, 1n), [0])).flat()).toEqual([most - 1n, most])
   })
 
-  it('of arrays side by side is as long as the longest', async () => {
+  it('of several unnested arrays is as long as the longest array', async () => {
     const array = (...items: readonly Value[]): Expr => ({
       kind: 'array',
       type: { kind: 'array', element: INTEGER },
@@ -448,7 +448,7 @@ describe('a relation', () => {
     ])
   })
 
-  it('that repeats itself ends with its bound, and fails where it would go on', async () => {
+  it('of a recursion ends at its condition, and fails beyond its maximum depth', async () => {
     const numbers = (until: number, maxDepth: number): RelationNode => {
       const less: Expr = { kind: 'compare', type: BOOLEAN, operator: '<', left: column(1), right: constant(until) }
       const next: Expr = {

@@ -4,7 +4,7 @@ import { analyze, analyzeQuery } from '../../support/front-end.ts'
 const nested = (times: number, wrap: (inner: string) => string, start: string): string =>
   Array.from({ length: times }).reduce<string>((inner) => wrap(inner), start)
 
-describe('what the planner is told of a query', () => {
+describe('The properties of a rendered query', () => {
   it.each([
     ['SELECT id FROM orders WHERE total > 10', true],
     ['SELECT id, tag FROM orders CROSS JOIN UNNEST(tags) AS u (tag)', true],
@@ -21,12 +21,12 @@ describe('what the planner is told of a query', () => {
     expect((await analyzeQuery(sql)).query.streams).toBe(streams)
   })
 
-  it('an ORDER BY at the top orders the rows, one inside does not', async () => {
+  it('`ordered` is set by an ORDER BY at the top, and not by one inside', async () => {
     expect((await analyzeQuery('SELECT id FROM orders ORDER BY 1')).query.ordered).toBe(true)
     expect((await analyzeQuery('SELECT * FROM (SELECT id FROM orders ORDER BY 1)')).query.ordered).toBe(false)
   })
 
-  it('scans ask for the columns that are read, and for none where rows are counted', async () => {
+  it('its scans read only the used columns, and none to count rows', async () => {
     const scans = async (sql: string): Promise<readonly (readonly string[])[]> =>
       (await analyzeQuery(sql)).query.scans.map((scan) => scan.columns)
     expect(await scans('SELECT name FROM (SELECT * FROM customers) WHERE id > 1')).toEqual([['id', 'name']])
@@ -37,27 +37,27 @@ describe('what the planner is told of a query', () => {
     ])
   })
 
-  it('what makes large values of small ones is prepared apart', async () => {
+  it('`risky` is set by a function that makes large values from small ones', async () => {
     expect((await analyzeQuery(`SELECT repeat('x', 1000)`)).query.risky).toBe(true)
     expect((await analyzeQuery('SELECT id + 1 FROM orders')).query.risky).toBe(false)
   })
 })
 
-describe('the size of the SQL', () => {
+describe('The size of the rendered SQL', () => {
   it.each([
     ['integer division', (inner: string) => `(100 / ${inner})`],
     ['casts', (inner: string) => `cast(cast(${inner} AS varchar) AS bigint)`],
     ['NULLIF', (inner: string) => `nullif(${inner}, 1)`],
     ['CASE of a value', (inner: string) => `CASE ${inner} WHEN 1 THEN 2 ELSE 3 END`],
     ['subscripts', (inner: string) => `ARRAY[1, 2, 3][${inner}]`],
-  ])('grows with the nesting of %s, not with its power', async (_name, wrap) => {
+  ])('grows linearly with the nesting of %s', async (_name, wrap) => {
     const length = async (times: number): Promise<number> =>
       (await analyzeQuery(`SELECT ${nested(times, wrap, 'id')} FROM orders`)).query.sql.length
     const [ten, twenty] = [await length(10), await length(20)]
     expect(twenty).toBeLessThan(3 * ten)
   })
 
-  it('does not double with the columns of common tables', async () => {
+  it('is limited if columns of common tables double', async () => {
     const tables = Array.from({ length: 22 }, (_, i) =>
       i === 0 ? 't0 AS (SELECT 1 AS a)' : `t${i} AS (SELECT *, * FROM t${i - 1})`,
     )
@@ -67,7 +67,7 @@ describe('the size of the SQL', () => {
   })
 })
 
-describe('LIKE', () => {
+describe('LIKE in the rendered SQL', () => {
   it.each([
     [`'abc%'`, 'starts_with('],
     [`'%abc'`, 'ends_with('],
@@ -76,7 +76,7 @@ describe('LIKE', () => {
     [`'%a_%b%'`, 'regexp_full_match('],
     [`'50!%%' ESCAPE '!'`, 'starts_with('],
     [`name`, 'regexp_full_match('],
-  ])('LIKE %s takes linear time: %s', async (pattern, rendering) => {
+  ])('LIKE %s becomes a call that takes linear time: %s', async (pattern, rendering) => {
     const { query } = await analyzeQuery(`SELECT id FROM customers WHERE name LIKE ${pattern}`)
     expect(query.sql).toContain(rendering)
   })

@@ -15,14 +15,14 @@ const like = (pattern: string): Expr => {
   return { kind: 'like', type: BOOLEAN, value, pattern: constantOf(VARCHAR, pattern), escape: undefined }
 }
 
-it('a connector is asked for no pattern that takes long to compare with a long text', () => {
+it('A scan sends no pattern to its connector that is slow to compare with a long text', () => {
   const termsOf = (pattern: string) =>
     termsIn(like(pattern), () => 'query', { zone: 'UTC', startTimeMillis: 0, valuesOf: () => undefined })
   expect(termsOf(`%${'a'.repeat(254)}%`)).toMatchObject({ terms: [{ column: 'query' }], whole: true })
   expect(termsOf(`%${'a'.repeat(255)}%`)).toEqual({ terms: [], whole: false })
 })
 
-describe('what connectors are told of the rows that are used', () => {
+describe('The conditions that a scan sends to its connector', () => {
   it.each([
     ["SELECT id FROM customers WHERE name = 'ann' AND id > 3", [ann]],
     ["SELECT id FROM customers WHERE 'ann' = name", [ann]],
@@ -46,7 +46,7 @@ describe('what connectors are told of the rows that are used', () => {
     "SELECT id FROM customers WHERE name <> 'ann'",
     "SELECT id FROM customers WHERE NOT name = 'ann'",
     "SELECT id FROM customers WHERE lower(name) = 'ann'",
-    // What does not fit is cut, and may be equal then.
+    // The cast may cut the value, so that different values become equal.
     "SELECT id FROM customers WHERE CAST(name AS varchar(2)) = 'an'",
     "SELECT id FROM customers WHERE CAST(name AS char(20)) = 'ann'",
     'SELECT id FROM customers WHERE name LIKE name',
@@ -57,7 +57,7 @@ describe('what connectors are told of the rows that are used', () => {
     "SELECT 1 FROM customers c FULL JOIN orders o ON c.name = 'ann'",
     'SELECT name FROM customers WHERE id > 1 UNION ALL SELECT name FROM customers',
     "WITH c AS (SELECT * FROM customers) SELECT 1 FROM c a, c b WHERE a.name = 'ann'",
-  ])('nothing: %s', async (sql) => {
+  ])('are absent: %s', async (sql) => {
     for (const where of await conditions(sql)) expect(where).toBeUndefined()
   })
 })

@@ -14,7 +14,7 @@ async function shapeOf(sql: string) {
 const chain = (tables: number): string =>
   `SELECT count(*) FROM ${Array.from({ length: tables }, (_, i) => `nation t${i}`).join(', ')}`
 
-describe('what the planner may assume of a query', () => {
+describe('The shape of a query for the planner', () => {
   it.each([
     ['SELECT name FROM nation', { streams: true, risky: false, simple: true }],
     ["SELECT upper(name) FROM nation WHERE name LIKE 'A%'", { streams: true, risky: false, simple: true }],
@@ -24,11 +24,11 @@ describe('what the planner may assume of a query', () => {
     ['SELECT count(*) FROM nation', { streams: false, risky: false, simple: true }],
     ['SELECT row_number() OVER () FROM nation', { streams: false, risky: false, simple: true }],
     ['SELECT name FROM nation UNION ALL SELECT name FROM region', { streams: false, risky: false, simple: true }],
-    // A function that makes large values of small ones.
+    // A function that makes large values from small ones.
     ["SELECT lpad(name, 100, 'x') FROM nation", { streams: true, risky: true, simple: false }],
     ['SELECT max(cardinality(repeat(1, 5))) FROM nation', { streams: false, risky: true, simple: false }],
     ["SELECT 1 WHERE EXISTS (SELECT rpad('a', 9, 'b'))", { streams: false, risky: true, simple: false }],
-    // Rows that come of one row.
+    // Several rows or values from one row.
     ['SELECT x FROM nation CROSS JOIN UNNEST(ARRAY[1, 2]) u(x)', { streams: true, risky: true, simple: false }],
     ['SELECT transform(ARRAY[1], x -> x) FROM nation', { streams: true, risky: true, simple: false }],
     [
@@ -39,14 +39,14 @@ describe('what the planner may assume of a query', () => {
     expect(await shapeOf(sql)).toEqual(shape)
   })
 
-  it('many joins are not simple, very many are risky', async () => {
+  it('is not simple with more than 6 tables, and risky with more than 21', async () => {
     expect(await shapeOf(chain(6))).toMatchObject({ risky: false, simple: true })
     expect(await shapeOf(chain(7))).toMatchObject({ risky: false, simple: false })
     expect(await shapeOf(chain(21))).toMatchObject({ risky: false })
     expect(await shapeOf(chain(22))).toMatchObject({ risky: true })
   })
 
-  it('a function that a query declares grows by what it does, whatever its name', async () => {
+  it('depends on the body of a declared function, not on its name', async () => {
     const declared = 'WITH FUNCTION repeat(x bigint) RETURNS bigint RETURN x + 1 SELECT repeat(nationkey) FROM nation'
     expect(await shapeOf(declared)).toMatchObject({ risky: false })
     const growing = "WITH FUNCTION f(x bigint) RETURNS varchar RETURN lpad('', x, 'a') SELECT f(nationkey) FROM nation"

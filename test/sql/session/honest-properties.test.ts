@@ -7,7 +7,7 @@ import { sessionProperties } from '../../../src/sql/session/session-properties.t
 import type { SessionProperty } from '../../../src/sql/session/session-property-table.ts'
 import { analyze, session, shopMetadata } from '../../support/front-end.ts'
 
-/** Where a test changes a property and sees what that does. */
+/** The tests that change a property and check its effect. */
 const effects: Readonly<Record<ActingProperty, { readonly file: string; readonly says: string }>> = {
   max_recursion_depth: { file: 'sql/derived/sessions.jsonl', says: 'max_recursion_depth' },
   query_max_cpu_time: { file: 'e2e/query-limits.e2e.test.ts', says: 'query_max_cpu_time' },
@@ -27,7 +27,7 @@ const effects: Readonly<Record<ActingProperty, { readonly file: string; readonly
   time_zone_id: { file: 'sql/statements/statements.test.ts', says: 'time_zone_id' },
 }
 
-/** A value that may be set. */
+/** Returns a valid value for a property. */
 function valueOf({ type, defaultValue, rule }: SessionProperty): string {
   if (defaultValue !== undefined) return defaultValue
   if (Array.isArray(rule)) return String(rule[0])
@@ -51,11 +51,11 @@ const warning = (name: string) => [
   },
 ]
 
-describe('each session property that SHOW SESSION lists', () => {
+describe('Each session property that SHOW SESSION lists', () => {
   const listed = sessionProperties().filter(({ shown }) => shown)
 
   it.each(listed.map((property) => [property.name, property] as const))(
-    '%s acts, or says that it does not',
+    '%s has an effect, or its use gives a warning',
     async (name, property) => {
       const expected = property.acts ? [] : warning(name)
       expect(await warned(`SET SESSION ${name} = ${literalOf(property)}`)).toEqual(expected)
@@ -65,7 +65,7 @@ describe('each session property that SHOW SESSION lists', () => {
     },
   )
 
-  it('and acts has a test that sees it act', () => {
+  it('is named in a test of its effect, if it has one', () => {
     const acting = sessionProperties().flatMap(({ name, acts }) => (acts ? [name] : []))
     expect(Object.keys(effects).toSorted()).toEqual(acting)
     for (const { file, says } of Object.values(effects))
@@ -73,8 +73,8 @@ describe('each session property that SHOW SESSION lists', () => {
   })
 })
 
-describe('what a client sends', () => {
-  it('is warned of in one line, whatever it names', async () => {
+describe('The session properties that a client sends', () => {
+  it('give one short warning, however many and long they are', async () => {
     const names = Array.from({ length: 500 }, (_, index) => `${'x'.repeat(300)}${index}.y`)
     const [first, ...others] = await warned('SELECT 1', Object.fromEntries(names.map((name) => [name, '1'])))
     expect(others).toEqual([])
@@ -87,7 +87,7 @@ describe('what a client sends', () => {
     ['query_max_run_time', 'soon', 'duration is not a valid data duration string: soon'],
     ['max_recursion_depth', '-1', 'max_recursion_depth must be equal or greater than 1'],
     ['spill_enabled', '1', "Session property 'spill_enabled' is invalid: '1' is no boolean"],
-  ])('%s=%s is refused as SET SESSION refuses it', async (name, value, message) => {
+  ])('%s=%s is refused with the error of SET SESSION', async (name, value, message) => {
     await expect(warned('SELECT 1', { [name]: value })).rejects.toMatchObject({
       errorName: 'INVALID_SESSION_PROPERTY',
       message,
@@ -95,7 +95,7 @@ describe('what a client sends', () => {
   })
 })
 
-describe('quantities', () => {
+describe('Durations and data sizes', () => {
   it.each([
     ['5m', 300e9, '5.00m'],
     [' 1.5 h ', 5400e9, '1.50h'],
@@ -109,7 +109,7 @@ describe('quantities', () => {
     ['1.5kB', 1536, '1.50kB'],
     ['0B', 0, '0B'],
     ['1EB', 1024 ** 6, '1EB'],
-  ])('%s is a size', (text, amount, shown) => expect(dataSizeOf(text)).toEqual({ amount, shown }))
+  ])('%s is a data size', (text, amount, shown) => expect(dataSizeOf(text)).toEqual({ amount, shown }))
 
   it.each(['', 'm', '5', '5 parsecs', '-5m', '1e3s', '1e308d', '5GB', '0x5m', '5.m', 'Infinitys'])(
     '%j is no duration',

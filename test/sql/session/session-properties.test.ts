@@ -11,8 +11,8 @@ import {
 
 const session = (properties: Readonly<Record<string, string>> = {}) => ({ properties })
 
-describe('session properties', () => {
-  it('are each there once, in order, with a default that is a value of theirs', () => {
+describe('Session properties', () => {
+  it('are sorted and unique, with valid defaults', () => {
     const names = sessionProperties().map(({ name }) => name)
     expect(names).toEqual([...new Set(names)].toSorted())
     const wrong = sessionProperties().filter(
@@ -30,7 +30,7 @@ describe('session properties', () => {
     expect(propertyValue(session({ time_zone_id: 'Asia/Tokyo' }), 'time_zone_id')).toBe('Asia/Tokyo')
   })
 
-  it.each(['', ' ', 'many', '0', '-3', '1.5', 'NaN', 'Infinity'])('a client that sends %j gets the default', (text) => {
+  it.each(['', ' ', 'many', '0', '-3', '1.5', 'NaN', 'Infinity'])('fall back to the default if a client sends %j', (text) => {
     expect(propertyValue(session({ max_recursion_depth: text }), 'max_recursion_depth')).toBe(10)
   })
 
@@ -75,7 +75,7 @@ describe('session properties', () => {
     expect(faultOfValue(sessionProperty(name)!, value)).toBe(complaint)
   })
 
-  it('act where they say so: those are read, and by their names nowhere else', () => {
+  it('are read by the program if and only if they are marked as acting', () => {
     const root = new URL('../../../src/', import.meta.url).pathname
     const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
       (path) => path.endsWith('.ts') && !path.startsWith('sql/session/'),

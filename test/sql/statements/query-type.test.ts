@@ -20,6 +20,6 @@ it.each([
   ['EXECUTE loop', undefined],
   ['EXECUTE unknown', undefined],
   ['SELEKT 1', undefined],
-])('%s: %s', (sql, type) => {
+])('The query type of a statement: %s: %s', (sql, type) => {
   expect(queryTypeOf(sql, session)).toBe(type)
 })

@@ -54,7 +54,7 @@ describe('SHOW STATS', () => {
       'SHOW STATS FOR (SELECT k FROM (SELECT orderkey k, orderdate d FROM orders) ORDER BY k DESC)',
       [of('k', orderkey), table(200)],
     ],
-    // What a filter leaves, or makes of a row, is not estimated.
+    // There is no estimate after a filter, or of rows that a query makes from others.
     ...[
       'SELECT orderkey FROM orders WHERE orderkey > 3',
       'SELECT orderkey FROM orders LIMIT 1',
@@ -72,7 +72,7 @@ describe('SHOW STATS', () => {
     ['a filter', { filter: 'orderkey > 3' }],
     ['a mask of the column', { columns: [{ name: 'orderkey', mask: 'NULL' }] }],
     ['a mask of another column', { columns: [{ name: 'comment', mask: 'NULL' }] }],
-  ])('tell nothing of a table under %s', async (_what, rule) => {
+  ])('reveals nothing of a table under %s', async (_what, rule) => {
     const rules = objectRulesOf(readRules(JSON.stringify({ tables: [{ privileges: ['SELECT'], ...rule }] })))
     const ana: Partial<SessionContext> = { user: 'ana', rightsOf: (user) => rules({ user, groups: [] }) }
     const columns = await rowsOf('SHOW STATS FOR (SELECT orderkey FROM orders)', orders, fixedMetadata, ana)
@@ -82,7 +82,7 @@ describe('SHOW STATS', () => {
     expect(await rowsOf('SHOW STATS FOR (SELECT orderkey FROM orders)', orders, fixedMetadata, seen)).toEqual([orderkey, table(200)]) // prettier-ignore
   })
 
-  it('of a view are those of the table that it shows', async () => {
+  it('for a view shows the statistics of its table', async () => {
     const view = { sql: 'SELECT name AS title, nationkey + 0 AS n FROM nation', catalog: 'tpch', schema: 'tiny' }
     const columns = [['title', 'varchar(25)'], ['n', 'bigint']].map(([name, type]) => ({ name: name!, type: type!, nullable: true })) // prettier-ignore
     const seen = { schema: 'tiny', table: 'seen', kind: 'VIEW', handle: {}, columns, view } as const
@@ -96,7 +96,7 @@ describe('SHOW STATS', () => {
     expect(await rowsOf('SHOW STATS FOR seen', known, metadata)).toEqual(rows)
   })
 
-  it('shows how many values differ, and of texts the size that Trino reckons', async () => {
+  it("shows the number of distinct values, and Trino's estimate of the size of texts", async () => {
     const known = { rows: 25, columns: { nationkey: { nulls: 0, distinct: 25, storedBytes: 90 }, name: { distinct: 24, storedBytes: 101 } } } // prettier-ignore
     expect(await rowsOf('SHOW STATS FOR (SELECT nationkey, name FROM nation)', known)).toEqual([
       ['nationkey', null, 25, 0, null, null, null],
@@ -105,7 +105,7 @@ describe('SHOW STATS', () => {
     ])
   })
 
-  it('of no rows are known', async () => {
+  it('shows zeros for an empty table, and NULLs for a table without statistics', async () => {
     expect(await rowsOf('SHOW STATS FOR (SELECT orderkey FROM orders)', { rows: 0 })).toEqual([['orderkey', 0, 0, 1, null, null, null], table(0)]) // prettier-ignore
     expect(await rowsOf('SHOW STATS FOR (SELECT orderkey FROM orders)', {})).toEqual([unknown('orderkey'), table(null)])
   })
@@ -120,7 +120,7 @@ describe('SHOW STATS', () => {
     ['date', { low: 0, high: 20_000 }, '1970-01-01', '2024-10-04'],
     ['timestamp(3)', { low: 0, high: 20_000 }, null, null],
     ['varchar', { low: 0, high: 1 }, null, null],
-  ])('show bounds of %s as Trino does', async (type, bounds, low, high) => {
+  ])('shows bounds of %s as Trino does', async (type, bounds, low, high) => {
     const handle = { schema: 'tiny', table: 't' }
     const found = { ...handle, kind: 'TABLE', handle, columns: [{ name: 'x', type, nullable: true }] } as const
     const metadata = { ...fixedMetadata, table: () => Promise.resolve(found) }
@@ -131,7 +131,7 @@ describe('SHOW STATS', () => {
   it.each([
     ['SHOW STATS FOR nowhere', 'TABLE_NOT_FOUND'],
     ['SHOW STATS FOR (SELECT nope FROM orders)', 'COLUMN_NOT_FOUND'],
-  ])('%s is refused', async (sql, errorName) => {
+  ])('refuses %s', async (sql, errorName) => {
     await expect(rowsOf(sql, orders)).rejects.toMatchObject({ errorName })
   })
 })

@@ -19,7 +19,7 @@ async function changesOf(sql: string, session: Partial<SessionContext> = {}) {
   return { updateType: analyzed.updateType, changes: analyzed.changes }
 }
 
-describe('what the client must remember', () => {
+describe('The changes of a session that a statement returns to the client', () => {
   it.each([
     ['USE sf1', 'USE', [{ kind: 'SetSchema', schema: 'sf1' }]],
     [
@@ -74,7 +74,7 @@ describe('what the client must remember', () => {
     ],
   ])('%s', async (sql, updateType, changes) => expect(await changesOf(sql)).toEqual({ updateType, changes }))
 
-  it('a prepared statement is given back', async () => {
+  it('DEALLOCATE PREPARE removes a prepared statement', async () => {
     const session = { preparedStatements: { p: 'SELECT 1' } }
     const deallocated = { updateType: 'DEALLOCATE', changes: [{ kind: 'DeallocatedPrepare', name: 'P' }] }
     expect(await changesOf('DEALLOCATE PREPARE P', session)).toEqual(deallocated)
@@ -86,7 +86,7 @@ describe('what the client must remember', () => {
     ["EXECUTE IMMEDIATE 'EXECUTE p'", 'EXECUTEIMMEDIATE'],
     ['PREPARE p FROM SELECT 1', 'PREPARE'],
     ['DEALLOCATE PREPARE p', 'DEALLOCATE'],
-  ])('a prepared text that is %s has no end, and is refused', async (text, kind) => {
+  ])('%s as a prepared text is refused, since it could run without end', async (text, kind) => {
     const refusal = {
       errorName: 'NOT_SUPPORTED',
       message: `Invalid statement type for prepared statement: ${kind}`,
@@ -95,7 +95,7 @@ describe('what the client must remember', () => {
     await expect(analyze(`EXECUTE IMMEDIATE '${text.replaceAll("'", "''")}'`)).rejects.toMatchObject(refusal)
   })
 
-  it('an open transaction ends', async () => {
+  it('COMMIT and ROLLBACK end an open transaction', async () => {
     const session = { transactionId: '7fe1a2b0-0000-4000-8000-000000000000' }
     expect(await changesOf('COMMIT', session)).toEqual({ updateType: 'COMMIT', changes: [{ kind: 'Commit' }] })
     expect(await changesOf('ROLLBACK WORK', session)).toEqual({
@@ -106,7 +106,7 @@ describe('what the client must remember', () => {
   })
 })
 
-describe('columns of what is shown', () => {
+describe('The columns of SHOW and DESCRIBE', () => {
   it.each<[string, Record<string, string>]>([
     ['SHOW CATALOGS', { Catalog: 'varchar(6)' }],
     ["SHOW SCHEMAS FROM tpch LIKE 's%'", { Schema: 'varchar' }],
@@ -173,7 +173,7 @@ describe('columns of what is shown', () => {
     expect(Object.fromEntries(analyzed.columns.map(({ name, type }) => [name, type]))).toEqual(columns)
   })
 
-  it('functions have at least the width of columns that Trino has', async () => {
+  it("SHOW FUNCTIONS has Trino's columns, with at least Trino's width", async () => {
     const analyzed = await analyze("SHOW FUNCTIONS LIKE 'array%'")
     if (analyzed.kind !== 'query') throw new Error(analyzed.kind)
     const names = ['Function', 'Return Type', 'Argument Types', 'Function Type', 'Deterministic', 'Description']
@@ -182,7 +182,7 @@ describe('columns of what is shown', () => {
   })
 })
 
-describe('rows of what is shown', () => {
+describe('The rows of SHOW and DESCRIBE', () => {
   let database: InProcessDuckDB
   beforeAll(async () => {
     database = await openDuckDB()
@@ -256,12 +256,12 @@ describe('rows of what is shown', () => {
     expect(await rowsOf(sql, { preparedStatements })).toEqual(rows)
   })
 
-  it('SHOW SESSION has the values of the session', async () => {
+  it('SHOW SESSION shows the values of the session', async () => {
     const rows = await rowsOf("SHOW SESSION LIKE 'query_max_run_time'", { properties: { query_max_run_time: '5m' } })
     expect(rows.map((row) => row.slice(0, 4))).toEqual([['query_max_run_time', '5m', '100.00d', 'varchar']])
   })
 
-  it('SHOW FUNCTIONS has every function of the table', async () => {
+  it('SHOW FUNCTIONS shows a function of the function table', async () => {
     const rows = await rowsOf("SHOW FUNCTIONS LIKE 'array_join'")
     expect(rows.map((row) => row.slice(0, 5))).toContainEqual([
       'array_join',
@@ -273,10 +273,10 @@ describe('rows of what is shown', () => {
   })
 })
 
-describe('mistakes', () => {
+describe('The errors of statements about the session and about objects', () => {
   const statements =
     /^(?:SHOW|DESC|USE|SET|RESET|PREPARE|EXECUTE|DEALLOCATE|START|COMMIT|ROLLBACK|CREATE (?:ROLE|FUNCTION)|DROP (?:ROLE|CATALOG|TABLE|VIEW)|UPDATE nosuch|MERGE INTO nosuch|TRUNCATE TABLE nosuch)\b/i
-  // Names of the place where they were recorded: a user, the schema `memory`.
+  // These names depend on the server of the recording: a user, the schema `memory`.
   const cases = refusedStatements().filter(
     ({ sql, errorName }) => statements.test(sql) && errorName !== 'SYNTAX_ERROR' && !/AUTHORIZATION|memory/.test(sql),
   )
@@ -358,7 +358,7 @@ describe('mistakes', () => {
     await expect(analyze(sql)).rejects.toThrow(expect.objectContaining({ errorName, message }))
   })
 
-  it('what the client cannot do is refused', async () => {
+  it('A statement that the client cannot support is refused', async () => {
     const session = { clientCapabilities: [] }
     await expect(analyze('SET PATH a', session)).rejects.toThrow('SET PATH not supported by client')
     const { transactionId: _, ...noTransactions } = recordedSession()
@@ -366,7 +366,7 @@ describe('mistakes', () => {
     await expect(started).rejects.toThrow(expect.objectContaining({ errorName: 'INCOMPATIBLE_CLIENT' }))
   })
 
-  it('a zone set for the session is that of the next statement', async () => {
+  it('The time zone of the session applies to the next statement', async () => {
     const analyzed = await analyze('SELECT current_timezone()', { properties: { time_zone_id: 'Asia/Tokyo' } })
     expect(analyzed.kind === 'query' && analyzed.query.sql).toContain('Asia/Tokyo')
   })

@@ -19,11 +19,11 @@ function errorOf(sql: string): EngineError | undefined {
   }
 }
 
-/** SYNTAX_ERRORs that are found after parsing: in texts inside literals, and in names of four parts. */
+/** SYNTAX_ERRORs that come after parsing: in texts inside literals, and in names of four parts. */
 const foundLater = /^execute immediate|json_value\('\{\}'|from (?:a\.b\.c\.d|tpch\.tiny\.nation\.name)$/i
 
-describe('statements recorded from Trino', () => {
-  it('parse where Trino parsed them', () => {
+describe('Statements recorded from Trino', () => {
+  it('parse if Trino parsed them', () => {
     const wrong = [...conformance, ...refused]
       .filter(({ errorName }) => errorName !== 'SYNTAX_ERROR')
       .map(({ id, sql }) => ({ id, sql, message: errorOf(sql)?.message }))
@@ -31,7 +31,7 @@ describe('statements recorded from Trino', () => {
     expect(wrong).toEqual([])
   })
 
-  it('are refused with SYNTAX_ERROR where Trino refused them', () => {
+  it('are refused with SYNTAX_ERROR if Trino refused them so', () => {
     const wrong = [...conformance, ...refused]
       .filter(({ errorName, sql }) => errorName === 'SYNTAX_ERROR' && !foundLater.test(sql))
       .filter(({ sql }) => errorOf(sql)?.errorName !== 'SYNTAX_ERROR')
@@ -40,7 +40,7 @@ describe('statements recorded from Trino', () => {
 
   const syntaxErrors = refused.filter(({ errorName, sql }) => errorName === 'SYNTAX_ERROR' && !foundLater.test(sql))
 
-  it('are refused at the place that Trino names', () => {
+  it("are refused at Trino's line and column", () => {
     const wrong = syntaxErrors.filter(({ sql, line, column }) => {
       const location = errorOf(sql)?.location
       return location?.lineNumber !== line || location?.columnNumber !== column
@@ -48,7 +48,7 @@ describe('statements recorded from Trino', () => {
     expect(wrong).toEqual([])
   })
 
-  it('are refused in the words of Trino, the list of what it expects apart', () => {
+  it("are refused in Trino's words, apart from the list of expected tokens", () => {
     const words = (message: string | undefined): string | undefined => message?.replace(/Expecting: .*/s, '')
     const wrong = syntaxErrors.filter(({ sql, message }) => words(errorOf(sql)?.message) !== words(message))
     expect(wrong).toEqual([])
@@ -56,7 +56,7 @@ describe('statements recorded from Trino', () => {
     expect(same.length / syntaxErrors.length).toBeGreaterThan(0.9)
   })
 
-  it('survive being printed and parsed again', () => {
+  it('are the same after printing and parsing again', () => {
     const parsed = [...conformance, ...refused].filter(({ sql }) => errorOf(sql) === undefined)
     expect(parsed.length).toBeGreaterThan(2000)
     const wrong = parsed.filter(({ sql }) => {

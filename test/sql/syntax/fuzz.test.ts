@@ -7,7 +7,7 @@ import { redactSecrets } from '../../../src/sql/syntax/redact-secrets.ts'
 import { conformanceStatements, refusedStatements } from '../../support/sql/recorded-statements.ts'
 import { withoutSpans } from '../../support/sql/without-spans.ts'
 
-/** A small generator of numbers, so that a failure can be run again. */
+/** A small random generator with a seed, so that a failure can be repeated. */
 function randomFrom(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -44,8 +44,8 @@ function mutate(sql: string, random: (below: number) => number): string {
   return parts.join('').slice(0, 4_000)
 }
 
-describe('mutated statements', () => {
-  it.each([1, 2, 3, 4])('give a statement that prints, or a clear error (seed %i)', (seed) => {
+describe('Mutated statements', () => {
+  it.each([1, 2, 3, 4])('parse and print, or fail with an error that has a location (seed %i)', (seed) => {
     const random = randomFrom(seed)
     let parsed = 0
     for (let run = 0; run < 3_000; run++) {

@@ -187,7 +187,7 @@ const statements: Record<string, readonly string[]> = {
   Deny: ['DENY DELETE, UPDATE, CREATE ON TABLE a TO bob'],
 }
 
-describe('every statement of the grammar', () => {
+describe('Every kind of statement in the grammar parses, and survives printing', () => {
   const cases = Object.entries(statements).flatMap(([kind, texts]) => texts.map((sql) => [kind, sql] as const))
   it.each(cases)('%s: %s', (kind, sql) => {
     const statement = parseStatement(sql)
@@ -198,7 +198,7 @@ describe('every statement of the grammar', () => {
   })
 })
 
-/** Text and how it prints: what the parentheses show is how it was read. */
+/** A text and its printed form. The parentheses show how the text was parsed. */
 const expressions: readonly (readonly [string, string])[] = [
   ['a or b and not c = d or e', '(a OR (b AND (NOT (c = d))) OR e)'],
   ['(a or b) or c', '((a OR b) OR c)'],
@@ -292,7 +292,7 @@ const expressions: readonly (readonly [string, string])[] = [
   ["'it''s'", "'it''s'"],
 ]
 
-describe('expressions', () => {
+describe('Expressions parse with the right precedence, and survive printing', () => {
   it.each(expressions)('%s', (text, printed) => {
     const read = printExpression(parseExpressionText(text))
     expect(read).toBe(printed)
@@ -300,7 +300,7 @@ describe('expressions', () => {
   })
 })
 
-describe('types', () => {
+describe('Types parse, and survive printing', () => {
   it.each([
     ['bigint', 'bigint'],
     ['decimal(38, 0)', 'decimal(38, 0)'],
@@ -316,8 +316,8 @@ describe('types', () => {
   })
 })
 
-describe('parameters', () => {
-  it('are numbered in the order of the text and counted over the whole statement', () => {
+describe('Parameters of a statement', () => {
+  it('are numbered in the order of the text, over the whole statement', () => {
     const { statement, parameterCount } = parseWithParameters('SELECT ?, (SELECT ? FROM t WHERE a IN (?, ?)) LIMIT ?')
     expect(parameterCount).toBe(5)
     expect(JSON.stringify(statement).match(/"index":\d/g)).toEqual([0, 1, 2, 3, 4].map((index) => `"index":${index}`))

@@ -19,7 +19,7 @@ const times = (text: string, count: number): string => text.repeat(count)
 const chain = (operator: string, count: number): string =>
   Array.from({ length: count }, (_, index) => `a${index}`).join(` ${operator} `)
 
-describe('deep nesting is refused with a clear error', () => {
+describe('The parser refuses deep nesting with a clear error', () => {
   it.each([
     ['parentheses', `SELECT ${times('(', 10_000)}1${times(')', 10_000)}`],
     ['open parentheses', `SELECT ${times('(', 500_000)}`],
@@ -57,13 +57,13 @@ describe('deep nesting is refused with a clear error', () => {
   })
 })
 
-it('a text that opens more parentheses than any may is not read on', () => {
+it('The tokenizer stops at the first parenthesis beyond the limit of nesting', () => {
   expect(tokenize(`SELECT ${times('([', 500_000)}`).types).toHaveLength(1_002)
   expect(tokenize(`SELECT ${times('()', 5_000)}`).tooDeepAt).toBeUndefined()
   expect(outcome(`SELECT\n${times('(', 2_000)}`)).toContain('line 2:1001: statement is too large')
 })
 
-describe('what is long but not deep is read', () => {
+describe('The parser accepts long statements that are not deep', () => {
   it.each([
     ['OR', `SELECT ${chain('OR', 5_000)}`],
     ['AND', `SELECT ${chain('AND', 5_000)}`],
@@ -79,7 +79,7 @@ describe('what is long but not deep is read', () => {
   ])('%s', (_, sql) => expect(outcome(sql)).toBe('parsed'))
 })
 
-describe('odd texts', () => {
+describe("The parser's errors for malformed texts", () => {
   it.each([
     ['', "line 1:1: mismatched input '<EOF>'. Expecting: 'ALTER'"],
     [' \n\n -- nothing\n', "line 4:1: mismatched input '<EOF>'"],
@@ -105,14 +105,14 @@ describe('odd texts', () => {
     ['\ud800', 'line 1:1: mismatched input'],
   ])('%j', (sql, message) => expect(outcome(sql)).toContain(message))
 
-  it('places inside another text count from where it begins', () => {
+  it('have locations that count from the origin of a text inside another one', () => {
     const parse = (): unknown => parseStatement('SELEC\n x', { lineNumber: 3, columnNumber: 20 })
     expect(parse).toThrow(/^line 3:20: /)
     expect(() => parseStatement('SELECT\n  FROM', { lineNumber: 3, columnNumber: 20 })).toThrow(/^line 4:3: /)
   })
 })
 
-describe('redaction stays linear', () => {
+describe('The redaction of secrets keeps the text short for hostile input', () => {
   it.each([
     ['quotes', `password '${times("''", 300_000)}`],
     ['open strings', `password ${times('"', 300_001)}`],

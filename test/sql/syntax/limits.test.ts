@@ -5,7 +5,7 @@ import { parseExpressionText, parseStatement } from '../../../src/sql/syntax/par
 const check = (sql: string) => (): void => checkLimits(sql, parseStatement(sql))
 const times = (text: string, count: number): string => text.repeat(count)
 
-describe('limits on the tree', () => {
+describe('The limits on a syntax tree', () => {
   it.each([
     ['200 calls', `SELECT ${times('abs(', 200)}1${times(')', 200)}`],
     ['900 additions', `SELECT a${times(' + a', 900)}`],
@@ -21,7 +21,7 @@ describe('limits on the tree', () => {
       `WITH ${Array.from({ length: 60 }, (_, i) => `t${i} AS (SELECT 1 FROM a, b)`).join()} SELECT 1`,
     ],
     ['500 queries in UNION', `SELECT 1${times(' UNION SELECT 1', 500)}`],
-  ])('%s pass', (_, sql) => expect(check(sql)).not.toThrow())
+  ])('accept %s', (_, sql) => expect(check(sql)).not.toThrow())
 
   it.each([
     ['251 calls', `SELECT ${times('abs(', 260)}1${times(')', 260)}`, /nested expressions/],
@@ -35,20 +35,20 @@ describe('limits on the tree', () => {
     ['terms with constants', `SELECT a = 0${times(' OR a = 1', 5_001)}`, /terms in one OR/],
     ['41 joins', `SELECT 1 FROM t${times(' CROSS JOIN t', 41)}`, /joins: 41, at most 40/],
     ['41 joins through queries', `SELECT 1 FROM t${times(' JOIN (SELECT 1 FROM a, b) x ON true', 21)}`, /joins/],
-  ])('%s are refused', (_, sql, message) => {
+  ])('refuse %s', (_, sql, message) => {
     expect(check(sql)).toThrow(expect.objectContaining({ errorName: 'QUERY_EXCEEDED_COMPILER_LIMIT' }))
     expect(check(sql)).toThrow(message)
     expect(check(sql)).toThrow(/^line 1:\d+: /)
   })
 
-  it('a statement has at most a million characters', () => {
+  it('accept a text of at most 1,000,000 characters', () => {
     expect(() => checkTextLength(times('x', syntaxLimits.textLength))).not.toThrow()
     expect(() => checkTextLength(times('x', syntaxLimits.textLength + 1))).toThrow(
       expect.objectContaining({ errorName: 'QUERY_TEXT_TOO_LARGE' }),
     )
   })
 
-  it('terms of one operator are found through parentheses, in order', () => {
+  it('count the terms of one operator through parentheses, in order', () => {
     const expression = parseExpressionText('(a OR (b OR c)) OR (d AND e) OR f')
     if (expression.kind !== 'LogicalExpression') throw new Error('not logical')
     const kinds = flattenTerms(expression).map((term) => (term.kind === 'Identifier' ? term.value : term.kind))
@@ -74,7 +74,7 @@ describe('limits on the tree', () => {
     'PREPARE @ FROM SELECT 1',
     'SET ROLE @ IN c',
     'SELECT sum(x) OVER @ FROM t WINDOW @ AS (ORDER BY x)',
-  ])('names have 1,024 bytes at most: %s', (sql) => {
+  ])('refuse a name of more than 1,024 bytes: %s', (sql) => {
     const named = (name: string): string => sql.replaceAll('@', () => name)
     for (const name of ['a'.repeat(1024), `"${'本'.repeat(340)}"`])
       expect(() => parseStatement(named(name))).not.toThrow()

@@ -7,7 +7,10 @@ import { withoutSpans } from '../../support/sql/without-spans.ts'
 
 const options = { numRuns: 700, seed: 20241121 }
 
-/** The failure shows the text: a tree of this size says little. */
+/**
+ * Compares a tree with itself after printing and parsing. A failure shows the text, because trees of this size are
+ * hard to read.
+ */
 function survives<T>(node: T, print: (node: T) => string, parse: (text: string) => T): void {
   const text = print(node)
   try {
@@ -17,22 +20,22 @@ function survives<T>(node: T, print: (node: T) => string, parse: (text: string) 
   }
 }
 
-describe('parse(print(tree)) is the tree', () => {
-  it('for types', () => {
+describe('Printing and parsing a random tree gives the same tree', () => {
+  it('if the tree is a type', () => {
     fc.assert(
       fc.property(arbitraryType, (type) => survives(type, printTypeSyntax, parseTypeSyntax)),
       options,
     )
   })
 
-  it('for expressions', () => {
+  it('if the tree is an expression', () => {
     fc.assert(
       fc.property(arbitraryExpression, (expression) => survives(expression, printExpression, parseExpressionText)),
       options,
     )
   })
 
-  it('for statements', () => {
+  it('if the tree is a statement', () => {
     fc.assert(
       fc.property(arbitraryStatement, (statement) => survives(statement, printStatement, parseStatement)),
       options,

@@ -3,7 +3,7 @@ import { createRandom } from '../../chaos/random.ts'
 import { parseStatement } from '../../../src/sql/syntax/parser.ts'
 import { redactSecrets, tablesOfBareInserts, redactStatement } from '../../../src/sql/syntax/redact-secrets.ts'
 
-describe('secrets are redacted', () => {
+describe('`redactSecrets` redacts secrets in statements', () => {
   it.each([
     ["SELECT * FROM t WHERE password = 'hunter2'", "SELECT * FROM t WHERE password = '***'"],
     ["SELECT 'hunter2' = password", "SELECT '***' = password"],
@@ -45,7 +45,7 @@ describe('secrets are redacted', () => {
       `SELECT * FROM JSON_TABLE('***', '***' COLUMNS (NESTED PATH '***' COLUMNS (password varchar PATH '***')))`,
     ],
     ["SELECT password 'hunter2'", "SELECT '***'"],
-    // What is a secret in one place is none the less one in another.
+    // A secret in one part of the statement is redacted in all other parts too.
     [
       "SELECT * FROM t WHERE password = 'hunter2' AND name = 'hunter2' AND x = 'has Hunter2 in it' AND y = 'hunter'",
       "SELECT * FROM t WHERE password = '***' AND name = '***' AND x = '***' AND y = 'hunter'",
@@ -65,7 +65,7 @@ describe('secrets are redacted', () => {
   })
 })
 
-describe('secrets are redacted in text that does not parse', () => {
+describe('`redactSecrets` redacts secrets in text that does not parse', () => {
   it.each([
     ["ALTER USER x IDENTIFIED BY 'foo'", "ALTER USER x IDENTIFIED BY '***'"],
     ["{{{ secret => 'x', a => 'b'", "{{{ secret => '***', a => '***'"],
@@ -74,7 +74,7 @@ describe('secrets are redacted in text that does not parse', () => {
   ])('%s', (sql, redacted) => expect(redactSecrets(sql)).toEqual({ sql: redacted, redacted: true }))
 })
 
-describe('nothing else is', () => {
+describe('`redactSecrets` leaves statements without secrets as they are', () => {
   it.each([
     "SELECT 'name=' || 'hunter2', concat('color: ', 'red')",
     "SELECT 1 FROM nation WHERE nationkey = 3 AND name = 'a'",
@@ -89,7 +89,7 @@ describe('nothing else is', () => {
 
 const M = 'hunter5marker'
 
-/** Ways to write a statement in which a marker stands near the name of a secret. */
+/** Statements with a marker near the name of a secret. */
 const statements: readonly string[] = [
   `SELECT * FROM t WHERE password = '${M}'`,
   `SELECT * FROM t WHERE t."passWord" <> '${M}'`,
@@ -175,8 +175,8 @@ const broken: readonly string[] = [
 ]
 const prepared = { hidden: 'SELECT * FROM t WHERE lower(password) = lower(?)', plain: 'SELECT ? AS name' }
 
-describe('a literal near the name of a secret', () => {
-  it.each(statements)('is taken out, and the rest parses: %s', (sql) => {
+describe('A literal near the name of a secret', () => {
+  it.each(statements)('is redacted, and the redacted statement still parses: %s', (sql) => {
     expect(() => parseStatement(sql)).not.toThrow()
     const taken = redactStatement(sql, prepared)
     expect(taken.sql).not.toContain(M)
@@ -186,13 +186,13 @@ describe('a literal near the name of a secret', () => {
     expect(redactSecrets(taken.sql, prepared).sql).toBe(taken.sql)
   })
 
-  it.each(broken)('is taken out of what does not parse: %s', (sql) => {
+  it.each(broken)('is redacted in text that does not parse: %s', (sql) => {
     const taken = redactStatement(sql)
     expect(taken.sql).not.toContain(M)
     expect(taken.values.join(' ')).toContain(M)
   })
 
-  it('is taken out whatever stands between, before and after', () => {
+  it('is redacted in random expressions around the name and the literal', () => {
     const random = createRandom(20_261_121, 'secrets')
     const { pick, chance, whole } = random
     const names = ['password', '"db-password"', 't.api_key', 'accessToken', 'u."client secret"', 'credentials.pw']
@@ -243,7 +243,7 @@ describe('a literal near the name of a secret', () => {
   })
 })
 
-describe('figures and other terms stay', () => {
+describe('`redactSecrets` leaves figures and unrelated literals as they are', () => {
   it.each([
     "SELECT sum(tokens) / 1000, substr(token, 1, 8) FROM t WHERE day = DATE '2024-01-01' LIMIT 100",
     "SELECT password IS NULL, count(*) FROM t WHERE name = 'bob' GROUP BY 1",
@@ -255,8 +255,8 @@ describe('figures and other terms stay', () => {
   ])('%s', (sql) => expect(redactSecrets(sql, prepared)).toEqual({ sql, redacted: false }))
 })
 
-describe('a text that is slow to parse', () => {
-  it('has all its literals taken out, and its parameters stand for secrets', () => {
+describe('A text that is slow to parse', () => {
+  it('loses all its literals, and its parameters count as secrets', () => {
     const sql = `SELECT 'harmless', 12 FROM t WHERE token_count > 1 AND x IN (${'1, '.repeat(5000)}1)`
     expect(redactStatement(sql).redacted).toBe(false)
     const taken = redactStatement(sql, {}, { cpuMs: 0 })
@@ -264,7 +264,7 @@ describe('a text that is slow to parse', () => {
     expect(taken.parameters).toBe(true)
   })
 
-  it('is not parsed longer than that', () => {
+  it('is not parsed beyond the limit of CPU time', () => {
     const sql = `SELECT ${'('.repeat(100)}token${')'.repeat(100)} IN (${'1, '.repeat(300_000)}1)`
     const before = process.cpuUsage()
     redactStatement(sql, {}, { cpuMs: 20 })
@@ -278,7 +278,7 @@ describe('a text that is slow to parse', () => {
   })
 })
 
-describe('an INSERT without a list of columns', () => {
+describe('An INSERT without a list of columns', () => {
   it.each([
     ['INSERT INTO t VALUES (1)', [['t']]],
     ['EXPLAIN INSERT INTO a."B".t SELECT 1', [['a', 'b', 't']]],
@@ -298,7 +298,7 @@ describe('an INSERT without a list of columns', () => {
     expect(tablesOfBareInserts(sql, { p: 'INSERT INTO of.prepared VALUES (1)' })).toEqual(tables)
   })
 
-  it('that goes into a secret has its literals taken out, and no other statement', () => {
+  it('loses its literals if its table holds secrets, unlike an INSERT with a list', () => {
     const taken = (sql: string, intoSecrets: boolean) => redactStatement(sql, {}, { intoSecrets }).sql
     const insert = "INSERT INTO t VALUES (1, 'hunter2')"
     expect(taken(insert, false)).toBe(insert)
@@ -307,7 +307,7 @@ describe('an INSERT without a list of columns', () => {
   })
 })
 
-describe('words of other languages', () => {
+describe('Words for secrets in other languages', () => {
   const M = 'hunter2-correct-horse'
   it.each([
     'Passwort',
@@ -336,7 +336,7 @@ describe('words of other languages', () => {
     'ﾊﾟｽﾜｰﾄﾞ',
     '비밀번호',
     'סיסמה',
-  ])('name a secret: %s', (name) => {
+  ])('are recognised as names: %s', (name) => {
     for (const sql of [
       `SELECT '${M}' AS "${name}"`,
       `SELECT * FROM t WHERE "${name}" = '${M}'`,
@@ -354,10 +354,10 @@ describe('words of other languages', () => {
     `SELECT 1 -- пароль: ${M}`,
     `SELECT 'contraseña=${M}'`,
     `SELECT 1 /* 密码=${M} */`,
-  ])('are looked for in texts and comments: %s', (sql) => expect(redactSecrets(sql).sql).not.toContain(M))
+  ])('are recognised in texts and comments: %s', (sql) => expect(redactSecrets(sql).sql).not.toContain(M))
 
   it.each(['resenha', 'passagier', 'clave', 'заказ', '密度', 'thousandish', 'wort', 'sandisk', 'カラム'])(
-    'do not hide what other words name: %s',
+    'are not confused with similar words: %s',
     (name) => {
       const sql = `SELECT * FROM t WHERE "${name}" = 'x-1234'`
       expect(redactSecrets(sql)).toEqual({ sql, redacted: false })
@@ -365,7 +365,7 @@ describe('words of other languages', () => {
   )
 })
 
-describe('a query whose rows go into a secret', () => {
+describe('A query whose rows go into a table of secrets', () => {
   const taken = (sql: string) => redactStatement(sql, {}, { intoSecrets: true })
 
   it.each([
@@ -388,12 +388,12 @@ describe('a query whose rows go into a secret', () => {
     `INSERT INTO t SELECT a FROM u WHERE a = 7 UNION SELECT 'hunter2'`,
     `INSERT INTO t SELECT x FROM u, LATERAL (SELECT 'hunter2' x) WHERE a = 7`,
     `CREATE TABLE t (a, password) AS SELECT 1, 'hunter2' FROM u WHERE a = 7`,
-  ])('loses the literals that become values of its rows, and no others: %s', (sql) => {
+  ])('loses only the literals that become values of its rows: %s', (sql) => {
     expect(taken(sql).sql).not.toContain('hunter2')
     expect(taken(sql).sql).toContain('7')
   })
 
-  it('is asked for its table only if it writes literals', () => {
+  it('needs a check of its table only if it writes literals', () => {
     expect(tablesOfBareInserts('INSERT INTO t SELECT a FROM u WHERE a <= 7')).toEqual([])
     expect(tablesOfBareInserts("INSERT INTO t SELECT a, 'x' FROM u WHERE a <= 7")).toEqual([['t']])
   })

@@ -6,7 +6,7 @@ import { secretNodes, type ParameterSecrets } from '../../../src/sql/syntax/secr
 import { isSuspicious } from '../../../src/sql/syntax/secret-names.ts'
 import { arbitraryStatement } from '../../support/sql/arbitrary-statement.ts'
 
-/** Nothing that is executed stands for a secret. */
+/** Prepared statements and executed texts contain no secrets. */
 const plain: ParameterSecrets = {
   intoSecrets: false,
   ofPrepared: () => false,
@@ -18,7 +18,7 @@ const found = (sql: string, given: Partial<ParameterSecrets> = {}) =>
 const valuesIn = (sql: string, given: Partial<ParameterSecrets> = {}): readonly string[] =>
   found(sql, given).nodes.map(({ value }) => value)
 
-describe('a term that names a secret', () => {
+describe('Secret literals in a term that names a secret', () => {
   it.each([
     ["SELECT password = 'a' AND name = 'b'", ['a']],
     ["SELECT 'a' = lower(concat(x, password)) OR y = 'b'", ['a']],
@@ -38,29 +38,29 @@ describe('a term that names a secret', () => {
   ])('%s', (sql, values) => expect(valuesIn(sql)).toEqual(values))
 })
 
-describe('numbers', () => {
+describe('Numbers near the name of a secret', () => {
   it.each([
     ['SELECT pin_token = 1234, 56', ['1234']],
     ['SELECT pin_token IN (1, 2.5, 3e0)', ['1', '2.5', '3e0']],
     ['SELECT substr(token, 1, 8), sum(tokens) / 1000', []],
     ['SELECT verify(token, 12, 123456)', ['123456']],
     ['SELECT token FROM t OFFSET 5 LIMIT 6', []],
-  ])('count where they are compared, and as arguments that are long: %s', (sql, values) =>
+  ])('are secrets if they are compared, or are long arguments: %s', (sql, values) =>
     expect(valuesIn(sql)).toEqual(values),
   )
 })
 
-describe('a choice', () => {
+describe('A CASE or IF with a secret', () => {
   it.each([
     ["SELECT if(password = 'a', 'b', 'c')", ['a']],
     ["SELECT if(x = 'a', password, 'c')", ['c']],
     ["SELECT CASE WHEN token = 'a' THEN 'b' WHEN y = 'c' THEN 'd' END", ['a']],
     ["SELECT CASE password WHEN 'a' THEN 'b' ELSE 'c' END", ['a']],
     ["SELECT CASE x WHEN 'a' THEN token ELSE 'c' END", ['c']],
-  ])('has conditions that say nothing of its results: %s', (sql, values) => expect(valuesIn(sql)).toEqual(values))
+  ])('does not mix its conditions with its results: %s', (sql, values) => expect(valuesIn(sql)).toEqual(values))
 })
 
-describe('what a secret is compared with under another name', () => {
+describe('A literal that is compared with a secret under another name', () => {
   it.each([
     ["SELECT * FROM t JOIN (VALUES ('a')) v (x) ON t.password = v.x", ['a']],
     ["SELECT * FROM t JOIN (VALUES ('a')) v (x) ON t.name = v.x", []],
@@ -69,33 +69,33 @@ describe('what a secret is compared with under another name', () => {
     ["WITH FUNCTION f() RETURNS varchar RETURN 'a' SELECT password = f()", ['a']],
     ["WITH FUNCTION f() RETURNS varchar RETURN 'a' SELECT name = f()", []],
     ["WITH FUNCTION f(password varchar) RETURNS boolean RETURN true SELECT f('a')", ['a']],
-  ])('is where it is made: %s', (sql, values) => expect(valuesIn(sql)).toEqual(values))
+  ])('is a secret where it is written: %s', (sql, values) => expect(valuesIn(sql)).toEqual(values))
 })
 
-describe('names in quotes', () => {
-  it('are taken where they hold a secret, not where they name one', () => {
+describe('Quoted names', () => {
+  it('are secrets if they contain a secret, not if they name one', () => {
     expect(found('SELECT "db-password", "https://bob:hunter2@host/x" FROM t').nodes).toMatchObject([
       { kind: 'name', value: 'https://bob:hunter2@host/x' },
     ])
   })
 })
 
-describe('parameters', () => {
+describe('Parameters of a statement', () => {
   it.each([
     ['SELECT * FROM t WHERE password = ?', true],
     ['SELECT * FROM t WHERE password = 1 AND name = ?', false],
     ['INSERT INTO t (name, token) VALUES (?, ?)', true],
     ['SELECT ? AS name', false],
-  ])('stand for secrets where a literal would be one: %s', (sql, stand) => {
+  ])('are secrets if a literal in the same position is a secret: %s', (sql, stand) => {
     expect(found(sql).parameters).toBe(stand)
   })
 
-  it('of what is executed are what the text says that is known by its name', () => {
+  it('of EXECUTE are secrets if the prepared statement says so', () => {
     const asked: string[] = []
     const ofPrepared = (name: string): boolean => asked.push(name) > 0 && name === 'hidden'
     expect(valuesIn("EXECUTE hidden USING 'a'", { ofPrepared })).toEqual(['a'])
     expect(valuesIn("EXECUTE plain USING 'a'", { ofPrepared })).toEqual([])
-    // Without arguments nobody is asked.
+    // An EXECUTE without arguments does not look up the prepared statement.
     expect(valuesIn('EXECUTE hidden', { ofPrepared })).toEqual([])
     expect(asked).toEqual(['hidden', 'plain'])
   })
@@ -104,12 +104,12 @@ describe('parameters', () => {
     [{ text: false, parameters: false }, []],
     [{ text: false, parameters: true }, ['SELECT ?', 'a']],
     [{ text: true, parameters: false }, ['SELECT ?']],
-  ])('of a text at once go by that text: %o', (said, values) => {
+  ])('of EXECUTE IMMEDIATE are secrets if its text says so: %o', (said, values) => {
     const sql = "EXECUTE IMMEDIATE 'SELECT ?' USING 'a'"
     expect(valuesIn(sql, { ofText: (text) => (text === 'SELECT ?' ? said : plain.ofText(text)) })).toEqual(values)
   })
 
-  it('an INSERT without columns goes by the table, which only others know', () => {
+  it('of an INSERT without columns are secrets if the caller says that its table holds secrets', () => {
     const sql = "INSERT INTO t VALUES ('a')"
     expect(valuesIn(sql)).toEqual([])
     expect(valuesIn(sql, { intoSecrets: true })).toEqual(['a'])
@@ -117,8 +117,8 @@ describe('parameters', () => {
   })
 })
 
-describe('of any statement', () => {
-  it('are places in its text, in order, none within another', () => {
+describe('The secret nodes of a random statement', () => {
+  it('have positions in the text that are in order and do not overlap', () => {
     fc.assert(
       fc.property(arbitraryStatement, fc.boolean(), (statement, secret) => {
         const sql = printStatement(statement)
@@ -138,7 +138,7 @@ describe('of any statement', () => {
     )
   })
 
-  it('that has no word of a secret there are none', () => {
+  it('are absent if no word of the text can name a secret', () => {
     fc.assert(
       fc.property(arbitraryStatement, (statement) => {
         const sql = printStatement(statement)
@@ -149,7 +149,7 @@ describe('of any statement', () => {
     )
   })
 
-  it('are all of its literals where its table is one of secrets', () => {
+  it('include all literals of an INSERT into a table or a column of secrets', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'grapheme-ascii' }), { minLength: 1, maxLength: 4 }), (texts) => {
         const list = texts.map((text) => `lower('${text.replaceAll("'", "''")}')`).join(', ')

@@ -7,11 +7,11 @@ import { event, sampleData } from '../../support/query-events.ts'
 const list = (count: number, item: (i: number) => string, separator = ', '): string =>
   Array.from({ length: count }, (_, i) => item(i)).join(separator)
 
-describe('secret values', () => {
+describe('The secret values of a statement', () => {
   it.each([
     ['few', []],
     ['very many', Array.from({ length: 5_000 }, (_, i) => `other${i}`)],
-  ])('are taken out of a text when there are %s', (_, others) => {
+  ])('are redacted in another text if there are %s', (_, others) => {
     const values = createSecretValues(['Hunter2', "it's", 'ab', 'two words', 'x'.repeat(500), ...others])
     expect(values.takenOutOf("no 'hunter2' (HUNTER2), 'it''s', 'ab' ab \"AB\" two WORDS.")).toBe(
       "no '***' (***), '***', '***' ab \"***\" ***.",
@@ -22,7 +22,7 @@ describe('secret values', () => {
     expect(['a hunter2 b', 'two words', 'ab'].map(values.holdsOne)).toEqual([true, true, false])
   })
 
-  it('are found as words and quoted texts where there are more than are looked for within others', () => {
+  it('are found as words and quoted texts, if there are too many for a search inside words', () => {
     const values = createSecretValues(Array.from({ length: 5_000 }, (_, i) => `value${i}x`))
     expect(values.takenOutOf("Cannot cast 'value4711x' to int, value4999x = value5x")).toBe(
       "Cannot cast '***' to int, *** = ***",
@@ -36,7 +36,7 @@ describe('secret values', () => {
     expect(values).toHaveLength(190_000)
   })
 
-  it('take as long as their text, whatever it repeats and however many they are', () => {
+  it('take CPU time in proportion to the text, even if it is repetitive or has many values', () => {
     const { QueryCreated: created } = sampleData
     const { prepared } = sampleData.WritePrepared
     const work = {
@@ -58,8 +58,8 @@ describe('secret values', () => {
         run(size)
         return process.cpuUsage(before).user
       }
-      // A hundred times as much; it was ten thousand times. What the small one takes is next to nothing: a busy machine, or
-      // a collection of garbage in between, multiplies either.
+      // The text is a hundred times as long. This once took ten thousand times as long. The short text takes almost
+      // no time, so a busy machine or a garbage collection multiplies either measurement.
       const small = [1, 2, 3].map(() => cpuOf(15_000))
       const large = [1, 2, 3].map(() => cpuOf(1_500_000))
       expect(Math.min(...large)).toBeLessThan(1_500 * Math.max(...small))

@@ -13,7 +13,7 @@ interface Pair {
   readonly insert: boolean
 }
 
-// What a Trino server answered for each pair of types; a pair without a row has neither coercion nor cast.
+// The answers of a Trino server for each pair of types. A pair without a row has neither a coercion nor a cast.
 const pairs: readonly Pair[] = readFileSync(new URL('coercions.tsv', import.meta.url), 'utf8')
   .trim()
   .split('\n')
@@ -38,18 +38,18 @@ const cells = types.flatMap((from) =>
     .map((to) => pairs.find((pair) => pair.from === from && pair.to === to) ?? { from, to, ...nothing }),
 )
 
-describe('coercions between all recorded types', () => {
-  it('coerces implicitly what Trino does and nothing else', () => {
+describe('The coercions between all recorded types', () => {
+  it("include Trino's implicit coercions and no others", () => {
     expect(
       disagreeing(({ from, to, implicit }) => canCoerce(parseTypeText(from), parseTypeText(to)) === implicit),
     ).toEqual([])
   })
-  it('knows the casts Trino knows and no other', () => {
+  it("include Trino's casts and no others", () => {
     expect(
       disagreeing(({ from, to, explicit }) => canCast(parseTypeText(from), parseTypeText(to)) === explicit),
     ).toEqual([])
   })
-  it('finds the common type', () => {
+  it("give Trino's common type", () => {
     expect(
       disagreeing(({ from, to, implicit, common }) => {
         const expected = common ?? (implicit ? typeText(parseTypeText(to)) : undefined)
@@ -58,7 +58,7 @@ describe('coercions between all recorded types', () => {
       }),
     ).toEqual([])
   })
-  it('takes for INSERT what Trino takes', () => {
+  it('allow INSERT for the same types as Trino', () => {
     expect(disagreeing(({ from, to, insert }) => canInsert(parseTypeText(from), parseTypeText(to)) === insert)).toEqual(
       [],
     )
@@ -69,22 +69,22 @@ function disagreeing(agrees: (pair: Pair) => boolean): string[] {
   return cells.filter((pair) => !agrees(pair)).map(({ from, to }) => `${from} -> ${to}`)
 }
 
-describe('type texts', () => {
-  it.each(types)('%s reads and writes back', (text) => {
+describe('The text of a type', () => {
+  it.each(types)('%s parses, and survives printing', (text) => {
     const type = parseTypeText(text)
     expect(parseTypeText(typeText(type))).toEqual(type)
     expect(parseTypeText(typeName(type))).toEqual(type)
   })
 })
 
-describe('a type in a statement', () => {
+describe('A type in a statement', () => {
   it.each([
     ['decimal(10,2)', 'decimal(10, 2)'],
     ['row(x integer,"a b" varchar(3))', 'ROW(x integer, "a b" varchar(3))'],
     ['array(map(varchar,row(y decimal(3,1))))', 'array(map(varchar, ROW(y decimal(3, 1))))'],
     ['timestamp(6) with time zone', 'timestamp(6) with time zone'],
     ['interval day to second', 'INTERVAL DAY TO SECOND'],
-  ])('%s is written as Trino formats it', (type, text) => {
+  ])('is printed as Trino formats it: %s', (type, text) => {
     expect(typeInStatement(parseTypeText(type))).toBe(text)
   })
 })

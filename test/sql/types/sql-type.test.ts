@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { isComparable, isOrderable, sameType, typeContains } from '../../../src/sql/types/sql-type.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 
-/** Types of which no two are the same; those inside of others differ in one part each. */
+/** Types that all differ. Some differ in only one part of a nested type. */
 const distinct = [
   'bigint',
   'integer',
@@ -31,12 +31,12 @@ const distinct = [
   'row(a bigint,b bigint)',
 ]
 
-it('a type is the same as itself read anew, and as no other', () => {
+it('`sameType` is true for a type that is parsed again, and false for all other types', () => {
   for (const a of distinct)
     for (const b of distinct) expect(sameType(parseTypeText(a), parseTypeText(b)), `${a} = ${b}`).toBe(a === b)
 })
 
-describe('values of a type', () => {
+describe('Predicates over types', () => {
   it.each([
     ['bigint', true, true],
     ['varchar', true, true],
@@ -49,12 +49,12 @@ describe('values of a type', () => {
     ['map(varchar,tdigest)', false, false],
     ['array(qdigest(bigint))', false, false],
     ['color', true, false],
-  ])('of %s: comparable %s, in an order %s', (text, comparable, orderable) => {
+  ])('say that %s is comparable: %s, orderable: %s', (text, comparable, orderable) => {
     const type = parseTypeText(text)
     expect([isComparable(type), isOrderable(type)]).toEqual([comparable, orderable])
   })
 
-  it('are looked for at any depth', () => {
+  it('find a part at any depth with `typeContains`', () => {
     const isDate = (part: { readonly kind: string }) => part.kind === 'date'
     for (const text of [
       'date',

@@ -12,21 +12,21 @@ const recorded = (JSON.parse(readFileSync(new URL('wire-types.json', import.meta
   ({ type }, i, all) => all.findIndex((other) => other.type === type) === i,
 )
 
-describe('columns on the wire', () => {
-  it.each(recorded)('$type as Trino sends it', ({ type, typeSignature: expected }) => {
+describe('The types of columns in the client protocol', () => {
+  it.each(recorded)("$type has Trino's text and signature", ({ type, typeSignature: expected }) => {
     const parsed = parseTypeText(type)
     expect(wireTypeText(parsed, { parametricDatetime: true })).toBe(type)
     expect(typeSignature(parsed, { parametricDatetime: true, prestoFamily: false })).toEqual(expected)
   })
 
-  it('leaves out precisions for clients that do not know them', () => {
+  it('have no precision for clients that do not support it', () => {
     const type = parseTypeText('map(timestamp(6), array(time(9) with time zone))')
     const options = { parametricDatetime: false, prestoFamily: false }
     expect(wireTypeText(type, options)).toBe('map(timestamp, array(time with time zone))')
     expect(typeSignature(parseTypeText('timestamp(6)'), options)).toEqual({ rawType: 'timestamp', arguments: [] })
   })
 
-  it('adds the empty fields of old to clients of the Presto family', () => {
+  it('have the empty fields of older versions for clients of the Presto family', () => {
     expect(typeSignature(parseTypeText('bigint'), { parametricDatetime: false, prestoFamily: true })).toEqual({
       rawType: 'bigint',
       arguments: [],
