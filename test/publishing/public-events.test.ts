@@ -80,7 +80,12 @@ describe('Schemas of public events', () => {
 
   it.each<[string, unknown, unknown, readonly string[]]>([
     ['the same', { type: 'string' }, { type: 'string', description: 'told better' }, []],
-    ['an added field', { properties: { a: {} }, required: ['a'] }, { properties: { a: {}, b: {} }, required: ['a'] }, []],
+    [
+      'an added field',
+      { properties: { a: {} }, required: ['a'] },
+      { properties: { a: {}, b: {} }, required: ['a'] },
+      [],
+    ],
     ['a removed field', { properties: { a: {}, b: {} } }, { properties: { a: {} } }, ['/properties/b']],
     [
       'another type',

@@ -35,10 +35,20 @@ describe('Results that compare as the same', () => {
     ['no rows', ['bigint'], '[]', '[]'],
     ['the same rows in another order', ['bigint', 'varchar'], '[[1,"a"],[2,null]]', '[[2,null],[1,"a"]]', false],
     ['sums of floating-point numbers in another order', ['bigint', 'double'], '[[1,0.30000000000000004]]', '[[1,0.3]]'],
-    ['only floating-point numbers, in another order', ['double'], '[[0.30000000000000004],["NaN"],[1e300]]', '[[1e300],[0.3],["NaN"]]'],
+    [
+      'only floating-point numbers, in another order',
+      ['double'],
+      '[[0.30000000000000004],["NaN"],[1e300]]',
+      '[[1e300],[0.3],["NaN"]]',
+    ],
     ['infinities', ['double'], '[["Infinity"],["-Infinity"],[null]]', '[["Infinity"],["-Infinity"],[null]]'],
     ['sums near zero', ['double'], '[[1e9],[-1e9],[1e-8]]', '[[1e9],[-1e9],[0.0]]'],
-    ['maps with another order of keys', ['map(varchar, integer)'], '[[{"a":1,"$.b\\"":2}],[null]]', '[[{"$.b\\"":2,"a":1}],[null]]'],
+    [
+      'maps with another order of keys',
+      ['map(varchar, integer)'],
+      '[[{"a":1,"$.b\\"":2}],[null]]',
+      '[[{"$.b\\"":2,"a":1}],[null]]',
+    ],
     [
       'nested maps with another order of keys',
       ['array(row(x map(varchar, map(varchar, integer)), y integer))'],
@@ -60,7 +70,13 @@ describe('Results that differ', () => {
   it.each<[string, string[], string, string, object]>([
     ['a value', ['bigint', 'varchar'], '[[1,"a"]]', '[[1,"b"]]', { kind: 'values', columns: [1], names: ['col1'] }],
     ['NULL and its name', ['varchar'], '[[null]]', '[["null"]]', { kind: 'values', columns: [0], names: ['col0'] }],
-    ['how often a value occurs', ['bigint'], '[[1],[1],[2]]', '[[1],[2],[2]]', { kind: 'values', columns: [0], names: ['col0'] }],
+    [
+      'how often a value occurs',
+      ['bigint'],
+      '[[1],[1],[2]]',
+      '[[1],[2],[2]]',
+      { kind: 'values', columns: [0], names: ['col0'] },
+    ],
     [
       'which values stand in one row',
       ['bigint', 'bigint'],

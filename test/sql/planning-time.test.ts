@@ -58,7 +58,10 @@ describe('The planning of a statement', () => {
   it.each([
     ['many variables', `PERMUTE(${list(12, (i) => `V${i}`)})`],
     ['one variable again and again', `PERMUTE(${list(50_000, () => 'A')})`],
-    ['permutations in permutations', `PERMUTE(PERMUTE(A, B, C, D, E), PERMUTE(A, B, C, D, E), PERMUTE(A, B, C, D, E), F, G)`],
+    [
+      'permutations in permutations',
+      `PERMUTE(PERMUTE(A, B, C, D, E), PERMUTE(A, B, C, D, E), PERMUTE(A, B, C, D, E), F, G)`,
+    ],
     ['permutations beside others', list(12, () => 'PERMUTE(A, B, C, D, E, F, G)', ' ')],
     ['permutations in alternatives', list(12, () => '(PERMUTE(A, B, C, D, E, F, G){2} | {- G -})', ' | ')],
   ])('refuses PERMUTE of %s before it makes the permutations', async (_what, pattern) => {

@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => db.close())
 
-/** An aggregate as it is rendered over expressions of DuckDB. */
+/** Renders an aggregate over expressions of DuckDB. */
 function rendered(name: string, args: readonly (readonly [sql: string, type: string])[]): string {
   const asked = args.map(([, type]) => ({ kind: 'value', type: parseTypeText(type) }) as const)
   const definition = overloadsOf(name).find((each) => resolveDefinition(each, asked) !== undefined)!
@@ -38,7 +38,7 @@ async function rows(sql: string): Promise<unknown[][]> {
 const share = fc.oneof(fc.constantFrom(0, 0.5, 1), fc.double({ min: 0, max: 1, noNaN: true }))
 
 describe('approx_percentile', () => {
-  it('is exact on few values, with weights too', async () => {
+  it('is exact for few values, also with weights', async () => {
     const values = fc.array(fc.tuple(fc.integer({ min: -50, max: 50 }), fc.integer({ min: 1, max: 5 })), {
       minLength: 1,
       maxLength: 60,
@@ -75,10 +75,10 @@ describe('approx_percentile', () => {
   })
 
   it.each([
-    ['in order', 'CAST(i AS DOUBLE)'],
-    ['of many alike', 'CAST(i // 50000 AS DOUBLE)'],
-    ['mixed', 'CAST(hash(i) % 300000 AS DOUBLE)'],
-  ])('is at most six standard deviations off on many values %s', async (_, value) => {
+    ['all different, in order', 'CAST(i AS DOUBLE)'],
+    ['with many duplicates', 'CAST(i // 50000 AS DOUBLE)'],
+    ['in random order', 'CAST(hash(i) % 300000 AS DOUBLE)'],
+  ])('has an error of at most six standard deviations for many values %s', async (_, value) => {
     const shares = [0.001, 0.1, 0.5, 0.9, 0.999]
     const list = `[${shares.join(', ')}]`
     const [[plain, weighed]] = (await rows(
@@ -99,7 +99,7 @@ describe('approx_percentile', () => {
       return [below, upTo]
     }
     for (const [i, p] of shares.entries()) {
-      // Weights that differ by so little cost a tenth of the precision.
+      // The small difference of these weights costs a tenth of the precision.
       const error = 6 * 1.1 * Math.sqrt((p * (1 - p)) / 10_000)
       for (const [found, weight] of [
         [plain[i]!, '1.0'],
@@ -112,7 +112,7 @@ describe('approx_percentile', () => {
     }
   })
 
-  it('counts a value that outweighs all others', async () => {
+  it('counts the weight of a value that outweighs all others', async () => {
     const heavy = percentile([
       ['x', 'bigint'],
       ['w', 'double'],
@@ -132,7 +132,7 @@ describe('approx_distinct', () => {
     ['date', `DATE '1970-01-01' + CAST(i AS INTEGER)`],
     ['array(bigint)', '[i, -i]'],
     ['timestamp(3) with time zone', `{'t': make_timestamp(i), 'z': 'Europe/Berlin'}`],
-  ])('counts %s, however often each comes', async (type, value) => {
+  ])('counts each value of type %s once, within two percent', async (type, value) => {
     for (const count of [0, 1, 10, 20_000]) {
       const repeated = `(SELECT ${value} AS x FROM range(${count}) r(i), range(2)) t`
       const [[found]] = (await rows(`SELECT ${rendered('approx_distinct', [['x', type]])} FROM ${repeated}`)) as [
@@ -142,7 +142,7 @@ describe('approx_distinct', () => {
     }
   })
 
-  it('counts no NULL, and each group for itself', async () => {
+  it('counts no NULLs, and counts each group separately', async () => {
     const found = await rows(
       `SELECT g, ${rendered('approx_distinct', [['x', 'bigint']])} FROM (SELECT i % 2 AS g, CASE WHEN i % 2 = 0 THEN i % 14 END AS x FROM range(1000) r(i)) GROUP BY g ORDER BY g`,
     )
@@ -155,30 +155,27 @@ describe('approx_distinct', () => {
   it.each([
     [13, 0.007],
     [16, 0.003],
-  ])(
-    'is at most six standard deviations off on as many values as there may be, by 2 to the %i places',
-    (places, error) => {
-      for (const count of [1e5, 1e7, 1e10]) {
-        // Which of the places are taken, without the values that take them.
-        const levels = Array.from({ length: 40 }, (_, level) => level)
-        const taken = levels.map((level) => {
-          const all = Math.round(2 ** -Math.min(level + 1, 39) / shareOfPlace(level, places))
-          const free = Math.exp(-count * shareOfPlace(level, places))
-          return Array.from({ length: all }).reduce<number>((sum) => sum + (Math.random() < free ? 0 : 1), 0)
-        })
-        const found = distinctEstimate(levels, taken, places)
-        expect(Math.abs(found / count - 1), `${count}`).toBeLessThan(6 * error)
-      }
-    },
-  )
+  ])('has an error of at most six standard deviations for up to 1e10 values with 2^%i places', (places, error) => {
+    for (const count of [1e5, 1e7, 1e10]) {
+      // Draws which places are taken, without the values.
+      const levels = Array.from({ length: 40 }, (_, level) => level)
+      const taken = levels.map((level) => {
+        const all = Math.round(2 ** -Math.min(level + 1, 39) / shareOfPlace(level, places))
+        const free = Math.exp(-count * shareOfPlace(level, places))
+        return Array.from({ length: all }).reduce<number>((sum) => sum + (Math.random() < free ? 0 : 1), 0)
+      })
+      const found = distinctEstimate(levels, taken, places)
+      expect(Math.abs(found / count - 1), `${count}`).toBeLessThan(6 * error)
+    }
+  })
 
-  it('holds no more than half a million codes, whatever the number of values', () => {
+  it('needs fewer than 600,000 codes for any number of values', () => {
     const places = Array.from({ length: 31 }, (_, level) => 2 ** -(level + 1) / shareOfPlace(level, 13))
     expect(places.reduce((sum, each) => sum + each)).toBeLessThan(600_000)
   })
 })
 
-describe('sketches of different values', () => {
+describe('Sketches of distinct values', () => {
   const set = rendered('approx_set', [['x', 'bigint']])
   const fine = rendered('approx_set', [
     ['x', 'bigint'],
@@ -187,7 +184,7 @@ describe('sketches of different values', () => {
   const count = (sketch: string): string => rendered('cardinality', [[sketch, 'HyperLogLog']])
   const merged = rendered('merge', [['s', 'HyperLogLog']])
 
-  it('count few values exactly, and of many are as large as their registers', async () => {
+  it('count few values exactly, and never exceed their number of registers', async () => {
     for (const [sql, places, error] of [
       [set, 4096, 1.04 / 64],
       [fine, 65_536, 1.04 / 256],
@@ -203,7 +200,7 @@ describe('sketches of different values', () => {
     }
   })
 
-  it('merged are the sketch of all, whatever each has', async () => {
+  it('give the same count after a merge as one sketch of all values', async () => {
     for (const values of [20, 900, 40_000]) {
       const from = `(SELECT i AS x, CASE WHEN i % 7 = 0 THEN i % 3 ELSE 3 END AS g FROM range(${values}) r(i))`
       const found = await rows(
@@ -214,28 +211,29 @@ describe('sketches of different values', () => {
     }
   })
 
-  it('are read as they were stored before', async () => {
+  it('in the older stored form are still read', async () => {
     const before = `CAST(to_json(histogram(hash(i))) AS VARCHAR)`
     expect(await rows(`SELECT ${count(`q_sketch_read(${before})`)} FROM range(40) r(i)`)).toEqual([['40']])
   })
 
-  it.each([12, 16])('are at most six standard deviations off by 2 to the %i registers', (bits) => {
+  it.each([12, 16])('have an error of at most six standard deviations with 2^%i registers', (bits) => {
     const registers = 2 ** bits
     for (const values of [registers / 8, registers * 4, 1e12]) {
       const levels = new Map<number, number>()
       for (let i = 0; i < registers; i++) {
-        // The highest of so many levels of which each is reached by half of those that reached the one before.
+        // Draws the highest level of a register. Half of the values that reach a level also reach the next one.
         const highest = Math.floor(-Math.log2(-Math.log(Math.random()) / (values / registers)))
         if (highest >= 0) levels.set(Math.min(highest, 39), (levels.get(Math.min(highest, 39)) ?? 0) + 1)
       }
       const found = highestEstimate([...levels.keys()], [...levels.values()], bits)
-      // How many values a register has had is drawn for each: their number differs too, that of few by more than the sketch.
+      // The number of values of each register is drawn, so their sum varies too. For few values this varies more than
+      // the sketch.
       const deviation = Math.sqrt(1.06 ** 2 / registers + 1 / values)
       expect(Math.abs(found / values - 1), `${values}`).toBeLessThan(6 * deviation)
     }
   })
 
-  it('of sets of hashes tell what two sets share', async () => {
+  it('of type SetDigest estimate the intersection of two sets', async () => {
     const digest = rendered('make_set_digest', [['x', 'bigint']])
     const asked = (name: string): string =>
       rendered(name, [
@@ -257,7 +255,7 @@ describe('sketches of different values', () => {
   })
 })
 
-describe('digests', () => {
+describe('Quantile digests', () => {
   const plain = rendered('tdigest_agg', [['x', 'double']])
   const weighed = rendered('qdigest_agg', [
     ['x', 'double'],
@@ -275,7 +273,7 @@ describe('digests', () => {
     ])
   const shares = '(VALUES (0.0), (0.01), (0.5), (0.9), (1.0)) v(p)'
 
-  it('hold few values as they are', async () => {
+  it('keep few values exactly', async () => {
     const from = `(SELECT CAST(i % 1000 AS DOUBLE) AS x, 1 + i % 2 AS w FROM range(9000) r(i))`
     for (const [sql, type] of [
       [plain, 'tdigest'],
@@ -288,10 +286,10 @@ describe('digests', () => {
   })
 
   it.each([
-    ['each for one', plain, 'tdigest', 0.015],
-    ['by weight', weighed, 'qdigest(double)', 0.017],
-    ['by weight, finer', fine, 'qdigest(double)', 0.004],
-  ])('hold points of many values, %s', async (_, sql, type, error) => {
+    ['without weights', plain, 'tdigest', 0.015],
+    ['with weights', weighed, 'qdigest(double)', 0.017],
+    ['with weights and a higher accuracy', fine, 'qdigest(double)', 0.004],
+  ])('estimate quantiles of many values %s', async (_, sql, type, error) => {
     const from = `(SELECT CAST(hash(i) % 200000 AS DOUBLE) AS x, 1 + i % 3 AS w, i FROM range(200000) r(i))`
     const merged = rendered('merge', [['s', type]])
     const sketches = `SELECT ${sql} AS s FROM ${from} UNION ALL SELECT ${merged} FROM (SELECT ${sql} AS s FROM ${from} GROUP BY i % 5)`
@@ -306,7 +304,7 @@ describe('digests', () => {
     }
   })
 
-  it('refuse weights and accuracies that are none', async () => {
+  it('refuse invalid weights and accuracies', async () => {
     const refused = async (w: string, accuracy: string): Promise<string> => {
       const sql = rendered('qdigest_agg', [
         ['1.0', 'double'],
@@ -325,7 +323,7 @@ describe('numeric_histogram', () => {
   const { call } = statisticsScripts.find(({ name }) => name === 'u_numeric_histogram')!
   const histogram = call as unknown as (buckets: bigint, values: readonly number[]) => number[]
 
-  it('joins the closest buckets first', () => {
+  it('merges the closest buckets first', () => {
     const joined = (limit: number, values: readonly number[]): number[] => {
       const bins: [number, number][] = []
       for (const value of values.toSorted((a, b) => a - b)) {

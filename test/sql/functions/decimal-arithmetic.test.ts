@@ -7,10 +7,10 @@ import { openEngineConnection } from '../../support/duckdb-in-process.ts'
 import { analyzeQuery } from '../../support/front-end.ts'
 import { wireRows } from '../../support/rendered-rows.ts'
 
-// DuckDB is given operands as they are where its own type for the result is Trino's; elsewhere they are cast first. Both
-// are right to the last digit, whatever the operands, and have the type that is told.
+// DuckDB gets the operands without a cast if its own result type is Trino's. Otherwise the operands are cast first.
+// In both cases every digit must be right for all operands, and the type must be the declared one.
 
-/** On either side of where DuckDB changes how it holds a decimal: 4, 9, 18 and 38 digits. */
+/** Precisions around the borders where DuckDB changes its storage of decimals: 4, 9, 18 and 38 digits. */
 const PRECISIONS = [1, 4, 9, 10, 17, 18, 19, 37, 38]
 const TYPES = PRECISIONS.flatMap((precision) =>
   [...new Set([0, 2, precision >> 1, precision])]
@@ -33,7 +33,7 @@ function digitsOf(operator: '+' | '-' | '*', a: DecimalType, b: DecimalType): nu
   return Math.max(a.precision - a.scale, b.precision - b.scale) + Math.max(a.scale, b.scale) + 1
 }
 
-it('gives sums, differences and products of any two decimals all their digits', async () => {
+it('Decimal sums, differences and products have all their digits and the declared type', async () => {
   const db = await openEngineConnection()
   try {
     for (const a of TYPES)
@@ -52,7 +52,7 @@ it('gives sums, differences and products of any two decimals all their digits', 
               checks.push(
                 sql`(SELECT concat(CAST(${value} AS VARCHAR), ' ', typeof(${value})) FROM (SELECT ${column(a, x)} AS l, ${column(b, y)} AS r))`,
               )
-              // DuckDB writes no 0 before the point where the type has no place for it.
+              // DuckDB omits the 0 before the point if the type has no digit for it.
               const text = written(exact, result.scale)
               const shown = result.precision === result.scale ? text.replace('0.', '.') : text
               expected.push(`${shown} DECIMAL(${result.precision},${result.scale})`)
@@ -67,7 +67,7 @@ it('gives sums, differences and products of any two decimals all their digits', 
   }
 })
 
-/** Rounded half up, away from zero. */
+/** The average, rounded half away from zero. */
 function averageOf(values: readonly bigint[]): bigint {
   const sum = values.reduce((a, b) => a + b, 0n)
   const count = BigInt(values.length)
@@ -75,7 +75,7 @@ function averageOf(values: readonly bigint[]): bigint {
   return (sum + half) / count
 }
 
-it('gives averages of decimals rounded half up, of groups, windows and no values', async () => {
+it('avg of decimals is rounded half up, in groups, in windows and for no values', async () => {
   const db = await openEngineConnection()
   try {
     for (const type of TYPES) {
@@ -110,7 +110,7 @@ it('gives averages of decimals rounded half up, of groups, windows and no values
   }
 })
 
-it('gives sums of products exactly, however many of their rows are multiplied within 64 bits', async () => {
+it('sum of decimal products is exact, although some rows are multiplied within 64 bits', async () => {
   const db = await openEngineConnection()
   const price = (cents: bigint): string => `CAST('${written(cents, 2)}' AS decimal(15, 2))`
   const [small, large] = [

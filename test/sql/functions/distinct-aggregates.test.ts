@@ -3,10 +3,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { functionFamilies } from '../../../src/sql/functions/function-table.ts'
 import { openTableRunner, type TableRunner } from '../../support/table-runner.ts'
 
-// DISTINCT in an aggregate's call: it sees each row of arguments once. So it gives what it gives without DISTINCT over the
-// distinct rows, whatever the group, and FILTER leaves rows out before.
+// An aggregate with DISTINCT sees each distinct row of arguments once. So it gives the same result as without
+// DISTINCT over the distinct rows, in any group. FILTER removes rows first.
 
-/** Arguments over the columns b, d, r, v, t (a zoned timestamp). */
+/** Arguments for each aggregate, over the columns b, d, r, v and t (a timestamp with time zone). */
 const calls: Readonly<Record<string, readonly string[]>> = {
   any_value: ['v ORDER BY v'],
   approx_distinct: ['b', 't'],
@@ -49,7 +49,7 @@ const calls: Readonly<Record<string, readonly string[]>> = {
   variance: ['b', 'd'],
 }
 
-/** Written with syntax of their own, over values that cannot be compared, or over digests that have no other use. */
+/** Aggregates with a syntax of their own, over values that cannot be compared, or over digests without another use. */
 const apart = new Set([
   'count_if',
   'listagg',
@@ -71,15 +71,15 @@ const names = [
   ),
 ]
 
-describe('DISTINCT', { timeout: 300_000 }, () => {
-  it('is tried of every aggregate', () => {
+describe('DISTINCT in an aggregate', { timeout: 300_000 }, () => {
+  it('is tested for every aggregate', () => {
     expect(names.filter((name) => calls[name] === undefined && !apart.has(name))).toEqual([])
   })
 
   let runner: TableRunner
   beforeAll(async () => {
     runner = await openTableRunner()
-    // Rows are told apart by any column of theirs.
+    // Each column alone distinguishes the rows.
     const rows = [
       `(1, 1.5e0, REAL '1.5', 'a', TIMESTAMP '2024-01-01 00:00:00 UTC')`,
       `(2, 7e0, REAL '7', 'b', TIMESTAMP '2024-01-02 00:00:00 UTC')`,
@@ -114,7 +114,7 @@ describe('DISTINCT', { timeout: 300_000 }, () => {
     expect(wrong).toEqual([])
   })
 
-  it('counts and collects what is there once', async () => {
+  it('counts and collects each distinct row once', async () => {
     const runner = await openTableRunner()
     await runner.createTable('n', `SELECT * FROM (VALUES ('a', true), ('a', true), ('b', true), ('b', false)) x(v, f)`)
     expect(await runner.outcome('SELECT count_if(DISTINCT f), multimap_agg(DISTINCT v, 1) FROM n')).toEqual([[1, { a: [1], b: [1] }]]) // prettier-ignore
@@ -127,7 +127,7 @@ describe('DISTINCT', { timeout: 300_000 }, () => {
   })
 })
 
-/** Sums of another order differ in their last digits. */
+/** Rounds numbers, because sums in another order differ in their last digits. */
 function rounded(value: unknown): unknown {
   if (typeof value === 'number') return Number(value.toPrecision(12))
   if (Array.isArray(value)) return value.map(rounded)

@@ -18,8 +18,8 @@ import { typeName } from '../../../src/sql/types/type-text.ts'
 import { typeOf } from '../../support/sql-samples.ts'
 import { openTableRunner } from '../../support/table-runner.ts'
 
-// An argument that gives another value each time, as random() does, is calculated once: not twice by a rendering that names
-// it twice or a macro that does, nor for each item of a list by a lambda.
+// An argument like random() gives another value each time, so it must be calculated once. A rendering or a macro must
+// not repeat it, and a lambda must not repeat it for each item of a list.
 
 const newState = (): RenderState =>
   newRenderState({
@@ -32,18 +32,18 @@ const newState = (): RenderState =>
 
 const random = resolveFunction('random', [])
 
-/** A value that changes, found again in what is rendered by its piece. */
+/** An expression with a changing value. Its piece is easy to find in the rendered SQL. */
 function changing(type: SqlType, piece: Sql): Expr {
   return { kind: 'call', type, arguments: [], function: { ...random, resultType: type, render: () => piece } }
 }
 
-/** Arguments of the expression that are not calculated just once. */
+/** Lists the arguments of the expression that are calculated more than once. */
 function repeatedIn(expr: Expr, pieces: readonly Sql[]): string[] {
   let rendered: Sql
   try {
     rendered = renderExpr(newState(), expr)
   } catch (error) {
-    // Formats and units that must be literals.
+    // This call needs literals, such as formats and units.
     if (error instanceof EngineError) return []
     throw error
   }
@@ -56,7 +56,7 @@ function castOf(value: Expr, type: SqlType, safe: boolean): Expr {
   return { kind: 'cast', type, value, safe }
 }
 
-/** As code, which a name that is made while statements run is not. */
+/** The names of macros as code, which cannot be made from text while statements run. */
 const macroNames = new Map(
   macros.map((statement) => {
     const name = /MACRO (\w+)\(/.exec(statement)![1]!
@@ -66,7 +66,7 @@ const macroNames = new Map(
 
 const pieceOf = (i: number): Sql => plainName(`changing${i}`)
 
-describe('an argument is calculated once', () => {
+describe('A changing argument is calculated once', () => {
   const variables = [
     'bigint',
     'double',
@@ -145,7 +145,7 @@ describe('an argument is calculated once', () => {
         }
         const found = text.split('random()').length - 1
         if (found !== expected) repeated.push(`${definition.signature} of ${variable}: ${found} in ${text}`)
-        // What JavaScript makes of a group is calculated for each item where a macro names it in a lambda.
+        // If a macro puts the result of a JavaScript function into a lambda, it is calculated for each item.
         for (const [call, macro] of text.matchAll(/(q_\w+)\(u_\w+/g)) {
           const piece = pieceOf(0)
           if (costOfSql(sql`${macroNames.get(macro!)!}(${piece})`, [piece]).loops[0])
@@ -216,7 +216,7 @@ describe('an argument is calculated once', () => {
     expect(found).toEqual([])
   })
 
-  it('in AND and OR whose later terms may fail', () => {
+  it('in AND and OR with later terms that may fail', () => {
     const pieces = [0, 1, 2].map(pieceOf)
     const division = resolveArithmetic('/', BIGINT, BIGINT)
     const one: Expr = { kind: 'constant', type: BIGINT, value: 1n }
@@ -238,7 +238,7 @@ describe('an argument is calculated once', () => {
     }
   })
 
-  it('by an engine', async () => {
+  it('when the engine runs the SQL', async () => {
     const runner = await openTableRunner()
     await runner.createTable(
       'n',

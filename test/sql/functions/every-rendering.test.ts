@@ -13,7 +13,7 @@ import type { SqlType } from '../../../src/sql/types/sql-type.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 import { typeOf as usualTypeOf } from '../../support/sql-samples.ts'
 
-/** A value of each plain type, as it is held. */
+/** A value of each plain type, in its representation in DuckDB. */
 const samples: Readonly<Record<string, string>> = {
   boolean: 'true',
   tinyint: 'CAST(3 AS TINYINT)',
@@ -87,7 +87,7 @@ const definitions = Object.values(functionFamilies())
   .flat()
   .map((definition) => ({ definition, text: definition.signature }))
 
-/** Types that are held or compared in a way of their own. */
+/** Types with a special representation or comparison. */
 const variables = [
   'bigint',
   'varchar',
@@ -120,7 +120,7 @@ const calls = definitions.flatMap(({ definition, text }) => {
   })
 })
 
-describe('every rendering of the function table', () => {
+describe('Every rendering of the function table', () => {
   let duckdb: InProcessDuckDB
   beforeAll(async () => {
     duckdb = await openDuckDB()
@@ -128,14 +128,14 @@ describe('every rendering of the function table', () => {
   })
   afterAll(() => duckdb.close())
 
-  /** An error of Trino's is an answer; anything else is a rendering that does not run. */
+  /** Trino's errors are valid answers. Any other error means that the rendering does not run. */
   const causeOf = (error: unknown, text: string): string | undefined =>
     translateError(error instanceof Error ? error.message : String(error)).cause === undefined
       ? undefined
       : `${String(error)}\n${text}`
 
   it.each(calls)(
-    '$text with $variable is SQL that DuckDB takes, of the promised type',
+    '$text with $variable is SQL that DuckDB runs, and has the declared type',
     async ({ definition, type: variable, parameters, resolved }) => {
       expect(resolved).toBeDefined()
       const columns: string[] = []
@@ -162,14 +162,15 @@ describe('every rendering of the function table', () => {
         sql = toText(resolved!.render({ args, session, names, clauses }))
         ofCalls = toText(resolved!.render({ args: called, session, names, clauses }))
       } catch (error) {
-        // A refusal with Trino's name is an answer as well.
+        // A refusal with Trino's error name is a valid answer too.
         expect(error).toBeInstanceOf(EngineError)
         return
       }
       const from = `FROM (SELECT ${[...columns, '1 AS one'].join(', ')})`
       const wanted = duckdbTypeText(resolved!.resultType)
       const text = `SELECT typeof(x) FROM (SELECT ${sql} AS x ${from})`
-      // A query within another, whose columns they are: DuckDB looks for them twice, and has expanded macros by then.
+      // Tests the call in a subquery over outer columns. DuckDB binds these columns twice, and has expanded macros by
+      // then.
       if (definition.kind === 'scalar') {
         const within = `SELECT (SELECT ${ofCalls} FROM (SELECT 1 AS two) i WHERE two = one) ${from}`
         const failure = await duckdb.connection.run(within).then(
@@ -198,14 +199,14 @@ const scalars = definitions.filter(
     !definition.signature.includes('()'),
 )
 
-describe('scalar functions', () => {
+describe('Scalar functions', () => {
   let duckdb: InProcessDuckDB
   beforeAll(async () => {
     duckdb = await openDuckDB()
   })
   afterAll(() => duckdb.close())
 
-  it.each(scalars)('$text of NULLs is NULL, literals or not', async ({ definition }) => {
+  it.each(scalars)('$text returns NULL for NULLs, as literals and as columns', async ({ definition }) => {
     const types = parseSignature(definition.signature).parameters.map((pattern): ArgumentType => ({
       kind: 'value',
       type: typeOf(pattern),
@@ -221,7 +222,7 @@ describe('scalar functions', () => {
   })
 })
 
-/** Arguments that must make sense together, and those that DuckDB wants to be literals. */
+/** Arguments that depend on each other, and arguments that must be literals for DuckDB. */
 function constantOf(name: string, index: number, type: SqlType): string | undefined {
   if (/^date_(trunc|add|diff)$/.test(name) && index === 0) return `'hour'`
   if (
@@ -234,13 +235,13 @@ function constantOf(name: string, index: number, type: SqlType): string | undefi
   return undefined
 }
 
-/** DuckDB writes quotes and blanks in its own way. */
+/** Compares types without DuckDB's quotes and extra blanks. */
 function sameType(given: string, wanted: string): boolean {
   const plain = (text: string): string => text.replaceAll('"', '').replaceAll(/\s+/g, ' ').toUpperCase()
   return plain(given) === plain(wanted)
 }
 
-it('says NOT_SUPPORTED for times finer than it can carry, never cuts them', () => {
+it('date_trunc of time(9) throws an error instead of cutting digits', () => {
   const definition = definitions.find(({ text }) => text === 'date_trunc(varchar(x), time(p))')!.definition
   const resolved = resolveDefinition(definition, [
     { kind: 'value', type: parseTypeText('varchar(3)') },

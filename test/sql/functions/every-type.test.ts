@@ -31,14 +31,17 @@ const texts = [
 ].filter((text) => !/JsonPath|json2016|LikePattern|JoniRegExp|Geometry|Geography|BingTile/.test(text))
 const types = texts.map((text) => ({ text, type: parseTypeText(text) }))
 
-describe('every type', () => {
+describe('Every type', () => {
   let duckdb: InProcessDuckDB
   beforeAll(async () => {
     duckdb = await openDuckDB()
   })
   afterAll(() => duckdb.close())
 
-  /** Nothing, or why the statement does not run; errors of Trino's are answers, they have no cause in DuckDB. */
+  /**
+   * Returns why the statement does not run, or undefined. Trino's errors are valid answers: they have no cause in
+   * DuckDB.
+   */
   const failure = async (sql: () => string): Promise<string | undefined> => {
     try {
       await duckdb.rows(sql())
@@ -50,7 +53,7 @@ describe('every type', () => {
     }
   }
 
-  it.each(types)('$text is written for the wire, compared, grouped and sorted', async ({ type }) => {
+  it.each(types)('$text can be encoded for the wire, compared, grouped and sorted', async ({ type }) => {
     const wire = toText(wireEncoding(x, type, { parametricDatetime: true }))
     const bare = toText(wireEncoding(x, type, { parametricDatetime: false }))
     const from = `FROM (SELECT ${sampleOf(type)} AS x, ${sampleOf(type)} AS y)`
@@ -74,7 +77,7 @@ describe('every type', () => {
     }
   })
 
-  it.each(types)('$text is cast to all that it may be cast to', async ({ type: from }) => {
+  it.each(types)('$text can be cast to each type that Trino allows', async ({ type: from }) => {
     const failures: string[] = []
     for (const { text, type: to } of types.filter((each) => canCast(from, each.type))) {
       const wanted = duckdbTypeText(to)

@@ -15,7 +15,7 @@ const from = `FROM (SELECT ${Object.entries(columns)
   .map(([kind, literal]) => `if(nationkey < 1, ${literal}) AS ${nameOfColumn(kind)}`)
   .join(', ')} FROM tpch.tiny.nation WHERE nationkey < 2)`
 
-/** An argument of a parameter, with `variable` for those of any type; undefined where none is made here. */
+/** Returns an argument for a parameter, with `variable` for any type, or undefined if this test has none. */
 function argument(pattern: TypePattern, variable: string): string | undefined {
   switch (pattern.kind) {
     case 'variable':
@@ -83,8 +83,11 @@ const operations = [
   ]),
 ]
 
-/** Held otherwise than usual: what takes none of them refuses them by name, nothing reaches the engine that it cannot take. */
-describe('fractions finer than microseconds', { timeout: 900_000 }, () => {
+/**
+ * These values have a special representation. Functions that do not support it must refuse it by name, so that the
+ * engine never gets it.
+ */
+describe('Times with fractions finer than microseconds', { timeout: 900_000 }, () => {
   let runner: LibraryRunner
   beforeAll(async () => {
     runner = await openLibraryRunner()
@@ -94,13 +97,13 @@ describe('fractions finer than microseconds', { timeout: 900_000 }, () => {
   it.each([
     ['functions', [...new Set(calls)]],
     ['operators and casts', operations],
-  ])('%s give a value or refuse by name', async (_what, expressions) => {
+  ])("in %s give a value, or an error with Trino's name", async (_what, expressions) => {
     expect(expressions.length).toBeGreaterThan(60)
     const faults: string[] = []
     for (const expression of expressions) {
       try {
         const { rows } = await runner.run(`SELECT ${expression}, (${expression}) IS NULL ${from}`)
-        // The second row is NULL throughout.
+        // The second row is NULL for each of these expressions.
         if (/^(?:CAST\(\w+ AS|\w+ [-+] )/.test(expression) && (rows[1]?.[0] !== null || rows[1]?.[1] !== true)) {
           faults.push(`${expression}: ${JSON.stringify(rows)}`)
         }

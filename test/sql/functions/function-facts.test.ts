@@ -11,8 +11,8 @@ import { typeText } from '../../../src/sql/types/type-text.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import { typeOf } from '../../support/sql-samples.ts'
 
-// What the planner and the analysis know of a function stands in its definition. No list of names says it elsewhere, and
-// what a definition says is held against what it renders to.
+// The planner and the analysis take what they know of a function from its definition, and from no other list of
+// names. These tests compare the definitions with their renderings.
 
 const definitions = Object.values(functionFamilies()).flat()
 const names = new Set(definitions.map(nameOf))
@@ -25,7 +25,9 @@ const bodies = new Map(
   }),
 )
 
-/** What of ours a text calls, through its macros: what is written in JavaScript may throw, as u_raise always does. */
+/**
+ * The JavaScript functions that a text calls, also through macros. Such a function may throw, as u_raise always does.
+ */
 function throwing(text: string, seen = new Set<string>()): string[] {
   return [...text.matchAll(/\b([qtu]_\w+)\(/g)].flatMap(([, called]) => {
     if (called!.startsWith('u_')) return [called!]
@@ -35,7 +37,7 @@ function throwing(text: string, seen = new Set<string>()): string[] {
   })
 }
 
-/** What a call comes to, with the types of its arguments. */
+/** The rendering of a call over arguments of its types. */
 function renderedOver(definition: FunctionDefinition, variable: string): string | undefined {
   const { parameters } = parseSignature(definition.signature)
   if (parameters.some((pattern) => pattern.kind === 'function')) return undefined
@@ -61,8 +63,8 @@ function factsOf(definition: FunctionDefinition): string {
   return JSON.stringify({ risk, deterministic, calledOnNull, orderSensitive })
 }
 
-describe('what a definition says', () => {
-  it('a total function renders to nothing that raises', () => {
+describe('The facts in the definition of a function', () => {
+  it('say that a function never fails only if its rendering calls nothing that may throw', () => {
     const total = definitions.filter((definition) => definition.kind === 'scalar' && !definition.risk.mayRaise)
     const wrong = total.flatMap((definition) => {
       const { parameters } = parseSignature(definition.signature)
@@ -88,11 +90,11 @@ describe('what a definition says', () => {
     expect([...new Set(wrong)]).toEqual([])
   })
 
-  it('is the same of all that render alike', () => {
+  it('are the same for functions with the same rendering', () => {
     const alike = new Map<string, FunctionDefinition[]>()
     for (const definition of definitions.filter(({ kind }) => kind === 'scalar')) {
       const text = renderedOver(definition, 'bigint')
-      // Two that give their argument back are no aliases.
+      // Two functions that return their argument are not aliases.
       if (text === undefined || text.endsWith(' x0')) continue
       alike.set(text, [...(alike.get(text) ?? []), definition])
     }
@@ -102,7 +104,7 @@ describe('what a definition says', () => {
     expect(wrong.map((list) => list.map(({ signature }) => signature))).toEqual([])
   })
 
-  it('goes with a call that is resolved', () => {
+  it('are part of a resolved call', () => {
     const bigint = { kind: 'value', type: { kind: 'bigint' } } as const
     expect(resolveFunction('abs', [bigint])).toMatchObject({ kind: 'scalar', risk: { mayRaise: false, grows: false } })
     expect(resolveFunction('mod', [bigint, bigint])).toMatchObject({ risk: { mayRaise: true, grows: false } })
@@ -120,8 +122,8 @@ describe('what a definition says', () => {
   })
 })
 
-describe('names of functions', () => {
-  it('are listed nowhere outside of the function table and the engine', () => {
+describe('Names of functions', () => {
+  it('are listed nowhere outside the function table and the engine', () => {
     const root = new URL('../../../src/', import.meta.url).pathname
     const files = ['sql', 'planner'].flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),

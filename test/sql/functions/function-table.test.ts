@@ -6,21 +6,21 @@ import { resolveFunction, type ArgumentType } from '../../../src/sql/functions/r
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import { typeName } from '../../../src/sql/types/type-text.ts'
 
-// SHOW FUNCTIONS of a Trino server.
+// The output of SHOW FUNCTIONS on a Trino server.
 const recorded = readFileSync(new URL('trino-functions.tsv', import.meta.url), 'utf8')
   .trim()
   .split('\n')
   .slice(1)
   .map((line) => line.split('\t'))
 
-/** Plug-ins that are left out: geospatial, machine learning, MongoDB; table functions belong to the analyser. */
+/** Plug-ins that Quipu does not have: geospatial, machine learning, MongoDB. Table functions belong to the analyser. */
 const leftOut =
   /^(st_|geometr|spherical|bing_tile|to_geometry|to_spherical|from_geo|to_geo|to_encoded|from_encoded|great_circle|line_|simplify|convex|learn_|classif|regress|features|evaluate_class|objectid|timestamp_objectid|to_simplify|spatial_)/i
 
 const args = (...types: string[]): ArgumentType[] => types.map((text) => ({ kind: 'value', type: parseTypeText(text) }))
 
-describe('the function table', () => {
-  it('has every name of Trino but those left out', () => {
+describe('The function table', () => {
+  it('has every function name of Trino, except for plug-ins that Quipu does not have', () => {
     const names = [
       ...new Set(
         recorded
@@ -31,12 +31,12 @@ describe('the function table', () => {
     expect(names.filter((name) => overloadsOf(name).length === 0)).toEqual([])
   })
 
-  it('is what docs/functions.md says', () => {
+  it('matches docs/functions.md', () => {
     expect(readFileSync(new URL('../../../docs/functions.md', import.meta.url), 'utf8')).toBe(functionsDocument())
   })
 })
 
-describe('overload resolution', () => {
+describe('The resolution of overloads', () => {
   it.each([
     ['abs', ['integer'], 'integer'],
     ['abs', ['decimal(9,2)'], 'decimal(9,2)'],
@@ -55,11 +55,11 @@ describe('overload resolution', () => {
     ['year', ['date'], 'bigint'],
     ['approx_percentile', ['integer', 'decimal(2,1)'], 'bigint'],
     ['format', ['varchar(2)', 'integer', 'date'], 'varchar'],
-  ])('%s(%s) is %s', (name, types, result) => {
+  ])('gives %s(%s) the type %s', (name, types, result) => {
     expect(typeName(resolveFunction(name, args(...types)).resultType)).toBe(result)
   })
 
-  it('widens the state of a fold until the lambda fits', () => {
+  it('widens the state type of reduce until the lambda fits', () => {
     const lambda: ArgumentType = {
       kind: 'lambda',
       parameterCount: 2,

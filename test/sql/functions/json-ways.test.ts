@@ -13,7 +13,7 @@ import type { SqlType } from '../../../src/sql/types/sql-type.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import { openEngineConnection, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 
-// JSON as DuckDB reads it, beside the way in JavaScript that is right for all texts.
+// JSON as DuckDB reads it, compared with the implementation in JavaScript that is right for all texts.
 
 let db: Pick<InProcessDuckDB, 'connection' | 'close'>
 beforeAll(async () => {
@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => db.close())
 
-/** Values as they may be written, rightly and not. */
+/** Valid and invalid texts of values. */
 const scalars = [
   '0',
   '-0',
@@ -110,9 +110,9 @@ const json = fc.letrec<{ value: string; list: string; object: string }>((tie) =>
 })).value
 const broken = fc.tuple(json, fc.nat(40), fc.nat(3)).map(([text, at, cut]) => text.slice(0, at) + text.slice(at + cut))
 const framed = fc.tuple(space, json, fc.constantFrom('', ' ', '\n', 'x', ' 1', ',')).map((parts) => parts.join(''))
-// A generated document that is right.
+// A valid generated document.
 const right = fc.json({ maxDepth: 3 }).map((text) => text.replaceAll(/\p{Surrogate}|\0/gu, '?'))
-/** Each number as the first element, of an array by itself and at a place. */
+/** Each scalar as the first element of an array, at the top and nested. */
 const first = scalars.flatMap((value) => [
   `[${value},1]`,
   `[[${value}]]`,
@@ -132,12 +132,12 @@ const places = [
   ['/é', '$.é'],
 ] as const
 
-/** Each pair of expressions gives the same for whatever text. */
+/** Checks that each pair of expressions gives the same result for any text. */
 async function same(pairs: readonly (readonly string[])[]): Promise<void> {
   const columns = pairs.map(([known, general]) => `${known} IS NOT DISTINCT FROM ${general}`)
   await fc.assert(
     fc.asyncProperty(texts, async (some) => {
-      // No literal holds NUL; what has no UTF-8 is none of the engine's.
+      // A literal cannot contain NUL.
       const rows = [...first, ...some].map((text) => `(${toText(literal(text.replaceAll('\0', '\u0001')))})`)
       const sql = `SELECT x, ${columns.join(', ')} FROM (SELECT x, TRY(least(q_json_parse(x))) AS parsed FROM (VALUES ${rows.join(', ')}) t(x))`
       const wrong: unknown[] = []
@@ -150,7 +150,7 @@ async function same(pairs: readonly (readonly string[])[]): Promise<void> {
   )
 }
 
-describe('a path of SQL/JSON', () => {
+describe('A path of SQL/JSON', () => {
   const paths = [
     'lax $.a',
     'strict $.a',
@@ -162,7 +162,7 @@ describe('a path of SQL/JSON', () => {
     'lax $[0][1]',
   ]
 
-  it('finds what it does in JavaScript', async () => {
+  it('finds the same in DuckDB as in JavaScript', async () => {
     const pairs = paths.flatMap((path, i) => {
       const { pointer, unlike } = plainPlace(parseJsonPath(path))!
       const failing = ['UNKNOWN', 'ERROR', 'DEFAULT'][i % 3]!
@@ -184,7 +184,7 @@ describe('a path of SQL/JSON', () => {
     await same(pairs)
   }, 120_000)
 
-  it('is DuckDB’s where its names are plain', () => {
+  it('uses DuckDB only if it has plain names and indexes', () => {
     for (const path of [
       'lax $',
       'lax $.*',
@@ -200,12 +200,12 @@ describe('a path of SQL/JSON', () => {
   })
 })
 
-/** Of texts, and of what json_parse makes of them. */
+/** The pairs over texts, and over the results of json_parse. */
 function both(pairsOf: (kind: string, x: string) => readonly (readonly string[])[]): readonly (readonly string[])[] {
   return [...pairsOf('q_json_', 'x'), ...pairsOf('q_json_canonical_', 'parsed')]
 }
 
-/** json_array_contains of a text, as it is called. */
+/** Renders json_array_contains of a text. */
 function rendered(kind: string, x: string, wanted: string): string {
   const types = [parseTypeText(kind === 'q_json_' ? 'varchar' : 'json'), parseTypeText('varchar')]
   const given = types.map((type) => ({ kind: 'value', type }) as const)
@@ -220,8 +220,8 @@ function rendered(kind: string, x: string, wanted: string): string {
   return toText(call)
 }
 
-describe('JSON at a place', () => {
-  it('is what JavaScript finds there', async () => {
+describe('JSON functions with a path', () => {
+  it('give the same in DuckDB as in JavaScript', async () => {
     const pairs = [
       ...both((kind, x) => [
         ...places.flatMap(([pointer, path]) => [
@@ -255,7 +255,7 @@ describe('JSON at a place', () => {
           `${kind}array_contains_double(${x}, CAST(1.5 AS DOUBLE))`,
           `u_json_array_contains(${x}, 'double', q_digits(CAST(1.5 AS DOUBLE)))`,
         ],
-        // What fails fails both ways.
+        // A call that fails must fail in both implementations.
         [`TRY(${kind}is_scalar(${x}))`, `TRY(u_is_json_scalar(${x}))`],
       ]),
     ]
@@ -263,8 +263,8 @@ describe('JSON at a place', () => {
   })
 })
 
-describe('JSON as a value of another type', () => {
-  // What is cast, as JavaScript is told.
+describe('Casts from JSON to another type', () => {
+  // The target types, and their descriptions for JavaScript.
   const casts = [
     ['tinyint', 'tinyint'],
     ['smallint', 'smallint'],
@@ -335,7 +335,7 @@ describe('JSON as a value of another type', () => {
   }))
   const documents = fc.array(fc.oneof(item, list, object, nested.row, nested.list), { minLength: 150, maxLength: 150 })
 
-  it('is what JavaScript makes of it', async () => {
+  it('give the same in DuckDB as in JavaScript', async () => {
     const x = plainName('x')
     const pairs = [
       ['q_json_text(x)', 'u_json_text(x)'],
@@ -363,7 +363,7 @@ describe('JSON as a value of another type', () => {
   })
 })
 
-describe('what is held, cast to JSON', () => {
+describe('Casts to JSON', () => {
   const text = fc.oneof(
     fc.string({ unit: 'grapheme', maxLength: 5 }),
     fc.string({
@@ -437,7 +437,7 @@ describe('what is held, cast to JSON', () => {
         (value) => new Map([...(value as Map<string, Held>)].map(([name, v]) => [name === 'b' ? 'A' : name, v])),
       ),
     ],
-  ])('%s is text as Trino writes it, NULL too, also under TRY', async (name, made) => {
+  ])("of %s have Trino's text, also for NULL and under TRY", async (name, made) => {
     const type = parseTypeText(name)
     let next = 0
     const cast = toText(castToJson(plainName('x'), type, { names: { fresh: () => plainName(`v${next++}`) } }))
@@ -466,7 +466,7 @@ describe('JSON in JavaScript', () => {
     }
   }
 
-  it('is what JSON.parse takes', () => {
+  it('parses the same texts as JSON.parse', () => {
     fc.assert(
       fc.property(fc.oneof(json, broken, framed, right), (text) => {
         let taken = true
@@ -481,7 +481,7 @@ describe('JSON in JavaScript', () => {
     )
   })
 
-  it('has one canonical text, with or without a tree between', () => {
+  it('writes the same canonical text with and without a tree', () => {
     fc.assert(
       fc.property(fc.oneof(json, broken, framed, right), (text) => {
         expect(read(() => JsonReader.canonical(text))).toBe(read(() => writeJson(JsonReader.parse(text), true)))
@@ -490,7 +490,7 @@ describe('JSON in JavaScript', () => {
     )
   })
 
-  it('is tidied by taking blanks out where that is all that its canonical text needs', () => {
+  it('removes only blanks if the canonical text needs no other change', () => {
     fc.assert(
       fc.property(fc.oneof(json, broken, framed, right), (text) => {
         const tidy = tidied(text)
@@ -516,7 +516,7 @@ describe('JSON in JavaScript', () => {
     expect(unusual.map(tidied)).toEqual(unusual.map(() => undefined))
   })
 
-  it('keeps members of one name where it copies, and counts them', () => {
+  it('keeps members with the same name in a copy, and counts them', () => {
     const text = '{"x": {"a":1, "a":2}}'
     const at = (): JsonReader => {
       const reader = new JsonReader(text)

@@ -25,11 +25,11 @@ import { hostileTexts } from '../../support/hostile-texts.ts'
 import { typeOf } from '../../support/sql-samples.ts'
 import { leaks, marked, plainLike, swapped } from '../../support/swapped-texts.ts'
 
-// Whatever a literal holds, what is rendered around it is the same: each rendering of a hostile text is that of a plain
-// one with the text in its place. NUL makes an expression of a literal, which is asked of its own.
+// A literal never changes the SQL around it: the rendering of a hostile text is the rendering of a plain text with
+// the text replaced. A literal with NUL becomes an expression, so it has tests of its own.
 
 const texts = hostileTexts.filter((text) => !text.includes('\0'))
-/** For what is asked of all pairs of types. */
+/** The texts for tests of all pairs of types. */
 const fewTexts = ['$F$E$D$O$N$R$1$T1 $F(', `it's ''x'' -- /* ; $$ @x@z@o "`, 'q_x(1) CASE t_a( CASE', '𝒜 ']
 const anyText = fc.string({ unit: 'binary' }).filter((text) => !text.includes('\0'))
 const seed = 14
@@ -41,7 +41,7 @@ function freshNames(): Names {
   return { fresh: () => plainName(`v${count++}`) }
 }
 
-/** What is rendered; undefined where it is refused with an error of Trino's. */
+/** Returns the rendered SQL, or undefined if it is refused with one of Trino's errors. */
 function outcome(render: () => Sql): string | undefined {
   try {
     return checked(render())
@@ -51,7 +51,7 @@ function outcome(render: () => Sql): string | undefined {
   }
 }
 
-/** Leaves are whole tokens: no literal, name or number stands within quotes of the code. */
+/** Checks that each leaf is a whole token: no literal, name or number stands inside quotes of the code. */
 function checked(piece: Sql): string {
   for (const token of tokensOfSql(piece)) {
     if (token.kind === 'code' && token.text.split("'").length % 2 === 0) throw new Error(`Open quote: ${token.text}`)
@@ -63,12 +63,12 @@ function expectSwapped(text: string, render: (text: string) => Sql): void {
   const [hostile, plain] = [marked(text), marked(plainLike(text))]
   const expected = outcome(() => render(plain))
   const actual = outcome(() => render(hostile))
-  // Asked only of what differs: an assertion for each of a million texts takes minutes.
+  // Calls `expect` only for differences, because an assertion for each of a million texts takes minutes.
   if (actual === (expected && swapped(expected, plain, hostile))) return
   expect(actual).toBe(expected && swapped(expected, plain, hostile))
 }
 
-/** An operand with a text in it: the literal itself, or something that is named before it is repeated. */
+/** Operands with a text: the literal itself, or an expression that is named before it is repeated. */
 const operands: readonly ((text: string) => Sql)[] = [
   literal,
   (text) => sql`q_some(q_other(${literal(text)}, 'x'), CASE WHEN ${literal(text)} THEN 1 END)`,
@@ -105,7 +105,7 @@ const variables = [
 interface Overload {
   readonly text: string
   readonly isScalar: boolean
-  /** One for each type that a variable of it may stand for. */
+  /** One call for each type that a type variable may stand for. */
   readonly calls: readonly { readonly resolved: ResolvedFunction; readonly parameters: readonly TypePattern[] }[]
 }
 
@@ -142,12 +142,12 @@ function renderCall(
   return resolved.render({ args, session, names: freshNames(), clauses: clauses(text) })
 }
 
-describe('every overload', () => {
-  it('is called', () => {
+describe('Every overload', () => {
+  it('has at least one call in this test', () => {
     expect(overloads.filter(({ calls }) => calls.length === 0).map(({ text }) => text)).toEqual([])
   })
 
-  it.each(overloads)('$text: a literal is a leaf, whatever it holds', ({ calls, isScalar }) => {
+  it.each(overloads)('$text: a literal changes only its own place in the SQL', ({ calls, isScalar }) => {
     const clauses = isScalar ? clauseSets.slice(0, 1) : clauseSets
     const check = (text: string, call: Overload['calls'][number]): void => {
       for (const clause of clauses) {
@@ -165,7 +165,7 @@ describe('every overload', () => {
     )
   })
 
-  it.each(overloads)('$text: nothing of a text that decides on the rendering is code', ({ calls, isScalar }) => {
+  it.each(overloads)('$text: a literal that decides about the rendering stays data', ({ calls, isScalar }) => {
     const clauses = isScalar ? clauseSets.slice(0, 1) : clauseSets
     const check = (text: string, call: Overload['calls'][number]): void => {
       const hostile = marked(text)
@@ -196,8 +196,8 @@ const types = [
   ]),
 ].map((text) => ({ text, type: parseTypeText(text) }))
 
-describe('every type', () => {
-  it.each(types)('$text: casts of a literal', ({ type }) => {
+describe('Every type', () => {
+  it.each(types)('$text: a literal changes only its own place in casts', ({ type }) => {
     for (const { type: to } of types.filter((each) => canCast(type, each.type))) {
       for (const cast of [renderCast, renderTryCast, renderInsertCast]) {
         for (const operand of operands) {
@@ -209,7 +209,7 @@ describe('every type', () => {
     }
   })
 
-  it.each(types)('$text: a row with fields of any name', ({ type }) => {
+  it.each(types)('$text: the name of a row field stays data in casts', ({ type }) => {
     for (const name of hostileTexts.map(marked)) {
       const row: SqlType = { kind: 'row', fields: [{ name, type }] }
       for (const { type: to } of [...types, { type: row }]) {
@@ -225,7 +225,7 @@ describe('every type', () => {
     }
   })
 
-  it.each(types)('$text: operators over a literal', ({ type }) => {
+  it.each(types)('$text: a literal changes only its own place in operators', ({ type }) => {
     const render: ((x: Sql, names: Names) => Sql | readonly Sql[])[] = [
       ...(['=', '<>', '<', '<=', '>', '>=', 'IS DISTINCT FROM', 'IS NOT DISTINCT FROM'] as const).map(
         (operator) => (x: Sql, names: Names) => renderComparison(operator, type, x, x, names),

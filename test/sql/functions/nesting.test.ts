@@ -10,8 +10,8 @@ const names = { count: 0, fresh: () => plainName(`v${names.count++}`) }
 const session = { timeZone: 'UTC', startTimeMillis: 0, user: 'somebody', groups: [] }
 const LEVELS = 12
 
-/** Macros name their arguments several times; copies of copies would take DuckDB longer than this test may. */
-describe('deeply nested calls', () => {
+/** Macros repeat their arguments. If copies were copied again, DuckDB would take longer than this test may. */
+describe('DuckDB runs deeply nested calls in time', () => {
   let duckdb: InProcessDuckDB
   beforeAll(async () => {
     duckdb = await openDuckDB()
@@ -51,7 +51,7 @@ describe('deeply nested calls', () => {
     ).toEqual([['10.00']])
   })
 
-  it('of a long literal', async () => {
+  it('of a function over a long literal', async () => {
     const substr = resolveFunction('substr', [
       { kind: 'value', type: parseTypeText('varchar(300)') },
       { kind: 'value', type: parseTypeText('bigint') },
@@ -63,7 +63,7 @@ describe('deeply nested calls', () => {
     expect(await duckdb.rows(`SELECT ${toText(substr.render({ args, session, names }))}`)).toEqual([['aa']])
   })
 
-  it('of a subscript, the innermost error included', async () => {
+  it('of a subscript, and reports the error of the innermost one', async () => {
     const type = parseTypeText('array(integer)')
     const subscript = resolveSubscript(type, parseTypeText('bigint'))
     const at = (inner: Sql, index: Sql): Sql => subscript.render(inner, index, { names, session })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { analyze } from '../../support/front-end.ts'
 
-describe('a lambda of reduce_agg', () => {
+describe('A lambda of reduce_agg', () => {
   it.each([
     'SELECT reduce_agg(id, 0, (x, y) -> x + customer, (x, y) -> x + y) FROM orders',
     'SELECT reduce_agg(id, 0, (x, y) -> x + y, (x, y) -> x + y + customer) FROM orders',
@@ -9,7 +9,7 @@ describe('a lambda of reduce_agg', () => {
     'SELECT customer + 1, reduce_agg(id, 0, (x, y) -> x + (customer + 1), (x, y) -> x + y) FROM orders GROUP BY customer + 1',
     'SELECT 1 FROM orders GROUP BY customer HAVING reduce_agg(id, 0, (x, y) -> x + id, (x, y) -> x + y) > 0',
     'SELECT reduce_agg(id, 0, (x, y) -> x + customer, (x, y) -> x + y) OVER (PARTITION BY customer) FROM orders',
-  ])('that uses a column of a row is refused by name: %s', async (sql) => {
+  ])('that uses a column of the query is refused: %s', async (sql) => {
     await expect(analyze(sql)).rejects.toMatchObject({
       errorName: 'NOT_SUPPORTED',
       message: expect.stringMatching(/^line 1:\d+: Lambda of reduce_agg cannot use columns of the query/),
@@ -19,7 +19,7 @@ describe('a lambda of reduce_agg', () => {
   it.each([
     'SELECT customer, reduce_agg(id, 0, (x, y) -> x + customer, (x, y) -> x + y) FROM orders GROUP BY customer',
     'SELECT reduce_agg(id, 0, (x, y) -> x + y, (x, y) -> x + y) OVER (ORDER BY customer) FROM orders',
-  ])('may use a key of its group, and nothing but its parameters: %s', async (sql) => {
+  ])('may use its parameters and a key of its group: %s', async (sql) => {
     await expect(analyze(sql)).resolves.toMatchObject({ kind: 'query' })
   })
 })

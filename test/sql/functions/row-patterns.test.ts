@@ -4,7 +4,7 @@ import type { ConditionCode } from '../../../src/duckdb/scripts/pattern-conditio
 import { findMatches, type PatternCode } from '../../../src/duckdb/scripts/row-patterns.ts'
 
 const [A, B] = [0, 1]
-/** Rows as the variables they may be: `a`, `b`, `x` for both, `.` for none. */
+/** Turns rows into the variables that may match: `a`, `b`, `x` for both, `.` for none. */
 const masks = (rows: string): number[] => [...rows].map((row) => ({ a: 1, b: 2, x: 3, '.': 0 })[row]!)
 const matches = (
   rows: string,
@@ -14,37 +14,37 @@ const matches = (
 ): string[] => findMatches(masks(rows), { pattern, skip: { to, variables } })
 const many = (repeat: PatternCode, greedy = true): PatternCode => ({ repeat, least: 0, most: null, greedy })
 
-describe('row pattern matching', () => {
-  it('takes the first alternative that leads to a match, and goes back where it does not', () => {
+describe('Row pattern matching', () => {
+  it('takes the first alternative that leads to a match, and backtracks otherwise', () => {
     expect(matches('xx', { any: [A, B] })).toEqual(['1,A', '2,A'])
     expect(matches('xb', { all: [{ any: [A, B] }, B] })).toEqual(['1,AB'])
     expect(matches('xxb', { all: [many(A), B] })).toEqual(['1,AAB'])
     expect(matches('aa', { all: [many(A), B] })).toEqual([])
   })
 
-  it('is greedy unless told otherwise', () => {
+  it('is greedy unless the pattern says otherwise', () => {
     expect(matches('aaa', many(A))).toEqual(['1,AAA'])
     expect(matches('aab', { all: [many(A, false), B] })).toEqual(['1,AAB'])
     expect(matches('aa', many(A, false))).toEqual(['1,', '2,'])
   })
 
-  it('keeps counts', () => {
+  it('counts repetitions', () => {
     const twoToThree: PatternCode = { repeat: A, least: 2, most: 3, greedy: true }
     expect(matches('aaaaa', twoToThree)).toEqual(['1,AAA', '4,AA'])
     expect(matches('a.aa', twoToThree)).toEqual(['3,AA'])
   })
 
-  it('anchors at the ends of the partition', () => {
+  it('anchors a pattern at the ends of the partition', () => {
     expect(matches('ab', { all: [{ start: true }, B] })).toEqual([])
     expect(matches('bab', { all: [B, { end: true }] })).toEqual(['3,B'])
   })
 
-  it('an empty match does not go on for ever', () => {
+  it('ends after an empty match', () => {
     expect(matches('..', many(A))).toEqual(['1,', '2,'])
     expect(matches('aa', many(many(A)))).toEqual(['1,AA'])
   })
 
-  it('finds matches of any length', () => {
+  it('finds a match of 200,001 rows', () => {
     const rows = 'a'.repeat(200_000)
     expect(matches(`${rows}b`, { all: [many(A), B] })).toEqual([`1,${'A'.repeat(200_000)}B`])
   })
@@ -56,24 +56,24 @@ describe('row pattern matching', () => {
     expect(() => matches('ab', { all: [A, B] }, 'first', [A])).toThrow('cannot skip to first row of match')
   })
 
-  it('gives up on a pattern that explodes', () => {
+  it('gives up on a pattern with too many attempts', () => {
     const nested = Array.from({ length: 6 }).reduce<PatternCode>((inner) => many(inner), A)
     const program = { pattern: { all: [nested, nested, nested, B] }, skip: { to: 'next', variables: [] } } as const
     const rows = masks('a'.repeat(40))
     expect(findMatches(rows, program)).toEqual([])
-    // What looks at rows matched before may come to something else each time.
+    // A condition over earlier rows may have another value in each attempt, so no attempt can be skipped.
     const always: ConditionCode = { is: 'not', value: { is: 'is null', value: { is: 'match number' } } }
     expect(() => findMatches(rows, { ...program, conditions: { [B]: always } })).toThrow('too many attempts')
   })
 
-  it('takes no time that grows with the ways to match', () => {
+  it('does not take exponential time in patterns with many possible matches', () => {
     const some = (repeat: PatternCode): PatternCode => ({ repeat, least: 1, most: null, greedy: true })
     expect(matches('a'.repeat(2000), { all: [some(some(A)), B] })).toEqual([])
     const ways: PatternCode = { any: [A, B, { all: [A, B] }] }
     expect(matches(`${'x'.repeat(300)}.`, { all: [many(ways), { start: true }] })).toEqual(['1,'])
   })
 
-  it('finds what is found by trying every way', () => {
+  it('finds the same matches as a search of all alternatives', () => {
     const leaf = fc.constantFrom<PatternCode>(A, B, { all: [] }, { start: true }, { end: true })
     const { pattern } = fc.letrec<{ pattern: PatternCode }>((tie) => ({
       pattern: fc.oneof(
@@ -92,7 +92,7 @@ describe('row pattern matching', () => {
           })),
       ),
     }))
-    // With a condition that may look back, here of a variable that no row is, every way is tried.
+    // A condition that may look back forces a search of all alternatives. No row has its variable.
     const never: ConditionCode = { is: 'match number' }
     const rows = fc.string({ unit: fc.constantFrom('a', 'b', 'x', '.'), maxLength: 6 })
     fc.assert(

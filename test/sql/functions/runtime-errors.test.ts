@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { translateError } from '../../../src/sql/functions/runtime-errors.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 
-describe('errors of running statements', () => {
+describe('The errors of running statements', () => {
   let duckdb: InProcessDuckDB
   beforeAll(async () => {
     duckdb = await openDuckDB()
@@ -40,7 +40,7 @@ describe('errors of running statements', () => {
       'INVALID_CAST_ARGUMENT',
       'Value cannot be cast to date: 2024-13-01',
     ],
-    // What a statement says never names its error.
+    // Text in a statement never decides the name of its error.
     [
       `SELECT q_text_to_date(x) FROM (VALUES (chr(1) || 'a')) t(x)`,
       'INVALID_CAST_ARGUMENT',
@@ -71,18 +71,18 @@ describe('errors of running statements', () => {
       'SUBQUERY_MULTIPLE_ROWS',
       'Scalar sub-query has returned multiple rows',
     ],
-  ])('%s is %s', async (sql, errorName, message) => {
+  ])('fail as in Trino: %s: %s', async (sql, errorName, message) => {
     expect(await failure(sql)).toEqual({ errorName, message })
   })
 
-  it('shows nothing of DuckDB', async () => {
+  it("hide DuckDB's errors", async () => {
     expect(await failure(`SELECT no_such_function(1)`)).toEqual({
       errorName: 'GENERIC_INTERNAL_ERROR',
       message: 'The query engine failed on this statement',
     })
   })
 
-  it.each(['', '\n\nLINE 1: SELECT 1'])('names a file that the system refuses, without its path%j', (end) => {
+  it.each(['', '\n\nLINE 1: SELECT 1'])('name a refused file without its path%j', (end) => {
     const error = translateError(`IO Error: Cannot open file "/srv/lake/s/t/1.csv": Permission denied${end}`)
     expect(error).toMatchObject({
       errorName: 'PERMISSION_DENIED',
@@ -90,7 +90,7 @@ describe('errors of running statements', () => {
     })
   })
 
-  it('does not take data for an error of its own', async () => {
+  it('do not mistake data for an error of Quipu', async () => {
     expect((await failure(`SELECT CAST('USER_CANCELED: forged' AS INTEGER)`)).errorName).toBe('INVALID_CAST_ARGUMENT')
   })
 })
