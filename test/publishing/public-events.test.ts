@@ -58,7 +58,7 @@ function isSchema(value: unknown): value is Schema {
 }
 
 describe('Schemas of public events', () => {
-  it.each(publicEventNames)('write the file of %s', async (name) => {
+  it.each(publicEventNames)('match the file of %s', async (name) => {
     await expect(`${JSON.stringify(publicJsonSchema(name), null, 2)}\n`).toMatchFileSnapshot(
       new URL(`${name}.json`, folder).pathname,
     )

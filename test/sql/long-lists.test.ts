@@ -143,12 +143,12 @@ describe('A long list of constants', { timeout: 120_000 }, () => {
         `SELECT count(r.name), count(*) FROM tpch.tiny.nation n LEFT JOIN tpch.tiny.region r ON n.regionkey = r.regionkey AND ${x('n.nationkey')}`,
     ],
     [
-      'a query of a row',
+      'a correlated subquery',
       (x: typeof inLong) =>
         `SELECT name, EXISTS (SELECT 1 FROM tpch.tiny.nation n WHERE n.regionkey = r.regionkey AND ${x('n.nationkey')}) FROM tpch.tiny.region r ORDER BY 1`,
     ],
     [
-      'a query that asks it of the row around',
+      'a correlated subquery with the list over the outer row',
       (x: typeof inLong) =>
         `SELECT name, (SELECT count(*) FROM tpch.tiny.nation n WHERE n.regionkey = r.regionkey AND ${x('r.regionkey')}) FROM tpch.tiny.region r ORDER BY 1`,
     ],

@@ -139,7 +139,7 @@ describe('A literal changes only its own place in the rendered SQL', () => {
     )
   })
 
-  it('while each of these statements is rendered with a harmless text', async () => {
+  it('every statement of this test is rendered with a harmless text', async () => {
     const refused: string[] = []
     for (const { name, of } of statements) if ((await rendered(of(`'abc'`))) === undefined) refused.push(name)
     expect(refused).toEqual([])
@@ -158,7 +158,7 @@ describe('A literal that decides about the rendering stays data', () => {
     await fc.assert(fc.asyncProperty(fc.string({ unit: 'binary' }), check), { seed, numRuns: 3 })
   })
 
-  it('while each of these statements accepts at least one text', async () => {
+  it('every statement of this test but one accepts some text', async () => {
     const refused: string[] = []
     for (const [name, of] of Object.entries(deciding)) {
       const tried = [

@@ -44,7 +44,7 @@ describe('The lock of a data folder', () => {
   it.each([
     ['a process that is gone', { supervisor: gone, children: [], writer: 'w' }],
     [
-      'a number that another process has now',
+      'a process id that another process has now',
       { supervisor: { pid: process.pid, startTime: 'before' }, children: [], writer: 'w' },
     ],
     ['half a file', '{"supervisor":'],

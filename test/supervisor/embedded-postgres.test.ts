@@ -79,25 +79,21 @@ describe('The embedded Postgres', () => {
     await third.stop()
   })
 
-  it(
-    'starts although the process id of the crashed server now belongs to another process',
-    { timeout: 240_000 },
-    async () => {
-      const dataDir = join(folder.path, 'number')
-      const first = await startEmbeddedPostgres({ dataDir })
-      const note = readFileSync(join(first.clusterDir, 'postmaster.pid'), 'utf8')
-      await first.stop()
-      // Postgres alone would refuse, because the process runs as the same user.
-      const user = postgresUser()
-      const other = spawn('sleep', ['60'], user ? { uid: user.uid, gid: user.gid } : {})
-      writeFileSync(join(first.clusterDir, 'postmaster.pid'), note.replace(/^\d+/, String(other.pid)))
-      const second = await startEmbeddedPostgres({ dataDir })
-      expect(await ask(second, 'select 1')).toEqual([[1]])
-      expect(isAlive(other.pid!)).toBe(true)
-      other.kill()
-      await second.stop()
-    },
-  )
+  it('starts although another process has the id of the crashed server', { timeout: 240_000 }, async () => {
+    const dataDir = join(folder.path, 'number')
+    const first = await startEmbeddedPostgres({ dataDir })
+    const note = readFileSync(join(first.clusterDir, 'postmaster.pid'), 'utf8')
+    await first.stop()
+    // Postgres alone would refuse, because the process runs as the same user.
+    const user = postgresUser()
+    const other = spawn('sleep', ['60'], user ? { uid: user.uid, gid: user.gid } : {})
+    writeFileSync(join(first.clusterDir, 'postmaster.pid'), note.replace(/^\d+/, String(other.pid)))
+    const second = await startEmbeddedPostgres({ dataDir })
+    expect(await ask(second, 'select 1')).toEqual([[1]])
+    expect(isAlive(other.pid!)).toBe(true)
+    other.kill()
+    await second.stop()
+  })
 
   it('makes the cluster again if the first start was cut short', { timeout: 240_000 }, async () => {
     const dataDir = join(folder.path, 'cut')

@@ -115,26 +115,23 @@ describe.runIf(process.getuid?.() === 0)('The hand-over of a folder by root', ()
     expect([uidOf('data'), uidOf('data', name)]).toEqual([user.uid, name === 'lost+found' ? 0 : user.uid])
   })
 
-  it.each(['that is there', 'that is missing'])(
-    'gives a tables folder %s to the user, although several starts do so at once',
-    async (what) => {
-      const rounds = 40
-      const program = `
+  it.each(['that is there', 'that is missing'])('lets several starts hand over a tables folder %s', async (what) => {
+    const rounds = 40
+    const program = `
       const { handOverTables } = await import(process.argv[1])
       const user = JSON.parse(process.argv[2])
       for (let round = 0; round < ${rounds}; round++) {
         while (Date.now() < Number(process.argv[4]) + round * 25);
         handOverTables(process.argv[3] + '/' + round, ['memory'], user)
       }`
-      if (what === 'that is there') for (let round = 0; round < rounds; round++) mkdirSync(join(folder, String(round)))
-      const module = new URL('../../dist/supervisor/hand-over.js', import.meta.url).href
-      const begin = String(Date.now() + 1500)
-      const args = ['--input-type=module', '-e', program, module, JSON.stringify(user), folder, begin]
-      const starts = Array.from({ length: 3 }, () => promisify(execFile)(process.execPath, args))
-      expect(await Promise.all(starts)).toEqual(starts.map(() => ({ stdout: '', stderr: '' })))
-      for (let round = 0; round < rounds; round++) expect(uidOf(String(round))).toBe(user.uid)
-    },
-  )
+    if (what === 'that is there') for (let round = 0; round < rounds; round++) mkdirSync(join(folder, String(round)))
+    const module = new URL('../../dist/supervisor/hand-over.js', import.meta.url).href
+    const begin = String(Date.now() + 1500)
+    const args = ['--input-type=module', '-e', program, module, JSON.stringify(user), folder, begin]
+    const starts = Array.from({ length: 3 }, () => promisify(execFile)(process.execPath, args))
+    expect(await Promise.all(starts)).toEqual(starts.map(() => ({ stdout: '', stderr: '' })))
+    for (let round = 0; round < rounds; round++) expect(uidOf(String(round))).toBe(user.uid)
+  })
 
   it('makes missing folders so that the user can enter them', () => {
     makeFolderFor(join(folder, 'a', 'b', 'data'), user)

@@ -31,11 +31,8 @@ describe('The silence of a child', () => {
     expect(silence.tick(500)).toBe(10_000)
   })
 
-  it.runIf(process.platform === 'linux')(
-    'uses the time that a process has waited for a processor, which is undefined for an unknown process',
-    () => {
-      expect(waitedForCpu(process.pid)()).toBeGreaterThanOrEqual(0)
-      expect(waitedForCpu(2 ** 30)()).toBeUndefined()
-    },
-  )
+  it.runIf(process.platform === 'linux')('`waitedForCpu` returns undefined for an unknown process', () => {
+    expect(waitedForCpu(process.pid)()).toBeGreaterThanOrEqual(0)
+    expect(waitedForCpu(2 ** 30)()).toBeUndefined()
+  })
 })

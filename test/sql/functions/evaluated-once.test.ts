@@ -66,7 +66,7 @@ const macroNames = new Map(
 
 const pieceOf = (i: number): Sql => plainName(`changing${i}`)
 
-describe('A changing argument is calculated once', () => {
+describe('The calculation of a changing argument', () => {
   const variables = [
     'bigint',
     'double',
@@ -117,9 +117,9 @@ describe('A changing argument is calculated once', () => {
   })
 
   it.each([
-    ['in groups', ''],
+    ['over groups', ''],
     ['over windows', ' OVER ()'],
-  ])('by aggregates %s', async (_, over) => {
+  ])('happens once in aggregates %s', async (_, over) => {
     const runner = await openTableRunner()
     await runner.createTable('n', 'SELECT 1 AS id')
     const repeated: string[] = []
@@ -158,7 +158,7 @@ describe('A changing argument is calculated once', () => {
   })
 
   const operands = ['bigint', 'integer', 'double', 'real', 'decimal(20,2)', 'decimal(38,10)', 'date', 'time(3)', 'char(5)', 'json', 'boolean', 'varbinary', 'time(3) with time zone', 'interval day to second', 'timestamp(9)', 'varchar', 'timestamp(3) with time zone', 'array(double)', 'row(bigint,double)', 'map(varchar,bigint)'] // prettier-ignore
-  it.each(operands)('in operators and predicates over %s', (name) => {
+  it.each(operands)('happens once in operators and predicates over %s', (name) => {
     const type = parseTypeText(name)
     const pieces = [0, 1, 2, 3].map(pieceOf)
     const [a, b, c, d] = pieces.map((piece) => changing(type, piece)) as [Expr, Expr, Expr, Expr]
@@ -216,7 +216,7 @@ describe('A changing argument is calculated once', () => {
     expect(found).toEqual([])
   })
 
-  it('in AND and OR with later terms that may fail', () => {
+  it('happens once in AND and OR with later terms that may fail', () => {
     const pieces = [0, 1, 2].map(pieceOf)
     const division = resolveArithmetic('/', BIGINT, BIGINT)
     const one: Expr = { kind: 'constant', type: BIGINT, value: 1n }
@@ -238,7 +238,7 @@ describe('A changing argument is calculated once', () => {
     }
   })
 
-  it('when the engine runs the SQL', async () => {
+  it('happens once when the engine runs the SQL', async () => {
     const runner = await openTableRunner()
     await runner.createTable(
       'n',

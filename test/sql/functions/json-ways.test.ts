@@ -456,7 +456,7 @@ describe('Casts to JSON', () => {
   })
 })
 
-describe('JSON in JavaScript', () => {
+describe('`JsonReader`', () => {
   const read = <T>(parse: () => T): T | undefined => {
     try {
       return parse()

@@ -11,7 +11,7 @@ const session = { timeZone: 'UTC', startTimeMillis: 0, user: 'somebody', groups:
 const LEVELS = 12
 
 /** Macros repeat their arguments. If copies were copied again, DuckDB would take longer than this test may. */
-describe('DuckDB runs deeply nested calls in time', () => {
+describe('Deeply nested calls in DuckDB', () => {
   let duckdb: InProcessDuckDB
   beforeAll(async () => {
     duckdb = await openDuckDB()
@@ -24,7 +24,7 @@ describe('DuckDB runs deeply nested calls in time', () => {
     return toText(sql)
   }
 
-  it('of a function', async () => {
+  it('of a function run in time', async () => {
     const bigint = parseTypeText('bigint')
     const substr = resolveFunction('substr', [
       { kind: 'value', type: parseTypeText('varchar(26)') },
@@ -39,7 +39,7 @@ describe('DuckDB runs deeply nested calls in time', () => {
     ])
   })
 
-  it('of a decimal division', async () => {
+  it('of a decimal division run in time', async () => {
     const type = parseTypeText('decimal(12,2)')
     const sql = nested(plainName('x'), (inner) => {
       const division = resolveArithmetic('/', type, type)
@@ -51,7 +51,7 @@ describe('DuckDB runs deeply nested calls in time', () => {
     ).toEqual([['10.00']])
   })
 
-  it('of a function over a long literal', async () => {
+  it('of a function may contain a long literal', async () => {
     const substr = resolveFunction('substr', [
       { kind: 'value', type: parseTypeText('varchar(300)') },
       { kind: 'value', type: parseTypeText('bigint') },
@@ -63,7 +63,7 @@ describe('DuckDB runs deeply nested calls in time', () => {
     expect(await duckdb.rows(`SELECT ${toText(substr.render({ args, session, names }))}`)).toEqual([['aa']])
   })
 
-  it('of a subscript, and reports the error of the innermost one', async () => {
+  it('of a subscript run in time, and report the innermost error', async () => {
     const type = parseTypeText('array(integer)')
     const subscript = resolveSubscript(type, parseTypeText('bigint'))
     const at = (inner: Sql, index: Sql): Sql => subscript.render(inner, index, { names, session })

@@ -124,31 +124,31 @@ describe('A row that a filter removes', () => {
 
   it.each<[string, Case, Case, Case]>([
     [
-      'a term of OR behind one that holds, in a condition behind others',
+      'a term of OR after a true term, in a condition after others',
       comparison('<=', known(0), x(0)),
       known(1),
       and(comparison('<', x(1), known(2)), or(isKnown(1), comparison('<', x(2), divided(1)))),
     ],
     [
-      'a term of OR behind one that holds, over a calculated column',
+      'a term of OR after a true term, over a calculated column',
       comparison('<>', x(0), known(0)),
       divided(0),
       or(comparison('=', x(CALCULATED), x(CALCULATED)), comparison('<', x(2), divided(1))),
     ],
     [
-      'a condition above a query of which nothing is read',
+      'a condition above a query without used columns',
       comparison('=', divided(0), x(1)),
       divided(2),
       or(comparison('<', divided(1), x(2)), isKnown(0)),
     ],
     [
-      'a condition that is NULL, behind one over a calculated column',
+      'a condition that is NULL, after one over a calculated column',
       or(comparison('=', x(0), x(2)), comparison('=', divided(2), known(0))),
       divided(0),
       and(comparison('=', x(CALCULATED), x(0)), comparison('=', divided(0), known(null)), isKnown(CALCULATED)),
     ],
     [
-      'a term of OR that is guarded by another column',
+      'a term of OR that another column guards',
       isKnown(0),
       known(1),
       or(and(comparison('=', x(0), known(2)), comparison('=', divided(1), known(2))), comparison('=', x(1), known(0))),

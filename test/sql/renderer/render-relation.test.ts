@@ -378,10 +378,10 @@ describe('A relation', () => {
   })
 
   it.each([
-    ['a query of which no calculation is read', false, added],
+    ['a query without used calculations', false, added],
     ['a sample of all rows', false, sampled],
     ['a query after LATERAL', true, (input: Make) => input],
-    ['a query after LATERAL of which no calculation is read', true, added],
+    ['a query after LATERAL without used calculations', true, added],
   ] as const)('with an outer join stays correct if it is joined with %s', async (_name, lateral, over) => {
     const one: Make = (ids) => {
       const own = twoOf(ids)

@@ -20,22 +20,22 @@ function survives<T>(node: T, print: (node: T) => string, parse: (text: string) 
   }
 }
 
-describe('Printing and parsing a random tree gives the same tree', () => {
-  it('if the tree is a type', () => {
+describe('The printer and the parser of SQL', () => {
+  it('agree on random types', () => {
     fc.assert(
       fc.property(arbitraryType, (type) => survives(type, printTypeSyntax, parseTypeSyntax)),
       options,
     )
   })
 
-  it('if the tree is an expression', () => {
+  it('agree on random expressions', () => {
     fc.assert(
       fc.property(arbitraryExpression, (expression) => survives(expression, printExpression, parseExpressionText)),
       options,
     )
   })
 
-  it('if the tree is a statement', () => {
+  it('agree on random statements', () => {
     fc.assert(
       fc.property(arbitraryStatement, (statement) => survives(statement, printStatement, parseStatement)),
       options,
