@@ -11,19 +11,19 @@ const use = {
 }
 const settingsOf = (...flags: string[]) => engineSettings(loadConfig(flags, {}), use)
 
-/** That an engine does what these say is held by test/execution/engine. */
+/** The tests in test/execution/engine prove that an engine applies these options. */
 it.each([
   ['--prepare-ms', 'prepareMs', 'prepareDeadlineMs'],
   ['--interrupt-ms', 'interruptMs', 'interruptToKillMs'],
   ['--engine-beat-ms', 'engineBeatMs', 'beatMs'],
   ['--engine-dead-ms', 'engineDeadMs', 'deadAfterMs'],
   ['--spare-engine-ms', 'spareEngineMs', 'spareAfterMs'],
-] as const)('%s (%s) is what engines have as %s', (flag, _key, name) => {
+] as const)('%s (%s) becomes the option %s of engines', (flag, _key, name) => {
   expect(settingsOf(flag, '12345')[name]).toBe(12_345)
   expect(settingsOf()[name]).not.toBe(12_345)
 })
 
-it('--engine-memory-percent (engineMemoryPercent) is the part that engines share, --page-store-bytes what they may spill', () => {
+it('--engine-memory-percent (engineMemoryPercent) sets the memory of engines, --page-store-bytes their spill limit', () => {
   const [small, large] = [settingsOf('--engine-memory-percent', '40'), settingsOf('--engine-memory-percent', '80')]
   const most = 256 * 1024 * 1024
   expect(large.memoryLimitBytes).toBeGreaterThanOrEqual(most)

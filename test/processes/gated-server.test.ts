@@ -27,7 +27,7 @@ function get(port: number, path: string, agent?: Agent): Promise<string> {
   })
 }
 
-it('answers what waited before it was open, and what may be answered early at once', async () => {
+it('a gated server holds requests until it opens, except requests that its early listener answers', async () => {
   const gate = createGatedServer(loadConfig([], {}), (request, response) => {
     if (request.url !== '/early') return false
     response.end('early')
@@ -42,7 +42,7 @@ it('answers what waited before it was open, and what may be answered early at on
   await gate.close()
 })
 
-it('closes when the answers under way are out, although their clients keep connections', async () => {
+it('a gated server closes after its pending answers, although clients keep connections open', async () => {
   const gate = createGatedServer(loadConfig([], {}), () => false)
   const port = await listening(gate)
   let answer = () => {}
@@ -58,7 +58,7 @@ it('closes when the answers under way are out, although their clients keep conne
   agent.destroy()
 })
 
-it('closes although a client goes on asking on the same connection', async () => {
+it('a gated server closes although a client keeps sending requests on the same connection', async () => {
   const gate = createGatedServer(loadConfig([], {}), () => false)
   const port = await listening(gate)
   gate.open((_request, response) => void setTimeout(() => response.end('again'), 5))
@@ -72,12 +72,12 @@ it('closes although a client goes on asking on the same connection', async () =>
   })()
   await waitUntil('the client polls', () => answers > 3)
   await gate.close()
-  // Reset: the request crossed the end of its idle connection.
+  // A reset is possible when a request crosses the close of its idle connection.
   await expect(polling).rejects.toThrow(/ECONNREFUSED|ECONNRESET|socket hang up/)
   agent.destroy()
 })
 
-it('has the request of somebody else before all that one address sent at once', async () => {
+it('a gated server serves another address before all the requests that one address sent at once', async () => {
   const gate = createGatedServer(loadConfig([], {}), () => false)
   const port = await listening(gate)
   const paths: string[] = []
@@ -89,7 +89,7 @@ it('has the request of somebody else before all that one address sent at once', 
     gate.open((request, response) => {
       if (paths.length === 0) ask(other, '/other')
       paths.push(request.url!)
-      // Each is more than a turn of the loop has time for.
+      // Each request takes longer than the time slice of one pass of the event loop.
       for (const until = performance.now() + 10; performance.now() < until;);
       response.end()
       if (paths.length === 31) resolve()
@@ -105,7 +105,7 @@ it('has the request of somebody else before all that one address sent at once', 
   await gate.close()
 })
 
-it('begins nothing for who is gone before his turn', async () => {
+it('a gated server drops waiting requests of a client that disconnected', async () => {
   const gate = createGatedServer(loadConfig([], {}), () => false)
   const port = await listening(gate)
   const gone = connect({ port, host: '127.0.0.1' })
@@ -113,7 +113,7 @@ it('begins nothing for who is gone before his turn', async () => {
   const asked: string[] = []
   gate.open((request, response) => {
     asked.push(request.url!)
-    // Its connection is closed while the others wait.
+    // The connection closes while its other requests wait.
     if (asked.length === 1) request.socket.destroy()
     for (const until = performance.now() + 30; performance.now() < until;);
     response.end()
@@ -125,7 +125,7 @@ it('begins nothing for who is gone before his turn', async () => {
   await gate.close()
 })
 
-/** Whether the server takes a connection and keeps it. */
+/** Opens a connection with a request; undefined if the server closes it without an answer. */
 async function connected(port: number): Promise<Socket | undefined> {
   const socket = connect({ port, host: '127.0.0.1' })
   socket.on('error', () => {})
@@ -136,11 +136,11 @@ async function connected(port: number): Promise<Socket | undefined> {
   return undefined
 }
 
-describe('a client that takes its time', () => {
+describe('A gated server and slow clients', () => {
   const slow = loadConfig([], { QUIPU_REQUEST_HEAD_MS: '300ms', QUIPU_REQUEST_MS: '600ms' })
   const at = (port: number): string => `http://127.0.0.1:${port}`
 
-  it('over the headers is cut off, and one that says nothing', async () => {
+  it('disconnects a client that is slow with its headers or sends nothing', async () => {
     const gate = createGatedServer(slow, () => false)
     gate.open((_request, response) => response.end('never'))
     const port = await listening(gate)
@@ -149,7 +149,7 @@ describe('a client that takes its time', () => {
     await gate.close()
   })
 
-  it('over the body is cut off', async () => {
+  it('disconnects a client that is slow with its body', async () => {
     const gate = createGatedServer(slow, () => false)
     gate.open((request, response) => {
       readBody(request, 1000).then(
@@ -164,7 +164,7 @@ describe('a client that takes its time', () => {
     await gate.close()
   })
 
-  it('does not end who waits for his answer', async () => {
+  it('keeps a client that waits long for its answer', async () => {
     const gate = createGatedServer(slow, () => false)
     gate.open((_request, response) => void setTimeout(() => response.end('at last'), 2_500))
     const port = await listening(gate)
@@ -173,7 +173,7 @@ describe('a client that takes its time', () => {
   })
 })
 
-it('closes connections beyond those that one address may have, and takes others once there is room', async () => {
+it('a gated server closes connections above the limit of an address, and accepts more when some have closed', async () => {
   const gate = createGatedServer(loadConfig([], { QUIPU_CONNECTIONS_PER_ADDRESS: '8' }), () => false)
   gate.open((_request, response) => void response.write('held'))
   const port = await listening(gate)
@@ -182,7 +182,7 @@ it('closes connections beyond those that one address may have, and takes others 
   expect(await connected(port)).toBeUndefined()
   const refused: RefusedConnection[] = []
   gate.onRefusedConnection((reason) => void refused.push(reason))
-  // Who was refused before there was anybody to tell counts too.
+  // A connection that was refused before there was a listener is reported too.
   expect(refused).toEqual(['address_connections'])
   expect(await connected(port)).toBeUndefined()
   expect(refused).toEqual(['address_connections', 'address_connections'])
@@ -196,7 +196,7 @@ it('closes connections beyond those that one address may have, and takes others 
   await gate.close()
 })
 
-it('closes connections beyond those it may have in all', async () => {
+it('a gated server closes connections above its total limit', async () => {
   const gate = createGatedServer(loadConfig([], { QUIPU_CONNECTIONS: '16' }), () => false)
   gate.open((_request, response) => void response.write('held'))
   const port = await listening(gate)
@@ -211,8 +211,8 @@ it('closes connections beyond those it may have in all', async () => {
   await gate.close()
 })
 
-describe('a server over several handles', () => {
-  /** Each on a port of its own, so that it is known which of them takes a connection. */
+describe('A gated server over several handles', () => {
+  /** Each handle has a separate port, so that a test knows which handle accepts a connection. */
   async function overHandles(count: number, settings: Record<string, string> = {}) {
     const gate = createGatedServer(loadConfig([], settings), () => false)
     const sockets = await Promise.all(Array.from({ length: count }, () => bindSocket('http', '127.0.0.1', 0)))
@@ -220,7 +220,7 @@ describe('a server over several handles', () => {
     return { gate, ports: sockets.map(({ url }) => Number(new URL(url).port)) }
   }
 
-  it('bounds the connections of all of them together', async () => {
+  it('limits the connections of all handles together', async () => {
     const { gate, ports } = await overHandles(4, { QUIPU_CONNECTIONS: '16' })
     gate.open((_request, response) => void response.write('held'))
     const refused: RefusedConnection[] = []
@@ -233,7 +233,7 @@ describe('a server over several handles', () => {
     await gate.close()
   })
 
-  it('goes on when the system has no room for a connection, and tells', async () => {
+  it('keeps serving when the system refuses a connection (EMFILE), and reports it', async () => {
     const { gate, ports } = await overHandles(1)
     gate.open((_request, response) => response.end('there'))
     const refused: RefusedConnection[] = []
@@ -244,7 +244,7 @@ describe('a server over several handles', () => {
     await gate.close()
   })
 
-  it('closes when the answers of all of them are out, although clients keep their connections', async () => {
+  it('closes after the pending answers of all handles, although clients keep connections open', async () => {
     const { gate, ports } = await overHandles(3)
     const answers: (() => void)[] = []
     gate.open((_request, response) => void answers.push(() => response.end('at last')))
@@ -264,7 +264,7 @@ describe('a server over several handles', () => {
   })
 })
 
-it('answers no more requests ahead on one connection than a client has reason to send', async () => {
+it('a gated server closes a connection with too many pipelined requests', async () => {
   let taken = 0
   const gate = createGatedServer(loadConfig([], {}), () => false)
   gate.open((_request, response) => {
@@ -276,13 +276,13 @@ it('answers no more requests ahead on one connection than a client has reason to
   socket.on('error', () => {})
   socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(1000))
   await once(socket, 'close')
-  // Those that wait for their turn have nobody any more.
+  // The requests that still wait have no client any more.
   expect(taken).toBeGreaterThan(0)
   expect(taken).toBeLessThanOrEqual(32)
   await gate.close()
 })
 
-it('reads no more of what is sent ahead while two requests wait for their answers, and goes on with it then', async () => {
+it('a gated server stops reading a connection while two of its requests wait, and reads on after an answer', async () => {
   const gate = createGatedServer(loadConfig([], {}), () => false)
   const paths: string[] = []
   let read = (): number => 0
@@ -310,7 +310,7 @@ it('reads no more of what is sent ahead while two requests wait for their answer
   await gate.close()
 })
 
-it('refuses a request that says of what it is asked by that it goes no further', async () => {
+it('a gated server answers 400 if the Connection header names a header that identifies the client or session', async () => {
   const gate = createGatedServer(loadConfig([], {}), () => false)
   gate.open((_request, response) => response.end())
   const url = `http://127.0.0.1:${await listening(gate)}`
@@ -333,7 +333,7 @@ it('refuses a request that says of what it is asked by that it goes no further',
   await gate.close()
 })
 
-it('notices that a client is gone whose one request is under way', async () => {
+it('a gated server notices that a client disconnects while its request is in progress', async () => {
   const gate = createGatedServer(loadConfig([], {}), () => false)
   const gone = new Promise<void>((resolve) => gate.open((_request, response) => void response.once('close', resolve)))
   const socket = connect({ port: await listening(gate), host: '127.0.0.1' })
@@ -342,7 +342,7 @@ it('notices that a client is gone whose one request is under way', async () => {
   await gate.close()
 })
 
-it('counts the connections of one IPv6 network as one', async () => {
+it('a gated server counts the connections of an IPv6 network together', async () => {
   const gate = createGatedServer(loadConfig(['--connections-per-address', '8'], {}), () => false)
   const from = (remoteAddress: string): Socket => {
     const socket = Object.defineProperty(new Socket(), 'remoteAddress', { value: remoteAddress })

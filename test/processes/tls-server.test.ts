@@ -92,8 +92,8 @@ async function shownBy(port: number): Promise<string | undefined> {
   return subject
 }
 
-describe('a server with a certificate', () => {
-  it.each(['TLSv1.2', 'TLSv1.3'] as const)('speaks %s', async (version) => {
+describe('A server with a certificate', () => {
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)('accepts %s', async (version) => {
     const { port } = await served()
     expect(await get(port, { minVersion: version, maxVersion: version })).toEqual({
       base: `https://127.0.0.1:${port}`,
@@ -101,7 +101,7 @@ describe('a server with a certificate', () => {
     })
   })
 
-  it('speaks nothing older', async () => {
+  it('refuses TLS versions before 1.2', async () => {
     const { port } = await served()
     const old = connectTls({
       host: '127.0.0.1',
@@ -115,7 +115,7 @@ describe('a server with a certificate', () => {
     expect(error.message).toMatch(/protocol version|unsupported protocol|no protocols/)
   })
 
-  it('tells whoever speaks HTTP there to use HTTPS', async () => {
+  it('answers 400 to plain HTTP, with a hint to use HTTPS', async () => {
     const { port, refused } = await served()
     const { text, statuses } = await exchange(
       `http://127.0.0.1:${port}`,
@@ -132,7 +132,7 @@ describe('a server with a certificate', () => {
     ['a record of 64 kB', Buffer.concat([Buffer.from('160301ffff', 'hex'), Buffer.alloc(70_000)])],
     ['an alert', Buffer.from('15030300020228', 'hex')],
     ['nothing', Buffer.alloc(0)],
-  ])('closes the connection of who begins with %s', async (_name, bytes) => {
+  ])('closes a connection that begins with %s', async (_name, bytes) => {
     const { port, gate } = await served({ QUIPU_REQUEST_HEAD_MS: '300ms' })
     const { text } = await exchange(`http://127.0.0.1:${port}`, bytes)
     expect(text).not.toContain('HTTP')
@@ -140,7 +140,7 @@ describe('a server with a certificate', () => {
     expect((await get(port)).confidential).toBe(true)
   })
 
-  it('cuts off who takes his time over headers and body, as without TLS', async () => {
+  it('disconnects clients that are slow with headers or body, as without TLS', async () => {
     const { port, gate } = await served({ QUIPU_REQUEST_HEAD_MS: '300ms', QUIPU_REQUEST_MS: '600ms' })
     gate.open((asked) => void asked.resume())
     for (const text of [
@@ -154,7 +154,7 @@ describe('a server with a certificate', () => {
     }
   })
 
-  it('counts handshakes that are not done among the connections of an address', async () => {
+  it('counts unfinished handshakes as connections of their address', async () => {
     const { port, gate, refused } = await served({ QUIPU_CONNECTIONS_PER_ADDRESS: '8' })
     const idle: Socket[] = Array.from({ length: 8 }, () => connectTcp(port, '127.0.0.1'))
     await waitUntil('all are there', async () => (await connections(gate)) === 8)
@@ -165,7 +165,7 @@ describe('a server with a certificate', () => {
     expect((await get(port)).confidential).toBe(true)
   })
 
-  it('refuses headers and requests ahead beyond its bounds, as without TLS', async () => {
+  it('limits headers and pipelined requests, as without TLS', async () => {
     const { port, gate } = await served({ QUIPU_HEADERS: '20' })
     gate.open(() => {})
     const many = await handshake(port)
@@ -177,7 +177,7 @@ describe('a server with a certificate', () => {
     await once(ahead, 'close')
   })
 
-  it('shakes hands on each of its handles, and counts those who do not', async () => {
+  it('accepts handshakes on each of its handles, and counts unfinished handshakes', async () => {
     const env = { QUIPU_TLS_CERT: pairs.a.cert, QUIPU_TLS_KEY: pairs.a.key, QUIPU_CONNECTIONS: '16' }
     const gate = createGatedServer(loadConfig([], env), () => false)
     open.push(gate)
@@ -195,7 +195,7 @@ describe('a server with a certificate', () => {
     for (const socket of idle) socket.destroy()
   })
 
-  it('closes although somebody is shaking hands, and lets who is quick be answered', async () => {
+  it('closes during an unfinished handshake, after its pending answers', async () => {
     const { port, gate } = await served()
     let answer = () => {}
     gate.open((_asked, response) => (answer = () => response.end('{}')))
@@ -216,7 +216,7 @@ describe('a server with a certificate', () => {
 const connections = (gate: GatedServer): Promise<number> =>
   new Promise((resolve) => gate.server.getConnections((_error, count) => resolve(count)))
 
-describe('files that change', () => {
+describe('The certificate files of a server', () => {
   async function inFolder(): Promise<Served & { readonly cert: string; readonly key: string }> {
     const folder = await mkdtemp(join(authority.folder, 'served-'))
     const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
@@ -230,13 +230,13 @@ describe('files that change', () => {
     await rename(`${to}.new`, to)
   }
 
-  it('are served once both are there, written or renamed into place, and who is connected stays', async () => {
+  it('take effect when both have changed, written or renamed, and open connections stay', async () => {
     const { port, cert, key, news } = await inFolder()
     const before = await handshake(port)
     before.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
     expect(String((await once(before, 'data'))[0])).toContain(' 200 ')
     expect(await shownBy(port)).toBe('CN=a')
-    // In place.
+    // Written in place.
     await writeFile(cert, await readFile(pairs.b.cert))
     await writeFile(key, await readFile(pairs.b.key))
     await waitUntil('b is shown', async () => (await shownBy(port)) === 'CN=b')
@@ -250,7 +250,7 @@ describe('files that change', () => {
     expect(news[0]).toMatchObject({ names: 'IP Address:127.0.0.1, DNS:localhost' })
   })
 
-  it('may lie behind links that change', async () => {
+  it('may be symbolic links that change', async () => {
     const { port, cert, key } = await inFolder()
     for (const [path, target] of [
       [cert, pairs.b.cert],
@@ -267,7 +267,7 @@ describe('files that change', () => {
     ['hold nonsense', ({ cert }) => writeFile(cert, 'nonsense')],
     ['are empty', ({ key }) => writeFile(key, '')],
     ['are away', ({ key }) => unlink(key)],
-  ])('and %s change nothing, which is told once, and that they are well again', async (_name, spoil) => {
+  ])('that %s change nothing, which is reported once, as is their repair', async (_name, spoil) => {
     const { port, cert, key, news } = await inFolder()
     await spoil({ cert, key })
     await waitUntil('it is told', () => news.length > 1)
@@ -279,7 +279,7 @@ describe('files that change', () => {
     expect(news.map(({ kind }) => kind)).toEqual(['serves', 'refused', 'serves'])
   })
 
-  it('are refused at the start in a line', async () => {
+  it('are refused at the start with the reason if they are unusable', async () => {
     const start = (cert: string, key: string) => served({ QUIPU_TLS_CERT: cert, QUIPU_TLS_KEY: key })
     await expect(start(pairs.a.cert, pairs.b.key)).rejects.toThrow(/for TLS: .*mismatch/)
     await expect(start('/nowhere.pem', pairs.b.key)).rejects.toThrow('Cannot use /nowhere.pem for TLS: ENOENT')
@@ -290,7 +290,7 @@ describe('files that change', () => {
     await expect(start(pairs.a.cert, sealed)).rejects.toThrow('the key has a passphrase')
   })
 
-  it('may be one, as servers of Java have it', async () => {
+  it('may be a single file with key and certificate, as Java servers use it', async () => {
     const both = join(authority.folder, 'both.pem')
     await writeFile(both, Buffer.concat([await readFile(pairs.a.key), await readFile(pairs.a.cert)]))
     const { news } = await served({ QUIPU_TLS_CERT: both, QUIPU_TLS_KEY: both })
@@ -298,7 +298,7 @@ describe('files that change', () => {
   })
 })
 
-describe('a session', () => {
+describe('A TLS session', () => {
   const SECRET = { QUIPU_SHARED_SECRET: 'a secret that both sides know' }
 
   async function resumed(first: Served, second: Served): Promise<boolean> {
@@ -314,13 +314,13 @@ describe('a session', () => {
     return reused
   }
 
-  it('goes on with another process that has the secret, and with no other', async () => {
+  it('resumes on another process with the same secret, and on no other process', async () => {
     const first = await served(SECRET)
     expect(await resumed(first, await served(SECRET))).toBe(true)
     expect(await resumed(first, await served({ QUIPU_SHARED_SECRET: 'another secret of somebody' }))).toBe(false)
   })
 
-  it('ends where others vouch for clients', async () => {
+  it('does not resume on a server with other client authorities', async () => {
     const first = await served({
       ...SECRET,
       QUIPU_TLS_CLIENT_CA_FILE: authority.ca,
@@ -332,13 +332,13 @@ describe('a session', () => {
   })
 })
 
-describe("a client's certificate", () => {
+describe('The certificate of a client', () => {
   const shown = async (pair: { readonly cert: string; readonly key: string }): Promise<ConnectionOptions> => ({
     cert: await readFile(pair.cert),
     key: await readFile(pair.key),
   })
 
-  it('is asked for where it says who clients are, and not elsewhere', async () => {
+  it('is requested only when clients are authenticated by certificate', async () => {
     const pair = await shown(await authority.issue('ada', 'email:ada@example.org'))
     const plain = await served({ QUIPU_TLS_CLIENT_CA_FILE: authority.ca })
     expect((await get(plain.port, pair)).certificate).toBeUndefined()
@@ -352,7 +352,7 @@ describe("a client's certificate", () => {
       })
   })
 
-  it('is not verified when another authority signed it, or nobody', async () => {
+  it('is not verified when another authority signed it', async () => {
     const asking = await served({ QUIPU_TLS_CA_FILE: authority.ca, QUIPU_AUTHENTICATION: 'certificate' })
     const foreign = await shown(await others.issue('ada'))
     expect((await get(asking.port, foreign)).certificate).toMatchObject({ subject: 'CN=ada', verified: false })

@@ -7,7 +7,7 @@ import { proxiedTaskEndpoints } from '../../src/protocol/task/task-proxy-routes.
 import { workerTaskEndpoints } from '../../src/protocol/task/task-routes.ts'
 import type { Endpoint } from '../../src/protocol/edge/endpoint.ts'
 
-/** Whatever is taken from it, or called on it, is such a thing again: routes are registered without being asked for. */
+/** A stand-in for every collaborator: each property and each call gives the same stand-in. Registering routes uses none. */
 const anything: never = new Proxy(() => anything, {
   get: (_target, key): unknown => (key === Symbol.toPrimitive ? () => 1 : anything),
   apply: (): unknown => anything,
@@ -19,7 +19,7 @@ interface Layer {
   readonly handle?: { readonly stack?: readonly Layer[] }
 }
 
-/** Of a coordinator's Express app, as deep as its routers go. */
+/** Lists the operations that are registered in the layers of an Express app and in their routers. */
 function registered(layers: readonly Layer[]): string[] {
   return layers.flatMap(({ route, handle }) => [
     ...(route
@@ -29,7 +29,7 @@ function registered(layers: readonly Layer[]): string[] {
   ])
 }
 
-/** Of all routes, as deep as routers go. */
+/** Lists all routes in the layers of an Express app and in their routers. */
 function routesIn(layers: readonly Layer[]): (Layer & Required<Pick<Layer, 'route'>>)[] {
   return layers.flatMap((layer) => [
     ...(layer.route ? [{ ...layer, route: layer.route, match: layer.match.bind(layer) }] : []),
@@ -41,13 +41,13 @@ const named = (method: string, path: string): string => `${method.toUpperCase()}
 const ofEndpoints = (endpoints: readonly Endpoint[]): string[] =>
   endpoints.flatMap(({ template, methods }) => methods.map((method) => named(method, template)))
 
-/** Of every resource: HEAD goes with GET, OPTIONS and what is refused with all. Pages are no part of the interface. */
+/** False for HEAD, OPTIONS and refused methods, which every resource has, and for the pages of the user interface. */
 const isOperation = (operation: string): boolean => !/^(HEAD|OPTIONS|_ALL) |^\w+ \/ui(\/|$)/.test(operation)
 
 const paths = openApiDocument('1')['paths'] as Readonly<Record<string, Readonly<Record<string, unknown>>>>
 
-describe('the interface', () => {
-  it('is described with exactly the endpoints that answer', () => {
+describe('The HTTP interface', () => {
+  it('has exactly the endpoints that /openapi.json describes', () => {
     const { app } = createCoordinatorApp(anything)
     const answering = [
       ...registered((app as unknown as { router: { stack: readonly Layer[] } }).router.stack),
@@ -61,7 +61,7 @@ describe('the interface', () => {
     expect(described.toSorted()).toEqual([...new Set(answering.filter(isOperation))].toSorted())
   })
 
-  it('is known in one spelling alone: who may come in is decided by it', () => {
+  it('matches paths in their exact case only, because access is decided by the path', () => {
     const { app } = createCoordinatorApp(anything)
     const routes = routesIn((app as unknown as { router: { stack: readonly Layer[] } }).router.stack)
     expect(routes.map(({ route }) => route.path)).toContain('/metrics')
@@ -72,7 +72,7 @@ describe('the interface', () => {
     }
   })
 
-  it('is timed by routes that have no ids, each endpoint by one of its own or of its resource', () => {
+  it('is measured by route names without ids, each a prefix of the path of the endpoint', () => {
     for (const path of Object.keys(paths)) {
       const route = routeOf(path.replaceAll(/\{\w+\}/g, '20260102_030405_00006_00001'))
       expect([path, route]).toEqual([path, expect.not.stringMatching(/other|2026/)])

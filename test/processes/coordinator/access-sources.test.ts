@@ -14,7 +14,7 @@ afterEach(async () => {
   await folder.remove()
 })
 
-it('goes on with what the process before had in force while the file is broken, and says so', async () => {
+it('access sources keep the last valid text of the previous process while a file is broken, and report it', async () => {
   const path = join(folder.path, 'groups.json')
   const texts: Record<string, string> = {}
   const reported: unknown[][] = []

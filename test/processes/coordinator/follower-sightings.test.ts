@@ -30,7 +30,7 @@ afterEach(async () => {
 const KEY = `user-${'a'.repeat(43)}`
 const refuse = (user: string): void => sightings.refusals.authenticationFailed({ user, method: 'password' })
 
-it('what was seen is sent soon, together, and what the writer remembers is learnt', async () => {
+it('a follower sends its sightings together after a second, and merges the failures that the writer returns', async () => {
   refuse('alice')
   refuse('alice')
   sightings.failures.failed([KEY])
@@ -44,7 +44,7 @@ it('what was seen is sent soon, together, and what the writer remembers is learn
   expect(sent.length).toBe(1)
 })
 
-it('while nobody writes it waits, bounded, and none is lost of what fits', async () => {
+it('a follower keeps sightings within bounds while there is no writer, and then loses none of these', async () => {
   answers = false
   for (let user = 0; user < 5_000; user++) refuse(`u${user}`)
   for (let index = 0; index < 20_000; index++) sightings.failures.failed([`user-${String(index).padStart(43, 'x')}`])
@@ -58,7 +58,7 @@ it('while nobody writes it waits, bounded, and none is lost of what fits', async
   for (const report of sent) expect(JSON.stringify(report).length).toBeLessThan(1024 * 1024)
 })
 
-it('what is left goes at the end, if somebody takes it', async () => {
+it('a follower sends its remaining sightings when it stops', async () => {
   refuse('alice')
   await Promise.all([sightings.refusals.stop(), vi.advanceTimersByTimeAsync(2_000)])
   expect(sent.length).toBe(1)

@@ -22,7 +22,7 @@ const serves = (fingerprint: string, clientAuthorities?: string) => ({
   ...(clientAuthorities === undefined ? {} : { clientAuthorities }),
 })
 
-it('a certificate is told of when the log can be written, when it is renewed, and when who vouches for clients changes', () => {
+it('certificates are recorded when the log can be written, at a renewal, and when client authorities change', () => {
   const { reported, journal, keys } = bed()
   keys.certificate('/cert', serves('a', 'x'))
   keys.recordIn(journal)
@@ -40,7 +40,7 @@ it('a certificate is told of when the log can be written, when it is renewed, an
     { fingerprint: 'b', before: 'a', occasion: 'reload' },
     { fingerprint: 'b', before: 'b', clientAuthorities: 'y', clientAuthoritiesBefore: 'x' },
     { file: 'certificate', path: '/cert', reason: 'nonsense', inForce: 'b' },
-    // Of another epoch of this process.
+    // This process begins another epoch.
     { fingerprint: 'b', occasion: 'start' },
     { file: 'certificate', reason: 'nonsense' },
     { fingerprint: 'c', occasion: 'start' },
@@ -48,7 +48,7 @@ it('a certificate is told of when the log can be written, when it is renewed, an
   expect(reported[0]!.data).not.toHaveProperty('before')
 })
 
-it('keys of tokens are told of when they are others, with those of before', () => {
+it('token keys are recorded when they change, with the previous keys', () => {
   const { reported, journal, keys } = bed()
   keys.recordIn(journal)
   const [one, other] = [{ kid: 'k'.repeat(1_000), fingerprint: 'one' }, { fingerprint: 'other' }]
@@ -72,7 +72,7 @@ it('keys of tokens are told of when they are others, with those of before', () =
   ])
 })
 
-it('an address is told of without user and password, and all else as it is', () => {
+it('`shownAddress` removes user and password from an address, and keeps all other text', () => {
   expect(shownAddress('https://ana:s3cret@keys.example/jwks?a=b')).toBe('https://keys.example/jwks?a=b')
   expect(shownAddress('ldaps://ana@directory:636')).toBe('ldaps://directory:636')
   for (const same of ['https://keys.example', '/etc/a:b@c', 'http://[::1', 'http://${HOST}:1/'])

@@ -4,7 +4,7 @@ import { createKnownNames, createLogInAttempts } from '../../../src/processes/ac
 import { createFailedLogIns } from '../../../src/security/authentication/failed-log-ins.ts'
 import type { VerifiedPrincipal } from '../../../src/security/authentication/principal.ts'
 
-it('a credential that was verified before is told of from each network, by minutes', () => {
+it('a credential that was verified before is reported once for each network until 5 minutes have passed', () => {
   let now = 0
   const reported: string[] = []
   const attempts = createLogInAttempts({
@@ -31,7 +31,7 @@ it('a credential that was verified before is told of from each network, by minut
   expect(reported).toHaveLength(5)
 })
 
-it('lets in whose password was verified lately, whatever others get wrong at their address; nobody guesses by it', () => {
+it('a recently verified user gets in from a blocked address, until wrong guesses block that user too', () => {
   let now = 0
   const failures = createFailedLogIns(() => now, Buffer.alloc(32))
   const attempts = createLogInAttempts({
@@ -48,7 +48,7 @@ it('lets in whose password was verified lately, whatever others get wrong at the
   for (let number = 0; number < 51; number++) failures.failed(`guessed ${number}`, '203.0.113.7')
   expect([may('newcomer', false), may('token', undefined)]).toEqual([false, false])
   expect([may('alice', true), may('bob', true)]).toEqual([true, true])
-  // Guesses that were not looked at count for whom they were about, and nobody else.
+  // A guess that was not verified counts for its user, and for no other user.
   for (let guess = 0; guess < 6; guess++) may('alice', false)
   expect([may('alice', true), may('bob', true)]).toEqual([false, true])
   now += 120_000

@@ -4,7 +4,7 @@ import { createOutageLines } from '../../../src/processes/health/outage-lines.ts
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-it('an outage is a warning while it may heal, and an error when somebody must act', () => {
+it('an outage is logged as a warning, and as an error when it lasts', () => {
   const lines: unknown[] = []
   const line = (level: string) => (name: string, fields: object) => void lines.push([level, name, fields])
   const clock = { monotonicMs: () => Date.now() }

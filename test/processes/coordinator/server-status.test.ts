@@ -15,8 +15,8 @@ const parts = (given: Partial<StatusParts> = {}): StatusParts => ({
   ...given,
 })
 
-describe('the status of a coordinator', () => {
-  it('is what its parts say', async () => {
+describe('The status of a coordinator', () => {
+  it('combines the values of its parts', async () => {
     expect(await statusOf(parts())).toEqual({
       log: 'up',
       database: 'up',
@@ -29,13 +29,13 @@ describe('the status of a coordinator', () => {
     })
   })
 
-  it('of a follower says nothing of what only the writer knows', async () => {
+  it('has zero dead letters and open queries on a follower, which does not know them', async () => {
     const status = await statusOf(parts({ writing: undefined, projection: { lag: async () => lag } }))
     expect(status).toMatchObject({ deadLetters: 0, openQueries: 0, lag })
     expect(status).not.toHaveProperty('projection')
   })
 
-  it('tells what is down without the lag, which nobody can say then', async () => {
+  it('leaves out the lag when the log is down and the lag is unknown', async () => {
     const health = { log: 'down', database: 'up' } as const
     const never = { lag: () => new Promise<never>(() => {}) }
     const refused = { lag: () => Promise.reject(new Error('away')) }
@@ -46,7 +46,7 @@ describe('the status of a coordinator', () => {
     }
   })
 
-  it('says since when and why a projection has stopped', async () => {
+  it('has the time and the reason when a projection has stopped', async () => {
     const condition = { kind: 'stopped', since: '2026-01-01T00:00:00.000Z', reason: 'another log' } as const
     expect(await statusOf(parts({ projection: { lag: async () => lag, condition } }))).toMatchObject({
       projection: { state: 'stopped', since: condition.since, reason: 'another log' },

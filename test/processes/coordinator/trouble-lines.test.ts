@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createTroubleLines } from '../../../src/processes/health/trouble-lines.ts'
 
-it('an event log that is away makes one line a minute, with the number of failures between', () => {
+it('failures of the event log are logged once a minute, with the number of failures between', () => {
   const lines: object[] = []
   let now = 0
   const report = createTroubleLines(

@@ -4,7 +4,7 @@ import { createStartNeeds } from '../../../src/processes/coordinator/start-needs
 import { untilUsable, type Patience } from '../../../src/processes/coordinator/until-usable.ts'
 import { exitCodes } from '../../../src/shared/exit-codes.ts'
 
-/** A need that fails so often before it is there. */
+/** A need that fails with these errors before it is available. */
 function bed(failures: readonly Error[], waits: boolean) {
   const left = [...failures]
   const pauses: number[] = []
@@ -31,8 +31,8 @@ function bed(failures: readonly Error[], waits: boolean) {
 
 const away = new LogUnavailable('nobody listens')
 
-describe('a start', () => {
-  it('says in one line what is missing, when nothing ran before', async () => {
+describe('The start of a coordinator', () => {
+  it('fails at once with the missing dependency when no coordinator ran before', async () => {
     const { open, patience, pauses } = bed([away], false)
     await expect(untilUsable('log', open, patience)).rejects.toMatchObject({
       exitCode: exitCodes.dependency,
@@ -41,7 +41,7 @@ describe('a start', () => {
     expect(pauses).toEqual([])
   })
 
-  it('waits for what a coordinator before it had, told of once', async () => {
+  it('waits for a dependency that an earlier coordinator used, and reports this once', async () => {
     const { open, patience, pauses, waited, needs } = bed([away, away, away, away, away, away, away], true)
     expect(await untilUsable('log', open, patience)).toBe(true)
     expect(pauses).toEqual([50, 100, 200, 400, 800, 1000, 1000])
@@ -49,7 +49,7 @@ describe('a start', () => {
     expect(needs.log).toBe('up')
   })
 
-  it('never waits for what is wrong', async () => {
+  it('does not wait when the dependency is misconfigured', async () => {
     const { open, patience } = bed([new MisconfiguredLog('the topic is compacted')], true)
     await expect(untilUsable('log', open, patience)).rejects.toMatchObject({
       exitCode: exitCodes.configuration,
@@ -57,7 +57,7 @@ describe('a start', () => {
     })
   })
 
-  it('goes on without what it can do without', async () => {
+  it('continues without an optional dependency', async () => {
     const { open, patience, pauses, needs } = bed([away], true)
     expect(await untilUsable('database', open, patience, { without: true })).toBe(false)
     expect([pauses, needs.database]).toEqual([[], 'down'])

@@ -26,7 +26,7 @@ afterAll(async () => {
 
 const PAGE = Buffer.from('[[1]]')
 
-/** Writes to the log, and reads back what it wrote, as a coordinator and an audit do. */
+/** Writes to the log, and reads the events back, as a coordinator and an audit do. */
 async function writesAndReads(config: Config, url: string): Promise<void> {
   const stream = `s${randomBytes(4).toString('hex')}`
   const log = await eventLogOf(config, url, { pagesKey: randomBytes(32) })
@@ -58,7 +58,7 @@ async function refused(config: Config, url: string): Promise<string> {
     .finally(() => log.close())
 }
 
-describe.skipIf(!(await kafkaIsAvailable()))('the log in a Kafka that asks who comes', () => {
+describe.skipIf(!(await kafkaIsAvailable()))('The event log in a Kafka with authentication', () => {
   const password = 'p"a$$=s'.replaceAll(/["=]/g, '_')
   let kafka: SecuredKafka
   let database: TestDatabase
@@ -75,7 +75,7 @@ describe.skipIf(!(await kafkaIsAvailable()))('the log in a Kafka that asks who c
     await database?.drop()
   })
 
-  /** A topic of its own. */
+  /** A configuration with a new topic. */
   const config = (broker: string, ...flags: string[]): Config =>
     loadConfig(
       [
@@ -91,7 +91,7 @@ describe.skipIf(!(await kafkaIsAvailable()))('the log in a Kafka that asks who c
     )
 
   it.each(['plain', 'scram-sha-256', 'scram-sha-512'])(
-    'by user and password: %s',
+    'opens with user and password: %s',
     { timeout: 120_000 },
     async (mechanism) => {
       const file = join(authority.folder, 'password')
@@ -104,12 +104,12 @@ describe.skipIf(!(await kafkaIsAvailable()))('the log in a Kafka that asks who c
     },
   )
 
-  it('by certificate', { timeout: 120_000 }, async () => {
+  it('opens with a client certificate', { timeout: 120_000 }, async () => {
     const known = ['--kafka-cert-file', certificate.cert, '--kafka-key-file', certificate.key]
     await writesAndReads(config(kafka.tls, '--kafka-ca-file', authority.ca, ...known), database.url)
   })
 
-  it('and not without, nor where somebody else answers for it', { timeout: 120_000 }, async () => {
+  it('does not open without credentials, or with a certificate of another authority on either side', { timeout: 120_000 }, async () => {
     const stranger = await other.issue('client')
     for (const flags of [
       ['--kafka-ca-file', authority.ca],
@@ -121,14 +121,14 @@ describe.skipIf(!(await kafkaIsAvailable()))('the log in a Kafka that asks who c
       expect(await refused(config(kafka.tls, ...flags), database.url)).toMatch(/^LogUnavailable: Kafka does not answer/)
   })
 
-  it('says which file is not there', async () => {
+  it('names the missing file of certificates', async () => {
     await expect(eventLogOf(config(kafka.tls, '--kafka-ca-file', '/nowhere'), database.url, {})).rejects.toThrow(
       'QUIPU_KAFKA_CA_FILE: cannot read /nowhere: ENOENT',
     )
   })
 })
 
-describe('the log in a Postgres that is reached over TLS only', () => {
+describe('The event log in a Postgres that requires TLS', () => {
   let server: TestPostgres
   let database: TestDatabase
 
@@ -176,7 +176,7 @@ describe('the log in a Postgres that is reached over TLS only', () => {
     ['sslmode and sslrootcert in the address', undefined, '?sslmode=verify-full&sslrootcert=CA', {}],
     ['sslmode=no-verify', undefined, '?sslmode=no-verify', {}],
     ['PGSSLMODE', undefined, '', { PGSSLMODE: 'no-verify' }],
-  ] as const)('with %s', async (_, own, parameters, env) => {
+  ] as const)('opens with %s', async (_, own, parameters, env) => {
     const url = `${database.url}${parameters.replace('CA', () => encodeURIComponent(authority.ca))}`
     const found = config(url, ...(own ? ['--database-ca-file', authority.ca] : []))
     Object.assign(process.env, env)
@@ -188,7 +188,7 @@ describe('the log in a Postgres that is reached over TLS only', () => {
     }
   })
 
-  it('not where somebody else answers for it', async () => {
+  it('does not open if another authority signed the certificate of the server, or without TLS', async () => {
     expect(
       await refused(
         config(database.url, '--database-ca-file', other.ca),
@@ -199,7 +199,7 @@ describe('the log in a Postgres that is reached over TLS only', () => {
   })
 })
 
-describe('settings of TLS and identity', () => {
+describe('The settings of TLS and identity', () => {
   const refusal = (...argv: string[]): string => {
     try {
       loadConfig(argv, {})
@@ -232,11 +232,11 @@ describe('settings of TLS and identity', () => {
     ],
     [['--database-ca-file', 'a'], 'DATABASE_URL'],
     [['--database-ca-file', 'a', '--database-url', 'postgres://h/d?sslmode=disable'], 'sslmode'],
-  ])('%j are refused', (argv, message) => expect(refusal(...argv)).toContain(message))
+  ])('refuse %j', (argv, message) => expect(refusal(...argv)).toContain(message))
 
   it.each([
     [['--kafka-sasl-mechanism', 'scram-sha-512', '--kafka-user', 'a', '--kafka-password', 'b']],
     [['--kafka-sasl-mechanism', 'plain', '--kafka-user', 'a', '--kafka-password-file', 'b', '--kafka-tls']],
     [['--kafka-cert-file', 'a', '--kafka-key-file', 'b']],
-  ])('%j are taken', (argv) => expect(refusal(...argv)).toBe('accepted'))
+  ])('accept %j', (argv) => expect(refusal(...argv)).toBe('accepted'))
 })

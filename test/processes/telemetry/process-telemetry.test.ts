@@ -8,14 +8,14 @@ afterEach(() => void vi.useRealTimers())
 
 const COLLECTOR = ['--otlp-endpoint', 'http://127.0.0.1:1', '--log-level', 'silent', '--traces-per-second', '40']
 
-/** How many of 40 new traces are taken, where a second takes as many; and whether spans are kept at all. */
+/** How many of 40 new traces are sampled, with a limit of 40 a second, and whether spans are kept at all. */
 function taken(...flags: string[]): { readonly traces: number; readonly enabled: boolean } {
   const telemetry = createProcessTelemetry(loadConfig([...COLLECTOR, ...flags], {}), 'worker', 'a')
   const traces = Array.from({ length: 40 }, () => telemetry.sampler(undefined, newTraceId())).filter(Boolean).length
   return { traces, enabled: telemetry.spans().enabled }
 }
 
-it('tracesSampler, tracesSamplerArg and sdkDisabled say which traces are taken', () => {
+it('tracesSampler, tracesSamplerArg and sdkDisabled decide which traces are sampled', () => {
   expect(taken()).toEqual({ traces: 40, enabled: true })
   expect(taken('--traces-sampler', 'always_off')).toEqual({ traces: 0, enabled: true })
   expect(taken('--traces-sampler', 'traceidratio', '--traces-sampler-arg', '0')).toEqual({ traces: 0, enabled: true })
@@ -23,7 +23,7 @@ it('tracesSampler, tracesSamplerArg and sdkDisabled say which traces are taken',
   expect(taken('--sdk-disabled')).toEqual({ traces: 0, enabled: false })
 })
 
-it('tracesPerSecond bounds new traces', () => {
+it('tracesPerSecond limits the number of new traces', () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   const telemetryOf = (...flags: string[]) =>
     createProcessTelemetry(loadConfig(['--otlp-endpoint', 'http://127.0.0.1:1', ...flags], {}), 'worker', 'a')
@@ -36,12 +36,12 @@ it('tracesPerSecond bounds new traces', () => {
   }
 })
 
-it('profiles small tasks of a quiet pace, and one a second of a flood, whether or not spans are sent', () => {
+it('telemetry profiles all small tasks at a low rate, and one a second at a high rate, with or without spans', () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   const cores = availableParallelism()
   for (const flags of [['--otlp-endpoint', 'http://127.0.0.1:1', '--traces-per-second', '1'], ['--sdk-disabled']]) {
     const { profiles } = createProcessTelemetry(loadConfig(flags, {}), 'coordinator', 'a')
-    /** Of so many tasks in a second, evenly spread. */
+    /** How many of this number of tasks are profiled, spread evenly over a second. */
     const profiled = (tasks: number): number =>
       Array.from({ length: tasks }, () => {
         vi.advanceTimersByTime(1000 / tasks)
@@ -54,13 +54,13 @@ it('profiles small tasks of a quiet pace, and one a second of a flood, whether o
     for (let second = 0; second < 5; second++) expect(profiled(20 * cores)).toBe(1)
     vi.advanceTimersByTime(1000)
     expect(profiled(4 * cores)).toBe(4 * cores)
-    // Slow machines have floods of few statements a second, many of which run at a time.
+    // On a slow machine a high load is few statements a second, of which many run at once.
     vi.advanceTimersByTime(10_000)
     expect(Array.from({ length: 10 }, () => profiles(4 * cores + 1)).filter(Boolean)).toHaveLength(1)
   }
 })
 
-it('gives the page out without counters of the past until they are restored', async () => {
+it('/metrics leaves out the counters of earlier processes until they are restored', async () => {
   const telemetry = createProcessTelemetry(loadConfig(['--log-level', 'silent'], {}), 'coordinator', 'a')
   let restored = (): void => {}
   const past = {

@@ -30,8 +30,8 @@ function append(events: typeof life): TracedAppend {
   }
 }
 
-describe('spans made of what was appended', () => {
-  it('are those of the query, whichever appends its events came in', () => {
+describe('The spans made from appended events', () => {
+  it('are the spans of the query, however its events are split into appends', () => {
     const made: SpanRecord[] = []
     const maker = createSpanMaker((spans) => void made.push(...spans))
     maker.take(append(life.slice(0, 2)))
@@ -48,7 +48,7 @@ describe('spans made of what was appended', () => {
     expect(made.length).toBeGreaterThan(3)
   })
 
-  it('are none of a query whose beginning was not seen: who takes it over reads its stream', () => {
+  it('leave out a query whose first events were not seen', () => {
     const made: SpanRecord[] = []
     const maker = createSpanMaker((spans) => void made.push(...spans))
     maker.take(append(life.slice(2)))
@@ -56,7 +56,7 @@ describe('spans made of what was appended', () => {
     expect(made.map(({ name }) => name)).toEqual(['append'])
   })
 
-  it('are made once', () => {
+  it('are made once for each query', () => {
     const made: SpanRecord[] = []
     const maker = createSpanMaker((spans) => void made.push(...spans))
     maker.take(append(life))

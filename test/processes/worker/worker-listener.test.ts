@@ -10,7 +10,7 @@ import { noSpans } from '../../../src/telemetry/span.ts'
 const closing: (() => void)[] = []
 afterEach(() => closing.splice(0).forEach((close) => close()))
 
-/** A worker's listener over tasks that are there for `/v1/task` alone, and break at `/v1/task/broken`. */
+/** The listener of a worker. Its task routes answer `/v1/task`, and throw at `/v1/task/broken`. */
 async function bed(mayWatch = () => true) {
   const reported: { bugs: unknown[]; counted: unknown[] } = { bugs: [], counted: [] }
   const left: string[] = []
@@ -64,15 +64,15 @@ async function bed(mayWatch = () => true) {
   return { ask, reported }
 }
 
-describe('what a worker answers', () => {
-  it('is tasks, how it does, and its figures', async () => {
+describe('The listener of a worker', () => {
+  it('serves tasks, information and metrics', async () => {
     const { ask } = await bed()
     expect(await ask('/v1/task')).toEqual({ status: 200, body: 'the tasks' })
     expect(await ask('/v1/info')).toEqual({ status: 200, body: '{"coordinator":false}' })
     expect(await ask('/metrics')).toEqual({ status: 200, body: 'the figures' })
   })
 
-  it('is its state, which the coordinator that writes changes, and nobody else', async () => {
+  it('serves the state of the worker, and lets only the writer change it', async () => {
     const { ask } = await bed()
     const put = async (body: string, headers: Readonly<Record<string, string>>) =>
       (await ask('/v1/info/state', { method: 'PUT', body, headers })).status
@@ -90,14 +90,14 @@ describe('what a worker answers', () => {
     expect((await ask('/v1/info/state', { method: 'DELETE' })).status).toBe(404)
   })
 
-  it('is no figures for who may not have them', async () => {
+  it('answers 401 for metrics to callers without the right to watch', async () => {
     const { ask } = await bed(() => false)
     expect((await ask('/metrics')).status).toBe(401)
     expect((await ask('/metrics', { method: 'HEAD' })).status).toBe(401)
     expect((await ask('/v1/info')).status).toBe(200)
   })
 
-  it('is nothing else, however it is asked', async () => {
+  it('answers 404 to all other paths and methods', async () => {
     const { ask, reported } = await bed()
     for (const [path, method] of [
       ['/v1/statement', 'POST'],
@@ -108,13 +108,13 @@ describe('what a worker answers', () => {
     expect(reported.bugs).toEqual([])
   })
 
-  it('is no page of another site’s to ask, which is counted', async () => {
+  it('answers 403 to requests for another host, and counts them', async () => {
     const { ask, reported } = await bed()
     expect((await ask('/v1/info', { headers: { host: 'evil.example' } })).status).toBe(403)
     expect(reported.counted).toContainEqual(['httpRefusals', { reason: 'origin' }])
   })
 
-  it('of a bug is 500 without its text, and it is told of', async () => {
+  it('answers 500 to a bug without its text, and reports it', async () => {
     const { ask, reported } = await bed()
     const { status, body } = await ask('/v1/task/broken')
     expect(status).toBe(500)

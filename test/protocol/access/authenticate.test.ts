@@ -28,7 +28,7 @@ beforeEach(() => {
   blocked = undefined
 })
 
-/** Takes the header `x-<method>`, whose value says what becomes of it. */
+/** An authenticator for the header `x-<method>`, whose value selects the verdict. */
 function takes(method: AuthenticationMethod, late = false): Authenticator {
   return {
     method,
@@ -83,8 +83,8 @@ async function problemOf(headers: Record<string, string>): Promise<HttpProblem> 
   throw new Error('nobody was refused')
 }
 
-describe('who sends a request', () => {
-  it('is told by the first credential that is there, at once where it can be', async () => {
+describe('The authentication of a request', () => {
+  it('uses the first credential in the request, and is synchronous if the authenticator is', async () => {
     const principal = (method: string) => ({ kind: 'principal', principal: { name: `${method} name`, method } })
     expect(authenticate(both)(request({ 'x-password': 'good', 'x-jwt': 'bad' }))).toMatchObject(principal('password'))
     expect(await authenticate(both)(request({ 'x-jwt': 'again' }))).toMatchObject(principal('jwt'))
@@ -95,13 +95,13 @@ describe('who sends a request', () => {
     expect((await problemOf({ 'x-password': 'bad', 'x-jwt': 'good' })).status).toBe(401)
   })
 
-  it('is the cluster, by its key', () => {
+  it('identifies the cluster by its key', () => {
     expect(authenticate(both)(request({ authorization: 'Bearer the key', 'x-password': 'bad' }))).toEqual({
       kind: 'cluster',
     })
   })
 
-  it('is asked for with every challenge, and refused with the same words for every reason', async () => {
+  it('answers 401 with all challenges, and with the same text for every reason of a refusal', async () => {
     const none = await problemOf({})
     expect(none).toMatchObject({
       status: 401,
@@ -123,7 +123,7 @@ describe('who sends a request', () => {
     ])
   })
 
-  it('is not looked at over plain HTTP, nor while somebody is blocked, and may come again later', async () => {
+  it('answers 403 over plain HTTP, 429 to a blocked client, and 429 or 503 when the client can retry', async () => {
     expect(await problemOf({ 'x-password': 'busy' })).toMatchObject({ status: 429, headers: { 'retry-after': '3' } })
     expect(await problemOf({ 'x-jwt': 'away' })).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
     blocked = 17
@@ -133,13 +133,13 @@ describe('who sends a request', () => {
     expect(reported).toEqual([])
   })
 
-  it('is asked to come again, and counted once, with a token that nobody known has signed', async () => {
+  it('answers 503 to a token that no known key signed, and reports it once', async () => {
     for (const secret of ['unproven', 'stillUnproven'])
       expect(await problemOf({ 'x-jwt': secret })).toMatchObject({ status: 503, headers: { 'retry-after': '4' } })
     expect(reported).toEqual([['refused', 'jwt', 'claimed', 'no key']])
   })
 
-  it('is who has a session, whatever others at his address guess', async () => {
+  it('accepts a valid session although the address of the client is blocked', async () => {
     const alice = { name: 'alice', user: 'alice', groups: [], method: 'oauth2' } as const
     const sessions = createSessionTokens(Buffer.alloc(32, 1), 60_000, { now: () => 0 })
     const others = createSessionTokens(Buffer.alloc(32, 2), 60_000, { now: () => 0 })
@@ -162,7 +162,7 @@ describe('who sends a request', () => {
     expect(reported).toEqual([])
   })
 
-  it('is nobody where all is open', () => {
+  it('asks for no credentials on the open paths, and asks for them on every other path', () => {
     const at = callerAt(
       () => {
         throw new Error('asked')
@@ -186,7 +186,7 @@ describe('who sends a request', () => {
   })
 })
 
-describe('as whom a request acts', () => {
+describe('The user that a request acts as', () => {
   const alice: VerifiedPrincipal = { name: 'alice@example.com', user: 'alice', groups: ['staff'], method: 'jwt' }
   const may = new Set<string>()
   const actsAs = createActsAs({
@@ -202,13 +202,13 @@ describe('as whom a request acts', () => {
     return actsAs(sent)
   }
 
-  it('is who logged in', () => {
+  it('is the authenticated user by default', () => {
     const self = { user: 'alice', principal: 'alice@example.com', groups: ['staff'], remoteAddress: '203.0.113.7' }
     expect(as({})).toEqual(self)
     expect(as({ 'x-trino-user': 'alice', 'x-trino-original-user': 'alice' })).toEqual(self)
   })
 
-  it('is another by rights alone, step by step, with groups of the other', () => {
+  it('is another user only with the right of impersonation at each step, and has the groups of that user', () => {
     may.clear()
     expect(() => as({ 'x-trino-user': 'bob' })).toThrow('Access Denied: User alice cannot impersonate user bob')
     may.add('alice bob')
@@ -226,14 +226,14 @@ describe('as whom a request acts', () => {
     expect(() => as(chain)).toThrow('User alice cannot impersonate user bob')
   })
 
-  it('is nobody without a log-in, and no user for processes of the cluster', () => {
+  it('does not exist without authentication or for a process of the cluster: the request is refused', () => {
     expect(() => actsAs(request({ 'x-trino-user': 'alice' }))).toThrow('Authentication is required')
     const internal = request({ 'x-trino-user': 'alice' })
     setCaller(internal, { kind: 'cluster' })
     expect(() => actsAs(internal)).toThrow("The cluster's key")
   })
 
-  it('is whoever is said where nobody is authenticated', () => {
+  it('is the user that the headers name when authentication is off', () => {
     const open = createActsAs({ authorize: allowAll, groupsOf: () => ['never'] })
     const anybody = (headers: Record<string, string>) => {
       const sent = request(headers)
@@ -249,12 +249,12 @@ describe('as whom a request acts', () => {
   })
 })
 
-describe('rights over queries', () => {
+describe('Rights over queries', () => {
   const name = fc.constantFrom('a', 'b', 'c')
   const identity = fc.record({ user: name, originalUser: fc.option(name, { nil: undefined }), groups: fc.constant([]) })
   const owner = fc.record({ user: name, originalUser: fc.option(name, { nil: undefined }) })
 
-  it('without rules are those of who it runs as and of who posted it, nobody else', () => {
+  it('without rules belong to the user of the query and the user that posted it, and to no other user', () => {
     const authorize = authorizeBy(() => undefined)
     fc.assert(
       fc.property(

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { createCertificateAuthenticator } from '../../../src/protocol/access/certificate-authenticator.ts'
 import type { ClientCertificate } from '../../../src/protocol/edge/client-certificate.ts'
 
-it('a client is the subject of a certificate that an authority vouches for, anew each while', () => {
+it('the certificate authenticator names a client after its verified certificate, and as fresh every 5 minutes', () => {
   let now = 0
   let shown: ClientCertificate | undefined
   const { credentialOf, verify } = createCertificateAuthenticator(

@@ -6,7 +6,7 @@ import { baseUri } from '../../../src/protocol/edge/base-uri.ts'
 import { clientConnection, isLocal } from '../../../src/protocol/edge/client-connection.ts'
 import { exchange, requestText } from '../../support/raw-socket.ts'
 
-/** What is known of a client, in a line: where it is led to, from where it came, whether others may read along. */
+/** What the server derives from a request: the base of its links, the client's address, whether others can read along. */
 async function shown(gate: GatedServer, headers: readonly string[], path = '/', host = 'quipu.test'): Promise<string> {
   const url = `http://127.0.0.1:${(gate.server.address() as AddressInfo).port}`
   const { text, statuses } = await exchange(
@@ -38,9 +38,9 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all([proxied, direct, beside].map((gate) => gate.close())))
 
-describe('of a proxy that is trusted', () => {
+describe('A request through a trusted proxy', () => {
   it.each<[headers: readonly string[], shown: string]>([
-    // It says nothing: what comes through it is not this machine's.
+    // The proxy sends no headers. The request still does not count as one of this machine.
     [[], 'http://quipu.test 127.0.0.1 open'],
     [['X-Forwarded-Proto: https'], 'https://quipu.test 127.0.0.1 confidential'],
     [['X-Forwarded-For: 203.0.113.7'], 'http://quipu.test 203.0.113.7 open'],
@@ -56,7 +56,7 @@ describe('of a proxy that is trusted', () => {
     [['X-Forwarded-Proto: https', 'X-Forwarded-Port: 8443'], 'https://quipu.test:8443 127.0.0.1 confidential'],
     [['X-Forwarded-Port: 443'], 'http://quipu.test:443 127.0.0.1 open'],
     [['X-Forwarded-Port: 1', 'X-Forwarded-Host: a.b:2'], 'http://a.b:2 127.0.0.1 open'],
-    // What a client wrote itself stands left of what its proxy added.
+    // The values that the client wrote stand left of the values that its proxy added.
     [['X-Forwarded-For: 198.51.100.1, 203.0.113.7'], 'http://quipu.test 203.0.113.7 open'],
     [['X-Forwarded-For: nonsense, 203.0.113.7'], 'http://quipu.test 203.0.113.7 open'],
     [['X-Forwarded-For: 198.51.100.1', 'X-Forwarded-For: 203.0.113.7'], 'http://quipu.test 203.0.113.7 open'],
@@ -69,7 +69,7 @@ describe('of a proxy that is trusted', () => {
       ['X-Forwarded-For: 203.0.113.7', 'X-Forwarded-Host: evil.example, good.example'],
       'http://good.example 203.0.113.7 open',
     ],
-    // Proxies behind one another.
+    // Several proxies in a chain.
     [['X-Forwarded-For: 203.0.113.7, 10.1.2.3'], 'http://quipu.test 203.0.113.7 open'],
     [
       ['X-Forwarded-For: 192.0.2.1, 203.0.113.7, 10.1.2.3', 'X-Forwarded-Proto: http, https, http'],
@@ -101,12 +101,12 @@ describe('of a proxy that is trusted', () => {
     [['Forwarded: for="203.0.113.7:80";host="shop.example:1"'], 'http://shop.example:1 203.0.113.7 open'],
     [['Forwarded: ,, for=203.0.113.7 ,'], 'http://quipu.test 203.0.113.7 open'],
     [['Forwarded: proto=https'], 'https://quipu.test 127.0.0.1 confidential'],
-    // Both, and they agree.
+    // Both families of headers, and they agree.
     [
       ['Forwarded: for=203.0.113.7;proto=https', 'X-Forwarded-For: 203.0.113.7', 'X-Forwarded-Proto: https'],
       'https://quipu.test 203.0.113.7 confidential',
     ],
-  ])('%j is %s', async (headers, expected) => {
+  ])('with %j is %s', async (headers, expected) => {
     expect(await shown(proxied, headers)).toBe(expected)
   })
 
@@ -124,7 +124,7 @@ describe('of a proxy that is trusted', () => {
     [['X-Forwarded-Port: 0']],
     [['X-Forwarded-Port: 65536']],
     [['X-Forwarded-Port: 80/evil']],
-    // Of two hops one says which scheme, in a list of another length.
+    // The two lists have different lengths, so the scheme of a hop is unclear.
     [['X-Forwarded-For: 203.0.113.7, 10.1.1.1, 10.1.2.3', 'X-Forwarded-Proto: https, http']],
     [['Forwarded: for=nonsense']],
     [['Forwarded: for=203.0.113.7:80']],
@@ -133,16 +133,16 @@ describe('of a proxy that is trusted', () => {
     [['Forwarded: nonsense']],
     [['Forwarded: for=203.0.113.7;proto=gopher']],
     [['Forwarded: for=203.0.113.7;host="a b"']],
-    // A proxy that sets one family lets a client's other one pass.
+    // A proxy that sets one family of headers passes on the other family as the client wrote it.
     [['Forwarded: for=198.51.100.1', 'X-Forwarded-For: 203.0.113.7']],
     [['Forwarded: for=203.0.113.7;proto=https', 'X-Forwarded-For: 203.0.113.7']],
     [['Forwarded: for=203.0.113.7;host=evil.example', 'X-Forwarded-For: 203.0.113.7']],
     [['Forwarded: proto=https', 'X-Forwarded-For: 203.0.113.7', 'X-Forwarded-Proto: http']],
-  ])('%j is refused', async (headers) => {
+  ])('with %j is answered 400', async (headers) => {
     expect(await shown(proxied, headers)).toBe('400')
   })
 
-  it('however long a header is, in the time that its length takes', async () => {
+  it('is read in time linear in the length of its headers', async () => {
     const gate = await gateFor('127.0.0.1')
     const many = (part: string): string => part.repeat(Math.floor(14_000 / part.length))
     for (const header of [
@@ -156,32 +156,32 @@ describe('of a proxy that is trusted', () => {
   })
 })
 
-describe('of nobody else a word is believed', () => {
+describe('The headers of a proxy that is not trusted are ignored', () => {
   const reported = ['X-Forwarded-For: 203.0.113.7', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: evil.example']
   it.each([
-    ['where no proxy is named', () => direct],
-    ['where another one is', () => beside],
+    ['when no proxy is configured', () => direct],
+    ['when another proxy is configured', () => beside],
   ])('%s', async (_name, gate) => {
     expect(await shown(gate(), [])).toBe('http://quipu.test 127.0.0.1 confidential')
-    // It tells of another client, so whoever that is may be far.
+    // The headers name another client, which may be on another machine.
     expect(await shown(gate(), reported)).toBe('http://quipu.test 127.0.0.1 open')
     expect(await shown(gate(), ['Forwarded: for=nonsense;proto=nonsense'])).toBe('http://quipu.test 127.0.0.1 open')
   })
 })
 
-describe('a request is local', () => {
+describe('`isLocal`', () => {
   const local = (gate: GatedServer, headers: readonly string[], host = '127.0.0.1:8080'): Promise<string> =>
     shown(gate, headers, '/local', host)
 
   it.each(['127.0.0.1:8080', 'localhost:8080', 'LOCALHOST', '127.1.2.3', '[::1]:8080'])(
-    'when it comes from this machine to %s',
+    'is true for a request from this machine to %s',
     async (host) => {
       expect([await local(direct, [], host), await local(beside, [], host)]).toEqual(['true', 'true'])
     },
   )
 
   it.each(['quipu.test', 'localhost.evil.example', '203.0.113.7:8080', '[2001:db8::1]:8080', '127.0.0.1.nip.io'])(
-    'but not when it is for %s: a proxy on this machine kept the Host of its client',
+    'is false for the host %s: a proxy on this machine kept the Host of its client',
     async (host) => {
       expect(await local(direct, [], host)).toBe('false')
     },
@@ -194,12 +194,12 @@ describe('a request is local', () => {
     'Via: 1.1 proxy',
     'X-Real-IP: 203.0.113.7',
     'True-Client-IP: 203.0.113.7',
-  ])('but not when a proxy adds "%s"', async (header) => {
+  ])('is false when a proxy adds "%s"', async (header) => {
     expect(await local(direct, [header])).toBe('false')
     expect(await shown(direct, [header])).toContain(' open')
   })
 
-  it('but not when it comes from a trusted proxy, whatever its headers are', async () => {
+  it('is false for a request from a trusted proxy, whatever its headers are', async () => {
     for (const headers of [
       [],
       ['X-Forwarded-For: unknown'],
@@ -210,7 +210,7 @@ describe('a request is local', () => {
   })
 })
 
-it('ranges that are none are refused by name', () => {
+it('the configuration refuses trusted proxies that are not addresses or ranges', () => {
   for (const wrong of ['10.0.0.0/33', 'proxy.example', '10.0.0.0/8/8', 'fe80::/129', 'fe80::1%eth0', '10.0.0.0/'])
     expect(() => loadConfig(['--trusted-proxies', wrong], {}), wrong).toThrow(
       '--trusted-proxies: must be addresses, or ranges',

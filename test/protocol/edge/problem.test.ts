@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => void server.close())
 
 it.each(['%', '%zz', '%ed%a0%80', '%c0%af', '%ff'])(
-  'a path with %s is 400, and no defect of the server',
+  'a path with %s is answered 400 and is not reported as a defect of the server',
   async (name) => {
     const { port } = server.address() as AddressInfo
     const { status, text } = await raw(`http://127.0.0.1:${port}/`, { target: `/v1/thing/${name}` })
@@ -32,7 +32,7 @@ it.each(['%', '%zz', '%ed%a0%80', '%c0%af', '%ff'])(
   },
 )
 
-it('that says to come later is told after half a second, any other at once', () => {
+it('`answerError` sends 429 after half a second, and other statuses at once', () => {
   vi.useFakeTimers()
   try {
     const statuses: number[] = []

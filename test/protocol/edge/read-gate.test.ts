@@ -7,7 +7,7 @@ const limits = { running: 3, runningOfOne: 2, waiting: 4, waitingOfOne: 3, linge
 
 interface Reader {
   readonly entered: Promise<boolean>
-  /** Whether it has its turn by now. */
+  /** Whether the gate has let the reader begin by now. */
   began(): Promise<boolean>
   answer(): void
   leave(): void
@@ -31,28 +31,28 @@ function readersOf(gate: ReturnType<typeof createReadGate>): (address: string) =
   }
 }
 
-describe('the gate before reads of history', () => {
-  it('lets few begin at once, fewer of one address, and the next in the order of their coming', async () => {
+describe('The gate before reads of history', () => {
+  it('limits the readers at once, in all and for each address, and admits the next in order of arrival', async () => {
     const reader = readersOf(createReadGate(limits))
     const [a1, a2, a3, b1, b2] = [reader('a'), reader('a'), reader('a'), reader('b'), reader('b')]
     const began = () => Promise.all([a1, a2, a3, b1, b2].map((one) => one.began()))
     expect(await began()).toEqual([true, true, false, true, false])
     a1.answer()
     expect(await began()).toEqual([true, true, true, true, false])
-    // Closed after its answer, it gives back one place and no second one.
+    // A response that closes after its answer does not free a second place.
     a1.leave()
     expect(await began()).toEqual([true, true, true, true, false])
     b1.answer()
     expect(await began()).toEqual([true, true, true, true, true])
   })
 
-  it('counts the addresses of one IPv6 network as one', async () => {
+  it('counts the addresses of an IPv6 network as a single address', async () => {
     const reader = readersOf(createReadGate(limits))
     const readers = ['2001:db8::1', '2001:db8::2', '2001:db8::3', '2001:db8:0:1::1'].map(reader)
     expect(await Promise.all(readers.map((one) => one.began()))).toEqual([true, true, false, true])
   })
 
-  it('refuses who would wait behind too many, in all or of his own', async () => {
+  it('answers 429 when too many readers wait, in all or from the same address', async () => {
     const reader = readersOf(createReadGate(limits))
     const running = [reader('a'), reader('a'), reader('b')]
     const waiting = [reader('a'), reader('a'), reader('a')]
@@ -67,7 +67,7 @@ describe('the gate before reads of history', () => {
     expect(await reader('c').entered).toBe(true)
   })
 
-  it('counts what was begun for a reader that went away until it is made, or must be over', async () => {
+  it('keeps the place of a reader that disconnected until its answer is made or the linger time is over', async () => {
     const reader = readersOf(createReadGate({ ...limits, running: 1, lingerMs: 3_600_000 }))
     const [first, second] = [reader('a'), reader('b')]
     first.leave()
@@ -80,7 +80,7 @@ describe('the gate before reads of history', () => {
     expect(await next.entered).toBe(true)
   })
 
-  it('has nothing to do for readers that went away', async () => {
+  it('skips waiting readers that disconnected', async () => {
     const reader = readersOf(createReadGate(limits))
     const running = [reader('a'), reader('a'), reader('b')]
     const gone = reader('c')
@@ -91,7 +91,7 @@ describe('the gate before reads of history', () => {
     expect(await next.entered).toBe(true)
   })
 
-  it('never lets more begin than may, whatever comes and goes', async () => {
+  it('never exceeds the limit of readers at once while readers arrive and leave', async () => {
     const reader = readersOf(
       createReadGate({ running: 3, runningOfOne: 2, waiting: 1000, waitingOfOne: 1000, lingerMs: 60_000 }),
     )

@@ -41,17 +41,17 @@ it.each([
   ['of one byte', 900, 1],
   ['of 100 bytes', 500_000, 100],
   ['of 10 kB', MOST_BYTES, 10_000],
-])('a body in chunks %s is read as it was sent', async (_name, bytes, size) => {
+])('a body in chunks %s is read unchanged', async (_name, bytes, size) => {
   const body = Buffer.from(randomBytes(bytes / 2).toString('hex'))
   const { text } = await exchange(await serve(), chunked(body, size))
   expect(text.slice(text.indexOf('\r\n\r\n') + 4)).toBe(body.toString())
 })
 
-// A megabyte of them were a million objects: 340 MB, and seconds in which nobody else was served.
+// A megabyte of such chunks would be a million objects: 340 MB, and seconds without an answer to any other client.
 it.each([
   ['read', false],
-  ['thrown away', true],
-])('a body in too many small chunks is %s no further', async (_name, discards) => {
+  ['discarded', true],
+])('a body in too many small chunks is not %s to its end', async (_name, discards) => {
   const [sent, end] = [chunked(Buffer.alloc(1500, 'a'), 1), '0\r\n\r\n']
   const { statuses } = await exchange(await serve(discards), sent.subarray(0, sent.length - end.length))
   expect(statuses).toEqual([discards ? 200 : 400])
@@ -62,7 +62,7 @@ it.each([
   ['identity, GZIP', 415],
   ['', 200],
   ['Identity', 200],
-])('a body with the encoding "%s" is answered %i', async (encoding, status) => {
+])('a request body with the encoding "%s" is answered %i', async (encoding, status) => {
   const body = gzipSync('SELECT 1')
   const head = `POST / HTTP/1.1\r\nHost: a\r\nContent-Encoding: ${encoding}\r\nContent-Length: ${body.length}\r\n`
   const { statuses, text } = await exchange(

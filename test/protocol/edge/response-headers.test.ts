@@ -32,7 +32,7 @@ interface Received {
   readonly body: string
 }
 
-/** The one answer to a GET, its head taken apart as strictly as can be. */
+/** The answer to a GET. Its head is parsed strictly. */
 async function get(base: string): Promise<Received> {
   const { text } = await exchange(base, requestText('GET / HTTP/1.1', ['Host: localhost', 'Connection: close']))
   const end = text.indexOf('\r\n\r\n')
@@ -45,7 +45,7 @@ async function get(base: string): Promise<Received> {
   return { status, headers, body: text.slice(end + 4) }
 }
 
-/** One of each plane of Unicode, and what text must not do to a header. */
+/** One character of each plane of Unicode. */
 const PLANES = Array.from({ length: 17 }, (_, plane) => String.fromCodePoint(plane * 0x10000 + 0x65e5))
 const texts: readonly string[] = [
   ...PLANES,
@@ -77,7 +77,7 @@ const unsendable: readonly string[] = [
   '\tedge',
 ]
 
-/** A change with this text wherever it has any. */
+/** A change of each kind, with this text in each of its text fields. */
 const changes: Record<SessionChange['kind'], (text: string) => SessionChange> = {
   SetCatalog: (text) => ({ kind: 'SetCatalog', catalog: text }),
   SetSchema: (text) => ({ kind: 'SetSchema', schema: text }),
@@ -93,15 +93,15 @@ const changes: Record<SessionChange['kind'], (text: string) => SessionChange> = 
   SetAuthorizationUser: (text) => ({ kind: 'SetAuthorizationUser', user: text }),
   ResetAuthorizationUser: () => ({ kind: 'ResetAuthorizationUser' }),
 }
-/** As clients decode `application/x-www-form-urlencoded`. */
+/** Decodes as clients do: `application/x-www-form-urlencoded`. */
 const decoded = (value: string): string => decodeURIComponent(value.replaceAll('+', ' '))
-/** As clients that take bytes for UTF-8, and those that give them back as they came, have it. */
+/** Reads the bytes of a value as UTF-8, as clients do that send it back. */
 const utf8 = (value: string): string => Buffer.from(value, 'latin1').toString('utf8')
 /** Headers whose value is the text itself. */
 const RAW = ['Set-Catalog', 'Set-Schema', 'Set-Path', 'Set-Authorization-User']
 
-describe('the headers that tell a client its session', () => {
-  it.each(Object.keys(changes) as SessionChange['kind'][])('%s carries any text, or refuses it', async (kind) => {
+describe('The response headers that change the session of a client', () => {
+  it.each(Object.keys(changes) as SessionChange['kind'][])('of %s carry any text unchanged, or the text is refused with NOT_SUPPORTED', async (kind) => {
     let reported: { readonly header: string; readonly value: string } | undefined
     const base = await serve((request, response) => {
       sendAnswer(request, response, ['{}'], answerHeaders('Trino', [reported!]))
@@ -133,7 +133,7 @@ describe('the headers that tell a client its session', () => {
     }
   })
 
-  it('of an event that was recorded before names were looked at are sent without harm', async () => {
+  it('of an event recorded before names were validated cannot inject other headers', async () => {
     let value = ''
     const base = await serve((request, response) =>
       sendAnswer(request, response, ['{}'], answerHeaders('Presto', [{ header: 'Set-Schema', value }])),
@@ -147,12 +147,12 @@ describe('the headers that tell a client its session', () => {
   })
 })
 
-describe('a head that cannot be sent', () => {
+describe('A response head that cannot be sent', () => {
   it.each([
     ['an object', (value: string) => ({ 'transfer-encoding': 'chunked', 'x-a': value })],
     ['lists of an object', (value: string) => ({ 'transfer-encoding': 'chunked', 'x-a': ['b', value] })],
     ['a flat list', (value: string) => ['transfer-encoding', 'chunked', 'x-a', value]],
-  ] as const)('as %s gives one clean answer', async (_name, headers) => {
+  ] as const)('given as %s leads to a single well-formed 500 answer', async (_name, headers) => {
     const base = await serve((request, response) => {
       try {
         response.writeHead(200, headers('日本') as never)
@@ -167,12 +167,12 @@ describe('a head that cannot be sent', () => {
     expect(body).toBe('Error 500 Internal Server Error: Internal error')
   })
 
-  it('after a head that was sent ends the connection', async () => {
+  it('after another head was sent closes the connection', async () => {
     const base = await serve((request, response) => {
       response.writeHead(200, { 'content-length': 100 })
       response.write('half', () => sendProblem(request, response, toProblem(new Error('too late'))))
     })
-    // Kept alive by its client, it would take the next answer for the rest of this one.
+    // If the connection stayed open, the client would read the next answer as the rest of this answer.
     const { text } = await exchange(base, requestText('GET / HTTP/1.1', ['Host: localhost', 'Connection: keep-alive']))
     expect(text.slice(text.indexOf('\r\n\r\n') + 4)).toBe('half')
   })

@@ -8,8 +8,8 @@ import { serve } from '../../support/http-app.ts'
 import { kafkaIsAvailable } from '../../support/kafka.ts'
 import { appendLives, queryLife, testQueryId } from '../../support/query-life.ts'
 
-describe.runIf(await kafkaIsAvailable())('the feed of a log with several log partitions', () => {
-  it('goes on after each of its ids with nothing lost and nothing twice', { timeout: 240_000 }, async () => {
+describe.runIf(await kafkaIsAvailable())('The event feed of a log with several log partitions', () => {
+  it('resumes after each of its ids without losing or repeating an event', { timeout: 240_000 }, async () => {
     const fixture = await kafkaAdapter.fixture({ partitions: 3 })
     const log = await fixture.open()
     await log.claim({ address: 'http://127.0.0.1:8080', version: 'test' })

@@ -57,7 +57,7 @@ async function open(url: string, headers: Record<string, string> = {}): Promise<
   return feed
 }
 
-/** Every valid event, as the log itself has it. */
+/** Every valid event, read from the log itself. */
 async function all(log: EventLog = bed.log): Promise<Recorded[]> {
   const { partitions } = await log.open()
   const { events } = await log.read({ logId: '', at: Array.from({ length: partitions }, () => ({ offset: 0n })) }, 1e6)
@@ -83,8 +83,8 @@ async function writeLives(): Promise<void> {
   await bed.log.append('node/w', 0, [nodeJoined])
 }
 
-describe('the feed', () => {
-  it('is every valid event in the order of the log, as the CloudEvent of the query resource', async () => {
+describe('The event feed', () => {
+  it('sends every valid event in the order of the log, as the CloudEvent of the query resource', async () => {
     await writeLives()
     const url = await start()
     const stored = await all()
@@ -102,7 +102,7 @@ describe('the feed', () => {
     )
   })
 
-  it('begins now where nothing else is asked, and goes on as events become valid', async () => {
+  it('begins at the present by default, and sends events as they become valid', async () => {
     await writeLives()
     const feed = await open(await start())
     const late = queryLife(testQueryId(9))
@@ -112,7 +112,7 @@ describe('the feed', () => {
     expect(feed.ids()).toEqual(late.map((_, index) => `${testQueryId(9)}/${index + 1}`))
   })
 
-  it('ends with the rights of its reader, and not when nobody can say which those are', async () => {
+  it('ends when its reader loses rights or session, and continues while these cannot be checked', async () => {
     let looked = 0
     const be = (then: () => void): Promise<string> =>
       start({
@@ -154,7 +154,7 @@ describe('the feed', () => {
     await feed.received(1)
   })
 
-  it('tells at once where it begins, so that nothing is missed by who is cut off before the first event', async () => {
+  it('sends its start position at once, so that a reader cut off before the first event misses none', async () => {
     const url = await start()
     const feed = await open(url)
     await waitUntil('an id came', () => feed.lastId !== undefined)
@@ -165,7 +165,7 @@ describe('the feed', () => {
     expect(again.ids()[0]).toBe(`${testQueryId(1)}/1`)
   })
 
-  it('goes on after each of its ids with nothing lost and nothing twice, whichever coordinator is asked', async () => {
+  it('resumes after each of its ids without losing or repeating an event, also on another coordinator', async () => {
     await writeLives()
     const url = await start()
     const before = await open(`${url}?after=beginning`)
@@ -183,7 +183,7 @@ describe('the feed', () => {
       await routes.close()
       const other = await start({ log: successor })
       for (const [index, id] of ids.entries()) {
-        // The header is where the reader is by now; the address is where it began.
+        // The header has the reader's present position, the address its start. The header counts.
         const feed = await open(`${other}?after=beginning`, { 'last-event-id': id })
         await feed.received(stored.length - index - 1)
         expect(feed.ids()).toEqual(stored.slice(index + 1))
@@ -195,7 +195,7 @@ describe('the feed', () => {
     }
   })
 
-  it('says something from time to time, and then also how far a strict filter has looked', async () => {
+  it('sends keep-alives with its position, also when the filter passes no event', async () => {
     const url = await start({ keepAliveMs: 30 })
     const feed = await open(`${url}?type=QueryKilled`)
     await writeLives()
@@ -204,7 +204,7 @@ describe('the feed', () => {
     expect(feed.blocks).toEqual([])
   })
 
-  it('ends in order when the coordinator drains, and takes no more', async () => {
+  it('ends cleanly when the coordinator drains, and answers 503 to new readers', async () => {
     const url = await start()
     const feed = await open(url)
     await routes.close()
@@ -214,9 +214,9 @@ describe('the feed', () => {
   })
 })
 
-describe('filters', () => {
+describe('The filters of the event feed', () => {
   const event = (life: (typeof lives)[number], index: number): string => `${life.queryId}/${index + 1}`
-  /** Ids of the events of these lives that fit, in no order. */
+  /** The ids of the matching events of these lives, in no order. */
   function fitting(
     fits: (event: QueryEvent, life: (typeof lives)[number], stateAfter: string) => boolean,
   ): readonly string[] {
@@ -244,7 +244,7 @@ describe('filters', () => {
     ],
   ]
 
-  it.each(cases)('%s', async (filter, expected) => {
+  it.each(cases)('%s passes the matching events only, from the beginning and from the middle', async (filter, expected) => {
     await writeLives()
     const url = await start({ keepAliveMs: 30 })
     const stored = await all()
@@ -254,7 +254,7 @@ describe('filters', () => {
     const feed = await open(`${url}?after=beginning&${filter}`)
     await waitUntil('all was looked at', () => feed.lastId === end)
     expect(feed.ids()).toEqual(sorted)
-    // From the middle of every query's life the answer is the same: what came before is read from the stream.
+    // A start in the middle of a query's life gives the same answer: earlier events are read from the stream.
     if (filter.startsWith('query='))
       expect(feed.firstId).toBe(sorted[0] && `0-${stored[order.get(sorted[0])!]!.position.offset - 1n}`)
     const half = Math.floor(stored.length / 2)
@@ -264,14 +264,14 @@ describe('filters', () => {
   })
 
   it.each(['query=nonsense', 'type=QueryFinnished', 'state=DONE', 'after=tomorrow', 'after=7-1'])(
-    '%s is refused',
+    '%s is answered 400',
     async (filter) => {
       const response = await fetch(`${await start()}?${filter}`)
       expect([response.status, response.headers.get('content-type')]).toEqual([400, 'application/problem+json'])
     },
   )
 
-  it('refuses an id beyond the end of the log, an unknown query, another method, one reader too many', async () => {
+  it('refuse an id beyond the end of the log and an unknown query; the feed refuses POST and too many readers', async () => {
     const url = await start({ maxReaders: 1 })
     expect((await fetch(`${url}?after=0-12345`)).status).toBe(410)
     expect((await fetch(`${url}?query=${testQueryId(77)}`)).status).toBe(404)
@@ -289,8 +289,8 @@ describe('filters', () => {
   })
 })
 
-describe('readers at once', () => {
-  it('are fewer of one address than in all', async () => {
+describe('Readers of the event feed', () => {
+  it('are limited for each address and in all', async () => {
     const url = await start({
       maxReaders: 3,
       maxReadersOfOne: 2,
@@ -298,7 +298,7 @@ describe('readers at once', () => {
     })
     const from = (address: string) => ({ 'x-address': address })
     const status = async (address: string) => (await fetch(url, { headers: from(address) })).status
-    // One network of IPv6 is one.
+    // The addresses of an IPv6 network count as a single address.
     await open(url, from('2001:db8::a'))
     const second = await open(url, from('2001:db8::b'))
     expect(await status('2001:db8::c')).toBe(429)
@@ -313,7 +313,7 @@ describe('readers at once', () => {
     expect(await status('b')).toBe(429)
   })
 
-  it('leave a place to who is new: whoever has most gives one up', async () => {
+  it('get a place when they are new: the owner with the most readers loses one', async () => {
     const url = await start({
       maxReaders: 4,
       identify: (asker) => ({ user: 'anonymous', groups: [], remoteAddress: asker.get('x-address') ?? '' }),
@@ -324,17 +324,17 @@ describe('readers at once', () => {
     expect((await fetch(url, { headers: from('a') })).status).toBe(429)
     await open(url, from('c'))
     await open(url, from('d'))
-    // Each has one by now.
+    // Each address has one reader now.
     expect((await fetch(url, { headers: from('e') })).status).toBe(429)
   })
 
-  it('are counted by user where users are known, wherever they come from', async () => {
+  it('are counted by user, not by address, when users are authenticated', async () => {
     const url = await start({ maxReadersOfOne: 1, ownerOf: limitOwners(true), maxReaders: 100 })
     for (let index = 0; index < 40; index++) await open(url, { 'x-trino-user': `user ${index}` })
     expect((await fetch(url, { headers: { 'x-trino-user': 'user 0' } })).status).toBe(429)
   })
 
-  it('that begin far before the end are few until they have come to it', async () => {
+  it('are limited while they read far behind the end of the log', async () => {
     await writeLives()
     let release = (): void => {}
     const released = new Promise<void>((resolve) => (release = resolve))
@@ -355,7 +355,7 @@ describe('readers at once', () => {
     await open(`${url}?after=beginning`)
     const refused = await fetch(`${url}?after=beginning`)
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '5'])
-    // Who follows from now on does not wait for them.
+    // A reader that begins at the present does not wait for them.
     await open(url)
     release()
     await waitUntil('the first has come to the end', async () => {
@@ -366,10 +366,10 @@ describe('readers at once', () => {
   })
 })
 
-describe('rights', () => {
+describe('Rights to the event feed', () => {
   const administrators = administratorsToo(new Set(['root']))
 
-  it('are those of queries: own events, to administrators all', async () => {
+  it('are those of queries: users see events of their own queries, administrators see all', async () => {
     await writeLives()
     const url = await start({ authorize: administrators, keepAliveMs: 30 })
     const stored = await all()
@@ -386,7 +386,7 @@ describe('rights', () => {
     expect(await seenBy('eve')).toEqual(['node/w/1'])
   })
 
-  it('are looked at before anything is sent where somebody asks by name', async () => {
+  it('are checked before the answer begins when the filter names a query or a user', async () => {
     await writeLives()
     const url = await start({ authorize: administrators })
     const status = async (filter: string, user: string): Promise<number> => {
@@ -402,7 +402,7 @@ describe('rights', () => {
   })
 })
 
-it('waits for a slow reader, who gets all in the end, while the log and other readers go on', async () => {
+it('the event feed waits for a slow reader without delaying the log or other readers, and loses no event', async () => {
   const subscriptions: Subscription[] = []
   const url = await start({
     log: {
@@ -439,7 +439,7 @@ it('waits for a slow reader, who gets all in the end, while the log and other re
   slow.destroy()
 })
 
-it('goes on when the log comes back, and meanwhile tells new readers to come again', { timeout: 240_000 }, async () => {
+it('the event feed continues when the log is back, and answers 503 to new readers meanwhile', { timeout: 240_000 }, async () => {
   const server = await startPostgres()
   const away = await openReadModelBed(server)
   try {

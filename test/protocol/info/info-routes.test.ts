@@ -50,11 +50,11 @@ describe('GET /v1/info', () => {
     ['epoch', 3],
     ['uptime', '1.50m'],
     ['nodeId', 'c1'],
-  ])('%s', async (field, value) => {
+  ])('returns %s', async (field, value) => {
     expect((await get('/v1/info')).body[field]).toEqual(value)
   })
 
-  it('says when it is starting, or no longer takes statements', async () => {
+  it('reports starting, and GET /v1/status reports not ready while it starts or the log is down', async () => {
     ready = false
     expect((await get('/v1/info')).body['starting']).toBe(true)
     expect((await get('/v1/status')).body['ready']).toBe(false)
@@ -62,13 +62,13 @@ describe('GET /v1/info', () => {
     dependencies.log = 'down'
     expect((await get('/v1/status')).body).toMatchObject({ live: true, ready: false, log: 'down' })
     dependencies.log = 'up'
-    // Statements may go on without it.
+    // Statements can run without the database.
     dependencies.database = 'down'
     expect((await get('/v1/status')).body).toMatchObject({ ready: true, database: 'down' })
     dependencies.database = 'up'
   })
 
-  it('fits its schema', async () => {
+  it('answers with a body that fits its schema', async () => {
     const { response, body } = await get('/v1/info')
     expect(serverInfo.parse(body)).toEqual(body)
     expect(response.headers.get('content-type')).toBe('application/json')
@@ -76,7 +76,7 @@ describe('GET /v1/info', () => {
 })
 
 describe('GET /v1/status', () => {
-  it('tells of life, readiness, the log, the lag and restarts', async () => {
+  it('returns liveness, readiness, the state of log and database, lag and restarts', async () => {
     const { body } = await get('/v1/status')
     expect(body).toEqual({
       live: true,
@@ -96,17 +96,17 @@ describe('GET /v1/status', () => {
   })
 })
 
-describe('a projection', () => {
+describe('GET /v1/status about the projection', () => {
   afterEach(() => (projection = { state: 'following' }))
 
-  it('that tries in vain keeps no statement away', async () => {
+  it('reports ready while the projection retries', async () => {
     projection = { state: 'retrying', since: '2026-01-01T00:00:00.000Z', reason: 'SQLSTATE 53100' }
     const { body } = await get('/v1/status')
     expect(body).toMatchObject({ ready: true, projection })
     expect(serverStatus.parse(body)).toEqual(body)
   })
 
-  it('that has stopped is not ready: what is told of history is not that of the log', async () => {
+  it('reports not ready when the projection has stopped, because the history may differ from the log', async () => {
     projection = { state: 'stopped', since: '2026-01-01T00:00:00.000Z', reason: 'The log ends before offset 7' }
     const { body } = await get('/v1/status')
     expect(body).toMatchObject({ ready: false, projection })
@@ -115,7 +115,7 @@ describe('a projection', () => {
 })
 
 describe('GET /openapi.json', () => {
-  it('has every endpoint of the interface with its methods', async () => {
+  it('lists the endpoints of the interface with their methods', async () => {
     const { body } = await get('/openapi.json')
     const paths = body['paths'] as Record<string, Record<string, unknown>>
     const endpoints = Object.entries(paths).flatMap(([path, item]) =>
@@ -140,7 +140,7 @@ describe('GET /openapi.json', () => {
     )
   })
 
-  it('refers to nothing that is not there', async () => {
+  it('defines every schema that it refers to', async () => {
     const { body } = await get('/openapi.json')
     const refs = [...JSON.stringify(body).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)].map(
       (match) => match[1],

@@ -5,14 +5,14 @@ import { pageTokenOf } from '../../../src/protocol/log-in/browser.ts'
 
 const folder = new URL('../../../etc/ui/', import.meta.url)
 
-/** Resources that the page's scripts name: `/v1/query`, `/v1/node` … */
+/** The resources in the scripts of the page: `/v1/query`, `/v1/node` … */
 const asked = new Set(
   readdirSync(folder)
     .filter((name) => name.endsWith('.js'))
     .flatMap((name) => readFileSync(new URL(name, folder), 'utf8').match(/\/v1\/\w+/g) ?? []),
 )
 
-it('the cookie of the page counts for every resource that the page asks for', () => {
+it('the session cookie is accepted for exactly the resources that the page requests', () => {
   expect([...asked].sort()).toEqual(['/v1/events', '/v1/node', '/v1/query', '/v1/resourceGroupState'])
   for (const path of asked) expect(tokenAt(path), path).toBe('secret')
   for (const path of ['/v1/statement', '/v1/task', '/v1/system/rebuilt']) expect(tokenAt(path), path).toBeUndefined()

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { endRenewable } from '../../../src/protocol/log-in/renew-token.ts'
 
-it('ends a session in this process although the database does not answer', async () => {
+it('`endRenewable` ends a session in this process although the database does not answer', async () => {
   const over: string[] = []
   const away = (): Promise<never> => Promise.reject(new Error('away'))
   const deps = {

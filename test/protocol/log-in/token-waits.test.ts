@@ -22,7 +22,7 @@ afterEach(() => vi.useRealTimers())
 const wait = (id = first, address = '192.0.2.1', signal = staying): Promise<LogInOutcome> =>
   waits.wait(id, address, signal)
 
-it('whoever waits while the server drains is told at once to come again, and so is who comes then', async () => {
+it('token waits answer "waiting" at once, to old and new requests, when the server drains', async () => {
   vi.useFakeTimers()
   const held = [wait(), wait(), wait(second, '192.0.2.2')]
   waits.stop()
@@ -31,7 +31,7 @@ it('whoever waits while the server drains is told at once to come again, and so 
   expect(waits.stopped()).toBe(true)
 })
 
-it('of those who wait for a log-in one is given the token, and the others are told so', async () => {
+it('token waits give the token to the first request for a log-in, and answer "taken" to the others', async () => {
   const held = [wait(), wait(), wait(second)]
   ended = [{ id: first, outcome: 'the token' }]
   expect(await Promise.all(held.slice(0, 2))).toEqual([{ kind: 'ended', outcome: 'the token' }, { kind: 'taken' }])
@@ -39,7 +39,7 @@ it('of those who wait for a log-in one is given the token, and the others are to
   expect(await held[2]).toEqual({ kind: 'waiting' })
 })
 
-it('who goes is waited for no more; while the database is away nobody waits in vain', async () => {
+it('a token wait ends when its client disconnects, and fails when the database does not answer', async () => {
   const leaving = new AbortController()
   const left = wait(first, '192.0.2.1', leaving.signal)
   leaving.abort()
@@ -49,7 +49,7 @@ it('who goes is waited for no more; while the database is away nobody waits in v
   await held
 })
 
-it('an address leaves places to others, and has enough for all who are behind it', async () => {
+it('token waits are limited for each address, with room for 1,501 requests of one address', async () => {
   const many = Array.from({ length: 1_501 }, () => wait())
   expect(await wait()).toEqual({ kind: 'full' })
   const other = wait(first, '192.0.2.2')

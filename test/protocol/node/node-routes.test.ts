@@ -35,7 +35,7 @@ beforeAll(async () => {
       },
     }),
   )
-  // 1000 requests within five seconds, and then a minute of nothing.
+  // 1000 requests within five seconds, then a minute without requests.
   membership.announce({
     ...announcement,
     nodeId: parseNodeId('good'),
@@ -79,25 +79,25 @@ describe('GET /v1/node', () => {
     ['nodeVersion', { version: '0.1.0' }],
     ['cores', 4],
     ['memoryBytes', 1024],
-  ])('a node has %s', async (field, value) => {
+  ])('reports %s of a node', async (field, value) => {
     expect((await node('good'))[field]).toEqual(value)
   })
 
-  it('counts have decayed: 1000 of a minute ago are 367', async () => {
+  it('decays the counts: 1000 requests of a minute ago count as 367', async () => {
     const { recentRequests, recentSuccesses } = await node('good')
     expect(Math.abs((recentRequests as number) - 367)).toBeLessThanOrEqual(1)
     expect(recentSuccesses).toBe(recentRequests)
   })
 
-  it('fits the schema that /openapi.json shows', async () => {
+  it('answers with nodes that fit the schema in /openapi.json', async () => {
     for (const one of (await list('/v1/node')).nodes) expect(nodeInfoSchema.parse(one)).toEqual(one)
   })
 
-  it('a node without failures tells of none', async () => {
+  it('leaves out the last failure of a node that never failed', async () => {
     expect(await node('good')).not.toHaveProperty('lastFailureInfo')
   })
 
-  it('a node with failures tells of the last and how many of each type', async () => {
+  it('reports the last failure of a node, and the failures by type', async () => {
     const bad = await node('bad')
     expect(bad['lastFailureInfo']).toEqual({
       type: 'Error.ECONNREFUSED',
@@ -111,7 +111,7 @@ describe('GET /v1/node', () => {
     expect(bad['recentFailureRatio']).toBeCloseTo(40 / 41)
   })
 
-  it('is typed as JavaScript, or as JSON for those who name it, and varies with Accept', async () => {
+  it('answers with the type JavaScript, or JSON if the client names it in Accept, and with Vary: Accept', async () => {
     for (const accept of [undefined, '*/*', 'application/javascript']) {
       const { response } = await list('/v1/node', accept)
       expect(response.status).toBe(200)
@@ -126,7 +126,7 @@ describe('GET /v1/node', () => {
 })
 
 describe('GET /v1/node/failed', () => {
-  it('lists those that failed the last check, in the same shape', async () => {
+  it('lists the nodes that failed the last check, in the shape of GET /v1/node', async () => {
     const { response, nodes } = await list('/v1/node/failed')
     expect(response.headers.get('vary')).toBe('Accept')
     expect(response.headers.get('content-type')).toBe('application/javascript')
@@ -139,7 +139,7 @@ describe('PUT /v1/announcement', () => {
   const put = (body: unknown, headers: Record<string, string> = { authorization: 'Bearer key' }) =>
     fetch(`${app.base}/v1/announcement`, { method: 'PUT', headers, body: JSON.stringify(body) })
 
-  it('makes a worker known and answers with the epoch', async () => {
+  it('registers a worker and answers with the epoch', async () => {
     const response = await put({ ...announcement, nodeId: parseNodeId('w9'), url: 'http://127.0.0.1:9009' })
     expect(response.status).toBe(204)
     expect(response.headers.get('x-engine-epoch')).toBe('7')
@@ -155,14 +155,14 @@ describe('PUT /v1/announcement', () => {
     expect(membership.byUrl('http://127.0.0.1:9009')).toBeUndefined()
   })
 
-  it('needs the cluster secret', async () => {
+  it('answers 401 without the cluster secret', async () => {
     const response = await put({ ...announcement, nodeId: parseNodeId('evil'), url: 'http://127.0.0.1:9666' }, {})
     expect(response.status).toBe(401)
     expect(response.headers.get('www-authenticate')).toBe('Bearer')
     expect(membership.byUrl('http://127.0.0.1:9666')).toBeUndefined()
   })
 
-  it('has a reset of epochs recorded once, and says when it is', async () => {
+  it('records a reset of epochs once, and confirms it in a header', async () => {
     const nodeId = parseNodeId('reset')
     const note = (id: string) => ({ id, at: '2026-03-01T09:00:00.000Z', host: 'h', by: 'root', epochs: [] })
     const report = async (id: string) => {
@@ -175,14 +175,14 @@ describe('PUT /v1/announcement', () => {
     expect(await report(first)).toEqual([204, first])
     expect(forgotten).toMatchObject([{ id: first }, { id: first, nodeId, by: 'root', remoteAddress: '127.0.0.1' }])
     expect(await report(second)).toEqual([204, second])
-    // A worker that tells of ever others does not fill the log.
+    // A worker that reports ever new resets does not fill the log.
     for (let other = 0; other < 20; other++) await report(randomUUID())
     expect(forgotten.length).toBeLessThan(15)
     expect((await report(randomUUID()))[1]).toBeNull()
     membership.leave(nodeId)
   })
 
-  it('refuses what is no announcement', async () => {
+  it('answers 400 to a body that is not an announcement', async () => {
     expect((await put({ nodeId: parseNodeId('w') })).status).toBe(400)
     expect(
       (
@@ -196,7 +196,7 @@ describe('PUT /v1/announcement', () => {
   })
 })
 
-it('HEAD, OPTIONS and wrong methods', async () => {
+it('the node resources answer HEAD and OPTIONS, and 405 to other methods', async () => {
   const head = await fetch(`${app.base}/v1/node`, { method: 'HEAD' })
   expect([head.status, await head.text()]).toEqual([200, ''])
   const options = await fetch(`${app.base}/v1/node`, { method: 'OPTIONS' })

@@ -8,8 +8,8 @@ const settled = async (promise: Promise<unknown>): Promise<boolean> => {
   return done
 }
 
-describe('turns of who reads the history', () => {
-  it('leave a place to others, however much one asks', async () => {
+describe('The queue for reads of the history', () => {
+  it('keeps a place free for another address, however many reads the same address asks for', async () => {
     const turns = createHistoryReadQueue({ atOnce: 3, waitMs: 60_000, what: 'The history' })
     const eve = Array.from({ length: 6 }, (_, i) => turns.take({ address: 'eve', user: `as ${i}` }))
     expect(await settled(eve[1]!)).toBe(true)
@@ -28,7 +28,7 @@ describe('turns of who reads the history', () => {
     expect(await settled(turns.take({ address: 'bob', user: 'bob' }))).toBe(true)
   })
 
-  it('are not waited for without end, and who waits no more takes none', async () => {
+  it('rejects a read that waited too long, and gives it no place afterwards', async () => {
     const turns = createHistoryReadQueue({ atOnce: 3, waitMs: 1, what: 'The history' })
     const ends = [await turns.take({ address: 'a', user: 'a' }), await turns.take({ address: 'a', user: 'a' })]
     await expect(turns.take({ address: 'a', user: 'a' })).rejects.toMatchObject({ errorName: 'EXCEEDED_TIME_LIMIT' })

@@ -29,11 +29,11 @@ import { wireRows, type RenderedScan } from '../../support/rendered-rows.ts'
 import { askerNamed } from '../../support/asker.ts'
 import { knownOwner } from '../../../src/shared/limit-owner.ts'
 
-/** So many have left the read models, in two periods. */
+/** The number of queries that have left the read models, in two periods. */
 const ARCHIVED = 11
 const NOW = Date.parse('2026-03-05T12:00:00.000Z')
 const DAY = 86_400_000
-/** Users, and who posted as them: names that are long, alike, and texts of LIKE. */
+/** Users, and the users that posted for them: long names, names with equal beginnings, patterns of LIKE. */
 const LONG_NAME = 'x'.repeat(250)
 const owners = [
   { user: 'alice' },
@@ -53,7 +53,7 @@ const queries = Array.from({ length: 28 }, (_, i) => ({
 }))
 
 const item = (name: string) => `lake.shop.item.${name}`
-/** What each of them reads, and what becomes of it. */
+/** What each query reads, and its lineage. */
 const reading = {
   tables: [
     {
@@ -124,7 +124,7 @@ beforeAll(async () => {
     return [
       { type: 'ReplayStarted', v: 1, time, data: { replayId: `r${i}`, by, ...more, ...begun, filter: { where: 'x' } } },
       ...(i === 1 ? [] : [{ type: 'ReplayProgressed', v: 1, time, data: reported }]),
-      // Of another's replay nobody tells anything.
+      // A report by another user than the owner of the replay has no effect.
       { type: 'ReplayProgressed', v: 1, time, data: { ...reported, by: 'eve', verdicts: {} } },
       ...(i > 2 ? [{ type: 'ReplayEnded', v: 1, time, data: { ...reported, outcome: 'completed' } }] : []),
     ]
@@ -220,7 +220,7 @@ async function run(sql: string, asker: Asker, authorize: Authorize, pushed = tru
   return { rows, read, questions: analyzed.query.scans.map(({ question }) => question) }
 }
 
-/** Tables of what somebody did by himself: who logged in, and what may be added up. */
+/** Tables whose rows belong to a user, with their column of the original user and a column to sum. */
 const persons = {
   log_ins: ['CAST(NULL AS varchar)', 'attempts'],
   refusals: ['original_user', 'attempts'],
@@ -230,7 +230,7 @@ const persons = {
 const root: Asker = askerNamed('root')
 const sorted = (rows: unknown[][]): string[] => rows.map((row) => JSON.stringify(row)).sort()
 
-/** The same rows, whether the tables answer or give all that they have. */
+/** Checks that the rows are the same whether the tables answer questions or give all their rows. */
 async function same(sql: string): Promise<Run> {
   const [asked, plain] = [await run(sql, root, allowAll), await run(sql, root, allowAll, false)]
   expect([sql, sorted(asked.rows)]).toEqual([sql, sorted(plain.rows)])
@@ -239,7 +239,7 @@ async function same(sql: string): Promise<Run> {
 }
 
 describe('system.history', () => {
-  it('has every column that it says it has, alone and in groups', async () => {
+  it('has every declared column, in plain selects and in groups', async () => {
     for (const table of Object.keys(historyTables) as HistoryTable[]) {
       const { rows } = await run(`SELECT * FROM ${table}`, root, allowAll)
       if (table !== 'tables_written') expect([table, rows.length > 0]).toEqual([table, true])
@@ -327,11 +327,11 @@ describe('system.history', () => {
     [`SELECT count(*) FROM queries WHERE user = 'alice' || ''`, 28],
   ])('%s', async (sql, most) => {
     const { read } = await same(sql)
-    // Of first rows both halves of the history give as many.
+    // The read models and the archive each give the first rows of an order.
     expect(read).toBeLessThanOrEqual(/LIMIT|FETCH/.test(sql) ? 2 * most : most)
   })
 
-  it('tells what became of columns that were read', async () => {
+  it('lists the columns that a query read, with their lineage', async () => {
     const sql = `SELECT table_name, column_name, output_name, transformation, effects, masked FROM columns_read WHERE query_id = '${queries[0]!.id}'`
     const { rows } = await same(sql)
     expect(rows).toEqual([
@@ -347,7 +347,7 @@ describe('system.history', () => {
     )
   })
 
-  it('tells of each replay how far it is', async () => {
+  it('shows the progress and the outcome of each replay', async () => {
     const { rows } = await same(
       `SELECT replay_id, outcome, ended IS NULL, json_extract_scalar(verdicts, '$.SAME'), filter FROM replays WHERE replay_id < 'r5' ORDER BY 1`,
     )
@@ -360,14 +360,14 @@ describe('system.history', () => {
     ])
   })
 
-  it('answers the questions of its page', async () => {
+  it('answers the example queries of docs/history.md with the same rows with and without questions', async () => {
     const page = readFileSync(new URL('../../../docs/history.md', import.meta.url), 'utf8')
     const questions = [...page.matchAll(/```sql\n(.*?)```/gs)].map(([, sql]) => sql!)
     expect(questions.length).toBeGreaterThanOrEqual(5)
     for (const sql of questions) await same(sql)
   })
 
-  it('gives the same for any conditions, groups and orders', async () => {
+  it('returns the same rows with and without questions, for any conditions, groups and orders', async () => {
     const condition = fc.oneof(
       fc
         .tuple(
@@ -438,7 +438,7 @@ describe('system.history', () => {
     )
   }, 240_000)
 
-  it('shows each what is his, and what rules give him, whatever he asks', async () => {
+  it('shows users only their own rows and the rows that the rules grant them', async () => {
     const rules = authorizeBy(() =>
       queryRulesOf(
         readRules(
@@ -498,7 +498,7 @@ describe('system.history', () => {
     )
   }, 240_000)
 
-  it('tells in words of its own when it cannot be read', async () => {
+  it('fails with an error of Quipu, without the text of the database, when a read fails', async () => {
     const reported: unknown[] = []
     const turns = createHistoryReadQueue({ atOnce: 3, waitMs: 1, what: 'The history' })
     const broken = (code: string) =>

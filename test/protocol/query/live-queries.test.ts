@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { createLiveQueries, noLiveQueries } from '../../../src/protocol/query/live-queries.ts'
 import { testQueryId } from '../../support/query-life.ts'
 
-/** A query of the registry: what it is, and where its last event lies. */
+/** A query of the registry in this state, with the offset of its last event. */
 const execution = (number: number, kind: string, offset?: bigint) =>
   ({
     queryId: testQueryId(number),
@@ -15,7 +15,7 @@ const execution = (number: number, kind: string, offset?: bigint) =>
     queuedReason: undefined,
   }) as never
 
-describe('queries as this process holds them', () => {
+describe('Live queries', () => {
   const held = [
     execution(1, 'NONE'),
     execution(2, 'RUNNING', 1n),
@@ -29,16 +29,16 @@ describe('queries as this process holds them', () => {
   } as never
   const live = createLiveQueries(registry, ({ offset }) => offset < 5n)
 
-  it('are listed while they are open, and after their end until the read models have it', () => {
+  it('are listed while they are open, and after their end until the read models have the last event', () => {
     expect(live.list().map(({ sequence }) => sequence)).toEqual([2, 4, 5])
   })
 
-  it('are given as long as they are held', () => {
+  it('are found by id as long as the process holds them', () => {
     expect(live.get(testQueryId(3))).toMatchObject({ sequence: 3, query: { kind: 'FINISHED' } })
     expect([live.get(testQueryId(1)), live.get(testQueryId(6))]).toEqual([undefined, undefined])
   })
 
-  it('are none where none run', () => {
+  it('are empty in a process that runs no queries', () => {
     expect([noLiveQueries.get(testQueryId(2)), noLiveQueries.list()]).toEqual([undefined, []])
   })
 })

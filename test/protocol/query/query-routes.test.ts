@@ -15,7 +15,7 @@ import { serve, type HttpApp } from '../../support/http-app.ts'
 import { queryLife, taskStats, testQueryId, toLogEvents } from '../../support/query-life.ts'
 import { openReadModelBed, storedIn, type ReadModelBed } from '../../support/read-models.ts'
 
-// oxlint-disable-next-line typescript/no-explicit-any -- answers are looked at field by field
+// oxlint-disable-next-line typescript/no-explicit-any -- tests check answers field by field
 type Json = any
 
 let bed: ReadModelBed
@@ -23,7 +23,7 @@ let runner: ProjectionRunner
 let app: HttpApp
 let live: Map<string, LiveQueryView>
 let ended: { queryId: string; by: string; how: string; message: string }[]
-/** Whose are queries that this process does not hold. */
+/** The owners of queries that this process does not hold. */
 let elsewhere: Map<string, string>
 
 async function start(over: Partial<QueryRoutesDeps> = {}): Promise<void> {
@@ -159,22 +159,22 @@ describe('GET /v1/query/{queryId}', () => {
     ['queryStats.outputPositions', 23],
     ['queryStats.spilledDataSize', '17B'],
     ['queryStats.progressPercentage', 100],
-  ])('%s is %j', (path, value) => {
+  ])('returns %s as %j', (path, value) => {
     expect(at(path)).toEqual(value)
   })
 
   it.each(['createTime', 'executionStartTime', 'lastHeartbeat', 'endTime'])(
-    'queryStats.%s is a time with an offset',
+    'returns queryStats.%s as a time with an offset',
     (name) => {
       expect(at(`queryStats.${name}`)).toMatch(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
     },
   )
 
-  it('session.startTime is in milliseconds', () => {
+  it('returns session.startTime in milliseconds', () => {
     expect(at('session.startTime')).toBe(Date.parse(body.queryStats.createTime))
   })
 
-  it('outputStage is the tree of stages with their tasks', () => {
+  it('returns outputStage as the tree of stages with their tasks', () => {
     const root = body.outputStage
     expect(root).toMatchObject({ stageId: `${queryId}.0`, state: 'FINISHED', done: true, types: ['varchar(25)'] })
     expect(root.tasks.map((task: Json) => task.taskId)).toEqual([`${queryId}.0.0`])
@@ -205,11 +205,11 @@ describe('GET /v1/query/{queryId}', () => {
     ])
   })
 
-  it('fits the schema that /openapi.json shows', () => {
+  it('answers with a body that fits the schema in /openapi.json', () => {
     expect(queryInfoSchema.parse(body)).toEqual(body)
   })
 
-  it('has no key without a value', () => {
+  it('leaves out keys without a value', () => {
     expect(JSON.stringify(body)).not.toContain('null')
     expect(body).not.toHaveProperty('errorCode')
     expect(body).not.toHaveProperty('updateType')
@@ -220,19 +220,19 @@ describe('GET /v1/query/{queryId}', () => {
     ['x-content-type-options', 'nosniff'],
     ['cache-control', 'no-store'],
     ['vary', 'Accept'],
-  ])('header %s is %s', (name, value) => {
+  ])('sends the header %s as %s', (name, value) => {
     expect(headers.get(name)).toBe(value)
   })
 })
 
-describe('a query', () => {
+describe('GET /v1/query/{queryId} in each state of a query', () => {
   beforeEach(async () => {
     await open()
     await start()
   })
   afterEach(close)
 
-  it('that failed tells its error', async () => {
+  it('returns the error of a failed query', async () => {
     const queryId = await storedNow(2, { end: 'failed' })
     const { body } = await get(`/v1/query/${queryId}`)
     expect(body).toMatchObject({
@@ -243,7 +243,7 @@ describe('a query', () => {
     })
   })
 
-  it('that is open is told from memory, with figures that no event has', async () => {
+  it('answers for an open query from memory, with live figures that no event has', async () => {
     const queryId = testQueryId(3)
     const query = foldQuery(queryId, queryLife(queryId, { end: 'open' }).slice(0, 3)) as KnownQuery
     const stats = taskStats({ memoryBytes: 3072, rawInputPositions: 99 })
@@ -260,7 +260,7 @@ describe('a query', () => {
     expect(body.finalQueryInfo).toBe(false)
   })
 
-  it('reads the same from memory and from its events', async () => {
+  it('gives the same answer from memory and from the events', async () => {
     const queryId = testQueryId(4)
     holdLive(queryId, { startMillis: Date.now() })
     const stored = live.get(queryId)!
@@ -275,12 +275,12 @@ describe('a query', () => {
     expect(fromEvents.body).toEqual(fromMemory.body)
   })
 
-  it('is there as soon as it is valid, projected or not', async () => {
+  it('finds a query as soon as its events are valid, before they are projected', async () => {
     const queryId = await storedNow(5)
     expect((await get(`/v1/query/${queryId}`)).body.state).toBe('FINISHED')
   })
 
-  it('can be seen as it was at a sequence or a time', async () => {
+  it('shows a query as it was at a sequence or a time (?asOf=)', async () => {
     const queryId = await storedNow(6)
     expect((await get(`/v1/query/${queryId}?asOf=1`)).body.state).toBe('QUEUED')
     expect((await get(`/v1/query/${queryId}?asOf=2`)).body.state).toBe('STARTING')
@@ -289,7 +289,7 @@ describe('a query', () => {
     expect((await get(`/v1/query/${queryId}?asOf=2`)).headers.get('x-engine-sequence')).toBe('2')
   })
 
-  it('says why it cannot be seen as it was', async () => {
+  it('explains why it cannot answer an asOf', async () => {
     const queryId = await storedNow(7)
     const last = (await get(`/v1/query/${queryId}`)).headers.get('x-engine-sequence')
     const refused = async (asOf: string): Promise<string> => {
@@ -306,7 +306,7 @@ describe('a query', () => {
     expect((await get(`/v1/query/${testQueryId(998)}?asOf=1`)).status).toBe(404)
   })
 
-  it('that nobody knows, or that is no id, is 404 with a problem', async () => {
+  it('returns 404 with a problem for an unknown query and for text that is not an id', async () => {
     for (const id of [testQueryId(999), 'nonsense']) {
       const { status, headers, body } = await get(`/v1/query/${id}`, { accept: 'application/json' })
       expect(status).toBe(404)
@@ -315,7 +315,7 @@ describe('a query', () => {
     }
   })
 
-  it('sends a browser to the page about it', async () => {
+  it('redirects a browser to the page of the query', async () => {
     const { status, headers } = await get(`/v1/query/${testQueryId(1)}`, {
       accept: 'text/html,application/xhtml+xml,*/*;q=0.8',
     })
@@ -330,7 +330,7 @@ describe('GET /v1/query', () => {
   beforeEach(open)
   afterEach(close)
 
-  it('lists open and just ended queries, newest first, memory over tables', async () => {
+  it('lists open and recently ended queries, newest first, and prefers memory to the tables', async () => {
     await start()
     const old = testQueryId(10)
     await store(old, { startMillis: Date.now() - 3_600_000 })
@@ -358,7 +358,7 @@ describe('GET /v1/query', () => {
     })
   })
 
-  it('shows the beginning of a long text, and reads no more of those in the tables', async () => {
+  it('shows the beginning of a long text, and reads only the beginning from the tables', async () => {
     let read = 0
     await start({
       async read(text, values) {
@@ -377,15 +377,15 @@ describe('GET /v1/query', () => {
     for (const item of body) {
       expect(queryListItemSchema.parse(item)).toEqual(item)
       expect(item.queryTruncated).toBe(true)
-      // Not half of the last character.
+      // The text is cut between characters, not within one.
       expect(item.query).toBe(sql.slice(0, 4096 - 1))
     }
-    // One more than a page, whatever is in memory, and of each the beginning.
+    // It reads one row more than a page, whatever is in memory, and only the beginning of each text.
     expect(read).toBeLessThan(11 * 20_000)
     expect((await get(`/v1/query/${ids[0]}`)).body.query).toBe(sql)
   })
 
-  it('filters by state, user, time and text, also among older ones', async () => {
+  it('filters by state, user, time and text, also among older queries', async () => {
     await start()
     const old = testQueryId(20)
     await store(old, { startMillis: Date.now() - 3_600_000, user: 'bob', sql: 'SELECT 100%_done' })
@@ -398,7 +398,7 @@ describe('GET /v1/query', () => {
     expect(await ids(`q=${encodeURIComponent('0%_D')}`)).toEqual([old])
     expect(await ids('q=nothing')).toEqual([])
     expect(await ids(`since=${new Date(Date.now() - 60_000).toISOString()}`)).toEqual([failed])
-    // Times that JavaScript knows and Postgres does not.
+    // Times that JavaScript can represent and Postgres cannot.
     for (const long of ['1519-02-09T03:14:31-21:30', '0000-01-01T00:00:00%2B23:59'])
       expect(await ids(`since=${long}`)).toEqual(await ids('since=1970-01-01T00:00:00Z'))
     expect(await ids('since=9999-12-31T23:59:59-23:59')).toEqual([])
@@ -423,7 +423,7 @@ describe('GET /v1/query', () => {
     expect(await ids('beyond')).toEqual([beyond, live[1]].toSorted())
   })
 
-  it('goes on with a cursor', async () => {
+  it('continues with the cursor of its Link header', async () => {
     await start()
     const all = []
     for (let number = 30; number < 35; number++) all.unshift(await storedNow(number))
@@ -442,7 +442,7 @@ describe('GET /v1/query', () => {
     expect(pages).toBe(3)
   })
 
-  // What the database could not look for: JavaScript reads more times than it does.
+  // Times that JavaScript reads and the database does not.
   const times = ['0 (x)', '1', '+010000-01-01T00:00:00Z', '-000001-01-01T00:00:00Z', '0000-01-01T00:00:00Z']
   const cursors = times.map((time) => `cursor=${encodeCursor({ created_at: time, query_id: testQueryId(1) })}`)
 
@@ -455,18 +455,18 @@ describe('GET /v1/query', () => {
     'user=%00',
     'q=a%00',
     ...cursors,
-  ])('refuses %s', async (search) => {
+  ])('answers 400 to %s', async (search) => {
     await start()
     expect((await get(`/v1/query?${search}`)).status).toBe(400)
   })
 
-  it('of a coordinator that follows is not behind what it was told', async () => {
+  it('waits on a follower until the projection has the latest events', async () => {
     await start({ isWriter: () => false })
     const queryId = await storedNow(40)
     expect((await get('/v1/query')).body.map((one: Json) => one.queryId)).toEqual([queryId])
   })
 
-  it('says when it may be stale', async () => {
+  it('sends X-Engine-Stale when the read models may be behind', async () => {
     await start({
       isWriter: () => false,
       projection: { barrier: async () => false, lag: async () => ({ events: 3, oldestMillis: 1234 }) },
@@ -476,7 +476,7 @@ describe('GET /v1/query', () => {
     expect(headers.get('x-engine-stale')).toBe('1234')
   })
 
-  it('without its database is 503, and a query in memory is told all the same', async () => {
+  it('answers 503 without the database, while GET of a query in memory still works', async () => {
     const read = async () => {
       throw new Error('connect ECONNREFUSED')
     }
@@ -491,7 +491,7 @@ describe('GET /v1/query/{queryId}/events', () => {
   beforeEach(open)
   afterEach(close)
 
-  it('gives the events as CloudEvents, in pages', async () => {
+  it('returns the events as CloudEvents, in pages', async () => {
     await start()
     const queryId = await storedNow(50)
     const first = await get(`/v1/query/${queryId}/events?limit=5`)
@@ -526,7 +526,7 @@ describe('DELETE /v1/query/{queryId}', () => {
   const remove = (id: string, user = 'alice') =>
     fetch(`${app.base}/v1/query/${id}`, { method: 'DELETE', headers: { 'x-trino-user': user } })
 
-  it('cancels and answers 204, also for what is not there', async () => {
+  it('cancels a query and answers 204, also for an unknown query or id', async () => {
     await start()
     holdLive(testQueryId(60), { end: 'open' })
     expect((await remove(testQueryId(60))).status).toBe(204)
@@ -535,7 +535,7 @@ describe('DELETE /v1/query/{queryId}', () => {
     expect(ended).toEqual([{ queryId: testQueryId(60), by: 'alice', how: 'canceled', message: 'Query was canceled' }])
   })
 
-  it('is 503 while the log does not answer', async () => {
+  it('answers 503 while the log does not answer', async () => {
     for (const end of [async () => 'waiting' as const, () => Promise.reject(new LogUnavailable('away'))]) {
       await start({ end })
       const response = await remove(testQueryId(62))
@@ -552,7 +552,7 @@ describe('PUT /v1/query/{queryId}/killed and /preempted', () => {
   const put = (id: string, how: string, body = '', user = 'alice') =>
     fetch(`${app.base}/v1/query/${id}/${how}`, { method: 'PUT', headers: { 'x-trino-user': user }, body })
 
-  it('end an open query with what the body says, in the words of Trino', async () => {
+  it('end an open query with the message in the body, in the format of Trino', async () => {
     await start()
     const queryId = testQueryId(60)
     holdLive(queryId, { end: 'open' })
@@ -571,7 +571,7 @@ describe('PUT /v1/query/{queryId}/killed and /preempted', () => {
     )
   })
 
-  it('say that there is nothing to end: 410, or that it has ended: 409', async () => {
+  it('answer 410 for an unknown query and 409 for an ended query', async () => {
     await start()
     holdLive(testQueryId(60))
     expect((await put(testQueryId(60), 'killed')).status).toBe(409)
@@ -579,7 +579,7 @@ describe('PUT /v1/query/{queryId}/killed and /preempted', () => {
     expect((await put('malformed', 'preempted')).status).toBe(410)
   })
 
-  it('are for who owns the query, also of one that this process does not hold', async () => {
+  it('answer 403 to users other than the owner, also for a query that this process does not hold', async () => {
     await start({ authorize: authorizeBy(() => undefined) })
     elsewhere.set(testQueryId(61), 'alice')
     for (const how of ['killed', 'preempted']) expect((await put(testQueryId(61), how, '', 'bob')).status).toBe(403)
@@ -587,7 +587,7 @@ describe('PUT /v1/query/{queryId}/killed and /preempted', () => {
     expect((await put(testQueryId(61), 'killed')).status).toBe(202)
   })
 
-  it('refuse what is too long, and what is no text', async () => {
+  it('answer 413 to a message that is too long, and 400 to bytes that are not UTF-8', async () => {
     await start()
     holdLive(testQueryId(60), { end: 'open' })
     expect((await put(testQueryId(60), 'killed', 'x'.repeat(16 * 1024 + 1))).status).toBe(413)
@@ -597,18 +597,18 @@ describe('PUT /v1/query/{queryId}/killed and /preempted', () => {
     expect((await put(testQueryId(60), 'killed', 'x'.repeat(16 * 1024))).status).toBe(202)
   })
 
-  it('are 503 while the log does not answer', async () => {
+  it('answer 503 while the log does not answer', async () => {
     await start({ end: async () => 'waiting' })
     const answer = await put(testQueryId(62), 'killed')
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '1'])
   })
 })
 
-describe('who killed a query', () => {
+describe('The user that killed a query', () => {
   beforeEach(open)
   afterEach(close)
 
-  it('is told to him, and to who sees all; the victim is told why', async () => {
+  it('is shown to administrators and hidden from the owner, who sees only the message', async () => {
     await start({ authorize: administratorsToo(new Set(['root'])) })
     const queryId = await storedNow(75, { end: 'killed' })
     await runner.barrier(60_000)
@@ -626,12 +626,12 @@ describe('who killed a query', () => {
   })
 })
 
-describe('rights', () => {
+describe('Rights over queries', () => {
   beforeEach(open)
   afterEach(close)
 
-  it('tell the digest of a result to those alone who may have its rows, and show it nowhere', async () => {
-    // As without the section of the rules: all see queries, and nobody the rows of others.
+  it('give the digest of a result only to users with a right to its rows, and other answers leave it out', async () => {
+    // As without the section of the rules: all users see all queries, and only the rows of their own queries.
     await start({
       authorize: ({ user }, permission) => permission.action !== 'results' || permission.query.user === user,
     })
@@ -655,7 +655,7 @@ describe('rights', () => {
     expect((await get(`/v1/query/${testQueryId(99)}/digest`, as('alice'))).status).toBe(404)
   })
 
-  it('let owners and administrators see and kill, and lists show one\u2019s own', async () => {
+  it('let only owners and administrators see and cancel a query, and limit lists to own queries', async () => {
     await start({ authorize: administratorsToo(new Set(['root'])) })
     const queryId = await storedNow(70)
     holdLive(testQueryId(71), { user: 'bob', end: 'open', startMillis: Date.now() })
@@ -676,11 +676,11 @@ describe('rights', () => {
   })
 })
 
-describe('a query that only the log knows', () => {
+describe('DELETE of a query that only the log knows', () => {
   beforeEach(open)
   afterEach(close)
 
-  it('is ended by whom it belongs to, before recovery comes to it', async () => {
+  it('works for the owner only, before recovery has reached the query', async () => {
     await start({ authorize: authorizeBy(() => undefined) })
     elsewhere.set(testQueryId(1), 'alice')
     const end = async (user: string) => {
@@ -694,11 +694,11 @@ describe('a query that only the log knows', () => {
   })
 })
 
-describe('methods', () => {
+describe('The query resources', () => {
   beforeEach(open)
   afterEach(close)
 
-  it('HEAD answers as GET without a body, OPTIONS tells, others are 405', async () => {
+  it('answer HEAD without a body, OPTIONS with the methods, and other methods with 405', async () => {
     await start()
     const head = await fetch(`${app.base}/v1/query`, { method: 'HEAD' })
     expect([head.status, await head.text()]).toEqual([200, ''])

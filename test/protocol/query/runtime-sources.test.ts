@@ -63,7 +63,7 @@ beforeAll(async () => {
 afterAll(() => bed.close())
 
 describe('system.runtime', () => {
-  it('queries are there without waiting for the projection to linger, memory over tables', async () => {
+  it('lists queries without the linger time of the projection, and prefers memory to the tables', async () => {
     const rows = await sources.queries(alice, ALL)
     expect(rows.map((row) => [row['query_id'], row['state'], row['user']])).toEqual([
       [open, 'STARTING', 'alice'],
@@ -80,7 +80,7 @@ describe('system.runtime', () => {
     })
   })
 
-  it('tasks have the newest figures', async () => {
+  it('shows tasks with their newest figures', async () => {
     const rows = await sources.tasks(alice, ALL)
     expect(
       rows.map((row) => [row['task_id'], row['stage_id'], row['node_id'], row['state'], row['raw_input_rows']]),
@@ -102,7 +102,7 @@ describe('system.runtime', () => {
     })
   })
 
-  it('operators, events and nodes', async () => {
+  it('lists operators, events and nodes', async () => {
     expect((await sources.operators(alice, ALL)).map((row) => [row['task_id'], row['operator_type']])).toContainEqual([
       `${stored}.1.0`,
       'TaskOutputOperator',
@@ -121,7 +121,7 @@ describe('system.runtime', () => {
     ])
   })
 
-  it('leave older queries out when the texts of the newest take much memory', async () => {
+  it('leaves out older queries when the texts of the newest queries take much memory', async () => {
     let read = 0
     const long = createRuntimeSources({
       live: { get: () => undefined, list: () => [] },
@@ -129,7 +129,7 @@ describe('system.runtime', () => {
         const rows = await bed.query(text, [...values])
         const [first] = rows
         if (!text.includes('from queries') || !first) return rows
-        // As if so many queries as are asked for were there, each time anew.
+        // Acts as a table that always has as many further queries as the statement asks for.
         const length = Number(values.at(-1))
         read += length
         return Array.from({ length }, (_, index) => ({
@@ -165,7 +165,7 @@ describe('system.runtime', () => {
       ...more,
     })
 
-  it('reads no text and no data where none is wanted, as by count(*)', async () => {
+  it('reads no texts and no data for statements that do not use them, such as count(*)', async () => {
     const asked: { readonly text: string; readonly rows: readonly Record<string, unknown>[] }[] = []
     const noting = over(async (text, values) => {
       const rows = await bed.query(text, [...values])
@@ -177,14 +177,14 @@ describe('system.runtime', () => {
     expect(
       asked.flatMap(({ rows }) => rows).filter((row) => row['sql_text'] || row['error_message'] || row['data']),
     ).toEqual([])
-    // Of the queries whose tasks, operators and events are asked for, the ids alone are read, at once.
+    // For tasks, operators and events, one statement reads only the ids of the queries.
     expect(asked.filter(({ text }) => text.startsWith('select query_id from queries'))).toHaveLength(3)
     expect((await noting.events(alice, [])).map(({ data: _, ...head }) => head)).toEqual(
       (await sources.events(alice, ALL)).map(({ data: _, ...head }) => head).filter(({ stream }) => stream !== open),
     )
   })
 
-  it('is read by three statements at once, two of one user, so that somebody else always has a turn', async () => {
+  it('limits reads to three at once, two for each user, so that another user need not wait long', async () => {
     const begun: string[] = []
     const ends: (() => void)[] = []
     const held = over(async () => {
@@ -211,7 +211,7 @@ describe('system.runtime', () => {
     ['57014', 'canceling statement due to statement timeout', 'EXCEEDED_TIME_LIMIT'],
     ['53300', 'sorry, too many clients already', 'REMOTE_HOST_GONE'],
     ['08006', 'connection failure', 'REMOTE_HOST_GONE'],
-  ])('says truly why it could not be read: %s %s', async (code, message, errorName) => {
+  ])('maps the database error %s %s to an error of Quipu without its text', async (code, message, errorName) => {
     const failing = over(() => Promise.reject(Object.assign(new Error(message), code && { code })))
     const error: unknown = await failing.queries(alice, []).catch((one: unknown) => one)
     expect(error).toMatchObject({ errorName })
@@ -219,12 +219,12 @@ describe('system.runtime', () => {
     expect(String(error)).not.toContain(message)
   })
 
-  it('says that it was not read in time where no connection was free', async () => {
+  it('reports EXCEEDED_TIME_LIMIT when no connection was free in time', async () => {
     const full = over(() => Promise.reject(new NotReadInTime('full')))
     await expect(full.queries(alice, [])).rejects.toMatchObject({ errorName: 'EXCEEDED_TIME_LIMIT' })
   })
 
-  it('says that the database is away, not what it said', async () => {
+  it('reports REMOTE_HOST_GONE when the connection to the database breaks, and passes the cause to onError', async () => {
     const reported: unknown[] = []
     const away = createRuntimeSources({
       live: { get: () => undefined, list: () => [] },
@@ -242,7 +242,7 @@ describe('system.runtime', () => {
     expect(reported).toEqual([new Error('write EPIPE')])
   })
 
-  it('each sees his own and what the rules let him view, also of those whose names begin alike', async () => {
+  it('shows users their own rows and the rows that rules grant, also for names with equal beginnings', async () => {
     const names = [`${'x'.repeat(250)}y`, `${'x'.repeat(250)}z`, 'bob']
     const all = names.map((user, index) => [testQueryId(10 + index), user] as const)
     const posted = testQueryId(20)
@@ -269,7 +269,7 @@ describe('system.runtime', () => {
     expect(await seen(names[1]!, 'leads')).toEqual([stored, open, first, second])
     expect(await seen('bob', 'leads')).toEqual([stored, open, first, bobs])
     expect(await seen('auditor')).toEqual([stored, open, first, second, bobs, posted])
-    // Who acts as another is who he was.
+    // A user who acts as another user keeps the rights of the original user.
     const actsAs = (await sources.queries({ ...askerNamed('zoe'), originalUser: 'alice' }, ALL)).map(
       (row) => row['query_id'],
     )

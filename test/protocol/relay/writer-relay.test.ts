@@ -13,7 +13,7 @@ let writer: Server
 let standby: Server
 let relay: WriterRelay
 let memory: StatementMemory
-/** Requests that the writer was sent, unanswered. */
+/** Requests that the writer has received and not answered. */
 let arrived: { readonly bytes: number; readonly response: ServerResponse }[]
 let onArrival: () => void
 
@@ -86,8 +86,8 @@ const arrivals = (count: number): Promise<void> =>
     onArrival()
   })
 
-describe('bodies that a stand-by passes on', () => {
-  it('count until they are answered: one more is refused, and passed on afterwards', async () => {
+describe('Request bodies that a stand-by relays to the writer', () => {
+  it('count against the memory limit until the writer answers: a further body gets 429 until then', async () => {
     const first = post(40_000)
     await arrivals(1)
     expect(memory.heldBytes).toBe(40_000)
@@ -101,7 +101,7 @@ describe('bodies that a stand-by passes on', () => {
     expect(await second).toBe(200)
   })
 
-  it('count as they come where their length is not announced', async () => {
+  it('count as they arrive when their length is not announced', async () => {
     const chunked = { 'transfer-encoding': 'chunked' }
     const task = '/v1/task/20260102_030405_00006_00001.1.0'
     const first = post(300, task, chunked)
@@ -113,7 +113,7 @@ describe('bodies that a stand-by passes on', () => {
     expect(memory.heldBytes).toBe(0)
   })
 
-  it('are no larger than a statement, where they are one', async () => {
+  it('get 413 above the size limit of statements or of task bodies', async () => {
     expect(await post(50_001)).toBe(413)
     expect(await post(90_001, '/v1/task/20260102_030405_00006_00001.1.0')).toBe(413)
     expect(arrived).toEqual([])

@@ -59,7 +59,7 @@ async function ask(method: 'POST' | 'PUT', path: string, body: unknown, user = '
   return { status: response.status, replayId: /"replayId":"(\w+)"/.exec(text)?.[1] ?? '', text }
 }
 
-it('tells who replays what against whom, how far it is and how it ended; of addresses nothing but whose they are', async () => {
+it('the replay resource records beginning, progress and end of a replay, and only the origins of its addresses', async () => {
   const { status, replayId } = await ask('POST', '', beginning)
   expect(status).toBe(200)
   expect((await ask('PUT', `/${replayId}`, { verdicts: { SAME: 1 } })).status).toBe(204)
@@ -87,7 +87,7 @@ it('tells who replays what against whom, how far it is and how it ended; of addr
   ])
 })
 
-it('is refused to who may run nothing, and a replay of one to another', async () => {
+it('the replay resource answers 403 to users without rights, and 404 for the replay of another user', async () => {
   expect((await ask('POST', '', beginning, 'nobody')).status).toBe(403)
   const { replayId } = await ask('POST', '', beginning)
   for (const [path, user] of [
@@ -99,7 +99,7 @@ it('is refused to who may run nothing, and a replay of one to another', async ()
   expect(reported).toHaveLength(1)
 })
 
-it('does not begin where it cannot be recorded', async () => {
+it('a replay does not begin when its beginning cannot be recorded', async () => {
   broken = true
   expect(await ask('POST', '', beginning)).toMatchObject({ status: 500, replayId: '' })
 })
@@ -110,18 +110,18 @@ it.each<[string, unknown]>([
   ['half a character', { ...beginning, filter: { user: '\ud800' } }],
   ['U+0000', { ...beginning, filter: { where: 'a\0' } }],
   ['a long name', { ...beginning, filter: { source: 'x'.repeat(2000) } }],
-])('refuses %s', async (_, body) => {
+])('POST /v1/replay answers 400 to %s', async (_, body) => {
   expect((await ask('POST', '', body)).status).toBe(400)
   expect(reported).toEqual([])
 })
 
-it('refuses verdicts of another form', async () => {
+it('PUT /v1/replay/{id} answers 400 to malformed verdicts', async () => {
   const { replayId } = await ask('POST', '', beginning)
   for (const verdicts of [{ 'not a verdict': 1 }, { SAME: -1 }, { SAME: 0.5 }, 'SAME'])
     expect((await ask('PUT', `/${replayId}`, { verdicts })).status).toBe(400)
 })
 
-it('has ended once, unless that could not be recorded', async () => {
+it('a replay ends once, and can be ended again only if the end could not be recorded', async () => {
   const { replayId } = await ask('POST', '', beginning)
   const end = () => ask('PUT', `/${replayId}`, { verdicts: {}, outcome: 'stopped' })
   broken = true
@@ -133,14 +133,14 @@ it('has ended once, unless that could not be recorded', async () => {
   expect(reported.filter(({ type }) => type === 'ReplayEnded')).toHaveLength(1)
 })
 
-it('keeps the beginning of a long condition', async () => {
+it('the record of a replay holds only the beginning of a long condition', async () => {
   nowMs += 60_000
   expect((await ask('POST', '', { ...beginning, filter: { where: 'x'.repeat(4000) } })).status).toBe(200)
   const [{ data }] = reported as unknown as [{ data: { filter: { where: string } } }]
   expect(data.filter.where).toBe(`${'x'.repeat(511)}…`)
 })
 
-it('begins so often in a minute, under whatever name, and tells so much; a minute later again', async () => {
+it('the replay resource limits new replays and progress records for each minute, over all user names', async () => {
   nowMs += 60_000
   const begun = await Promise.all(Array.from({ length: 40 }, (_, i) => ask('POST', '', beginning, `user ${i % 3}`)))
   expect(begun.filter(({ status }) => status === 200)).toHaveLength(30)

@@ -4,7 +4,7 @@ import type { QuerySession } from '../../../src/coordinator/query/stream/events.
 import { sessionFromHeaders } from '../../../src/protocol/statement/session-headers.ts'
 import { openAccess } from '../../support/access.ts'
 
-/** As Node gives them: bytes as Latin-1. */
+/** Reads the session from these headers, which Node decodes as Latin-1. */
 function session(headers: Readonly<Record<string, string>>): QuerySession {
   const sent = Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), Buffer.from(value).toString('latin1')]),
@@ -15,7 +15,7 @@ function session(headers: Readonly<Record<string, string>>): QuerySession {
 
 const basic = (user: string): string => `Basic ${Buffer.from(`${user}:`).toString('base64')}`
 
-/** Every header whose text is stored, with the bytes that it, or each name in it, may have. */
+/** Every header whose text is stored, with the limit in bytes for the value, or for each name in it. */
 const LIMITED: readonly (readonly [header: string, bytes: number, of: (name: string) => string])[] = [
   ['X-Trino-User', 256, (name) => name],
   ['X-Trino-Original-User', 256, (name) => name],
@@ -34,8 +34,8 @@ const LIMITED: readonly (readonly [header: string, bytes: number, of: (name: str
   ['X-Trino-Prepared-Statement', 1024, (name) => `${encodeURIComponent(name)}=SELECT+1`],
 ]
 
-describe('what a client says of itself', () => {
-  it.each(LIMITED)('%s has names of %d bytes at most', (header, bytes, of) => {
+describe('The session headers of a client', () => {
+  it.each(LIMITED)('%s is limited to names of %d bytes', (header, bytes, of) => {
     const stored = JSON.stringify(session({ [header]: of('x'.repeat(bytes)) })).toLowerCase()
     expect(stored).toContain('x'.repeat(bytes))
     expect(() => session({ [header]: of('x'.repeat(bytes + 1)) })).toThrow(
@@ -43,18 +43,18 @@ describe('what a client says of itself', () => {
     )
   })
 
-  it.each(LIMITED)('%s counts bytes, not characters (%d)', (header, bytes, of) => {
+  it.each(LIMITED)('%s is limited in bytes, not in characters (%d)', (header, bytes, of) => {
     const fitting = '本'.repeat(Math.floor(bytes / 3))
     expect(JSON.stringify(session({ [header]: of(fitting) }))).toContain(fitting)
     expect(() => session({ [header]: of(`${fitting}本`) })).toThrow(expect.objectContaining({ status: 400 }))
   })
 
-  it('has a schema of 1,024 bytes at most', () => {
+  it('may name a schema of at most 1,024 bytes', () => {
     expect(session({ 'X-Trino-Catalog': 'c', 'X-Trino-Schema': 's'.repeat(1024) }).schema).toHaveLength(1024)
     expect(() => session({ 'X-Trino-Catalog': 'c', 'X-Trino-Schema': 's'.repeat(1025) })).toThrow('1024 bytes')
   })
 
-  it('has a thousand entries of a kind at most, those that say nothing not counted', () => {
+  it('may have at most 1,000 entries each, not counting empty entries', () => {
     const tags = (entries: number, between: string) =>
       session({ 'X-Trino-Client-Tags': Array.from({ length: entries }, (_, index) => ` t${index} `).join(between) })
     for (const between of [',', ',,, ,']) {
@@ -66,14 +66,14 @@ describe('what a client says of itself', () => {
     expect(session({ 'X-Trino-Client-Tags': ',, ,' }).clientTags).toEqual([])
   })
 
-  it('may prepare long statements', () => {
+  it('may carry long prepared statements', () => {
     const sql = `SELECT '${'x'.repeat(20_000)}'`
     expect(session({ 'X-Trino-Prepared-Statement': `p=${encodeURIComponent(sql)}` }).preparedStatements).toEqual({
       p: sql,
     })
   })
 
-  it('fits limits in every one of its texts, whatever headers there are', () => {
+  it('give a session in which every text is within the limits', () => {
     const many = Object.fromEntries(
       LIMITED.map(([header, bytes, of]) => [header, of('本'.repeat(Math.floor(bytes / 3)))]),
     )

@@ -52,11 +52,11 @@ function answer(part: Partial<Answer>): Answer {
   }
 }
 
-/** What the service is asked, and what the routes tell of it. */
+/** The calls of the service, and the reports of the routes. */
 let asked: unknown[]
 let reported: unknown[]
 let held: number
-/** Who may have a result, or end its query. */
+/** Rejects for users that may not have the result or end the query. */
 let guard: StatementRouteDeps['guard']
 let service: StatementService
 let server: Server
@@ -80,7 +80,7 @@ beforeEach(async () => {
     cancelStage: async (...given) => (asked.push(given), 'done'),
     heartbeat: async (...given) => (asked.push(given), true),
   } as StatementService
-  // A cancel of the test before may still be tried.
+  // A cancel of the previous test may still be retried.
   const own = service
   const routes = createStatementRoutes({
     ownerOf: limitOwners(false),
@@ -141,8 +141,8 @@ const post = (body: string, headers: Record<string, string> = {}) =>
 const page = (token: number): string => uris.nextUri(base, QUERY_ID, token)
 const stage = (number: number): string => uris.partialCancelUri(base, QUERY_ID, number)
 
-describe('a statement that is posted', () => {
-  it('is refused with a prepared statement that is none, as by Trino', async () => {
+describe('POST /v1/statement', () => {
+  it('answers 400 to a prepared statement that does not parse, with the message of Trino', async () => {
     const prepared = 'good=SELECT+1,bad=' + encodeURIComponent('SELEC 1')
     for (const family of ['Trino', 'Presto', 'Engine']) {
       const response = await post('SELECT 1', { [`x-${family}-prepared-statement`]: prepared })
@@ -153,7 +153,7 @@ describe('a statement that is posted', () => {
     expect((await post('SELECT 1', { 'x-trino-prepared-statement': 'good=SELECT+1' })).status).toBe(200)
   })
 
-  it('is submitted with its session, and answered with where to go on', async () => {
+  it('submits the statement with its session, and answers with a nextUri', async () => {
     const response = await post('SELECT 1', { 'x-trino-user': 'alice', 'x-trino-catalog': 'TPCH' })
     expect(response.status).toBe(200)
     const body = (await response.json()) as Record<string, unknown>
@@ -164,7 +164,7 @@ describe('a statement that is posted', () => {
     expect(held).toBe(0)
   })
 
-  it('is refused when it is empty, too long, no UTF-8, or of two families', async () => {
+  it('refuses a statement that is empty or too long, headers of two families, and Accept of HTML', async () => {
     expect((await post('  \n')).status).toBe(400)
     expect((await post('S'.repeat(1001))).status).toBe(413)
     expect((await post('SELECT 1', { 'x-trino-user': 'a', 'x-presto-user': 'a' })).status).toBe(400)
@@ -172,11 +172,11 @@ describe('a statement that is posted', () => {
     expect(asked).toEqual([])
   })
 
-  it('holds the event loop with others of its kind for a moment only: all else has turns in between', async () => {
+  it('lets the event loop run other work between long statements', async () => {
     const long = `SELECT 'secret' = 'x' /* ${'x'.repeat(300)} */`
     const reported: string[] = []
     const submit = service.submit
-    // Taking the secrets out of a text takes its time, in the same turn.
+    // Sealing a text blocks the event loop for some time.
     service.submit = (statement) => {
       for (const until = performance.now() + 50; performance.now() < until;);
       reported.push('statement')
@@ -193,13 +193,13 @@ describe('a statement that is posted', () => {
     expect(reported.join(' ')).not.toContain('statement statement')
   })
 
-  it('is shed when there is no room for it, and that is told', async () => {
+  it('answers 429 and reports "shed" when no memory is free for the statement', async () => {
     const response = await post('S'.repeat(600))
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '1'])
     expect(reported).toEqual(['group of anonymous: shed'])
   })
 
-  it('is 503 while the log does not answer, and that is told', async () => {
+  it('answers 503 and reports "log_down" while the log does not answer', async () => {
     service.submit = () => Promise.reject(new LogUnavailable('The event log does not answer'))
     const response = await post('SELECT 1')
     expect([response.status, response.headers.get('retry-after')]).toEqual([503, '1'])
@@ -207,8 +207,8 @@ describe('a statement that is posted', () => {
   })
 })
 
-describe('a result that is asked for', () => {
-  it('is its page, put into the answer as it is', async () => {
+describe('GET of a page of a result', () => {
+  it('puts the stored bytes of the page into the answer unchanged', async () => {
     const bytes = [Buffer.from('[[ '), Buffer.from('1 ]]')]
     service.poll = async () => answer({ page: { token: 0, bytes, rows: 1 } })
     const response = await fetch(page(0))
@@ -218,7 +218,7 @@ describe('a result that is asked for', () => {
     expect(reported).toEqual(['data', { token: 0, rows: 1 }, 'delivered 1'])
   })
 
-  it.each([60, 1_000])('is whole when its page is large and comes in parts: %d kB', async (kB) => {
+  it.each([60, 1_000])('sends a large page in parts completely, with HTTP/1.1 and 1.0: %d kB', async (kB) => {
     const rows = Array.from({ length: kB }, (_, i) => [i, 'ä'.repeat(495)])
     const bytes = Buffer.from(JSON.stringify(rows))
     const parts = [bytes.subarray(0, 1), bytes.subarray(1, 40_001), bytes.subarray(40_001)]
@@ -233,13 +233,13 @@ describe('a result that is asked for', () => {
     expect(JSON.parse(body!)).toMatchObject({ id: QUERY_ID, data: rows })
   })
 
-  it('is asked of the service with the longest wait', async () => {
+  it('asks the service with the longest wait of a long poll', async () => {
     await fetch(page(7))
     expect(asked).toEqual([[QUERY_ID, 7, 20]])
     expect(reported).toEqual(['empty', { token: 7, rows: 0 }])
   })
 
-  it('that is settled stays the same to the byte', async () => {
+  it('repeats a settled answer byte for byte', async () => {
     service.poll = async () => answer({ settled: true, nextToken: undefined })
     const first = await (await fetch(page(0))).text()
     service.poll = async () => answer({ settled: true, nextToken: undefined, query: after('QueryCreated') })
@@ -247,7 +247,7 @@ describe('a result that is asked for', () => {
     expect(reported).toContain('last')
   })
 
-  it('is 410 when it is gone, 404 when nobody knows it', async () => {
+  it('answers 410 for a result that is gone, and 404 for an unknown query', async () => {
     service.poll = async () => ({ kind: 'gone' })
     expect((await fetch(page(0))).status).toBe(410)
     service.poll = async () => ({ kind: 'unknown' })
@@ -255,7 +255,7 @@ describe('a result that is asked for', () => {
     expect(reported).toEqual(['gone', 'not_found'])
   })
 
-  it('waits while the log is away, at the same address', async () => {
+  it('answers with the same nextUri while the log does not answer', async () => {
     service.poll = () => Promise.reject(new LogUnavailable('away'))
     const { status, json } = await raw(page(3))
     expect(status).toBe(200)
@@ -265,9 +265,9 @@ describe('a result that is asked for', () => {
   it.each([
     ['the log is away', new LogUnavailable('away')],
     ['another coordinator writes', new Fenced('fenced')],
-    ['the next coordinator goes on with it', new Suspended()],
+    ['the next coordinator takes the query over', new Suspended()],
     ['its worker is away', new WorkerLost('away')],
-  ])('waits while %s', async (_what, error) => {
+  ])('answers GET, HEAD and DELETE without an error while %s', async (_what, error) => {
     service.poll = () => Promise.reject(error)
     service.heartbeat = () => Promise.reject(error)
     service.cancel = () => Promise.reject(error)
@@ -277,9 +277,9 @@ describe('a result that is asked for', () => {
   })
 
   it.each([
-    ['the log does not say whose the query is', () => Promise.reject(new LogUnavailable('away'))],
-    ['nobody says in time whose the query is', () => new Promise<void>(() => {})],
-  ])('waits while %s, and shows nothing of the query', async (_what, ownerUnknown) => {
+    ['the log does not answer with the owner of the query', () => Promise.reject(new LogUnavailable('away'))],
+    ['the owner of the query is not known in time', () => new Promise<void>(() => {})],
+  ])('lets the client wait while %s, and shows no data of the query', async (_what, ownerUnknown) => {
     guard = ownerUnknown
     const { status, json } = await raw(page(3))
     expect(status).toBe(200)
@@ -289,7 +289,7 @@ describe('a result that is asked for', () => {
     expect(asked).toEqual([])
   })
 
-  it('is refused to a stranger as soon as it is known whose it is', async () => {
+  it('answers 403 to a user without rights to the query, also for HEAD and DELETE', async () => {
     guard = () => Promise.reject(new HttpProblem(403, 'Access Denied'))
     for (const method of ['GET', 'HEAD', 'DELETE']) expect((await fetch(page(0), { method })).status).toBe(403)
     expect(asked).toEqual([])
@@ -297,10 +297,10 @@ describe('a result that is asked for', () => {
 
   it.each([
     ['a bug', new TypeError('internals')],
-    ['a bug whose text speaks of time', new Error('internals: timeout of what was terminated')],
+    ['a bug with a text about a timeout', new Error('internals: timeout of what was terminated')],
     ['a bug with a code', Object.assign(new Error('internals'), { code: 'ENOENT' })],
-    ['a log whose past was altered', new LogChanged('internals')],
-  ])('is 500 for %s, without its text', async (_what, error) => {
+    ['a log with altered records', new LogChanged('internals')],
+  ])('answers 500 for %s, without the text of the error', async (_what, error) => {
     service.poll = () => Promise.reject(error)
     service.heartbeat = () => Promise.reject(error)
     service.cancel = () => Promise.reject(error)
@@ -312,20 +312,20 @@ describe('a result that is asked for', () => {
   })
 })
 
-describe('an address', () => {
+describe('The address of a page, stage or query', () => {
   it.each([
-    ['with the mac of another page', () => page(1).replace('/1.', '/2.'), 'GET'],
-    ['with the mac of another query', () => page(1).replace('00006', '00007'), 'GET'],
-    ['without a mac', () => `${base}/v1/statement/${QUERY_ID}/1`, 'GET'],
-    ['of what is no query', () => `${base}/v1/statement/x/1.abc`, 'DELETE'],
+    ['with the MAC of another page', () => page(1).replace('/1.', '/2.'), 'GET'],
+    ['with the MAC of another query', () => page(1).replace('00006', '00007'), 'GET'],
+    ['without a MAC', () => `${base}/v1/statement/${QUERY_ID}/1`, 'GET'],
+    ['of text that is not a query id', () => `${base}/v1/statement/x/1.abc`, 'DELETE'],
     ['of another stage', () => stage(1).replace(`.1/`, '.2/'), 'DELETE'],
-    ['that beats without its mac', () => `${base}/v1/statement/${QUERY_ID}/1.abc`, 'HEAD'],
-  ])('%s is 404, and nobody is asked', async (_name, address, method) => {
+    ['of a heartbeat with a wrong MAC', () => `${base}/v1/statement/${QUERY_ID}/1.abc`, 'HEAD'],
+  ])('%s is answered 404 without a call of the service', async (_name, address, method) => {
     expect((await fetch(address(), { method })).status).toBe(404)
     expect(asked).toEqual([])
   })
 
-  it('is left to others when it is no statement’s', async () => {
+  it('is left to other routes when it belongs to no statement', async () => {
     for (const path of ['/v1/query', '/v1/statement/a/b/c', '/v1/stage/x/y'])
       expect((await fetch(base + path)).status).toBe(418)
   })
@@ -334,24 +334,24 @@ describe('an address', () => {
     ['/v1/statement', 'GET', 'POST, OPTIONS'],
     [`/v1/statement/${QUERY_ID}/1.x`, 'POST', 'GET, HEAD, DELETE, OPTIONS'],
     [`/v1/stage/${QUERY_ID}.1/x`, 'GET', 'DELETE'],
-  ])('%s refuses %s and names what it takes', async (path, method, allow) => {
+  ])('%s answers 405 to %s and names the allowed methods', async (path, method, allow) => {
     const response = await fetch(base + path, { method })
     expect([response.status, response.headers.get('allow')]).toEqual([405, allow])
   })
 
-  it('tells its methods', async () => {
+  it('answers OPTIONS with its methods', async () => {
     const response = await fetch(`${base}/v1/statement`, { method: 'OPTIONS' })
     expect([response.status, response.headers.get('allow')]).toEqual([204, 'POST, OPTIONS'])
   })
 })
 
-describe('a statement that is canceled', () => {
-  it('is 204 when that is valid', async () => {
+describe('DELETE of a statement', () => {
+  it('answers 204 when the cancel is recorded', async () => {
     expect((await fetch(page(2), { method: 'DELETE' })).status).toBe(204)
     expect(asked).toEqual([[QUERY_ID, { failure: expect.objectContaining({ errorName: 'USER_CANCELED' }) }, 30]])
   })
 
-  it('is 204 while the log takes nothing, and the server goes on with it', async () => {
+  it('answers 204 while the log accepts nothing, and the server retries the cancel', async () => {
     const outcomes: (() => Promise<'waiting' | 'done'>)[] = [
       async () => 'waiting',
       () => Promise.reject(new LogUnavailable('away')),
@@ -370,7 +370,7 @@ describe('a statement that is canceled', () => {
     expect(cancels).toBe(outcomes.length)
   })
 
-  it('is 204 while nobody knows whose it is, and is canceled only for who may', async () => {
+  it('answers 204 while the owner is unknown, and later cancels only if the user has the right', async () => {
     let isAnswered = false
     const known = new Promise<void>((resolve) => {
       guard = async () => {
@@ -386,12 +386,12 @@ describe('a statement that is canceled', () => {
     expect(asked).toEqual([])
   })
 
-  it('is 404 when nobody knows it', async () => {
+  it('answers 404 for an unknown query', async () => {
     service.cancel = async () => 'unknown'
     expect((await fetch(page(2), { method: 'DELETE' })).status).toBe(404)
   })
 
-  it('in a stage is 204, 409 when it writes', async () => {
+  it('answers 204 for a stage, and 409 for a stage that writes', async () => {
     expect((await fetch(stage(1), { method: 'DELETE' })).status).toBe(204)
     expect(asked).toEqual([[QUERY_ID, 1]])
     service.cancelStage = async () => 'writes'
@@ -399,12 +399,12 @@ describe('a statement that is canceled', () => {
   })
 })
 
-describe('a heartbeat', () => {
-  it('tells whether the query is there', async () => {
+describe('HEAD of a statement', () => {
+  it('answers 200 for a known query or while the log does not answer, and 404 for an unknown query', async () => {
     expect((await fetch(page(2), { method: 'HEAD' })).status).toBe(200)
     service.heartbeat = async () => false
     expect((await fetch(page(2), { method: 'HEAD' })).status).toBe(404)
-    // Nobody knows otherwise now.
+    // The query may still exist.
     service.heartbeat = () => Promise.reject(new LogUnavailable('away'))
     expect((await fetch(page(2), { method: 'HEAD' })).status).toBe(200)
   })

@@ -51,7 +51,7 @@ function after(...types: readonly QueryEventType[]): KnownQuery {
 
 const published = ['QueryCreated', 'QueryPlanned', 'TaskCreated', 'ResultPagesPublished'] as const
 
-describe('a coordinator that follows while nobody writes', () => {
+describe('A follower while there is no writer', () => {
   const relayed = (lastKnown: LastKnown, writer: () => RelayWriter | undefined = () => undefined) => {
     const relay = createWriterRelay({
       trust: createServerTrust({}),
@@ -72,7 +72,7 @@ describe('a coordinator that follows while nobody writes', () => {
     })
   }
 
-  it('tells state and columns of a query as it last knew them, and no page', async () => {
+  it('answers with the last known state and columns of a query, without a page', async () => {
     const base = await relayed(async () => after(...published))
     const { status, json } = await raw(uris.nextUri(base, QUERY_ID, 0))
     expect(status).toBe(200)
@@ -82,14 +82,14 @@ describe('a coordinator that follows while nobody writes', () => {
     expect(json.data).toBeUndefined()
   })
 
-  it('tells no end of a result whose last page it cannot give', async () => {
+  it('does not report the end of a result whose last page it cannot give', async () => {
     const base = await relayed(async () => after(...published, 'QueryFinished'))
     const { json } = await raw(uris.nextUri(base, QUERY_ID, 1))
     expect(json.nextUri).toBe(uris.nextUri(base, QUERY_ID, 1))
     expect(json.stats.state).toBe('FINISHING')
   })
 
-  it('tells a failure, which is the whole answer', async () => {
+  it('reports the failure of a query as the final answer', async () => {
     const base = await relayed(async () => after('QueryCreated', 'QueryFailed'))
     const { json } = await raw(uris.nextUri(base, QUERY_ID, 0))
     expect(json.nextUri).toBeUndefined()
@@ -97,7 +97,7 @@ describe('a coordinator that follows while nobody writes', () => {
     expect(json.stats.state).toBe('FAILED')
   })
 
-  it('says QUEUED where it knows nothing, and 503 to a POST', async () => {
+  it('reports QUEUED for a query that it does not know, and answers 503 to a POST', async () => {
     const base = await relayed(async () => undefined)
     const { json } = await raw(uris.nextUri(base, QUERY_ID, 0))
     expect(json).toMatchObject({ nextUri: uris.nextUri(base, QUERY_ID, 0), stats: { state: 'QUEUED', nodes: 0 } })
@@ -106,7 +106,7 @@ describe('a coordinator that follows while nobody writes', () => {
     expect(refused).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
   })
 
-  it('takes a cancel, and passes it on to the next writer', async () => {
+  it('accepts a cancel, and relays it to the next writer', async () => {
     const writer: { now: RelayWriter | undefined } = { now: undefined }
     const base = await relayed(
       async () => undefined,
@@ -125,7 +125,7 @@ describe('a coordinator that follows while nobody writes', () => {
   })
 })
 
-describe('a coordinator that starts in the place of another', () => {
+describe('A coordinator that starts to replace another', () => {
   let starting: StartingServer
   let needs: StartNeeds
   const started = () => {
@@ -148,7 +148,7 @@ describe('a coordinator that starts in the place of another', () => {
     return serve(starting.listener)
   }
 
-  it('answers what may be said while the log is away', async () => {
+  it('answers information, status, polls and cancels while the log does not answer', async () => {
     const base = await started()
     needs.failed('database')
     expect((await raw(`${base}/v1/info`)).json).toEqual({ starting: true })
@@ -187,7 +187,7 @@ describe('a coordinator that starts in the place of another', () => {
     expect(carriedOut).toEqual([`DELETE ${new URL(uris.nextUri(base, QUERY_ID, 0)).pathname}`])
   })
 
-  it('keeps everything waiting where nothing is away, and hands it over', async () => {
+  it('holds all requests while its dependencies answer, and hands them to the started coordinator', async () => {
     const base = await started()
     const waiting = [
       raw(`${base}/v1/statement`, { method: 'POST', body: 'SELECT 1' }),
@@ -196,7 +196,7 @@ describe('a coordinator that starts in the place of another', () => {
     ]
     let early = false
     for (const one of waiting) void one.then(() => (early = true))
-    // Longer than any of them would wait for a log that is away.
+    // This is longer than any of these requests waits for a log that does not answer.
     await new Promise((resolve) => setTimeout(resolve, 200))
     expect(early).toBe(false)
     starting.handOver((request, response) => {

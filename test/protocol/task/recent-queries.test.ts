@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => bed.close())
 
-it('lists many ended queries with few questions to the database, each once', async () => {
+it('the list of recent queries names each ended query once and needs few reads of the database', async () => {
   const runner = await bed.startRunner({ lingerMs: 0 })
   const ids = Array.from({ length: ENDED }, (_, index) => testQueryId(index + 1))
   for (const id of ids) {

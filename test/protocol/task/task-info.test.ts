@@ -20,7 +20,7 @@ function nanos(text: string): number {
 function size(bytes: number): string {
   return bytes < 1024 ? `${bytes}B` : `${(bytes / 1024).toFixed(2)}kB`
 }
-/** Compressed bytes of columns as the file's own footer has them. */
+/** Compressed bytes of columns, as the footer of the file states them. */
 async function columnBytes(table: string, columns: readonly string[]): Promise<number> {
   const list = columns.map((column) => `'${column}'`).join(', ')
   const [sum] = await duckdb.query(
@@ -29,11 +29,11 @@ async function columnBytes(table: string, columns: readonly string[]): Promise<n
   return sum!.bytes as number
 }
 
-/** A join of orders (15,000 rows) with the customers of one segment, grouped: known answers for every figure. */
+/** A grouped join of orders (15,000 rows) with the customers of one segment. Every figure has a known value. */
 const JOIN = `SELECT c.mktsegment AS c0, count(*) AS c1, sum(o.totalprice) AS c2 FROM "$s0" o
   JOIN "$s1" c ON o.custkey = c.custkey WHERE c.mktsegment = 'BUILDING' GROUP BY 1`
 
-describe('Task info of a join', () => {
+describe('The task info of a join', () => {
   let worker: TestWorker
   let taskId: string
   let info: TaskInfo
@@ -74,14 +74,14 @@ describe('Task info of a join', () => {
     expect(info.outputs).toEqual({})
   })
 
-  it('is the same by GET, alone and in the list', async () => {
+  it('is the same in the answers of POST and GET, and names the task in the list', async () => {
     const alone = (await (await worker.call('GET', `/v1/task/${taskId}`)).json()) as TaskInfo
     expect({ ...alone, lastHeartbeat: '' }).toEqual({ ...info, lastHeartbeat: '' })
     const list = (await (await worker.call('GET', '/v1/task')).json()) as TaskInfo[]
     expect(list.map(({ taskId: id }) => id)).toEqual([taskId])
   })
 
-  it('describes its output buffer', () => {
+  it('describes the output buffer', () => {
     expect(info.outputBuffers).toEqual({
       state: 'FLUSHING',
       masterSequenceId: 0,
@@ -90,7 +90,7 @@ describe('Task info of a join', () => {
     })
   })
 
-  it('has times that follow each other', () => {
+  it('has times in the right order', () => {
     const { createTime, startTime, endTime, elapsedTime, queuedTime } = info.stats
     for (const time of [createTime, startTime!, endTime!]) expect(time).toMatch(ISO)
     expect(Date.parse(createTime)).toBeGreaterThanOrEqual(before)
@@ -100,7 +100,7 @@ describe('Task info of a join', () => {
     expect(nanos(queuedTime)).toBe((Date.parse(startTime!) - Date.parse(createTime)) * 1e6)
   })
 
-  it('has one driver a pipeline, all completed', () => {
+  it('counts one driver for each pipeline, all completed', () => {
     const { stats } = info
     const pipelines = stats.pipelines.length
     expect([stats.totalDrivers, stats.queuedDrivers, stats.runningDrivers, stats.completedDrivers]).toEqual([
@@ -111,7 +111,7 @@ describe('Task info of a join', () => {
     ])
   })
 
-  it('counts the rows and compressed bytes that the splits hold of the columns read', async () => {
+  it('counts the input rows and the compressed bytes of the columns that the task reads', async () => {
     const orders = await columnBytes('orders', ['o_custkey', 'o_totalprice'])
     const customers = await columnBytes('customer', ['c_custkey', 'c_mktsegment'])
     expect(info.stats.rawInputPositions).toBe(16_500)
@@ -129,7 +129,7 @@ describe('Task info of a join', () => {
     }
   })
 
-  it('counts what the scans let through', async () => {
+  it('counts the rows that pass the filters of the scans', async () => {
     const [segment] = await duckdb.query(
       `SELECT count(*)::INT AS n FROM '${tiny}/customer.parquet' WHERE c_mktsegment = 'BUILDING'`,
     )
@@ -143,7 +143,7 @@ describe('Task info of a join', () => {
     expect(info.stats.processedInputPositions).toBe(sum)
   })
 
-  it('counts the rows and bytes of its pages', () => {
+  it('counts the rows and bytes of the pages', () => {
     expect(JSON.parse(page)).toHaveLength(1)
     expect(info.stats.outputPositions).toBe(1)
     expect(info.stats.outputDataSize).toBe(`${page.length}B`)
@@ -158,7 +158,7 @@ describe('Task info of a join', () => {
     })
   })
 
-  it('takes CPU from the engine process, which had nothing else to do', () => {
+  it('takes the CPU time of the engine process, which runs nothing else', () => {
     expect(info.stats.cpuExact).toBe(true)
     const cpu = nanos(info.stats.totalCpuTime)
     expect(cpu).toBe(nanos(durationOf(status.stats.cpuNanos)))
@@ -167,7 +167,7 @@ describe('Task info of a join', () => {
     expect(Math.abs(shared - status.stats.cpuNanos)).toBeLessThan(10)
   })
 
-  it('takes scheduled time from the profiler, summed over pipelines', () => {
+  it('takes the scheduled time from the profiler, summed over pipelines', () => {
     expect(info.stats.profiled).toBe(true)
     const sum = status.stats.pipelines.reduce((total, { scheduledNanos }) => total + scheduledNanos, 0)
     expect(status.stats.scheduledNanos).toBeGreaterThan(0)
@@ -176,7 +176,7 @@ describe('Task info of a join', () => {
     expect(info.stats.totalBlockedTime).toMatch(DURATION)
   })
 
-  it('reserves nothing any more, and says what it had', () => {
+  it('shows no reserved memory after the end, and the peak memory', () => {
     expect(info.stats.memoryReservation).toBe('0B')
     expect(status.stats.peakMemoryBytes).toBeGreaterThan(0)
   })
@@ -190,7 +190,7 @@ describe('Task info of a join', () => {
     expect(info.stats.pipelines.map(({ pipelineId }) => pipelineId)).toEqual(types.map((_, index) => index))
   })
 
-  it('gives every pipeline all its fields', () => {
+  it('has all fields of every pipeline', () => {
     for (const pipeline of info.stats.pipelines) {
       expect(pipeline).toMatchObject({ totalDrivers: 1, queuedDrivers: 0, runningDrivers: 0, completedDrivers: 1 })
       expect(pipeline.memoryReservation).toBe('0B')
@@ -199,7 +199,7 @@ describe('Task info of a join', () => {
       for (const text of [pipeline.rawInputDataSize, pipeline.processedInputDataSize, pipeline.outputDataSize])
         expect(text).toMatch(SIZE)
       expect(pipeline.processedInputPositions).toBeGreaterThanOrEqual(0)
-      // One driver: every percentile is its value.
+      // There is one driver, so every percentile is its value.
       const { elapsedTime, queuedTime, drivers } = pipeline
       const value = elapsedTime.total
       expect(value).toBeGreaterThan(0)
@@ -212,7 +212,7 @@ describe('Task info of a join', () => {
     }
   })
 
-  it('gives every operator all its fields', () => {
+  it('has all fields of every operator', () => {
     for (const { operatorSummaries } of info.stats.pipelines) {
       expect(operatorSummaries.map(({ operatorId }) => operatorId)).toEqual(operatorSummaries.map((_, index) => index))
       for (const operator of operatorSummaries) {
@@ -241,7 +241,7 @@ describe('Task info of a join', () => {
     }
   })
 
-  it('shows what was read and given out when the profiler was off', async () => {
+  it('shows input and output rows when the profiler is off', async () => {
     const scan = { connector: worker.tpch, schema: 'tiny', table: 'nation', columns: ['name'] }
     const update = await updateFor([scan], 'SELECT count(*) AS c0 FROM "$s0"', 1)
     const posted = await worker.call('POST', `/v1/task/${worker.nextTaskId()}`, { body: update })
@@ -256,8 +256,8 @@ describe('Task info of a join', () => {
   })
 })
 
-describe('Task info of batches', () => {
-  it('sums over batches, one driver a pipeline and batch', async () => {
+describe('The task info of batches', () => {
+  it('sums over the batches, with one driver for each pipeline and batch', async () => {
     await using worker = await openTestWorker({ limits: { batchBytes: 1 } })
     const selects = [0, 1, 2].map((part) => `SELECT i AS id FROM range(${part * 1000}, ${part * 1000 + 1000}) t(i)`)
     const scan = await worker.lakeTable('t', selects, ['id'])
@@ -291,7 +291,7 @@ describe('Task info of batches', () => {
     expect(stats.wallNanos).toBe(wall)
   })
 
-  it('takes CPU of a batch alone in its engine for the process’s own', async () => {
+  it('takes the CPU time of the engine process when a batch is alone in its engine', async () => {
     await using worker = await openTestWorker()
     const scan = { connector: worker.tpch, schema: 'tiny', table: 'lineitem', columns: ['quantity', 'comment'] }
     const sql = `SELECT sum(length(repeat(comment, 3))) AS c0, max(sha256(comment)) AS c1 FROM "$s0"`

@@ -16,7 +16,7 @@ const queryId = parseQueryId('20260101_000000_00077_00001')
 const workerTask = `${queryId}.1.0` as TaskId
 const rootTask = `${queryId}.0.0`
 
-/** A query whose stage 1 ran on the worker given, as its events tell. */
+/** A query whose stage 1 ran on the given worker, folded from its events. */
 function viewOf(nodeUrl: string, events = 7): LiveQueryView {
   const known = foldQuery(queryId, queryLife(queryId).slice(0, events)) as KnownQuery
   const tasks = new Map(
@@ -25,7 +25,7 @@ function viewOf(nodeUrl: string, events = 7): LiveQueryView {
   return { query: { ...known, tasks }, sequence: events, liveStats: new Map() }
 }
 
-describe('the coordinator’s task resource', () => {
+describe('The task resource of the coordinator', () => {
   let worker: TestWorker
   let client: WorkerClient
   let server: Server
@@ -77,7 +77,7 @@ describe('the coordinator’s task resource', () => {
       ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
     })
 
-  it('lists all tasks, each with the address of the process it lives in', async () => {
+  it('lists all tasks, each with the address of the process that runs it', async () => {
     const list = (await (await call('GET', '/v1/task', { anonymous: true })).json()) as TaskInfo[]
     expect(list.map(({ taskId, self }) => [taskId, self]).sort()).toEqual([
       [rootTask, `${base}/v1/task/${rootTask}`],
@@ -86,12 +86,12 @@ describe('the coordinator’s task resource', () => {
     for (const { stats } of list) expect(stats.totalCpuTime).toMatch(/^\d+\.\d\d/)
   })
 
-  it('tells of a task what the log knows when its worker has it no more', async () => {
+  it('answers from the log when the worker no longer has the task', async () => {
     const info = (await (await call('GET', `/v1/task/${workerTask}`, { anonymous: true })).json()) as TaskInfo
     expect(info).toMatchObject({ taskId: workerTask, state: 'FINISHED' })
   })
 
-  it('tells of a task as it was, from the log alone', async () => {
+  it('shows a task at an earlier moment (?asOf=) from the log', async () => {
     const asOf = (id: string, when: string) => call('GET', `/v1/task/${id}?asOf=${when}`, { anonymous: true })
     const states = await Promise.all(
       ['3', '2026-03-01T10:00:01Z', '7'].map(async (when) => {
@@ -114,13 +114,13 @@ describe('the coordinator’s task resource', () => {
     ).toBe(400)
   })
 
-  it('passes on what belongs to a worker, epoch and secret with it', async () => {
+  it('forwards requests for the task of a worker, with the epoch and the cluster secret', async () => {
     const scan = { connector: worker.tpch, schema: 'tiny', table: 'nation', columns: ['nationkey'] }
     const body = await updateFor([scan], 'SELECT count(*) AS c0 FROM "$s0"', 1)
     const posted = await call('POST', `/v1/task/${workerTask}`, { body })
     expect(posted.status).toBe(200)
     await worker.tasks.get(workerTask)!.ended
-    // The worker holds the page until it is told that it was taken; of a query that has ended nothing is buffered.
+    // The worker holds the page until it is acknowledged. The coordinator shows nothing as buffered once the query has ended.
     const { query } = view
     view = { ...view, query: { ...query, pages: query.pages.map((each) => ({ ...each, taskId: workerTask })) } }
     const buffers = [{ bufferId: '0', finished: true, bufferedPages: 0, pagesSent: 1 }]
@@ -152,7 +152,7 @@ describe('the coordinator’s task resource', () => {
     expect((await call(method, path)).status).toBe(status)
   })
 
-  it('needs the secret for all but looking', async () => {
+  it('answers 401 without the cluster secret to all requests but reads of task info', async () => {
     for (const [method, path] of [
       ['POST', `/v1/task/${workerTask}`],
       ['DELETE', `/v1/task/${workerTask}`],
@@ -162,7 +162,7 @@ describe('the coordinator’s task resource', () => {
     }
   })
 
-  it('says so when the worker does not answer', async () => {
+  it('answers 503 for a page when the worker does not answer, and still shows the task info', async () => {
     view = viewOf('http://127.0.0.1:1')
     expect((await call('GET', `/v1/task/${workerTask}/results/0/0`)).status).toBe(503)
     expect((await call('GET', `/v1/task/${workerTask}`)).status).toBe(200)

@@ -5,7 +5,7 @@ import { openTestWorker, statusHeaders, updateFor, type TestWorker } from '../..
 
 const streaming = { streams: true, estimate: { small: false } }
 
-describe('the task resource', () => {
+describe('The task resource of a worker', () => {
   let worker: TestWorker
   beforeAll(async () => {
     worker = await openTestWorker({ postWaitMs: 60_000 })
@@ -18,7 +18,7 @@ describe('the task resource', () => {
       'SELECT nationkey AS c0, name AS c1 FROM "$s0" WHERE nationkey < 3 ORDER BY 1',
       2,
     )
-  /** A task of several large pages, all listed. */
+  /** Runs a task that makes several large pages, and returns its id. */
   async function largeTask(): Promise<string> {
     const scan = { connector: worker.tpch, schema: 'tiny', table: 'lineitem', columns: ['orderkey', 'comment'] }
     const update = await updateFor([scan], 'SELECT orderkey AS c0, comment AS c1 FROM "$s0"', 2, streaming)
@@ -26,7 +26,7 @@ describe('the task resource', () => {
     await worker.run(taskId, update)
     return taskId
   }
-  /** A small one that takes its time. */
+  /** The update of a small task that runs for some time. */
   const slow = () =>
     updateFor(
       [{ connector: worker.tpch, schema: 'tiny', table: 'lineitem', columns: ['orderkey'] }],
@@ -41,7 +41,7 @@ describe('the task resource', () => {
       { streams: false, estimate: { small: false } },
     )
 
-  it('answers a POST with the end of a small task, and its page', async () => {
+  it('answers the POST of a small task with its final status and its page', async () => {
     const taskId = worker.nextTaskId()
     const answer = await worker.call('POST', `/v1/task/${taskId}`, { body: await nation(), headers: statusHeaders })
     expect(answer.status).toBe(200)
@@ -61,7 +61,7 @@ describe('the task resource', () => {
     expect(status.pages[0]!.bytes).toBe(status.inlinePages![0]!.data.length)
   })
 
-  it('takes the same POST again without another effect', async () => {
+  it('answers a repeated POST without another effect', async () => {
     const taskId = worker.nextTaskId()
     const post = async () =>
       (await (
@@ -72,14 +72,14 @@ describe('the task resource', () => {
     expect({ ...second, lastHeartbeat: '' }).toEqual({ ...first, lastHeartbeat: '' })
   })
 
-  it('answers a POST of a task that goes on at once', async () => {
+  it('answers the POST of a long task at once', async () => {
     const taskId = worker.nextTaskId()
     const answer = await worker.call('POST', `/v1/task/${taskId}`, { body: await runaway(), headers: statusHeaders })
     expect(((await answer.json()) as TaskStatus).state).toBe('RUNNING')
     expect((await worker.call('DELETE', `/v1/task/${taskId}`)).status).toBe(200)
   })
 
-  it('serves pages by token, and repeats them', async () => {
+  it('serves pages by token, and repeats them on request', async () => {
     const taskId = await largeTask()
     const status = worker.tasks.get(taskId as never)!.status()
     expect(status.pages.length).toBeGreaterThan(1)
@@ -100,7 +100,7 @@ describe('the task resource', () => {
     expect(beyond.headers.get('x-engine-page-next-token')).toBe(String(status.pages.length))
   })
 
-  it('forgets acknowledged pages and those alone', async () => {
+  it('drops acknowledged pages, and no other pages', async () => {
     const taskId = await largeTask()
     const page = (token: number, headers = {}) =>
       worker.call('GET', `/v1/task/${taskId}/results/0/${token}`, { headers })
@@ -111,7 +111,7 @@ describe('the task resource', () => {
     expect((await page(1)).status).toBe(200)
     expect((await worker.call('DELETE', `/v1/task/${taskId}/results/0?before=2`)).status).toBe(204)
     expect((await page(1)).status).toBe(410)
-    // What was acknowledged stays so.
+    // An acknowledged page stays acknowledged.
     expect((await worker.call('DELETE', `/v1/task/${taskId}/results/0?before=1`)).status).toBe(204)
     expect((await page(1)).status).toBe(410)
     const { outputBuffers } = (await (await worker.call('GET', `/v1/task/${taskId}`)).json()) as {
@@ -123,7 +123,7 @@ describe('the task resource', () => {
     expect((await page(2)).status).toBe(410)
   })
 
-  it('waits for a page that is not there yet', async () => {
+  it('waits up to X-Engine-Max-Wait for a page that is not ready, or until a cancel', async () => {
     const taskId = worker.nextTaskId()
     const early = worker.call('GET', `/v1/task/${taskId}/results/0/0`)
     expect((await early).status).toBe(404)
@@ -140,7 +140,7 @@ describe('the task resource', () => {
     expect([204, 404]).toContain((await waiting).status)
   })
 
-  it('ends a task by DELETE, and shows its end', async () => {
+  it('cancels or aborts a task on DELETE, and shows its final state', async () => {
     for (const [query, state] of [
       ['', 'CANCELED'],
       ['?abort=true', 'ABORTED'],
@@ -162,7 +162,7 @@ describe('the task resource', () => {
     }
   })
 
-  it('takes away many tasks at once, unknown ones among them', async () => {
+  it('deletes several tasks with one request, and ignores unknown tasks', async () => {
     const taskIds = [worker.nextTaskId(), worker.nextTaskId()]
     for (const taskId of taskIds) await worker.call('POST', `/v1/task/${taskId}`, { body: await nation() })
     const unknown = worker.nextTaskId()
@@ -173,7 +173,7 @@ describe('the task resource', () => {
     expect((await worker.call('DELETE', '/v1/task', { body: { tasks: [] } })).status).toBe(400)
   })
 
-  it('tells of a task that failed', async () => {
+  it('reports the failure of a task', async () => {
     const taskId = worker.nextTaskId()
     const endless = await updateFor([], 'SELECT count(*) AS c0 FROM range(10000000) a, range(10000000) b', 1)
     const update = { ...endless, remainingMillis: 0 }
@@ -192,7 +192,7 @@ describe('the task resource', () => {
     expect([page.status, page.headers.get('x-engine-task-failed')]).toEqual([204, 'true'])
   })
 
-  it('long-polls the news of all tasks, each page told once', async () => {
+  it('reports changes of all tasks by long polling, each page once', async () => {
     const all = await worker.call('GET', '/v1/task?since=')
     const version = all.headers.get('x-engine-task-version')!
     const known = ((await all.json()) as TaskStatus[]).length
@@ -219,7 +219,7 @@ describe('the task resource', () => {
     expect(tokens).toEqual(Array.from({ length: count }, (_, token) => token))
   })
 
-  it('brings small pages with their news, and no large ones', async () => {
+  it('sends small pages inline with the changes of a task, and no large pages', async () => {
     const first = await worker.call('GET', '/v1/task?since=')
     let since = first.headers.get('x-engine-task-version')!
     const scan = { connector: worker.tpch, schema: 'tiny', table: 'nation', columns: ['nationkey'] }
@@ -236,15 +236,15 @@ describe('the task resource', () => {
     }
     expect(reported.get(taskId)!.inlinePages).toEqual([{ token: 0, data: '[[25]]' }])
     expect(reported.get(large)!.inlinePages).toBeUndefined()
-    // Who begins anew asks for what it does not know.
+    // A caller that starts afresh gets no inline pages: it asks for the pages that it needs.
     const all = (await (await worker.call('GET', '/v1/task?since=')).json()) as TaskStatus[]
     expect(all.filter(({ inlinePages }) => inlinePages)).toEqual([])
-    // They stay: nobody has acknowledged them.
+    // The pages stay, because no caller has acknowledged them.
     expect((await worker.call('GET', `/v1/task/${taskId}/results/0/0`)).status).toBe(200)
   })
 
-  // A canceled statement's POST may still be on its way, or its body be long.
-  it.each(['one', 'many'])('makes no task that a DELETE of %s came for before its POST', async (deleted) => {
+  // The POST of a canceled statement may arrive late, or its body may be long.
+  it.each(['one', 'many'])('answers 404 to the POST of a task that was deleted before, by a DELETE of %s', async (deleted) => {
     const taskId = worker.nextTaskId()
     if (deleted === 'one') await worker.call('DELETE', `/v1/task/${taskId}?abort=true`)
     else await worker.call('DELETE', '/v1/task', { body: { taskIds: [taskId] } })
@@ -253,7 +253,7 @@ describe('the task resource', () => {
     expect((await worker.call('GET', `/v1/task/${taskId}`)).status).toBe(404)
   })
 
-  it('has no news of a task whose answer told its end, and wakes nobody for it', async () => {
+  it('reports no change of a task whose POST was answered with the final status', async () => {
     const all = await worker.call('GET', '/v1/task?since=')
     const version = all.headers.get('x-engine-task-version')!
     const taskId = worker.nextTaskId()
@@ -261,7 +261,7 @@ describe('the task resource', () => {
     const answer = await worker.call('POST', `/v1/task/${taskId}`, posted)
     const { state } = (await answer.json()) as TaskStatus
     const reported = (await (await worker.call('GET', `/v1/task?since=${version}`)).json()) as TaskStatus[]
-    // On a slow machine the end came after the answer, and is news.
+    // On a slow machine the task may end after the answer. Then its end is a change.
     expect(reported.map((status) => status.taskId)).toEqual(state === 'FINISHED' ? [] : [taskId])
     await worker.call('DELETE', '/v1/task', { body: { taskIds: [taskId] } })
     const after = (await (await worker.call('GET', `/v1/task?since=${version}`)).json()) as TaskStatus[]
@@ -270,7 +270,7 @@ describe('the task resource', () => {
     expect(every.find((status) => status.taskId === taskId)).toMatchObject({ deleted: true })
   })
 
-  it('has no news of a small task that runs while the answer of its POST is to tell it', async () => {
+  it('reports no change of a small task that runs while its POST still waits for the end', async () => {
     const all = await worker.call('GET', '/v1/task?since=')
     const version = all.headers.get('x-engine-task-version')!
     const taskId = worker.nextTaskId()
@@ -281,7 +281,7 @@ describe('the task resource', () => {
     expect(((await (await posted).json()) as TaskStatus).state).toBe('FINISHED')
   })
 
-  it('has news of the end of a small task that a successor asked for before its answer was there', async () => {
+  it('reports the end of a small task to a caller that listed the task before its POST was answered', async () => {
     const taskId = worker.nextTaskId()
     const posted = worker.call('POST', `/v1/task/${taskId}`, { body: await slow(), headers: statusHeaders })
     await waitUntil('it is there', async () => (await worker.call('GET', `/v1/task/${taskId}`)).status === 200)
@@ -293,7 +293,7 @@ describe('the task resource', () => {
     expect((await worker.call('GET', `/v1/task/${taskId}/results/0/0`)).status).toBe(200)
   })
 
-  it('refuses a lower epoch before any effect, also after a restart', async () => {
+  it('answers 409 to a lower epoch without any effect, also after a restart', async () => {
     const taskId = worker.nextTaskId()
     expect((await worker.call('GET', '/v1/task', { epoch: 7 })).status).toBe(200)
     const body = await nation()
@@ -326,7 +326,7 @@ describe('the task resource', () => {
     expect((await other.call('GET', '/v1/task', { epoch: 8 })).status).toBe(409)
   })
 
-  it('needs the secret, but to look at tasks on loopback', async () => {
+  it('answers 401 without the cluster secret, except to reads of tasks when these are open', async () => {
     await using closed = await openTestWorker({ openReads: false })
     const taskId = worker.nextTaskId()
     for (const [method, path] of [
@@ -363,7 +363,7 @@ describe('the task resource', () => {
     expect((await worker.call(method, path, { epoch: 7 })).status).toBe(status)
   })
 
-  it('refuses bodies that are no update', async () => {
+  it('answers 4xx to bodies that are not an update', async () => {
     const path = `/v1/task/${worker.nextTaskId()}`
     const post = async (body: string, headers = {}) => {
       const answer = await worker.call('POST', path, { body, epoch: 7, headers })
