@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 
 const src = new URL('../src', import.meta.url).pathname
 
-/** Every room that is put together elsewhere. */
+/** The rooms that programs are composed of. */
 const PARTS = [
   'config',
   'telemetry',
@@ -23,7 +23,7 @@ const PARTS = [
   'publishing',
 ] as const
 
-/** What each folder may import besides `shared` and itself; the longest matching folder decides. */
+/** The folders that each folder may import besides `shared` and itself. The longest matching folder decides. */
 const allowed: Record<string, readonly string[]> = {
   shared: [],
   config: [],
@@ -63,7 +63,7 @@ const allowed: Record<string, readonly string[]> = {
     'telemetry',
   ],
   ui: ['coordinator', 'readmodels', 'protocol', 'execution/api', 'security', 'telemetry'],
-  // What all programs that run for long have in common; the rooms below put parts together and may see every part.
+  // The code of all long-running programs. The rooms below compose parts and may import every part.
   processes: [...PARTS, 'supervisor'],
   'processes/event-log': [...PARTS],
   'processes/telemetry': [...PARTS],
@@ -81,7 +81,7 @@ const allowed: Record<string, readonly string[]> = {
     'processes/telemetry',
   ],
   'processes/worker': [...PARTS, 'supervisor', 'processes', 'processes/telemetry'],
-  // Commands start the processes by their files and never import what runs in them.
+  // Commands start the processes by their files and never import their code.
   cli: [...PARTS, 'supervisor', 'processes/event-log'],
 }
 
@@ -104,7 +104,7 @@ function ruleOf(path: string): string | undefined {
     .sort((a, b) => b.length - a.length)[0]
 }
 
-/** Folders whose folders have rules too: to name them is to name their other files. */
+/** Folders that contain folders with separate rules: an entry for them covers their other files only. */
 const split = new Set<string>(['processes'])
 
 const imports = files(src).flatMap((file) => {
@@ -116,8 +116,8 @@ const imports = files(src).flatMap((file) => {
   }))
 })
 
-describe('import directions', () => {
-  it('every folder has a rule', () => {
+describe('The imports in src', () => {
+  it('have a rule for every folder', () => {
     expect(
       files(src)
         .map((file) => relative(src, file))
@@ -125,26 +125,26 @@ describe('import directions', () => {
     ).toEqual([])
   })
 
-  it('every rule has a folder', () => {
+  it('have a folder for every rule', () => {
     const named = [...Object.keys(allowed), ...Object.values(allowed).flat()].filter(
       (folder) => folder !== 'coordinator/*events',
     )
     expect(named.filter((folder) => !existsSync(join(src, folder)))).toEqual([])
   })
 
-  it('imports point one way', () => {
+  it('follow the rules of the folders', () => {
     const wrong = imports.filter(({ from, to }) => {
       if (to === undefined) return false
       const rule = ruleOf(from)!
       const target = ruleOf(to)
       if (target === 'shared' && rule !== 'supervisor') return false
-      // Adapters never import each other: a connector sees its own folder only.
+      // Connectors never import each other: a connector imports only from its folder.
       if (rule === 'connectors' && target === 'connectors') return from.split('/')[1] !== to.split('/')[1]
       if (target === rule) return false
       return !allowed[rule]!.some((entry) =>
         entry === 'coordinator/*events'
           ? PURE.test(to)
-          : // A folder with a rule for a folder of its own is its other files alone.
+          : // An entry for a folder in `split` covers its other files only.
             target === entry || (!split.has(entry) && to.startsWith(`${entry}/`)),
       )
     })
@@ -170,7 +170,7 @@ describe('import directions', () => {
       if (user !== used) arrows.set(user, (arrows.get(user) ?? new Set()).add(used))
     }
     expect(arrows.size).toBeGreaterThan(4)
-    // A folder that imports only folders without imports goes; a circle is what never goes.
+    // Removes each folder whose imports are all removed: only folders of a circle remain.
     for (let before = -1; before !== arrows.size;) {
       before = arrows.size
       for (const [user, used] of arrows) if (![...used].some((folder) => arrows.has(folder))) arrows.delete(user)
@@ -178,9 +178,9 @@ describe('import directions', () => {
     expect([...arrows.keys()]).toEqual([])
   })
 
-  /** What each pool of connections to Postgres is for: which files of the coordinator may use it. */
+  /** The files of the coordinator that may use each pool of connections to Postgres. */
   const pools: Readonly<Record<string, readonly string[]>> = {
-    // Nothing that a client asks for.
+    // No file that serves requests of clients.
     ownRead: ['coordinator-metrics.ts', 'start-coordinator.ts', 'take-over.ts', 'wire-workers.ts', 'wire-writer.ts'],
     logInRead: [],
     pollRead: ['wire-follower.ts', 'wire-resources.ts'],
@@ -188,7 +188,7 @@ describe('import directions', () => {
     statementRead: ['wire-system.ts'],
   }
 
-  it.each(Object.entries(pools))('connections of %s are used by those they are for', (pool, users) => {
+  it.each(Object.entries(pools))('connections of the pool %s are used only by their files', (pool, users) => {
     const makers = ['database-pools.ts', 'wire-base.ts']
     const used = coordinatorFiles
       .filter((file) => new RegExp(`\\b${pool}\\b`).test(readFileSync(file, 'utf8')))
@@ -197,7 +197,7 @@ describe('import directions', () => {
     expect(used.toSorted()).toEqual(users)
   })
 
-  it('log-ins have connections of their own, and no other connection is made outside of the pools', () => {
+  it('log-ins have separate connections, and no other file opens connections outside the pools', () => {
     const text = (file: string): string => readFileSync(join(src, 'processes/coordinator', file), 'utf8')
     expect(text('wire-base.ts').match(/pools\.logInRead/g)).toHaveLength(1)
     expect(text('wire-base.ts')).toContain('access.open(health.failFast(pools.logInRead))')
@@ -205,14 +205,14 @@ describe('import directions', () => {
     expect(makers.map((file) => basename(file)).toSorted()).toEqual(['database-pools.ts', 'dependency-health.ts'])
   })
 
-  it('data of events leaves by one door, which knows what nobody is shown', () => {
+  it('event data becomes a CloudEvent only in shown-event.ts, which removes hidden fields', () => {
     const doors = files(src)
       .filter((file) => /\btoCloudEvent\b/.test(readFileSync(file, 'utf8')))
       .map((file) => relative(src, file))
     expect(doors.toSorted()).toEqual(['coordinator/query/stream/shown-event.ts', 'events/envelope.ts'])
   })
 
-  it('engines load the library of DuckDB by one place, which does it at half the price of an import', () => {
+  it('only shared/duckdb.ts loads the library of DuckDB, at half the cost of an import', () => {
     const loaded = sources.filter(({ text }) => /(?:^import (?!type\b)[^']*|import\(|require\()'@duckdb/m.test(text))
     expect(loaded.map(({ path }) => path)).toEqual(['shared/duckdb.ts'])
   })
@@ -223,15 +223,15 @@ describe('import directions', () => {
     expect(imports.filter(({ from, spec }) => from.startsWith('sql/') && io.test(spec))).toEqual([])
   })
 
-  it('one place reads what a client wrote as the target of its request', () => {
+  it('only request-target.ts reads the target of a request', () => {
     const readers = sources.filter(({ path, text }) => !TARGET_READERS.has(path) && TARGET_OF_CLIENT.test(text))
     expect(readers.map(({ path }) => path)).toEqual([])
   })
 
-  it('no address is resolved against another, since the first may win', () => {
+  it('no address is resolved against a base address, because an absolute address would win', () => {
     const resolved = sources.flatMap(({ path, text }) =>
       [...text.matchAll(TWO_PART_URL)]
-        // A path that is written there, and a file beside the program.
+        // Allowed: a literal path, and a file beside the program.
         .filter(
           ([, first, second]) => !/^'[^']*'$/.test(first!.trim()) && !second!.trim().startsWith('import.meta.url'),
         )
@@ -243,11 +243,11 @@ describe('import directions', () => {
 
 const sources = files(src).map((file) => ({
   path: relative(src, file),
-  // Comments may tell of what must not be.
+  // Comments may name forbidden code.
   text: readFileSync(file, 'utf8').replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, ''),
 }))
 
-/** The reader itself, and a client that keeps the address it asks under the same name. */
+/** The reader itself, and a client that keeps the address of its server under the same name. */
 const TARGET_READERS = new Set(['protocol/edge/request-target.ts', 'cli/event-stream.ts'])
 const TARGET_OF_CLIENT =
   /\b(?:req|request)\??\.(?:url|originalUrl|baseUrl)\b|\borig?inalUrl\b|headers\??\.host\b|headers\??\.?\[['"]host['"]\]|\{[^}]*\b(?:host|url)\b[^}]*\} = (?:req|request)\b/

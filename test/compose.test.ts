@@ -26,10 +26,10 @@ const compose = parse(text, { merge: true }) as {
   readonly volumes: object
 }
 
-/** Images of a program alone. */
+/** Images without a shell. */
 const WITHOUT_SHELL = ['collector', 'tempo', 'loki']
 
-/** A service's volumes by name, and what it takes from the project. */
+/** The named volumes of a service, and the files that it mounts from the project. */
 function volumesOf(service: Service): { readonly named: readonly string[]; readonly files: readonly string[] } {
   const sources = (service.volumes ?? []).map((volume) => volume.split(':')[0]!)
   return {
@@ -38,7 +38,7 @@ function volumesOf(service: Service): { readonly named: readonly string[]; reado
   }
 }
 
-/** As compose itself does with variables: those that must be set are, the others take their default. */
+/** Substitutes variables as compose does: required variables get a value, the others their default. */
 function substituted(value: string): string {
   return value.replaceAll(/\$\{(\w+)(?::([?-])([^}]*))?\}/g, (_, name: string, sign?: string, rest?: string) =>
     sign === '-' ? rest! : `a value for ${name}`,
@@ -46,7 +46,7 @@ function substituted(value: string): string {
 }
 
 describe('docker-compose.yml', () => {
-  it('keeps the compose specification', () => {
+  it('conforms to the compose specification', () => {
     // The schema of compose-spec/compose-go, e70e961; Docker itself is not needed for this test.
     const schema = JSON.parse(readFileSync(new URL('test/fixtures/compose/compose-spec.json', root), 'utf8')) as object
     const validate = new Ajv2020({ strict: false, validateFormats: false }).compile(schema)
@@ -54,7 +54,7 @@ describe('docker-compose.yml', () => {
     expect(validate({ ...compose, services: { wrong: { imagine: 'x' } } })).toBe(false)
   })
 
-  it('has Kafka, Postgres, two coordinators and two workers, each with a health check and its data in a volume', () => {
+  it('has Kafka, Postgres, two coordinators and two workers, with health checks and data volumes', () => {
     expect(Object.keys(compose.services).slice(0, 6)).toEqual([
       'kafka',
       'postgres',
@@ -68,7 +68,7 @@ describe('docker-compose.yml', () => {
       expect(service.image, `${name} has a version`).toMatch(/:v?\d+\.\d+/)
       const { named } = volumesOf(service)
       expect(Object.keys(compose.volumes), name).toEqual(expect.arrayContaining([...named]))
-      // Coordinators and workers share a folder of tables beside their own, and coordinators share what belongs to the log.
+      // Each service has a data volume. Coordinators and workers share the tables, and coordinators share the log folder.
       const own = [...named].filter((volume) => volume !== 'tables' && volume !== 'log')
       expect(own, name).toHaveLength(name === 'collector' ? 0 : 1)
       expect(named.includes('tables'), name).toBe(/^(coordinator|worker)/.test(name))
@@ -76,7 +76,7 @@ describe('docker-compose.yml', () => {
     }
   })
 
-  it('asks coordinators and workers how they are, by HTTPS where they have a certificate', async () => {
+  it('checks the health of coordinators and workers, by HTTPS if they have a certificate', async () => {
     const [, , ...check] = compose.services['coordinator']!.healthcheck!.test
     expect(compose.services['worker-1']!.healthcheck!.test.slice(2)).toEqual(check)
     const authority = await createAuthority()
@@ -100,7 +100,7 @@ describe('docker-compose.yml', () => {
     await authority.remove()
   })
 
-  it('has Prometheus, a collector, Tempo, Loki and Grafana, whose files are there', () => {
+  it('has Prometheus, a collector, Tempo, Loki and Grafana, and their files exist', () => {
     expect(Object.keys(compose.services).slice(6)).toEqual(['prometheus', 'collector', 'tempo', 'loki', 'grafana'])
     for (const [name, service] of Object.entries(compose.services))
       for (const path of volumesOf(service).files)
@@ -125,7 +125,7 @@ describe('docker-compose.yml', () => {
     const config = loadConfig(command!.slice(1), { ...ofImage, ...env })
     expect(config).toMatchObject({ host: '0.0.0.0', port: 8080, insecure: true, dataDir: '/var/lib/quipu' })
     expect(config.advertisedUrl).toBe(`http://${name}:8080`)
-    // Without it, --insecure would let any web page in.
+    // Without public hosts, --insecure would admit requests of any web page.
     expect(config.publicHosts).toEqual([name])
     if (command![0] === 'worker')
       expect(config.coordinators).toEqual(['http://coordinator:8080', 'http://coordinator-2:8080'])
@@ -134,7 +134,7 @@ describe('docker-compose.yml', () => {
 })
 
 describe('etc/config.example.json', () => {
-  it('is a configuration', () => {
+  it('is a valid configuration with the default values', () => {
     const example = new URL('etc/config.example.json', root).pathname
     expect(loadConfig(['--config', example], {})).toEqual(loadConfig([], {}))
   })

@@ -7,13 +7,13 @@ import { repository } from './support/repository.ts'
 const docs = readdirSync(join(repository, 'docs')).filter((file) => file.endsWith('.md'))
 const textOf = (file: string): string => readFileSync(join(repository, 'docs', file), 'utf8')
 
-/** Tests may be named without what ends their names; a configuration is there where somebody made one. */
+/** Tests may be named without their suffix. The configuration file is optional. */
 function isThere(path: string): boolean {
   const ends = path.startsWith('test/') ? ['', '.test.ts', '.int.test.ts', '.e2e.test.ts'] : ['']
   return path === 'etc/config.json' || ends.some((end) => existsSync(join(repository, path + end)))
 }
 
-/** Folders of `src` with files of their own, up to three deep: what a page about all of it names. */
+/** The folders of `src` that contain files, up to three levels deep. */
 function foldersBelow(folder: string, depth = 3): string[] {
   return readdirSync(join(repository, folder), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
@@ -24,20 +24,20 @@ function foldersBelow(folder: string, depth = 3): string[] {
     })
 }
 
-describe('the pages for who works on it', () => {
-  it.each(docs)('%s names files and folders that are there', (file) => {
+describe('The pages in docs', () => {
+  it.each(docs)('%s names existing files and folders', (file) => {
     const named = [...textOf(file).matchAll(/`((?:src|test|dashboards|bench|etc|docs|migrations)\/[\w./-]*)`/g)].map(
       ([, path]) => path!,
     )
     expect(named.filter((path) => !isThere(path))).toEqual([])
   })
 
-  it.each(docs)('%s links pages that are there', (file) => {
+  it.each(docs)('%s links existing pages', (file) => {
     const linked = [...textOf(file).matchAll(/\]\(([\w./-]+)(?:#[\w-]+)?\)/g)].map(([, path]) => path!)
     expect(linked.filter((path) => !existsSync(join(repository, 'docs', path)))).toEqual([])
   })
 
-  it('tell of every folder of src', () => {
+  it('name every folder of src in where-is-what.md', () => {
     const reported = textOf('where-is-what.md')
     const untold = foldersBelow('src').filter(
       (folder) => !reported.includes(`\`${folder}\``) && !INSIDE.some((room) => folder.startsWith(`${room}/`)),
@@ -46,7 +46,7 @@ describe('the pages for who works on it', () => {
   })
 })
 
-/** Rooms whose folders go without saying. */
+/** Rooms whose folders need no description. */
 const INSIDE = ['src/sql/functions', 'src/readmodels', 'src/events']
 
 it('every connector runs the contract', () => {

@@ -14,19 +14,19 @@ const files = readdirSync(src, { recursive: true, withFileTypes: true })
     ),
   }))
 
-/** What libraries throw is read by the fields they have: in one file a library, and nowhere else. */
+/** The files that read the fields of errors of a library, one file for each library. */
 const ADAPTERS: Readonly<Record<string, string>> = {
   'shared/node-error.ts': 'Node, whose errors have codes',
   'events/postgres/database-error.ts': 'pg, whose errors have SQLSTATE',
   'events/kafka/kafka-error.ts': 'kafkajs, whose errors have types, and whose classes are slow to load',
 }
 
-/** Other places that may, with their reasons. */
+/** Other files that may read such fields, with their reasons. */
 const ALLOWED: Readonly<Record<string, string>> = {
   'telemetry/reported-error.ts': 'an error as the log has it: nothing is decided by it',
 }
 
-/** Lists of names of failures, with their reasons. */
+/** Files that may list names of errors, with their reasons. */
 const LISTS: Readonly<Record<string, string>> = {
   'coordinator/scheduler/worker-answers.ts': 'workers of the version before say by it what may be tried again',
   'coordinator/query/secrets/query-secrets.ts': 'whether a message is about names or about values',
@@ -48,7 +48,7 @@ function descendsFrom(name: string, ancestor: string): boolean {
 
 const errors = classes.filter(({ name }) => descendsFrom(name, 'Error'))
 
-/** Every match in the sources outside of what is excepted, as `path: text`. */
+/** Every match in the sources outside the excepted files, as `path: text`. */
 function found(pattern: RegExp, except: Readonly<Record<string, string>> = { ...ADAPTERS, ...ALLOWED }): string[] {
   return files
     .filter(({ path }) => !Object.hasOwn(except, path))
@@ -57,19 +57,19 @@ function found(pattern: RegExp, except: Readonly<Record<string, string>> = { ...
 
 const INSPECTED = 'includes|startsWith|endsWith|match|matchAll|search|indexOf|lastIndexOf'
 
-describe('errors', () => {
-  it('are of one family', () => {
+describe('Errors', () => {
+  it('extend QuipuError', () => {
     expect(errors.length).toBeGreaterThan(25)
     expect(errors.filter(({ base }) => base === 'Error').map(({ name }) => name)).toEqual(['QuipuError'])
   })
 
-  it('have a name each', () => {
+  it('have unique class names', () => {
     const names = errors.map(({ name }) => name)
     expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
     expect(found(/\bthis\.name = |override readonly name\b/g, {})).toEqual([])
   })
 
-  it('are told apart by their class or their fields, never by a name', () => {
+  it('are distinguished by class or fields, never by name', () => {
     const names = [...errors.map(({ name }) => name), 'Error', '\\w+Error'].join('|')
     expect(found(new RegExp(`\\.name\\)?\\s*(?:===?|!==?)\\s*['"\`](?:${names})['"\`]`, 'g'))).toEqual([])
     expect(found(/\bconstructor\.name\b/g, { ...ALLOWED, 'shared/quipu-error.ts': 'there names come from' })).toEqual(
@@ -83,17 +83,17 @@ describe('errors', () => {
     ).toEqual([])
   })
 
-  it('are never judged by their message', () => {
+  it('are never distinguished by message', () => {
     expect(found(new RegExp(`\\.message\\)*[?!]?\\.(?:${INSPECTED})\\(`, 'g'))).toEqual([])
     expect(found(/\.(?:test|exec)\([^()\n]*\.message\b[^\n]*/g)).toEqual([])
     expect(found(/\.message\s*(?:===?|!==?)\s*['"`]/g)).toEqual([])
   })
 
-  it('of queries are never judged by a list of their names', () => {
+  it('of queries are never matched against a list of error names', () => {
     expect(found(/\.(?:has|includes|test)\([^()\n]*\.errorName\b[^\n]*/g, { ...ADAPTERS, ...LISTS })).toEqual([])
   })
 
-  it('of libraries are read in one file a library', () => {
+  it('of libraries are read in one file for each library', () => {
     expect(
       found(
         /\bas NodeJS\.ErrnoException|\bas \{ (?:readonly )?code\?|'code' in \w+|\.code [!=]== '(?:E[A-Z]{3,}|[0-9A-Z]{5})'/g,
@@ -105,7 +105,7 @@ describe('errors', () => {
   })
 })
 
-/** Nothing is imported there, not even `shared`. */
+/** The supervisor imports nothing, not even `shared`. */
 const SUPERVISOR = Object.fromEntries(
   files.filter(({ path }) => path.startsWith('supervisor/')).map(({ path }) => [path, 'imports nothing']),
 )

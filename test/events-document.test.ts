@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { eventsDocument } from './support/events-document.ts'
 
-it('docs/events.md shows the events as they are', async () => {
-  // npm run docs:events writes it anew.
+it('docs/events.md lists the current events', async () => {
+  // To update the page: npm run docs:events
   await expect(eventsDocument()).toMatchFileSnapshot('../docs/events.md')
 })

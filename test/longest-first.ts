@@ -1,6 +1,6 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Where the files lie that take long, those that take longest first; none of the rest takes more than some seconds. */
+/** The paths of slow test files, slowest first. All other files take at most some seconds. */
 const LONG = [
   'events/kafka/event-log.int',
   'soak/',
@@ -25,14 +25,14 @@ const LONG = [
   'protocol/',
 ] as const
 
-/** Starts the longest files first: one that begins when the others have ended leaves all but one worker idle. */
+/** Starts the slowest files first: a slow file that starts last leaves all but one worker idle. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const place = ({ moduleId }: TestSpecification): number => {
       const found = LONG.findIndex((part) => moduleId.includes(`/test/${part}`))
       return found < 0 ? LONG.length : found
     }
-    // Within a place as the base class has them: by what they took before, or by their size.
+    // Files of the same path keep the order of the base class: by earlier duration, or by size.
     return (await super.sort(files)).toSorted((a, b) => place(a) - place(b))
   }
 }

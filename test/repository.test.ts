@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 const top = new URL('..', import.meta.url).pathname
 const tracked = execFileSync('git', ['ls-files', '-z'], { cwd: top, encoding: 'utf8' })
   .split('\0')
-  // What a symbolic link leads to is tracked itself.
+  // The target of a symbolic link is tracked separately.
   .filter((file) => file !== '' && existsSync(join(top, file)) && lstatSync(join(top, file)).isFile())
 
 function linesOf(files: readonly string[], pattern: RegExp): string[] {
@@ -19,8 +19,8 @@ function linesOf(files: readonly string[], pattern: RegExp): string[] {
 
 const texts = tracked.filter((file) => /\.(ts|mts|mjs|json|jsonl|md|sql|sh|ya?ml|svg|tsv)$|^[^.]+$|^\.ci\//.test(file))
 
-describe('tracked files', () => {
-  it('name no folder of one machine', () => {
+describe('Tracked files', () => {
+  it('name no folder of a particular machine', () => {
     const folders = ['work', 'root', 'Users', 'farm'].join('|')
     expect(linesOf(texts, new RegExp(`(^|[^A-Za-z0-9_.])/(${folders})/`))).toEqual([])
   })
@@ -29,7 +29,7 @@ describe('tracked files', () => {
     expect(linesOf(['package-lock.json'], /"resolved": *"https?:/)).toEqual([])
   })
 
-  it('leave nothing for later', () => {
+  it('contain no TODO, no skipped or focused test, and no suppressed type check', () => {
     const code = tracked.filter(
       (file) => /^(src|test|bench|dashboards)\/.*\.m?ts$/.test(file) && file !== 'test/repository.test.ts',
     )
@@ -38,7 +38,7 @@ describe('tracked files', () => {
     ).toEqual([])
   })
 
-  it('link to files that are there', () => {
+  it('link to existing files', () => {
     const pages = tracked.filter((file) => /^(README|docs\/[^/]+)\.md$/.test(file))
     const dead = pages.flatMap((page) =>
       [...readFileSync(join(top, page), 'utf8').matchAll(/\]\(([^)#:\s]+)(?:#[^)]*)?\)/g)]

@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-// Comes with vite, in the version of the lock.
+// Part of vite, in the locked version.
 import { transform } from 'esbuild'
 import { expect, it } from 'vitest'
 import { parseAst } from 'vitest/node'
 
 const root = new URL('..', import.meta.url).pathname
 
-/** Identifiers that `docs/style.md` forbids, whole or as a word of a longer name. */
+/** Identifiers that `docs/style.md` forbids. */
 const BANNED = /^#?(?:told|his|her|tell|letGo|goTheWay|cutShort|whose|whom)$|Told|^#?told[A-Z]|^#?tell[A-Z]/
 
 function sources(folder: string): string[] {
@@ -38,7 +38,7 @@ async function namesIn(file: string): Promise<readonly string[]> {
   return [...new Set([...identifiersIn(parseAst(code)), ...ofTypes])]
 }
 
-it('names in the code are not on the list of words to avoid', async () => {
+it('identifiers in the code do not use the words that docs/style.md forbids', async () => {
   const files = [...sources('src'), ...sources('test')]
   expect(files.length).toBeGreaterThan(1_500)
   const found = await Promise.all(

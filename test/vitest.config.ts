@@ -8,9 +8,9 @@ export default defineConfig({
     globalSetup: ['test/support/global-setup.ts'],
     testTimeout: 180_000,
     hookTimeout: 240_000,
-    // Waits are for what must happen, not for how soon.
+    // A wait has a long timeout: it proves that something happens, not how soon.
     expect: { poll: { timeout: 60_000 } },
-    // Two cores, real servers: of two files at once one waits often enough that a third finds a core.
+    // On two cores, tests often wait for real servers, so a third worker finds a free core.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
   },

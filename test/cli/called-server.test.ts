@@ -37,20 +37,20 @@ async function asked(flags: Parameters<typeof callServer>[0], env: NodeJS.Proces
   called.http.close()
 }
 
-describe('a server that a command calls', () => {
+describe('The server that a command calls', () => {
   it.each<[NodeJS.ProcessEnv, string | undefined]>([
     [{}, undefined],
     [{ QUIPU_PASSWORD: 'öpen: sesame' }, `Basic ${Buffer.from('ada:öpen: sesame').toString('base64')}`],
     [{ QUIPU_ACCESS_TOKEN: 'a.b.c' }, 'Bearer a.b.c'],
     [{ QUIPU_PASSWORD: '', QUIPU_ACCESS_TOKEN: '' }, undefined],
-  ])('is told who asks with each request by %j', async (env, authorization) => {
+  ])('receives the credential in each request with the variables %j', async (env, authorization) => {
     seen = []
     next = `${server.url}/next`
     await asked({}, env)
     expect(seen).toEqual([authorization, authorization])
   })
 
-  it('must be the one that it is called by', async () => {
+  it('must have a certificate that the given authorities signed', async () => {
     seen = []
     await expect(asked({ ca: other.ca }, { QUIPU_PASSWORD: 'a' })).rejects.toThrow('Cannot reach')
     await expect(asked({ ca: undefined }, { QUIPU_PASSWORD: 'a' })).rejects.toThrow('Cannot reach')
@@ -58,21 +58,21 @@ describe('a server that a command calls', () => {
     expect(() => callServer({ ca: '/nowhere.pem' }, {})).toThrow('Cannot use the certificates of /nowhere.pem')
   })
 
-  it('is vouched for by the file of the variable, too', async () => {
+  it('is trusted through the file in QUIPU_TLS_CA_FILE', async () => {
     seen = []
     next = undefined
     await asked({ ca: undefined }, { QUIPU_TLS_CA_FILE: authority.ca })
     expect(seen).toEqual([undefined])
   })
 
-  it('gets no password on the way to another, nor does that', async () => {
+  it('cannot lead the client with its credential to another server', async () => {
     seen = []
     next = server.url.replace('localhost', '127.0.0.1')
     await expect(asked({}, { QUIPU_ACCESS_TOKEN: 'a' })).rejects.toThrow('leads to https://127.0.0.1')
     expect(seen).toEqual(['Bearer a'])
   })
 
-  it('gets none where others can read it', () => {
+  it('gets no credential over plain HTTP, except on loopback', () => {
     const call = (url: string, env: NodeJS.ProcessEnv = { QUIPU_PASSWORD: 'a' }) => callServer({ server: url }, env)
     expect(() => call('http://quipu.example:8080')).toThrow('call the server by https://')
     expect(() => call('http://10.0.0.1')).toThrow('call the server by https://')
@@ -82,7 +82,7 @@ describe('a server that a command calls', () => {
     expect(call('http://quipu.example:8080', {}).credentialsFor('http://any.example')).toEqual({})
   })
 
-  it('gets one of them, and one that can be sent', () => {
+  it('gets either a password or a token, and only one with valid characters', () => {
     expect(() => callServer({}, { QUIPU_PASSWORD: 'a', QUIPU_ACCESS_TOKEN: 'b' })).toThrow('not both')
     expect(() => callServer({}, { QUIPU_ACCESS_TOKEN: 'a\r\nb' })).toThrow('is no token')
     expect(() => callServer({ user: 'a:b' }, { QUIPU_PASSWORD: 'a' })).toThrow('no colon')

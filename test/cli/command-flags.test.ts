@@ -10,7 +10,7 @@ it.each<[string, readonly string[], object, readonly string[]]>([
   ['the value of a setting that is named as a flag', ['--data-dir', 'query'], {}, ['--data-dir', 'query']],
   ['a flag without its value', ['--query'], { query: true }, []],
   ['the last of two', ['--query', 'a', '--query', 'b'], { query: 'b' }, []],
-])('a command takes out %s', (_what, argv, flags, settings) => {
+])('`splitFlags` separates the flags of a command from settings: %s', (_what, argv, flags, settings) => {
   const split = splitFlags(argv, options)
   expect(split.flags).toMatchObject(flags)
   expect(Object.keys(split.flags).filter((name) => name in options)).toEqual(Object.keys(flags))

@@ -25,12 +25,12 @@ function lineOf(type: string, data: unknown, stream: string = queryId): string {
   return eventLine(type, toCloudEvent(recorded, '/quipu/log'))
 }
 
-/** What stands after time, stream and type. */
+/** The part of the line after time, stream and type. */
 function summary(type: string, data: unknown): string {
   return lineOf(type, data).split(/ {2,}/).slice(3).join('  ')
 }
 
-describe('a line of quipu tail', () => {
+describe('A line of quipu tail', () => {
   it('has time, stream, type and a summary for each event of a query', () => {
     const lines = queryLife(queryId).map(({ type, data }) => lineOf(type, data))
     const head = `2026-03-01T10:00:00.000Z  ${queryId}  `
@@ -45,12 +45,12 @@ describe('a line of quipu tail', () => {
     ])
   })
 
-  it('tells why a query failed', () => {
+  it('shows why a query failed', () => {
     const failed = queryLife(queryId, { end: 'failed' }).at(-1)!
     expect(summary(failed.type, failed.data)).toBe('DIVISION_BY_ZERO after 0.300 s: Division by zero')
   })
 
-  it('aligns streams of other names', () => {
+  it('aligns streams with short names', () => {
     const node = { nodeId: 'w', url: 'http://w:1', version: '1', role: 'worker', cores: 1, memoryBytes: 1 }
     expect(nodeEventSchemas.NodeJoined.parse(node)).toEqual(node)
     expect(lineOf('NodeJoined', node, 'node/w')).toBe(
@@ -58,17 +58,17 @@ describe('a line of quipu tail', () => {
     )
   })
 
-  it('is one line whatever the statement, cannot steer the terminal, and is not endless', () => {
+  it('is a single line of limited length without control characters, whatever the statement is', () => {
     const sql = `SELECT 1,\n\t  '\u001b[2J\u0007'\r\n${'x'.repeat(1000)}`
     const line = lineOf('QueryCreated', { session: { user: 'eve\u009b' }, sql })
-    // oxlint-disable-next-line no-control-regex -- these are what must not be there
+    // oxlint-disable-next-line no-control-regex -- the line must not contain control characters
     expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f]/)
     expect(line).toContain("eve\\u009b: SELECT 1, '\\u001b[2J\\u0007' xxx")
     expect(line.length).toBeLessThan(250)
     expect(line.endsWith('…')).toBe(true)
   })
 
-  it('shows what it does not know as it came, and what was forgotten', () => {
+  it('shows the raw data of unknown events, and marks forgotten events', () => {
     expect(summary('QueryReconsidered', { why: 'later version' })).toBe('{"why":"later version"}')
     expect(summary('QueryFinished', { rows: 3 })).toBe('{"rows":3}')
     expect(summary('QueryCreated', null)).toBe('(forgotten)')

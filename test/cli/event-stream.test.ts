@@ -28,7 +28,7 @@ const TEXT =
   'retry: 1000\nid: 0-2\n\n: a comment\n\nid: 0-3\r\nevent: QueryCreated\r\ndata: {"é":\r\ndata: 1}\r\n\r\n' +
   'data:no id\n\nunknown: x\nevent\ndata: y\n\nid: 0-4\ndata: cut off'
 
-describe('parsing an event stream', () => {
+describe('`parseEventStream`', () => {
   const expected = [
     { id: '0-2', event: 'message', data: '' },
     { id: '0-3', event: 'QueryCreated', data: '{"é":\n1}' },
@@ -36,11 +36,11 @@ describe('parsing an event stream', () => {
     { id: '0-3', event: 'message', data: 'y' },
   ]
 
-  it('gives whole blocks, ids that stay, and nothing of a block that was cut off', async () => {
+  it('gives complete blocks with the last id, and drops a block that was cut off', async () => {
     expect(await parsed(TEXT)).toEqual(expected)
   })
 
-  it('does not care how the bytes arrive', async () => {
+  it('gives the same events however the bytes are split', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 }), async (sizes) => {
         expect(await parsed(TEXT, sizes)).toEqual(expected)
@@ -49,7 +49,7 @@ describe('parsing an event stream', () => {
   })
 })
 
-describe('following a feed', () => {
+describe('`followEvents`', () => {
   let server: Server | undefined
   afterEach(() => {
     server?.close()
@@ -63,7 +63,7 @@ describe('following a feed', () => {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/events`
   }
 
-  it('comes again after the last id, also one told without an event, however the connection ended', async () => {
+  it('reconnects after the last id, also an id without an event, however the connection ended', async () => {
     const asked: (string | undefined)[] = []
     const url = await serve((request, response, turn) => {
       asked.push(request.headers['last-event-id'] as string | undefined)
@@ -94,7 +94,7 @@ describe('following a feed', () => {
     expect(lost[1]).toBe('The server answered 503: not yet')
   })
 
-  it('gives up where asking again is no use', async () => {
+  it('gives up when the server refuses the position', async () => {
     const url = await serve((_request, response) => {
       response.writeHead(410, { 'content-type': 'application/problem+json' })
       response.end('{"detail":"The log ends before 0-9"}')

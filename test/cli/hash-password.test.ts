@@ -16,7 +16,7 @@ async function hashPassword(user: string, password: string): Promise<{ code: num
 }
 
 describe('quipu hash-password', () => {
-  it('prints a line that the password file takes, and that only this password opens', async () => {
+  it('prints a line for the password file that matches this password only', async () => {
     const { code, stdout } = await hashPassword('ana', 'kipu knots\n')
     expect(code).toBe(0)
     const book = parsePasswordFile(stdout, Buffer.alloc(32))

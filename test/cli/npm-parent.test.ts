@@ -6,12 +6,12 @@ it.each([
   ['tsc -p . && node dist/cli/quipu.js start', true],
   ['quipu start --port 9090', true],
   ['node_modules/.bin/quipu start', true],
-  // npx and npm exec.
+  // The script of npx and npm exec.
   ['quipu', true],
   ['nohup quipu start &', false],
   ['vitest run', false],
   ['node start-quipus.js', false],
   [undefined, false],
-])('is run by npm: %s: %s', (script, expected) => {
+])('`isRunByNpm` for the script %s returns %s', (script, expected) => {
   expect(isRunByNpm(script === undefined ? {} : { npm_lifecycle_script: script })).toBe(expected)
 })

@@ -37,7 +37,7 @@ interface Seen {
   readonly body: string
 }
 
-/** A coordinator that answers with the given bodies in turn; a number is a status, 'cut' ends the connection. */
+/** A coordinator that answers with these bodies one after another; a number is a status, 'cut' closes the connection. */
 async function coordinator(answers: (object | number | 'cut')[]): Promise<{ url: string; seen: Seen[] }> {
   const seen: Seen[] = []
   let next = 0
@@ -87,7 +87,7 @@ describe('quipu query', () => {
     expect(seen[0]!.headers).toMatchObject({ 'x-engine-user': 'ada', 'x-engine-catalog': 'tpch' })
   })
 
-  it('takes the statement from standard input', async () => {
+  it('reads the statement from standard input', async () => {
     const { url, seen } = await coordinator([{ columns, data: [] }])
     expect(await quipu(['query', '--server', url], 'SELECT 2\n')).toMatchObject({
       code: 0,
@@ -96,7 +96,7 @@ describe('quipu query', () => {
     expect(seen[0]!.body).toBe('SELECT 2')
   })
 
-  it('ends with 1 and the error when the statement fails', async () => {
+  it('exits with 1 and prints the error when the statement fails', async () => {
     const error = { message: "line 1:8: Column 'x' cannot be resolved", errorName: 'COLUMN_NOT_FOUND' }
     const { url } = await coordinator([{}, { error }])
     expect(await quipu(['query', '--server', url, 'SELECT x'])).toEqual({
@@ -106,7 +106,7 @@ describe('quipu query', () => {
     })
   })
 
-  it('shows the place of an error', async () => {
+  it('marks the position of an error in the statement', async () => {
     const error = {
       message: "line 2:6: Table 'x' does not exist",
       errorName: 'TABLE_NOT_FOUND',
@@ -118,7 +118,7 @@ describe('quipu query', () => {
     )
   })
 
-  it('asks a GET again whose connection was cut, and not a POST', async () => {
+  it('retries a GET after a broken connection, and never a POST', async () => {
     const cut = await coordinator([{}, 'cut', 'cut', { columns, data: [[1, 'one']] }])
     expect(await quipu(['query', '--server', cut.url, 'SELECT 1'])).toMatchObject({ code: 0, stderr: '' })
     expect(cut.seen.map(({ path }) => path).slice(1)).toEqual(Array(3).fill('/v1/statement/q1/1'))
@@ -128,7 +128,7 @@ describe('quipu query', () => {
     expect(post.seen).toHaveLength(1)
   })
 
-  it('says what the server refused, and what it could not reach', async () => {
+  it('prints the refusal of a server, and the address that it could not reach', async () => {
     const { url } = await coordinator([503])
     expect(await quipu(['query', '--server', url, 'SELECT 1'])).toEqual({
       code: 1,
@@ -153,7 +153,7 @@ describe('quipu query', () => {
     expect(seen.at(-1)!.method).toBe('DELETE')
   })
 
-  it('explains itself', async () => {
+  it('prints help and version, and exits with 64 on wrong usage', async () => {
     expect((await quipu(['query', '--help'])).stdout).toContain('--catalog')
     expect(await quipu(['query', '--none'])).toMatchObject({
       code: 64,

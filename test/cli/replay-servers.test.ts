@@ -51,15 +51,15 @@ async function run(statementTimeoutMs = 60_000, catalogs = new Map<string, strin
   }
 }
 
-describe('a server that statements are replayed on', () => {
-  it('that answers for ever has failed when the time is over, and is told to stop', async () => {
+describe('A replay server', () => {
+  it('reports EXCEEDED_TIME_LIMIT and cancels when the target does not finish in time', async () => {
     answer = (_, response) => response.end(JSON.stringify({ id: 'q', nextUri: `${url}/v1/statement/q/1`, stats }))
-    // Time enough for a first answer on a busy machine: what is not known cannot be told to stop.
+    // The time suffices for a first answer on a busy machine: a query without a known id cannot be canceled.
     expect(await run(3_000)).toEqual({ name: 'EXCEEDED_TIME_LIMIT', message: 'No end within 3 seconds' })
     expect(cancelled).toBe(1)
   })
 
-  it('that says nothing has failed when the time is over', async () => {
+  it('reports EXCEEDED_TIME_LIMIT when the target does not answer in time', async () => {
     answer = () => {}
     expect(await run(300)).toMatchObject({ name: 'EXCEEDED_TIME_LIMIT' })
   })
@@ -70,17 +70,17 @@ describe('a server that statements are replayed on', () => {
     [JSON.stringify({ id: 'q', data: [1], stats }), 200, 'is no answer to a statement'],
     ['no such header', 400, 'The server answered 400: no such header'],
     ['may not act as bob', 403, 'The server answered 403: may not act as bob'],
-  ])('that answers %s has failed', async (text, status, message) => {
+  ])('reports a refused statement when the target answers %s', async (text, status, message) => {
     answer = (_, response) => response.writeHead(status).end(text)
     expect(await run()).toEqual({ name: 'REFUSED', message: expect.stringContaining(message) as string })
   })
 
-  it.each([401, 404, 503])('that answers %s runs nothing at all', async (status) => {
+  it.each([401, 404, 503])('throws when the target answers %s, because it can run no statement', async (status) => {
     answer = (_, response) => response.writeHead(status).end('no')
     await expect(run()).rejects.toThrow(`The server answered ${status}: no`)
   })
 
-  it('is not asked with a text whose catalogs nobody can find', async () => {
+  it('sends no text whose catalogs cannot be found because it does not parse', async () => {
     answer = () => expect.unreachable()
     const error = await run(60_000, new Map([['one', 'two']]), 'SELECT FROM WHERE')
     expect(error).toMatchObject({ name: 'SYNTAX_ERROR' })

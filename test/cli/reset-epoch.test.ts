@@ -15,7 +15,7 @@ beforeEach(() => {
 })
 afterEach(() => folder.remove())
 
-it('lets the stopped workers of a data folder forget their epochs, and nothing else', async () => {
+it('quipu reset-epoch removes the epochs of the stopped workers of a data folder, and nothing else', async () => {
   const files: Record<string, string> = {
     epoch: '5',
     'worker-1/epoch': '{"logs":[{"logId":"a","epoch":7},{"logId":"b","epoch":1}]}',
@@ -41,7 +41,7 @@ it('lets the stopped workers of a data folder forget their epochs, and nothing e
     ].toSorted(),
   )
   expect(Object.keys(files).filter((name) => existsSync(join(dataDir, name)))).toEqual([])
-  // The worker tells of it when it runs again.
+  // The worker reports this when it runs again.
   expect(readForgottenEpochs(join(dataDir, 'worker-1'))).toMatchObject([
     {
       host: hostname(),

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { tableFormat, valueText } from '../../src/cli/table-text.ts'
 
-describe('a table for the terminal', () => {
-  it('aligns numbers to the right, all else to the left, by what a terminal shows', () => {
+describe('A table for the terminal', () => {
+  it('aligns numbers right and other values left, by their width in a terminal', () => {
     const columns = [
       { name: 'n', type: 'bigint' },
       { name: 'name', type: 'varchar(10)' },
@@ -25,7 +25,7 @@ describe('a table for the terminal', () => {
     )
   })
 
-  it('does not let a value steer the terminal', () => {
+  it('escapes control characters in values', () => {
     expect(valueText('a\u001b[2Jb\nc\u009b')).toBe('a\\u001b[2Jb\\nc\\u009b')
   })
 })

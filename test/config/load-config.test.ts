@@ -27,7 +27,7 @@ function refusal(argv: readonly string[], env: NodeJS.ProcessEnv = {}): string {
   return 'accepted'
 }
 
-describe('configuration', () => {
+describe('The configuration', () => {
   it('has the documented defaults', () => {
     const config = loadConfig([], {})
     expect(config).toMatchObject({ port: 8080, host: '127.0.0.1', workers: 1, insecure: false, kafkaBrokers: [] })
@@ -37,7 +37,7 @@ describe('configuration', () => {
     expect(config.limits.statementBytes).toBe(1024 * 1024)
   })
 
-  it('reads sizes and durations with a unit in the file, and names the file where one is wrong', () => {
+  it('reads sizes and durations with units from the file, and names the file of a wrong value', () => {
     const path = file('{"timeouts": {"archiveAfterMs": "90d", "anchorMs": 1000}, "limits": {"statementBytes": "2MB"}}')
     const { timeouts, limits } = loadConfig(['--config', path], {})
     expect(timeouts).toMatchObject({ archiveAfterMs: 90 * 24 * 3_600_000, anchorMs: 1000 })
@@ -80,7 +80,7 @@ describe('configuration', () => {
     expect(() => (config.limits.openQueries = 1)).toThrow(TypeError)
   })
 
-  it('refuses with exit code 64 and one line what it does not know', () => {
+  it('refuses unknown options, variables, keys and files with exit code 64 and one line', () => {
     expect(refusal(['--prot=1'])).toBe("64: Unknown option '--prot'")
     expect(refusal([], { QUIPU_PROT: '1' })).toBe('64: Unknown variable QUIPU_PROT')
     const unknown = file('{"limits": {"jons": 1}}')

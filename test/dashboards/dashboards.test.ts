@@ -10,13 +10,13 @@ import { metricNames, type MetricDefinition } from '../../src/telemetry/metric-n
 const folder = new URL('../../dashboards/', import.meta.url)
 const read = (name: string): string => readFileSync(new URL(name, folder), 'utf8')
 
-// To mend it: npm run dashboards
-it.each([...files()])('dashboards/%s is what its code makes', (name, text) => {
+// To update the files: npm run dashboards
+it.each([...files()])('dashboards/%s equals the output of its code', (name, text) => {
   expect(parse(read(name))).toEqual(parse(text))
 })
 
 describe.each(dashboards.map((spec) => [spec.name, toGrafana(spec)] as const))('dashboard %s', (name, dashboard) => {
-  it('has a uid, a question, and panels with ids, titles, descriptions and units of their own', () => {
+  it('has a uid, a question as description, and panels with unique ids and titles, descriptions and units', () => {
     expect(dashboard.uid).toBe(`quipu-${name}`)
     expect(dashboard.description).toMatch(/\?$/)
     const { panels } = dashboard
@@ -29,7 +29,7 @@ describe.each(dashboards.map((spec) => [spec.name, toGrafana(spec)] as const))('
     }
   })
 
-  it('names no data source of its own', () => {
+  it('names data sources by variables only', () => {
     for (const panel of dashboard.panels) expect(panel.datasource.uid).toMatch(/^\$\{\w+\}$/)
     expect(JSON.stringify(dashboard)).not.toMatch(/"datasource":"(?!\$)/)
   })
@@ -46,7 +46,7 @@ describe.each(dashboards.map((spec) => [spec.name, toGrafana(spec)] as const))('
     }
   })
 
-  it('asks for exemplars only where a metric has them', () => {
+  it('requests exemplars only for metrics that have them', () => {
     for (const target of dashboard.panels.flatMap((panel) => panel.targets)) {
       if (target['exemplar'] !== true) continue
       const used = Object.values<MetricDefinition>(metricNames).filter(({ text }) => target.expr?.includes(text))
@@ -58,33 +58,33 @@ describe.each(dashboards.map((spec) => [spec.name, toGrafana(spec)] as const))('
   })
 })
 
-describe('metrics, panels and rules', () => {
+describe('Panels and rules', () => {
   const expressions = dashboards
     .flatMap((spec) => toGrafana(spec).panels.flatMap((panel: GrafanaPanel) => panel.targets))
     .map((target) => target.expr ?? '')
   const all = [...expressions, ...recordingRules.map(({ expr }) => expr), ...alerts.map(({ expr }) => expr)]
 
-  it('know only metrics that there are', () => {
+  it('use only existing metrics', () => {
     const names = new Set(Object.values<MetricDefinition>(metricNames).map(({ text }) => text))
     for (const expr of all)
       for (const [used] of expr.matchAll(/(?<![:\w])quipu_[a-z0-9_]+(?![:\w])/g))
         expect(names.has(used) || names.has(used.replace(/_(count|sum|bucket)$/, '')), `${used} in ${expr}`).toBe(true)
   })
 
-  it('know only recorded series that there are', () => {
+  it('use only existing recorded series', () => {
     const records = new Set(recordingRules.map(({ record }) => record))
     for (const expr of all)
       for (const [used] of expr.matchAll(/\b(?:quipu|route|phase|group):[\w:]+/g)) expect(records).toContain(used)
   })
 
-  it('leave no metric unread', () => {
+  it('use every metric', () => {
     const unread = Object.values<MetricDefinition>(metricNames)
       .filter(({ text }) => !all.some((expr) => new RegExp(`\\b${text}(_bucket|_sum|_count)?\\b`).test(expr)))
       .map(({ text }) => text)
     expect(unread).toEqual([])
   })
 
-  it('give every alert a section in the runbook', () => {
+  it('have a section in the runbook for every alert', () => {
     const headings = [
       ...readFileSync(new URL('../../docs/runbooks.md', import.meta.url), 'utf8').matchAll(/^## (.+)$/gm),
     ]

@@ -29,18 +29,18 @@ function faultsOf(panel: GrafanaPanel): unknown {
 }
 
 describe.each(dashboards.map((spec) => [spec.name, toGrafana(spec)] as const))('dashboard %s', (_name, dashboard) => {
-  it("keeps Grafana's schema", () => {
+  it("conforms to Grafana's schema", () => {
     const { panels: _panels, ...shell } = dashboard
     const validate = validator('DashboardWithoutPanels')
     expect(validate(shell), JSON.stringify(validate.errors)).toBe(true)
   })
 
-  it.each(dashboard.panels.map((panel) => [panel.title, panel] as const))('keeps it in %s', (_title, panel) => {
+  it.each(dashboard.panels.map((panel) => [panel.title, panel] as const))('conforms to the schema in the panel %s', (_title, panel) => {
     expect(faultsOf(panel)).toEqual([])
   })
 })
 
-it('is a schema that refuses what Grafana does not know', () => {
+it('the schema of Grafana refuses unknown options of a panel', () => {
   const panel = toGrafana(dashboards[0]!).panels.find(({ type }) => type === 'timeseries')!
   expect(faultsOf(panel)).toEqual([])
   expect(faultsOf({ ...panel, options: { ...panel.options, legends: {} } })).not.toEqual([])

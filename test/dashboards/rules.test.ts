@@ -17,21 +17,21 @@ beforeAll(async () => {
   programs = await findPrometheus()
 }, 120_000)
 
-describe('the rules', () => {
-  it('have a situation in which each alert fires, and one in which it does not', () => {
+describe('The Prometheus rules', () => {
+  it('have for each alert a test case in which it fires, and another in which it is silent', () => {
     const names = [...new Set(alerts.map(({ alert }) => alert))].toSorted()
     const { firing, silent } = testedAlerts()
     expect(firing.toSorted()).toEqual(names)
     expect(silent.toSorted()).toEqual(names)
   })
 
-  it('are what Prometheus takes', async ({ skip }) => {
+  it('are accepted by promtool', async ({ skip }) => {
     if (!programs) return skip()
     const { stdout } = await run(programs.promtool, ['check', 'rules', 'quipu.yaml'], { cwd })
     expect(stdout).toContain('SUCCESS')
   })
 
-  it('are read by the Prometheus that is provisioned', async ({ skip }) => {
+  it('fit the provisioned configuration of Prometheus', async ({ skip }) => {
     if (!programs) return skip()
     const { stdout } = await run(
       programs.promtool,
@@ -41,20 +41,20 @@ describe('the rules', () => {
     expect(stdout).toContain('SUCCESS')
   })
 
-  it('fire when they should and are silent when they should', { timeout: 180_000 }, async ({ skip }) => {
+  it('pass their test cases in promtool', { timeout: 180_000 }, async ({ skip }) => {
     if (!programs) return skip()
-    // Fails with what differs.
+    // The error shows the differences.
     const { stdout } = await run(programs.promtool, ['test', 'rules', 'quipu.test.yaml'], { cwd, maxBuffer: 1 << 24 })
     expect(stdout).toContain('SUCCESS')
   })
 
-  it('are noticed by their tests when a hand slipped', { timeout: 600_000 }, async ({ skip }) => {
+  it('fail their test cases after any small change of a rule (mutants)', { timeout: 600_000 }, async ({ skip }) => {
     if (!programs) return skip()
     const { groups } = parse(await readFile(`${cwd}/quipu.yaml`, 'utf8')) as { groups: { rules: Rule[] }[] }
     const { tests } = parse(await readFile(`${cwd}/quipu.test.yaml`, 'utf8')) as { tests: RuleTest[] }
     const rules = groups.flatMap((group) => group.rules)
     const all = rules.flatMap(mutantsOf)
-    // `npm run mutants` takes minutes: budgets are burnt over days. Here are some of the others, always the same.
+    // `npm run mutants` takes minutes, because error budgets span days. This test takes a fixed sample of the other rules.
     const only = process.env['QUIPU_MUTANTS']
     const mutants = only
       ? all.filter(({ rule }) => new RegExp(only).test(`${rule.alert ?? rule.record}`))

@@ -14,7 +14,7 @@ import { pythonEnvironment } from '../support/python-environment.ts'
 const run = promisify(execFile)
 const root = new URL('../../', import.meta.url)
 const chart = new URL('deploy/helm/quipu', root).pathname
-/** Versions of Kubernetes that the chart is checked against: the oldest that it names, and a current one. */
+/** The Kubernetes versions of the checks: the oldest version that the chart names, and a current version. */
 const KUBERNETES = ['1.27', '1.34']
 
 interface Resource {
@@ -26,7 +26,7 @@ interface Resource {
 
 const REQUIRED = { secrets: { shared: { name: 'quipu-secret' }, database: { name: 'quipu-database' } } }
 
-/** Every part of the chart switched on. */
+/** Values that enable every part of the chart. */
 const ALL = {
   ...REQUIRED,
   insecure: false,
@@ -88,7 +88,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-/** Without Helm the tests of the chart are skipped with a line that says so. Under CI that is a failure. */
+/** Without Helm the tests of the chart are skipped with a message. In CI a missing Helm is a failure. */
 async function findHelm(): Promise<string> {
   try {
     const built = await run(new URL('test/support/clients/build-helm', root).pathname, { timeout: 900_000 })
@@ -127,14 +127,14 @@ function podOf(resource: Resource): { readonly container: Container; readonly vo
   return { container: template.spec.containers[0]!, volumes: template.spec.volumes }
 }
 
-describe.runIf(helm !== '')('the Helm chart', () => {
+describe.runIf(helm !== '')('The Helm chart', () => {
   it.each([
-    ['with what is required alone', REQUIRED],
+    ['with required values only', REQUIRED],
     ['with every part', ALL],
   ])('renders resources that Kubernetes accepts, %s', async (_, values) => {
     const programs = await pythonEnvironment('kubernetes-validate', ['kubernetes-validate==1.37.0'])
     const { text, resources } = await render(values)
-    // The operator's own resources are checked below: their schemas are not Kubernetes' own.
+    // Another test checks the resources of the Prometheus operator: their schemas are not part of Kubernetes.
     const own = resources.filter(({ kind }) => kind !== 'ServiceMonitor' && kind !== 'PrometheusRule')
     expect(own.length).toBeGreaterThan(10)
     const file = join(folder, `rendered-${Math.random()}.yaml`)
@@ -181,7 +181,7 @@ describe.runIf(helm !== '')('the Helm chart', () => {
     }
   })
 
-  it('mounts each volume that it names, and names each volume that it mounts', async () => {
+  it('mounts exactly the volumes that it declares', async () => {
     const { resources } = await render(ALL)
     for (const name of ['prod-quipu-coordinator', 'prod-quipu-worker']) {
       const { container, volumes } = podOf(one(resources, 'StatefulSet', name))
@@ -191,7 +191,7 @@ describe.runIf(helm !== '')('the Helm chart', () => {
     }
   })
 
-  it('holds no secret: each is read from a Secret that the values name', async () => {
+  it('contains no secret: each is read from a Secret that the values name', async () => {
     const { resources } = await render(ALL)
     expect(resources.filter(({ kind }) => kind === 'Secret')).toEqual([])
     const { container } = podOf(one(resources, 'StatefulSet', 'prod-quipu-coordinator'))
@@ -209,7 +209,7 @@ describe.runIf(helm !== '')('the Helm chart', () => {
     expect(set).not.toHaveProperty('replicas')
   })
 
-  it('brings rules, scrape jobs and dashboards as they are in dashboards/', async () => {
+  it('contains the rules and dashboards of dashboards/, and a monitor for both services', async () => {
     const { resources } = await render(ALL)
     const rules = readFileSync(new URL('dashboards/rules/quipu.yaml', root), 'utf8')
     expect(one(resources, 'PrometheusRule', 'prod-quipu').spec).toEqual(parse(rules))
@@ -238,11 +238,11 @@ describe.runIf(helm !== '')('the Helm chart', () => {
     ['no database', { secrets: { shared: { name: 's' } } }, /name the Secret with the address of Postgres/],
     ['a value that it does not know', { ...REQUIRED, workers: 3 }, /workers/],
     ['a replica count of zero', { ...REQUIRED, coordinator: { replicas: 0 } }, /replicas/],
-  ])('refuses %s by name', async (_, values, message) => {
+  ])('refuses %s with a message that names it', async (_, values, message) => {
     await expect(render(values)).rejects.toThrow(message)
   })
 
-  it('is of the version that the project has', () => {
+  it('has the version of the project', () => {
     const { appVersion } = parse(readFileSync(join(chart, 'Chart.yaml'), 'utf8')) as { appVersion: string }
     const project = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { version: string }
     expect(appVersion).toBe(project.version)

@@ -23,7 +23,7 @@ const isSettings = (block: string): boolean => block.split('\n').every((line) =>
 
 describe('docs/production.md', () => {
   it.each([...blocks, ...blocksOf('kubernetes.md')].map((block) => [block.split('\n')[0]!.trim(), block]))(
-    'has a block that bash can read: %s',
+    'has a shell block that bash can parse: %s',
     async (_, block) => {
       await run('bash', ['-n', '-c', block])
     },
@@ -45,7 +45,7 @@ describe('docs/production.md', () => {
     expect(worker!['QUIPU_SHARED_SECRET']).toBe(coordinator!['QUIPU_SHARED_SECRET'])
   })
 
-  it('makes certificates that its authority vouches for, one a host', async () => {
+  it('creates a certificate for each host, signed by its authority', async () => {
     const block = blocks.find((text) => text.startsWith('openssl req -x509'))!
     await run('bash', ['-euc', block], { cwd: folder })
     const authority = new X509Certificate(readFileSync(join(folder, 'ca.pem')))
@@ -56,7 +56,7 @@ describe('docs/production.md', () => {
     }
   })
 
-  it('copies files that the project has', () => {
+  it('copies only files that exist in the project', () => {
     const copied = blocks.flatMap((block) =>
       [...block.matchAll(/\/opt\/quipu\/(deploy\/\S+)/g)].map((match) => match[1]!),
     )

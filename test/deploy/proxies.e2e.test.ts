@@ -9,13 +9,13 @@ import { waitUntil } from '../support/quipu-process.ts'
 import { rowReaders } from '../support/row-readers.ts'
 import { rolesOf, startStandbyCluster, type StandbyCluster } from '../support/standby-cluster.ts'
 
-/** Takes some seconds to read, so that a kill falls into it. */
+/** Reading this result takes some seconds, so that the kill falls into the reading. */
 const STREAM = 'SELECT orderkey, linenumber, comment FROM lineitem'
 const LINES = 60_175
 
 const programs = [await found(haproxy, 'haproxy'), await found(nginx, 'nginx')].filter((one) => one !== undefined)
 
-describe('the proxy configurations in deploy/proxy', () => {
+describe('The proxy configurations in deploy/proxy', () => {
   let folder: string
   let authority: TestAuthority
   let cluster: StandbyCluster
@@ -34,13 +34,13 @@ describe('the proxy configurations in deploy/proxy', () => {
   }, 240_000)
 
   describe.each(programs.map((program) => [program.name, program] as const))('%s', (_, program) => {
-    it('leads clients to the writer, and to the other coordinator after kill -9 of the writer', async () => {
+    it('route clients to the writer, and to the other coordinator after kill -9 of the writer', async () => {
       const proxy = await startProxy({ program, authority, coordinators: [cluster.a.url, cluster.b.url], folder })
       running.push(proxy)
       const base = proxy.url
       const readers = await rowReaders()
       const logIn = { user: 'ana', ca: authority.ca }
-      // Both lead through the proxy before anything fails.
+      // All clients work through the proxy before the kill.
       const { writer } = await rolesOf(cluster)
       for (const [name, reader] of readers)
         await waitUntil(`${name} gets an answer`, async () => {

@@ -25,10 +25,10 @@ function textOf(unit: string): string {
   return readFileSync(new URL(`deploy/systemd/${unit}`, root), 'utf8')
 }
 
-describe('the systemd units', () => {
+describe('The systemd units', () => {
   it.runIf(installed)('are accepted by systemd', async () => {
     for (const unit of units) {
-      // Program and project lie elsewhere on this machine.
+      // On this machine Node.js and the project are in other folders.
       const text = textOf(unit)
         .replaceAll('/usr/bin/node', process.execPath)
         .replaceAll('/opt/quipu', root.pathname.slice(0, -1))
@@ -46,7 +46,7 @@ describe('the systemd units', () => {
     ['quipu-coordinator.service', 'coordinator'],
     ['quipu-worker.service', 'worker'],
     ['quipu-audit.service', 'audit'],
-  ])('%s starts a command that Quipu has, with settings that it accepts', (unit, command) => {
+  ])('%s starts an existing command with settings that Quipu accepts', (unit, command) => {
     const [, program, ...args] = /^ExecStart=\S+ (\S+) (.*)$/m
       .exec(textOf(unit))!
       .slice(0, 3)

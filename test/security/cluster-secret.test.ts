@@ -8,8 +8,8 @@ let folder: string
 beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), 'quipu-secret-'))))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-describe('cluster secret', () => {
-  it('is made once, for its owner only', () => {
+describe('The cluster secret', () => {
+  it('is generated once, in a file that only its owner can read', () => {
     const data = join(folder, 'data')
     const first = loadClusterSecret(data, undefined)
     expect(first).toMatch(/^[0-9a-f]{64}$/)
@@ -17,12 +17,12 @@ describe('cluster secret', () => {
     expect(statSync(join(data, 'secret')).mode & 0o777).toBe(0o600)
   })
 
-  it('is the configured one where there is one', () => {
+  it('is the configured secret if one is configured, with at least 16 characters', () => {
     expect(loadClusterSecret(join(folder, 'unused'), 'a secret of some length')).toBe('a secret of some length')
     expect(() => loadClusterSecret(folder, 'short')).toThrow('QUIPU_SHARED_SECRET: a secret has at least 16 characters')
   })
 
-  it('gives another key for every purpose and every secret', () => {
+  it('derives a different key for each purpose and each secret', () => {
     const keys = [
       deriveKey('one secret of some length', 'statement-token'),
       deriveKey('one secret of some length', 'stage-cancel'),

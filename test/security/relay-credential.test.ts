@@ -10,7 +10,7 @@ const START = 1_700_000_000_000
 const sealed = (epoch: number, now: number, claims = { clientAddress: '10.0.0.1' }) =>
   sealRelay(KEY, call, claims, { epoch, now })
 
-it('a credential has its room in a head, whoever it names', () => {
+it('a relay credential fits into a request head, even for the longest principal', () => {
   const groups = ['"'.repeat(1_000)]
   const longest: VerifiedPrincipal = { name: 'a', user: 'b', groups, method: 'certificate' }
   while (isShort({ ...longest, groups: [...groups, '"'] })) groups.push('"')
@@ -23,8 +23,8 @@ it('a credential has its room in a head, whoever it names', () => {
   expect(bytes).toBeGreaterThan(MOST_CREDENTIAL_BYTES / 2)
 })
 
-describe('a credential that was captured', () => {
-  it('is accepted once by the process it is for', () => {
+describe('The verification of a relay credential', () => {
+  it('accepts a credential once', () => {
     const verifier = createRelayVerifier(KEY, 4, () => START)
     const { credential } = sealed(4, START)
     expect(verifier.verify(credential, call)).toEqual({
@@ -35,7 +35,7 @@ describe('a credential that was captured', () => {
     expect(verifier.verify(credential, call)).toEqual({ kind: 'replayed' })
   })
 
-  it('says how the client came, which nobody but who has the key can say', () => {
+  it('returns how the client connected, and refuses a change of this without the key', () => {
     const client = { scheme: 'https', authority: 'shop.example:8443', confidential: true } as const
     const { credential } = sealRelay(KEY, call, { clientAddress: '10.0.0.1', client }, { epoch: 4, now: START })
     const [text, mac] = credential.split('.') as [string, string]
@@ -47,7 +47,7 @@ describe('a credential that was captured', () => {
     expect(verifier.verify(credential, call)).toMatchObject({ kind: 'accepted', claims: { client } })
   })
 
-  it('is refused by the process after a restart, which remembers no nonce: each writes in an epoch of its own', () => {
+  it('refuses a credential of another epoch, so a restarted process needs no old nonces', () => {
     const { credential } = sealed(4, START)
     expect(createRelayVerifier(KEY, 4, () => START).verify(credential, call).kind).toBe('accepted')
     for (const after of [3, 5, 6]) {
@@ -56,14 +56,14 @@ describe('a credential that was captured', () => {
     }
   })
 
-  it('is refused in the same epoch for as long as its time would do, and by its time from then on', () => {
+  it('refuses a repeated credential in the same epoch at any later time', () => {
     let now = START
     const verifier = createRelayVerifier(KEY, 4, () => now)
-    // By a clock that is ahead: it would do for as long as can be.
+    // The clock of the sender is ahead, so the credential is valid for the longest possible time.
     const { credential } = sealed(4, START + 29_000)
     expect(verifier.verify(credential, call).kind).toBe('accepted')
     for (; now <= START + 120_000; now += 500) {
-      // Others come meanwhile, and let the oldest nonces go.
+      // Other credentials arrive meanwhile and displace the oldest nonces.
       expect(verifier.verify(sealed(4, now).credential, call).kind).toBe('accepted')
       expect(['replayed', 'clock']).toContain(verifier.verify(credential, call).kind)
     }
@@ -72,21 +72,21 @@ describe('a credential that was captured', () => {
   it.each([
     ['another method', { ...call, method: 'DELETE' }],
     ['another target', { ...call, target: '/v1/statement?x=2' }],
-  ])('is none for %s', (_name, other) => {
+  ])('refuses a credential for %s', (_name, other) => {
     expect(createRelayVerifier(KEY, 4, () => START).verify(sealed(4, START).credential, other).kind).toBe('forged')
   })
 
-  it.each(['', '.', 'a.b', 'a.b.c', '\u0000', `${'x'.repeat(100_000)}.y`])('is none as %j', (credential) => {
+  it.each(['', '.', 'a.b', 'a.b.c', '\u0000', `${'x'.repeat(100_000)}.y`])('refuses the malformed credential %j', (credential) => {
     expect(createRelayVerifier(KEY, 4, () => START).verify(credential, call)).toEqual({ kind: 'forged' })
   })
 
-  it('is none of another key', () => {
+  it('refuses a credential of another key', () => {
     const { credential } = sealRelay(Buffer.alloc(32, 8), call, {}, { epoch: 4, now: START })
     expect(createRelayVerifier(KEY, 4, () => START).verify(credential, call).kind).toBe('forged')
   })
 })
 
-it('tells its time to who asks with a key and another clock, and to nobody else', () => {
+it('a relay verifier tells its time only to the sender of an authentic credential with a wrong clock', () => {
   const { credential, nonce } = sealed(4, START - 60_000)
   const verdict = createRelayVerifier(KEY, 4, () => START).verify(credential, call)
   expect(verdict.kind).toBe('clock')

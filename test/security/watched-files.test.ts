@@ -31,7 +31,7 @@ const becomes = (value: number): Promise<void> => expect.poll(() => file!.value,
 const isReported = (what: string | RegExp): Promise<void> =>
   expect.poll(() => reported.join(), { timeout: 20_000 }).toMatch(what)
 
-it('a file is read again when it is written anew, replaced, or led elsewhere by its link', async () => {
+it('a watched file is read again when it is written, replaced, or its symbolic link changes', async () => {
   writeFileSync(path, '1\n')
   expect(watched().value).toBe(1)
   writeFileSync(path, '2\n')
@@ -48,7 +48,7 @@ it('a file is read again when it is written anew, replaced, or led elsewhere by 
   }
 })
 
-it('one that cannot be taken leaves what was there in force, is told once, and is taken when it is mended', async () => {
+it('a watched file that breaks keeps its last value, is reported once, and is read when it is repaired', async () => {
   writeFileSync(path, '1\n')
   watched()
   writeFileSync(path, 'broken')
@@ -63,11 +63,11 @@ it('one that cannot be taken leaves what was there in force, is told once, and i
   expect(reported.at(-1)).toBe('reloaded')
 })
 
-it('one that is still being written is waited for', async () => {
+it('a watched file that is still being written is not read yet', async () => {
   writeFileSync(path, '1\n')
   watched()
   const seen = new Set<number>()
-  // What is there in between could be taken, too.
+  // The intermediate contents are valid too.
   for (let part = 0; part < 15; part++) {
     writeFileSync(path, `${'2'.repeat(part + 1)}\n`)
     await new Promise((resolve) => setTimeout(resolve, 150))
@@ -77,13 +77,13 @@ it('one that is still being written is waited for', async () => {
   expect(seen).toEqual(new Set([1]))
 })
 
-it('one that is not there, or cannot be taken, is no beginning', () => {
+it('watching throws at the start if the file is missing or invalid', () => {
   expect(watched).toThrow('ENOENT')
   writeFileSync(path, 'broken')
   expect(watched).toThrow('no number')
 })
 
-it('files that change on and on are taken ten times at once, then each ten seconds', () => {
+it('an allowance grants ten reloads at once, then one every ten seconds', () => {
   const { take } = createAllowance(10, 10_000)
   const taken = (from: number, seconds: number): number =>
     Array.from({ length: seconds }, (_, second) => take(from + second * 1_000)).filter(Boolean).length

@@ -12,9 +12,9 @@ const folder = new URL('../../etc/ui', import.meta.url).pathname
 let app: HttpApp
 afterEach(() => app?.close())
 
-describe('the page', () => {
+describe('The user interface', () => {
   it.each(['/ui', '/ui/', '/ui/groups', '/ui/nodes', '/ui/query/20261121_214446_00000_00001'])(
-    'is at %s',
+    'answers with its page at %s',
     async (path) => {
       app = await serve(createUiRoutes(folder))
       const answer = await fetch(`${app.base}${path}`)
@@ -25,7 +25,7 @@ describe('the page', () => {
     },
   )
 
-  it('has files with their types, and no others', async () => {
+  it('serves the files of its folder, and answers 404 to all other paths', async () => {
     app = await serve(createUiRoutes(folder))
     for (const file of readdirSync(folder)) {
       const answer = await fetch(`${app.base}/ui/${file}`)
@@ -38,7 +38,7 @@ describe('the page', () => {
     expect((await fetch(`${app.base}/ui`, { method: 'POST' })).status).toBe(405)
   })
 
-  it('needs nothing from elsewhere, and takes no text for HTML', () => {
+  it('loads nothing from other sites, and never inserts text as HTML', () => {
     for (const file of readdirSync(folder)) {
       const text = readFileSync(`${folder}/${file}`, 'utf8')
       expect(text, file).not.toMatch(
@@ -51,7 +51,7 @@ describe('the page', () => {
 
 const browser = hasChromium('nothing looks at the page in one')
 
-it.runIf(browser)('draws a hostile statement in chromium as text', { timeout: 120_000 }, async () => {
+it.runIf(browser)('the user interface shows a hostile statement in Chromium as text', { timeout: 120_000 }, async () => {
   const hostile = `</pre><img src=x onerror="document.title='pwned'"><script>document.title='pwned'</script>`
   const api = express.Router()
   api.get('/v1/query', (_request, response) => {
@@ -66,7 +66,7 @@ it.runIf(browser)('draws a hostile statement in chromium as text', { timeout: 12
   expect(stdout).not.toContain('<img')
 })
 
-/** Selects the text of the statement as somebody does who copies it; run in the page. */
+/** Selects the text of the statement, as a user does to copy it. Runs in the page. */
 const SELECT_STATEMENT = `(() => {
   const all = [...document.querySelectorAll('#main *')]
   const shown = all.find((one) => one.children.length === 0 && one.textContent.startsWith('SELECT '))
@@ -74,11 +74,11 @@ const SELECT_STATEMENT = `(() => {
   return shown.textContent
 })()`
 
-describe.runIf(browser)('the page of a query in chromium', () => {
+describe.runIf(browser)('The page of a query in Chromium', () => {
   const path = '/ui/query/q'
   const waiting = { timeout: 60_000, interval: 50 }
 
-  /** @param events how many the query has */
+  /** @param events the number of events of the query */
   function apiOf(events: number): { readonly api: Router; readonly asked: () => number } {
     const api = express.Router()
     let asked = 0
@@ -123,7 +123,7 @@ describe.runIf(browser)('the page of a query in chromium', () => {
     }
   }
 
-  it('keeps text that is selected while the query runs, and goes on after it', { timeout: 120_000 }, async () => {
+  it('keeps a selected text while the query runs, and updates after the selection ends', { timeout: 120_000 }, async () => {
     const { api, asked } = apiOf(3)
     app = await serve(createUiRoutes(folder), api)
     await inBrowser(async (page) => {
@@ -137,7 +137,7 @@ describe.runIf(browser)('the page of a query in chromium', () => {
     })
   })
 
-  it('shows all events of a long query, and leads to its JSON', { timeout: 120_000 }, async () => {
+  it('shows all events of a long query, and links to its JSON', { timeout: 120_000 }, async () => {
     const { api } = apiOf(1_500)
     app = await serve(createUiRoutes(folder), api)
     await inBrowser(async (page) => {

@@ -25,7 +25,7 @@ afterAll(() => void Reflect.deleteProperty(globalThis, 'document'))
 const HOSTILE = `</pre><img src=x onerror="alert(1)"><script>alert('2')</script>&lt;javascript:alert(3)`
 const queryId = testQueryId(1)
 
-/** A query whose every text is hostile, as the server's own functions show it. */
+/** A query in which every text is hostile, made with the functions of the server. */
 function shown(end: 'finished' | 'failed' | 'killed' = 'finished', until = Infinity) {
   const life = queryLife(queryId, end === 'failed' ? { end } : {}).map((event) => hostile(event))
   const recorded = life.map((event, index) => ({
@@ -85,8 +85,8 @@ function expectHarmless(parts: readonly unknown[]): SmallElement[] {
 
 const on = { onTravel: () => {}, onCancel: () => {}, onKill: () => {}, onFilter: () => {} }
 
-describe('hostile text', () => {
-  it('of a statement, its user and its error stays text', () => {
+describe('Hostile text in the views', () => {
+  it('of a statement, a user or an error stays text', () => {
     for (const end of ['finished', 'failed', 'killed'] as const) {
       const { query, events } = shown(end)
       const elements = expectHarmless(views.queryPage(query, events, undefined, on))
@@ -96,7 +96,7 @@ describe('hostile text', () => {
     }
   })
 
-  it('in lists and of nodes too, and an id that is none is no link', () => {
+  it('in lists and in nodes stays text, and a malformed id becomes no link', () => {
     const { query } = shown()
     const listed = { ...query, queryId: `javascript:${HOSTILE}`, state: HOSTILE, errorCode: { name: HOSTILE } }
     const elements = expectHarmless(views.listPage([listed], { state: '', user: HOSTILE, q: HOSTILE }, on))
@@ -105,7 +105,7 @@ describe('hostile text', () => {
     expectHarmless(views.nodesPage([{ ...node, nodeVersion: { version: HOSTILE } }]))
   })
 
-  it('in resource groups, whose names are of users and sources', () => {
+  it('in the names of resource groups stays text', () => {
     const one = {
       id: ['all', HOSTILE],
       state: 'CAN_RUN',
@@ -120,7 +120,7 @@ describe('hostile text', () => {
   })
 })
 
-describe('the page of a query', () => {
+describe('The page of a query', () => {
   it('shows stages with their tasks, figures and every event', () => {
     const { query, events } = shown()
     const elements = elementsOf(views.queryPage(query, events, undefined, on))
@@ -133,7 +133,7 @@ describe('the page of a query', () => {
     ])
   })
 
-  it('travels in time: the slider has a place for each event, what came later is grey', () => {
+  it('shows a query at any event by a slider, and greys out later events', () => {
     const { query } = shown('finished', 3)
     const { events } = shown()
     const asked: (number | undefined)[] = []
@@ -151,7 +151,7 @@ describe('the page of a query', () => {
     expect(elements.map(textOf)).not.toContain('Cancel')
   })
 
-  it('lets a query that runs be canceled and killed', () => {
+  it('has buttons to cancel and kill a running query', () => {
     const { query, events } = shown('finished', 3)
     const asked: string[] = []
     const elements = elementsOf(
@@ -170,7 +170,7 @@ describe('the page of a query', () => {
     ['select nope from t', 1, 8, 'nope'],
     ['select 1,\n  from t', 2, 3, 'from'],
     ['select (1', 1, 10, ' '],
-  ])('marks where the error in %j is', (sql, lineNumber, columnNumber, marked) => {
+  ])('marks the position of the error in %j', (sql, lineNumber, columnNumber, marked) => {
     const shownSql = views.statement(sql, { lineNumber, columnNumber })
     expect(
       elementsOf([shownSql])

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { createBoundedWork } from '../../../src/security/authentication/bounded-work.ts'
 
-/** Work that ends when it is told to: what began, and what was turned away, in order. */
+/** Work that ends on demand, with the networks whose work began, in order. */
 function bed(atOnce: number, mostWaiting: number) {
   const work = createBoundedWork(atOnce, mostWaiting)
   const began: string[] = []
   const ends: (() => void)[] = []
   return {
     began,
-    /** @returns whether it may wait, or has begun */
+    /** @returns whether the work has begun or waits */
     send: (network: string): boolean =>
       work.run(network, () => {
         began.push(network)
@@ -22,8 +22,8 @@ function bed(atOnce: number, mostWaiting: number) {
   }
 }
 
-describe('work that little is done of at once', () => {
-  it('waits for one of another address, however many that one sent before', async () => {
+describe('Bounded work', () => {
+  it('serves another address next, however much work the first address sent before', async () => {
     const { began, send, endOldest } = bed(2, 32)
     const flood = Array.from({ length: 100 }, () => send('flood'))
     expect(flood.filter(Boolean).length).toBeLessThan(2 + 32)
@@ -32,13 +32,13 @@ describe('work that little is done of at once', () => {
     expect(began).toEqual(['flood', 'flood', 'other'])
   })
 
-  it('finds a place to wait in when two others have sent all that they may', () => {
+  it('keeps a waiting place for a third address when two addresses have filled theirs', () => {
     const { send } = bed(2, 32)
     for (let index = 0; index < 100; index++) for (const network of ['flood', 'another flood']) send(network)
     expect(send('other')).toBe(true)
   })
 
-  it('is that of one alone, as long as there are places, and goes on when some of it fails', async () => {
+  it('gives all places to a single address, and continues after failures', async () => {
     const work = createBoundedWork(2, 3)
     const fails = (): Promise<never> => Promise.reject(new Error('no'))
     const all = Array.from({ length: 5 }, () => work.run('one', fails))
@@ -48,7 +48,7 @@ describe('work that little is done of at once', () => {
     expect(await work.run('one', async () => 'done')).toBe('done')
   })
 
-  it('leaves a place of eight to who comes, where what one sent takes long', () => {
+  it('keeps one of eight places free for another address while slow work runs', () => {
     const { began, send } = bed(8, 32)
     for (let index = 0; index < 20; index++) send('slow')
     expect(send('other')).toBe(true)

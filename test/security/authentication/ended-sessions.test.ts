@@ -6,7 +6,7 @@ import {
   type EndedSessionStore,
 } from '../../../src/security/authentication/ended-sessions.ts'
 
-/** A database that may be away. */
+/** A store whose database can be made unreachable. */
 function createStore(): EndedSessionStore & { away: boolean; readonly stored: Map<string, EndedSession> } {
   const stored = new Map<string, EndedSession>()
   const store = {
@@ -26,7 +26,7 @@ function createStore(): EndedSessionStore & { away: boolean; readonly stored: Ma
 
 const HOUR = 3_600_000
 
-describe('ended sessions while the database is away', () => {
+describe('Ended sessions while the database does not answer', () => {
   const followed: EndedSessions[] = []
   afterEach(() => Promise.all(followed.splice(0).map((ended) => ended.stop())))
 
@@ -37,7 +37,7 @@ describe('ended sessions while the database is away', () => {
     return ended
   }
 
-  it('ends a session at once in this process, and in the others once the database is back', async () => {
+  it('end at once in this process, and in other processes when the database is back', async () => {
     const store = createStore()
     const [here, elsewhere] = [await follow(store), await follow(store)]
     store.away = true
@@ -47,7 +47,7 @@ describe('ended sessions while the database is away', () => {
     await vi.waitFor(() => expect([here.has('one'), elsewhere.has('one')]).toEqual([true, true]))
   })
 
-  it('stores what is left when the process stops', async () => {
+  it('are stored when the process stops', async () => {
     const store = createStore()
     const here = await follow(store)
     store.away = true
@@ -57,7 +57,7 @@ describe('ended sessions while the database is away', () => {
     expect([...store.stored.keys()]).toEqual(['one'])
   })
 
-  it('forgets a session whose own time is over without storing it', async () => {
+  it('are forgotten without storing when the session has expired', async () => {
     const store = createStore()
     let at = 0
     const here = await follow(store, () => at)

@@ -5,7 +5,7 @@ import { networkOf } from '../../../src/shared/network-of.ts'
 
 let now: number
 let failures: FailedLogIns
-/** Seconds until the user may try again, for whatever reason. */
+/** Seconds until the user may try again from this address, for any reason. */
 function blockedFor(failures: FailedLogIns, user: string, address: string): number | undefined {
   const { user: ofUser = 0, network = 0 } = failures.blockedSeconds(user, address)
   return Math.max(ofUser, network) || undefined
@@ -19,8 +19,8 @@ const fail = (times: number, user: string, address: string): void => {
   for (let time = 0; time < times; time++) failures.failed(user, address)
 }
 
-describe('failed log-ins', () => {
-  it('block a user from where they came, for a while, and nobody else', () => {
+describe('Failed log-ins', () => {
+  it('block only this user at this address, for a limited time', () => {
     fail(4, 'alice', '203.0.113.7')
     expect(blockedFor(failures, 'alice', '203.0.113.7')).toBeUndefined()
     fail(1, 'alice', '203.0.113.7')
@@ -33,7 +33,7 @@ describe('failed log-ins', () => {
     expect(blockedFor(failures, 'alice', '203.0.113.7')).toBe(10)
   })
 
-  it('are forgiven by a log-in of that user from there; those of the address are not', () => {
+  it('of a user are forgiven by a log-in from the same address, those of the address are not', () => {
     fail(5, 'alice', '203.0.113.7')
     failures.succeeded('alice', '203.0.113.7')
     expect(blockedFor(failures, 'alice', '203.0.113.7')).toBeUndefined()
@@ -43,7 +43,7 @@ describe('failed log-ins', () => {
     expect(blockedFor(failures, 'alice', '203.0.113.8')).toBeUndefined()
   })
 
-  it('of many names from one address are few', () => {
+  it('from one address are limited over all user names', () => {
     let guesses = 0
     for (; now < 1_000_000 + 60_000; now += 10)
       if (blockedFor(failures, `u${now}`, '203.0.113.7') === undefined) {
@@ -53,14 +53,14 @@ describe('failed log-ins', () => {
     expect(guesses).toBeLessThanOrEqual(50 + 60)
   })
 
-  it('take bounded memory, and who fills it is blocked still', () => {
+  it('take bounded memory', () => {
     fail(60, 'alice', '203.0.113.7')
     for (let other = 0; other < 30_000; other++)
       fail(1, 'x', `2001:db8:${(other >> 8).toString(16)}:${(other & 255).toString(16)}::1`)
     expect(failures.size).toBeLessThanOrEqual(20_000)
   })
 
-  it('at several coordinators are as many as at one, but for what each did not know yet', () => {
+  it('are limited over all coordinators together, except for a few guesses before they merge', () => {
     const [writer, ...others] = Array.from({ length: 6 }, () => createFailedLogIns(() => now, Buffer.alloc(32, 1)))
     let guesses = 0
     for (const end = now + 600_000; now < end; now += 500)
@@ -74,7 +74,7 @@ describe('failed log-ins', () => {
           ),
         )
       }
-    // At one: 5 and 60.
+    // A single coordinator allows 5 and 60.
     expect(guesses).toBeLessThanOrEqual(5 + 60 + 4 * others.length)
     expect(blockedFor(writer!, 'alice', '203.0.113.7')).toBeGreaterThan(0)
     expect(blockedFor(writer!, 'alice', '203.0.113.8')).toBeUndefined()
@@ -82,7 +82,7 @@ describe('failed log-ins', () => {
     expect(blockedFor(writer!, 'alice', '203.0.113.7')).toBeUndefined()
   })
 
-  it('count an IPv6 network as one, however it is written', () => {
+  it('are counted for each IPv6 network, however its addresses are written', () => {
     expect(networkOf('2001:db8:0:1::7')).toBe(networkOf('2001:db8:0:1:ffff:ffff:ffff:ffff'))
     expect(networkOf('2001:db8:0:1::7')).not.toBe(networkOf('2001:db8:0:2::7'))
     expect(networkOf('::ffff:203.0.113.7')).toBe('203.0.113.7')

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createLogInStore } from '../../../src/security/authentication/log-in-store.ts'
 
-it('log-ins of one IPv6 network are bounded together', async () => {
+it('the log-in store counts the addresses of an IPv6 network as a single source', async () => {
   const sources: string[] = []
   const store = createLogInStore(
     (text, values) => {

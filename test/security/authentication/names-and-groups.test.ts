@@ -8,8 +8,8 @@ import { parseUserMapping, sameName, userMappingBy } from '../../../src/security
 
 const rules = (...all: readonly unknown[]) => parseUserMapping(JSON.stringify({ rules: all }))
 
-describe('a user mapping', () => {
-  it('takes the whole name, and the first rule that fits', () => {
+describe('A user mapping', () => {
+  it('matches the whole name, and uses the first matching rule', () => {
     const mapping = rules(
       { pattern: 'test@example\\.com', allow: false },
       { pattern: '(.*?)@example\\.com' },
@@ -31,13 +31,13 @@ describe('a user mapping', () => {
     ).toEqual([undefined, 'alice', undefined, 'alice_ops', 'U$X', undefined, undefined, undefined])
   })
 
-  it('may be one pattern, whose first group is the user', () => {
+  it('can be a single pattern whose first group is the user', () => {
     expect(['alice/admin@REALM', 'x@OTHER'].map(userMappingBy('(\\w+)/.*@REALM'))).toEqual(['alice', undefined])
   })
 
-  it('is not there', () => expect([sameName('alice'), sameName(' ')]).toEqual(['alice', undefined]))
+  it('is optional: without it the name is the user', () => expect([sameName('alice'), sameName(' ')]).toEqual(['alice', undefined]))
 
-  it('cuts nothing off what it makes, so that nobody becomes somebody else', () => {
+  it('refuses a result with white space or invisible characters, and does not trim it', () => {
     const mapping = rules({ pattern: 'CN=([^,]*),.*' })
     expect(['CN=alice,OU=x', 'CN=alice ,OU=x', 'CN=\u00a0alice,OU=x', 'CN=al\u00adice,OU=x'].map(mapping)).toEqual([
       'alice',
@@ -47,7 +47,7 @@ describe('a user mapping', () => {
     ])
   })
 
-  it('changes the case of a name only where no other name has the same', () => {
+  it('changes the case of a name only if the change is reversible', () => {
     const lower = rules({ pattern: '(.*)', case: 'lower' })
     const upper = rules({ pattern: '(.*)', case: 'upper' })
     expect(['Straße', 'ALICE', 'alıce', 'ΣΑΣ', 'ΐ'].map(lower)).toEqual([undefined, 'alice', undefined, 'σας', 'ΐ'])
@@ -65,31 +65,31 @@ describe('a user mapping', () => {
     ['{"rules": [{"pattern": "(x)", "user": "$"}]}'],
     ['{"rules": [{"pattern": "(x)", "case": "title"}]}'],
     ['{"rules": [{"pattern": "(x)", "alow": false}]}'],
-  ])('is refused: %s', (text) => {
+  ])('is invalid: %s', (text) => {
     expect(() => parseUserMapping(text)).toThrow()
   })
 })
 
-describe('a groups file', () => {
-  it('gives each user his groups', () => {
+describe('A groups file', () => {
+  it('gives each user their groups', () => {
     const groupsOf = parseGroupsFile('staff:alice, bob\r\n\n admin : alice,alice,\nnone:\n')
     expect(['alice', 'bob', 'constructor'].map(groupsOf)).toEqual([['staff', 'admin'], ['staff'], []])
   })
 
-  it('is refused by its line', () => {
+  it('is refused with the number of the wrong line', () => {
     expect(() => parseGroupsFile('a:x\nb')).toThrow('Line 2')
     expect(() => parseGroupsFile('a:x\na:y')).toThrow('Line 2')
     expect(() => parseGroupsFile(':x')).toThrow('Line 1')
     expect(() => parseGroupsFile('a:x\nb:\u00a0alice')).toThrow('Line 2')
   })
 
-  it('gives a group to nobody for white space that only looks like none', () => {
+  it('is refused for Unicode white space in a name, and may begin with a byte order mark', () => {
     expect(() => parseGroupsFile('admins:alice\u2003')).toThrow('Line 1: "alice\u2003" is the name of no user')
     expect(parseGroupsFile('\ufeffadmins:\talice \r\n')('alice')).toEqual(['admins'])
   })
 })
 
-describe('the name of a user', () => {
+describe('The name of a user', () => {
   const others = [
     '\u00a0',
     '\ufeff',
@@ -104,7 +104,7 @@ describe('the name of a user', () => {
     '\ufffd',
   ]
 
-  it('has one spelling, which other characters around it or within it are not', () => {
+  it('has a single spelling: names with invisible, composed or compatibility characters are invalid', () => {
     for (const name of ['alice', 'Alice', 'doe, jane', 'Zoë', '日本', 'a@b.example', 'CN=alice,O=x', "o'neil"])
       expect([name, isUserName(name)]).toEqual([name, true])
     for (const other of others)
@@ -116,14 +116,14 @@ describe('the name of a user', () => {
       expect([name, isUserName(name)]).toEqual([name, false])
   })
 
-  it('is compared as a directory compares it', () => {
+  it('is compared in the way of a directory', () => {
     for (const name of ['ALICE', ' alice ', 'al\u00adice', '\uff41lice', 'alice\u200b', '\u3000alice', 'ａＬice'])
       expect(comparedName(name)).toBe('alice')
     expect(comparedName('doe,\u00a0 jane')).toBe('doe, jane')
     expect(comparedName('bob')).not.toBe('alice')
   })
 
-  it('never becomes another one by way of its case or of its comparison (drawn)', () => {
+  it('is stable when it is lowered or prepared for comparison again (drawn)', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 12 }), (text) => {
         const lower = lowerName(text)
@@ -138,13 +138,13 @@ describe('the name of a user', () => {
   })
 })
 
-it('a name in a distinguished name is a name there', () => {
+it('`escapeDn` escapes the special characters of a distinguished name', () => {
   expect(escapeDn('alice,ou=admins')).toBe('alice\\,ou\\=admins')
   expect(escapeDn('#a+b;c<d>e"f\\g ')).toBe('\\#a\\+b\\;c\\<d\\>e\\"f\\\\g\\ ')
   expect(escapeDn(' é#')).toBe('\\ é#')
 })
 
-it('a name that cannot be told as itself is none', () => {
+it('`isTellable` refuses control characters, lone surrogates and names above 1,000 characters', () => {
   for (const name of ['alice', 'CN=Zoë, O=日本', 'a@b.example', ' x ', 'x'.repeat(1_000)])
     expect(isTellable(name)).toBe(true)
   for (const name of ['a\0', 'a\r\nSet-Cookie: x', '\u2028', '\ud800', '\u0085', 'x'.repeat(1_001)])

@@ -16,17 +16,17 @@ const pbkdf2 = (password: string, algorithm: string, iterations = 1000): string 
 const bcrypt = (password: string, version: '2a' | '2b' | '2y' = '2y', cost = 8): string =>
   hashSync(password, { cost, version })
 
-describe('a hash', () => {
+describe('A password hash', () => {
   it.each([
     ...(['2a', '2b', '2y'] as const).map((version) => [version, bcrypt('geheim', version)]),
     ['PBKDF2 with SHA-1', pbkdf2('geheim', 'sha1')],
     ['PBKDF2 with SHA-256', pbkdf2('geheim', 'sha256')],
-  ])('%s is of its password alone', async (_, text) => {
+  ])('of the kind %s matches its password only', async (_, text) => {
     expect(await matches('geheim', parsePasswordHash(text!))).toBe(true)
     expect(await matches('geheimer', parsePasswordHash(text!))).toBe(false)
   })
 
-  it('of a longer password than bcrypt looks at is of none', async () => {
+  it('by bcrypt does not match a password above 72 bytes', async () => {
     const hash = parsePasswordHash(bcrypt('x'.repeat(72)))
     expect(await matches('x'.repeat(72), hash)).toBe(true)
     expect(await matches('x'.repeat(73), hash)).toBe(false)
@@ -41,15 +41,15 @@ describe('a hash', () => {
     '$2y$10$short',
     '1000:00:00',
     '1000::abcd',
-    // Two minutes of a core for each guess.
+    // This hash needs two minutes of a core for each guess.
     `10000000:00:${'00'.repeat(512)}`,
-  ])('is refused: %s', (text) => {
+  ])('is invalid: %s', (text) => {
     expect(() => parsePasswordHash(text)).toThrow()
   })
 })
 
-describe('a password file', () => {
-  it('is told by the line that is wrong, without a word of it', () => {
+describe('A password file', () => {
+  it('is refused with the number of the wrong line, and without its text', () => {
     const hash = bcrypt('x')
     for (const [text, line] of [
       [`a:${hash}\nb`, 2],
@@ -62,12 +62,12 @@ describe('a password file', () => {
     }
   })
 
-  it('may end its lines as Windows does, and have empty ones', () => {
+  it('may have Windows line ends and empty lines', () => {
     expect([...parsePasswordFile(`a:${bcrypt('x')}\r\n\r\n b:${bcrypt('x')}`, key).users.keys()]).toEqual(['a', 'b'])
   })
 })
 
-describe('who logs in by password', () => {
+describe('The password authenticator', () => {
   let book: PasswordBook
   let now: number
   let compared: PasswordHash[]
@@ -94,11 +94,11 @@ describe('who logs in by password', () => {
   }
   const as = (user: string, secret: string) => ({ user, secret })
 
-  it('is verified once in a while, and again when passwords may have changed', async () => {
+  it('remembers a verified password for a time, until the password file changes', async () => {
     const { verify } = authenticator()
     const fresh = async (): Promise<unknown> => ((await verify(as('alice', 'geheim'))) as { fresh?: boolean }).fresh
     expect([await fresh(), await fresh()]).toEqual([true, false])
-    // At once, for it is on the way of each statement.
+    // The verdict is synchronous, because each statement needs it.
     expect(verify(as('alice', 'geheim'))).toMatchObject({ kind: 'verified', verified: { name: 'alice' } })
     now = 1001
     expect([await fresh(), await fresh()]).toEqual([true, false])
@@ -107,7 +107,7 @@ describe('who logs in by password', () => {
     expect(await verify(as('alice', 'anders'))).toMatchObject({ kind: 'verified', fresh: true })
   })
 
-  it('is not remembered when the file changed while the password was looked at', async () => {
+  it('does not remember a password that was verified while the file changed', async () => {
     let go = (): void => {}
     const waits = new Promise<void>((resolve) => (go = resolve))
     const { verify } = authenticator(undefined, async () => {
@@ -121,7 +121,7 @@ describe('who logs in by password', () => {
     expect(await verify(as('alice', 'geheim'))).toMatchObject({ kind: 'refused' })
   })
 
-  it('makes the same work whether there is such a user, the right password or none', async () => {
+  it('compares one hash for unknown users as for wrong passwords', async () => {
     const { verify } = authenticator()
     for (const [user, secret] of [
       ['alice', 'wrong'],
@@ -136,7 +136,7 @@ describe('who logs in by password', () => {
       })
       expect(compared.length).toBe(1)
     }
-    // Strangers are held against the hashes of the file, each always against the same.
+    // An unknown user is compared with a hash of the file, always with the same hash.
     const drawn = async (user: string) => {
       compared = []
       await verify(as(user, 'x'))
@@ -151,12 +151,12 @@ describe('who logs in by password', () => {
     expect(compared.length).toBe(1)
   })
 
-  it('has what the hash of another would let in refused', async () => {
+  it('refuses an unknown user although the compared hash matches', async () => {
     const { verify } = authenticator(undefined, async () => true)
     expect(await verify(as('mallory', 'geheim'))).toMatchObject({ kind: 'refused' })
   })
 
-  it('waits for two others, and is told to come again when too many wait', async () => {
+  it('verifies two passwords at once, and answers "busy" when too many wait', async () => {
     const waiting: ((same: boolean) => void)[] = []
     const { verify } = authenticator(createBoundedWork(2, 3), () => new Promise((resolve) => waiting.push(resolve)))
     const five = Array.from({ length: 5 }, (_, index) => verify(as('alice', `${index}`)))
@@ -172,19 +172,19 @@ describe('who logs in by password', () => {
     ['Basic YWxpY2U6Z2U6aGVpbQ==', { user: 'alice', secret: 'ge:heim' }],
     ['basic  YWxpY2U6', { user: 'alice', secret: '' }],
     ['Basic YWxpY2U=', { user: 'alice', secret: '' }],
-    // The same in UTF-8 and in ISO 8859-1.
+    // The same credential in UTF-8 and in ISO 8859-1.
     ['Basic asO8cmdlbjpzY2jDtm4=', { user: 'jürgen', secret: 'schön' }],
     ['Basic avxyZ2VuOnNjaPZu', { user: 'jürgen', secret: 'schön' }],
     ['Basic', undefined],
     ['Bearer YWxpY2U6eA==', undefined],
     ['Basic ä', undefined],
     [undefined, undefined],
-  ])('sends %s', (authorization, credential) => {
+  ])('reads the credential of %s', (authorization, credential) => {
     const request = { headers: { authorization } } as unknown as IncomingMessage
     expect(authenticator().credentialOf(request)).toEqual(credential)
   })
 
-  it('has neither an empty name nor an empty password, and none of a kilobyte', async () => {
+  it('refuses empty names and passwords, and those above a kilobyte', async () => {
     const { verify } = authenticator(undefined, async () => true)
     for (const [user, secret] of [
       ['', 'x'],

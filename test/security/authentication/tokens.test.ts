@@ -65,7 +65,7 @@ async function verdictOf(keys: TokenKeys, token: string, more: Partial<JwtOption
 }
 const kindOf = async (...args: Parameters<typeof verdictOf>): Promise<string> => (await verdictOf(...args)).kind
 
-/** As anybody may write it. */
+/** A token with any head, claims and signature. */
 function forged(head: object, claims: object, signature: (input: string) => string): string {
   const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
   const input = `${part(head)}.${part(claims)}`
@@ -73,14 +73,14 @@ function forged(head: object, claims: object, signature: (input: string) => stri
 }
 const claims = () => ({ sub: 'alice', exp: Math.floor(now / 1000) + 3600 })
 
-describe('a token', () => {
+describe('A token', () => {
   it.each([
     ['RS256', rsa],
     ['PS512', rsa],
     ['ES256', p256],
     ['ES384', p384],
     ['EdDSA', ed],
-  ] as const)('signed by %s is taken with its key', async (alg, pair) => {
+  ] as const)('signed with %s is verified by its public key', async (alg, pair) => {
     expect(await verdictOf(fileOf(pem(pair)), await sign(alg, pair.privateKey))).toEqual({
       kind: 'verified',
       fresh: true,
@@ -88,13 +88,13 @@ describe('a token', () => {
     })
   })
 
-  it('signed by a secret is taken with the secret', async () => {
+  it('signed with a secret is verified by the secret', async () => {
     const keys = fileOf(`${secret.toString('base64').replaceAll(/.{40}/g, '$&\n')}\n`)
     for (const alg of ['HS256', 'HS384', 'HS512']) expect(await kindOf(keys, await sign(alg, secret))).toBe('verified')
     expect(await kindOf(keys, await sign('HS256', randomBytes(64)))).toBe('refused')
   })
 
-  it('says nothing of the algorithm: none, a public key as a secret, another kind of key', async () => {
+  it('cannot choose the algorithm or the key: the key fixes both', async () => {
     const text = pem(rsa)
     const keys = fileOf(text)
     const der = rsa.publicKey.export({ type: 'spki', format: 'der' })
@@ -110,7 +110,7 @@ describe('a token', () => {
       await sign('ES256', p256.privateKey),
       await sign('EdDSA', ed.privateKey),
       await sign('RS256', otherRsa.privateKey),
-      // The key that it brings along itself.
+      // The token carries its key in its head.
       await new SignJWT({ sub: 'alice' })
         .setProtectedHeader({ alg: 'RS256', jwk: otherRsa.publicKey.export({ format: 'jwk' }) })
         .setExpirationTime('1h')
@@ -128,7 +128,7 @@ describe('a token', () => {
       expect(await kindOf(fileOf(pem(pair)), await sign(alg, other.privateKey))).toBe('refused')
   })
 
-  it('is of its time, and ends', async () => {
+  it('needs an expiry, and is valid only between nbf and exp with the clock skew', async () => {
     const keys = fileOf(pem(p256))
     const by = async (more: JWTPayload, exp: number | null, skew = 30_000) =>
       kindOf(keys, await sign('ES256', p256.privateKey, { sub: 'alice', ...more }, { exp }), { clockSkewMs: skew })
@@ -144,7 +144,7 @@ describe('a token', () => {
     ).toBe('refused')
   })
 
-  it('is for this server, of the one who may give it out, with a name', async () => {
+  it('needs the required issuer and audience, and a name in the principal field', async () => {
     const keys = fileOf(pem(p256))
     const by = async (more: JWTPayload, options: Partial<JwtOptions>) =>
       verdictOf(keys, await sign('ES256', p256.privateKey, more), options)
@@ -164,7 +164,7 @@ describe('a token', () => {
     expect(await of({}, { principalField: 'constructor.name' })).toBe('refused')
   })
 
-  it('is looked at once, until it ends, or its key may have gone', async () => {
+  it('is verified once and remembered until it expires or the keys change', async () => {
     let looked = 0
     let version = {}
     const file = fileOf(pem(p256))
@@ -190,7 +190,7 @@ describe('a token', () => {
     expect(await verify(token)).toMatchObject({ kind: 'refused' })
   })
 
-  it('of other forms is for other authenticators', () => {
+  it('in another form is left to other authenticators', () => {
     const { credentialOf } = authenticator(fileOf(pem(p256)))
     const of = (authorization: string) => credentialOf({ headers: { authorization } } as IncomingMessage)?.secret
     expect(['Bearer a.b.c', 'bearer  a.b.c ', 'Bearer abc', 'Basic a.b.c', 'Bearer a.b.c.d.e'].map(of)).toEqual([
@@ -202,32 +202,32 @@ describe('a token', () => {
     ])
   })
 
-  it('that is none is refused, whatever it is', async () => {
+  it('that is malformed is refused', async () => {
     const keys = fileOf(pem(p256))
     for (const token of ['..', 'a..', 'bnVsbA..', `${'a'.repeat(20_000)}.b.c`, 'W10.W10.', '\u0000.\u0000.'])
       expect(await kindOf(keys, token)).toBe('refused')
   })
 })
 
-describe('a key file', () => {
+describe('A key file', () => {
   it.each([
     ['a private key', rsa.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()],
     ['a short RSA key', pem(generateKeyPairSync('rsa', { modulusLength: 1024 }))],
-    ['a curve of no algorithm', pem(generateKeyPairSync('ec', { namedCurve: 'secp256k1' }))],
-    ['a key of an algorithm that is not had', pem(generateKeyPairSync('rsa-pss', { modulusLength: 2048 }))],
-    ['a key that signs nothing', pem(generateKeyPairSync('x25519'))],
+    ['a key on an unsupported curve', pem(generateKeyPairSync('ec', { namedCurve: 'secp256k1' }))],
+    ['a key of an unsupported algorithm', pem(generateKeyPairSync('rsa-pss', { modulusLength: 2048 }))],
+    ['a key that cannot sign', pem(generateKeyPairSync('x25519'))],
     ['a short secret', randomBytes(31).toString('base64')],
     ['text', 'not a key, nor Base64!'],
     ['nothing', ''],
-  ])('is no %s', (_, text) => {
+  ])('is refused with this content: %s', (_, text) => {
     expect(() => parseTokenKey(text)).toThrow()
   })
 
-  describe('by key id', () => {
+  describe('named after the key id', () => {
     const folder = mkdtempSync(join(tmpdir(), 'quipu-keys-'))
     afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-    it('is of that id alone, and leads out of no folder', async () => {
+    it('verifies only tokens with that id, and cannot be outside its folder', async () => {
       writeFileSync(join(folder, 'one.pem'), pem(p256))
       writeFileSync(join(folder, 'default-key.pem'), pem(p384))
       writeFileSync(join(folder, '___two.pem'), pem(ed))
@@ -243,7 +243,7 @@ describe('a key file', () => {
   })
 })
 
-describe('published keys', () => {
+describe('Published keys', () => {
   let published: object[] | Error
   let asked: number
   let troubles: number
@@ -273,7 +273,7 @@ describe('published keys', () => {
       onTrouble: () => troubles++,
     })
 
-  it('are found when the first token of theirs comes, and stay while nobody answers', async () => {
+  it('are fetched for the first token with their id, and stay valid while the address does not answer', async () => {
     published = [jwk(p256, { kid: 'a' })]
     const keys = jwks()
     const { verify } = authenticator(keys)
@@ -285,7 +285,7 @@ describe('published keys', () => {
     published = [jwk(p256, { kid: 'a' }), jwk(next, { kid: 'b' })]
     expect(await of(next, 'b')).toBe('verified')
     expect(asked).toBe(2)
-    // Fingerprints of public keys, of those that are known from then on.
+    // The reports have the fingerprints of all known public keys.
     expect(reported.map((keys) => keys.map(({ kid }) => kid))).toEqual([['a'], ['a', 'b']])
     expect(reported[1]![0]!.fingerprint).toBe(reported[0]![0]!.fingerprint)
     expect(new Set(reported[1]!.map(({ fingerprint }) => fingerprint)).size).toBe(2)
@@ -293,13 +293,13 @@ describe('published keys', () => {
     clock += 60_000
     expect([await of(next, 'b', 'x'), await of(p256, 'a', 'y')]).toEqual(['verified', 'verified'])
     expect(await of(p384 as never, 'c').catch(() => 'refused')).toBe('refused')
-    // Whatever it is asked for: it is asked seldom.
+    // Unknown ids do not make the address be asked often.
     for (let index = 0; index < 50; index++) expect(await of(next, `unknown-${index}`)).toBe('unavailable')
     expect(asked).toBeLessThanOrEqual(4)
     const third = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     published = [jwk(p256, { kid: 'a' }), jwk(third, { kid: 'd' })]
     clock += 6_000
-    // Somebody makes them be asked for right before a key is published: its tokens wait, and are not refused.
+    // A client triggers a fetch right before a key is published. Tokens of the new key wait and are not refused.
     expect(await of(next, 'nowhere')).toBe('refused')
     const fourth = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     published = [jwk(fourth, { kid: 'e' })]
@@ -309,7 +309,7 @@ describe('published keys', () => {
     expect(troubles).toBeGreaterThan(0)
   })
 
-  it('that were withdrawn are believed no more, and what was verified by them neither', async () => {
+  it('that are withdrawn verify no more tokens, and tokens that they verified are refused', async () => {
     published = [jwk(p256, { kid: 'a' })]
     const keys = jwks()
     const { verify } = authenticator(keys)
@@ -319,14 +319,14 @@ describe('published keys', () => {
     clock += 6_000
     const other = { user: '', secret: await sign('ES256', p256.privateKey, { sub: 'alice' }, { kid: 'other' }) }
     expect((await verify(other)).kind).toBe('refused')
-    // It might have been published again since.
+    // The key might have been published again since.
     expect((await verify(token)).kind).toBe('unproven')
     clock += 6_000
     now += 6_000
     expect((await verify(token)).kind).toBe('refused')
   })
 
-  it('that none of those known is make each token count once, until they are asked for again', async () => {
+  it('that do not verify a token report it once as unproven, until the keys are fetched again', async () => {
     published = [jwk(p256, { kid: 'a' })]
     const keys = jwks()
     let looked = 0
@@ -346,7 +346,7 @@ describe('published keys', () => {
     const token = await of(next)
     clock += 1_500
     looked = 0
-    // Sent many times at once it is looked at by those alone that none was before.
+    // When a token is sent many times at once, only the first requests verify it.
     const many = await Promise.all(Array.from({ length: 20 }, () => verify(token)))
     expect(new Set(many.map(({ kind }) => kind))).toEqual(new Set(['unproven']))
     expect(looked).toBe(4)
@@ -360,7 +360,7 @@ describe('published keys', () => {
     expect(asked).toBe(2)
   })
 
-  it('are asked for once by all who wait; without any nobody is refused, he is told to come again', async () => {
+  it('are fetched once for all waiting requests, which get "unavailable" if the fetch fails', async () => {
     published = new Error('away')
     const { verify } = authenticator(jwks())
     const many = await Promise.all(
@@ -372,7 +372,7 @@ describe('published keys', () => {
     expect(asked).toBe(1)
   })
 
-  it('sign only what they are for', async () => {
+  it('verify only with their declared algorithm and use, and never as a shared secret', async () => {
     const oct = createSecretKey(secret).export({ format: 'jwk' })
     published = [
       { ...oct, kid: 'secret' },
@@ -390,7 +390,7 @@ describe('published keys', () => {
     expect(await by('RS256', rsa.privateKey, 'leaked')).toBe('verified')
   })
 
-  it('that are slow to come hold up nobody whose key is known, whatever strangers send', async () => {
+  it('that arrive slowly do not delay tokens with a known key, whatever unknown tokens arrive', async () => {
     const first = JSON.stringify({ keys: [jwk(p256, {})] })
     let answer = (_text: string): void => {}
     const keys = createJwks({
@@ -417,7 +417,7 @@ describe('published keys', () => {
     expect(asked).toBe(2)
   })
 
-  it('without ids are found too when they are changed, and asked for no more often', async () => {
+  it('without ids or with a constant id are fetched again after a change, and not more often', async () => {
     const next = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     for (const kid of [undefined, 'always the same']) {
       const named = kid === undefined ? {} : { kid }
@@ -428,17 +428,17 @@ describe('published keys', () => {
         (await verify({ user: '', secret: await sign(alg, pair.privateKey, { sub }, named) })).kind
       expect(await of(p256)).toBe('verified')
       published = [jwk(next, named)]
-      // They have just been asked for: it is to come again.
+      // The keys have just been fetched, so the client is asked to retry.
       expect([await of(next), asked]).toEqual(['unproven', 1])
       clock += 6_000
       expect([await of(next), asked]).toEqual(['verified', 2])
       clock += 6_000
-      // What was verified by the key that went counts no more.
+      // Tokens that the withdrawn key verified are no longer valid.
       expect([await of(p256), asked]).toEqual(['refused', 3])
       for (let index = 0; index < 50; index++) expect(await of(p256, 'ES256', `u${index}`)).toBe('unproven')
       expect(asked).toBe(3)
       clock += 6_000
-      // Of another kind.
+      // A key of another kind.
       published = [jwk(rsa, named)]
       expect([await of(rsa, 'RS256'), asked]).toEqual(['verified', 4])
       clock += 6_000
@@ -447,7 +447,7 @@ describe('published keys', () => {
     }
   })
 
-  it('may have no ids: each that fits is tried', async () => {
+  it('without ids are all tried if they fit the algorithm', async () => {
     published = [jwk(otherRsa, {}), jwk(p256, {}), jwk(rsa, {})]
     expect(await kindOf(jwks(), await sign('RS256', rsa.privateKey))).toBe('verified')
     expect(await kindOf(jwks(), await sign('ES384', p384.privateKey))).toBe('refused')

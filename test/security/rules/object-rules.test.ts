@@ -30,7 +30,7 @@ const rules = fc.record({
   catalog_session_properties: optional(fc.array(fc.record({ ...who, catalog, allow: fc.boolean() }), { maxLength: 2 })),
 })
 
-/** What the documents of Trino say, put down as plainly as possible. */
+/** A plain model of the rules in the documentation of Trino. */
 function model(sections: Readonly<Record<string, readonly Record<string, unknown>[] | undefined>>, user: string) {
   const matches = (regex: unknown, names: readonly string[]): boolean => {
     if (regex === undefined) return true
@@ -63,8 +63,8 @@ function model(sections: Readonly<Record<string, readonly Record<string, unknown
   }
 }
 
-describe('rights over catalogs and what is in them', () => {
-  it('are those of the first rule of each section that fits', () => {
+describe('Rights over catalogs and their objects', () => {
+  it('are those of the first matching rule of each section', () => {
     fc.assert(
       fc.property(rules, fc.constantFrom(...USERS), (given, user) => {
         const own = rights(given, user, ['staff'])
@@ -75,7 +75,7 @@ describe('rights over catalogs and what is in them', () => {
             expect(own.ownsSchema(name, of)).toBe(expected.owns(name, of))
             for (const named of TABLES) {
               expect([...own.table(name, of, named).privileges]).toEqual(expected.privileges(name, of, named))
-              // Whatever is his is to be seen.
+              // A user sees each object on which they have rights.
               const seen = expected.privileges(name, of, named).length > 0 && expected.level(name) !== 'none'
               if (seen || expected.owns(name, of)) {
                 expect([own.showsCatalog(name), own.showsSchema(name, of)]).toEqual([true, true])
@@ -95,7 +95,7 @@ describe('rights over catalogs and what is in them', () => {
     )
   })
 
-  it('a section that is not there allows, but for functions and procedures beyond the built-in ones', () => {
+  it('allow everything in a missing section, except functions and procedures that are not built in', () => {
     const own = rights({}, 'ada')
     expect([own.catalog('lake'), own.ownsSchema('lake', 'a'), own.setsSystemProperty('x')]).toEqual(['all', true, true])
     expect(own.functionPrivileges('system', 'builtin', 'abs').has('EXECUTE')).toBe(true)
@@ -105,7 +105,7 @@ describe('rights over catalogs and what is in them', () => {
     expect(rights({ catalogs: [] }, 'ada').catalog('system')).toBe('all')
   })
 
-  it('of columns: names without regard to case, masks and filters as they stand', () => {
+  it('over columns ignore the case of names, and keep masks and filters unchanged', () => {
     const own = rights(
       {
         tables: [
@@ -130,7 +130,7 @@ describe('rights over catalogs and what is in them', () => {
     })
   })
 
-  it('are worked out once for a name, and remembered for so many', () => {
+  it('are computed once for a user, and cached for a limited number of users', () => {
     const own = objectRulesOf(readRules(JSON.stringify({ tables: [{ table: 't.*', privileges: ['SELECT'] }] })))
     const ada = own({ user: 'ada', groups: [] })
     expect(own({ user: 'ada', groups: [] })).toBe(ada)
@@ -140,7 +140,7 @@ describe('rights over catalogs and what is in them', () => {
 })
 
 it(
-  'ten thousand rules are asked for each of many tables, of many users, in little time and room',
+  'object rules answer for many tables and users with ten thousand rules, and share equal rights between users',
   { timeout: 60_000 },
   () => {
     const tables = Array.from({ length: 10_000 }, (_, i) => ({
@@ -162,8 +162,8 @@ it(
   },
 )
 
-describe('what somebody owns', () => {
-  it('is given to whom the first rule for both names', () => {
+describe('The ownership of an object', () => {
+  it('can be transferred if the first rule that matches owner and new owner allows it', () => {
     const authorization = [
       { originalUser: 'eve', new_user: '.*', allow: false },
       { original_role: '.*', new_user: '.*' },

@@ -5,7 +5,7 @@ import { namePattern } from '../../../src/security/rules/java-regex.ts'
 import { queryRulesOf } from '../../../src/security/rules/query-rules.ts'
 import { readRules, readRulesInSlices } from '../../../src/security/rules/read-rules.ts'
 
-/** Of Trino's documents: one of each section. */
+/** A file with one rule for each section, from the documentation of Trino. */
 const WHOLE = `{
   "catalogs": [{ "user": "admin", "catalog": "(mysql|system)", "allow": "all" }],
   "schemas": [{ "user": "admin", "schema": ".*", "owner": true }],
@@ -26,8 +26,8 @@ const WHOLE = `{
 
 const who = (user: string, groups: readonly string[] = []): Identity => ({ user, groups })
 
-describe('a rules file', () => {
-  it('of Trino is read whole', () => {
+describe('A rules file', () => {
+  it('of Trino is read completely', () => {
     const rules = queryRulesOf(readRules(WHOLE))
     expect(rules.queries(who('bob'), 'kill', 'alice')).toBe(true)
     expect(rules.execute(who('bob'))).toBe(false)
@@ -77,11 +77,11 @@ describe('a rules file', () => {
     ['{"impersonation": [\n{"original_user": "a"}]}', /^line 2: impersonation, 1: new_user is missing/],
     ['{"impersonation": [\n{"original_user": "a(.*)",\n"new_user": "$2"}]}', /^line 3: .*names the group 2/],
     ['{"impersonation": [\n{"original_user": "a(.*)",\n"new_user": "${x}"}]}', /^line 3: .*names the group x/],
-  ])('%j is refused with its line', (text, message) => {
+  ])('%j is refused with the number of the wrong line', (text, message) => {
     expect(() => readRules(text)).toThrow(message)
   })
 
-  it('means names as a whole, in Java’s syntax', () => {
+  it('matches whole names, with regular expressions in the syntax of Java', () => {
     expect(namePattern('a|b').matches('ab')).toBe(false)
     expect(namePattern('(?i)ADA').matches('ada')).toBe(true)
     expect(namePattern('\\Qa.b\\E[]]').matches('a.b]')).toBe(true)
@@ -101,13 +101,13 @@ describe('a rules file', () => {
       const all = ['a', 'a\n', 'ab\nc', 'ab', 'ac', 'abb', 'abc', 'abbc', 'a-b', 'a-bc', 'bx', 'c', '', 'AB', 'a|b']
       expect(all.filter((name) => namePattern(text).matches(name))).toEqual(all.filter((name) => (names as readonly string[]).includes(name))) // prettier-ignore
     }
-    // What would take a backtracking engine for ever.
+    // A backtracking engine would not finish this match.
     expect(namePattern('(a+)+b').matches('a'.repeat(50_000))).toBe(false)
   })
 })
 
-describe('rules that are read a little at a time', () => {
-  it('are those that are read at once, in turns that are many', async () => {
+describe('Rules that are read in slices', () => {
+  it('are equal to the rules that are read at once', async () => {
     const tables = Array.from({ length: 1_000 }, (_, n) => ({
       user: `u${n}|v.*`,
       table: `t${n}`,
@@ -125,10 +125,10 @@ describe('rules that are read a little at a time', () => {
   })
 })
 
-describe('impersonation', () => {
+describe('Impersonation', () => {
   const rules = (...impersonation: object[]) => queryRulesOf(readRules(JSON.stringify({ impersonation })))
 
-  it('takes groups of the original user as text', () => {
+  it('inserts groups of the original user as literal text', () => {
     const { impersonation } = rules({ original_user: '(.*)@(?<org>[a-z]+)', new_user: 'svc_$1|${org}_ops|[$1]|\\$1' })
     expect(impersonation(who('ada@acme'), 'svc_ada')).toBe(true)
     expect(impersonation(who('ada@acme'), 'acme_ops')).toBe(true)
@@ -141,7 +141,7 @@ describe('impersonation', () => {
     expect(impersonation(who('x|root@acme'), 'root')).toBe(false)
   })
 
-  it('is decided by the first rule that fits, and refused where none does or a role is asked for', () => {
+  it('follows the first matching rule, ignores rules with a role, and is refused without a match', () => {
     const { impersonation } = rules(
       { original_user: 'etl', new_user: 'root', allow: false },
       { original_user: 'etl', new_user: '.*' },
@@ -154,8 +154,8 @@ describe('impersonation', () => {
   })
 })
 
-describe('the server itself', () => {
-  it('is shown, and kept, by the first rule that fits; by none where the section is not there', () => {
+describe('The rules for system information', () => {
+  it('follow the first matching rule, and allow nothing if the section is missing', () => {
     const rules = queryRulesOf(
       readRules(
         JSON.stringify({
@@ -174,10 +174,10 @@ describe('the server itself', () => {
   })
 })
 
-describe('principals', () => {
+describe('The rules for principals', () => {
   const rules = (...principals: object[]) => queryRulesOf(readRules(JSON.stringify({ principals })))
 
-  it('become the users that the first rule for both gives them', () => {
+  it('map a principal to the users that the first matching rule allows', () => {
     const { setUser } = rules(
       { principal: 'eve@.*', user: '.*', allow: false },
       { principal: '([^@]+)@(?<org>[a-z]+)', principal_to_user: '${org}_$1', allow: true },
@@ -190,19 +190,19 @@ describe('principals', () => {
     expect(become('ada@acme', 'acme_ada', 'ada', 'guest', '$1', 'root')).toEqual(['acme_ada', 'guest', '$1'])
     expect(become('bob@acme', 'bo$b', 'bo')).toEqual([])
     expect(become('eve@acme', 'acme_eve', 'guest')).toEqual([])
-    // As Java replaces all: once more at the end.
+    // Like replaceAll of Java, which matches once more at the end.
     expect(become('zoe', 'zoex', 'zoexx')).toEqual(['zoexx'])
     expect(become(undefined, 'guest')).toEqual([])
   })
 
-  it('may be who they want where the section is not there, and act as others where only that section is', () => {
+  it('allow any user if missing, and also allow impersonation if they are the only section', () => {
     expect(queryRulesOf(readRules('{}')).setUser(undefined, 'root')).toBe(true)
     expect(queryRulesOf(readRules('{}')).impersonation(who('etl'), 'bob')).toBe(false)
     expect(rules({ principal: '.*', user: '.*', allow: true }).impersonation(who('etl'), 'bob')).toBe(true)
   })
 })
 
-describe('rights over queries', () => {
+describe('The rules for queries', () => {
   const names = ['ada', 'bob', 'eve']
   const rule = fc.record({
     user: fc.option(fc.constantFrom('ada', 'bob|eve', '.*'), { nil: undefined }),
@@ -212,7 +212,7 @@ describe('rights over queries', () => {
     modes: fc.subarray(['execute', 'view', 'kill'] as const),
   })
 
-  it('are those of the first rule that fits', () => {
+  it('follow the first matching rule', () => {
     const section = fc.option(fc.array(rule, { maxLength: 5 }), { nil: undefined })
     const groups = fc.subarray(['staff', 'night'])
     fc.assert(
@@ -236,7 +236,7 @@ describe('rights over queries', () => {
         expect(rules.execute(self)).toBe(
           mine?.find((one) => one.queryOwner === undefined)?.allow.includes('execute') ?? given === undefined,
         )
-        // Over all owners there might be, whom no rule names among them.
+        // The owners include a user that no rule names.
         const seen = [...names, 'somebody'].map((owner) => rules.queries(self, 'view', owner))
         const sight = rules.sight(self)
         if (sight === 'all') expect(seen).not.toContain(false)
@@ -246,7 +246,7 @@ describe('rights over queries', () => {
     )
   })
 
-  it('of an auditor are known to be over all', () => {
+  it('tell whether a user sees all queries, some, or only their own', () => {
     const sight = (...queries: object[]) =>
       queryRulesOf(readRules(JSON.stringify({ queries }))).sight(who('auditor', ['audit']))
     expect(sight({ user: 'auditor', queryOwner: '.*', allow: ['view'] })).toBe('all')
