@@ -58,18 +58,18 @@ import { exchange } from '../support/raw-socket.ts'
 import { given, settingOf, ways, type SettingName, type SettingTexts, type Way } from '../support/setting-groups.ts'
 import { post, raw, run, type StatementJson } from '../support/statement-client.ts'
 
-/** How one setting is seen to act: changed to something, together with others, there is a difference. */
+/** How a test sees the effect of a setting: it changes the setting, together with others, and observes a difference. */
 interface Act {
-  /** As a flag or a variable has it; a place that the test makes first is a function. */
+  /** The text of the flag or variable; a function if the test first creates the value. */
   readonly value: string | (() => string)
-  /** What must be set with it for the configuration to be one. */
+  /** Other settings that a valid configuration needs with this setting. */
   readonly also?: SettingTexts
   readonly in?: Group
-  /** Rejects when what it should do is not to be seen. */
+  /** Rejects when the effect is not observed. */
   see(): Promise<void> | void
 }
 
-/** Programs that are started once, with all settings of the table that are seen in them. */
+/** Programs that are started once, with all settings of the table that are observed in them. */
 interface Group {
   readonly way: Way
 }
@@ -80,7 +80,7 @@ const kB = 1024
 const MB = 1024 * kB
 const isRoot = process.getuid?.() === 0
 
-/** A machine that stands still for a while makes nobody give up. */
+/** Long limits, so that a pause of the machine does not end anything. */
 const COMMON: SettingTexts = {
   ...(isRoot ? { runAs: 'root' } : {}),
   engineMemoryPercent: '20',
@@ -112,11 +112,11 @@ let places: {
 }
 let webhook: Received
 let coordinator: Received
-/** Where the identity provider sends browsers back to. */
+/** Receives the browsers that return from the identity provider. */
 let callbacks: Received
 let provider: TestProvider
 
-/** What came to a server that says yes to everything. */
+/** The requests of a server that answers 204 to everything. */
 interface Received {
   readonly url: string
   readonly requests: { readonly path: string; readonly headers: IncomingHttpHeaders; readonly body: string }[]
@@ -140,9 +140,9 @@ async function startReceiver(): Promise<Received> {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests }
 }
 
-// ---- programs that are started -----------------------------------------------------------------
+// ---- started programs --------------------------------------------------------------------------
 
-/** Starts a program with these settings, on a data folder of that name. */
+/** Starts a program with these settings, on a data folder with this name. */
 type Start = (
   program: 'start' | 'coordinator' | 'worker',
   name: string,
@@ -151,7 +151,7 @@ type Start = (
 
 let starting: Promise<unknown> = Promise.resolve()
 
-/** A group whose programs are started when the first of its settings is looked at. */
+/** A group whose programs are started when the first of its settings is tested. */
 function group<Bed>(way: Way, begin: (start: Start, settings: SettingTexts) => Promise<Bed>) {
   const own: Group = { way }
   let bed: Promise<Bed> | undefined
@@ -163,14 +163,14 @@ function group<Bed>(way: Way, begin: (start: Start, settings: SettingTexts) => P
     return { process, dataDir }
   }
   const opened = (): Promise<Bed> => {
-    // One start after the other; what is waited for then is waited for at once.
+    // Programs start one after another. Their later waits run at the same time.
     bed ??= starting.then(() => begin(start, settingsIn(own)))
     starting = bed.catch(() => {})
     return bed
   }
   return {
     opened,
-    /** A setting that is seen there. */
+    /** A setting whose effect is observed in this group. */
     act: (value: Act['value'], see: (bed: Bed) => Promise<void> | void, also: SettingTexts = {}): Act => ({
       value,
       also,
@@ -194,13 +194,13 @@ async function endOf(process: QuipuProcess): Promise<void> {
   await process.exit
 }
 
-/** Everything at home, and two workers. */
+/** A complete server with two workers. */
 const busy = group('flags', async (start, settings) => {
   const { process, dataDir } = start('start', 'busy', settings)
   return { url: await process.url, process, dataDir, databaseUrl: settings.databaseUrl! }
 })
 
-/** Refuses much, over a log that was long before; no worker. */
+/** A server with low limits over a long log, without a worker. */
 const strict = group('variables', async (start, settings) => {
   const { process, dataDir } = start('start', 'strict', {
     databaseUrl: await longLog(),
@@ -211,7 +211,7 @@ const strict = group('variables', async (start, settings) => {
   return { url: (await process.url).replace('0.0.0.0', '127.0.0.1'), process, dataDir }
 })
 
-/** Waits long for what is not there; no worker. */
+/** A server with long waits, without a worker. */
 const patient = group('file', async (start, settings) => {
   const { url: databaseUrl } = await database()
   const { process } = start('start', 'patient', {
@@ -227,7 +227,7 @@ const patient = group('file', async (start, settings) => {
   return { url, databaseUrl, appends, process }
 })
 
-/** Cuts what is large. */
+/** A server with small sizes of pages, texts and memory. */
 const small = group('variables', async (start, settings) => {
   const { url: databaseUrl } = await database()
   const { process, dataDir } = start('start', 'small', { databaseUrl, port: '0', ...settings })
@@ -242,13 +242,13 @@ const alone = group('flags', async (start, settings) => {
   return { process, dataDir, startedAt }
 })
 
-/** A worker that its supervisor does not hear. */
+/** A worker whose heartbeats do not reach its supervisor. */
 const unheard = group('file', async (start, settings) => {
   const needs: SettingTexts = { port: '0', coordinators: 'http://127.0.0.1:1', sharedSecret: SECRET }
   return start('worker', 'unheard', { ...needs, ...settings })
 })
 
-/** One coordinator writes, two follow, of which only the second may take its place soon. */
+/** One writer and two followers, of which only the second can take over soon. */
 const succession = group('variables', async (start, settings) => {
   const { firstFollowMs, openQueries, standby, ...others } = settings
   const { writerSilentMs, clientAbsentMs, ...more } = others
@@ -270,7 +270,7 @@ async function database(): Promise<TestDatabase> {
   return made
 }
 
-/** So many events are far behind the end. */
+/** A reader that is this many events behind the end is far behind. */
 const FAR_BEHIND = 10_000
 
 /** A database whose log has more events than a reader of the feed may be behind. */
@@ -290,9 +290,9 @@ async function longLog(): Promise<string> {
   return made.url
 }
 
-// ---- how it is seen ----------------------------------------------------------------------------
+// ---- observations ------------------------------------------------------------------------------
 
-/** No sooner than that: it may always be later. @param ms what the default would be well below */
+/** Checks that the action takes at least this time. @param ms well above the default of the setting */
 async function atLeast(ms: number, happens: () => Promise<unknown>): Promise<void> {
   const begun = performance.now()
   await happens()
@@ -317,16 +317,16 @@ async function failureOf(url: string, id: string): Promise<string> {
   return `${errorCode?.name}: ${failureInfo?.message}`
 }
 
-/** Some two megabytes. */
+/** A result of about two megabytes. */
 const MANY_ROWS = 'SELECT * FROM tpch.tiny.orders'
 
-/** Needs a worker. */
+/** A statement that needs a worker. */
 const SCAN = 'SELECT name FROM tpch.tiny.nation'
 
 const reported = (process: QuipuProcess, text: string): Promise<void> =>
   waitUntil(`it tells "${text}"`, () => (process.stdout() + process.stderr()).includes(text))
 
-/** Periods that are archived in a folder, of whichever log. */
+/** The number of archived periods in a folder, of any log. */
 const periodsIn = (folder: string): number =>
   existsSync(folder) ? readdirSync(folder, { recursive: true }).filter((path) => /\d{6}$/.test(String(path))).length : 0
 
@@ -336,7 +336,7 @@ const anchorsIn = (file: string): number =>
 const filesBelow = (path: string): string[] =>
   existsSync(path) ? readdirSync(path, { recursive: true, encoding: 'utf8' }) : []
 
-/** A connection from another address of this machine. */
+/** Opens the event feed from another address of this machine. @returns the status */
 function feedFrom(url: string, localAddress: string, query = ''): Promise<number> {
   return new Promise((resolve, reject) => {
     const request = httpRequest(`${url}/v1/events${query}`, { localAddress, agent: false }, (response) => {
@@ -349,7 +349,7 @@ function feedFrom(url: string, localAddress: string, query = ''): Promise<number
   })
 }
 
-/** The door of a server with one setting changed; answers how it deals with a request. */
+/** Opens a gated server with these flags, and returns the result of `look` at its port. */
 async function door<T>(flags: readonly string[], look: (port: number) => Promise<T>): Promise<T> {
   const gate = createGatedServer(loadConfig(flags, {}), () => false)
   gate.open((request, response) => {
@@ -364,7 +364,7 @@ async function door<T>(flags: readonly string[], look: (port: number) => Promise
   }
 }
 
-/** How many connections of many find an answer. */
+/** How many of these connections get an answer. */
 async function answered(port: number, many: number): Promise<number> {
   const sockets = Array.from({ length: many }, () => connect({ port, host: '127.0.0.1' }))
   const taken = await Promise.all(
@@ -394,7 +394,7 @@ async function statusOf(port: number, headers: Readonly<Record<string, string>>)
   })
 }
 
-/** What engines are told, as flags change it. */
+/** The settings of engines with these flags. */
 function engines(...flags: string[]) {
   return engineSettings(loadConfig(flags, {}), {
     folder: '/a',
@@ -405,7 +405,7 @@ function engines(...flags: string[]) {
   })
 }
 
-/** A setting that is handed to engines as it is. */
+/** A setting that is passed to engines unchanged. */
 function engineAct(name: SettingName, key: keyof ReturnType<typeof engines>): Act {
   const { flag } = settingOf(name)
   return {
@@ -417,7 +417,7 @@ function engineAct(name: SettingName, key: keyof ReturnType<typeof engines>): Ac
   }
 }
 
-/** A setting that is handed to a part of the coordinator as it is. */
+/** A setting that is passed to a part of the coordinator unchanged. */
 function writerAct(name: SettingName, part: (settings: ReturnType<typeof writerSettings>) => number): Act {
   const { flag, kind } = settingOf(name)
   const value = kind === 'duration' ? '12345ms' : '12345'
@@ -431,7 +431,7 @@ function writerAct(name: SettingName, part: (settings: ReturnType<typeof writerS
   }
 }
 
-/** What a server with a certificate shows, and what it sees of its client's. */
+/** The certificate that a server shows, and the certificate of the client as the server sees it. */
 async function overTls(texts: SettingTexts): Promise<{ readonly shown: string; readonly seen: string }> {
   const { cert, key } = places.server
   const { args } = given('flags', { tlsCert: cert, tlsKey: key, ...texts }, folder.path)
@@ -456,7 +456,7 @@ async function overTls(texts: SettingTexts): Promise<{ readonly shown: string; r
   }
 }
 
-/** Of 40 new traces, how many are taken, and are spans kept at all? */
+/** How many of 40 new traces are sampled, and whether spans are kept at all. */
 function taken(...flags: string[]): { readonly traces: number; readonly kept: boolean } {
   const bound = ['--traces-per-second', '40']
   const config = loadConfig(['--otlp-endpoint', 'http://127.0.0.1:1', '--log-level', 'silent', ...bound, ...flags], {})
@@ -465,7 +465,7 @@ function taken(...flags: string[]): { readonly traces: number; readonly kept: bo
   return { traces, kept: telemetry.spans().enabled }
 }
 
-/** What a broker sees of who opens a log in it, as soon as the topic is asked for, or the text is there. */
+/** The broker that saw a process open its log, once the broker has received the text `until`. */
 async function shownToKafka(texts: SettingTexts, tls: boolean, until: string): Promise<FakeBroker> {
   const { cert, key } = places.server
   const broker = await startFakeBroker(
@@ -481,13 +481,13 @@ async function shownToKafka(texts: SettingTexts, tls: boolean, until: string): P
   const call = given('flags', { kafkaBrokers: broker.address, dataDir: at('kafka'), ...texts }, folder.path)
   const config = loadConfig(call.args, {})
   let seen = false
-  // One that waited in vain for a connection, on a busy machine, gives up.
+  // On a busy machine a log can give up waiting for a connection, so the test opens another.
   const asking = (async () => {
     while (!seen) {
       const log = await eventLogOf(config, 'postgres://nobody@127.0.0.1:1/none', {})
       const opened = log.open().catch(() => {})
       for (let asks = true; asks && !seen;) asks = await Promise.race([opened.then(() => false), sleep(20, true)])
-      // It asks on until it gives up.
+      // The log continues to ask until it gives up.
       void log.close().catch(() => {})
     }
   })()
@@ -508,7 +508,7 @@ interface SeenLogIn {
   readonly groups?: readonly string[]
 }
 
-/** A setting of the identity provider, by which somebody logs in there. */
+/** A setting of the identity provider, observed in a log-in. */
 function providerAct(setting: SettingName, value: () => string, wanted: SeenLogIn): Act {
   return {
     value,
@@ -546,7 +546,7 @@ const KAFKA_USER: SettingTexts = {
   kafkaPassword: 'sesame',
 }
 
-/** What is shown to a broker that asks for a user, with one setting changed. */
+/** A setting of the Kafka user, observed by a broker with authentication. */
 function kafkaUser(name: SettingName, value: string, shown: string): Act {
   const { [name]: _, ...also } = KAFKA_USER
   return {
@@ -565,12 +565,12 @@ async function showsCertificate(): Promise<void> {
 }
 
 interface Published {
-  /** What is told of a query that fails. */
+  /** The messages about a query that fails. */
   readonly messages: readonly Message[]
   readonly destination: Destination
 }
 
-/** What others are told, and where, with these settings. */
+/** The published messages and their destination with these settings. */
 async function published(texts: SettingTexts): Promise<Published> {
   const config = loadConfig(given('flags', texts, folder.path).args, {})
   const [target, ...more] = publishingTargets({ config, secret: SECRET }, 'l')
@@ -586,7 +586,7 @@ async function published(texts: SettingTexts): Promise<Published> {
 
 const LINEAGE: SettingTexts = { openLineageFile: 'lineage.jsonl' }
 
-/** What is posted where an OpenLineage server is expected. */
+/** The request that an OpenLineage server would get. */
 async function postedLineage(path: string, texts: SettingTexts = {}): Promise<(typeof webhook.requests)[number]> {
   const { messages, destination } = await published({ openLineageUrl: `${webhook.url}${path}`, ...texts })
   expect(await destination.deliver(messages)).toEqual({ taken: 2, refused: [] })
@@ -594,7 +594,7 @@ async function postedLineage(path: string, texts: SettingTexts = {}): Promise<(t
   return webhook.requests.findLast((one) => one.path === `${path}/api/v1/lineage`)!
 }
 
-/** What a broker of the public topic sees of who publishes there. */
+/** The broker of the public topic that saw the publisher, once it has received the text `until`. */
 async function shownToReaders(texts: SettingTexts, tls: boolean, until: string): Promise<FakeBroker> {
   const { cert, key } = places.server
   const server = { cert: readFileSync(cert), key: readFileSync(key), ca: readFileSync(authority.ca) }
@@ -623,7 +623,7 @@ const READERS_USER: SettingTexts = {
   publicKafkaPassword: 'sesame',
 }
 
-/** The same as `kafkaUser`, of the brokers of the public topic. */
+/** The same as `kafkaUser`, for the brokers of the public topic. */
 function readersUser(name: SettingName, value: string, shown: string): Act {
   const { [name]: _, ...also } = READERS_USER
   const texts = { ...READERS_USER, [name]: value }
@@ -640,7 +640,7 @@ async function showsReadersCertificate(): Promise<void> {
   expect((await shownToReaders(texts, true, 'quipu.public.v1')).clients).toContain('client')
 }
 
-/** How a server where Postgres is expected learns who comes. */
+/** How the client sends the user name to a server in place of Postgres. */
 async function shownToPostgres(texts: SettingTexts): Promise<'in clear' | 'over TLS' | 'nothing'> {
   const { cert, key } = places.server
   let shown: 'in clear' | 'over TLS' | 'nothing' = 'nothing'
@@ -671,10 +671,10 @@ async function shownToPostgres(texts: SettingTexts): Promise<'in clear' | 'over 
   return shown
 }
 
-/** Of Postgres' protocol. */
+/** The code of a request for TLS in the protocol of Postgres. */
 const SSL_REQUEST = 80_877_103
 
-/** Sends a part of a request, and waits until the server has enough of it. */
+/** Sends a part of a request, and waits until the server closes the connection. */
 function halfRequest(text: string): (port: number) => Promise<void> {
   return async (port) => {
     const { text: answer } = await exchange(`http://127.0.0.1:${port}`, `POST / HTTP/1.1\r\n${text}`)
@@ -682,14 +682,14 @@ function halfRequest(text: string): (port: number) => Promise<void> {
   }
 }
 
-// ---- what several settings are seen by ---------------------------------------------------------
+// ---- shared observations -----------------------------------------------------------------------
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined
   return () => (made ??= make())
 }
 
-/** Holds the table of queries, so that nobody reads it and nothing is projected. */
+/** Locks the table of queries, so that no reader and no projection can use it. */
 const stuckProjection = once(async () => {
   const { databaseUrl } = await patient.opened()
   const client = new pg.Client(databaseUrl)
@@ -701,7 +701,7 @@ const stuckProjection = once(async () => {
   return client
 })
 
-/** The address of a query whose end cannot be written. */
+/** The address of a query whose end cannot be appended. */
 const blockedQuery = once(async () => {
   const { url, appends } = await patient.opened()
   await Promise.all([seen('longPollMs'), seen('workerWaitMs'), seen('ownWritesWaitMs'), seen('historyReadMs')])
@@ -711,7 +711,7 @@ const blockedQuery = once(async () => {
   return nextUri!
 })
 
-/** One query has the only place, and this one waits for it. */
+/** One query has the only place, and the second query waits for it. */
 const queued = once(async () => {
   const { url } = await strict.opened()
   await posted(url)
@@ -720,7 +720,7 @@ const queued = once(async () => {
   return { stats, waitedMs: performance.now() - begun }
 })
 
-/** A query whose pages nobody takes. */
+/** A query whose pages no client fetches. */
 const unfollowed = once(async () => {
   const { url } = await small.opened()
   const { id } = (await post(url, MANY_ROWS)).json
@@ -731,7 +731,7 @@ const unfollowed = once(async () => {
   return id
 })
 
-/** The last address of a query is asked for until nobody knows it, well before five minutes are over. */
+/** Asks for the last address of a query until it is unknown, well before five minutes are over. */
 const released = once(async () => {
   const { url } = await small.opened()
   const { answers } = await run(url, 'SELECT 1')
@@ -744,14 +744,14 @@ const released = once(async () => {
   expect.unreachable('it is answered still')
 })
 
-/** A worker makes itself known. */
+/** Announces a worker. */
 async function announce(coordinatorUrl: string, bearer: string, url: string): Promise<void> {
   const body = JSON.stringify({ nodeId: 'w', url, version: '0', cores: 1, memoryBytes: 1, epochSeen: 0 })
   const headers = { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' }
   expect((await raw(`${coordinatorUrl}/v1/announcement`, { method: 'PUT', headers, body })).status).toBe(204)
 }
 
-/** Once there is room for it. */
+/** Posts a statement until it is accepted. */
 async function posted(url: string): Promise<StatementJson> {
   let accepted: StatementJson | undefined
   await waitUntil('a statement is accepted', async () => {
@@ -783,7 +783,7 @@ function configOf(way: Way, texts: SettingTexts): Config {
   return loadConfig(args, env)
 }
 
-/** A bound of what a session may ask for; that such bounds end queries is seen in query-limits.e2e.test.ts. */
+/** A limit of a session property. The test query-limits.e2e.test.ts proves that such limits end queries. */
 function bounding(name: SettingName, value: string, property: ActingProperty, shown: string): Act {
   const boundOf = (texts: SettingTexts): string | undefined =>
     boundedProperties(writerSettings(configOf('variables', texts)).execution.limits.server)[property]?.shown
@@ -798,7 +798,7 @@ function bounding(name: SettingName, value: string, property: ActingProperty, sh
 
 // ---- the table ---------------------------------------------------------------------------------
 
-/** A setting without a line here does not compile. */
+/** Every setting with its observation. A missing setting does not compile. */
 const acts: Record<SettingName, Act> = {
   port: busy.act(
     () => String(places.port),
@@ -807,7 +807,7 @@ const acts: Record<SettingName, Act> = {
   host: strict.act(
     '0.0.0.0',
     async ({ url }) => {
-      // Every address of the machine.
+      // The server listens on every address of the machine.
       await json(`${url.replace('127.0.0.1', '127.0.0.7')}/v1/info`)
     },
     { insecure: 'true' },
@@ -837,7 +837,7 @@ const acts: Record<SettingName, Act> = {
       await run(url, 'SELECT 1')
       const client = new pg.Client(places.databaseUrl)
       await client.connect()
-      // Whichever: those of the statement may be archived already.
+      // Any events count: the events of the statement may be archived already.
       const { rowCount } = await client.query('select from quipu_log.events')
       await client.end()
       expect(rowCount).toBeGreaterThan(0)
@@ -866,7 +866,7 @@ const acts: Record<SettingName, Act> = {
   },
   kafkaCaFile: {
     value: () => authority.ca,
-    // Nobody else vouches for it.
+    // No other authority signed the certificate of the broker.
     see: async () => void (await shownToKafka({ kafkaCaFile: authority.ca }, true, 'quipu.events.v1')),
   },
   kafkaCertFile: {
@@ -1092,7 +1092,7 @@ const acts: Record<SettingName, Act> = {
         })
       : reported(process, 'run-as'),
   ),
-  // With `runAs` above they would be apart, and the process that starts them there before all others.
+  // Not in the group of `runAs`: there the engines would have separate users in any case.
   engineUsers: unheard.act(isRoot ? 'same' : 'own', async ({ process, dataDir }) => {
     if (!isRoot) return reported(process, 'engine-users')
     await waitUntil(
@@ -1140,7 +1140,7 @@ const acts: Record<SettingName, Act> = {
     also: { authentication: 'password', ldapUrl: 'ldap://127.0.0.1:1', ldapUserBindPattern: 'uid=${USER}' },
     see: async () => {
       const by = (...more: string[]) => entered([...directoryFlags(places.directory), ...more], basic('ALICE', 'right'))
-      // That directory cannot say who somebody is.
+      // This directory cannot return the name of a user.
       expect([await by(), await by('--ldap-case', 'directory')]).toEqual(['alice', 503])
     },
   },
@@ -1297,7 +1297,7 @@ const acts: Record<SettingName, Act> = {
   }),
   logLevel: strict.act('silent', async ({ url, process }) => {
     await json(`${url}/v1/info`)
-    // A start of which nothing is told; elsewhere here lines are waited for.
+    // A start without log lines. Other tests of this file wait for log lines.
     expect(process.stdout()).not.toContain('"level"')
   }),
 
@@ -1334,7 +1334,7 @@ const acts: Record<SettingName, Act> = {
   },
   tracesPerSecond: {
     value: '1',
-    // A second may end between them.
+    // A second may end between the traces.
     see: () => expect(taken('--traces-per-second', '1').traces).toBeLessThan(40),
   },
   tracesSamplerArg: {
@@ -1362,7 +1362,7 @@ const acts: Record<SettingName, Act> = {
   longPollMs: patient.act('3s', async ({ url }) => {
     const { id, nextUri } = (await post(url, SCAN)).json
     let next = nextUri!
-    // The first ones are answered with what is new.
+    // The first polls are answered at once with news.
     for (let longest = 0; longest < 2_500;) {
       const begun = performance.now()
       const { json } = await raw(next)
@@ -1380,7 +1380,7 @@ const acts: Record<SettingName, Act> = {
     await atLeast(2_900, async () => expect((await raw(nextUri, { method: 'DELETE' })).status).toBe(204))
   }),
   postPlanWaitMs: strict.act('3s', async () => {
-    // A plan comes after a place.
+    // The query is planned only after it gets a place to run.
     expect((await queued()).waitedMs).toBeGreaterThanOrEqual(2_900)
   }),
   firstFollowMs: succession.act('1800ms', async ({ first }) => {
@@ -1403,10 +1403,10 @@ const acts: Record<SettingName, Act> = {
     },
   },
   answersKeptMs: small.act('20s', () => released()),
-  // Asked for again and again it would stay in memory.
+  // Repeated polls would keep the query in memory.
   endedInMemoryMs: small.act('200ms', () => released()),
   firstAppendHoldMs: patient.act('1500ms', async ({ url }) => {
-    // It does not end by then.
+    // The query does not end within this time.
     await atLeast(1_400, () => posted(url))
   }),
   workerRequestMs: strict.act('700ms', async ({ url, dataDir }) => {
@@ -1424,7 +1424,7 @@ const acts: Record<SettingName, Act> = {
   pageLostMs: writerAct('pageLostMs', ({ pageLostMs }) => pageLostMs),
   handOverMs: patient.act('8s', async ({ process }) => {
     await Promise.all([seen('postLogWaitMs'), seen('deleteValidityWaitMs'), seen('firstAppendHoldMs')])
-    // Its last event does not come to be.
+    // The last event of the query cannot be appended.
     await atLeast(8_000, () => endOf(process))
   }),
   resignMs: writerAct('resignMs', ({ tenure }) => tenure.resignMs),
@@ -1454,7 +1454,7 @@ const acts: Record<SettingName, Act> = {
   anchorMs: small.act('200ms', async ({ url, dataDir }) => {
     for (let anchors = 0; anchors < 4; anchors++) {
       await run(url, 'SELECT 1')
-      // Once a minute otherwise.
+      // By default there is an anchor once a minute.
       await waitUntil('there is another anchor', () => anchorsIn(join(dataDir, 'anchors.jsonl')) > anchors)
     }
   }),
@@ -1483,7 +1483,7 @@ const acts: Record<SettingName, Act> = {
     const [pid] = childrenOf(first.dataDir)
     process.kill(pid!, 'SIGSTOP')
     ending.unshift(async () => void process.kill(pid!, 'SIGCONT'))
-    // What it said last may be a second and a half old.
+    // The last sign of life may be a second and a half old.
     await atLeast(4_000, () => waitUntil('the second writes', () => writes(second.url)))
   }),
   writerSilentJitterMs: succession.act('30d', async ({ third }) => {
@@ -1503,7 +1503,7 @@ const acts: Record<SettingName, Act> = {
     await Promise.all([seen('workerBeatMs'), seen('advertisedUrl'), seen('sharedSecret'), seen('coordinators')])
     const [pid] = childrenOf(dataDir)
     process.kill(pid!, 'SIGSTOP')
-    // Two seconds more for the rest of its end.
+    // Two seconds more for the rest of the shutdown.
     await atLeast(14_500, () => endOf(worker))
   }),
   verifiedPasswordMs: {
@@ -1600,7 +1600,7 @@ const acts: Record<SettingName, Act> = {
   endedQueryBytes: writerAct('endedQueryBytes', ({ retention }) => retention.endedBytes),
   pageBytes: small.act('100kB', async ({ url }) => {
     const { answers } = await run(url, 'SELECT * FROM tpch.tiny.orders')
-    // Less than two megabytes in all.
+    // The result has less than two megabytes in all.
     expect(answers.filter(({ data }) => data).length).toBeGreaterThan(10)
   }),
   pageMaxBytes: small.act('300kB', async ({ url }) => {
@@ -1617,7 +1617,7 @@ const acts: Record<SettingName, Act> = {
     expect(await feedFrom(url, '127.0.0.2')).toBe(429)
   }),
   replays: strict.act('1', async ({ url }) => {
-    // Nobody reads what the first is sent, so it stays behind.
+    // The test does not read the first feed, so it stays behind.
     const begins = `?after=${BEGINNING}`
     expect(await feedFrom(url, '127.0.0.2', begins)).toBe(200)
     expect(await feedFrom(url, '127.0.0.3', begins)).toBe(429)
@@ -1658,7 +1658,7 @@ const acts: Record<SettingName, Act> = {
     },
   },
   anchorEvents: busy.act('1', async ({ url }) => {
-    // Once a minute otherwise.
+    // By default there is an anchor once a minute.
     await waitUntil('anchors follow each other', async () => {
       await run(url, 'SELECT 1')
       return anchorsIn(at('anchors.jsonl')) >= 5
@@ -1666,7 +1666,7 @@ const acts: Record<SettingName, Act> = {
   }),
   pageStoreQueryBytes: small.act('300kB', async ({ url }) => {
     const id = await unfollowed()
-    // The same again, whose pages are taken, is done meanwhile.
+    // The same statement finishes meanwhile when its pages are fetched.
     expect((await run(url, MANY_ROWS)).error).toBeUndefined()
     expect(await stateOf(url, id)).toBe('RUNNING')
   }),
@@ -1688,15 +1688,15 @@ const acts: Record<SettingName, Act> = {
     value: '80',
     see: () => {
       const [less, more] = [engines('--engine-memory-percent', '40'), engines('--engine-memory-percent', '80')]
-      // No engine has less than a quarter of a gigabyte.
+      // Every engine has at least a quarter of a gigabyte.
       expect(more.memoryLimitBytes > less.memoryLimitBytes || more.memoryLimitBytes === 256 * MB).toBe(true)
     },
   },
 }
 
-// ---- who comes in ------------------------------------------------------------------------------
+// ---- authentication ----------------------------------------------------------------------------
 
-/** What a coordinator asks of each request, as it is configured. */
+/** The authentication of requests by a coordinator with these flags. */
 function accessBy(flags: readonly string[], loggedIn: (user: string) => void = () => {}) {
   const door = wireAccess({ config: loadConfig(flags, {}), secret: SECRET }).door({
     authenticationFailed: () => {},
@@ -1715,7 +1715,7 @@ function requestOf(headers: IncomingHttpHeaders, url: string, remoteAddress: str
 const callerBy = (flags: readonly string[], ...request: Parameters<ReturnType<typeof accessBy>>) =>
   accessBy(flags)(...request)
 
-/** The user who came in, or the status of who did not. */
+/** The user of an accepted request, or the status of a refused request. */
 async function entered(flags: readonly string[], headers: IncomingHttpHeaders): Promise<string | number> {
   try {
     const caller = await callerBy(flags, headers)
@@ -1749,7 +1749,7 @@ function directoryFlags(url: string, pattern = 'uid=${USER}'): string[] {
   return ['--authentication', 'password', '--ldap-url', url, '--ldap-user-bind-pattern', pattern]
 }
 
-/** A directory that lets everybody in, and tells as whom. */
+/** A directory that accepts every bind and records it. */
 function letsIn(reported: string[]): (socket: Socket) => void {
   return (socket) =>
     socket
@@ -1789,7 +1789,7 @@ async function startAuthorities({ cert, key }: { readonly cert: string; readonly
 
 const seeing = new Map<SettingName, Promise<void>>()
 
-/** Sees it once, whoever asks. */
+/** Runs the observation of a setting once, and shares its outcome. */
 function seen(name: SettingName): Promise<void> {
   const known = seeing.get(name)
   if (known) return known
@@ -1801,17 +1801,17 @@ function seen(name: SettingName): Promise<void> {
 
 const names = Object.keys(acts) as SettingName[]
 
-it('has every setting', () => {
+it('the table of observed settings has every setting', () => {
   expect(names.toSorted()).toEqual(settingList.map(({ path }) => path.at(-1)).toSorted())
 })
 
-it.each(names)('%s acts', { timeout: 240_000 }, async (name) => {
-  // All are looked at beside each other.
+it.each(names)('the setting %s has an observable effect', { timeout: 240_000 }, async (name) => {
+  // The observations of all settings run at the same time.
   for (const other of names) void seen(other)
   await seen(name)
 })
 
-it.each(names)('%s is the same by flag, variable and file', (name) => {
+it.each(names)('the setting %s gives the same value by flag, variable and file', (name) => {
   const texts = { ...acts[name].also, [name]: textOf(acts[name]) }
   const [byFlag, ...others] = ways.map((way) => configOf(way, texts))
   for (const other of others) expect(other).toEqual(byFlag)

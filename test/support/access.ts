@@ -5,7 +5,7 @@ import { allowAll, authorizeBy, type Authorize } from '../../src/security/author
 
 const actsAs = createActsAs({ authorize: allowAll, groupsOf: () => [] })
 
-/** As a server has it where authentication is not configured. */
+/** The access of a server without authentication. */
 export const openAccess = {
   actsAs: (request: IncomingMessage) => {
     setCaller(request, ANYBODY)
@@ -15,7 +15,7 @@ export const openAccess = {
   checkResults: () => {},
 }
 
-/** Everybody has what is his, and some have all. */
+/** Users have rights to their own queries. Administrators have all rights. */
 export function administratorsToo(names: ReadonlySet<string>): Authorize {
   const owners = authorizeBy(() => undefined)
   return (identity, permission) => names.has(identity.user) || owners(identity, permission)

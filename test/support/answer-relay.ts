@@ -1,38 +1,38 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 
-/** Where a client loses an answer: none of it has come, or a part. */
+/** The point at which a client loses an answer: before the answer, or after a part of it. */
 export type Place = 'before an answer' | 'inside an answer'
 
 /**
- * A TCP relay before a server that knows where HTTP answers begin and end: it can keep its client waiting, and knows what
- * of each answer its client was given.
+ * A TCP relay in front of a server that knows where HTTP answers begin and end. It can delay its client, and knows which
+ * part of each answer the client has received.
  */
 export interface AnswerRelay {
   readonly url: string
-  /** Resolves when the client has had some large answers: the next one comes to it a byte at a time, for as long as need be. */
+  /** Resolves when the client has received some large answers. The next answer is then sent slowly, byte by byte. */
   readonly dripping: Promise<void>
-  /** Gives the rest of that answer and keeps back what is asked next. Resolves once something is. */
+  /** Sends the rest of that answer and holds the next request. Resolves once there is a next request. */
   keepNextRequest(): Promise<void>
-  /** Ends the connection of a client that has a part of an answer, as the end of its server does. */
+  /** Ends the connection of a client that has a part of an answer, as a dying server does. */
   breakAnswer(): void
-  /** Everything goes on where it still can, and nothing is kept back from now on. */
+  /** Resumes all connections that can continue, and holds nothing from now on. */
   release(): void
   /**
-   * For each request that the server did not answer whole, or not before the client gave up: bytes of the answer that the
-   * client was given.
+   * For each request that the server did not answer completely, or not before the client gave up: the bytes of the answer
+   * that the client has received.
    */
   readonly broken: readonly number[]
-  /** Whole answers that said: not now. */
+  /** The number of complete answers that asked the client to retry. */
   readonly putOff: () => number
   close(): Promise<void>
 }
 
-/** Answers with so many bytes carry rows. */
+/** Answers with at least this many bytes have rows. */
 const LARGE_BYTES = 8 * 1024
-/** No client waits so long for a byte that it gives up. */
+/** The pause between bytes, so short that no client gives up. */
 const DRIP_MS = 250
 
-/** @param large large answers that the client gets whole before it is kept waiting */
+/** @param large the number of large answers that the client gets completely before the delay */
 export async function startAnswerRelay(server: string, large: number): Promise<AnswerRelay> {
   const { hostname: host, port } = new URL(server)
   const broken: number[] = []
@@ -56,7 +56,7 @@ export async function startAnswerRelay(server: string, large: number): Promise<A
     const client = known(socket)
     let exchange: Socket | undefined
     client.on('data', (bytes) => {
-      // A connection for each request: the server does not close one that rests while its client is kept waiting.
+      // There is a connection for each request, so that the server does not close an idle connection of a delayed client.
       exchange ??= exchangeOf(client, () => (exchange = undefined))
       const upstream = exchange
       const send = (): void => void (upstream.destroyed || upstream.write(bytes))
@@ -92,7 +92,7 @@ export async function startAnswerRelay(server: string, large: number): Promise<A
     }
     upstream.on('data', (bytes: Buffer) => {
       answer = Buffer.concat([answer, bytes])
-      // Whole answers alone are passed on: what a client is given in part, it is given on purpose.
+      // Only complete answers are sent on: a client gets a partial answer only on purpose.
       if (!isWhole(answer)) return
       if (saysNotNow(answer)) putOff++
       if (answer.length > LARGE_BYTES && phase === 'count' && ++seen > large) {
@@ -112,7 +112,7 @@ export async function startAnswerRelay(server: string, large: number): Promise<A
       finish()
     })
     upstream.on('close', () => {
-      // Of an answer that is here the client gets all that it is meant to.
+      // The client gets as much of a complete answer as the test intends.
       if (!timer) breakOff()
     })
     return upstream
@@ -151,12 +151,12 @@ function moment(): { readonly promise: Promise<void>; readonly resolve: () => vo
   return { promise, resolve }
 }
 
-/** Statuses at which clients ask again, and which they count as failures. */
+/** Whether an answer has a status at which clients retry, and which they count as a failure. */
 function saysNotNow(answer: Buffer): boolean {
   return /^HTTP\/1\.1 (?:429|502|503|504) /.test(answer.toString('latin1', 0, 13))
 }
 
-/** Statement answers are JSON in chunks, which has no line ends of its own; others have a length, or no body. */
+/** Answers to statements are JSON in chunks, without line ends in the JSON. Other answers have a length or no body. */
 function isWhole(answer: Buffer): boolean {
   const end = answer.indexOf('\r\n\r\n')
   if (end < 0) return false

@@ -2,30 +2,30 @@ import pg from 'pg'
 import type { QueryEventType } from '../../src/coordinator/query/stream/events.ts'
 import { waitUntil } from './quipu-process.ts'
 
-/** A Postgres event log in which appends with an event of some types fail, until they are let through. */
+/** A Postgres event log in which appends of some event types fail until they are released. */
 export interface BlockedAppends {
-  /** From now on; those of other types go through, also of those that were blocked before. */
+  /** Blocks these event types from now on, and no other types. */
   block(...types: QueryEventType[]): Promise<void>
-  /** As `block`, but what is appended waits, and becomes valid when it is let through, whoever then listens. */
+  /** Like `block`, but appends wait, and become valid on release, even if their writer has gone. */
   hold(type: QueryEventType): Promise<void>
-  /** Resolves once an append was turned away, or waits. */
+  /** Resolves once an append was refused or waits. */
   reached(): Promise<void>
-  /** Appends go through again. */
+  /** Releases all appends. */
   letThrough(): Promise<void>
   close(): Promise<void>
 }
 
-/** What appends that are held wait for. */
+/** The lock for which held appends wait. */
 const GATE = 4711
 
 /**
- * The log keeps trying what it could not append: the coordinator stands right before an event, for as long as a test
- * needs to end it there.
+ * The log retries a failed append, so the coordinator stays right before an event for as long as a test needs to kill it
+ * there.
  */
 export async function createBlockedAppends(database: string): Promise<BlockedAppends> {
   const client = new pg.Client(database)
   await client.connect()
-  // A sequence, since what a failed statement writes elsewhere is taken back with it.
+  // A sequence, because all other writes of a failed statement are rolled back.
   await client.query(`create sequence public.turned_away`)
   await client.query(`create table public.blocked (type text, held boolean not null default false)`)
   await client.query(`

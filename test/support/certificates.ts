@@ -6,16 +6,16 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** Files (PEM) of an authority and of what it vouches for. */
+/** Files (PEM) of an authority and of the certificates that it signs. */
 export interface TestAuthority {
   readonly folder: string
   readonly ca: string
-  /** A certificate with its key, for 127.0.0.1 and localhost or other names; `both` has one after the other. */
+  /** Issues a certificate with key, for 127.0.0.1 and localhost or other names. The file `both` has key and certificate. */
   issue(name: string, names?: string): Promise<{ readonly cert: string; readonly key: string; readonly both: string }>
   remove(): Promise<void>
 }
 
-/** Made with openssl, good for a day. */
+/** Creates an authority with openssl, valid for a day. */
 export async function createAuthority(): Promise<TestAuthority> {
   const folder = await mkdtemp(join(tmpdir(), 'quipu-test-ca-'))
   const at = (name: string): string => join(folder, name)

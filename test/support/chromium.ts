@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
 
-/** Debian's browser. */
+/** The browser of Debian. */
 export const CHROMIUM = '/usr/bin/chromium'
 
 /**
- * Whether a browser is installed. Without one the tests that need it are skipped, with a line that says so.
- * @param what the tests do with it, for that line: 'no client logs in through one'
+ * Whether a browser is installed. Without a browser the tests that need it are skipped with a message.
+ * @param what the use of the browser in the tests, for the message: 'no client logs in through one'
  * @throws Error under CI=true, where no test may be skipped
  */
 export function hasChromium(what: string): boolean {

@@ -1,4 +1,4 @@
-// A process that commits prepared writes one after the other; where it is told to, it stops (SIGSTOP) or dies (SIGKILL).
+// A process that commits prepared writes one after another. At the given step it stops (SIGSTOP) or dies (SIGKILL).
 // Messages in: {id, prepared, at?: {step, nth, signal}}; out: {id, said: 'stopping'} and {id, said: 'done', committed | error}.
 import { createFileFactsCache } from '../../dist/connectors/lake/file-facts.js'
 import { createLakeFolders } from '../../dist/connectors/lake/lake-folders.js'
@@ -21,7 +21,7 @@ const writer = createLakeWriter({
     if (order?.at?.step !== step || order.at.nth !== nth) return
     await new Promise((resolve) => process.send({ id: order.id, said: 'stopping' }, resolve))
     process.kill(process.pid, order.at.signal)
-    // The signal is taken a moment later.
+    // The signal arrives a moment later.
     await new Promise((resolve) => setTimeout(resolve, 20))
   },
 })

@@ -5,22 +5,22 @@ import type { CommitStep } from '../../src/connectors/lake/version-chain.ts'
 
 const program = new URL('./committer-process.mjs', import.meta.url)
 
-/** Where a committer stops or dies: the nth time it comes to that step. It ends undisturbed if it never does. */
+/** The step at which a committer stops or dies, the nth time that it reaches it. Without this step it finishes. */
 export interface Fate {
   readonly step: CommitStep
   readonly nth: number
   readonly signal: 'SIGSTOP' | 'SIGKILL'
 }
 
-/** A commit in a process of its own. */
+/** A commit in a separate process. */
 export interface Commit {
-  /** It has ended, died, or stopped. */
+  /** Resolves when the commit has ended, died or stopped. */
   readonly settled: Promise<'done' | 'dead' | 'stopped'>
-  /** Lets a stopped one go on, and waits for its end; what it said: undefined unless it failed. */
+  /** Resumes a stopped commit and waits for its end. @returns the error, or undefined */
   wake(): Promise<string | undefined>
 }
 
-/** Processes that commit writes to a lake; those that live are used again. */
+/** Processes that commit writes to a lake. Living processes are reused. */
 export interface Committers {
   commit(prepared: PreparedWrite, fate?: Fate): Commit
   stop(): void
@@ -86,7 +86,7 @@ export function createCommitters(location: string): Committers {
   }
 }
 
-/** The kernel says so. */
+/** Waits until the kernel reports that the process is stopped. */
 async function untilStopped(pid: number): Promise<void> {
   for (;;) {
     const state = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.[0]

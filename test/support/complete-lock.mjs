@@ -1,6 +1,6 @@
 // Adds to package-lock.json the optional platform packages (bindings of DuckDB, Postgres, rollup …) that npm left
-// out because they do not fit the machine the lock was written on: without an entry `npm ci` of npm 11 refuses the
-// lock elsewhere. Versions come from the parents' optionalDependencies, os, cpu and libc from the registry.
+// out because they do not fit the machine on which the lock was written. Without an entry, `npm ci` of npm 11 refuses
+// the lock elsewhere. Versions come from the parents' optionalDependencies; os, cpu and libc come from the registry.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 
@@ -11,7 +11,7 @@ const packages = lock.packages
 const SYSTEMS = ['darwin', 'linux', 'win32', 'freebsd', 'openbsd', 'netbsd', 'android', 'sunos', 'aix', 'openharmony']
 const PROCESSORS = ['arm64', 'x64', 'arm', 'ia32', 'ppc64', 's390x', 'riscv64', 'loong64', 'mips64el', 'wasm32']
 
-/** What a platform package says of itself; where the registry has no such version, what its name says. */
+/** The entry of a platform package in the registry; derived from its name if the registry lacks the version. */
 function platformOf(name, version) {
   try {
     const text = execFileSync('npm', ['view', `${name}@${version}`, 'os', 'cpu', 'libc', 'version', '--json'], {

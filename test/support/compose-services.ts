@@ -16,12 +16,12 @@ export const composeServices = (
   }
 ).services
 
-/** The services that are Quipu's own programs. */
+/** The services that run programs of Quipu. */
 export const OURS = ['coordinator', 'coordinator-2', 'worker-1', 'worker-2'] as const
 export type OurService = (typeof OURS)[number]
 
 /**
- * The settings of a service, those of the image among them.
+ * The settings of a service, including the settings of the image.
  * @param here replaces names of containers and variables in a value by those of this machine
  */
 export function settingsOf(name: OurService, here: (text: string) => string): Readonly<Record<string, string>> {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { EngineError } from '../../src/shared/engine-error.ts'
 
-/** A line of `test/conformance/*.jsonl`; its README says what the fields mean. */
+/** A line of `test/conformance/*.jsonl`. The README there describes the fields. */
 export interface CorpusEntry {
   readonly id: string
   readonly sql: string
@@ -10,7 +10,7 @@ export interface CorpusEntry {
   readonly columns?: readonly { readonly name: string; readonly type: string }[]
   readonly rows?: readonly (readonly unknown[])[]
   readonly error?: { readonly errorName: string; readonly errorType: string }
-  /** Where Trino put the error; in the further statements alone. */
+  /** The position of the error in Trino; in the further statements only. */
   readonly location?: { readonly lineNumber: number; readonly columnNumber: number }
 }
 
@@ -19,7 +19,7 @@ interface Answer {
   readonly rows: readonly (readonly unknown[])[]
 }
 
-/** A statement run: what is different from what was recorded of it; undefined where nothing is. */
+/** Runs a statement. @returns the difference from the recorded answer, or undefined */
 export async function differenceOf(
   entry: CorpusEntry,
   run: (sql: string) => Promise<Answer>,
@@ -37,7 +37,7 @@ export async function differenceOf(
   }
 }
 
-/** What is different from the recorded answer; undefined where nothing is. */
+/** The difference from the recorded answer, or undefined. */
 export function compareAnswers(entry: CorpusEntry, answer: Answer): string | undefined {
   const wanted = entry.columns ?? []
   const describe = (columns: Answer['columns']): string => columns.map(({ name, type }) => `${name} ${type}`).join(', ')
@@ -60,7 +60,7 @@ export function compareAnswers(entry: CorpusEntry, answer: Answer): string | und
   return undefined
 }
 
-/** Numbers with the tolerance of their type, maps without regard to the order of keys, all else exactly. */
+/** Compares numbers with the tolerance of their type, maps in any order of keys, and other values exactly. */
 function sameValue(a: unknown, b: unknown, type: string): boolean {
   if (a === b) return true
   if (typeof a === 'number' && typeof b === 'number') {

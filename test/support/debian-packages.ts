@@ -8,13 +8,13 @@ import { testCache, withCached } from './test-cache.ts'
 const run = promisify(execFile)
 
 /**
- * Downloads Debian packages and unpacks them into the cache of the tests, once a machine. Needs no root: nothing is
- * installed.
+ * Downloads Debian packages and unpacks them into the cache of the tests, once on each machine. It needs no root, because
+ * nothing is installed.
  * @param name the folder in the cache
- * @param packages the program's package and those of its libraries that a plain system lacks
+ * @param packages the package of the program, and the libraries that a plain system lacks
  * @param program the path inside the packages, for example `usr/bin/promtool`
- * @returns the folder that the packages were unpacked into
- * @throws Error when a package cannot be had
+ * @returns the folder with the unpacked packages
+ * @throws Error when a package cannot be downloaded
  */
 export async function unpackedPackages(name: string, packages: readonly string[], program: string): Promise<string> {
   const folder = join(testCache, name)

@@ -7,24 +7,24 @@ import { fetchedJar, missing, shortLived } from './real-clients.ts'
 
 const VERSION = '7.0.3'
 
-/** A directory (LDAP) that runs. */
+/** A running directory (LDAP). */
 export interface DirectoryServer {
   readonly port: number
   stop(): Promise<void>
 }
 
 export interface DirectoryOptions {
-  /** Where its files may lie. */
+  /** The folder for its files. */
   readonly folder: string
-  /** Its entries. */
+  /** The entries of the directory. */
   readonly ldif: string
-  /** Files (PEM): it speaks TLS alone. */
+  /** Files (PEM). With them the directory accepts TLS only. */
   readonly tls?: { readonly cert: string; readonly key: string }
-  /** A free one when absent. */
+  /** The port; a free port if absent. */
   readonly port?: number
 }
 
-/** UnboundID's in-memory directory, from Maven once a machine; undefined where that cannot be. */
+/** UnboundID's in-memory directory, downloaded by Maven once on each machine; undefined if the download fails. */
 export async function directoryServer(): Promise<
   ((options: DirectoryOptions) => Promise<DirectoryServer>) | undefined
 > {
@@ -63,7 +63,7 @@ async function start(jar: string, { folder, ldif, tls, port }: DirectoryOptions)
   }
 }
 
-/** Java wants certificate and key in one file of its own. */
+/** Java needs certificate and key together in a key store. */
 async function secured(folder: string, { cert, key }: NonNullable<DirectoryOptions['tls']>): Promise<string[]> {
   const store = join(folder, 'directory.p12')
   const password = 'of no worth'

@@ -3,7 +3,7 @@ import type { Expr } from '../../src/sql/analyzer/tree.ts'
 import { resolveArithmetic } from '../../src/sql/functions/operators.ts'
 import { BIGINT, BOOLEAN, type SqlType } from '../../src/sql/types/sql-type.ts'
 
-/** What an expression is of a row, calculated as the language says: from the left, and no more than is needed. */
+/** The value of an expression for a row, evaluated as the language defines: from the left, and only as far as needed. */
 export type Meaning = (row: readonly unknown[]) => unknown
 export interface Case {
   readonly expr: Expr
@@ -38,7 +38,7 @@ export const whole = fc.oneof(
   fc.constantFrom(0, 1, 2, null).map((value) => constant(BIGINT, value)),
 )
 const divide = resolveArithmetic('/', BIGINT, BIGINT)
-/** 2 / x: fails where x is 0. */
+/** 2 / x, which fails for x = 0. */
 export function divided(id: number): Case {
   const by = column(id, BIGINT)
   return {

@@ -5,8 +5,8 @@ import { checkStatement, type EngineVocabulary } from '../../src/execution/engin
 import { engineVocabulary } from '../../src/duckdb/engine-vocabulary.ts'
 
 /**
- * A DuckDB in this process with the settings, functions and macros of an engine: for tests of rendered SQL.
- * Statements run on one connection, after they passed the engines' wall; rows come back as DuckDB's JSON.
+ * A DuckDB in this process with the settings, functions and macros of an engine, for tests of rendered SQL.
+ * Statements pass the statement wall of engines and run on one connection. Rows are returned as DuckDB's JSON.
  */
 export interface InProcessDuckDB {
   readonly connection: DuckDBConnection
@@ -15,13 +15,13 @@ export interface InProcessDuckDB {
   close(): void
 }
 
-/** The engines' and what tests ask about values. */
+/** The functions of engines, and functions that tests need to inspect values. */
 const vocabulary: EngineVocabulary = {
   ...engineVocabulary,
   functions: new Set([...engineVocabulary.functions, 'typeof']),
 }
 
-/** A connection to such a DuckDB, on which all may still be done. */
+/** A connection to such a DuckDB without the restrictions of engines. */
 export async function openEngineConnection(): Promise<Pick<InProcessDuckDB, 'connection' | 'close'>> {
   const instance = await DuckDBInstance.create(':memory:', {
     threads: '2',

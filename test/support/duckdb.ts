@@ -3,7 +3,7 @@ import { afterAll } from 'vitest'
 
 export type Rows = readonly Readonly<Record<string, unknown>>[]
 
-/** A DuckDB of the test's own process, closed with the test file: the yardstick that answers are compared with. */
+/** A DuckDB in the process of the test, closed with the test file. Tests compare answers with its results. */
 export async function openDuckDb(
   settings: Readonly<Record<string, string>> = {},
 ): Promise<{ query(sql: string): Promise<Rows>; run(sql: string): Promise<void> }> {

@@ -14,21 +14,21 @@ import { join } from 'node:path'
 import { waitUntil } from './quipu-process.ts'
 import { repository } from './repository.ts'
 
-/** An engine that does what a test tells it, as whoever got past both of its walls could. */
+/** An engine that runs code of a test, as an attacker behind both of its walls could. */
 export interface EngineAgent {
   readonly pid: number
   readonly uid: number
   readonly groups: readonly number[]
-  /** `<data>/worker-1/engines/0/`; of an engine that is a user of its own. */
+  /** `<data>/worker-1/engines/0/`, for an engine with a separate user. */
   readonly folder: string | undefined
   /**
-   * Runs JavaScript in the engine's process: the body of an asynchronous function with `fs`, `net`, `child_process`, `folder`
-   * and `parameter`; what it returns comes back as JSON, what it throws as `{ error }`, its code.
+   * Runs JavaScript in the process of the engine: the body of an asynchronous function with `fs`, `net`, `child_process`,
+   * `folder` and `parameter`. The result is returned as JSON, an exception as `{ error }` with its code.
    */
   run(body: string, parameter?: unknown): Promise<unknown>
 }
 
-/** A module of engines, with an agent that takes its orders from a folder. */
+/** A module of engines with an agent that reads its orders from a folder. */
 function agentText(orders: string): string {
   return `export { register, vocabulary } from './real-engine-module.js'
 import fs from 'node:fs'
@@ -59,7 +59,7 @@ setInterval(() => {
 }
 
 /**
- * A build whose engines load, beside what the front end brings, an agent that takes JavaScript from files.
+ * A build whose engines load an agent beside the module of the front end. The agent runs JavaScript from files.
  * @returns the program to start, and the engines that have started so far
  */
 export function buildWithAgents(folder: string): { readonly program: string; agents(): EngineAgent[] } {
@@ -72,7 +72,7 @@ export function buildWithAgents(folder: string): { readonly program: string; age
   cpSync(join(repository, 'dist'), join(home, 'dist'), { recursive: true })
   for (const name of ['node_modules', 'etc', 'migrations']) symlinkSync(join(repository, name), join(home, name))
   cpSync(join(repository, 'package.json'), join(home, 'package.json'))
-  // Engines load it from the bundle where there is one of this build.
+  // Engines load the module from the bundle if this build has a bundle.
   for (const place of ['dist/duckdb', 'dist/bundle']) {
     const module = join(home, place, 'engine-module.js')
     if (!existsSync(module)) continue
@@ -88,7 +88,7 @@ export function buildWithAgents(folder: string): { readonly program: string; age
         const id = randomUUID()
         const answer = join(orders, `${about.pid}.${id}.answer`)
         const order = join(orders, `${about.pid}.${id}.order`)
-        // Under a name that is no order's until it is whole.
+        // The file gets the name of an order only when it is complete.
         const unfinished = join(orders, `.${id}`)
         writeFileSync(unfinished, JSON.stringify({ body, parameter }))
         chmodSync(unfinished, 0o644)

@@ -3,7 +3,7 @@ import type { EngineJob } from '../../src/execution/engine/engine-job.ts'
 import type { EngineReply, EngineRequest } from '../../src/execution/engine/messages.ts'
 import type { RunningEngine } from '../../src/execution/engine/running-engine.ts'
 
-/** An engine's process without a process: says what the test has it say. */
+/** A fake of the process of an engine, which sends the messages of the test. */
 export class FakeChild implements EngineChild {
   readonly slot: number
   readonly user = undefined
@@ -15,10 +15,10 @@ export class FakeChild implements EngineChild {
   readonly #options: EngineChildOptions
   readonly #settle: { ready(): void; failed(error: Error): void; gone(): void }
   killed = false
-  /** Bytes that it holds now. */
+  /** The bytes that the engine holds now. */
   resident = 0
   beaten = 0
-  /** CPU that it has used. */
+  /** The CPU time that the engine has used. */
   used = 0
 
   constructor(options: EngineChildOptions) {
@@ -47,7 +47,7 @@ export class FakeChild implements EngineChild {
     this.#settle.ready()
   }
 
-  /** Its process ends, whyever. */
+  /** Ends the process for any reason. */
   exit(): void {
     this.#settle.failed(new Error('The engine ended while starting: '))
     this.#options.onExit()
@@ -58,7 +58,7 @@ export class FakeChild implements EngineChild {
     this.#options.onReply({ header, body })
   }
 
-  /** The statement of that number, in the order of asking from 1, is done. */
+  /** Finishes the statement with this number, in the order of requests from 1. */
   answer(id: number): void {
     const figures = { startedAt: 0, wallNanos: 0, cpuNanos: 0, cpuExact: true, residentBytes: 0, profileBytes: 0 }
     this.reply({ type: 'done', id, rows: 0, overflow: false, ...figures })
@@ -102,7 +102,7 @@ export class FakeChild implements EngineChild {
   }
 }
 
-/** A job that runs a statement and notes where, or why it was refused. */
+/** A job that runs a statement and records the engine, or the reason of a refusal. */
 export class FakeJob implements EngineJob {
   readonly done = new Promise<never>(() => undefined)
   readonly #lane: 'shared' | 'dedicated'

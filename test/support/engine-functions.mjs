@@ -1,4 +1,4 @@
-// A module of functions as the front end's: a macro, a function in JavaScript, and one that never comes back.
+// A module of functions like the module of the front end: a macro, a function in JavaScript, and an endless function.
 import { DuckDBScalarFunction, BIGINT } from '@duckdb/node-api'
 
 export async function register(connection) {

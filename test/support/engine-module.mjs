@@ -1,5 +1,5 @@
-// A module of an engine (`EngineModule`) for tests of engines: no functions of its own, and a vocabulary with what the front
-// end's never has, so that the walls behind the statement wall are tested as well.
+// A module of an engine (`EngineModule`) for tests of engines. It has no functions. Its vocabulary also has names that the
+// vocabulary of the front end lacks, so that tests reach the walls behind the statement wall.
 export async function register() {}
 
 export const vocabulary = {

@@ -1,4 +1,4 @@
-// A process with a pool of two engines at work; prints their pids and waits to be killed.
+// A process with a pool of two working engines. It prints their pids and waits to be killed.
 import { createEnginePool } from '../../dist/execution/engine/engine-pool.js'
 
 const folder = process.argv[2]

@@ -14,7 +14,7 @@ import type {
 export interface TestPool extends AsyncDisposable {
   readonly pool: EnginePool
   readonly settings: EngineSettings
-  /** A folder that DuckDB may read, with trailing slash. */
+  /** A folder that DuckDB may read, with a trailing slash. */
   readonly data: string
   readonly events: EngineEvent[]
   /** Runs a SELECT of one column, rows as text, with sensible defaults: shared, inline up to 1 MB, no profile. */
@@ -27,7 +27,7 @@ export interface TestPool extends AsyncDisposable {
 
 const MB = 2 ** 20
 
-/** A started pool over temporary folders, with deadlines that a busy machine keeps; no spare unless asked for. */
+/** A started pool over temporary folders, with deadlines that suit a busy machine. By default without a spare engine. */
 export async function openTestPool(overrides: Partial<EngineSettings> = {}): Promise<TestPool> {
   const root = mkdtempSync(join(tmpdir(), 'quipu-engines-'))
   const data = join(root, 'data', '/')

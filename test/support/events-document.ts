@@ -7,7 +7,7 @@ import { cloudEventType } from '../../src/events/envelope.ts'
 import { fragmentSchema, outputColumnSchema, scanSchema, splitSchema } from '../../src/execution/api/fragment.ts'
 import * as task from '../../src/execution/api/task.ts'
 
-/** Parts that more than one event has, or that are too long for a row. */
+/** Parts that several events share, or that are too long for a row. */
 const shapes = {
   Session: query.querySessionSchema,
   Column: query.resultColumnSchema,
@@ -84,7 +84,7 @@ interface JsonSchema {
   readonly additionalProperties?: JsonSchema | boolean
 }
 
-/** `docs/events.md`. */
+/** Makes the text of `docs/events.md`. */
 export function eventsDocument(): string {
   const schemas = jsonSchemas()
   const parts = streams.map(({ title, about, events }) => {

@@ -2,16 +2,16 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize, relative } from 'node:path'
 import { repository } from './repository.ts'
 
-/** Something that a file of `src` declares and exports. */
+/** A name that a file of `src` declares and exports. */
 export interface ExportedName {
   readonly name: string
-  /** Below the repository. */
+  /** The path in the repository. */
   readonly file: string
-  /** A type may be exported for who reads a signature, a value for who imports it alone. */
+  /** A type may be exported because a signature uses it; a value only because a file imports it. */
   readonly isType: boolean
-  /** Does the file itself use it? */
+  /** Whether the file itself uses the name. */
   readonly usedAtHome: boolean
-  /** Does another file, of whatever kind, import it? */
+  /** Whether another file of any kind imports the name. */
   readonly imported: boolean
 }
 
@@ -19,10 +19,10 @@ const DECLARATION =
   /^export (?:declare )?(?:abstract )?(?:async )?(const|let|function\*?|class|interface|type|enum) (\w+)/gm
 const NAMED = /^(?:import|export)(?: type)? (?:\w+, )?\{([^}]*)\} from '([^']+)'/gm
 const WHOLE = /^(?:import|export)(?: type)? \*(?: as \w+)? from '([^']+)'/gm
-/** What is taken of it stands beside the call, or in the type: any word of the file may be meant. */
+/** A dynamic import: the used names are anywhere in the file, so every word of the file counts as used. */
 const AT_RUN_TIME = /\bimport\(\s*'([^']+)'\s*\)/g
 
-/** All exports of `src`, read from the text as Prettier leaves it: TypeScript's own program has no API for it. */
+/** All exports of `src`, read from the text as Prettier formats it, because TypeScript's program has no API for this. */
 export function exportedNames(): readonly ExportedName[] {
   const files = ['src', 'test', 'bench', 'dashboards'].flatMap((folder) => sourcesBelow(join(repository, folder)))
   const texts = new Map(files.map((file) => [relative(repository, file), readFileSync(file, 'utf8')]))

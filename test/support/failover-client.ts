@@ -5,13 +5,13 @@ export interface FailoverRun {
   readonly id: string
   readonly rows: readonly (readonly unknown[])[]
   readonly error: StatementJson['error']
-  /** Requests that had to be sent again, to the other address. */
+  /** The number of requests that were sent again, to the other address. */
   readonly retries: number
 }
 
 /**
- * A client behind one name for two coordinators: a connection that is refused or cut is made again to the other address,
- * as a virtual address or a proxy before them does. Whatever is answered counts, and every answer must be 200.
+ * A client with one name for two coordinators. After a refused or broken connection it tries the other address, as a
+ * virtual address or a proxy does. It retries no answered request, and every answer must be 200.
  */
 export async function runOnEither(
   bases: readonly string[],

@@ -1,12 +1,12 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { createServer as createTlsServer, type TlsOptions, type TLSSocket } from 'node:tls'
 
-/** What listens where a Kafka broker is expected, and what a client showed it. */
+/** A listener in place of a Kafka broker, with the bytes and certificates of its clients. */
 export interface FakeBroker {
   readonly address: string
-  /** Everything that clients sent, a character a byte. */
+  /** All bytes of the clients, one character for each byte. */
   text(): string
-  /** Names in the certificates that clients showed. */
+  /** The names in the certificates of the clients. */
   readonly clients: readonly string[]
   close(): Promise<void>
 }
@@ -18,7 +18,7 @@ const CREATE_TOPICS = 19
 const SASL_AUTHENTICATE = 36
 const MECHANISMS = ['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512']
 
-/** Says which requests it knows, takes whoever comes, and answers nothing else. */
+/** Lists its request versions, accepts every user, and answers no other request. */
 export async function startFakeBroker(tls?: TlsOptions): Promise<FakeBroker> {
   let reported = ''
   const clients: string[] = []
@@ -67,7 +67,7 @@ export async function startFakeBroker(tls?: TlsOptions): Promise<FakeBroker> {
 function answerTo(request: number, port: number): Buffer | undefined {
   switch (request) {
     case METADATA:
-      // Itself, which controls, and no topic.
+      // The broker itself as the controller, and no topic.
       return Buffer.concat([int32(1), int32(1), text('127.0.0.1'), int32(port), int16(-1), int32(1), int32(0)])
     case API_VERSIONS: {
       const known = [

@@ -10,24 +10,24 @@ interface Link {
 /** A TCP proxy whose connections can be held, cut, delayed and refused. */
 export interface FaultProxy {
   readonly port: number
-  /** Bytes from the client wait here; `release` sends them on, even when their client is gone. */
+  /** Holds bytes of the client; `release` sends them on, even when the client is gone. */
   holdRequests(): void
   release(): void
-  /** Takes what is held out of the way: it passes when the returned function is called; what comes now passes at once. */
+  /** Sets the held bytes aside until the returned function is called. New bytes pass at once. */
   takeHeld(): () => void
-  /** Bytes from the server are swallowed until `deliverAnswers`. */
+  /** Discards bytes from the server until `deliverAnswers`. */
   dropAnswers(): void
   deliverAnswers(): void
-  /** Ends all connections; with `keepUpstream` the server's side stays, so that what was held can still arrive. */
+  /** Ends all connections. With `keepUpstream` the side of the server stays, so that held bytes can still arrive. */
   cut(options?: { keepUpstream?: boolean }): void
-  /** Cuts all connections, and new ones at once, until `accept`. */
+  /** Cuts all connections, and each new connection at once, until `accept`. */
   refuse(): void
   accept(): void
-  /** Bytes of both directions arrive later by so much. */
+  /** Delays bytes of both directions by this time. */
   delay(ms: number): void
-  /** Bytes from each client arrive no faster than this. */
+  /** Limits the rate of bytes from each client. */
   throttle(bytesPerMs: number): void
-  /** Connections made so far. */
+  /** The number of connections so far. */
   readonly connections: number
   /** Whether client bytes wait. */
   readonly holding: number

@@ -6,18 +6,18 @@ import { waitUntil } from './quipu-process.ts'
 export interface FeedClient {
   readonly status: number
   readonly headers: Headers
-  /** Blocks with data, so far. */
+  /** The blocks with data so far. */
   readonly blocks: readonly ServerSentEvent[]
-  /** Ids of their CloudEvents: stream and sequence. */
+  /** The ids of their CloudEvents: stream and sequence. */
   ids(): string[]
   cloudEvents(): CloudEvent[]
-  /** The id of the place where the feed begins. */
+  /** The id of the position at which the feed begins. */
   readonly firstId: string | undefined
-  /** The last id told, by whatever block. */
+  /** The last id of any block. */
   readonly lastId: string | undefined
-  /** Waits for so many blocks with data. */
+  /** Waits until this many blocks with data have arrived. */
   received(count: number): Promise<void>
-  /** `ended`: in order, by the server. */
+  /** `ended` if the server ended the feed cleanly. */
   readonly end: Promise<'ended' | 'cut'>
   /** Drops the connection. */
   drop(): void

@@ -76,7 +76,7 @@ export function analyze(
   return frontEnd.analyzeStatement(sql, as, metadata)
 }
 
-/** A statement that is a query. */
+/** Analyzes a statement that must be a query. */
 export async function analyzeQuery(
   sql: string,
   as: SessionContext = session,

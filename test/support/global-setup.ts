@@ -3,7 +3,7 @@ import { stopSharedKafka } from './kafka.ts'
 import { stopSharedPostgres } from './postgres.ts'
 import { createRunFolder } from './run-folder.ts'
 
-/** Runs once before all test files; what they share is started by the first that needs it and ended here. */
+/** Runs once before all test files. The first file that needs a shared server starts it, and this set-up ends it. */
 export default async function globalSetup(): Promise<() => Promise<void>> {
   const folder = await createRunFolder()
   return async () => {

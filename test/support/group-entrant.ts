@@ -2,7 +2,7 @@ import type { Entrant } from '../../src/coordinator/dispatch/resource-groups.ts'
 
 const NOTHING = { cpuMillis: 0, memoryBytes: 0, scannedBytes: 0 }
 
-/** Who wants a place in a group: a query of ana that nobody cancels and that uses nothing, unless told otherwise. */
+/** An entrant of a resource group. By default it is a query of ana that is never canceled and uses no resources. */
 export function entrantOf(given: Partial<Entrant> & { readonly user?: string } = {}): Entrant {
   const { user = 'ana', ...rest } = given
   return {

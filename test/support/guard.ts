@@ -18,25 +18,25 @@ type RulesJson = Readonly<Record<string, unknown>>
 export interface GuardedAnswer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** What came: of a feed, what came within a moment. */
+  /** The body of the answer; for a feed its first part. */
   readonly text: string
 }
 
 interface GuardedRequest {
   readonly method?: string
-  /** As it is sent. */
+  /** The target as it is sent. */
   readonly target: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | undefined
 }
 
-/** Who may come in to a server, by files that a test writes. */
+/** The users and rules of a server, in files that a test writes. */
 export interface Guard {
-  /** Settings of its programs. */
+  /** The settings of the programs. */
   readonly env: Readonly<Record<string, string>>
   setRules(rules: RulesJson): void
   setGroups(groups: Readonly<Record<string, readonly string[]>>): void
-  /** Headers of a credential. */
+  /** The headers of a credential. */
   readonly credentials: {
     readonly password: (user: string, password?: string) => Record<string, string>
     readonly token: (user: string, seconds?: number) => Promise<Record<string, string>>
@@ -47,7 +47,7 @@ export interface Guard {
   remove(): Promise<void>
 }
 
-/** @param people who have a password */
+/** @param people the users with a password */
 export function createGuard(people: readonly string[], rules: RulesJson): Guard {
   const folder = temporaryFolder()
   const file = (name: string, text: string): string => {
@@ -84,10 +84,10 @@ export function createGuard(people: readonly string[], rules: RulesJson): Guard 
       QUIPU_GROUPS_FILE: setGroups({}),
       QUIPU_METRICS_TOKEN: METRICS_TOKEN,
       QUIPU_TRUSTED_PROXIES: '127.0.0.1',
-      // What a test leaves alone while it asks other things goes on.
+      // A query that a test does not follow for a while continues.
       QUIPU_FIRST_FOLLOW_MS: '30m',
       QUIPU_CLIENT_ABSENT_MS: '30m',
-      // Another user could not read these files.
+      // A process of another user could not read these files.
       ...(process.getuid?.() === 0 ? { QUIPU_RUN_AS: 'root' } : {}),
     },
     setRules,
@@ -105,11 +105,11 @@ export function createGuard(people: readonly string[], rules: RulesJson): Guard 
   }
 }
 
-/** A feed of events has no end. */
+/** How long the answer of an event feed is read, because it never ends. */
 const FEED_MS = 300
 const MOST_BYTES = 4_000_000
 
-/** A request as the proxy passes it on, of a client at an address of its own. */
+/** A request as a proxy forwards it, from a client with a separate address. */
 export function askThroughProxy(
   base: string,
   { method = 'GET', target, headers, body }: GuardedRequest,
@@ -144,12 +144,12 @@ export function askThroughProxy(
   })
 }
 
-/** One of a client that has never been there: who guesses waits by his address. */
+/** The address of a new client, because failed log-ins block the address of a client. */
 function someAddress(): string {
   return `10.${[...randomBytes(3)].join('.')}`
 }
 
-/** Of a session, without its user: that is who logged in. */
+/** The headers of a session without its user, which is the authenticated user. */
 export const sessionHeaders: Readonly<Record<string, string>> = Object.fromEntries(
   Object.entries(trinoHeaders).filter(([name]) => name !== 'x-trino-user'),
 )

@@ -1,4 +1,4 @@
-/** What stood for something in templates, ends or begins a text in DuckDB, or is a word of renderings. */
+/** Texts that were placeholders in templates, that end or begin a string in DuckDB, or that are words of renderings. */
 const MARKS = [
   'cost $EUR',
   '$E',
@@ -45,7 +45,7 @@ const NUL = ['\0', `a\0b\0\0$E'\0`]
 
 export const hostileTexts: readonly string[] = [...MARKS, ...PLANES, ...NUL]
 
-/** A text as a literal of the dialect; NUL and whatever a statement may not hold as it is is escaped. */
+/** A text as a literal of the dialect. NUL and other characters that a statement may not contain are escaped. */
 export function dialectLiteral(text: string): string {
   if (!/[\0-\x1f\x7f]/.test(text)) return `'${text.replaceAll("'", "''")}'`
   const escaped = [...text].map((character) => {
@@ -57,7 +57,7 @@ export function dialectLiteral(text: string): string {
   return `U&'${escaped.join('')}'`
 }
 
-/** The same text without a literal of it. */
+/** An expression for the same text without a literal of it. */
 export function dialectBytes(text: string): string {
   return `from_utf8(X'${Buffer.from(text).toString('hex')}')`
 }

@@ -8,7 +8,7 @@ export interface HttpApp {
   close(): Promise<void>
 }
 
-/** Serves routers on a port of its own. */
+/** Serves routers on a free port. */
 export async function serve(...routers: Router[]): Promise<HttpApp> {
   const app = express()
   app.disable('x-powered-by')

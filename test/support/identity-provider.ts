@@ -5,23 +5,23 @@ import type { AddressInfo } from 'node:net'
 import Provider from 'oidc-provider'
 import type { PlainBrowser, ShownPage } from './plain-browser.ts'
 
-/** A real identity provider (`oidc-provider`): whoever enters a name and any password is that person. */
+/** A real identity provider (`oidc-provider`) that accepts every name with any password. */
 export interface TestProvider {
   readonly issuer: string
   readonly clientId: string
   readonly clientSecret: string
-  /** Does not answer until it is started again, on the same port. */
+  /** Stops answering until it is started again on the same port. */
   stop(): Promise<void>
   start(): Promise<void>
-  /** Nobody by this name is known there any more. */
+  /** Removes the account with this name. */
   lockOut(login: string): void
-  /** Whose refresh tokens were revoked. */
+  /** The users whose refresh tokens were revoked. */
   readonly revoked: readonly string[]
-  /** Whose refresh tokens were used. */
+  /** The users whose refresh tokens were used. */
   readonly renewed: ReadonlySet<string>
 }
 
-/** @param bases of the servers that its clients come back to */
+/** @param bases the base addresses of the servers to which its clients return */
 export async function startIdentityProvider(bases: readonly string[]): Promise<TestProvider> {
   let server: Server | undefined
   const listen = async (port: number, listener: Parameters<typeof createServer>[1]): Promise<Server> => {
@@ -60,7 +60,7 @@ export async function startIdentityProvider(bases: readonly string[]): Promise<T
             claims: () => ({ sub: id, preferred_username: `${id} by name`, groups: ['staff', `friends of ${id}`] }),
           },
     features: { revocation: { enabled: true } },
-    // One that is used twice ends all of them.
+    // A refresh token that is used twice revokes all tokens of its grant.
     rotateRefreshToken: () => true,
     cookies: { keys: ['keys of cookies'] },
     jwks: { keys: [generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' })] },
@@ -88,7 +88,7 @@ export async function startIdentityProvider(bases: readonly string[]): Promise<T
   }
 }
 
-/** Through its pages: its own log-in where it does not know the browser, and whether this client may know who it is. */
+/** Walks a browser through the pages of the provider: log-in if the browser is new, and consent for the client. */
 export async function throughProvider(
   browser: PlainBrowser,
   page: ShownPage,

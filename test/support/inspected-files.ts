@@ -6,7 +6,7 @@ import { answerOfFile, isTextQuestion } from '../../src/execution/engine/text-fi
 import { translateError } from '../../src/sql/functions/runtime-errors.ts'
 import type { Rows } from './duckdb.ts'
 
-/** Answers connectors' questions as an engine does, by a DuckDB of the test's own process. */
+/** Inspects files for connectors as an engine does, with a DuckDB in the process of the test. */
 export function inspectedBy(duckdb: { query(sql: string): Promise<Rows> }): (question: FileQuestion) => Promise<Rows> {
   return async (question) => {
     const answer = isTextQuestion(question)
@@ -19,7 +19,7 @@ export function inspectedBy(duckdb: { query(sql: string): Promise<Rows> }): (que
   }
 }
 
-/** Runs a statement over a scan's files; an error about one of them is as an engine tells it. */
+/** Runs a statement over the files of a scan. Errors about a file are those of an engine. */
 export function queryFiles(duckdb: { query(sql: string): Promise<Rows> }, scan: string, sql: string): Promise<Rows> {
   const paths = [...scan.matchAll(/read_(?:csv|json)\('([^']*)'/g)].map(([, path]) => path!)
   return duckdb.query(sql).catch((error: Error) => {

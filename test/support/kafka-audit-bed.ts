@@ -21,7 +21,7 @@ import { createMigratedDatabase } from './event-log/migrated-database.ts'
 import { sharedKafka } from './kafka.ts'
 import { temporaryFolder } from './quipu-process.ts'
 
-/** A database, and topics for one log and its copies: what a log in Kafka is made of, data keys included. */
+/** A database, and topics for one log and its copies: all parts of a log in Kafka, including data keys. */
 export async function openKafkaAuditBed(archives: Pick<EventLogOptions, 'archiveOf' | 'archivedLogs'> = {}) {
   const { brokers } = await sharedKafka()
   const kafka = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING })
@@ -36,7 +36,7 @@ export async function openKafkaAuditBed(archives: Pick<EventLogOptions, 'archive
     return topics.at(-1)!
   }
   const topic = newTopic()
-  /** @param file of the data folder that a process would have */
+  /** @param file a file in the data folder of a process */
   const optionsOf = (file: string): KafkaEventLogOptions => ({
     brokers,
     topic,
@@ -68,7 +68,7 @@ export async function openKafkaAuditBed(archives: Pick<EventLogOptions, 'archive
       of = topic,
     ): Promise<Finding[]> {
       const keyPool = new pg.Pool({ ...connection, max: 1 })
-      // Its database may go before its connection has, which a pool that ended does not look after any more.
+      // The database may be dropped before its connection closes, which an ended pool no longer handles.
       keyPool.on('connect', (client) => client.on('error', () => {}))
       const dataKeys = createKeyRing(keyPool, topic, { ...optionsOf('none').dataKeys!, keepsFile: false })
       const findings: Finding[] = []
@@ -96,7 +96,7 @@ export async function openKafkaAuditBed(archives: Pick<EventLogOptions, 'archive
       await runner.start()
       return runner
     },
-    /** As an administrator of the broker would. */
+    /** Changes the topic as an administrator of the broker would. */
     async deleteBelow(offset: bigint): Promise<void> {
       const admin = kafka.admin()
       await admin.connect()

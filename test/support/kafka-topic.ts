@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Kafka, logLevel } from 'kafkajs'
 import { until } from './event-log/log-fixture.ts'
 
-/** A message as others read it. */
+/** A message as a consumer reads it. */
 export interface TopicMessage {
   readonly partition: number
   readonly key: string
@@ -10,7 +10,7 @@ export interface TopicMessage {
   readonly contentType: string
 }
 
-/** What others read in a topic from its beginning, until it is enough. */
+/** The messages of a topic from its beginning until `isEnough` returns true. */
 export async function readTopic(
   brokers: readonly string[],
   topic: string,

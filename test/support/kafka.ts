@@ -18,7 +18,7 @@ export interface TestKafka {
   readonly brokers: readonly string[]
   readonly host: string
   readonly port: number
-  /** SIGKILL; only for brokers of one's own. */
+  /** Sends SIGKILL. Only for separate brokers. */
   kill(): Promise<void>
   freeze(): Promise<() => Promise<void>>
   start(): Promise<void>
@@ -26,12 +26,12 @@ export interface TestKafka {
 }
 
 /**
- * Whether there is a way to run Kafka here. Says aloud when there is none, and fails under CI=true: a suite that skips
+ * Whether Kafka can run on this machine. If not, prints a message, and fails under CI=true, because a suite that skips
  * silently proves nothing.
  */
 export async function kafkaIsAvailable(): Promise<boolean> {
   const found = await findWay()
-  // Fetched here, where no test's time-out runs.
+  // The download happens here, outside the time-out of a test.
   const ready = found !== 'java' || (await jars().then(Boolean, () => false))
   if (found !== undefined && ready) return true
   if (process.env['CI'] === 'true') throw new Error('No Kafka: set KAFKA_BROKERS, or have Docker, or Maven and Java 17')
@@ -39,7 +39,7 @@ export async function kafkaIsAvailable(): Promise<boolean> {
   return false
 }
 
-/** The run's shared broker, started by the first caller; a topic a test. */
+/** The shared broker of the run, started by the first caller. Each test has a separate topic. */
 export async function sharedKafka(): Promise<TestKafka> {
   const given = process.env['KAFKA_BROKERS']?.split(',').filter(Boolean)
   if (given?.length) return handleOf({ kind: 'given', port: Number(given[0]!.split(':').at(-1)), brokers: given })
@@ -60,32 +60,32 @@ export async function stopSharedKafka(): Promise<void> {
   if (found) await handleOf(JSON.parse(found) as Broker).stop()
 }
 
-/** A broker of one's own, to be killed at will. */
+/** Starts a separate broker, which a test may kill. */
 export async function startKafka(): Promise<TestKafka> {
   const broker = await createBroker()
   await startBroker(broker)
   return handleOf(broker)
 }
 
-/** What a broker that asks who comes is known by and knows others by. */
+/** The credentials of a broker with authentication, and the credentials that it accepts. */
 export interface KafkaCredentials {
-  /** PEM: its private key (PKCS 8) and certificate, one after the other. */
+  /** PEM: private key (PKCS 8) and certificate of the broker, one after the other. */
   readonly keystore: string
-  /** PEM: who vouches for it and for its clients. */
+  /** PEM: the authority of the broker and of its clients. */
   readonly truststore: string
   readonly user: string
   readonly password: string
 }
 
 export interface SecuredKafka {
-  /** Address of the listener that takes users and passwords, over TLS. */
+  /** The address of the listener for users and passwords, over TLS. */
   readonly sasl: string
-  /** Address of the one that takes certificates. */
+  /** The address of the listener for client certificates. */
   readonly tls: string
   stop(): Promise<void>
 }
 
-/** A broker with a listener for each way to be known. Java only: what it needs lies in files. */
+/** Starts a broker with a listener for each kind of credential. Needs Java, because its key stores are files. */
 export async function startSecuredKafka(credentials: KafkaCredentials): Promise<SecuredKafka> {
   const { keystore, truststore, user, password } = credentials
   const [sasl, tls] = [await freePort(), await freePort()]
@@ -117,7 +117,7 @@ interface Broker {
   readonly brokers: readonly string[]
   readonly folder?: string
   readonly container?: string
-  /** Changes with each start. */
+  /** The value changes with each start. */
   pid?: number
 }
 
@@ -145,7 +145,7 @@ function findWay(): Promise<'given' | 'docker' | 'java' | undefined> {
 }
 
 interface MoreOfBroker {
-  /** Ports by the name of their protocol. */
+  /** Ports by the name of the protocol. */
   readonly listeners: Readonly<Record<string, number>>
   readonly properties: Readonly<Record<string, string>>
   readonly format: readonly string[]
@@ -202,9 +202,9 @@ ${properties.join('\n')}
   return { kind, port, brokers, folder }
 }
 
-/** Kafka's form of a UUID: base 64, 22 digits. */
+/** A UUID in the format of Kafka: base 64, 22 digits. */
 function uuid(): string {
-  // It is an argument of a command: none begins with a dash.
+  // The id is an argument of a command, so it must not begin with a dash.
   return `k${randomBytes(16).toString('base64url').slice(1)}`
 }
 
@@ -263,7 +263,7 @@ function handleOf(broker: Broker): TestKafka {
     try {
       if (broker.pid) process.kill(broker.pid, name)
     } catch {
-      // Gone already.
+      // The process has ended already.
     }
   }
   const docker = (...args: string[]): Promise<unknown> => run('docker', [...args, broker.container!])
@@ -306,7 +306,7 @@ function cacheFolder(): string {
   return join(testCache, `kafka-${VERSION}`)
 }
 
-/** Folder with Kafka's jars, from Maven once a machine (43 MB). */
+/** The folder with the jars of Kafka, downloaded by Maven once on each machine (43 MB). */
 async function jars(): Promise<string> {
   const folder = cacheFolder()
   const found = join(folder, 'jars')

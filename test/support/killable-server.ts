@@ -5,15 +5,15 @@ import { createDatabase } from './postgres.ts'
 import { processesOf, spawnQuipu, temporaryFolder } from './quipu-process.ts'
 import { raw, type RawAnswer, type RawRequest, type StatementJson } from './statement-client.ts'
 
-/** A server whose coordinator is killed right before an append, and comes back soon. */
+/** A server whose coordinator can be killed right before an append, and restarts soon. */
 export interface KillableServer {
   readonly url: string
-  /** URL of its Postgres. */
+  /** The URL of its Postgres. */
   readonly database: string
   readonly appends: BlockedAppends
   /** kill -9 of the coordinator; its supervisor starts another. */
   kill(): void
-  /** Stops the worker, or lets it go on: until then no task ends. */
+  /** Stops or resumes the worker. While it is stopped, no task ends. */
   signalWorker(name: 'SIGSTOP' | 'SIGCONT'): void
   close(): Promise<void>
 }
@@ -25,7 +25,7 @@ export async function startKillableServer(settings: Readonly<Record<string, stri
   const env = {
     QUIPU_LOG_LEVEL: 'error',
     QUIPU_RESTART_BACKOFF_MAX_MS: '200ms',
-    // A worker that a test has stopped is not given up.
+    // A stopped worker must not count as failed.
     QUIPU_WORKER_FAILED_MS: '60s',
     QUIPU_COORDINATOR_DEAD_MS: '10m',
     ...settings,
@@ -49,7 +49,7 @@ export async function startKillableServer(settings: Readonly<Record<string, stri
   }
 }
 
-/** Goes on through a restart, as clients do. @throws Error of an answer that says no */
+/** Sends a request, and retries during a restart as clients do. @throws Error for a refusal */
 export async function patient(uri: string, options: RawRequest = {}): Promise<RawAnswer> {
   const until = performance.now() + 60_000
   for (;;) {
@@ -63,17 +63,17 @@ export async function patient(uri: string, options: RawRequest = {}): Promise<Ra
   }
 }
 
-/** What a statement's client reads, but for what names the run. */
+/** The answers that a client reads, without the values that identify the run. */
 export interface StatementEnd {
   readonly columns: StatementJson['columns']
-  /** Rows of all answers. */
+  /** The rows of all answers. */
   readonly data: readonly unknown[]
   readonly error: StatementJson['error']
   readonly warnings: unknown
   readonly updateType: unknown
   readonly updateCount: unknown
   readonly state: string
-  /** Of the last answer. */
+  /** The headers of the last answer. */
   readonly headers: RawAnswer['headers']
 }
 
@@ -91,7 +91,7 @@ export async function endOf(first: RawAnswer): Promise<StatementEnd> {
   const { error, warnings, updateType, updateCount, stats } = last.json as StatementJson &
     Readonly<Record<'warnings' | 'updateType' | 'updateCount', unknown>>
   const { date: _, ...headers } = last.headers
-  // Those of a statement that fails are told for as long as it runs.
+  // A failed statement returns columns only while it runs, so the columns of the last answer count.
   if (error) columns = last.json.columns
   return { columns, data, error, warnings, updateType, updateCount, state: stats.state, headers }
 }

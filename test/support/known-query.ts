@@ -4,7 +4,7 @@ import type { QueryExecution } from '../../src/coordinator/query/registry/query-
 import { queryOfStream } from '../../src/shared/ids.ts'
 import { event } from './query-events.ts'
 
-/** A query that was created, as far as a registry and its statement look at it, with the means to end it; `fail` ends it too. */
+/** A created query with the parts that a registry and its statement use. `fail` also ends it. */
 export function knownQuery(id: string): { readonly execution: QueryExecution; end(): void } {
   const queryId = queryOfStream(id)
   let state = foldQuery(queryId, [event('QueryCreated')])

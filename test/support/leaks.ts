@@ -3,14 +3,14 @@ import { beginning, type Recorded } from '../../src/events/event-log.ts'
 import { createPostgresEventLog } from '../../src/events/postgres/postgres-event-log.ts'
 import { raw, run } from './statement-client.ts'
 
-/** Words of a pattern, each once, with where they were found. */
+/** The matches of a pattern, each once, with the place of the match. */
 export type Leaks = readonly string[]
 
 function leaksIn(where: string, text: string, words: RegExp): string[] {
   return [...new Set(text.match(words))].map((word) => `${word} in ${where}`)
 }
 
-/** Every event of a log in Postgres, its data opened. */
+/** Every event of a log in Postgres, with its data decrypted. */
 export async function eventsOf(databaseUrl: string): Promise<readonly Recorded[]> {
   const log = createPostgresEventLog({ connectionString: databaseUrl })
   try {
@@ -27,14 +27,14 @@ export async function eventsOf(databaseUrl: string): Promise<readonly Recorded[]
   }
 }
 
-/** @param words global */
+/** @param words a pattern with the flag g */
 export async function leaksOfLog(databaseUrl: string, words: RegExp): Promise<Leaks> {
   return (await eventsOf(databaseUrl)).flatMap(({ stream, type, data }) =>
     leaksIn(`${type} of ${stream}`, JSON.stringify(data), words),
   )
 }
 
-/** Every row of every table there is, as text; bytes as the text they are. */
+/** Every row of every table as text, with bytes decoded as text. */
 export async function leaksOfTables(databaseUrl: string, words: RegExp, skip: readonly string[] = []): Promise<Leaks> {
   const client = new pg.Client({ connectionString: databaseUrl })
   await client.connect()
@@ -60,7 +60,7 @@ export async function leaksOfTables(databaseUrl: string, words: RegExp, skip: re
   }
 }
 
-/** Everything that a server shows of its queries, events and tasks to whoever asks. */
+/** All that a server shows of its queries, events and tasks to a client. */
 export async function leaksOfResources(url: string, queryIds: readonly string[], words: RegExp): Promise<Leaks> {
   const found: string[] = []
   const look = async (path: string): Promise<void> => {
@@ -79,7 +79,7 @@ export async function leaksOfResources(url: string, queryIds: readonly string[],
   return found
 }
 
-/** The feed from its beginning up to an event that is made now. */
+/** The feed from its beginning up to an event that this call causes. */
 async function feedOf(url: string): Promise<string> {
   const { id } = await run(url, 'SELECT 1')
   const abort = new AbortController()

@@ -1,15 +1,15 @@
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 
-/** A directory that compares names as RFC 4518 has it: width, case, soft hyphens, spaces and what nobody sees do not count. */
+/** A directory that compares names by RFC 4518: it ignores width, case, soft hyphens, spaces and invisible characters. */
 export interface LenientDirectory {
   readonly url: string
-  /** The names that it was asked to bind, in order. */
+  /** The names of all bind requests, in order. */
   readonly asked: readonly string[]
   stop(): Promise<void>
 }
 
-/** @param passwords by distinguished name, in small letters */
+/** @param passwords passwords by distinguished name in lower case */
 export async function startLenientDirectory(passwords: Readonly<Record<string, string>>): Promise<LenientDirectory> {
   const asked: string[] = []
   const server = createServer((socket) => {
@@ -38,7 +38,7 @@ export async function startLenientDirectory(passwords: Readonly<Record<string, s
   }
 }
 
-/** The bytes of a value of BER, and what kind it is. */
+/** The tag and the bytes of a BER value. */
 function element(bytes: Buffer, at: number): { readonly tag: number; readonly from: number; readonly to: number } {
   const first = bytes[at + 1]!
   const more = first & 0x80 ? first & 0x7f : 0

@@ -19,12 +19,12 @@ export const corpusSession = recordedSession({ startTimeMillis: Date.UTC(2024, 5
 export interface LibraryRunner {
   readonly metadata: MetadataPort
   analyze(sql: string, session?: SessionContext): Promise<AnalyzedStatement>
-  /** Columns and rows of a statement; what gives none has no columns. @throws EngineError */
+  /** Columns and rows of a statement; without a result there are no columns. @throws EngineError */
   run(sql: string, session?: SessionContext): Promise<{ columns: readonly ResultColumn[]; rows: readonly unknown[][] }>
   close(): void
 }
 
-/** The front end over TPC-H `tiny` and the catalogs' own tables, its SQL run by a DuckDB of this process. */
+/** The front end over TPC-H `tiny` and the system tables of catalogs. A DuckDB in this process runs its SQL. */
 export async function openLibraryRunner(): Promise<LibraryRunner> {
   const { connection, close } = await openEngineConnection()
   const tpch = tpchConnector.create(
@@ -72,7 +72,7 @@ const informationSchema = readFileSync(`${root}test/fixtures/system-tables.tsv`,
 
 const schemas = ['information_schema', 'sf1', 'tiny']
 
-/** Catalogs `tpch` (with the schemas tiny and sf1), `memory` (one table, as when the errors were recorded), `system`. */
+/** The catalogs `tpch` (schemas tiny and sf1), `memory` (one table, as in the recording of the errors) and `system`. */
 function testMetadata(): MetadataPort {
   const table = (catalog: string, schema: string, name: string): ConnectorTable | undefined => {
     const make = (columns: readonly (readonly [string, string])[], nullable: boolean): ConnectorTable => ({
@@ -126,7 +126,7 @@ function testMetadata(): MetadataPort {
   }
 }
 
-/** Rows of information_schema for the TPC-H schemas; of the other tables of the catalogs none. */
+/** The rows of information_schema for the TPC-H schemas. Other system tables are empty. */
 function catalogRows(schema: string, table: string): string {
   const values = (rows: readonly (readonly (string | number | null)[])[], columns: readonly string[]): string => {
     const text = rows.map(

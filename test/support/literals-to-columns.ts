@@ -6,17 +6,17 @@ const LITERAL = new RegExp(
 )
 
 /**
- * A query without FROM whose literals (all but whole numbers) are columns of a row that the engine reads from a table, so
- * that it can calculate nothing ahead; undefined where there is nothing to turn.
+ * Turns the literals of a query without FROM (except whole numbers) into columns of a row that the engine reads from a
+ * table, so that it can fold no constants. @returns undefined when no literal can be turned
  */
 export function literalsToColumns(sql: string): string | undefined {
   if (!/^select\b/i.test(sql) || /\bfrom\b(?!\s+')/i.test(sql.replaceAll(/'(?:[^']|'')*'/g, "''"))) return undefined
-  // Of several queries each would need its own; what stands behind FROM stays there.
+  // Several queries would need several rows, and a query with FROM is left unchanged.
   if (/\b(?:union|intersect|except|having|group by)\b|\b(?:order by|limit|offset|fetch)\b[^()]*$/i.test(sql))
     return undefined
   const columns: string[] = []
   const turned = sql.replaceAll(LITERAL, (literal) => {
-    // Names of zones, paths into JSON and escapes are part of the syntax.
+    // Names of zones, JSON paths and escapes are part of the syntax.
     if (/^(?:zone|'lax|'strict|u&)/i.test(literal)) return literal
     columns.push(`if(nationkey < 1, ${literal}) AS c${columns.length}`)
     return `c${columns.length - 1}`

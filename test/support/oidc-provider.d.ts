@@ -1,6 +1,6 @@
 declare module 'oidc-provider' {
   import type { RequestListener } from 'node:http'
-  /** As much of it as tests use. */
+  /** The part of the package that tests use. */
   export default class Provider {
     constructor(issuer: string, configuration: Readonly<Record<string, unknown>>)
     callback(): RequestListener

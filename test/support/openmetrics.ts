@@ -20,9 +20,9 @@ const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
 }
 
 /**
- * Reads a page as strictly as the specification is: a family together and told of before its samples, no series twice,
- * suffixes by type, buckets that only grow.
- * @throws Error with the line that is wrong
+ * Parses a page strictly by the specification: the samples of a family follow its metadata together, no series is there
+ * twice, suffixes fit the type, buckets only grow.
+ * @throws Error with the wrong line
  */
 export function parseOpenMetrics(text: string): readonly Sample[] {
   if (!text.endsWith('# EOF\n')) throw new Error('the page does not end with # EOF')

@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** A span as it was exported. */
+/** An exported span. */
 export interface ReceivedSpan {
   readonly traceId: string
   readonly spanId: string
@@ -17,7 +17,7 @@ export interface ReceivedSpan {
   readonly statusCode: number
 }
 
-/** A request as it arrived. */
+/** A received request. */
 export interface ReceivedExport {
   readonly path: string
   readonly headers: IncomingHttpHeaders
@@ -29,12 +29,12 @@ export interface OtlpReceiver {
   readonly url: string
   readonly spans: readonly ReceivedSpan[]
   readonly exports: readonly ReceivedExport[]
-  /** By span id: what is sent twice counts once. */
+  /** The spans of a trace. A span that is sent twice counts once. */
   trace(traceId: string): readonly ReceivedSpan[]
   close(): Promise<void>
 }
 
-/** Takes traces by OTLP over HTTP in JSON, as a collector does. */
+/** Receives traces by OTLP over HTTP in JSON, as a collector does. */
 export async function startOtlpReceiver(answer: 'at once' | 'never' | 'with 503' = 'at once'): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = []
   const exports: ReceivedExport[] = []

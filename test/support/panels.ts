@@ -2,7 +2,7 @@ import { dashboards } from '../../dashboards/files.ts'
 import type { RunningPrometheus } from './prometheus.ts'
 import { waitUntil } from './quipu-process.ts'
 
-/** Waits until an expression of a panel has a value above 0, as a browser with default variables would ask for it. */
+/** Waits until an expression of a panel with default variables has a value above 0. */
 export function panelShows(
   prometheus: Pick<RunningPrometheus, 'query'>,
   dashboard: string,

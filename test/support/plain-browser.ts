@@ -1,16 +1,16 @@
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 
-/** What a browser does with pages that have no scripts: cookies by host, redirects, forms, `refresh`. */
+/** A browser without scripts: it handles cookies by host, redirects, forms and `refresh`. */
 export interface PlainBrowser {
-  /** The page that this address leads to in the end. */
+  /** Opens the page at the end of all redirects of this address. */
   open(address: string): Promise<ShownPage>
-  /** Sends the form of a page, with these fields beside those that it has. */
+  /** Sends the form of a page, with these additional fields. */
   submit(page: ShownPage, fields?: Readonly<Record<string, string>>, action?: string): Promise<ShownPage>
-  /** Where it was last sent to, wherever that led. */
+  /** All addresses to which it was sent, whatever their answers. */
   readonly visited: readonly string[]
-  /** Every Set-Cookie that came. */
+  /** Every received Set-Cookie header. */
   readonly set: readonly string[]
-  /** `name=value` of a host, as a request would carry them. */
+  /** The cookies of a host as `name=value`, in the form of a request header. */
   cookies(host: string): string
 }
 
@@ -98,7 +98,7 @@ interface Sent {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** `fetch` of Node says `Sec-Fetch-Mode: cors` of everything. */
+/** Sends a request without `fetch` of Node, which always sends `Sec-Fetch-Mode: cors`. */
 function exchange(
   url: URL,
   { method, body, headers }: Sent,

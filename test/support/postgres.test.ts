@@ -12,12 +12,12 @@ async function ask(url: string, sql: string): Promise<unknown> {
   }
 }
 
-describe('the database of a test file', () => {
+describe('The database of a test file', () => {
   let database: TestDatabase
   beforeAll(async () => (database = await createDatabase()))
   afterAll(() => database.drop())
 
-  it('is empty and durable enough to write to', async () => {
+  it('is empty and writable', async () => {
     expect(await ask(database.url, `select count(*)::int as n from pg_tables where schemaname = 'public'`)).toEqual({
       n: 0,
     })
@@ -26,12 +26,12 @@ describe('the database of a test file', () => {
   })
 })
 
-describe('a server of one test file', () => {
+describe('A Postgres server of one test file', () => {
   let server: TestPostgres
   beforeAll(async () => (server = await startPostgres()))
   afterAll(() => server.stop())
 
-  it('comes back after kill -9 with what was committed', async () => {
+  it('has its committed rows after kill -9 and a restart', async () => {
     await ask(server.url(), 'create table t as select 7 as x')
     await server.kill('SIGKILL')
     await server.start()

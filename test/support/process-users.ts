@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** The users (real, effective, saved, of files) and groups of a process, as the kernel tells them. */
+/** The users (real, effective, saved, of files) and groups of a process, from the kernel. */
 export function usersOf(pid: number): { readonly uids: readonly number[]; readonly gids: readonly number[] } {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const numbers = (name: string): number[] =>
@@ -9,8 +9,8 @@ export function usersOf(pid: number): { readonly uids: readonly number[]; readon
 }
 
 /**
- * All processes below one, itself first.
- * @param except is asked of each: those for whom it is true are left out, with all below them
+ * A process and all processes below it, itself first.
+ * @param except returns true for processes to leave out, with all processes below them
  */
 export function familyOf(pid: number, except: (pid: number) => boolean = () => false): number[] {
   const parents = new Map<number, number[]>()
@@ -21,14 +21,14 @@ export function familyOf(pid: number, except: (pid: number) => boolean = () => f
       const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
       parents.set(parent, [...(parents.get(parent) ?? []), Number(name)])
     } catch {
-      // It ended meanwhile.
+      // The process ended meanwhile.
     }
   }
   const below = (one: number): number[] => (except(one) ? [] : [one, ...(parents.get(one) ?? []).flatMap(below)])
   return below(pid)
 }
 
-/** What a process was started with, in one text; empty when it is gone. */
+/** The command line of a process as one text; empty when the process is gone. */
 export function commandOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8')

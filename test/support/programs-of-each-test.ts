@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect } from 'vitest'
 import { isAlive, spawnQuipu, temporaryFolder, type QuipuOptions, type QuipuProcess } from './quipu-process.ts'
 import { run } from './statement-client.ts'
 
-/** A folder of its own for each test of a file, and what the test starts over it: that ends before the folder goes. */
+/** A separate folder for each test of a file, and the programs of the test, which end before the folder is removed. */
 export interface ProgramsOfEachTest {
   readonly folder: string
   readonly data: string

@@ -8,15 +8,15 @@ import { freePort } from './postgres.ts'
 
 const run = promisify(execFile)
 
-/** Programs of Prometheus: installed, or unpacked from Debian's package into the cache of tests. */
+/** The programs of Prometheus, installed or unpacked from Debian's package into the cache of tests. */
 export interface PrometheusPrograms {
   readonly prometheus: string
   readonly promtool: string
 }
 
 /**
- * Finds or fetches Prometheus. Without it tests are skipped aloud; under CI that is a failure.
- * @returns undefined when there is none
+ * Finds or downloads Prometheus. Without it tests are skipped with a message. In CI a missing Prometheus is a failure.
+ * @returns undefined when Prometheus is not available
  */
 export async function findPrometheus(): Promise<PrometheusPrograms | undefined> {
   const found = (await installed()) ?? (await unpacked())
@@ -43,7 +43,7 @@ async function unpacked(): Promise<PrometheusPrograms | undefined> {
 
 export interface RunningPrometheus {
   readonly url: string
-  /** Values of an instant query, by their labels as JSON. @throws Error with Prometheus's own words */
+  /** The values of an instant query, by their labels as JSON. @throws Error with the message of Prometheus */
   query(expr: string): Promise<readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[]>
   get(path: string): Promise<unknown>
   stop(): Promise<void>
@@ -73,7 +73,7 @@ export function startPrometheus(
   return startPrometheusFrom(programs, JSON.stringify(config))
 }
 
-/** @param config what stands in its configuration file */
+/** @param config the text of the configuration file */
 export async function startPrometheusFrom(
   { prometheus }: PrometheusPrograms,
   config: string,

@@ -4,7 +4,7 @@ import { createPlainBrowser, type PlainBrowser, type ShownPage } from './plain-b
 import { serverOfFile, type ServerOfFile } from './server-of-file.ts'
 import { raw } from './statement-client.ts'
 
-/** The two addresses that a program is told which must log in. */
+/** The two addresses that the server sends to a program that must log in. */
 export interface Challenge {
   readonly initiate: string
   readonly token: string
@@ -15,22 +15,22 @@ export function challengeOf(header: unknown): Challenge {
   return { initiate: initiate!, token: token! }
 }
 
-/** A server of a file whose users log in at an identity provider of its own. */
+/** A server for the tests of a file, whose users log in at a separate identity provider. */
 export interface ProviderServer {
   readonly server: Pick<ServerOfFile, 'url' | 'data'>
   readonly provider: TestProvider
-  /** What a program is answered that must log in. */
+  /** The challenge for a program that must log in. */
   challenge(agent?: string): Promise<Challenge>
   atProvider(browser: PlainBrowser, page: ShownPage, login: string): Promise<ShownPage>
-  /** What the address of a token says. */
+  /** The answer at the address of a token. */
   answerOf(token: string): Promise<Record<string, string>>
-  /** The token of a program whose user logs in, by this challenge or a new one. */
+  /** The token of a program whose user logs in with this challenge or a new challenge. */
   logIn(login: string, challenge?: Challenge): Promise<string>
 }
 
 export const LOGGED_IN = { status: 200, text: expect.stringContaining('Logged in') as string }
 
-/** To be called once, at the top of a file. */
+/** Call this once, at the top of a file. */
 export function providerServer(settings: Readonly<Record<string, string>> = {}): ProviderServer {
   let provider: TestProvider
   const server = serverOfFile('warn', async ({ url }) => {
@@ -46,7 +46,7 @@ export function providerServer(settings: Readonly<Record<string, string>> = {}):
   afterAll(() => provider.stop())
 
   async function challenge(agent = 'a program'): Promise<Challenge> {
-    // `raw` sends a header beside a body as UTF-8.
+    // `raw` sends the headers of a request with a body as UTF-8.
     const headers = { 'user-agent': agent }
     const answer = await fetch(`${server.url}/v1/statement`, { method: 'POST', body: 'select 1', headers })
     expect(answer.status).toBe(401)

@@ -15,14 +15,14 @@ import { repository } from './repository.ts'
 export interface ProxyProgram {
   readonly name: string
   readonly config: string
-  /** The program with the arguments that run it in the foreground with a configuration file. */
+  /** The command that runs the program in the foreground with a configuration file. */
   command(file: string): readonly [program: string, ...args: string[]]
   readonly env: Readonly<Record<string, string>>
-  /** Changes what Debian's package assumes about the machine, not what the file says about Quipu. */
+  /** Adapts the assumptions of Debian's package about the machine, and keeps the settings for Quipu. */
   adapt(text: string, folder: string): string
 }
 
-/** HAProxy of Debian, unpacked into the cache of the tests. @throws Error when it cannot be had */
+/** HAProxy of Debian, unpacked into the cache of the tests. @throws Error when it cannot be downloaded */
 export async function haproxy(): Promise<ProxyProgram> {
   const libraries = ['liblua5.3-0', 'libopentracing-c-wrapper0', 'libopentracing1']
   const folder = await unpackedPackages('haproxy', ['haproxy', ...libraries], 'usr/sbin/haproxy')
@@ -38,7 +38,7 @@ export async function haproxy(): Promise<ProxyProgram> {
   }
 }
 
-/** nginx of Debian, likewise. @throws Error when it cannot be had */
+/** nginx of Debian, unpacked into the cache of the tests. @throws Error when it cannot be downloaded */
 export async function nginx(): Promise<ProxyProgram> {
   const folder = await unpackedPackages('nginx', ['nginx'], 'usr/sbin/nginx')
   return {
@@ -54,7 +54,7 @@ export async function nginx(): Promise<ProxyProgram> {
   }
 }
 
-/** Without the program its tests are skipped with a line that says so. Under CI that is a failure. */
+/** Without the program its tests are skipped with a message. In CI a missing program is a failure. */
 export async function found(find: () => Promise<ProxyProgram>, name: string): Promise<ProxyProgram | undefined> {
   return find().catch((error: unknown) => {
     if (process.env['CI'] === 'true') throw error
@@ -71,13 +71,13 @@ export interface RunningProxy {
 export interface ProxyOptions {
   readonly program: ProxyProgram
   readonly authority: TestAuthority
-  /** Addresses of the two coordinators; HAProxy checks their certificates where they speak HTTPS. */
+  /** The addresses of the two coordinators. HAProxy verifies their certificates if they use HTTPS. */
   readonly coordinators: readonly [string, string]
-  /** The folder for its files. */
+  /** The folder for the files of the proxy. */
   readonly folder: string
 }
 
-/** Starts a proxy with its configuration as written: names of servers, certificates and the port become those of here. */
+/** Starts a proxy with its shipped configuration, in which names of servers, certificates and the port are replaced. */
 export async function startProxy({ program, authority, coordinators, folder }: ProxyOptions): Promise<RunningProxy> {
   const port = await freePort()
   const scratch = await mkdtemp(join(folder, 'proxy-'))

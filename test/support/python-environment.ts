@@ -7,8 +7,8 @@ import { testCache, withCached } from './test-cache.ts'
 const run = promisify(execFile)
 
 /**
- * Programs of an environment of their own with packages as published, made once a machine.
- * @param name of its folder in the cache
+ * Programs of a separate Python environment with published packages, created once on each machine.
+ * @param name the name of its folder in the cache
  * @returns the folder of the programs
  */
 export async function pythonEnvironment(name: string, packages: readonly string[]): Promise<string> {

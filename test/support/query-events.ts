@@ -45,7 +45,7 @@ const totals = {
   completedSplits: 1,
 }
 
-/** One plausible event of every type, as a query with one worker stage makes them. */
+/** One plausible event of every type, as in a query with one worker stage. */
 export const sampleData: { [T in QueryEventType]: QueryEventOf<T>['data'] } = {
   QueryCreated: {
     sql: 'SELECT 1',

@@ -5,7 +5,7 @@ import type { Event, EventLog } from '../../src/events/event-log.ts'
 import type { TaskStats } from '../../src/execution/api/task.ts'
 import { failureOf } from '../../src/shared/engine-error.ts'
 
-/** Figures of a task, all different, so that a field read from the wrong place shows. */
+/** The figures of a task, all different, so that tests notice a field with the value of another. */
 export function taskStats(over: Partial<TaskStats> = {}): TaskStats {
   return {
     createTime: '2026-03-01T10:00:00.010Z',
@@ -99,10 +99,10 @@ export type QueryLifeOptions = {
   readonly sql?: string
   readonly user?: string
   readonly source?: string
-  /** Milliseconds since the epoch of QueryCreated. @default 2026-03-01T10:00:00Z */
+  /** The time of QueryCreated in milliseconds since the epoch. @default 2026-03-01T10:00:00Z */
   readonly startMillis?: number
   readonly end?: 'finished' | 'failed' | 'killed' | 'open'
-  /** Stage 1 on a worker under a relay, else stage 0 alone. */
+  /** Whether stage 1 runs on a worker and stage 0 relays, or stage 0 runs alone. */
   readonly worker?: boolean
 }
 
@@ -154,7 +154,7 @@ export const finishedTotals: typeof zeroTotals = {
   completedSplits: 3,
 }
 
-/** The events of one query, as a coordinator would write them, 20 ms apart. */
+/** The events of one query as a coordinator writes them, 20 ms apart. */
 export function queryLife(queryId: string, options: QueryLifeOptions = {}): QueryEvent[] {
   const { sql = 'SELECT name FROM nation', user = 'alice', end = 'finished', worker = true } = options
   let at = options.startMillis ?? Date.parse('2026-03-01T10:00:00.000Z')
@@ -317,12 +317,12 @@ export function toLogEvents(events: readonly QueryEvent[], traceparent?: string)
   }))
 }
 
-/** A valid query id from a number. */
+/** Makes a valid query id from a number. */
 export function testQueryId(number: number): QueryId {
   return parseQueryId(`20260301_100000_${String(number).padStart(5, '0')}_00001`)
 }
 
-/** Lives of many queries, `together` of them at a time, written the way a busy coordinator interleaves them. */
+/** Appends the events of many queries, `together` queries at a time, interleaved as by a busy coordinator. */
 export async function appendLives(
   log: Pick<EventLog, 'append'>,
   lives: readonly { readonly queryId: string; readonly events: readonly QueryEvent[] }[],

@@ -9,13 +9,13 @@ import { repository } from './repository.ts'
 
 const PROGRAM = join(repository, 'dist', 'cli', 'quipu.js')
 
-/** A running `quipu`, started from dist/ as a user would. */
+/** A running `quipu`, started from dist/ as a user starts it. */
 export interface QuipuProcess {
   readonly pid: number
-  /** The address it prints once it is up; rejects when it ends before. */
+  /** The address that it prints when it is ready. Rejects when the process ends before. */
   readonly url: Promise<string>
   readonly exit: Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }>
-  /** All it has written so far. */
+  /** The output so far. */
   stdout(): string
   stderr(): string
   signal(name: NodeJS.Signals): void
@@ -25,13 +25,13 @@ export interface QuipuOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly user?: { readonly uid: number; readonly gid: number }
   readonly cwd?: string
-  /** Another build's. */
+  /** The program of another build. */
   readonly program?: string
-  /** Keeps the waits of the product: for tests of what it says when something takes too long. */
+  /** Keeps the waits of the product, for tests of messages about long waits. */
   readonly productWaits?: true
 }
 
-/** A machine that stands still for a while makes nobody give up. */
+/** Long limits, so that a pause of the machine does not end anything. */
 const LONG_WAITS = {
   QUIPU_POST_LOG_WAIT_MS: '60s',
   QUIPU_DELETE_VALIDITY_WAIT_MS: '60s',
@@ -40,7 +40,7 @@ const LONG_WAITS = {
   QUIPU_COORDINATOR_DEAD_MS: '60s',
 }
 
-/** Runs `quipu` with these arguments, in a process group of its own, without the settings of this environment. */
+/** Runs `quipu` with these arguments in a separate process group, without the settings of this environment. */
 export function spawnQuipu(args: readonly string[], options: QuipuOptions = {}): QuipuProcess {
   const child = spawn(process.execPath, [options.program ?? PROGRAM, ...args], {
     cwd: options.cwd ?? repository,
@@ -78,11 +78,11 @@ export function spawnQuipu(args: readonly string[], options: QuipuOptions = {}):
 }
 
 function ended(child: ChildProcess): Promise<number | null> {
-  // Standard error is held open by children of a killed supervisor: `exit`, not `close`.
+  // `exit`, not `close`, because children of a killed supervisor keep standard error open.
   return new Promise((resolve) => child.once('exit', (code) => setTimeout(() => resolve(code), 50)))
 }
 
-/** A folder that every user may pass through, as a data folder's parent; `remove` ends what still runs on it. */
+/** A folder that every user may enter, as the parent of a data folder. `remove` ends processes that still run on it. */
 export function temporaryFolder(): { readonly path: string; remove(): Promise<void> } {
   const path = mkdtempSync(join(tmpdir(), 'quipu-'))
   chmodSync(path, 0o711)
@@ -95,7 +95,7 @@ export function temporaryFolder(): { readonly path: string; remove(): Promise<vo
   }
 }
 
-/** The processes of a data folder, as its supervisor notes them: the coordinator first. */
+/** The processes of a data folder, as its supervisor records them, the coordinator first. */
 export function processesOf(dataDir: string): { readonly supervisor: number; readonly children: readonly number[] } {
   const state = JSON.parse(readFileSync(join(dataDir, 'supervisor.json'), 'utf8')) as {
     supervisor: { pid: number }
@@ -104,13 +104,13 @@ export function processesOf(dataDir: string): { readonly supervisor: number; rea
   return { supervisor: state.supervisor.pid, children: state.children.map((child) => child.pid) }
 }
 
-/** The embedded Postgres of a data folder; undefined when none is noted. */
+/** The embedded Postgres of a data folder; undefined when none is recorded. */
 export function postgresOf(dataDir: string): number | undefined {
   const path = join(dataDir, 'postgres', 'postmaster.pid')
   return existsSync(path) ? Number(readFileSync(path, 'utf8').split('\n')[0]) : undefined
 }
 
-/** kill -9 of all at once; those that ended because another did are passed over. */
+/** Sends SIGKILL to all processes at once, and ignores processes that ended because another ended. */
 export function killAll(pids: readonly number[]): void {
   for (const pid of pids)
     try {
@@ -125,7 +125,7 @@ export function isAlive(pid: number): boolean {
   return !['Z', 'X'].includes(stateOf(pid))
 }
 
-/** Its letter, as proc(5) has them; X where there is no such process. */
+/** The state letter of a process, as in proc(5); X if there is no such process. */
 export function stateOf(pid: number): string {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -135,7 +135,7 @@ export function stateOf(pid: number): string {
   }
 }
 
-/** Waits until the condition holds, asking every 20 ms. */
+/** Waits until the condition holds, and checks it every 20 ms. */
 export async function waitUntil(what: string, condition: () => boolean | Promise<boolean>, timeoutMs = 90_000) {
   const until = performance.now() + timeoutMs
   while (!(await condition())) {
@@ -144,7 +144,7 @@ export async function waitUntil(what: string, condition: () => boolean | Promise
   }
 }
 
-/** kill -9 of whatever a data folder's files name, if it is still that very process and not this one. */
+/** Sends SIGKILL to the processes that the files of a data folder name, if they are still the same and not this one. */
 async function endAll(dataDir: string): Promise<void> {
   const file = join(dataDir, 'supervisor.json')
   const state = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as LockState) : undefined

@@ -1,16 +1,16 @@
 import { connect } from 'node:net'
 
 export interface RawExchange {
-  /** Everything the server sent until it closed the connection, a character a byte. */
+  /** All bytes of the server until it closed the connection, one character for each byte. */
   readonly text: string
-  /** Status of each answer in it. */
+  /** The status of each answer in the text. */
   readonly statuses: readonly number[]
 }
 
 const PATIENCE_MS = 90_000
 
 /**
- * Writes bytes to a server as they are and reads until it closes the connection; a request that is to be answered has
+ * Writes bytes to a server unchanged and reads until it closes the connection. A request that expects an answer has
  * `Connection: close`.
  */
 export function exchange(url: string, bytes: string | Buffer): Promise<RawExchange> {
@@ -23,7 +23,7 @@ export function exchange(url: string, bytes: string | Buffer): Promise<RawExchan
       reject(new Error(`The server kept the connection open after ${Buffer.concat(parts).toString('latin1')}`))
     }, PATIENCE_MS)
     socket.on('data', (part: Buffer) => parts.push(part))
-    // A reset after its answer: what was sent beyond is nobody's.
+    // The server may reset the connection after its answer. Later bytes of the client are lost then.
     socket.on('error', () => {})
     socket.on('close', () => {
       clearTimeout(patience)
@@ -34,7 +34,7 @@ export function exchange(url: string, bytes: string | Buffer): Promise<RawExchan
   })
 }
 
-/** A request's bytes: first line, headers, and a body as it is. */
+/** The text of a request: first line, headers, and the body unchanged. */
 export function requestText(line: string, headers: readonly string[], body = ''): string {
   return [line, ...headers, '', body].join('\r\n')
 }

@@ -20,9 +20,9 @@ import type { TestDatabase, TestPostgres } from './postgres.ts'
 export interface ReadModelBed {
   readonly database: TestDatabase
   readonly config: pg.ClientConfig
-  /** Claimed: ready to append. */
+  /** The claimed log, ready for appends. */
   readonly log: EventLog
-  /** Reads with the read models first in the search path. */
+  /** A pool with the read models first in the search path. */
   readonly pool: pg.Pool
   query<R extends pg.QueryResultRow = Record<string, unknown>>(text: string, values?: unknown[]): Promise<R[]>
   startRunner(options?: Partial<ProjectionRunnerOptions>, projection?: Projection): Promise<ProjectionRunner>
@@ -30,14 +30,14 @@ export interface ReadModelBed {
 }
 
 /**
- * A migrated database with a claimed Postgres log; close it to end all that was started from it.
- * @param server one of the test's own, to be killed; else the shared one
+ * A migrated database with a claimed Postgres log. Closing it ends everything that was started from it.
+ * @param server a separate server that the test may kill; by default the shared server
  */
 export async function openReadModelBed(server?: TestPostgres, hooks: EventLogOptions = {}): Promise<ReadModelBed> {
   const database = await (server?.createDatabase() ?? createMigratedDatabase())
   const config: pg.ClientConfig = { connectionString: database.url }
   if (server) await migrate(config)
-  // Times in a log never go back: a clock that stands lets tests choose those of their events.
+  // Times in a log never go back. A constant clock lets tests choose the times of their events.
   const log = createPostgresEventLog(config, { now: () => Date.parse('2026-01-01T00:00:00Z'), ...hooks })
   await log.open()
   await log.claim({ address: 'http://127.0.0.1:8080', version: 'test' })
@@ -74,12 +74,12 @@ export async function openReadModelBed(server?: TestPostgres, hooks: EventLogOpt
   }
 }
 
-/** Queries of a bed whose rows have all stayed where they were: a file is never read. */
+/** The stored queries of a bed without an archive, so that no file is ever read. */
 export function storedIn(read: QueryRows): StoredQueries {
   return createStoredQueries(read, { engine: createParquetEngine('/nowhere'), folder: '/nowhere', limitMs: 10_000 })
 }
 
-/** One hash over each table's rows, whatever their order. */
+/** A hash over the rows of each table, in any order. */
 export async function tableHashes(bed: ReadModelBed, schema = 'm'): Promise<Record<string, string>> {
   const tables = ['queries', 'stages', 'tasks', 'operators', 'nodes', 'table_access', 'audit_log', 'query_events']
   const hashes: Record<string, string> = {}

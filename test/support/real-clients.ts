@@ -9,7 +9,7 @@ const run = promisify(execFile)
 const CLI = 'io.trino:trino-cli:476:jar:executable'
 const PYTHON_PACKAGES = ['trino==0.340.0', 'presto-python-client==0.8.4']
 
-/** For a Java that runs for seconds: it compiles and collects no more than it must. */
+/** Options for a short run of Java: little compilation and garbage collection. */
 export const shortLived = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'] as const
 
 type Environment = Readonly<Record<string, string>>
@@ -20,7 +20,7 @@ export interface Finished {
   readonly stderr: string
 }
 
-/** Says aloud that a client is missing; under CI that is a failure. */
+/** Prints that a client is missing. In CI this is a failure. */
 export function missing(what: string, error: unknown): undefined {
   const reason = error instanceof Error ? error.message.split('\n')[0] : String(error)
   if (process.env['CI'] === 'true') throw new Error(`${what} is missing: ${reason}`)
@@ -28,7 +28,7 @@ export function missing(what: string, error: unknown): undefined {
   return undefined
 }
 
-/** The published Trino CLI 476, fetched by Maven once; undefined where that cannot be. */
+/** The published Trino CLI 476, downloaded by Maven once; undefined if the download fails. */
 export async function trinoCli(): Promise<
   ((args: readonly string[], env?: Environment) => Promise<Finished>) | undefined
 > {
@@ -41,9 +41,9 @@ export async function trinoCli(): Promise<
 }
 
 /**
- * A published artifact (`group:name:version[:packaging[:classifier]]`), fetched by Maven once.
- * @param folder of the cache
- * @param name of its file
+ * A published artifact (`group:name:version[:packaging[:classifier]]`), downloaded by Maven once.
+ * @param folder the folder in the cache
+ * @param name the name of its file
  */
 export async function fetchedJar(artifact: string, folder: string, name: string): Promise<string> {
   const jar = join(testCache, folder, name)
@@ -59,7 +59,7 @@ export async function fetchedJar(artifact: string, folder: string, name: string)
   return jar
 }
 
-/** A Python with the published clients, in an environment of its own; undefined where that cannot be. */
+/** A Python environment with the published clients; undefined if it cannot be created. */
 export async function pythonClients(): Promise<
   ((script: string, args: readonly string[], env?: Environment) => Promise<Finished>) | undefined
 > {
@@ -71,7 +71,7 @@ export async function pythonClients(): Promise<
   }
 }
 
-/** @param env comes to this process's own */
+/** @param env variables in addition to those of this process */
 export async function finished(
   command: string,
   args: readonly string[],

@@ -2,7 +2,7 @@ import { queryEventVersions, type QueryEvent } from '../../src/coordinator/query
 import type { Recorded, StreamReader } from '../../src/events/event-log.ts'
 import { QUERY_ID } from './query-events.ts'
 
-/** Events of one query as a reader of the log has them. */
+/** Events of one query as a reader of the log gets them. */
 export function recordedOf(events: readonly QueryEvent[], stream: string = QUERY_ID): readonly Recorded[] {
   return events.map(({ type, time, data }, index) => ({
     type,
@@ -21,7 +21,7 @@ export function recordedOf(events: readonly QueryEvent[], stream: string = QUERY
   }))
 }
 
-/** The streams of a log, and how often one was read. */
+/** The streams of a log, with the number of reads. */
 export function streamsOf(recorded: readonly Recorded[]): StreamReader & { reads: number } {
   return {
     reads: 0,
@@ -32,7 +32,7 @@ export function streamsOf(recorded: readonly Recorded[]): StreamReader & { reads
   }
 }
 
-/** RFC 3339. */
+/** A time in the format of RFC 3339. */
 export function isValidMoment(text: string): boolean {
   return /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z$/.test(text) && !Number.isNaN(Date.parse(text))
 }

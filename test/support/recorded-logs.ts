@@ -4,16 +4,16 @@ import { decodeQueryEvent } from '../../src/coordinator/query/stream/decode-even
 import { foldQuery } from '../../src/coordinator/query/stream/evolve.ts'
 import type { Recorded } from '../../src/events/event-log.ts'
 
-/** Streams of real runs, one a file of lines, beside what they fold to. */
+/** The folder of recorded streams of real runs, one file for each stream, and the states that they fold to. */
 export const LOGS_FOLDER = new URL('../fixtures/logs/', import.meta.url)
 
-/** An event of a recorded stream: what replay needs and its hashes. */
+/** An event of a recorded stream: the fields for a replay, and the hashes. */
 export type RecordedLine = Omit<Recorded, 'position' | 'data'>
 
 export interface RecordedLog {
   readonly name: string
   readonly events: readonly RecordedLine[]
-  /** What the version that recorded it folded it to. */
+  /** The state that the recording version folded from the stream. */
   readonly state: unknown
 }
 
@@ -21,7 +21,7 @@ export function recordedLine({ position: _position, data: _data, ...event }: Rec
   return JSON.stringify(event)
 }
 
-/** The state after all events, as JSON has it: maps and sets as arrays. */
+/** The state after all events as JSON, with maps and sets as arrays. */
 export function foldedOf(
   events: readonly Pick<Recorded, 'stream' | 'type' | 'v' | 'time' | 'data' | 'forgotten'>[],
 ): unknown {

@@ -7,14 +7,14 @@ export interface Exchange {
   readonly method: string
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
-  /** JSON, parsed; null where there was none. */
+  /** The parsed JSON, or null without a body. */
   readonly body: Readonly<Record<string, unknown>> | null
   readonly status: number
   readonly answerHeaders: Readonly<Record<string, string>>
   readonly answer: unknown
 }
 
-/** What coordinator and worker of the version before said to each other. */
+/** The recorded requests between coordinator and worker of the previous version. */
 export interface RecordedProtocol {
   readonly secret: string
   readonly statements: readonly {
@@ -34,7 +34,7 @@ export interface Peer {
   close(): Promise<void>
 }
 
-/** A server of a test's own, each request with its whole body. */
+/** A test server that gets each request with its whole body. */
 export async function servePeer(
   answer: (request: IncomingMessage, body: string, response: ServerResponse) => void,
 ): Promise<Peer> {
@@ -59,7 +59,7 @@ interface Status {
   readonly state: string
 }
 
-/** Statuses that the recorded worker told of a task, in order, up to its end: later ones tell of what was acknowledged. */
+/** The recorded statuses of a task, in order, up to its end. Later statuses only report acknowledgements. */
 export function statusesOf(taskId: string): readonly Status[] {
   const reported = recordedProtocol.exchanges
     .filter(({ path, answer }) => path.startsWith('/v1/task?since=') && Array.isArray(answer))
@@ -69,17 +69,17 @@ export function statusesOf(taskId: string): readonly Status[] {
 }
 
 /**
- * A worker of the version before, of which only the answers are left: a task whose fragment it knows goes as it went then,
- * under its new id; any other is refused.
- * @param coordinator whom it announces itself to
+ * A worker of the previous version, made from its recorded answers. A task with a recorded fragment runs as recorded,
+ * under its new id. Other tasks are refused.
+ * @param coordinator the address to which the worker announces itself
  */
 export async function startRecordedWorker(coordinator: string, bearer: string): Promise<Peer & { refused: string[] }> {
   const { exchanges } = recordedProtocol
   const started = exchanges.filter(({ method, path }) => method === 'POST' && path.startsWith('/v1/task/'))
   const refused: string[] = []
-  /** Recorded ids, and their ids now. */
+  /** The recorded task ids, with their present ids. */
   const running = new Map<string, string>()
-  // Above every recorded one: a status is news when its version is above that of the POST's answer.
+  // Above every recorded version: a status counts as a change if its version is above that of the POST's answer.
   let version =
     1 + Math.max(...exchanges.map(({ answerHeaders }) => Number(answerHeaders['x-engine-task-version'] ?? 0)))
   let news: (Status & { readonly version: number })[] = []

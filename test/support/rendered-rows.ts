@@ -7,8 +7,8 @@ import { translateError } from '../../src/sql/functions/runtime-errors.ts'
 export type RenderedScan = RenderedQuery['scans'][number]
 
 /**
- * A rendered query, which passed the engines' wall, with its scans in their places, as an engine puts them.
- * @param sourceOf what stands in FROM for a scan of it
+ * The SQL of a rendered query with its scans inserted, as an engine inserts them. It has passed the statement wall.
+ * @param sourceOf the text in FROM for a scan
  */
 export function withScans(query: RenderedQuery, sourceOf: (scan: RenderedScan) => string): string {
   const { scans } = checkStatement(query.sql, query.scans.length, engineVocabulary)
@@ -24,7 +24,7 @@ export function withScans(query: RenderedQuery, sourceOf: (scan: RenderedScan) =
   return text + query.sql.slice(at)
 }
 
-/** The rows of a rendered query as they go to a client. @throws EngineError */
+/** The rows of a rendered query in the form that a client gets. @throws EngineError */
 export async function wireRows(
   connection: DuckDBConnection,
   query: RenderedQuery,

@@ -19,15 +19,15 @@ interface Row {
 }
 
 export interface Rewriting {
-  /** What becomes of an event; undefined: it is left out and all behind it closes up. */
+  /** Returns the changed event, or undefined to leave it out and close the gap. */
   readonly change: (stream: string, envelope: StoredEnvelope) => StoredEnvelope | undefined
-  /** What becomes of the anchors: they stay as they are, go, or are made and signed anew with another key. */
+  /** Whether anchors stay, are removed, or are made and signed again with another key. */
   readonly anchors?: 'keep' | 'drop' | 'sign'
 }
 
 /**
- * The records of a whole log as somebody would write them anew who may write the log and knows how everything in it is
- * made, but has no key: digests, hashes, chains, numbers, places and what each writer saw all agree.
+ * The records of a whole log, rewritten as by an attacker with the right to write the log and full knowledge of its
+ * format, but without a key: digests, hashes, chains, numbers, positions and seen offsets all agree.
  */
 export function rewriteRecords<T extends StoredRecord>(
   records: readonly T[],
@@ -36,7 +36,7 @@ export function rewriteRecords<T extends StoredRecord>(
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
   const chain = new Map<string, Head>()
   const states: State[] = [zeroState]
-  /** New offset of what was at an old one. */
+  /** The new offset of the record at an old offset. */
   const moved = new Map<bigint, number>()
   const made: (T & { readonly header: RecordHeader; readonly sequence: number })[] = []
   const resign = createResigner({ private: privateKey, public: publicKey })
@@ -79,7 +79,7 @@ export function rewriteRecords<T extends StoredRecord>(
   return made
 }
 
-/** Writes a whole log in Postgres anew, as `rewriteRecords` says. */
+/** Rewrites a whole log in Postgres with `rewriteRecords`. */
 export async function rewriteLog(bed: ReadModelBed, rewriting: Rewriting): Promise<void> {
   const rows = await bed.query<Row & Record<string, unknown>>('select * from quipu_log.events order by position')
   const records = rows.map((row) => ({

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import wabt from 'wabt'
 
-/** `src/shared/row-digest-code.ts` as it must be: what `row-digest.wat` is compiled to. */
+/** The expected text of `src/shared/row-digest-code.ts`: the compiled `row-digest.wat`. */
 export async function rowDigestCode(): Promise<string> {
   const name = 'row-digest.wat'
   const { parseWat } = await wabt()

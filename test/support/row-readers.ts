@@ -10,28 +10,28 @@ import { testCache, withCached } from './test-cache.ts'
 const run = promisify(execFile)
 const PROGRAMS = join(repository, 'test', 'support', 'clients')
 
-/** How a client says over TLS who it is: by one of the three. */
+/** The credential of a client over TLS: one of three kinds. */
 export interface LogIn {
   readonly user: string
-  /** File of the authority that vouches for the server. */
+  /** The file of the authority of the server. */
   readonly ca: string
   readonly password?: string
   readonly token?: string
-  /** Files (PEM). */
+  /** Files (PEM) of certificate and key. */
   readonly certificate?: { readonly cert: string; readonly key: string; readonly both: string }
 }
 
-/** A published client that prints a statement's rows, a line each, its values joined by commas. */
+/** A published client that prints the rows of a statement, one on each line, with values joined by commas. */
 export interface RowReader {
-  /** @param base address of a server; the statement's catalog is tpch, its schema tiny */
+  /** Runs a statement in tpch.tiny. @param base the address of a server */
   read(base: string, sql: string, logIn?: LogIn): Promise<Finished>
-  /** It asks again when an answer breaks off; the others end with an error of their own then. */
+  /** Whether the client retries when an answer breaks off. Other clients end with an error then. */
   readonly repeatsBrokenAnswers: boolean
-  /** So many answers in a row may fail before it gives up. */
+  /** The number of failed answers in a row after which the client gives up. */
   readonly attempts: number
 }
 
-/** Each client by its name; one that cannot be had is told of, and under CI that is a failure. */
+/** The clients by name. A missing client is reported. In CI it is a failure. */
 export async function rowReaders(): Promise<ReadonlyMap<string, RowReader>> {
   const readers = new Map<string, RowReader>()
   for (const [name, make] of [
@@ -75,7 +75,7 @@ function cliLogIn({ user, ca, password, token, certificate }: LogIn): string[] {
 
 const SOURCE = join(PROGRAMS, 'StreamRows.java')
 
-/** Arguments of `java` that run a statement with the published JDBC driver; undefined where that cannot be had. */
+/** The arguments of `java` that run a statement with the published JDBC driver; undefined if it is not available. */
 export async function jdbcProgram(): Promise<
   | ((...program: readonly [url: string, sql: string, user?: string, connections?: string]) => readonly string[])
   | undefined
@@ -85,7 +85,7 @@ export async function jdbcProgram(): Promise<
   let classes: string
   try {
     driver = await fetchedJar('io.trino:trino-jdbc:476', 'trino-jdbc', 'trino-jdbc-476.jar')
-    // A compiler that wants no more than a runtime.
+    // This compiler needs a Java runtime only.
     const compiler = await fetchedJar('org.eclipse.jdt:ecj:3.33.0', 'trino-jdbc', 'ecj-3.33.0.jar')
     classes = join(
       folder,
@@ -133,7 +133,7 @@ function jdbcLogIn({ ca, password, token, certificate }: LogIn): string {
     ...(token === undefined ? {} : { accessToken: token }),
     ...(certificate === undefined ? {} : { SSLKeyStorePath: certificate.both }),
   }
-  // It takes no `+` for a space.
+  // The driver does not decode `+` as a space.
   return Object.entries(properties)
     .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
     .join('&')
@@ -161,7 +161,7 @@ async function python(): Promise<RowReader | undefined> {
         execute(
           SCRIPT,
           [base, sql, JSON.stringify(logIn ?? { user: 'python' })],
-          // It takes a variable of the environment before what it is told.
+          // The client prefers a variable of the environment to its arguments.
           logIn ? { REQUESTS_CA_BUNDLE: logIn.ca } : {},
         ),
       repeatsBrokenAnswers: false,

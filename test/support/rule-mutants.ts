@@ -7,7 +7,7 @@ import { stringify } from 'yaml'
 
 const run = promisify(execFile)
 
-/** A rule as Prometheus reads it. */
+/** A rule in the format of Prometheus. */
 export interface Rule {
   readonly record?: string
   readonly alert?: string
@@ -24,7 +24,7 @@ export interface RuleTest {
 
 export interface RuleMutant {
   readonly what: string
-  /** In its place among the rules. */
+  /** The index in the list of rules. */
   readonly index: number
   readonly rule: Rule
 }
@@ -32,7 +32,7 @@ export interface RuleMutant {
 const COMPARED = / (>=|<=|==|!=|>|<) (?=[\w.(])/g
 const FLIPPED: Readonly<Record<string, string>> = { '>': '<', '<': '>', '>=': '<', '<=': '>', '==': '!=', '!=': '==' }
 
-/** Every way in which a hand could slip that wrote the rule: bounds, directions, waits, filters, groups, halves of an `and`. */
+/** All likely mistakes in a rule: changed bounds, directions, waits, filters, groups, halves of an `and`. */
 export function mutantsOf(rule: Rule, index: number): readonly RuleMutant[] {
   const exprs: [string, string][] = []
   const { expr } = rule
@@ -66,7 +66,7 @@ export function mutantsOf(rule: Rule, index: number): readonly RuleMutant[] {
       exprs.push([`asks no half ${left + 1}`, halves.filter((_, half) => half !== left).join(' and ')])
 
   const mutants = exprs
-    // An empty filter that began with a comma.
+    // The removal of the first filter leaves a comma.
     .map(([what, text]) => [what, text.replaceAll('{,', '{')] as const)
     .map(([what, text]) => ({ what, index, rule: { ...rule, expr: text } }))
   const more: RuleMutant[] = []
@@ -81,7 +81,7 @@ export function mutantsOf(rule: Rule, index: number): readonly RuleMutant[] {
 
 /**
  * Runs the tests that concern each mutant, all in one `promtool`.
- * @returns those that no test noticed
+ * @returns the mutants that no test noticed
  */
 export async function survivors(
   promtool: string,
@@ -130,7 +130,7 @@ export async function survivors(
   }
 }
 
-/** Tests that ask for a rule, or for one that is computed of it. */
+/** The tests that use a rule, or a rule that is computed from it. */
 function testsOf(rule: Rule, rules: readonly Rule[], tests: readonly RuleTest[]): readonly RuleTest[] {
   const asked = new Set<string>([rule.alert ?? rule.record!])
   for (let before = -1; before !== asked.size;) {
@@ -147,7 +147,7 @@ function testsOf(rule: Rule, rules: readonly Rule[], tests: readonly RuleTest[])
   )
 }
 
-/** What the tests' alerts are computed of, in order. */
+/** The rules from which the alerts of these tests are computed, in order. */
 function neededBy(tests: readonly RuleTest[], rules: readonly Rule[]): readonly Rule[] {
   const texts = tests.flatMap((one) => (one.promql_expr_test ?? []).map(({ expr }) => expr))
   const alerts = new Set(tests.flatMap((one) => (one.alert_rule_test ?? []).map(({ alertname }) => alertname)))

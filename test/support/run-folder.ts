@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Environment variable with the folder that all test files of one run share; set by the global set-up. */
+/** The environment variable with the folder that all test files of one run share. The global set-up sets it. */
 export const RUN_FOLDER = 'QUIPU_TEST_RUN_FOLDER'
-/** Pid of the process that owns the run: what is started for the run ends when it is gone. */
+/** The pid of the process that owns the run. Processes of the run end when it is gone. */
 export const RUN_PID = 'QUIPU_TEST_RUN_PID'
 
 export async function createRunFolder(): Promise<string> {
@@ -21,12 +21,12 @@ export function runFolder(): string {
   return folder
 }
 
-/** One holder at a time among the processes of a run; a holder that died is passed over after two minutes. */
+/** Takes a lock with one holder at a time among the processes of a run. The lock of a dead holder ends after two minutes. */
 export function withRunLock<T>(name: string, work: () => Promise<T>): Promise<T> {
   return withLock(join(runFolder(), `${name}.lock`), work)
 }
 
-/** One holder of a lock at a time on this machine; a holder that died is passed over after two minutes. */
+/** Takes a lock with one holder at a time on this machine. The lock of a dead holder ends after two minutes. */
 export async function withLock<T>(lock: string, work: () => Promise<T>): Promise<T> {
   await mkdir(dirname(lock), { recursive: true })
   for (;;) {

@@ -6,12 +6,12 @@ import { stripVTControlCharacters } from 'node:util'
 import { parseCLI, startVitest } from 'vitest/node'
 
 const FLAKY_FILES_ALLOWED = 3
-/** With more failed files than this something is broken: second attempts would only take time. */
+/** With more failed files than this, something is broken, and second attempts only take time. */
 const SECOND_ATTEMPTS = 10
 
 const { filter, options } = parseCLI(['vitest', 'run', ...process.argv.slice(2)])
 
-/** Runs the tests that the filters name; the outcome has one entry for each file, by its path. */
+/** Runs the tests that the filters name. The outcome has one entry for each file, by path. */
 async function run(filters) {
   process.exitCode = 0
   const vitest = await startVitest('test', filters, options)
@@ -46,7 +46,7 @@ function outcomeOf(module, unhandled, root) {
 
 const first = await run(filter)
 const failedFiles = first.files.filter(({ failed }) => failed)
-/** What the closing line counts, by path. */
+/** The counts of the closing line, by path. */
 const outcomes = new Map(first.files.map((file) => [file.path, file]))
 const flaky = []
 

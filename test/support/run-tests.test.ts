@@ -21,13 +21,13 @@ const FAILS_FIRST = `
   })`
 const FAILS_ALWAYS = `it('fails', () => { throw new Error('never') })`
 const CANNOT_BE_LOADED = `import './missing.mjs'`
-/** The test passes, and an error comes up that no test awaits. */
+/** The test passes, and a promise that no test awaits rejects. */
 const UNHANDLED = `it('passes', async () => {
   void Promise.reject(new Error('nobody awaits this'))
   await new Promise((resolve) => setTimeout(resolve, 50))
 })`
 
-describe('the test run', () => {
+describe('The test run', () => {
   let folder: string
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'quipu-run-tests-'))
@@ -55,7 +55,7 @@ describe('the test run', () => {
   }
   const flakyLines = (lines: string[]): string[] => lines.filter((line) => line.startsWith('FLAKY'))
 
-  it('passes with the closing line alone when all files pass', async () => {
+  it('passes without FLAKY lines when all files pass', async () => {
     const { code, lines } = await runProject({ 'a.test.mjs': PASSES, 'b.test.mjs': PASSES })
     expect(lines.at(-1)).toBe('2 passed, 0 failed')
     expect(lines.some((line) => /Test Files +2 passed \(2\)/.test(line))).toBe(true)
@@ -63,7 +63,7 @@ describe('the test run', () => {
     expect(code).toBe(0)
   })
 
-  it('passes and names the file when it fails the first time only', async () => {
+  it('passes and names the flaky file when a file fails in the first attempt only', async () => {
     const { code, lines } = await runProject({ 'flaky.test.mjs': FAILS_FIRST, 'good.test.mjs': PASSES })
     expect(flakyLines(lines)).toEqual(['FLAKY flaky.test.mjs: not at the first attempt'])
     expect(lines.at(-1)).toBe('3 passed, 0 failed')

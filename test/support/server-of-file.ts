@@ -3,17 +3,17 @@ import { afterAll, beforeAll } from 'vitest'
 import { freePort } from './postgres.ts'
 import { spawnQuipu, temporaryFolder, type QuipuProcess } from './quipu-process.ts'
 
-/** One server for all tests of a file, over a folder of its own. */
+/** One server for all tests of a file, over a separate folder. */
 export interface ServerOfFile {
   readonly folder: string
   readonly data: string
-  /** From the first test on. */
+  /** Available from the first test on. */
   readonly url: string
 }
 
 /**
- * Starts it before the file's tests, and ends it and removes its folder after them.
- * @param settingsOf makes what it needs around it, and says its variables
+ * Starts the server before the tests of the file. Afterwards it stops the server and removes the folder.
+ * @param settingsOf creates what the server needs, and returns its variables
  */
 export function serverOfFile(
   logLevel: 'error' | 'warn' = 'error',

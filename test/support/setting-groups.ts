@@ -7,10 +7,10 @@ import type { sections } from '../../src/config/schema.ts'
 
 type SectionName = keyof typeof sections
 
-/** Every setting by its key in the file, that of its section left out. */
+/** The key of every setting in the file, without its section. */
 export type SettingName = Exclude<keyof Config, SectionName> | { [S in SectionName]: keyof Config[S] }[SectionName]
 
-/** Texts of settings, as flags and variables have them. */
+/** The texts of settings in flags and variables. */
 export type SettingTexts = Readonly<Partial<Record<SettingName, string>>>
 
 export function settingOf(name: string): Setting {
@@ -19,11 +19,11 @@ export function settingOf(name: string): Setting {
   return found
 }
 
-/** The three ways in which a setting may be given. */
+/** The three sources of a setting. */
 export const ways = ['flags', 'variables', 'file'] as const
 export type Way = (typeof ways)[number]
 
-/** What a program is called with so that it has these settings. */
+/** The arguments and variables that give a program these settings. */
 export function given(
   way: Way,
   texts: SettingTexts,

@@ -1,4 +1,4 @@
-/** As much of a browser's document as the page's views use; text and elements cannot be taken for each other. */
+/** The part of a browser's document that the views use. Text and elements are distinct. */
 export interface SmallElement {
   readonly tag: string
   readonly attributes: ReadonlyMap<string, string>
@@ -34,7 +34,7 @@ export const smallDocument = {
   createTextNode: (text: string) => ({ text }),
 }
 
-/** All elements below some, themselves too; what is no element is left out. */
+/** These elements and all elements below them. Other nodes are left out. */
 export function elementsOf(parts: readonly unknown[]): SmallElement[] {
   return parts.flat(Infinity).flatMap((part) => {
     if (!(part instanceof Element)) return []

@@ -1,4 +1,4 @@
-/** The same numbers for the same seed, evenly spread (mulberry32). */
+/** A generator of evenly spread numbers, equal for equal seeds (mulberry32). */
 export function randomNumbers(seed: number): () => number {
   let state = seed | 0
   return () => {
@@ -253,7 +253,7 @@ export class SqlGenerator {
 
 const TOKEN = /'(?:[^']|'')*'|"(?:[^"]|"")*"|[A-Za-z_]\w*|\d+(?:\.\d+)?|[^\sA-Za-z_0-9'"]|\s+/g
 
-/** Statements with some words left out, put in or replaced by words of others. */
+/** Statements in which some words are removed, inserted or replaced by words of other statements. */
 export function mutate(statements: readonly string[], seed: number): () => string {
   const random = randomNumbers(seed)
   const pick = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)]!

@@ -2,7 +2,7 @@ import type { TypePattern } from '../../src/sql/functions/signature.ts'
 import { parseTypeText } from '../../src/sql/types/type-names.ts'
 import type { SqlType } from '../../src/sql/types/sql-type.ts'
 
-/** An expression that holds a value of the type as DuckDB has it. */
+/** An expression with a value of the type in DuckDB. */
 export function sampleOf(type: SqlType): string {
   switch (type.kind) {
     case 'array':
@@ -59,13 +59,13 @@ const simple: Readonly<Record<string, string>> = {
   color: 'CAST(255 AS INTEGER)',
 }
 
-/** Texts of these lengths where a signature leaves them open. */
+/** The lengths of texts where a signature leaves them open. */
 export interface UsualLengths {
   readonly varchar: number
   readonly char: number
 }
 
-/** The type that a parameter of a signature is called with: type variables stand for `variable`, sizes for usual ones. */
+/** The type of an argument for a parameter: type variables become `variable`, open sizes become usual sizes. */
 export function typeOf(
   pattern: TypePattern,
   variable: SqlType,

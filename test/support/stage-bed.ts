@@ -14,7 +14,7 @@ import { QUERY_ID, sampleData, taskStats } from './query-events.ts'
 import { MemoryLog } from './statement-bed.ts'
 import { Placement } from '../../src/coordinator/scheduler/placement.ts'
 
-/** What a worker says of a task; without more, that it has finished and gave nothing. */
+/** The status of a task from a worker. By default the task has finished without rows. */
 export function taskStatus(taskId: TaskId, changed: Partial<TaskStatus> = {}): TaskStatus {
   return {
     taskId,
@@ -46,8 +46,8 @@ export const fragment: Fragment = {
 }
 
 /**
- * A worker stage of a query that is planned, over ports that note what they are asked.
- * @param holdMs the query's first events wait so long for company; absent, they are in the log already
+ * A worker stage of a planned query, over ports that record their calls.
+ * @param holdMs how long the first events of the query wait for further events; if absent, they are in the log already
  */
 export async function createStageBed({ holdMs }: { readonly holdMs?: number } = {}) {
   const log = new MemoryLog()
@@ -138,17 +138,17 @@ export async function createStageBed({ holdMs }: { readonly holdMs?: number } = 
     stage,
     plan,
     log,
-    /** Its answers are a test's to choose. */
+    /** A test chooses its answers. */
     client,
     nodes,
     asked,
     listeners,
     abort,
     aggregate,
-    /** Tokens that published pages have in the output of their task. */
+    /** The tokens of published pages in the output of their task. */
     publishedTokens: () =>
       aggregate.intended.kind === 'NONE' ? [] : aggregate.intended.pages.map(({ taskToken }) => taskToken),
-    /** Types of the query's events after the plan. */
+    /** The types of the events of the query after the plan. */
     events: () => log.typesOf(QUERY_ID).slice(2),
   }
 }

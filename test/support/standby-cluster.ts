@@ -5,15 +5,15 @@ import { raw } from './statement-client.ts'
 
 export const CLUSTER_SECRET = 'a secret that all of them know'
 
-/** One coordinator program of a cluster: its supervisor, on a data folder and a port that stay. */
+/** A coordinator program of a cluster: its supervisor, with a fixed data folder and port. */
 export interface ClusterNode {
   readonly name: string
   readonly dataDir: string
   url: string
   process: QuipuProcess
-  /** Pid of the coordinator itself. */
+  /** The pid of the coordinator, not of its supervisor. */
   coordinator(): number
-  /** kill -9 of the supervisor and the coordinator: the machine is gone. */
+  /** Sends SIGKILL to the supervisor and the coordinator, as if the machine were gone. */
   kill(): Promise<void>
   /** Starts the program again, on the same port. */
   start(): Promise<void>
@@ -26,7 +26,7 @@ export interface StandbyCluster {
   stop(): Promise<void>
 }
 
-/** Two coordinators that follow each other on one database, and a worker that knows both. */
+/** Two coordinators on one database, each a stand-by of the other, and a worker that knows both. */
 export async function startStandbyCluster(
   env: Readonly<Record<string, string>> = {},
   database?: TestDatabase,
@@ -37,7 +37,7 @@ export async function startStandbyCluster(
   const shared = {
     QUIPU_SHARED_SECRET: CLUSTER_SECRET,
     QUIPU_LOG_LEVEL: 'error',
-    // A busy machine lets no writer lose its place.
+    // The writer must not lose its role on a busy machine.
     QUIPU_WRITER_SILENT_MS: '5s',
     ...env,
   }
@@ -85,7 +85,7 @@ export async function startStandbyCluster(
         try {
           process.signal('SIGTERM')
         } catch {
-          // Killed by a test.
+          // A test has killed it.
         }
       }
       await Promise.all([a, b, { process: worker }].map(({ process }) => process.exit))
@@ -95,19 +95,19 @@ export async function startStandbyCluster(
   }
 }
 
-/** Whether it says that it writes the log. */
+/** Whether the coordinator reports that it writes the log. */
 export async function writes(node: ClusterNode): Promise<boolean> {
   const answer = await raw(`${node.url}/v1/info`, { timeoutMs: 1000 }).catch(() => undefined)
   return answer?.status === 200 && (JSON.parse(answer.text) as { writer?: boolean }).writer === true
 }
 
-/** Whether it says that it follows. */
+/** Whether the coordinator reports that it follows. */
 export async function follows(node: ClusterNode): Promise<boolean> {
   const answer = await raw(`${node.url}/v1/info`, { timeoutMs: 1000 }).catch(() => undefined)
   return answer?.status === 200 && (JSON.parse(answer.text) as { writer?: boolean }).writer === false
 }
 
-/** Who writes and who follows, once that is settled. */
+/** The writer and the follower, once their roles are settled. */
 export async function rolesOf({ a, b }: StandbyCluster): Promise<{ writer: ClusterNode; other: ClusterNode }> {
   let found: { writer: ClusterNode; other: ClusterNode } | undefined
   await waitUntil(

@@ -27,16 +27,16 @@ import type { ThreadedFrontEnd } from '../../src/coordinator/front-end-threads/t
 import type { AnalyzedStatement } from '../../src/sql/front-end.ts'
 import { QUERY_ID, sampleData } from './query-events.ts'
 
-/** A log in memory that takes appends as the real one: at once, in order; `settle` says when they are valid. */
+/** A log in memory that accepts appends at once and in order, as a real log. `settle` decides when they become valid. */
 export class MemoryLog {
   readonly streams = new Map<string, Event[]>()
-  /** Each append on its way to validity; by default at once. */
+  /** Delays the validity of each append; by default there is no delay. */
   settle: () => Promise<void> = () => Promise.resolve()
-  /** By stream: appends become valid in order. */
+  /** The last append of each stream, because appends become valid in order. */
   readonly #settled = new Map<string, Promise<void>>()
-  /** Why an append is not taken; undefined when it is. */
+  /** The reason to refuse an append; undefined to accept it. */
   refuse: (stream: string, events: readonly Event[]) => Error | undefined = () => undefined
-  /** What was appended together, in order. */
+  /** The events of each append, in order. */
   readonly appends: { readonly stream: string; readonly types: readonly string[] }[] = []
 
   async append(stream: string, expected: number, events: readonly Event[]): Promise<Appended> {
@@ -70,7 +70,7 @@ export class MemoryLog {
   }
 }
 
-/** A SELECT of literals: its row needs no engine. */
+/** A SELECT of literals, whose row needs no engine. */
 export const literals: AnalyzedStatement = {
   kind: 'query',
   queryType: 'SELECT',
@@ -103,7 +103,7 @@ export interface BedOptions {
   readonly deps?: Partial<ExecutionDeps>
 }
 
-/** The statement service over real executions, their registry and their places, with everything outside of them faked. */
+/** The statement service over real executions, registry and resource groups. All other collaborators are fakes. */
 export function createStatementBed(options: BedOptions) {
   const { log } = options
   const groups = createResourceGroups(options.limits ?? { running: 100, queued: 100 })
@@ -183,7 +183,7 @@ export function createStatementBed(options: BedOptions) {
     const session = { ...sampleData.QueryCreated.session, user, remoteUserAddress: address }
     return service.submit(recordedSubmission({ ...sampleData.QueryCreated, sql, session }))
   }
-  /** Goes on with a query of which the log has these events. */
+  /** Continues a query whose events in the log are these. */
   const resume = (events: readonly QueryEvent[]): QueryExecution => {
     const state = foldQuery(QUERY_ID, events) as LiveQuery
     log.streams.set(

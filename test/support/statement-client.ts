@@ -38,7 +38,7 @@ export interface RawRequest {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string | string[]>>
   readonly body?: string | Buffer
-  /** Sends the target as it is: absolute form, broken forms. */
+  /** The target, sent unchanged: in absolute form or malformed, for example. */
   readonly target?: string
   readonly chunked?: boolean
   readonly timeoutMs?: number
@@ -46,19 +46,19 @@ export interface RawRequest {
 
 let always: Readonly<Record<string, string>> = {}
 
-/** From now on each request of this file has these headers, where it says nothing else. */
+/** Adds these headers to all later requests of this file that do not set them. */
 export function alwaysSend(headers: Readonly<Record<string, string>>): void {
   always = headers
 }
 
 let trusted: string | undefined
 
-/** From now on requests of this file over HTTPS trust servers that this authority's certificate (PEM) vouches for. */
+/** Makes later HTTPS requests of this file trust servers whose certificate this authority (PEM) signed. */
 export function alwaysTrust(ca: string): void {
   trusted = ca
 }
 
-/** One HTTP request on a connection of its own, answered or not. */
+/** Sends one HTTP request on a new connection. */
 export function raw(url: string, options: RawRequest = {}): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {
     const { protocol, hostname, port, pathname, search } = new URL(url)
@@ -127,7 +127,7 @@ export async function run(base: string, sql: string, headers: RawRequest['header
   return follow(await post(base, sql, headers), Object.fromEntries(credential))
 }
 
-/** @param headers of each GET */
+/** @param headers the headers of each GET */
 export async function follow(first: RawAnswer, headers: RawRequest['headers'] = {}): Promise<Ran> {
   if (first.status !== 200) throw new Error(`POST: ${first.status} ${first.text}`)
   const answers = [first.json]

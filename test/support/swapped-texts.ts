@@ -1,7 +1,7 @@
-/** Around a text, so that it is found in whatever is made of it. */
+/** Marks around a text, so that tests find it in any text made from it. */
 const [OPEN, CLOSE] = ['Zq', 'qZ']
 
-/** A text of letters, as long as the other in characters and once it is quoted. */
+/** A text of letters with the same length in characters, also when both are quoted. */
 export function plainLike(text: string): string {
   return [...text].map((character) => (character === "'" || character.length === 2 ? '𝐚' : 'p')).join('')
 }
@@ -10,7 +10,7 @@ export function marked(text: string): string {
   return `${OPEN}${text}${CLOSE}`
 }
 
-/** What must stand where `plain` was rendered, had it been `text`; both marked. */
+/** The expected rendering of `text` at the position of `plain`. Both are marked. */
 export function swapped(rendered: string, plain: string, text: string): string {
   return rendered.replaceAll(quoted(plain), () => quoted(text))
 }
@@ -19,7 +19,7 @@ function quoted(text: string): string {
   return text.replaceAll("'", "''")
 }
 
-/** What stands outside of strings and quoted names in DuckDB's SQL; throws where one of them is not closed. */
+/** The parts outside strings and quoted names in DuckDB's SQL. @throws Error for an unclosed quote */
 export function codeOutsideOfTexts(rendered: string): string {
   let code = ''
   let at = 0
@@ -39,7 +39,7 @@ export function codeOutsideOfTexts(rendered: string): string {
   return code
 }
 
-/** Whether anything of a marked text is code. */
+/** Whether a part of a marked text became code. */
 export function leaks(rendered: string): boolean {
   const code = codeOutsideOfTexts(rendered)
   return code.includes(OPEN) || code.includes(CLOSE) || /\$\$|--|\/\*|;|\$[A-Z0-9(]/.test(code.replaceAll(`""`, ''))

@@ -16,14 +16,14 @@ const session = recordedSession({
 
 /** Statements over tables of a DuckDB in this process, with the settings, functions and walls of an engine. */
 export interface TableRunner {
-  /** A table with the rows of a query, as DuckDB stores them: nothing of it is known while a statement is planned. */
+  /** A table with the rows of a query, stored by DuckDB, so that the planner knows no values of it. */
   createTable(name: string, query: string): Promise<void>
   createView(
     name: string,
     query: string,
     view?: Pick<NonNullable<ConnectorTable['view']>, 'owner' | 'runAsInvoker'>,
   ): Promise<void>
-  /** The rows as they go to a client. @throws EngineError */
+  /** The rows in the form that a client gets. @throws EngineError */
   rows(sql: string, as?: Partial<SessionContext>): Promise<readonly (readonly unknown[])[]>
   /** The rows, or the name and message of the error. */
   outcome(sql: string, as?: Partial<SessionContext>): Promise<unknown>
@@ -31,7 +31,7 @@ export interface TableRunner {
   written(sql: string, as?: Partial<SessionContext>): Promise<unknown>
   /** DuckDB's text of the statement. */
   rendered(sql: string, as?: Partial<SessionContext>): Promise<string>
-  /** What is told of what the statement reads: its tables, and its plan. */
+  /** The tables that the statement reads, and its plan. */
   reported(
     sql: string,
     as?: Partial<SessionContext>,

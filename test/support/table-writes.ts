@@ -15,17 +15,17 @@ import { parseQueryId, type QueryId } from '../../src/shared/ids.ts'
 
 type DuckDb = Awaited<ReturnType<typeof openDuckDb>>
 
-/** Writes and reads through a connector as coordinator and worker do, with DuckDB in the test's process. */
+/** Writes and reads through a connector as coordinator and worker do, with a DuckDB in the process of the test. */
 export interface TableWrites {
   readonly writer: ConnectorWriter
-  /** A fresh query id. */
+  /** A new query id. */
   nextQuery(): QueryId
-  /** Up to what WritePrepared records; `rows` is a SELECT of DuckDB in the order of the columns. */
+  /** Runs a write up to the data of WritePrepared. `rows` is a SELECT of DuckDB in the order of the columns. */
   prepare(change: TableChange, rows?: string, queryId?: QueryId): Promise<PreparedWrite>
-  /** The whole write. */
+  /** Runs the whole write. */
   write(change: TableChange, rows?: string): Promise<void>
   table(schema: string, table: string): Promise<ConnectorTable | undefined>
-  /** All rows of a table as of now, or as of what was looked up before. */
+  /** All rows of a table at present, or as of an earlier lookup. */
   read(schema: string, table: string | ConnectorTable): Promise<Rows>
 }
 
@@ -78,7 +78,7 @@ export function column(name: string, type: string): StoredColumn {
   return { name, type, nullable: true }
 }
 
-/** Every file below a folder, relative, sorted. */
+/** The relative paths of all files below a folder, sorted. */
 export function filesBelow(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

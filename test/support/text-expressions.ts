@@ -1,6 +1,6 @@
 const at = `TIMESTAMP '2024-02-29 10:20:30.123'`
 
-/** Functions and syntax that take a text, of each family and in each place where one may stand. */
+/** Functions and syntax with a text argument, for each family and each position of an argument. */
 const scalars: readonly ((e: string) => string)[] = [
   (e) => e,
   (e) => `upper(${e})`,
@@ -144,11 +144,11 @@ const windows: readonly ((e: string) => string)[] = [
 
 export interface TextStatement {
   readonly name: string
-  /** A query of one row over the column `c`, which holds the text, and `n`, a number; the text is written as `e`. */
+  /** A query of one row over the column `c`, which has the text, and `n`, a number. The literal of the text is `e`. */
   readonly of: (e: string, from: string) => string
 }
 
-/** Those that one SELECT may have together. */
+/** The expressions that can be together in one SELECT. */
 export const textExpressions: readonly (readonly ((e: string) => string)[])[] = [scalars, aggregates, windows]
 
 export const textStatements: readonly TextStatement[] = textExpressions.flat().map((expression) => ({

@@ -10,7 +10,7 @@ const dialect = {
   lineEnd: 'lf',
 } as const
 
-/** A CSV file of one field a line. */
+/** A CSV file with one field in each line. */
 export function csvPart(path: string, columns: readonly FileColumn[]): CsvPart {
   return { kind: 'csv', path, bytes: 9, dialect, fields: 1, types: [], columns }
 }

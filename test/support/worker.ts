@@ -31,23 +31,23 @@ export interface TestWorker extends AsyncDisposable {
   readonly tasks: TaskManager
   readonly events: WorkerEvent[]
   readonly url: string
-  /** The worker's own folder. */
+  /** The folder of the worker. */
   readonly folder: string
   /** Location of the catalog `lake`. */
   readonly lake: string
   readonly tpch: Connector
   readonly lakeConnector: Connector
-  /** Writes a table of the lake, one Parquet file a SELECT, and gives a scan of it. */
+  /** Writes a table of the lake, one Parquet file for each SELECT, and returns a scan of it. */
   lakeTable(table: string, selects: readonly string[], columns: readonly string[]): Promise<TestScan>
-  /** A fresh task id. */
+  /** A new task id. */
   nextTaskId(): TaskId
-  /** A request as a coordinator of epoch 1 sends it. */
+  /** Sends a request as a coordinator of epoch 1 does. */
   call(method: string, path: string, options?: CallOptions): Promise<Response>
   /** Creates a task and waits until it has ended. */
   run(taskId: TaskId, update: TaskUpdate): Promise<TaskStatus>
   /** The rows of all pages of a task, in order. */
   rows(taskId: TaskId): Promise<unknown[][]>
-  /** Another process of the same worker, as far as its disk can tell. */
+  /** Acts as a restart of the worker: another process over the same disk. */
   restart(): Promise<TaskManager>
 }
 
@@ -65,7 +65,7 @@ export type TestWorkerOptions = Partial<Omit<TaskManagerOptions, 'folder' | 'eng
   readonly limits?: Partial<TaskManagerOptions['limits']>
   readonly openReads?: boolean
   readonly postWaitMs?: number
-  /** Wraps the engines: to lose them at chosen moments. */
+  /** Wraps the engines, for example to lose them at chosen moments. */
   readonly wrapEngines?: (pool: EnginePool) => Pick<EnginePool, 'run'>
 }
 
@@ -194,7 +194,7 @@ export interface TestScan {
   readonly columns: readonly string[]
 }
 
-/** A task update over whole tables, as the planner would make it: outputs are plain, named c0, c1 …. */
+/** A task update over whole tables, as the planner makes it. The outputs are plain columns c0, c1 …. */
 export async function updateFor(
   scans: readonly TestScan[],
   sql: string,

@@ -11,25 +11,25 @@ import type { RecordBatch, PutOutcome, RecordStore } from '../../../src/events/r
 import type { Broken, LogAdapter } from './log-fixture.ts'
 
 export interface BrokenAdapter {
-  /** As in docs/event-log.md. */
+  /** The name in docs/event-log.md. */
   readonly name: string
   readonly what: string
   readonly technologies: readonly LogAdapter['technology'][]
   readonly broken: Broken
-  /** Contract tests that must fail with it. */
+  /** The contract tests that must fail with this adapter. */
   readonly caughtBy: readonly number[]
 }
 
 const BOTH = ['postgres', 'kafka'] as const
 
-/** An acknowledgement is taken as proof, wherever the records landed. */
+/** Treats an acknowledgement as proof, wherever the records landed. */
 class AckIsEnough extends PartitionWriter {
   protected override async onLanded(_at: bigint, batch: RecordBatch): Promise<void> {
     this.foldOwn(batch)
   }
 }
 
-/** Landing below what was read is taken as landing. */
+/** Accepts records that landed below the last read offset. */
 class AcceptsBelowEnd extends PartitionWriter {
   protected override async onLanded(at: bigint, batch: RecordBatch): Promise<void> {
     if (at < this.logPosition.offset) this.foldOwn(batch)
@@ -37,7 +37,7 @@ class AcceptsBelowEnd extends PartitionWriter {
   }
 }
 
-/** Once in office it never looks again whether it still is. */
+/** Never checks again whether it is still the writer. */
 class NeverSteps extends PartitionWriter {
   #wasMine = false
   protected override isMine(): boolean {
@@ -78,14 +78,14 @@ class StartsAtLatest extends LogReader {
   }
 }
 
-/** Counts events of the writer in office, whatever their number. */
+/** Accepts events of the current writer, whatever their number. */
 function ignoringNumber(state: State, record: LogRecord): { verdict: Verdict; state: State } {
   if (record.header?.kind !== 'event') return fold(state, record)
   const folded = fold({ ...state, number: record.header.number - 1 }, record)
   return folded.verdict === 'valid' ? folded : { verdict: folded.verdict, state }
 }
 
-/** Counts events by their number, whoever wrote them. */
+/** Accepts events by their number, whichever writer wrote them. */
 function ignoringEpoch(state: State, record: LogRecord): { verdict: Verdict; state: State } {
   if (record.header?.kind !== 'event') return fold(state, record)
   return fold(state, { ...record, header: { ...record.header, epoch: state.epoch, writer: state.writer } })
@@ -102,7 +102,7 @@ class IdempotentProducer extends KafkaStoreBesidePostgres {
   }
 }
 
-/** Positions by a sequence of the database: no two writers ever collide. */
+/** Takes positions from a sequence of the database, so that two writers never collide. */
 class BigSerial extends PostgresRecordStore {
   readonly #config: pg.ClientConfig
   constructor(config: pg.ClientConfig) {
@@ -125,7 +125,7 @@ class BigSerial extends PostgresRecordStore {
   }
 }
 
-/** The next batch goes out on another connection before the last one is in. */
+/** Sends the next batch on another connection before the last batch has arrived. */
 class TwoInFlight extends PostgresRecordStore {
   readonly #config: pg.ClientConfig
   #sent = 0
@@ -153,7 +153,7 @@ const writer = (Writer: typeof PartitionWriter): Broken => ({
   seams: { createWriter: (parts, partition) => new Writer(parts, partition) },
 })
 
-/** Adapters broken on purpose: the contract suite is worth something because it catches each. */
+/** Adapters with a deliberate defect. The contract suite must find each defect. */
 export const brokenAdapters: readonly BrokenAdapter[] = [
   {
     name: 'B1',

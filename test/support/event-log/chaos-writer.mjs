@@ -1,4 +1,4 @@
-// Claims the log when it may and appends until it is fenced, then follows and claims again; tells each acknowledgement.
+// Claims the log when possible and appends until it is fenced, then follows and claims again. Reports each acknowledgement.
 import { Fenced, SequenceConflict } from '../../../dist/events/event-log.js'
 import { KafkaStoreBesidePostgres } from '../../../dist/events/kafka-beside-postgres.js'
 import { FoldedEventLog } from '../../../dist/events/folded-event-log.js'

@@ -57,7 +57,7 @@ async function createKafkaFixture(options: FixtureOptions = {}, broken: Broken =
     partitions,
     pages: { key },
     database: { connectionString: database.url },
-    // Each client as on a machine of its own.
+    // Each client has a separate data folder, as on a separate machine.
     dataKeys: { file: join(folder, `${++clients}.jsonl`) },
     ...(via ? { socketFactory: through(via) } : {}),
   })
@@ -160,7 +160,7 @@ function through(proxy: FaultProxy): ISocketFactory {
 const COLUMNS = ['position', 'partition', 'stream', 'sequence', 'epoch', 'type', 'v', 'time', 'traceparent'] as const
 const MORE_COLUMNS = ['prevhash', 'hash', 'digest', 'enc', 'data', 'forgotten'] as const
 
-/** The least of a projection: `query_events` and its checkpoint, in one transaction. */
+/** A minimal projection: `query_events` and its checkpoint, in one transaction. */
 async function startProjector(options: KafkaEventLogOptions): Promise<{ stop(): Promise<void> }> {
   const client = new pg.Client(options.database)
   client.on('error', () => {})

@@ -10,39 +10,39 @@ import type { FaultProxy } from '../fault-proxy.ts'
 import type { LogProcess } from './log-process.ts'
 
 export interface OpenOptions extends EventLogOptions {
-  /** All connections to the log's server go through it. */
+  /** All connections to the server of the log go through this proxy. */
   readonly via?: FaultProxy
 }
 
-/** A server that a test may kill. */
+/** A log server that a test may kill. */
 export interface LogServer {
   kill(): Promise<void>
   start(): Promise<void>
-  /** @returns lets it go on */
+  /** @returns a function that resumes the server */
   freeze(): Promise<() => Promise<void>>
 }
 
-/** One empty log on a real server, with the means to hurt it. */
+/** An empty log on a real server, with the means to disturb it. */
 export interface LogFixture {
   readonly technology: 'postgres' | 'kafka'
   readonly partitions: number
-  /** A client as another process would have, opened; closed with the fixture. */
+  /** Opens a client as another process would. The fixture closes it. */
   open(options?: OpenOptions): Promise<EventLog>
-  /** Records without any rule: to look, and to write what a writer would not. */
+  /** The raw records, to read them and to write invalid records. */
   store(options?: OpenOptions): Promise<RecordStore>
-  /** Between a client and the server. */
+  /** The proxy between clients and the server. */
   proxy(): Promise<FaultProxy>
-  /** A client in a process of its own. */
+  /** Starts a client in a separate process. */
   spawn(): Promise<LogProcess>
-  /** A record that is not ours, at the end. */
+  /** Appends a foreign record. */
   putForeign(text: string): Promise<void>
   /** Present when the fixture was made with `ownServer`. */
   readonly server: LogServer | undefined
-  /** Another log where this one was, with the first records of the old one. */
+  /** Replaces the log by another log with the first records of the old log. */
   restore(records: readonly StoredRecord[]): Promise<void>
-  /** Deletes what the log is not: read models and checkpoints. */
+  /** Deletes everything except the log: read models and checkpoints. */
   deleteDatabase(): Promise<void>
-  /** What only one technology has, for its own tests. */
+  /** Means of a single technology, for its tests. */
   readonly details: Readonly<Record<string, string>>
   close(): Promise<void>
 }
@@ -52,19 +52,19 @@ export interface FixtureOptions {
   readonly partitions?: number
 }
 
-/** Replaces parts of every client a fixture opens: how broken adapters come into the suite. */
+/** Replaces parts of every client that a fixture opens, to run the suite with broken adapters. */
 export interface Broken {
   readonly seams?: EventLogSeams
   readonly postgresStore?: (config: pg.ClientConfig, options: OpenOptions) => RecordStore
   readonly kafkaStore?: (options: KafkaEventLogOptions, log: OpenOptions) => RecordStore
-  /** Appends of a process of its own go out in two halves. */
+  /** Appends of a separate process are sent in two halves. */
   readonly splitInProcess?: boolean
 }
 
-/** How long a log may take to get over a fault that has ended; shorter where a log is expected not to. */
+/** How long a log may need to recover after a fault; shorter if no recovery is expected. */
 export const patience = { ms: 60_000 }
 
-/** A client of a broken adapter: a test that fails half-way leaves appends that nobody waits for. */
+/** Ignores rejected appends of a broken adapter, because a test that fails half-way does not await them. */
 export function openedQuietly(log: EventLog, broken: Broken): EventLog {
   if (Object.keys(broken).length === 0) return log
   const append = log.append.bind(log)
@@ -83,7 +83,7 @@ export interface LogAdapter {
 
 let made = 0
 
-/** An event that can be told from every other. */
+/** An event that differs from every other event. */
 export function anEvent(data: unknown = { n: ++made }, type = 'TestHappened'): Event {
   return { type, v: 1, time: new Date().toISOString(), data }
 }
@@ -96,11 +96,11 @@ export interface Audit {
   readonly valid: readonly Recorded[]
   readonly records: readonly (readonly StoredRecord[])[]
   readonly verdicts: readonly (readonly Verdict[])[]
-  /** State before each offset and at the end, by log partition. */
+  /** The state before each offset and at the end, by log partition. */
   readonly states: readonly (readonly State[])[]
 }
 
-/** The whole log by the true fold, from the first record on; asserts what every reader may rely on. */
+/** Folds the whole log with the real fold, and asserts the guarantees for every reader. */
 export async function audit(fixture: LogFixture): Promise<Audit> {
   const store = await fixture.store()
   const reader = new LogReader(store)
@@ -143,7 +143,7 @@ export async function allRecords(store: RecordStore, partition = 0): Promise<Sto
   return all
 }
 
-/** Every stream 1, 2, 3 … with its hash chain. */
+/** Asserts that every stream is numbered 1, 2, 3 … and has a valid hash chain. */
 export function expectWholeStreams(valid: readonly Recorded[]): void {
   const last = new Map<string, Recorded>()
   for (const event of valid) {
@@ -154,7 +154,7 @@ export function expectWholeStreams(valid: readonly Recorded[]): void {
   }
 }
 
-/** Each acknowledged event is valid, once, at the place its author was told. */
+/** Asserts that each acknowledged event is valid, once, at the acknowledged position. */
 export function expectKept(log: Pick<Audit, 'valid'>, acknowledged: readonly Appended[]): void {
   const byPlace = new Map(log.valid.map((event) => [placeOf(event), event]))
   expect(byPlace.size).toBe(log.valid.length)
@@ -169,7 +169,7 @@ function placeOf(event: Recorded): string {
   return `${event.position.partition}/${event.position.offset}`
 }
 
-/** Rejects when a promise takes too long: a hung adapter is a broken one. */
+/** Rejects when a promise takes too long, because a hanging adapter is broken. */
 export async function within<T>(ms: number, promise: Promise<T>, what = 'this'): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {

@@ -1,4 +1,4 @@
-// An event log of the built program in a process that tests stop and kill; commands come over IPC.
+// An event log of the built program in a process that tests stop and kill. Commands arrive over IPC.
 
 import { FoldedEventLog } from '../../../dist/events/folded-event-log.js'
 import { fold } from '../../../dist/events/fold.js'
@@ -8,7 +8,7 @@ import { PostgresRecordStore } from '../../../dist/events/postgres/postgres-reco
 const config = JSON.parse(process.argv[2])
 let armed
 
-/** Signals this very process when it passes the armed point. */
+/** Signals this process when it passes the armed point. */
 function pass(point) {
   if (armed?.point !== point) return
   const { signal } = armed
@@ -25,13 +25,13 @@ class StoppingWriter extends PartitionWriter {
 
 let halved = 0
 
-/** An append sent as two: what must never be done. */
+/** Sends an append in two parts, which a log must never do. */
 async function putInHalves(store, batch) {
   const half = batch.records.length >> 1
   if (half === 0) return store.put(batch)
   const first = await store.put({ ...batch, records: batch.records.slice(0, half) })
   if (first.kind !== 'landed') return first
-  // By far the longest part of every append but the first: whoever kills the process then kills it here.
+  // This is the longest part of every append but the first, so a kill at a random time hits it.
   await new Promise((resolve) => setTimeout(resolve, halved++ === 0 ? 0 : 2000))
   let { offset, state } = batch.seen
   for (const { number, hash } of batch.records.slice(0, half)) {

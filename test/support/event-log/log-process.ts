@@ -5,18 +5,18 @@ import { promisify } from 'node:util'
 import type { Event } from '../../../src/events/event-log.ts'
 import { until } from './log-fixture.ts'
 
-/** Where the process stops or dies, once, on its way through its next append (or claim, for `claim-record`). */
+/** The point of its next append (or claim, for `claim-record`) at which the process stops or dies, once. */
 export type Point = 'before-send' | 'after-send' | 'after-ack' | 'after-fold' | 'before-answer' | 'claim-record'
 
 export interface Answer {
   readonly ok: boolean
-  /** The epoch, or the offset of an append. */
+  /** The epoch of a claim, or the offset of an append. */
   readonly value?: string
-  /** Name of the error. */
+  /** The name of the error. */
   readonly error?: string
 }
 
-/** An event log in a process of its own: `log-process.mjs` over the built program. */
+/** An event log in a separate process: `log-process.mjs` over the built program. */
 export interface LogProcess {
   readonly pid: number
   claim(): Promise<Answer>
@@ -26,7 +26,7 @@ export interface LogProcess {
     events: readonly Event[],
     pages?: readonly { token: number; text: string }[],
   ): Promise<Answer>
-  /** Arms a point: the process sends itself the signal there, once. */
+  /** Arms a point. The process sends itself the signal there, once. */
   arm(point: Point, signal: 'SIGSTOP' | 'SIGKILL'): Promise<void>
   /** Resolves when the process is stopped. */
   stopped(): Promise<void>

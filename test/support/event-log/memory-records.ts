@@ -3,31 +3,31 @@ import { zeroState } from '../../../src/events/fold.ts'
 import { LogReader } from '../../../src/events/log-reader.ts'
 import type { OutRecord, PutOutcome, RecordBatch, RecordStore, StoredRecord } from '../../../src/events/record-store.ts'
 
-/** What becomes of one attempt to put a batch. */
+/** The fate of one attempt to put a batch. */
 export type Fate =
-  /** It lands at the end, and says so. */
+  /** The batch lands at the end, and the store acknowledges it. */
   | 'lands'
-  /** Nothing of it is there, and that is said. */
+  /** The batch does not land, and the store reports this. */
   | 'refused'
-  /** Nothing of it is there; nobody knows. */
+  /** The batch does not land, and the writer gets no answer. */
   | 'lost'
-  /** It is there; nobody knows. */
+  /** The batch lands, and the writer gets no answer. */
   | 'unheard'
-  /** It comes later, before the next attempt that lands; until then nobody knows. */
+  /** The batch lands later, before the next attempt that lands. Until then the writer gets no answer. */
   | 'late'
 
-/** Records of one log partition in memory: with dense offsets and one attempt at a time as the real ones, each attempt's fate chosen. */
+/** Records of one log partition in memory, with dense offsets and one attempt at a time. Tests choose each fate. */
 export class MemoryRecords {
   readonly records: StoredRecord[] = []
   readonly puts: RecordBatch[] = []
-  /** Fates of the next attempts, in order; then all land. */
+  /** The fates of the next attempts, in order. Later attempts all land. */
   readonly fates: Fate[] = []
-  /** Called before an attempt lands: others may write first. */
+  /** Called before an attempt lands, so that another writer can write first. */
   beforePut: (batch: RecordBatch) => void = () => {}
-  /** A stream that no store takes records of. */
+  /** A stream whose records the store refuses. */
   poison = ''
   checksNewStreams = false
-  /** Who tries more often tries for ever. */
+  /** The limit of attempts, to end an endless retry. */
   mostPuts = 10_000
   readonly #late: RecordBatch[] = []
 
@@ -37,12 +37,12 @@ export class MemoryRecords {
     return at
   }
 
-  /** A record that is not ours. */
+  /** Appends a foreign record. */
   writeForeign(): void {
     this.records.push({ offset: BigInt(this.records.length), header: undefined, stream: '', text: '?' })
   }
 
-  /** Another process's claim, at the end. */
+  /** Appends the claim of another process. */
   async claimBy(writer: string, epoch: number): Promise<void> {
     const offset = BigInt(this.records.length)
     const seen = { offset, state: await new LogReader(this.store()).stateAt(0, offset) }
@@ -70,7 +70,7 @@ export class MemoryRecords {
     }
   }
 
-  /** By the true fold. */
+  /** The last sequence and hash of a stream, by the real fold. */
   async head(stream: string): Promise<{ sequence: number; hash: string }> {
     const reader = new LogReader(this.store())
     const { events } = reader.foldRecords(0, { offset: 0n, state: zeroState }, this.records)

@@ -6,7 +6,7 @@ import pg from 'pg'
 const TEMPLATE = 'migrated_template'
 let ready: Promise<void> | undefined
 
-/** A fresh database with all migrations, on the run's shared server: a copy of one that was migrated once. */
+/** A new database with all migrations on the shared server of the run, copied from a database that was migrated once. */
 export async function createMigratedDatabase(): Promise<TestDatabase> {
   const server = await sharedPostgres()
   ready ??= withRunLock('migrated', async () => {

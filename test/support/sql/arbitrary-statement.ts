@@ -6,7 +6,7 @@ import type { Statement } from '../../../src/sql/syntax/ast-statements.ts'
 
 const span = { start: 0, end: 0, at: 0 }
 
-/** A node of this kind, each field by its own arbitrary. */
+/** A node of this kind, with an arbitrary for each field. */
 function node<K extends string, F extends object>(kind: K, fields: { [N in keyof F]: Arbitrary<F[N]> }) {
   return fc.record(fields).map((values) => ({ kind, span, ...(values as F) }))
 }
@@ -49,7 +49,7 @@ const identifier: Arbitrary<Identifier> = fc.oneof(
     }),
   },
 )
-/** For places where a word of the grammar would be read as such, so that the parser never makes it a name there. */
+/** Names for positions where the parser reads a word of the grammar as such, and never as a name. */
 const safeName: Arbitrary<Identifier> = node('Identifier', {
   value: fc.constantFrom('a', 'b', 'c1', 'x_y'),
   quoted: no,
@@ -215,7 +215,7 @@ const parts = fc.letrec((tie: fc.LetrecTypedTie<Parts>) => {
       ),
     }),
   )
-  // Parentheses around an operand hold no WITH.
+  // An operand in parentheses has no WITH.
   const operandQuery = (query as Arbitrary<Query>).map((value): Query => ({ ...value, with: undefined }))
   const setOperand = fc.oneof(
     { weight: 3, arbitrary: tie('specification') },

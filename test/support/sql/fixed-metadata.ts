@@ -37,7 +37,7 @@ function tableOf(schema: string, table: string): ConnectorTable | undefined {
   }
 }
 
-/** The session the corpus was recorded in. */
+/** The session in which the corpus was recorded. */
 export function recordedSession(overrides: Partial<SessionContext> = {}): SessionContext {
   return {
     queryId: parseQueryId('20240101_000000_00000_aaaaa'),

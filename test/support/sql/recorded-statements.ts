@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** A statement with what a Trino 476 server made of it. */
+/** A statement with the answer of a Trino 476 server. */
 export interface RecordedStatement {
   readonly id: string
   readonly sql: string
-  /** Absent: it succeeded. */
+  /** Absent if the statement succeeded. */
   readonly errorName?: string
   readonly message?: string
   readonly line?: number
@@ -18,7 +18,7 @@ function jsonLines(url: URL): readonly Record<string, unknown>[] {
     .map((line) => JSON.parse(line) as Record<string, unknown>)
 }
 
-/** The conformance corpus, all topics. */
+/** All topics of the conformance corpus. */
 export function conformanceStatements(): readonly RecordedStatement[] {
   const folder = new URL('../../conformance/', import.meta.url)
   return readdirSync(folder)
@@ -30,7 +30,7 @@ export function conformanceStatements(): readonly RecordedStatement[] {
     })
 }
 
-/** Statements that Trino refused, with its message and the place. */
+/** Statements that Trino refused, with message and position of the error. */
 export function refusedStatements(): readonly RecordedStatement[] {
   return jsonLines(new URL('../../fixtures/analyzer-errors.jsonl', import.meta.url)).map((line, index) => ({
     id: `analyzer-errors:${index + 1}`,

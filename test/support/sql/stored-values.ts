@@ -1,4 +1,4 @@
-/** Expressions of every type that a table's column can have, their odd values among them. */
+/** Expressions of every type that a column of a table can have, with unusual values. */
 export const storedValues: readonly string[] = [
   `true`,
   `TINYINT '-128'`,

@@ -1,4 +1,4 @@
-/** A tree without its places: what must survive printing and parsing again. */
+/** A tree without its spans, which must be equal after printing and parsing again. */
 export function withoutSpans(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(withoutSpans)
   if (typeof node !== 'object' || node === null) return node
