@@ -111,7 +111,7 @@ describe('The configuration', () => {
     else expect(refusal(argv, env)).toMatch(line)
   })
 
-  it('documents every setting once, with names that are unique', () => {
+  it('documents every setting, with unique names', () => {
     const markdown = settingsMarkdown()
     for (const { env, flag } of settingList) expect(markdown).toContain(`| \`--${flag}\` | \`${env}\` |`)
     expect(new Set(settingList.map((one) => one.env)).size).toBe(settingList.length)

@@ -34,7 +34,7 @@ describe.each(dashboards.map((spec) => [spec.name, toGrafana(spec)] as const))('
     expect(JSON.stringify(dashboard)).not.toMatch(/"datasource":"(?!\$)/)
   })
 
-  it('draws no panel over another or over the edge', () => {
+  it('places its panels without overlap and within the width', () => {
     const taken = new Set<string>()
     for (const { gridPos } of dashboard.panels) {
       expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24)

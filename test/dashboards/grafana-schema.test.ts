@@ -35,9 +35,12 @@ describe.each(dashboards.map((spec) => [spec.name, toGrafana(spec)] as const))('
     expect(validate(shell), JSON.stringify(validate.errors)).toBe(true)
   })
 
-  it.each(dashboard.panels.map((panel) => [panel.title, panel] as const))('conforms to the schema in the panel %s', (_title, panel) => {
-    expect(faultsOf(panel)).toEqual([])
-  })
+  it.each(dashboard.panels.map((panel) => [panel.title, panel] as const))(
+    'conforms to the schema in the panel %s',
+    (_title, panel) => {
+      expect(faultsOf(panel)).toEqual([])
+    },
+  )
 })
 
 it('the schema of Grafana refuses unknown options of a panel', () => {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll } from 'vitest'
 import { freePort } from './postgres.ts'
 import { spawnQuipu, temporaryFolder, type QuipuProcess } from './quipu-process.ts'
 
-/** One server for all tests of a file, over a separate folder. */
+/** A server for all tests of a file, over a separate folder. */
 export interface ServerOfFile {
   readonly folder: string
   readonly data: string

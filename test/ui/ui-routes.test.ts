@@ -51,20 +51,24 @@ describe('The user interface', () => {
 
 const browser = hasChromium('nothing looks at the page in one')
 
-it.runIf(browser)('the user interface shows a hostile statement in Chromium as text', { timeout: 120_000 }, async () => {
-  const hostile = `</pre><img src=x onerror="document.title='pwned'"><script>document.title='pwned'</script>`
-  const api = express.Router()
-  api.get('/v1/query', (_request, response) => {
-    const queryStats = { createTime: '2026-11-21T21:44:46.088Z', elapsedTime: '1.00ms', outputPositions: 1 }
-    response.json([{ queryId: 'q', state: 'FINISHED', session: { user: hostile }, queryStats, query: hostile }])
-  })
-  app = await serve(createUiRoutes(folder), api)
-  const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--virtual-time-budget=3000', '--dump-dom']
-  const { stdout } = await promisify(execFile)(CHROMIUM, [...flags, `${app.base}/ui`])
-  expect(stdout).toContain('<title>Queries · Quipu</title>')
-  expect(stdout).toContain('&lt;script&gt;document.title=')
-  expect(stdout).not.toContain('<img')
-})
+it.runIf(browser)(
+  'the user interface shows a hostile statement in Chromium as text',
+  { timeout: 120_000 },
+  async () => {
+    const hostile = `</pre><img src=x onerror="document.title='pwned'"><script>document.title='pwned'</script>`
+    const api = express.Router()
+    api.get('/v1/query', (_request, response) => {
+      const queryStats = { createTime: '2026-11-21T21:44:46.088Z', elapsedTime: '1.00ms', outputPositions: 1 }
+      response.json([{ queryId: 'q', state: 'FINISHED', session: { user: hostile }, queryStats, query: hostile }])
+    })
+    app = await serve(createUiRoutes(folder), api)
+    const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--virtual-time-budget=3000', '--dump-dom']
+    const { stdout } = await promisify(execFile)(CHROMIUM, [...flags, `${app.base}/ui`])
+    expect(stdout).toContain('<title>Queries · Quipu</title>')
+    expect(stdout).toContain('&lt;script&gt;document.title=')
+    expect(stdout).not.toContain('<img')
+  },
+)
 
 /** Selects the text of the statement, as a user does to copy it. Runs in the page. */
 const SELECT_STATEMENT = `(() => {
@@ -123,19 +127,23 @@ describe.runIf(browser)('The page of a query in Chromium', () => {
     }
   }
 
-  it('keeps a selected text while the query runs, and updates after the selection ends', { timeout: 120_000 }, async () => {
-    const { api, asked } = apiOf(3)
-    app = await serve(createUiRoutes(folder), api)
-    await inBrowser(async (page) => {
-      const statement = await page.evaluate<string>(SELECT_STATEMENT)
-      expect(statement).toMatch(/^SELECT \d+$/)
-      const before = asked()
-      await vi.waitFor(() => expect(asked()).toBeGreaterThan(before + 1), waiting)
-      expect(await page.evaluate('String(getSelection())')).toBe(statement)
-      await page.evaluate('getSelection().removeAllRanges()')
-      await vi.waitFor(async () => expect(await page.textContent('#main')).not.toContain(statement), waiting)
-    })
-  })
+  it(
+    'keeps a selected text while the query runs, and updates after the selection ends',
+    { timeout: 120_000 },
+    async () => {
+      const { api, asked } = apiOf(3)
+      app = await serve(createUiRoutes(folder), api)
+      await inBrowser(async (page) => {
+        const statement = await page.evaluate<string>(SELECT_STATEMENT)
+        expect(statement).toMatch(/^SELECT \d+$/)
+        const before = asked()
+        await vi.waitFor(() => expect(asked()).toBeGreaterThan(before + 1), waiting)
+        expect(await page.evaluate('String(getSelection())')).toBe(statement)
+        await page.evaluate('getSelection().removeAllRanges()')
+        await vi.waitFor(async () => expect(await page.textContent('#main')).not.toContain(statement), waiting)
+      })
+    },
+  )
 
   it('shows all events of a long query, and links to its JSON', { timeout: 120_000 }, async () => {
     const { api } = apiOf(1_500)

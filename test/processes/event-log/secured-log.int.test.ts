@@ -109,17 +109,23 @@ describe.skipIf(!(await kafkaIsAvailable()))('The event log in a Kafka with auth
     await writesAndReads(config(kafka.tls, '--kafka-ca-file', authority.ca, ...known), database.url)
   })
 
-  it('does not open without credentials, or with a certificate of another authority on either side', { timeout: 120_000 }, async () => {
-    const stranger = await other.issue('client')
-    for (const flags of [
-      ['--kafka-ca-file', authority.ca],
-      ['--kafka-tls'],
-      [],
-      ['--kafka-ca-file', other.ca, '--kafka-cert-file', certificate.cert, '--kafka-key-file', certificate.key],
-      ['--kafka-ca-file', authority.ca, '--kafka-cert-file', stranger.cert, '--kafka-key-file', stranger.key],
-    ])
-      expect(await refused(config(kafka.tls, ...flags), database.url)).toMatch(/^LogUnavailable: Kafka does not answer/)
-  })
+  it(
+    'does not open without credentials, or with a certificate of another authority on either side',
+    { timeout: 120_000 },
+    async () => {
+      const stranger = await other.issue('client')
+      for (const flags of [
+        ['--kafka-ca-file', authority.ca],
+        ['--kafka-tls'],
+        [],
+        ['--kafka-ca-file', other.ca, '--kafka-cert-file', certificate.cert, '--kafka-key-file', certificate.key],
+        ['--kafka-ca-file', authority.ca, '--kafka-cert-file', stranger.cert, '--kafka-key-file', stranger.key],
+      ])
+        expect(await refused(config(kafka.tls, ...flags), database.url)).toMatch(
+          /^LogUnavailable: Kafka does not answer/,
+        )
+    },
+  )
 
   it('names the missing file of certificates', async () => {
     await expect(eventLogOf(config(kafka.tls, '--kafka-ca-file', '/nowhere'), database.url, {})).rejects.toThrow(

@@ -6,7 +6,7 @@ import { baseUri } from '../../../src/protocol/edge/base-uri.ts'
 import { clientConnection, isLocal } from '../../../src/protocol/edge/client-connection.ts'
 import { exchange, requestText } from '../../support/raw-socket.ts'
 
-/** What the server derives from a request: the base of its links, the client's address, whether others can read along. */
+/** Shows how the server sees a request: the base of links, the address of the client, whether others can read along. */
 async function shown(gate: GatedServer, headers: readonly string[], path = '/', host = 'quipu.test'): Promise<string> {
   const url = `http://127.0.0.1:${(gate.server.address() as AddressInfo).port}`
   const { text, statuses } = await exchange(
@@ -156,12 +156,12 @@ describe('A request through a trusted proxy', () => {
   })
 })
 
-describe('The headers of a proxy that is not trusted are ignored', () => {
+describe('The headers of an untrusted proxy', () => {
   const reported = ['X-Forwarded-For: 203.0.113.7', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: evil.example']
   it.each([
     ['when no proxy is configured', () => direct],
     ['when another proxy is configured', () => beside],
-  ])('%s', async (_name, gate) => {
+  ])('are ignored %s', async (_name, gate) => {
     expect(await shown(gate(), [])).toBe('http://quipu.test 127.0.0.1 confidential')
     // The headers name another client, which may be on another machine.
     expect(await shown(gate(), reported)).toBe('http://quipu.test 127.0.0.1 open')

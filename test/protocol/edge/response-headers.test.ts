@@ -101,37 +101,40 @@ const utf8 = (value: string): string => Buffer.from(value, 'latin1').toString('u
 const RAW = ['Set-Catalog', 'Set-Schema', 'Set-Path', 'Set-Authorization-User']
 
 describe('The response headers that change the session of a client', () => {
-  it.each(Object.keys(changes) as SessionChange['kind'][])('of %s carry any text unchanged, or the text is refused with NOT_SUPPORTED', async (kind) => {
-    let reported: { readonly header: string; readonly value: string } | undefined
-    const base = await serve((request, response) => {
-      sendAnswer(request, response, ['{}'], answerHeaders('Trino', [reported!]))
-    })
-    for (const text of [...texts, ...unsendable]) {
-      try {
-        reported = responseHeaders('20260101_000000_00000_00001' as QueryId, [changes[kind](text)])[0]!
-      } catch (error) {
-        expect([unsendable.includes(text), error instanceof EngineError && error.errorName]).toEqual([
-          true,
-          'NOT_SUPPORTED',
-        ])
-        continue
+  it.each(Object.keys(changes) as SessionChange['kind'][])(
+    'of %s carry any text unchanged, or the text is refused with NOT_SUPPORTED',
+    async (kind) => {
+      let reported: { readonly header: string; readonly value: string } | undefined
+      const base = await serve((request, response) => {
+        sendAnswer(request, response, ['{}'], answerHeaders('Trino', [reported!]))
+      })
+      for (const text of [...texts, ...unsendable]) {
+        try {
+          reported = responseHeaders('20260101_000000_00000_00001' as QueryId, [changes[kind](text)])[0]!
+        } catch (error) {
+          expect([unsendable.includes(text), error instanceof EngineError && error.errorName]).toEqual([
+            true,
+            'NOT_SUPPORTED',
+          ])
+          continue
+        }
+        const { status, headers, body } = await get(base)
+        expect([text, status]).toEqual([text, 'HTTP/1.1 200 OK'])
+        expect(body).toBe('2\r\n{}\r\n0\r\n\r\n')
+        const name = `x-trino-${reported.header.toLowerCase()}`
+        const values = headers.filter(([other]) => other === name).map(([, value]) => value)
+        expect(headers.map(([other]) => other)).not.toContain('x-evil')
+        const wanted = text.replaceAll(/\p{Surrogate}/gu, '\ufffd')
+        if (RAW.includes(reported.header)) expect(values.map(utf8)).toEqual([wanted])
+        else if (kind === 'SetSession') expect(values.map(decoded)).toEqual([`query_max_run_time=${wanted}`])
+        else if (kind === 'SetRole') expect(values.map(decoded)).toEqual([`system=${wanted}`])
+        else if (kind === 'AddedPrepare')
+          expect(values.flatMap((value) => value.split('=').map(decoded))).toEqual([wanted, wanted])
+        else if (kind === 'DeallocatedPrepare') expect(values.map(decoded)).toEqual([wanted])
+        else expect(values).toHaveLength(1)
       }
-      const { status, headers, body } = await get(base)
-      expect([text, status]).toEqual([text, 'HTTP/1.1 200 OK'])
-      expect(body).toBe('2\r\n{}\r\n0\r\n\r\n')
-      const name = `x-trino-${reported.header.toLowerCase()}`
-      const values = headers.filter(([other]) => other === name).map(([, value]) => value)
-      expect(headers.map(([other]) => other)).not.toContain('x-evil')
-      const wanted = text.replaceAll(/\p{Surrogate}/gu, '\ufffd')
-      if (RAW.includes(reported.header)) expect(values.map(utf8)).toEqual([wanted])
-      else if (kind === 'SetSession') expect(values.map(decoded)).toEqual([`query_max_run_time=${wanted}`])
-      else if (kind === 'SetRole') expect(values.map(decoded)).toEqual([`system=${wanted}`])
-      else if (kind === 'AddedPrepare')
-        expect(values.flatMap((value) => value.split('=').map(decoded))).toEqual([wanted, wanted])
-      else if (kind === 'DeallocatedPrepare') expect(values.map(decoded)).toEqual([wanted])
-      else expect(values).toHaveLength(1)
-    }
-  })
+    },
+  )
 
   it('of an event recorded before names were validated cannot inject other headers', async () => {
     let value = ''

@@ -244,24 +244,27 @@ describe('The filters of the event feed', () => {
     ],
   ]
 
-  it.each(cases)('%s passes the matching events only, from the beginning and from the middle', async (filter, expected) => {
-    await writeLives()
-    const url = await start({ keepAliveMs: 30 })
-    const stored = await all()
-    const end = `0-${stored.at(-1)!.position.offset}`
-    const order = new Map(stored.map((one, index) => [idOf(one), index]))
-    const sorted = [...expected].sort((a, b) => order.get(a)! - order.get(b)!)
-    const feed = await open(`${url}?after=beginning&${filter}`)
-    await waitUntil('all was looked at', () => feed.lastId === end)
-    expect(feed.ids()).toEqual(sorted)
-    // A start in the middle of a query's life gives the same answer: earlier events are read from the stream.
-    if (filter.startsWith('query='))
-      expect(feed.firstId).toBe(sorted[0] && `0-${stored[order.get(sorted[0])!]!.position.offset - 1n}`)
-    const half = Math.floor(stored.length / 2)
-    const middle = await open(`${url}?after=0-${stored[half]!.position.offset}&${filter}`)
-    await waitUntil('all was looked at', () => middle.lastId === end)
-    expect(middle.ids()).toEqual(sorted.filter((id) => order.get(id)! > half))
-  })
+  it.each(cases)(
+    '%s passes the matching events only, from the beginning and from the middle',
+    async (filter, expected) => {
+      await writeLives()
+      const url = await start({ keepAliveMs: 30 })
+      const stored = await all()
+      const end = `0-${stored.at(-1)!.position.offset}`
+      const order = new Map(stored.map((one, index) => [idOf(one), index]))
+      const sorted = [...expected].sort((a, b) => order.get(a)! - order.get(b)!)
+      const feed = await open(`${url}?after=beginning&${filter}`)
+      await waitUntil('all was looked at', () => feed.lastId === end)
+      expect(feed.ids()).toEqual(sorted)
+      // A start in the middle of a query's life gives the same answer: earlier events are read from the stream.
+      if (filter.startsWith('query='))
+        expect(feed.firstId).toBe(sorted[0] && `0-${stored[order.get(sorted[0])!]!.position.offset - 1n}`)
+      const half = Math.floor(stored.length / 2)
+      const middle = await open(`${url}?after=0-${stored[half]!.position.offset}&${filter}`)
+      await waitUntil('all was looked at', () => middle.lastId === end)
+      expect(middle.ids()).toEqual(sorted.filter((id) => order.get(id)! > half))
+    },
+  )
 
   it.each(['query=nonsense', 'type=QueryFinnished', 'state=DONE', 'after=tomorrow', 'after=7-1'])(
     '%s is answered 400',
@@ -439,29 +442,33 @@ it('the event feed waits for a slow reader without delaying the log or other rea
   slow.destroy()
 })
 
-it('the event feed continues when the log is back, and answers 503 to new readers meanwhile', { timeout: 240_000 }, async () => {
-  const server = await startPostgres()
-  const away = await openReadModelBed(server)
-  try {
-    const url = await start({ log: away.log })
-    const feed = await open(`${url}?state=QUEUED,STARTING,RUNNING,FINISHING,FINISHED`)
-    const events = toLogEvents(queryLife(testQueryId(1)))
-    await away.log.append(testQueryId(1), 0, events.slice(0, 2))
-    await feed.received(2)
-    await server.kill('SIGKILL')
-    const appending = away.log.append(testQueryId(1), 2, events.slice(2))
-    await waitUntil('a new reader is told', async () => {
-      const response = await fetch(url)
-      await response.body?.cancel()
-      return response.status === 503 && response.headers.get('retry-after') === '1'
-    })
-    await server.start()
-    await appending
-    await feed.received(events.length)
-    expect(feed.ids()).toEqual(events.map((_, index) => `${testQueryId(1)}/${index + 1}`))
-    await routes.close()
-  } finally {
-    await away.close()
-    await server.stop()
-  }
-})
+it(
+  'the event feed continues when the log is back, and answers 503 to new readers meanwhile',
+  { timeout: 240_000 },
+  async () => {
+    const server = await startPostgres()
+    const away = await openReadModelBed(server)
+    try {
+      const url = await start({ log: away.log })
+      const feed = await open(`${url}?state=QUEUED,STARTING,RUNNING,FINISHING,FINISHED`)
+      const events = toLogEvents(queryLife(testQueryId(1)))
+      await away.log.append(testQueryId(1), 0, events.slice(0, 2))
+      await feed.received(2)
+      await server.kill('SIGKILL')
+      const appending = away.log.append(testQueryId(1), 2, events.slice(2))
+      await waitUntil('a new reader is told', async () => {
+        const response = await fetch(url)
+        await response.body?.cancel()
+        return response.status === 503 && response.headers.get('retry-after') === '1'
+      })
+      await server.start()
+      await appending
+      await feed.received(events.length)
+      expect(feed.ids()).toEqual(events.map((_, index) => `${testQueryId(1)}/${index + 1}`))
+      await routes.close()
+    } finally {
+      await away.close()
+      await server.stop()
+    }
+  },
+)

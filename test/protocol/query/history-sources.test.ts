@@ -53,7 +53,7 @@ const queries = Array.from({ length: 28 }, (_, i) => ({
 }))
 
 const item = (name: string) => `lake.shop.item.${name}`
-/** What each query reads, and its lineage. */
+/** The tables and columns that each query reads, with their lineage. */
 const reading = {
   tables: [
     {
@@ -325,7 +325,7 @@ describe('system.history', () => {
     [`SELECT sum(retries) FROM queries WHERE user = 'nobody'`, 1],
     [`SELECT query_id FROM queries WHERE user = 'bob' ORDER BY 1 FETCH FIRST 2 ROWS ONLY`, 2],
     [`SELECT count(*) FROM queries WHERE user = 'alice' || ''`, 28],
-  ])('%s', async (sql, most) => {
+  ])('returns the same rows with and without questions, and reads few: %s', async (sql, most) => {
     const { read } = await same(sql)
     // The read models and the archive each give the first rows of an order.
     expect(read).toBeLessThanOrEqual(/LIMIT|FETCH/.test(sql) ? 2 * most : most)

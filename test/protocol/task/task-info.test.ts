@@ -181,7 +181,7 @@ describe('The task info of a join', () => {
     expect(status.stats.peakMemoryBytes).toBeGreaterThan(0)
   })
 
-  it('has a pipeline for the build side and one for the probe side', () => {
+  it('has separate pipelines for the build side and the probe side of the join', () => {
     const types = info.stats.pipelines.map(({ operatorSummaries }) => operatorSummaries.map((one) => one.operatorType))
     const build = types.find((operators) => operators.includes('HashBuilderOperator'))!
     const probe = types.find((operators) => operators.includes('LookupJoinOperator'))!

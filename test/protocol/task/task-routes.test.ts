@@ -244,14 +244,17 @@ describe('The task resource of a worker', () => {
   })
 
   // The POST of a canceled statement may arrive late, or its body may be long.
-  it.each(['one', 'many'])('answers 404 to the POST of a task that was deleted before, by a DELETE of %s', async (deleted) => {
-    const taskId = worker.nextTaskId()
-    if (deleted === 'one') await worker.call('DELETE', `/v1/task/${taskId}?abort=true`)
-    else await worker.call('DELETE', '/v1/task', { body: { taskIds: [taskId] } })
-    expect((await worker.call('POST', `/v1/task/${taskId}`, { body: await nation() })).status).toBe(404)
-    expect(worker.tasks.get(taskId)).toBeUndefined()
-    expect((await worker.call('GET', `/v1/task/${taskId}`)).status).toBe(404)
-  })
+  it.each(['one', 'many'])(
+    'answers 404 to the POST of a task that was deleted before, by a DELETE of %s',
+    async (deleted) => {
+      const taskId = worker.nextTaskId()
+      if (deleted === 'one') await worker.call('DELETE', `/v1/task/${taskId}?abort=true`)
+      else await worker.call('DELETE', '/v1/task', { body: { taskIds: [taskId] } })
+      expect((await worker.call('POST', `/v1/task/${taskId}`, { body: await nation() })).status).toBe(404)
+      expect(worker.tasks.get(taskId)).toBeUndefined()
+      expect((await worker.call('GET', `/v1/task/${taskId}`)).status).toBe(404)
+    },
+  )
 
   it('reports no change of a task whose POST was answered with the final status', async () => {
     const all = await worker.call('GET', '/v1/task?since=')

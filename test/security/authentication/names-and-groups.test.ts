@@ -35,7 +35,8 @@ describe('A user mapping', () => {
     expect(['alice/admin@REALM', 'x@OTHER'].map(userMappingBy('(\\w+)/.*@REALM'))).toEqual(['alice', undefined])
   })
 
-  it('is optional: without it the name is the user', () => expect([sameName('alice'), sameName(' ')]).toEqual(['alice', undefined]))
+  it('is optional: without it the name is the user', () =>
+    expect([sameName('alice'), sameName(' ')]).toEqual(['alice', undefined]))
 
   it('refuses a result with white space or invisible characters, and does not trim it', () => {
     const mapping = rules({ pattern: 'CN=([^,]*),.*' })
