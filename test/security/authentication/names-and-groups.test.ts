@@ -48,7 +48,7 @@ describe('A user mapping', () => {
     ])
   })
 
-  it('changes the case of a name only if the change is reversible', () => {
+  it('refuses to change the case of a name whose case mapping is ambiguous', () => {
     const lower = rules({ pattern: '(.*)', case: 'lower' })
     const upper = rules({ pattern: '(.*)', case: 'upper' })
     expect(['Straße', 'ALICE', 'alıce', 'ΣΑΣ', 'ΐ'].map(lower)).toEqual([undefined, 'alice', undefined, 'σας', 'ΐ'])

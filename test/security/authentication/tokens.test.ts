@@ -94,7 +94,7 @@ describe('A token', () => {
     expect(await kindOf(keys, await sign('HS256', randomBytes(64)))).toBe('refused')
   })
 
-  it('cannot choose the algorithm or the key: the key fixes both', async () => {
+  it('cannot choose the algorithm or the key: the configured key decides', async () => {
     const text = pem(rsa)
     const keys = fileOf(text)
     const der = rsa.publicKey.export({ type: 'spki', format: 'der' })
