@@ -3,6 +3,7 @@ import { setImmediate as nextLoopPass } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { knowSound } from '../../security/rules/java-regex.ts'
 import type { TextVersion } from './text-version.ts'
+import { programUrl } from '../../shared/programs.ts'
 
 /** The input of the thread. */
 export interface TextToRead {
@@ -27,7 +28,7 @@ export async function readApart<T>(
   given: TextToRead,
   make: (text: string, nextSlice: () => Promise<void>) => Promise<T>,
 ): Promise<{ readonly value: T; readonly text: TextVersion }> {
-  const thread = new Worker(new URL('../coordinator/read-apart-thread.js', import.meta.url), {
+  const thread = new Worker(programUrl('processes/access/read-apart-thread'), {
     workerData: given,
     resourceLimits: { maxOldGenerationSizeMb: MOST_MEGABYTES },
   })
