@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { READ_MODEL_SCHEMA } from '../../src/events/postgres/migrate.ts'
 import { parseRulesFile } from '../../src/security/rules/rules-file.ts'
 import { embeddedConnection } from '../support/embedded-connection.ts'
@@ -14,6 +15,11 @@ import { serverOfFile } from '../support/server-of-file.ts'
 import { raw, run as follow, trinoHeaders } from '../support/statement-client.ts'
 
 const EVERYTHING = ['SELECT', 'INSERT', 'DELETE', 'UPDATE', 'OWNERSHIP', 'GRANT_SELECT']
+const eventsAnswer = z.array(z.object({ type: z.string(), data: z.record(z.string(), z.unknown()) }))
+const plannedTables = z.object({
+  tables: z.array(z.object({ table: z.string(), snapshot: z.string().optional() })),
+  stages: z.array(z.object({ splits: z.array(z.unknown()) })),
+})
 /** A number that only the rules contain. */
 const SECRET = 49_711
 
@@ -263,6 +269,8 @@ describe('Tables under a rules file', () => {
       'CREATE TABLE IF NOT EXISTS unseen AS SELECT 3 * y AS y FROM UNNEST(sequence(1, 7013)) n(y)',
       memory,
     )
+    // More files than the table of the statement ever has here.
+    for (let file = 0; file < 4; file++) await run('root', 'INSERT INTO unseen VALUES -1', memory)
     const shown: string[] = []
     for (const prefix of ['', 'EXPLAIN ', ...(sql.startsWith('SELECT') ? ['EXPLAIN ANALYZE VERBOSE '] : [])]) {
       const ran = await follow(server.url, `${prefix}${sql}`, headersOf(user, memory))
@@ -271,6 +279,16 @@ describe('Tables under a rules file', () => {
       for (const path of ['', '/events', '/trace']) {
         const { text } = await raw(`${server.url}/v1/query/${ran.id}${path}`, { headers: headersOf(user) })
         shown.push(text)
+      }
+      const answered = await raw(`${server.url}/v1/query/${ran.id}/events`, { headers: headersOf(user) })
+      const events = eventsAnswer.parse(JSON.parse(answered.text))
+      expect(events.some(({ type }) => type.startsWith('quipu.query.planned.'))).toBe(true)
+      for (const { data } of events.filter(({ type }) => type.startsWith('quipu.task.created.')))
+        expect(data['splits']).toBeLessThan(4)
+      for (const { data } of events.filter(({ type }) => type.startsWith('quipu.query.planned.'))) {
+        const { tables, stages } = plannedTables.parse(data)
+        expect(tables.filter(({ table, snapshot }) => table === 'unseen' && snapshot !== undefined)).toEqual([])
+        expect(stages.flatMap(({ splits }) => splits).length).toBeLessThan(4)
       }
     }
     shown.push(JSON.stringify(await run(user, 'SELECT * FROM system.runtime.tasks')))

@@ -70,6 +70,16 @@ export function readsForRules({ scans }: Pick<Fragment, 'scans'>): boolean {
   return scans.some(({ ofRule }) => ofRule)
 }
 
+/**
+ * The splits whose number users may see: those of tables that the statement itself reads. Without a fragment, all.
+ */
+export function splitsOfStatement<T extends { readonly scan: number }>(
+  fragment: Pick<Fragment, 'scans'> | undefined,
+  splits: readonly T[],
+): readonly T[] {
+  return fragment ? splits.filter(({ scan }) => !fragment.scans[scan]?.ofRule) : splits
+}
+
 export const splitSchema = z.object({
   /** Index of the scan this split belongs to. */
   scan: z.number().int().min(0),

@@ -2,6 +2,7 @@ import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
 import type { ResultPages } from '../../../events/event-log.ts'
 import type { TaskStats } from '../../../execution/api/task.ts'
 import { EngineLost, type EnginePool, type EngineResult, type EngineRun } from '../../../execution/engine/engine.ts'
+import { splitsOfStatement } from '../../../execution/api/fragment.ts'
 import type { StagePlan } from '../../../planner/stage-plan.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
@@ -79,7 +80,7 @@ export async function runOnCoordinator(
     endedAt: deps.clock.now(),
     rows: result.rows,
     bytes,
-    splits: stage.splits.length,
+    splits: splitsOfStatement(stage.fragment, stage.splits).length,
     source: 'ValuesOperator',
     engine: result,
   })

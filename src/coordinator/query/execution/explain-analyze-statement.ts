@@ -1,4 +1,4 @@
-import type { Fragment } from '../../../execution/api/fragment.ts'
+import { splitsOfStatement, type Fragment } from '../../../execution/api/fragment.ts'
 import type { TaskStats, TaskStatus, TaskUpdate } from '../../../execution/api/task.ts'
 import { planStages } from '../../../planner/plan-stages.ts'
 import type { StagePlan } from '../../../planner/stage-plan.ts'
@@ -80,7 +80,14 @@ async function runPlaced(
   const taskId = makeTaskId(run.queryId, id, 0)
   const create: QueryCommand = {
     type: 'CreateTask',
-    data: { taskId, stage: id, nodeId: node.nodeId, nodeUrl: node.url, splits: splits.length, attempt: 0 },
+    data: {
+      taskId,
+      stage: id,
+      nodeId: node.nodeId,
+      nodeUrl: node.url,
+      splits: splitsOfStatement(fragment, splits).length,
+      attempt: 0,
+    },
   }
   const traceparent = run.spanOf(id)
   const update: TaskUpdate = {

@@ -1,3 +1,4 @@
+import { splitsOfStatement } from '../../../execution/api/fragment.ts'
 import type { StagePlan } from '../../../planner/stage-plan.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { taskId as makeTaskId, type TaskId, type NodeId } from '../../../shared/ids.ts'
@@ -57,7 +58,7 @@ export async function runWorkerStage(
         stage: stage.id,
         nodeId: node.nodeId,
         nodeUrl: node.url,
-        splits: stage.splits.length,
+        splits: splitsOfStatement(stage.fragment, stage.splits).length,
         attempt: failures,
         ...(lost ? { retryOf: lost.taskId, retryReason: lost.reason } : {}),
       },

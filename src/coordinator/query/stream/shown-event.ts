@@ -13,15 +13,15 @@ export function shownCloudEvent(event: Recorded, source: string, seesEnder: Sees
 }
 
 /**
- * The data of an event without the parts that users may not see: the fragments and splits of a plan, which only a
- * successor needs; digests of results and written files, since the content of a short one can be guessed; the user that
+ * The data of an event without the parts that users may not see: the fragments and the data of splits of a plan, which
+ * only a successor needs; splits and snapshots of tables that only the access rules read; digests of results and written files, since the content of a short one can be guessed; the user that
  * ended a query, unless this reader may see it; texts of rules, which say what is hidden from which user. The event may
  * be of any version, so no field is taken for granted.
  */
 export function shownData({ type, data }: Pick<Recorded, 'type' | 'data'>, seesEnder: SeesEnder): unknown {
   if (!isRecord(data)) return data
   if (type === 'QueryPlanned' && Array.isArray(data['stages']))
-    return { ...data, stages: data['stages'].map(shownStage) }
+    return { ...data, stages: data['stages'].map(shownStage), ...shownTables(data['tables'], data['stages']) }
   if (type === 'FileKept') return without(data, 'text')
   if (type === 'QueryFinished') return without(data, 'digest')
   if (type === 'ResultPagesPublished' && Array.isArray(data['pages']))
@@ -37,14 +37,43 @@ function shownFiles(files: unknown): { readonly files?: readonly unknown[] } {
   return Array.isArray(files) ? { files: files.map((file) => without(without(file, 'footer'), 'sha256')) } : {}
 }
 
+/** The tables of a plan. The snapshot of a table that only the access rules read is left out: it changes with the rows. */
+function shownTables(tables: unknown, stages: readonly unknown[]): { readonly tables?: readonly unknown[] } {
+  if (!Array.isArray(tables)) return {}
+  const scans = stages.flatMap(scansOf)
+  const ofStatement = new Set(scans.filter((scan) => !isOfRule(scan)).map(tableName))
+  const ofRules = new Set(scans.filter(isOfRule).map(tableName))
+  const isHidden = (table: unknown): boolean => ofRules.has(tableName(table)) && !ofStatement.has(tableName(table))
+  return { tables: tables.map((table) => (isHidden(table) ? without(table, 'snapshot') : table)) }
+}
+
+function scansOf(stage: unknown): readonly unknown[] {
+  const fragment = isRecord(stage) ? stage['fragment'] : undefined
+  return isRecord(fragment) && Array.isArray(fragment['scans']) ? fragment['scans'] : []
+}
+
+function isOfRule(scan: unknown): boolean {
+  return isRecord(scan) && scan['ofRule'] === true
+}
+
+function tableName(named: unknown): string {
+  return isRecord(named) ? JSON.stringify([named['catalog'], named['schema'], named['table']]) : ''
+}
+
 function shownStage(stage: unknown): unknown {
   if (!isRecord(stage)) return {}
   const { fragment: _, withheld, splits, ...shown } = stage
+  const scans = scansOf(stage)
+  const isShown = (split: unknown): boolean => !(isRecord(split) && isOfRule(scans[Number(split['scan'])]))
   return {
     ...shown,
     ...(withheld === undefined ? {} : { withheld: without(withheld, 'target') }),
-    ...(Array.isArray(splits) ? { splits: splits.map((split) => without(without(split, 'data'), 'columnBytes')) } : {}),
+    ...(Array.isArray(splits) ? { splits: splits.filter(isShown).map(shownSplit) } : {}),
   }
+}
+
+function shownSplit(split: unknown): unknown {
+  return without(without(split, 'data'), 'columnBytes')
 }
 
 function without(value: unknown, name: string): unknown {

@@ -1,3 +1,4 @@
+import { splitsOfStatement } from '../../../../execution/api/fragment.ts'
 import { attributes as names } from '../../../../telemetry/attribute-names.ts'
 import { entitySpanId } from '../../../../telemetry/trace-context.ts'
 import { stageTimes, type StageTimes } from '../../statistics/totals.ts'
@@ -31,7 +32,7 @@ function stageSpan({ query, executionSpanId, endMs }: TracedQuery, stage: StageT
       [names.stageId]: `${query.queryId}.${stage.id}`,
       [names.stagePartitioning]: plan?.distribution ?? 'single',
       [names.stageTasks]: tasks,
-      [names.splits]: plan?.splits.length ?? 0,
+      [names.splits]: splitsOfStatement(plan?.fragment, plan?.splits ?? []).length,
     },
     status: 'UNSET',
     events: [{ name: 'stage_state', atMs: startMs, attributes: { [names.state]: stage.state } }],
