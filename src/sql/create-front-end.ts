@@ -11,7 +11,7 @@ import { errorAt } from './analyzer/context.ts'
 import { accessOf } from './access-control.ts'
 import { lineageOf } from './analyzer/lineage.ts'
 import { resolve } from './analyzer/resolve.ts'
-import type { AnalyzedStatement, FrontEndTimes, QueryType, SqlFrontEnd, Warning } from './front-end.ts'
+import type { BoundStatement, FrontEndTimes, QueryType, SqlFrontEnd, Warning } from './front-end.ts'
 import { renderAnalysis, resultColumn } from './renderer/render.ts'
 import type { SessionContext } from './session.ts'
 import { durationOf, type Quantity } from '../shared/quantities.ts'
@@ -89,7 +89,7 @@ function planningTime(session: SessionContext): Quantity {
 async function analyzeStatement(
   { session, ...given }: StatementInput,
   onTimes?: (times: FrontEndTimes) => void,
-): Promise<AnalyzedStatement> {
+): Promise<BoundStatement> {
   const { text, budget } = given
   // SET TIME ZONE reaches the next statement as a session property, which overrides the client's zone.
   const timeZone = propertyValue(session, 'time_zone_id') ?? session.timeZone
@@ -123,7 +123,7 @@ function checkProperties(session: StatementInput['session']): void {
   checkSent(session)
 }
 
-function withWarnings(analyzed: AnalyzedStatement, more: readonly Warning[]): AnalyzedStatement {
+function withWarnings(analyzed: BoundStatement, more: readonly Warning[]): BoundStatement {
   return more.length === 0 ? analyzed : { ...analyzed, warnings: [...analyzed.warnings, ...more] }
 }
 
@@ -148,8 +148,8 @@ async function analyzeParsed(
   input: StatementInput,
   statement: Statement,
   parameters: GivenParameters,
-): Promise<AnalyzedStatement> {
-  const execute = (text: SourceText, using: Execute['parameters']): Promise<AnalyzedStatement> => {
+): Promise<BoundStatement> {
+  const execute = (text: SourceText, using: Execute['parameters']): Promise<BoundStatement> => {
     const { statement: inner, parameterCount: count } = read(text, input.budget)
     checkPrepared(inner)
     return analyzeParsed({ ...input, text }, inner, { count, using, around: input.text })
@@ -177,7 +177,7 @@ async function analyzeOther(
   statement: Exclude<Statement, Query | Execute | ExecuteImmediate | Explain | ExplainAnalyze>,
   input: StatementInput,
   parameters: GivenParameters,
-): Promise<AnalyzedStatement> {
+): Promise<BoundStatement> {
   switch (statement.kind) {
     case 'Use':
       return remembered(await useSchema(input, statement))
@@ -257,7 +257,7 @@ async function analyzeQuery(
   return { query: analyzeUnchecked({ ...input, metadata }, query, { kind: 'values', values }), resolveMs }
 }
 
-function remembered({ updateType, changes }: SessionEffect, session?: SessionContext): AnalyzedStatement {
+function remembered({ updateType, changes }: SessionEffect, session?: SessionContext): BoundStatement {
   const set = Object.fromEntries(
     changes.flatMap((change) => (change.kind === 'SetSession' ? [[change.name, change.value]] : [])),
   ) as Readonly<Record<string, string>>
@@ -269,7 +269,7 @@ async function analyzeWithSession(
   input: StatementInput,
   query: Query,
   parameters: GivenParameters,
-): Promise<AnalyzedStatement> {
+): Promise<BoundStatement> {
   const { session, set, own } = withSession(input, query)
   const analyzed = await analyzeSelect({ ...input, session }, query, parameters, 'SELECT')
   if (analyzed.kind !== 'query' || Object.keys(set).length === 0) return analyzed
@@ -277,7 +277,7 @@ async function analyzeWithSession(
 }
 
 /** Analyzes a query that Quipu generates. */
-function analyzeGenerated(query: Query, input: StatementInput): Promise<AnalyzedStatement> {
+function analyzeGenerated(query: Query, input: StatementInput): Promise<BoundStatement> {
   return analyzeSelect(input, query, { count: 0, using: [], around: input.text }, 'DESCRIBE')
 }
 
@@ -331,7 +331,7 @@ async function analyzeExplain(
   input: StatementInput,
   explain: Explain | ExplainAnalyze,
   parameters: GivenParameters,
-): Promise<AnalyzedStatement> {
+): Promise<BoundStatement> {
   const { session } = input
   const analyze = explain.kind === 'ExplainAnalyze'
   const options = analyze ? [] : explain.options
@@ -354,7 +354,7 @@ async function analyzeExplain(
   }
 }
 
-function timesOf(analyzed: AnalyzedStatement): Omit<FrontEndTimes, 'parseMs'> {
+function timesOf(analyzed: BoundStatement): Omit<FrontEndTimes, 'parseMs'> {
   if (analyzed.kind === 'explain') return timesOf(analyzed.statement)
   const { renderMs = 0, resolveMs = 0 } = analyzed.kind === 'query' ? analyzed : {}
   return { renderMs, resolveMs }
@@ -371,7 +371,7 @@ async function analyzeSelect(
   query: Query,
   parameters: GivenParameters,
   queryType: QueryType,
-): Promise<AnalyzedStatement> {
+): Promise<BoundStatement> {
   const { query: analyzed, resolveMs } = await analyzeQuery(input, query, parameters)
   const analysis = analyzed.checked()
   const start = performance.now()

@@ -186,7 +186,7 @@ export interface FrontEndTimes {
 }
 
 /** The result of analyzing a statement. */
-export type AnalyzedStatement =
+export type BoundStatement =
   | {
       /** A query: SELECT, VALUES, TABLE, SHOW …, DESCRIBE …, or EXECUTE of a query. */
       readonly kind: 'query'
@@ -233,7 +233,7 @@ export type AnalyzedStatement =
       readonly verbose: boolean
       readonly planType: 'LOGICAL' | 'DISTRIBUTED' | 'VALIDATE' | 'IO'
       readonly format: 'TEXT' | 'GRAPHVIZ' | 'JSON'
-      readonly statement: AnalyzedStatement
+      readonly statement: BoundStatement
       readonly columns: readonly ResultColumn[]
       readonly warnings: readonly Warning[]
     }
@@ -277,5 +277,5 @@ export interface SqlFrontEnd {
     session: SessionContext,
     metadata: MetadataPort,
     onTimes?: (times: FrontEndTimes) => void,
-  ): Promise<AnalyzedStatement>
+  ): Promise<BoundStatement>
 }

@@ -1,6 +1,6 @@
 import type { ConnectorTable } from '../../src/connectors/spi/connector.ts'
 import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
-import type { AnalyzedStatement, MetadataPort, RenderedQuery, ResultColumn } from '../../src/sql/front-end.ts'
+import type { BoundStatement, MetadataPort, RenderedQuery, ResultColumn } from '../../src/sql/front-end.ts'
 import type { SessionContext } from '../../src/sql/session.ts'
 import { parseQueryId } from '../../src/shared/ids.ts'
 
@@ -68,11 +68,7 @@ export function shopMetadata(asked: string[] = []): MetadataPort {
 
 const frontEnd = createSqlFrontEnd()
 
-export function analyze(
-  sql: string,
-  metadata = shopMetadata(),
-  as: SessionContext = session,
-): Promise<AnalyzedStatement> {
+export function analyze(sql: string, metadata = shopMetadata(), as: SessionContext = session): Promise<BoundStatement> {
   return frontEnd.analyzeStatement(sql, as, metadata)
 }
 

@@ -4,7 +4,7 @@ import { tpchConnector } from '../../src/connectors/tpch/tpch-connector.ts'
 import { tpchTables } from '../../src/connectors/tpch/tables.ts'
 import type { ConnectorTable } from '../../src/connectors/spi/connector.ts'
 import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
-import type { AnalyzedStatement, MetadataPort, ResultColumn } from '../../src/sql/front-end.ts'
+import type { BoundStatement, MetadataPort, ResultColumn } from '../../src/sql/front-end.ts'
 import type { SessionContext } from '../../src/sql/session.ts'
 import { scanText } from '../../src/execution/engine/scan-text.ts'
 import { openEngineConnection } from './duckdb-in-process.ts'
@@ -18,7 +18,7 @@ export const corpusSession = recordedSession({ startTimeMillis: Date.UTC(2024, 5
 
 export interface LibraryRunner {
   readonly metadata: MetadataPort
-  analyze(sql: string, session?: SessionContext): Promise<AnalyzedStatement>
+  analyze(sql: string, session?: SessionContext): Promise<BoundStatement>
   /** Columns and rows of a statement; without a result there are no columns. @throws EngineError */
   run(sql: string, session?: SessionContext): Promise<{ columns: readonly ResultColumn[]; rows: readonly unknown[][] }>
   close(): void

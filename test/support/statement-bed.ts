@@ -24,7 +24,7 @@ import {
 } from '../../src/events/event-log.ts'
 import { createQueryIds, parseNodeId } from '../../src/shared/ids.ts'
 import type { ThreadedFrontEnd } from '../../src/coordinator/front-end-threads/threaded-front-end.ts'
-import type { AnalyzedStatement } from '../../src/sql/front-end.ts'
+import type { BoundStatement } from '../../src/sql/front-end.ts'
 import { QUERY_ID, sampleData } from './query-events.ts'
 
 /** A log in memory that accepts appends at once and in order, as a real log. `settle` decides when they become valid. */
@@ -71,7 +71,7 @@ export class MemoryLog {
 }
 
 /** A SELECT of literals, whose row needs no engine. */
-export const literals: AnalyzedStatement = {
+export const literals: BoundStatement = {
   kind: 'query',
   queryType: 'SELECT',
   columns: [],
@@ -99,7 +99,7 @@ export interface BedOptions {
   readonly openQueries?: number
   readonly memory?: StatementMemoryLimits
   readonly endedBytes?: number
-  readonly analyze?: (sql: string) => Promise<AnalyzedStatement>
+  readonly analyze?: (sql: string) => Promise<BoundStatement>
   readonly deps?: Partial<ExecutionDeps>
 }
 

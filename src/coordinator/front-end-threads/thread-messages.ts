@@ -1,7 +1,7 @@
 import type { ConnectorAbilities, TableHandle } from '../../connectors/spi/connector.ts'
 import type { ErrorLocation, ErrorName } from '../../shared/engine-error.ts'
 import type { ObjectRights } from '../../shared/object-rights.ts'
-import type { AnalyzedStatement, FrontEndTimes, QueryType } from '../../sql/front-end.ts'
+import type { BoundStatement, FrontEndTimes, QueryType } from '../../sql/front-end.ts'
 import type { SessionContext } from '../../sql/session.ts'
 import type { QuerySession } from '../query/stream/events.ts'
 import type { FoundSecrets } from '../query/secrets/query-secrets.ts'
@@ -52,7 +52,7 @@ export type FrontEndTask =
 
 /** The answer of each kind of task. */
 export interface ThreadAnswers {
-  readonly analyze: AnalyzedStatement
+  readonly analyze: BoundStatement
   readonly findSecrets: FoundSecrets & { readonly type: QueryType | undefined }
   readonly queryType: QueryType | undefined
 }

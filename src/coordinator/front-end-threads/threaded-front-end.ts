@@ -3,7 +3,7 @@ import { HoldsLoop } from '../../shared/cpu-budget.ts'
 import type { ObjectRights } from '../../shared/object-rights.ts'
 import { createSqlFrontEnd } from '../../sql/create-front-end.ts'
 import type {
-  AnalyzedStatement,
+  BoundStatement,
   FrontEndTimes,
   MetadataPort,
   RenderedQuery,
@@ -27,7 +27,7 @@ export interface ThreadedFrontEnd {
     session: SessionContext,
     metadata: MetadataPort,
     caller: ThreadCaller & { readonly onTimes?: (times: FrontEndTimes) => void },
-  ): Promise<AnalyzedStatement>
+  ): Promise<BoundStatement>
 }
 
 /** Analyses short statements in this thread; statements that are long or turn out to take long, in another. */
@@ -111,7 +111,7 @@ function known(handle: TableHandle, handles: ReadonlyMap<string, TableHandle>): 
   return handles.get(JSON.stringify(handle)) ?? handle
 }
 
-function withHandles(statement: AnalyzedStatement, handles: ReadonlyMap<string, TableHandle>): AnalyzedStatement {
+function withHandles(statement: BoundStatement, handles: ReadonlyMap<string, TableHandle>): BoundStatement {
   const inQuery = (query: RenderedQuery): RenderedQuery => ({
     ...query,
     scans: query.scans.map((scan) => ({ ...scan, handle: known(scan.handle, handles) })),

@@ -2,7 +2,7 @@ import { EngineError } from '../../shared/engine-error.ts'
 import { accessOf } from '../access-control.ts'
 import type { QueryAnalysis } from '../analyzer/analyze.ts'
 import { errorAt } from '../analyzer/context.ts'
-import type { AnalyzedStatement } from '../front-end.ts'
+import type { BoundStatement } from '../front-end.ts'
 import { renderAnalysis } from '../renderer/render.ts'
 import type { StatementInput } from '../statement-input.ts'
 import type { Expression } from '../syntax/ast.ts'
@@ -15,7 +15,7 @@ import { VARCHAR } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { plainQuery, plainSelect } from './plain-query.ts'
 
-export type AnalyzedCall = Extract<AnalyzedStatement, { kind: 'call' }>
+export type BoundCall = Extract<BoundStatement, { kind: 'call' }>
 
 /** The only supported procedure, `system.runtime.kill_query`. Its arguments are texts; the second is optional. */
 const PROCEDURE = ['system', 'runtime', 'kill_query'] as const
@@ -34,7 +34,7 @@ export async function analyzeProcedureCall(
   input: StatementInput,
   node: Call,
   analyze: (query: Query) => Promise<QueryAnalysis>,
-): Promise<AnalyzedCall> {
+): Promise<BoundCall> {
   const { transactionId } = input.session
   if (transactionId !== undefined && transactionId !== 'NONE')
     throw new EngineError('NOT_SUPPORTED', 'Procedures cannot be called within a transaction (use autocommit mode)')

@@ -5,7 +5,7 @@ import type { ErrorName } from '../../shared/error-table.ts'
 import { typeOf } from '../analyzer/data-types.ts'
 import { analyzeNewRows, type QueryAnalysis } from '../analyzer/analyze.ts'
 import { qualify, resolve, type TableName } from '../analyzer/resolve.ts'
-import type { AnalyzedStatement, QueryType } from '../front-end.ts'
+import type { BoundStatement, QueryType } from '../front-end.ts'
 import { lineageOf } from '../analyzer/lineage.ts'
 import { renderAnalysis, resultColumn } from '../renderer/render.ts'
 import type { QualifiedName, StringLiteral } from '../syntax/ast.ts'
@@ -35,7 +35,7 @@ import { storedRows } from './stored-rows.ts'
 export type ConnectorStatement =
   CreateSchema | DropSchema | CreateTable | CreateTableAsSelect | Insert | DropTable | CreateView | DropView
 
-export type AnalyzedWrite = Extract<AnalyzedStatement, { kind: 'write' }>
+export type BoundWrite = Extract<BoundStatement, { kind: 'write' }>
 
 export function isConnectorStatement(node: Statement): node is ConnectorStatement {
   return Object.hasOwn(needed, node.kind)
@@ -64,7 +64,7 @@ export async function analyzeWrite(
   input: StatementInput,
   node: ConnectorStatement,
   analyze: (query: Query) => Promise<QueryAnalysis>,
-): Promise<AnalyzedWrite> {
+): Promise<BoundWrite> {
   switch (node.kind) {
     case 'CreateSchema':
       return createSchema(input, node)
@@ -87,7 +87,7 @@ export async function analyzeWrite(
 
 // ---- Schemas
 
-async function createSchema(input: StatementInput, node: CreateSchema): Promise<AnalyzedWrite> {
+async function createSchema(input: StatementInput, node: CreateSchema): Promise<BoundWrite> {
   const { catalog, schema } = schemaName(input, node.name)
   allow(input, node, catalog)
   refuseProperties(input, catalog, 'schema', node.properties)
@@ -103,7 +103,7 @@ async function createSchema(input: StatementInput, node: CreateSchema): Promise<
   )
 }
 
-async function dropSchema(input: StatementInput, node: DropSchema): Promise<AnalyzedWrite> {
+async function dropSchema(input: StatementInput, node: DropSchema): Promise<BoundWrite> {
   const { catalog, schema } = schemaName(input, node.name)
   allow(input, node, catalog)
   const exists = (await input.metadata.schemas(catalog)).includes(schema)
@@ -125,7 +125,7 @@ function schemaName(input: StatementInput, name: QualifiedName): { readonly cata
 
 // ---- Tables
 
-async function createTable(input: StatementInput, node: CreateTable): Promise<AnalyzedWrite> {
+async function createTable(input: StatementInput, node: CreateTable): Promise<BoundWrite> {
   const { name, exists } = await find(input, node.name)
   allow(input, node, name.catalog)
   checkTableProperties(input, name.catalog, node.properties)
@@ -168,7 +168,7 @@ async function createTableAs(
   input: StatementInput,
   node: CreateTableAsSelect,
   analyze: (query: Query) => Promise<QueryAnalysis>,
-): Promise<AnalyzedWrite> {
+): Promise<BoundWrite> {
   const { name, exists } = await find(input, node.name)
   // If the table exists and stays unchanged, its query is not analyzed.
   const analysis = exists && node.saveMode === 'IGNORE' ? undefined : await analyze(node.query)
@@ -194,7 +194,7 @@ async function createTableAs(
   }
 }
 
-async function insert(input: StatementInput, node: Insert, analysis: QueryAnalysis): Promise<AnalyzedWrite> {
+async function insert(input: StatementInput, node: Insert, analysis: QueryAnalysis): Promise<BoundWrite> {
   const { name, found } = await find(input, node.target)
   allow(input, node, name.catalog)
   const columns = (found?.columns ?? []).filter((column) => column.hidden !== true)
@@ -220,7 +220,7 @@ async function insert(input: StatementInput, node: Insert, analysis: QueryAnalys
   }
 }
 
-async function dropTable(input: StatementInput, node: DropTable): Promise<AnalyzedWrite> {
+async function dropTable(input: StatementInput, node: DropTable): Promise<BoundWrite> {
   const { name, found, exists } = await find(input, node.name)
   const shown = `${name.catalog}.${name.schema}.${name.table}`
   if (found?.kind === 'VIEW') {
@@ -261,7 +261,7 @@ function storedColumn(name: string, type: string, comment: string | undefined): 
 
 // ---- Views
 
-async function createView(input: StatementInput, node: CreateView, analysis: QueryAnalysis): Promise<AnalyzedWrite> {
+async function createView(input: StatementInput, node: CreateView, analysis: QueryAnalysis): Promise<BoundWrite> {
   const { name } = await find(input, node.name)
   allow(input, node, name.catalog)
   refuseProperties(input, name.catalog, 'view', node.properties)
@@ -294,7 +294,7 @@ async function createView(input: StatementInput, node: CreateView, analysis: Que
   }
 }
 
-async function dropView(input: StatementInput, node: DropView): Promise<AnalyzedWrite> {
+async function dropView(input: StatementInput, node: DropView): Promise<BoundWrite> {
   const { name, found } = await find(input, node.name)
   allow(input, node, name.catalog)
   const change = { kind: 'dropView', schema: name.schema, table: name.table } as const
@@ -311,7 +311,7 @@ interface Tolerance {
   readonly tolerated?: ErrorName
 }
 
-function definition(catalog: string, updateType: string, change: TableChange, tolerance: Tolerance): AnalyzedWrite {
+function definition(catalog: string, updateType: string, change: TableChange, tolerance: Tolerance): BoundWrite {
   const queryType: QueryType = 'DATA_DEFINITION'
   return {
     kind: 'write',

@@ -9,7 +9,7 @@ import {
 import { EngineError } from '../../../src/shared/engine-error.ts'
 import type { ObjectRights } from '../../../src/shared/object-rights.ts'
 import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
-import type { AnalyzedStatement, MetadataPort, SqlFrontEnd } from '../../../src/sql/front-end.ts'
+import type { BoundStatement, MetadataPort, SqlFrontEnd } from '../../../src/sql/front-end.ts'
 import { session, shopMetadata } from '../../support/front-end.ts'
 
 const threads = new FrontEndThreads()
@@ -25,7 +25,7 @@ const long = (sql: string): string => sql + ' '.repeat(LONG_TEXT)
 const list = (count: number, item: (i: number) => string, separator = ', '): string =>
   Array.from({ length: count }, (_, i) => item(i)).join(separator)
 
-function withoutTimes(statement: AnalyzedStatement): unknown {
+function withoutTimes(statement: BoundStatement): unknown {
   return JSON.parse(
     JSON.stringify(statement, (key, value: unknown) => (/^(render|resolve)Ms$/.test(key) ? undefined : value)),
   ) as unknown
@@ -46,7 +46,7 @@ describe('A long statement', () => {
     'SELECT 1 +',
     'CREATE TABLE orders (id bigint)',
   ])('gives the same analysis in a thread as in this process: %s', async (sql) => {
-    const known = (run: Promise<AnalyzedStatement>): Promise<unknown> =>
+    const known = (run: Promise<BoundStatement>): Promise<unknown> =>
       run.then(withoutTimes, (error: unknown) => (error as EngineError).toFailure())
     const inThread = await known(apart.analyzeStatement(long(sql), session, shopMetadata(), { owner }))
     expect(inThread).toEqual(await known(here.analyzeStatement(long(sql), session, shopMetadata())))

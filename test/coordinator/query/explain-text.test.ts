@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { explainText } from '../../../src/coordinator/query/explain/explain-text.ts'
-import type { AnalyzedStatement, PlanNode } from '../../../src/sql/front-end.ts'
+import type { BoundStatement, PlanNode } from '../../../src/sql/front-end.ts'
 
 const scan = (table: string): PlanNode => ({
   name: 'TableScan',
@@ -14,7 +14,7 @@ const outline: PlanNode = {
   layout: ['k:bigint'],
   children: [{ name: 'InnerJoin', details: {}, layout: ['k:bigint'], children: [scan('a'), scan('b')] }],
 }
-const query: Extract<AnalyzedStatement, { kind: 'query' }> = {
+const query: Extract<BoundStatement, { kind: 'query' }> = {
   kind: 'query',
   queryType: 'SELECT',
   columns: [],

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { EngineError } from '../../../src/shared/engine-error.ts'
 import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
-import type { AnalyzedStatement } from '../../../src/sql/front-end.ts'
+import type { BoundStatement } from '../../../src/sql/front-end.ts'
 import type { SessionContext } from '../../../src/sql/session.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 import { fixedMetadata, recordedSession } from '../../support/sql/fixed-metadata.ts'
@@ -9,7 +9,7 @@ import { refusedStatements } from '../../support/sql/recorded-statements.ts'
 
 const frontEnd = createSqlFrontEnd()
 
-function analyze(sql: string, session: Partial<SessionContext> = {}): Promise<AnalyzedStatement> {
+function analyze(sql: string, session: Partial<SessionContext> = {}): Promise<BoundStatement> {
   return frontEnd.analyzeStatement(sql, recordedSession(session), fixedMetadata)
 }
 

@@ -1,6 +1,6 @@
 import type { QueryId } from '../../../shared/ids.ts'
 import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
-import type { AnalyzedStatement, FrontEndTimes, MetadataPort } from '../../../sql/front-end.ts'
+import type { BoundStatement, FrontEndTimes, MetadataPort } from '../../../sql/front-end.ts'
 import type { SlotOwner } from '../../../shared/fair-queue.ts'
 import { eventLoopSlice } from '../../../shared/event-loop-slice.ts'
 import { catalogNames, listSplits } from '../../dispatch/catalog-metadata.ts'
@@ -56,7 +56,7 @@ export class Analysis {
     return this.#calls?.made ?? []
   }
 
-  async analyze(): Promise<AnalyzedStatement> {
+  async analyze(): Promise<BoundStatement> {
     const { frontEnd, metadata } = this.#ports
     const { queryId, submission, startTimeMillis, signal } = this.#statement
     const characters = charactersOf(submission.sql, submission.session)

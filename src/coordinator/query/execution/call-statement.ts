@@ -4,7 +4,7 @@ import { EngineError } from '../../../shared/engine-error.ts'
 import { isQueryId, type QueryId } from '../../../shared/ids.ts'
 import { howToRetry } from '../../../shared/quipu-error.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
-import type { AnalyzedStatement } from '../../../sql/front-end.ts'
+import type { BoundStatement } from '../../../sql/front-end.ts'
 import { endingBy, type Ending } from '../stream/ending.ts'
 import type { Canceled } from '../results/cancel-query.ts'
 import { NO_STAGES, valuesInEngine, type CoordinatorRunDeps } from './coordinator-run.ts'
@@ -16,7 +16,7 @@ export interface CallDeps extends CoordinatorRunDeps {
   readonly endQuery: (queryId: QueryId, ending: Ending) => Promise<Canceled>
 }
 
-type AnalyzedCall = Extract<AnalyzedStatement, { kind: 'call' }>
+type BoundCall = Extract<BoundStatement, { kind: 'call' }>
 
 /** Pause before the next try when the log did not answer. */
 const PAUSE_MS = 200
@@ -29,7 +29,7 @@ const PAUSE_MS = 200
 export async function runCall(
   deps: CallDeps,
   run: RunContext,
-  { queryType, updateType, values, warnings }: AnalyzedCall,
+  { queryType, updateType, values, warnings }: BoundCall,
   analysisNanos: number,
 ): Promise<void> {
   const [target, message] = await argumentsOf(deps, run, values)
@@ -46,7 +46,7 @@ export async function runCall(
 async function argumentsOf(
   deps: CoordinatorRunDeps,
   run: RunContext,
-  values: AnalyzedCall['values'],
+  values: BoundCall['values'],
 ): Promise<readonly [target: string, message: string]> {
   const row = values.literalRow ?? (await valuesInEngine(deps, run, values))
   const [target, message] = JSON.parse(row) as readonly (string | null)[]

@@ -1,6 +1,6 @@
 import { EngineError } from '../../../shared/engine-error.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
-import type { AnalyzedStatement } from '../../../sql/front-end.ts'
+import type { BoundStatement } from '../../../sql/front-end.ts'
 import type { QueryEventOf } from '../stream/events.ts'
 import { toStagePlan } from '../stream/planned-data.ts'
 import type { Resumption, Submission } from '../registry/query-handle.ts'
@@ -93,12 +93,12 @@ async function goOn(parts: StatementParts, planned: Planned): Promise<void> {
 }
 
 /** The properties that the statement sets for itself. */
-function propertiesOf(analyzed: AnalyzedStatement): Readonly<Record<string, string>> {
+function propertiesOf(analyzed: BoundStatement): Readonly<Record<string, string>> {
   if (analyzed.kind === 'explain') return propertiesOf(analyzed.statement)
   return (analyzed.kind === 'query' && analyzed.properties) || {}
 }
 
-async function carryOut(parts: StatementParts, analyzed: AnalyzedStatement, analysisNanos: number): Promise<void> {
+async function carryOut(parts: StatementParts, analyzed: BoundStatement, analysisNanos: number): Promise<void> {
   const { deps, run } = parts
   switch (analyzed.kind) {
     case 'query':
@@ -134,7 +134,7 @@ async function writeOnceFollowed(parts: StatementParts, analysisNanos: number): 
   return carryOutWrite(deps, run, await analyzeWrite(analysis), analysisNanos)
 }
 
-async function analyzeWrite(analysis: Analysis): Promise<Extract<AnalyzedStatement, { kind: 'write' }>> {
+async function analyzeWrite(analysis: Analysis): Promise<Extract<BoundStatement, { kind: 'write' }>> {
   const analyzed = await analysis.analyze()
   if (analyzed.kind !== 'write') throw new Error('a statement that writes has become another')
   return analyzed

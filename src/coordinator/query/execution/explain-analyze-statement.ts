@@ -4,7 +4,7 @@ import { planStages } from '../../../planner/plan-stages.ts'
 import type { StagePlan } from '../../../planner/stage-plan.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { taskId as makeTaskId } from '../../../shared/ids.ts'
-import type { AnalyzedStatement } from '../../../sql/front-end.ts'
+import type { BoundStatement } from '../../../sql/front-end.ts'
 import { listSplits } from '../../dispatch/catalog-metadata.ts'
 import type { WorkerNode } from '../../scheduler/workers.ts'
 import type { QueryCommand } from '../stream/decider.ts'
@@ -19,7 +19,7 @@ import type { WorkerStageDeps } from './worker-stage.ts'
 export async function runExplainAnalyze(
   deps: CoordinatorRunDeps & WorkerStageDeps,
   run: RunContext,
-  analyzed: Extract<AnalyzedStatement, { kind: 'explain' }>,
+  analyzed: Extract<BoundStatement, { kind: 'explain' }>,
   analysisNanos: number,
 ): Promise<void> {
   const inner = analyzed.statement

@@ -1,11 +1,11 @@
 import { planStages } from '../../../planner/plan-stages.ts'
-import type { AnalyzedStatement } from '../../../sql/front-end.ts'
+import type { BoundStatement } from '../../../sql/front-end.ts'
 import { resultLineage } from '../stream/planned-data.ts'
 import { makeRow, runOnCoordinator, type CoordinatorRunDeps } from './coordinator-run.ts'
 import type { RunContext } from './run-context.ts'
 import { runWorkerStage, type WorkerStageDeps } from './worker-stage.ts'
 
-type AnalyzedQuery = Extract<AnalyzedStatement, { kind: 'query' }>
+type BoundQuery = Extract<BoundStatement, { kind: 'query' }>
 
 /**
  * Runs a statement with rows: literals here at once, tables that only the coordinator has in its engine, others on a
@@ -14,7 +14,7 @@ type AnalyzedQuery = Extract<AnalyzedStatement, { kind: 'query' }>
 export async function runQuery(
   deps: CoordinatorRunDeps & WorkerStageDeps,
   run: RunContext,
-  analyzed: AnalyzedQuery,
+  analyzed: BoundQuery,
   analysisNanos: number,
 ): Promise<void> {
   const { queryType, columns, warnings, properties } = analyzed
@@ -49,6 +49,6 @@ export async function runQuery(
   )
 }
 
-export function tablesRead({ reads }: Pick<AnalyzedQuery, 'reads'>) {
+export function tablesRead({ reads }: Pick<BoundQuery, 'reads'>) {
   return reads.map((read) => ({ ...read, columns: [...read.columns], mode: 'READ' as const }))
 }

@@ -1,4 +1,4 @@
-import type { AnalyzedStatement } from '../../../sql/front-end.ts'
+import type { BoundStatement } from '../../../sql/front-end.ts'
 import { checkHeaders, responseHeaders } from '../session/session-headers.ts'
 import { NO_STAGES } from './coordinator-run.ts'
 import type { RunContext } from './run-context.ts'
@@ -7,7 +7,7 @@ import type { RunContext } from './run-context.ts'
 export async function runSessionStatement(
   deps: { readonly limits: { readonly headerBytes: number } },
   run: RunContext,
-  analyzed: Extract<AnalyzedStatement, { kind: 'session' }>,
+  analyzed: Extract<BoundStatement, { kind: 'session' }>,
   analysisNanos: number,
 ): Promise<void> {
   const { queryType, updateType, warnings } = analyzed

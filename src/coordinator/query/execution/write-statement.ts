@@ -10,7 +10,7 @@ import { EngineError, failureOf } from '../../../shared/engine-error.ts'
 import { taskId as makeTaskId, type QueryId, type NodeId } from '../../../shared/ids.ts'
 import { planWriteStages } from '../../../planner/plan-stages.ts'
 import type { StagePlan } from '../../../planner/stage-plan.ts'
-import type { AnalyzedStatement, PlanNode } from '../../../sql/front-end.ts'
+import type { BoundStatement, PlanNode } from '../../../sql/front-end.ts'
 import { duckdbTypeText } from '../../../sql/types/duckdb-representation.ts'
 import { parseTypeText } from '../../../sql/types/type-names.ts'
 import { connectorOf, listSplits } from '../../dispatch/catalog-metadata.ts'
@@ -29,7 +29,7 @@ import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
 import type { FinishedTask } from './task-outcome.ts'
 import { runWorkerStage, type WorkerStageDeps } from './worker-stage.ts'
 
-type AnalyzedWrite = Extract<AnalyzedStatement, { kind: 'write' }>
+type BoundWrite = Extract<BoundStatement, { kind: 'write' }>
 type Planned = QueryEventOf<'QueryPlanned'>['data']
 
 export interface WriteDeps extends WorkerStageDeps {
@@ -47,7 +47,7 @@ export interface WriteDeps extends WorkerStageDeps {
 export async function carryOutWrite(
   deps: WriteDeps,
   run: RunContext,
-  analyzed: AnalyzedWrite,
+  analyzed: BoundWrite,
   analysisNanos: number,
 ): Promise<void> {
   const planStart = deps.clock.monotonicMs()
@@ -142,7 +142,7 @@ async function decide(
   deps: WriteDeps,
   run: RunContext,
   { target, files, before }: Written,
-  tolerated: AnalyzedWrite['tolerated'],
+  tolerated: BoundWrite['tolerated'],
 ): Promise<void> {
   const leave = await deps.guard.enter(target.catalog, target.change, run.signal)
   try {
@@ -319,7 +319,7 @@ function writerOf(catalogs: Catalogs, catalog: string): ConnectorWriter {
   return writer
 }
 
-function isTolerated(error: unknown, tolerated: AnalyzedWrite['tolerated']): boolean {
+function isTolerated(error: unknown, tolerated: BoundWrite['tolerated']): boolean {
   return tolerated !== undefined && error instanceof EngineError && error.errorName === tolerated
 }
 
@@ -336,7 +336,7 @@ function finishTask({ taskId, stage, node, status }: FinishedTask): QueryCommand
   }
 }
 
-function tablesOf({ catalog, change, source, writes }: AnalyzedWrite): Planned['tables'] {
+function tablesOf({ catalog, change, source, writes }: BoundWrite): Planned['tables'] {
   const reads = (source?.reads ?? []).map((read) => ({ ...read, columns: [...read.columns], mode: 'READ' as const }))
   if (!('table' in change)) return reads
   const { schema, table } = change
@@ -344,7 +344,7 @@ function tablesOf({ catalog, change, source, writes }: AnalyzedWrite): Planned['
 }
 
 /** The plan of the rows under the operators that write them. */
-function outlineOf({ catalog, change }: AnalyzedWrite, rows: PlanNode): PlanNode {
+function outlineOf({ catalog, change }: BoundWrite, rows: PlanNode): PlanNode {
   const target = [catalog, change.schema, ...('table' in change ? [change.table] : [])].join(':')
   const writing: PlanNode = { name: 'TableWriter', details: {}, layout: ['rows:bigint'], children: [rows] }
   return { name: 'TableCommit', details: { target }, layout: ['rows:bigint'], children: [writing] }

@@ -1,9 +1,9 @@
 import { estimateJson, estimatePlan, estimateText, type PlanEstimate } from '../statistics/plan-estimates.ts'
 import type { StagePlan } from '../../../planner/stage-plan.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
-import type { AnalyzedStatement, PlanNode, ResultColumn } from '../../../sql/front-end.ts'
+import type { BoundStatement, PlanNode, ResultColumn } from '../../../sql/front-end.ts'
 
-type Explained = Extract<AnalyzedStatement, { kind: 'explain' }>
+type Explained = Extract<BoundStatement, { kind: 'explain' }>
 
 /**
  * The one row of EXPLAIN, in Trino's forms: fragments with their nodes (DISTRIBUTED), the nodes alone (LOGICAL), the
@@ -154,7 +154,7 @@ function graphviz(outline: PlanNode): string {
   return [...lines, '}', '}'].join('\n')
 }
 
-function ioPlan(statement: AnalyzedStatement): Record<string, unknown> {
+function ioPlan(statement: BoundStatement): Record<string, unknown> {
   const reads = statement.kind === 'query' ? statement.reads : []
   return {
     inputTableColumnInfos: reads.map((read) => ({
