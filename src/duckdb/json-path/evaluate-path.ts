@@ -1,6 +1,13 @@
 import { trimmedNumber } from '../blanks.ts'
 import { javaDouble } from '../scripts/double-text.ts'
-import { isArray, isWholeNumber, type JsonValue } from '../scripts/json-document.ts'
+import {
+  isArray,
+  isContainer,
+  isJsonNumber,
+  isJsonObject,
+  isWholeNumber,
+  type JsonValue,
+} from '../scripts/json-document.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { JsonPath, PathNode, PathPredicate, Subscript } from './json-path.ts'
 import { Signal } from '../../shared/quipu-error.ts'
@@ -89,28 +96,23 @@ function single(node: PathNode, env: Environment): JsonValue {
   return items[0]!
 }
 
-function membersOf(item: JsonValue): ReadonlyMap<string, JsonValue> | undefined {
-  return item !== null && typeof item === 'object' && 'members' in item ? item.members : undefined
-}
-
 function members(item: JsonValue, name: string | undefined, env: Environment): readonly JsonValue[] {
-  const all = membersOf(item)
-  if (all === undefined) {
+  if (!isJsonObject(item)) {
     if (env.lax) return []
     throw new PathEvaluationError(`invalid item type. Expected: OBJECT, actual: ${typeOf(item).toUpperCase()}`)
   }
-  if (name === undefined) return [...all.values()]
-  const found = all.get(name)
+  if (name === undefined) return [...item.members.values()]
+  const found = item.members.get(name)
   if (found !== undefined) return [found]
   if (env.lax) return []
   throw new PathEvaluationError(`structural error: missing member '${name}' in JSON object`)
 }
 
 function descendants(item: JsonValue, name: string): readonly JsonValue[] {
-  const all = membersOf(item)
-  if (all !== undefined) {
-    const own = all.get(name)
-    return [...(own === undefined ? [] : [own]), ...[...all.values()].flatMap((each) => descendants(each, name))]
+  if (isJsonObject(item)) {
+    const own = item.members.get(name)
+    const below = [...item.members.values()].flatMap((each) => descendants(each, name))
+    return own === undefined ? below : [own, ...below]
   }
   return isArray(item) ? item.flatMap((each) => descendants(each, name)) : []
 }
@@ -148,7 +150,7 @@ function typeOf(item: JsonValue): string {
   if (item === null) return 'null'
   if (isArray(item)) return 'array'
   if (typeof item !== 'object') return typeof item
-  return 'number' in item ? 'number' : 'object'
+  return isJsonNumber(item) ? 'number' : 'object'
 }
 
 const MIN_BIGINT = -(2n ** 63n)
@@ -165,14 +167,14 @@ function isBigint(value: bigint): boolean {
 
 /** The bigint of a number without fraction and exponent; undefined for any other item. */
 function wholeOf(item: JsonValue): bigint | undefined {
-  if (item === null || typeof item !== 'object' || !('number' in item) || !isWholeNumber(item.number)) return undefined
+  if (!isJsonNumber(item) || !isWholeNumber(item.number)) return undefined
   const value = BigInt(item.number)
   if (!isBigint(value)) throw new PathEvaluationError(`value too big: ${item.number}`)
   return value
 }
 
 function numberOf(item: JsonValue): number {
-  if (item === null || typeof item !== 'object' || !('number' in item)) {
+  if (!isJsonNumber(item)) {
     throw new PathEvaluationError(`invalid item type. Expected: NUMBER, actual: ${typeOf(item).toUpperCase()}`)
   }
   return Number(wholeOf(item) ?? item.number)
@@ -198,45 +200,21 @@ function writtenWhole(value: bigint): JsonValue {
   return { number: String(value) }
 }
 
-function arithmetic(operator: '+' | '-' | '*' | '/' | '%', left: JsonValue, right: JsonValue): JsonValue {
+/** The operators of a path, for doubles and for whole numbers. */
+const operators = {
+  '+': { doubles: (a: number, b: number) => a + b, wholes: (a: bigint, b: bigint) => a + b },
+  '-': { doubles: (a: number, b: number) => a - b, wholes: (a: bigint, b: bigint) => a - b },
+  '*': { doubles: (a: number, b: number) => a * b, wholes: (a: bigint, b: bigint) => a * b },
+  '/': { doubles: (a: number, b: number) => a / b, wholes: (a: bigint, b: bigint) => a / b },
+  '%': { doubles: (a: number, b: number) => a % b, wholes: (a: bigint, b: bigint) => a % b },
+} as const
+
+function arithmetic(operator: keyof typeof operators, left: JsonValue, right: JsonValue): JsonValue {
   const [a, b] = [wholeOf(left), wholeOf(right)]
-  if (a === undefined || b === undefined) return written(ofDoubles(operator, numberOf(left), numberOf(right)))
+  const { doubles, wholes } = operators[operator]
+  if (a === undefined || b === undefined) return written(doubles(numberOf(left), numberOf(right)))
   if (b === 0n && (operator === '/' || operator === '%')) throw new PathEvaluationError('division by zero')
-  return writtenWhole(ofWholes(operator, a, b))
-}
-
-function ofDoubles(operator: '+' | '-' | '*' | '/' | '%', a: number, b: number): number {
-  switch (operator) {
-    case '+':
-      return a + b
-    case '-':
-      return a - b
-    case '*':
-      return a * b
-    case '/':
-      return a / b
-    case '%':
-      return a % b
-    default:
-      return unreachable(operator)
-  }
-}
-
-function ofWholes(operator: '+' | '-' | '*' | '/' | '%', a: bigint, b: bigint): bigint {
-  switch (operator) {
-    case '+':
-      return a + b
-    case '-':
-      return a - b
-    case '*':
-      return a * b
-    case '/':
-      return a / b
-    case '%':
-      return a % b
-    default:
-      return unreachable(operator)
-  }
+  return writtenWhole(wholes(a, b))
 }
 
 function callMethod(
@@ -268,11 +246,10 @@ function callMethod(
       return [writtenWhole(whole < 0n ? -whole : whole)]
     }
     case 'keyvalue': {
-      const all = membersOf(item)
-      if (all === undefined) {
+      if (!isJsonObject(item)) {
         throw new PathEvaluationError(`invalid item type. Expected: OBJECT, actual: ${typeOf(item).toUpperCase()}`)
       }
-      return [...all].map(([name, value]) => ({
+      return [...item.members].map(([name, value]) => ({
         members: new Map<string, JsonValue>([
           ['name', name],
           ['value', value],
@@ -352,7 +329,7 @@ function anyPair(
   const bothNull = withNull(left) && withNull(right) && holds(operator, 0)
   const oneNull = (withNull(left) && b.length > 0) || (withNull(right) && a.length > 0)
   if (bothNull || (oneNull && holds(operator, Number.NaN))) return true
-  if (a.length > 0 && b.length > 0 && [...a, ...b].some((item) => !isScalar(item))) return undefined
+  if (a.length > 0 && b.length > 0 && [...a, ...b].some(isContainer)) return undefined
   let found = false
   let unknown = false
   for (const one of a) {
@@ -366,15 +343,11 @@ function anyPair(
   return unknown ? undefined : found
 }
 
-function isScalar(item: NonNullable<JsonValue>): boolean {
-  return typeof item !== 'object' || 'number' in item
-}
-
 /** Negative, 0 or positive, for values that are not NULL; undefined for types that cannot be compared. */
 function compare(a: NonNullable<JsonValue>, b: NonNullable<JsonValue>): number | undefined {
   if (typeof a === 'string' && typeof b === 'string') return a < b ? -1 : a > b ? 1 : 0
   if (typeof a === 'boolean' && typeof b === 'boolean') return Number(a) - Number(b)
-  if (typeof a === 'object' && typeof b === 'object' && 'number' in a && 'number' in b) {
+  if (isJsonNumber(a) && isJsonNumber(b)) {
     const [left, right] = [wholeOf(a), wholeOf(b)]
     const both = left !== undefined && right !== undefined
     return both ? inOrder(left, right) : inOrder(numberOf(a), numberOf(b))

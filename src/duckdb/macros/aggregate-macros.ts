@@ -289,14 +289,6 @@ export const aggregateMacros: readonly Macro[] = [
   ),
   macro('q_window_nth(n)', `CASE WHEN n < 1 THEN u_raise('${bad}: Offset must be at least 1') ELSE n END`),
   macro('q_window_buckets(n)', `CASE WHEN n <= 0 THEN u_raise('${bad}: Buckets must be greater than 0') ELSE n END`),
-  macro(
-    'q_log10(a)',
-    `CASE WHEN a < 0 THEN CAST('NaN' AS DOUBLE) WHEN a = 0 THEN CAST('-Infinity' AS DOUBLE) ELSE log10(a) END`,
-  ),
-  macro(
-    'q_log2(a)',
-    `CASE WHEN a < 0 THEN CAST('NaN' AS DOUBLE) WHEN a = 0 THEN CAST('-Infinity' AS DOUBLE) ELSE log2(a) END`,
-  ),
   macro('q_random_bound(n)', `CASE WHEN n <= 0 THEN u_raise('${bad}: bound must be positive') ELSE n END`),
   macro(
     'q_random_range(a, b)',

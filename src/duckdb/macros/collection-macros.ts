@@ -3,6 +3,67 @@ import { keptField, macro, type Macro } from './macro.ts'
 /** The largest length of a list that counts as short. */
 const FEW = 16
 
+/**
+ * A map of a list of entries {k, v}, grouped.
+ * @param key the field by which entries are equal
+ * @param value the value of a group: `qm1` are the entries, `qm2` the indexes of the group's entries
+ */
+function grouped(name: string, key: 'k' | 'q', value: string): Macro {
+  return macro(
+    `${name}(l)`,
+    `
+      CASE
+        WHEN l IS NOT NULL THEN list_transform([l], lambda qm1: map_from_entries(list_transform(q_groups(list_transform(qm1,
+            lambda e: e.${key})), lambda qm2: {'k': qm1[qm2[1]].k, 'v': ${value}})))[1]
+      END
+    `,
+  )
+}
+
+/** Joins conditions in three-valued logic: `decisive` wins, then NULL. */
+function verdict(name: string, decisive: boolean): Macro {
+  return macro(
+    `${name}(b)`,
+    `
+      CASE
+        WHEN b IS NULL THEN NULL
+        WHEN list_contains(b, ${decisive}) THEN ${decisive}
+        WHEN list_position(b, NULL) IS NOT NULL THEN NULL
+        ELSE ${!decisive}
+      END
+    `,
+  )
+}
+
+/** A function of two vectors of equal length, in which NULL counts as 0. */
+function vectors(name: string, call: 'list_dot_product' | 'list_distance'): Macro {
+  return macro(
+    `${name}(a, b)`,
+    `
+      CASE
+        WHEN a IS NULL OR b IS NULL THEN NULL
+        WHEN len(a) <> len(b) THEN u_raise('INVALID_FUNCTION_ARGUMENT: The arguments must have the same length')
+        WHEN len(a) = 0 THEN CAST(0 AS DOUBLE)
+        ELSE ${call}(list_transform(a, lambda q8: coalesce(q8, CAST(0 AS DOUBLE))), list_transform(b,
+            lambda q9: coalesce(q9, CAST(0 AS DOUBLE))))
+      END
+    `,
+  )
+}
+
+/** The largest or smallest number of an array; NaN only where all are. */
+function floatingExtremum(name: 'max' | 'min'): Macro {
+  return macro(
+    `q_array_${name}_floating(a)`,
+    `
+      CASE
+        WHEN list_position(a, NULL) IS NULL THEN coalesce(list_${name}(list_filter(a, lambda q3: NOT isnan(q3))),
+            list_${name}(a))
+      END
+    `,
+  )
+}
+
 /** Arrays and maps: indexing, membership, comparison, construction. */
 export const collectionMacros: readonly Macro[] = [
   macro('q_map_first(l)', `map_from_entries(list_filter(l, lambda e, i: i = 1 OR e.k IS DISTINCT FROM l[i - 1].k))`),
@@ -47,44 +108,11 @@ export const collectionMacros: readonly Macro[] = [
       END), lambda qp6: qp6.i)))[1]
     `,
   ),
-  macro(
-    'q_multimap(l)',
-    `
-      CASE
-        WHEN l IS NOT NULL THEN list_transform([l], lambda qm1: map_from_entries(list_transform(q_groups(list_transform(qm1,
-            lambda e: e.k)), lambda qm2: {'k': qm1[qm2[1]].k, 'v': list_transform(qm2, lambda qm3:
-            qm1[qm3].v)})))[1]
-      END
-    `,
-  ),
+  grouped('q_multimap', 'k', 'list_transform(qm2, lambda qm3: qm1[qm3].v)'),
   // For entries whose keys are distinguished by a separate value.
-  macro(
-    'q_map_first_keyed(l)',
-    `
-      CASE
-        WHEN l IS NOT NULL THEN list_transform([l], lambda qm1: map_from_entries(list_transform(q_groups(list_transform(qm1,
-            lambda e: e.q)), lambda qm2: {'k': qm1[qm2[1]].k, 'v': qm1[qm2[1]].v})))[1]
-      END
-    `,
-  ),
-  macro(
-    'q_multimap_keyed(l)',
-    `
-      CASE
-        WHEN l IS NOT NULL THEN list_transform([l], lambda qm1: map_from_entries(list_transform(q_groups(list_transform(qm1,
-            lambda e: e.q)), lambda qm2: {'k': qm1[qm2[1]].k, 'v': list_transform(qm2, lambda qm3: qm1[qm3].v)})))[1]
-      END
-    `,
-  ),
-  macro(
-    'q_histogram_keyed(l)',
-    `
-      CASE
-        WHEN l IS NOT NULL THEN list_transform([l], lambda qm1: map_from_entries(list_transform(q_groups(list_transform(qm1,
-            lambda e: e.q)), lambda qm2: {'k': qm1[qm2[1]].k, 'v': CAST(len(qm2) AS BIGINT)})))[1]
-      END
-    `,
-  ),
+  grouped('q_map_first_keyed', 'q', 'qm1[qm2[1]].v'),
+  grouped('q_multimap_keyed', 'q', 'list_transform(qm2, lambda qm3: qm1[qm3].v)'),
+  grouped('q_histogram_keyed', 'q', 'CAST(len(qm2) AS BIGINT)'),
   // Of several values for a key the first counts.
   macro(
     'q_map_union(l)',
@@ -232,28 +260,8 @@ export const collectionMacros: readonly Macro[] = [
       END
     `,
   ),
-  macro(
-    'q_all(b)',
-    `
-      CASE
-        WHEN b IS NULL THEN NULL
-        WHEN list_contains(b, false) THEN false
-        WHEN list_position(b, NULL) IS NOT NULL THEN NULL
-        ELSE true
-      END
-    `,
-  ),
-  macro(
-    'q_any(b)',
-    `
-      CASE
-        WHEN b IS NULL THEN NULL
-        WHEN list_contains(b, true) THEN true
-        WHEN list_position(b, NULL) IS NOT NULL THEN NULL
-        ELSE false
-      END
-    `,
-  ),
+  verdict('q_all', false),
+  verdict('q_any', true),
   macro(
     'q_ahist(a)',
     `
@@ -322,30 +330,8 @@ export const collectionMacros: readonly Macro[] = [
       END
     `,
   ),
-  macro(
-    'q_dot(a, b)',
-    `
-      CASE
-        WHEN a IS NULL OR b IS NULL THEN NULL
-        WHEN len(a) <> len(b) THEN u_raise('INVALID_FUNCTION_ARGUMENT: The arguments must have the same length')
-        WHEN len(a) = 0 THEN CAST(0 AS DOUBLE)
-        ELSE list_dot_product(list_transform(a, lambda q8: coalesce(q8, CAST(0 AS DOUBLE))), list_transform(b,
-            lambda q9: coalesce(q9, CAST(0 AS DOUBLE))))
-      END
-    `,
-  ),
-  macro(
-    'q_euc(a, b)',
-    `
-      CASE
-        WHEN a IS NULL OR b IS NULL THEN NULL
-        WHEN len(a) <> len(b) THEN u_raise('INVALID_FUNCTION_ARGUMENT: The arguments must have the same length')
-        WHEN len(a) = 0 THEN CAST(0 AS DOUBLE)
-        ELSE list_distance(list_transform(a, lambda q8: coalesce(q8, CAST(0 AS DOUBLE))), list_transform(b, lambda
-            q9: coalesce(q9, CAST(0 AS DOUBLE))))
-      END
-    `,
-  ),
+  vectors('q_dot', 'list_dot_product'),
+  vectors('q_euc', 'list_distance'),
   macro('q_known(a)', `list_transform(a, lambda q8: coalesce(q8, CAST(0 AS DOUBLE)))`),
   macro(
     'q_cos(a, b)',
@@ -442,24 +428,8 @@ export const collectionMacros: readonly Macro[] = [
       END
     `,
   ),
-  macro(
-    'q_array_max_floating(a)',
-    `
-      CASE
-        WHEN list_position(a, NULL) IS NULL THEN coalesce(list_max(list_filter(a, lambda q3: NOT isnan(q3))),
-            list_max(a))
-      END
-    `,
-  ),
-  macro(
-    'q_array_min_floating(a)',
-    `
-      CASE
-        WHEN list_position(a, NULL) IS NULL THEN coalesce(list_min(list_filter(a, lambda q3: NOT isnan(q3))),
-            list_min(a))
-      END
-    `,
-  ),
+  floatingExtremum('max'),
+  floatingExtremum('min'),
   macro(
     'q_sequence_days(a, b, i)',
     `

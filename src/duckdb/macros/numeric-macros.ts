@@ -1,5 +1,97 @@
 import { keptField, macro, type Macro } from './macro.ts'
 
+const integerTypes = [
+  { name: 'tinyint', bits: 8 },
+  { name: 'smallint', bits: 16 },
+  { name: 'integer', bits: 32 },
+  { name: 'bigint', bits: 64 },
+] as const
+
+/** Rounding, negation and shifts of one integer type. HUGEINT holds the values that do not fit between two steps. */
+function integerMacros({ name, bits }: (typeof integerTypes)[number]): readonly Macro[] {
+  const type = name.toUpperCase()
+  const sign = 2n ** BigInt(bits - 1)
+  const huge = (value: bigint): string => `CAST(${value} AS HUGEINT)`
+  const unsigned = `(CAST(a AS HUGEINT) & ${huge(2n * sign - 1n)})`
+  const shifted = `(${unsigned} << CAST(n AS HUGEINT))`
+  const rounded = 'round(CAST(a AS HUGEINT), n)'
+  // The cast itself refuses a bigint that is out of range.
+  const checked =
+    bits === 64
+      ? ''
+      : `WHEN abs(${rounded}) > ${sign - 1n} THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Out of range for ${name}: ' || ${rounded})`
+  return [
+    macro(
+      `q_iround_${name}(a, n)`,
+      `
+        CAST(CASE
+          WHEN n >= 0 THEN a
+          WHEN n < -18 THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: numerical overflow: ' || a)
+          ${checked}
+          ELSE ${rounded}
+        END AS ${type})
+      `,
+    ),
+    macro(
+      `q_neg_${name}(a)`,
+      `
+        CASE
+          WHEN a = CAST(${-sign} AS ${type}) THEN
+              u_raise('NUMERIC_VALUE_OUT_OF_RANGE: ${name} negation overflow: ${-sign}')
+          ELSE -a
+        END
+      `,
+    ),
+    macro(
+      `q_shl_${name}(a, n)`,
+      `
+        CASE
+          WHEN n >= ${bits} THEN a - a
+          ELSE CAST(CAST(${shifted} & ${huge(2n * sign - 1n)} AS HUGEINT) - CASE
+            WHEN (${shifted} & ${huge(sign)}) <> 0 THEN ${huge(2n * sign)}
+            ELSE 0
+          END AS ${type})
+        END
+      `,
+    ),
+    macro(
+      `q_shr_${name}(a, n)`,
+      `
+        CASE
+          WHEN n >= ${bits} THEN a - a
+          WHEN n = 0 THEN a
+          ELSE CAST(${unsigned} >> CAST(n AS HUGEINT) AS ${type})
+        END
+      `,
+    ),
+    macro(
+      `q_sar_${name}(a, n)`,
+      `
+        CASE
+          WHEN n >= ${bits - 1} THEN CASE WHEN a < 0 THEN CAST(-1 AS ${type}) ELSE CAST(a*0 AS ${type}) END
+          ELSE a >> CAST(n AS ${type})
+        END
+      `,
+    ),
+  ]
+}
+
+/** Java's logarithm: NaN below zero, minus infinity at zero. */
+function logarithm(name: 'ln' | 'log10' | 'log2'): Macro {
+  return macro(
+    `q_${name}(a)`,
+    `CASE WHEN a < 0 THEN CAST('NaN' AS DOUBLE) WHEN a = 0 THEN CAST('-Infinity' AS DOUBLE) ELSE ${name}(a) END`,
+  )
+}
+
+/** The greater or lesser of two floating-point numbers, as Trino compares them; NaN only where both are. */
+function extremum(name: 'greatest' | 'least', comparison: '>=' | '<='): Macro {
+  return macro(
+    `q_f${name}(a, b)`,
+    `CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN isnan(a) THEN b WHEN isnan(b) OR a ${comparison} b THEN a ELSE b END`,
+  )
+}
+
 /** Arithmetic with Trino's overflow, division and rounding rules. */
 export const numericMacros: readonly Macro[] = [
   // DuckDB evaluates constants while it plans, and a call of JavaScript then takes a millisecond: so this depends on
@@ -26,225 +118,9 @@ export const numericMacros: readonly Macro[] = [
       END
     `,
   ),
-  macro(
-    'q_iround_tinyint(a, n)',
-    `
-      CAST(CASE
-        WHEN n >= 0 THEN a
-        WHEN n < -18 THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: numerical overflow: ' || a)
-        WHEN abs(round(CAST(a AS HUGEINT), n)) > 127 THEN
-            u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Out of range for tinyint: ' || round(CAST(a AS HUGEINT), n))
-        ELSE round(CAST(a AS HUGEINT), n)
-      END AS TINYINT)
-    `,
-  ),
-  macro(
-    'q_neg_tinyint(a)',
-    `
-      CASE
-        WHEN a = CAST(-128 AS TINYINT) THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: tinyint negation overflow: -128')
-        ELSE -a
-      END
-    `,
-  ),
   // Java uses the low six bits of a negative distance.
   macro('q_shift(n)', 'CASE WHEN n < 0 THEN n & 63 ELSE n END'),
-  macro(
-    'q_shl_tinyint(a, n)',
-    `
-      CASE
-        WHEN n >= 8 THEN a - a
-        ELSE CAST(CAST(((CAST(a AS HUGEINT) & CAST(255 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(255 AS HUGEINT) AS
-            HUGEINT) - CASE
-          WHEN (((CAST(a AS HUGEINT) & CAST(255 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(128 AS HUGEINT)) <> 0
-              THEN CAST(256 AS HUGEINT)
-          ELSE 0
-        END AS TINYINT)
-      END
-    `,
-  ),
-  macro(
-    'q_shr_tinyint(a, n)',
-    `
-      CASE
-        WHEN n >= 8 THEN a - a
-        WHEN n = 0 THEN a
-        ELSE CAST((CAST(a AS HUGEINT) & CAST(255 AS HUGEINT)) >> CAST(n AS HUGEINT) AS TINYINT)
-      END
-    `,
-  ),
-  macro(
-    'q_sar_tinyint(a, n)',
-    `
-      CASE
-        WHEN n >= 7 THEN CASE WHEN a < 0 THEN CAST(-1 AS TINYINT) ELSE CAST(a*0 AS TINYINT) END
-        ELSE a >> CAST(n AS TINYINT)
-      END
-    `,
-  ),
-  macro(
-    'q_iround_smallint(a, n)',
-    `
-      CAST(CASE
-        WHEN n >= 0 THEN a
-        WHEN n < -18 THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: numerical overflow: ' || a)
-        WHEN abs(round(CAST(a AS HUGEINT), n)) > 32767 THEN
-            u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Out of range for smallint: ' || round(CAST(a AS HUGEINT), n))
-        ELSE round(CAST(a AS HUGEINT), n)
-      END AS SMALLINT)
-    `,
-  ),
-  macro(
-    'q_neg_smallint(a)',
-    `
-      CASE
-        WHEN a = CAST(-32768 AS SMALLINT) THEN
-            u_raise('NUMERIC_VALUE_OUT_OF_RANGE: smallint negation overflow: -32768')
-        ELSE -a
-      END
-    `,
-  ),
-  macro(
-    'q_shl_smallint(a, n)',
-    `
-      CASE
-        WHEN n >= 16 THEN a - a
-        ELSE CAST(CAST(((CAST(a AS HUGEINT) & CAST(65535 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(65535 AS
-            HUGEINT) AS HUGEINT) - CASE
-          WHEN (((CAST(a AS HUGEINT) & CAST(65535 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(32768 AS HUGEINT)) <> 0
-              THEN CAST(65536 AS HUGEINT)
-          ELSE 0
-        END AS SMALLINT)
-      END
-    `,
-  ),
-  macro(
-    'q_shr_smallint(a, n)',
-    `
-      CASE
-        WHEN n >= 16 THEN a - a
-        WHEN n = 0 THEN a
-        ELSE CAST((CAST(a AS HUGEINT) & CAST(65535 AS HUGEINT)) >> CAST(n AS HUGEINT) AS SMALLINT)
-      END
-    `,
-  ),
-  macro(
-    'q_sar_smallint(a, n)',
-    `
-      CASE
-        WHEN n >= 15 THEN CASE WHEN a < 0 THEN CAST(-1 AS SMALLINT) ELSE CAST(a*0 AS SMALLINT) END
-        ELSE a >> CAST(n AS SMALLINT)
-      END
-    `,
-  ),
-  macro(
-    'q_iround_integer(a, n)',
-    `
-      CAST(CASE
-        WHEN n >= 0 THEN a
-        WHEN n < -18 THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: numerical overflow: ' || a)
-        WHEN abs(round(CAST(a AS HUGEINT), n)) > 2147483647 THEN
-            u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Out of range for integer: ' || round(CAST(a AS HUGEINT), n))
-        ELSE round(CAST(a AS HUGEINT), n)
-      END AS INTEGER)
-    `,
-  ),
-  macro(
-    'q_neg_integer(a)',
-    `
-      CASE
-        WHEN a = CAST(-2147483648 AS INTEGER) THEN
-            u_raise('NUMERIC_VALUE_OUT_OF_RANGE: integer negation overflow: -2147483648')
-        ELSE -a
-      END
-    `,
-  ),
-  macro(
-    'q_shl_integer(a, n)',
-    `
-      CASE
-        WHEN n >= 32 THEN a - a
-        ELSE CAST(CAST(((CAST(a AS HUGEINT) & CAST(4294967295 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(4294967295
-            AS HUGEINT) AS HUGEINT) - CASE
-          WHEN (((CAST(a AS HUGEINT) & CAST(4294967295 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(2147483648 AS
-              HUGEINT)) <> 0 THEN CAST(4294967296 AS HUGEINT)
-          ELSE 0
-        END AS INTEGER)
-      END
-    `,
-  ),
-  macro(
-    'q_shr_integer(a, n)',
-    `
-      CASE
-        WHEN n >= 32 THEN a - a
-        WHEN n = 0 THEN a
-        ELSE CAST((CAST(a AS HUGEINT) & CAST(4294967295 AS HUGEINT)) >> CAST(n AS HUGEINT) AS INTEGER)
-      END
-    `,
-  ),
-  macro(
-    'q_sar_integer(a, n)',
-    `
-      CASE
-        WHEN n >= 31 THEN CASE WHEN a < 0 THEN CAST(-1 AS INTEGER) ELSE CAST(a*0 AS INTEGER) END
-        ELSE a >> CAST(n AS INTEGER)
-      END
-    `,
-  ),
-  macro(
-    'q_iround_bigint(a, n)',
-    `
-      CAST(CASE
-        WHEN n >= 0 THEN a
-        WHEN n < -18 THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: numerical overflow: ' || a)
-        ELSE round(CAST(a AS HUGEINT), n)
-      END AS BIGINT)
-    `,
-  ),
-  macro(
-    'q_neg_bigint(a)',
-    `
-      CASE
-        WHEN a = CAST(-9223372036854775808 AS BIGINT) THEN
-            u_raise('NUMERIC_VALUE_OUT_OF_RANGE: bigint negation overflow: -9223372036854775808')
-        ELSE -a
-      END
-    `,
-  ),
-  macro(
-    'q_shl_bigint(a, n)',
-    `
-      CASE
-        WHEN n >= 64 THEN a - a
-        ELSE CAST(CAST(((CAST(a AS HUGEINT) & CAST(18446744073709551615 AS HUGEINT)) << CAST(n AS HUGEINT)) &
-            CAST(18446744073709551615 AS HUGEINT) AS HUGEINT) - CASE
-          WHEN (((CAST(a AS HUGEINT) & CAST(18446744073709551615 AS HUGEINT)) << CAST(n AS HUGEINT)) &
-              CAST(9223372036854775808 AS HUGEINT)) <> 0 THEN CAST(18446744073709551616 AS HUGEINT)
-          ELSE 0
-        END AS BIGINT)
-      END
-    `,
-  ),
-  macro(
-    'q_shr_bigint(a, n)',
-    `
-      CASE
-        WHEN n >= 64 THEN a - a
-        WHEN n = 0 THEN a
-        ELSE CAST((CAST(a AS HUGEINT) & CAST(18446744073709551615 AS HUGEINT)) >> CAST(n AS HUGEINT) AS BIGINT)
-      END
-    `,
-  ),
-  macro(
-    'q_sar_bigint(a, n)',
-    `
-      CASE
-        WHEN n >= 63 THEN CASE WHEN a < 0 THEN CAST(-1 AS BIGINT) ELSE CAST(a*0 AS BIGINT) END
-        ELSE a >> CAST(n AS BIGINT)
-      END
-    `,
-  ),
+  ...integerTypes.flatMap(integerMacros),
   // The low 64 bits of a whole number.
   macro(
     'q_wrapped(n)',
@@ -377,14 +253,8 @@ export const numericMacros: readonly Macro[] = [
     'q_fle(a, b)',
     `CASE WHEN (isnan(b) OR isnan(a)) AND b IS NOT NULL AND a IS NOT NULL THEN false ELSE a <= b END`,
   ),
-  macro(
-    'q_fgreatest(a, b)',
-    `CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN isnan(a) THEN b WHEN isnan(b) OR a >= b THEN a ELSE b END`,
-  ),
-  macro(
-    'q_fleast(a, b)',
-    `CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN isnan(a) THEN b WHEN isnan(b) OR a <= b THEN a ELSE b END`,
-  ),
+  extremum('greatest', '>='),
+  extremum('least', '<='),
   macro(
     'q_fround(x, n)',
     `
@@ -403,10 +273,9 @@ export const numericMacros: readonly Macro[] = [
     `,
   ),
   macro('q_fsign(a)', `CASE WHEN isnan(a) OR a = 0 THEN a ELSE sign(a) END`),
-  macro(
-    'q_ln(a)',
-    `CASE WHEN a < 0 THEN CAST('NaN' AS DOUBLE) WHEN a = 0 THEN CAST('-Infinity' AS DOUBLE) ELSE ln(a) END`,
-  ),
+  logarithm('ln'),
+  logarithm('log10'),
+  logarithm('log2'),
   macro(
     'q_pow(a, b)',
     `CASE WHEN abs(a) = 1 AND isinf(b) THEN CAST('NaN' AS DOUBLE) WHEN isnan(b) AND a IS NOT NULL THEN b ELSE pow(a, b) END`,

@@ -1,5 +1,41 @@
 import { macro, type Macro } from './macro.ts'
 
+type Padding = 'lpad' | 'rpad'
+
+const paddingChecks = `
+        WHEN s IS NULL OR n IS NULL OR p IS NULL THEN NULL
+        WHEN n NOT BETWEEN 0 AND 2147483647 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Target length must be in the range [0..2147483647]')`
+
+function textPadding(name: Padding): Macro {
+  return macro(
+    `t_${name}(s,n,p)`,
+    `
+      CASE${paddingChecks}
+        WHEN p='' THEN u_raise('INVALID_FUNCTION_ARGUMENT: Padding string must not be empty')
+        WHEN n<=length(s) THEN left(s,n)
+        ELSE ${name}(s,CAST(n AS INTEGER),p)
+      END
+    `,
+  )
+}
+
+/** Pads bytes: DuckDB pads only text, so the padding is made as hexadecimal digits. */
+function binaryPadding(name: Padding): Macro {
+  const padding = `unhex(${name}('',CAST(n-octet_length(s) AS INTEGER)*2,hex(p)))`
+  return macro(
+    `t_${name}_bin(s,n,p)`,
+    `
+      CASE${paddingChecks}
+        WHEN octet_length(p)=0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Padding bytes must not be empty')
+        WHEN n=0 THEN ''::BLOB
+        WHEN n<=octet_length(s) THEN array_slice(s,1,n)
+        ELSE ${name === 'lpad' ? `${padding}||s` : `s||${padding}`}
+      END
+    `,
+  )
+}
+
 /** Character and binary strings. */
 export const textMacros: readonly Macro[] = [
   macro(
@@ -120,60 +156,10 @@ export const textMacros: readonly Macro[] = [
       END
     `,
   ),
-  macro(
-    't_lpad(s,n,p)',
-    `
-      CASE
-        WHEN s IS NULL OR n IS NULL OR p IS NULL THEN NULL
-        WHEN n NOT BETWEEN 0 AND 2147483647 THEN
-            u_raise('INVALID_FUNCTION_ARGUMENT: Target length must be in the range [0..2147483647]')
-        WHEN p='' THEN u_raise('INVALID_FUNCTION_ARGUMENT: Padding string must not be empty')
-        WHEN n<=length(s) THEN left(s,n)
-        ELSE lpad(s,CAST(n AS INTEGER),p)
-      END
-    `,
-  ),
-  macro(
-    't_rpad(s,n,p)',
-    `
-      CASE
-        WHEN s IS NULL OR n IS NULL OR p IS NULL THEN NULL
-        WHEN n NOT BETWEEN 0 AND 2147483647 THEN
-            u_raise('INVALID_FUNCTION_ARGUMENT: Target length must be in the range [0..2147483647]')
-        WHEN p='' THEN u_raise('INVALID_FUNCTION_ARGUMENT: Padding string must not be empty')
-        WHEN n<=length(s) THEN left(s,n)
-        ELSE rpad(s,CAST(n AS INTEGER),p)
-      END
-    `,
-  ),
-  macro(
-    't_lpad_bin(s,n,p)',
-    `
-      CASE
-        WHEN s IS NULL OR n IS NULL OR p IS NULL THEN NULL
-        WHEN n NOT BETWEEN 0 AND 2147483647 THEN
-            u_raise('INVALID_FUNCTION_ARGUMENT: Target length must be in the range [0..2147483647]')
-        WHEN octet_length(p)=0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Padding bytes must not be empty')
-        WHEN n=0 THEN ''::BLOB
-        WHEN n<=octet_length(s) THEN array_slice(s,1,n)
-        ELSE unhex(lpad('',CAST(n-octet_length(s) AS INTEGER)*2,hex(p)))||s
-      END
-    `,
-  ),
-  macro(
-    't_rpad_bin(s,n,p)',
-    `
-      CASE
-        WHEN s IS NULL OR n IS NULL OR p IS NULL THEN NULL
-        WHEN n NOT BETWEEN 0 AND 2147483647 THEN
-            u_raise('INVALID_FUNCTION_ARGUMENT: Target length must be in the range [0..2147483647]')
-        WHEN octet_length(p)=0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Padding bytes must not be empty')
-        WHEN n=0 THEN ''::BLOB
-        WHEN n<=octet_length(s) THEN array_slice(s,1,n)
-        ELSE s||unhex(rpad('',CAST(n-octet_length(s) AS INTEGER)*2,hex(p)))
-      END
-    `,
-  ),
+  textPadding('lpad'),
+  textPadding('rpad'),
+  binaryPadding('lpad'),
+  binaryPadding('rpad'),
   macro(
     't_split(s,d,n)',
     `

@@ -1,6 +1,14 @@
 import { trimmedNumber } from '../blanks.ts'
 import { sqlDouble } from './double-text.ts'
-import { isArray, isContainer, JsonReader, writeJson, type JsonValue } from './json-document.ts'
+import {
+  isArray,
+  isContainer,
+  isJsonNumber,
+  isJsonObject,
+  JsonReader,
+  writeJson,
+  type JsonValue,
+} from './json-document.ts'
 import { invalidCast, SqlFailure } from './scalar-function.ts'
 
 /** A type as casts-json.ts describes it: a name, or a list that begins with a name. */
@@ -84,13 +92,12 @@ function convert(value: JsonValue, type: Descriptor, document: string): string {
 
 function shown(value: JsonValue): string {
   if (isArray(value)) return '['
-  if (value !== null && typeof value === 'object' && 'members' in value) return '{'
-  if (typeof value === 'string') return value
-  return value !== null && typeof value === 'object' ? value.number : String(value)
+  if (isJsonObject(value)) return '{'
+  return isJsonNumber(value) ? value.number : String(value)
 }
 
 function numberOf(value: JsonValue): string | undefined {
-  return value !== null && typeof value === 'object' && 'number' in value ? value.number : undefined
+  return isJsonNumber(value) ? value.number : undefined
 }
 
 function isBeyondBigint(number: string): boolean {
@@ -157,7 +164,7 @@ function toDecimal(value: JsonValue, document: string, [precision, scale]: [numb
 }
 
 function toMap(value: JsonValue, [key, item, name]: [Descriptor, Descriptor, string], document: string): string {
-  if (value === null || typeof value !== 'object' || !('members' in value)) {
+  if (!isJsonObject(value)) {
     throw invalidCast(`Cannot cast to ${name}. Expected a json object, but got ${shown(value)}\n${document}`)
   }
   const duplicate = (): SqlFailure =>
@@ -191,7 +198,7 @@ function toRow(
       )
     }
     items = value
-  } else if (value !== null && typeof value === 'object' && 'members' in value) {
+  } else if (isJsonObject(value)) {
     const names = namesOf(fields, `Cannot cast to ${name}. `, document)
     const known = new Set(names)
     const byName = new Map<string, JsonValue>()

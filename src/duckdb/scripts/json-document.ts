@@ -1,9 +1,8 @@
 import { Signal } from '../../shared/quipu-error.ts'
 import { javaDouble } from './double-text.ts'
 import {
-  TAB,
-  NEWLINE,
-  RETURN,
+  afterBlanks,
+  afterDigits,
   SPACE,
   QUOTE,
   PLUS,
@@ -11,7 +10,6 @@ import {
   MINUS,
   POINT,
   ZERO,
-  NINE,
   COLON,
   UPPER_E,
   OPEN_BRACKET,
@@ -31,13 +29,16 @@ import {
  * A JSON value; numbers as written, objects as members in order. If a name occurs several times, `members` has its last
  * value, and the name is in `repeated`.
  */
-export type JsonValue =
-  | null
-  | boolean
-  | string
-  | { readonly number: string }
-  | readonly JsonValue[]
-  | { readonly members: ReadonlyMap<string, JsonValue>; readonly repeated?: readonly string[] }
+export type JsonValue = null | boolean | string | JsonNumber | readonly JsonValue[] | JsonObject
+
+interface JsonNumber {
+  readonly number: string
+}
+
+interface JsonObject {
+  readonly members: ReadonlyMap<string, JsonValue>
+  readonly repeated?: readonly string[]
+}
 
 /** The text is not JSON. */
 export class JsonSyntaxError extends Signal {}
@@ -362,7 +363,7 @@ export class JsonReader {
   }
 
   /** A value that is neither a container nor a string. */
-  #bare(): boolean | null | { readonly number: string } {
+  #bare(): boolean | null | JsonNumber {
     switch (this.#peek()) {
       case LOWER_T:
         return this.#word('true', true)
@@ -390,12 +391,9 @@ export class JsonReader {
 
   /** Skips one or more digits. */
   #digits(): void {
-    const text = this.#text
-    const start = this.#at
-    let at = start
-    for (let char = text.charCodeAt(at); char >= ZERO && char <= NINE; char = text.charCodeAt(at)) at++
-    if (at === start) throw new JsonSyntaxError('no value')
-    this.#at = at
+    const end = afterDigits(this.#text, this.#at)
+    if (end === this.#at) throw new JsonSyntaxError('no value')
+    this.#at = end
   }
 
   /** Whether the next character is a letter, a digit or `_`; for a number also any other character of numbers. */
@@ -414,12 +412,7 @@ export class JsonReader {
   }
 
   #space(): void {
-    for (;;) {
-      const char = this.#text.charCodeAt(this.#at)
-      // Most other characters are above all blanks; NaN at the end.
-      if (!(char <= SPACE) || (char !== SPACE && char !== TAB && char !== NEWLINE && char !== RETURN)) return
-      this.#at++
-    }
+    this.#at = afterBlanks(this.#text, this.#at)
   }
 
   /** The next UTF-16 unit; NaN at the end. */
@@ -476,7 +469,7 @@ export function writeJson(value: JsonValue, sorted: boolean, quote: (text: strin
   if (value === null || typeof value === 'boolean') return String(value)
   if (typeof value === 'string') return quote(value)
   if (isArray(value)) return `[${value.map((item) => writeJson(item, sorted, quote)).join(',')}]`
-  if ('number' in value) return canonicalNumber(value.number)
+  if (isJsonNumber(value)) return canonicalNumber(value.number)
   const members = [...value.members]
   if (sorted) members.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
   return `{${members.map(([name, member]) => `${quote(name)}:${writeJson(member, sorted, quote)}`).join(',')}}`
@@ -486,8 +479,16 @@ export function isArray(value: JsonValue): value is readonly JsonValue[] {
   return Array.isArray(value)
 }
 
+export function isJsonNumber(value: JsonValue): value is JsonNumber {
+  return value !== null && typeof value === 'object' && 'number' in value
+}
+
+export function isJsonObject(value: JsonValue): value is JsonObject {
+  return value !== null && typeof value === 'object' && 'members' in value
+}
+
 export function isContainer(value: JsonValue): boolean {
-  return value !== null && typeof value === 'object' && !('number' in value)
+  return isArray(value) || isJsonObject(value)
 }
 
 /**

@@ -1,14 +1,12 @@
 import {
-  TAB,
-  NEWLINE,
-  RETURN,
+  afterBlanks,
+  afterDigits,
   SPACE,
   QUOTE,
   COMMA,
   MINUS,
   POINT,
   ZERO,
-  NINE,
   COLON,
   UPPER_E,
   OPEN_BRACKET,
@@ -61,13 +59,7 @@ class Tidying {
 
   /** Skips blanks. @returns the position of the next other character */
   #blanks(start: number): number {
-    let at = start
-    for (;;) {
-      const char = this.#text.charCodeAt(at)
-      // The condition also ends the loop at the end of the text, for NaN.
-      if (!(char <= SPACE) || (char !== SPACE && char !== TAB && char !== NEWLINE && char !== RETURN)) break
-      at++
-    }
+    const at = afterBlanks(this.#text, start)
     if (at > start) {
       this.#kept += this.#text.slice(this.#from, start)
       this.#from = at
@@ -160,22 +152,16 @@ class Tidying {
     let at = this.#text.charCodeAt(start) === MINUS ? start + 1 : start
     const first = this.#text.charCodeAt(at)
     const from = at
-    at = this.#digits(at)
+    at = afterDigits(this.#text, at)
     if (at === from || (first === ZERO && (at > from + 1 || from > start))) return this.#fraction(start, at)
     const char = this.#text.charCodeAt(at)
     return char === POINT || char === LOWER_E || char === UPPER_E ? this.#fraction(start, at) : at
   }
 
-  #digits(start: number): number {
-    let at = start
-    for (let char = this.#text.charCodeAt(at); char >= ZERO && char <= NINE; char = this.#text.charCodeAt(at)) at++
-    return at
-  }
-
   /** Reads the rest of a number that is not a plain whole number. */
   #fraction(start: number, point: number): number {
     if (this.#text.charCodeAt(point) !== POINT) return UNUSUAL
-    const end = this.#digits(point + 1)
+    const end = afterDigits(this.#text, point + 1)
     const char = this.#text.charCodeAt(end)
     if (char === LOWER_E || char === UPPER_E) return UNUSUAL
     return JAVA_FRACTION.test(this.#text.slice(start, end)) ? end : UNUSUAL

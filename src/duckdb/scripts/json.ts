@@ -1,6 +1,7 @@
 import {
   canonicalNumber,
   isContainer,
+  isJsonNumber,
   isWholeNumber,
   JsonReader,
   JsonSyntaxError,
@@ -132,7 +133,7 @@ function arrayGet(text: string, index: bigint): string | null {
 function elementText(item: JsonValue): string | null {
   if (item === null) return null
   if (typeof item === 'string') return wholeCharacters(item)
-  return typeof item === 'object' && 'number' in item ? item.number : writeJson(item, false, quoteJsonPlain)
+  return isJsonNumber(item) ? item.number : writeJson(item, false, quoteJsonPlain)
 }
 
 function arrayContains(text: string, kind: string, wanted: string): boolean | null {
@@ -147,7 +148,7 @@ function isWanted(item: JsonValue, kind: string, wanted: string): boolean {
     case 'boolean':
       return typeof item === 'boolean' && String(item) === wanted
     default: {
-      if (typeof item !== 'object' || !('number' in item)) return false
+      if (!isJsonNumber(item)) return false
       const isWhole = isWholeNumber(item.number)
       if (kind === 'integer') return isWhole && canonicalNumber(item.number) === wanted
       return !isWhole && Number.isFinite(Number(item.number)) && Number(item.number) === Number(wanted)

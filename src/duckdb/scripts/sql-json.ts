@@ -3,6 +3,7 @@ import { parseJsonPath, type JsonPath } from '../json-path/json-path.ts'
 import { sqlDouble } from './double-text.ts'
 import {
   isContainer,
+  isJsonNumber,
   isWholeNumber,
   JsonReader,
   JsonSyntaxError,
@@ -91,7 +92,7 @@ export function scalarOf(find: () => readonly JsonValue[], onEmpty: string, onEr
     }
     const [item] = items as readonly [JsonValue]
     if (items.length > 1) throw resultError('JSON path found multiple items')
-    if (isContainer(item) || (isNumber(item) && isTooBig(item.number))) {
+    if (isContainer(item) || (isJsonNumber(item) && isTooBig(item.number))) {
       throw resultError('JSON path found an item that cannot be converted to an SQL value')
     }
     return tagged(item)
@@ -113,12 +114,8 @@ function tagged(item: JsonValue): string | null {
   if (item === null) return null
   if (typeof item === 'string') return `s${item}`
   if (typeof item === 'boolean') return `b${item}`
-  if (!isNumber(item)) return null
+  if (!isJsonNumber(item)) return null
   return isWholeNumber(item.number) ? `i${BigInt(item.number)}` : `d${sqlDouble(Number(item.number))}`
-}
-
-function isNumber(item: JsonValue): item is { readonly number: string } {
-  return item !== null && typeof item === 'object' && 'number' in item
 }
 
 /** `options`: wrapper, quotes, on empty, on error, separated by commas. */
