@@ -1,10 +1,19 @@
 import type { Asker, ConnectorSplit, ConnectorTable, SchemaTableName } from '../spi/connector.ts'
 import type { ScanQuestion } from '../spi/scan-question.ts'
 import type { TableSource } from '../spi/table-source.ts'
-import { answeredColumns, historyTables, type HistoryTable } from './history-tables.ts'
 import type { SystemColumns } from './information-schema-tables.ts'
 import { connectorColumns } from './information-schema.ts'
 import { boundedRows, rowsSource, type SystemValue } from './rows-source.ts'
+
+/** A table of the schema `history`. */
+export interface HistoryTable {
+  readonly columns: SystemColumns
+  /** Columns that questions may be about. */
+  readonly answers: readonly string[]
+}
+
+/** The tables of the schema `history`, by name. */
+export type HistoryTables = ReadonlyMap<string, HistoryTable>
 
 /** The source of the rows of `system.history`. */
 export interface HistorySource {
@@ -14,7 +23,7 @@ export interface HistorySource {
    * @throws EngineError when the history cannot be read
    */
   read(
-    table: HistoryTable,
+    table: string,
     question: ScanQuestion,
     columns: readonly string[],
     asker: Asker,
@@ -28,21 +37,29 @@ const EVERYTHING: ScanQuestion = { terms: [] }
  * The schema `history` of a catalog: tables that answer questions. A table has one split; its rows are read when a task
  * needs them.
  */
-export function historySchema(catalog: string, source: () => HistorySource) {
+export function historySchema(catalog: string, tables: HistoryTables, source: () => HistorySource) {
+  const typesOf = (name: string, { groups }: ScanQuestion): SystemColumns => {
+    const table = tables.get(name)
+    if (!table) throw new Error(`The history has no table ${JSON.stringify(name)}`)
+    if (!groups) return table.columns
+    return Object.fromEntries([...groups.keys, ...groups.measures].map(({ name: one, type }) => [one, type]))
+  }
   return {
     name: NAME,
     tables: (): SchemaTableName[] =>
-      Object.keys(historyTables).map((table) => ({ schema: NAME, table, kind: 'TABLE' as const })),
+      [...tables.keys()].map((table) => ({ schema: NAME, table, kind: 'TABLE' as const })),
     table(table: string): ConnectorTable | undefined {
-      if (!isTable(table)) return undefined
-      return {
-        schema: NAME,
-        table,
-        kind: 'TABLE',
-        handle: { schema: NAME, table },
-        columns: connectorColumns(historyTables[table]),
-        answers: answeredColumns(table),
-      }
+      const known = tables.get(table)
+      return (
+        known && {
+          schema: NAME,
+          table,
+          kind: 'TABLE',
+          handle: { schema: NAME, table },
+          columns: connectorColumns(known.columns),
+          answers: known.answers,
+        }
+      )
     },
     split: (table: string, question: ScanQuestion = EVERYTHING): ConnectorSplit => ({
       catalog,
@@ -50,9 +67,8 @@ export function historySchema(catalog: string, source: () => HistorySource) {
     }),
     async load(data: ConnectorSplit['data'], wanted: readonly string[], asker: Asker): Promise<ConnectorSplit> {
       const { table, question } = data as { table: string; question: ScanQuestion }
-      if (!isTable(table)) throw new Error(`The history has no table ${JSON.stringify(table)}`)
-      const rows = await boundedRows(source().read(table, question, wanted, asker))
       const types = typesOf(table, question)
+      const rows = await boundedRows(source().read(table, question, wanted, asker))
       const columns = Object.fromEntries(wanted.map((name) => [name, types[name]]))
       return { catalog, data: { schema: NAME, table, columns, rows }, rows: rows.length }
     },
@@ -62,13 +78,4 @@ export function historySchema(catalog: string, source: () => HistorySource) {
       return rowsSource(columns as SystemColumns, rows as SystemValue[][], wanted)
     },
   }
-}
-
-function isTable(table: string): table is HistoryTable {
-  return Object.hasOwn(historyTables, table)
-}
-
-function typesOf(table: HistoryTable, { groups }: ScanQuestion): SystemColumns {
-  if (!groups) return historyTables[table]
-  return Object.fromEntries([...groups.keys, ...groups.measures].map(({ name, type }) => [name, type]))
 }

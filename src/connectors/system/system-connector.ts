@@ -2,7 +2,7 @@ import type { Catalogs } from '../spi/catalogs.ts'
 import type { Asker, Connector, SchemaTableName, TableHandle } from '../spi/connector.ts'
 import type { Wanted } from '../spi/scan-conditions.ts'
 import type { SystemColumns } from './information-schema-tables.ts'
-import { historySchema, type HistorySource } from './history-schema.ts'
+import { historySchema, type HistorySource, type HistoryTables } from './history-schema.ts'
 import { connectorColumns, namedTables, wantedOf, withInformationSchema } from './information-schema.ts'
 import { jdbcRows, overCatalogs } from './jdbc-rows.ts'
 import { jdbcTables } from './jdbc-tables.ts'
@@ -35,18 +35,27 @@ const schemas = { runtime: runtimeTables, metadata: metadataTables, jdbc: jdbcTa
  * other, so the front end, plans and engines have no special case. A split names its table; its rows are listed in the
  * coordinator when a task is about to read them, and travel to the engine in the split.
  * @param sources called when rows are needed; absent in workers, which only turn splits into expressions
+ * @param history the tables of the schema `history`; absent in workers
  */
-export function withSystemCatalog(catalogs: Catalogs, sources?: () => SystemSources): Catalogs {
+export function withSystemCatalog(
+  catalogs: Catalogs,
+  sources?: () => SystemSources,
+  history: HistoryTables = new Map(),
+): Catalogs {
   const connectors = new Map<string, Connector>()
   const names = [...new Set([...catalogs.names(), SYSTEM_CATALOG])].sort()
   const all: Catalogs = { names: () => names, get: (catalog) => connectors.get(catalog) }
   for (const name of catalogs.names()) connectors.set(name, withInformationSchema(catalogs.get(name)!))
-  connectors.set(SYSTEM_CATALOG, withInformationSchema(createSystemConnector(all, sources)))
+  connectors.set(SYSTEM_CATALOG, withInformationSchema(createSystemConnector(all, sources, history)))
   return all
 }
 
-function createSystemConnector(catalogs: Catalogs, sources: (() => SystemSources) | undefined): Connector {
-  const history = historySchema(SYSTEM_CATALOG, () => coordinatorOnly(sources).history)
+function createSystemConnector(
+  catalogs: Catalogs,
+  sources: (() => SystemSources) | undefined,
+  historyTables: HistoryTables,
+): Connector {
+  const history = historySchema(SYSTEM_CATALOG, historyTables, () => coordinatorOnly(sources).history)
   const columnsOf = (schema: string, table: string): SystemColumns | undefined => {
     if (!isSchema(schema)) return undefined
     const tables: Readonly<Record<string, SystemColumns>> = schemas[schema]

@@ -5,6 +5,7 @@ import { withSystemCatalog, type SystemSources } from '../../connectors/system/s
 import type { EnginePool, EngineSettings } from '../../execution/engine/engine.ts'
 import { createEnginePool } from '../../execution/engine/engine-pool.ts'
 import { createEngineEvents } from '../../execution/engine/engine-telemetry.ts'
+import { historyTables } from '../../readmodels/history/tables.ts'
 import { translateError } from '../../sql/functions/runtime-errors.ts'
 import type { ChildLife } from '../child-life.ts'
 import { configuredCatalogs } from '../connector-factories.ts'
@@ -37,10 +38,11 @@ export function wireEngine(
     if (!bound) throw new Error('catalogs are asked before the engine is there')
     return bound.inspect(question)
   })
-  const catalogs = withSystemCatalog(configured, () => {
+  const sources = (): SystemSources => {
     if (!system) throw new Error('system tables are read before they are there')
     return system
-  })
+  }
+  const catalogs = withSystemCatalog(configured, sources, historyTables)
   const engineUse = engineSettings(config, {
     folder: coordinatorFolder(config),
     launcher: life.engines,

@@ -16,7 +16,7 @@ import {
   type HistoryValue,
 } from '../../readmodels/history/read-history.ts'
 import { archivedStatement, historyStatement, type HistorySight } from '../../readmodels/history/statement.ts'
-import { historyViews, type HistoryViewName } from '../../readmodels/history/tables.ts'
+import { historyViews, isHistoryView, type HistoryViewName } from '../../readmodels/history/tables.ts'
 import { ARCHIVED_COLUMNS, storedEvent, STORED_COLUMNS } from '../../readmodels/query-events/queries.ts'
 import type { Authorize } from '../../security/authorization.ts'
 import { EngineError } from '../../shared/engine-error.ts'
@@ -61,12 +61,8 @@ export function createHistorySource({
   onError,
 }: HistorySourceDeps) {
   return {
-    async *read(
-      table: HistoryViewName,
-      question: ScanQuestion,
-      columns: readonly string[],
-      asker: Asker,
-    ): AsyncGenerator<Page> {
+    /** @param table a table of the history */
+    async *read(table: string, question: ScanQuestion, columns: readonly string[], asker: Asker): AsyncGenerator<Page> {
       const end = await queue.take(asker.owner)
       let moment: HistoryMoment | undefined
       try {
@@ -74,7 +70,7 @@ export function createHistorySource({
         const { filter } = await seenBy(asker, authorize, read)
         const viewer = { sight: filter.seen, seesEnder: enderSeenBy(asker, authorize) }
         moment = await moments()
-        yield* readParts({ moment, files, viewer }, table, question, columns)
+        yield* readParts({ moment, files, viewer }, viewOf(table), question, columns)
       } catch (error) {
         if (error instanceof EngineError) throw error
         onError?.(error)
@@ -85,6 +81,12 @@ export function createHistorySource({
       }
     },
   }
+}
+
+/** @throws Error when the history has no such table */
+function viewOf(table: string): HistoryViewName {
+  if (!isHistoryView(table)) throw new Error(`The history has no table ${JSON.stringify(table)}`)
+  return table
 }
 
 interface Parts {
@@ -135,10 +137,10 @@ async function withoutQuestions(
       plain.push(term)
       continue
     }
-    const { table: other, column, question } = term.among
-    if (!Object.hasOwn(historyViews, other)) throw new Error(`The history has no table ${JSON.stringify(other)}`)
-    const values = await valuesOf(parts, other as HistoryViewName, question, column)
-    const archived = [table, other].every((one) => historyViews[one as HistoryViewName].archived.length > 0)
+    const { column, question } = term.among
+    const other = viewOf(term.among.table)
+    const values = await valuesOf(parts, other, question, column)
+    const archived = [table, other].every((one) => historyViews[one].archived.length > 0)
     if (values) plain.push({ column: term.column, in: values })
     else if (archived && !question.groups && IDS.has(term.column) && IDS.has(column)) plain.push(term)
   }

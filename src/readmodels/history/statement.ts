@@ -11,6 +11,7 @@ import type { SeenQueries } from '../queries/queries.ts'
 import { DUCKDB, POSTGRES, type Bind, type Dialect } from './dialect.ts'
 import {
   historyViews,
+  isHistoryView,
   type HistoryColumn,
   type HistoryOwner,
   type HistoryView,
@@ -88,7 +89,7 @@ function selectText(
   selecting: Selecting,
   beside: readonly string[] = [],
 ): Pick<HistoryStatement, 'text' | 'types'> {
-  if (!isView(table)) throw new Error(`The history has no table ${JSON.stringify(table)}`)
+  if (!isHistoryView(table)) throw new Error(`The history has no table ${JSON.stringify(table)}`)
   const { sight, bind, dialect, reads } = selecting
   const view: HistoryView = historyViews[table]
   for (const name of view.archived) reads.add(name)
@@ -128,10 +129,6 @@ function selectText(
     text: `select ${listed([...asked.map((one) => dialect.shown(dialect.column(one), one.type)), ...beside])} from ${view.from} ${where} ${order} ${limit}`,
     types: asked.map(({ type }) => type),
   }
-}
-
-function isView(table: string): table is HistoryViewName {
-  return Object.hasOwn(historyViews, table)
 }
 
 type ColumnOf = (name: string) => HistoryColumn

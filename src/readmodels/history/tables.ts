@@ -1,4 +1,7 @@
 import type { ArchivedName } from '../archive/archived-tables.ts'
+import { columnsReadTable, operatorsTable, queriesTable, tableAccessTable, tasksTable } from '../queries/tables.ts'
+import { queryEventsTable } from '../query-events/table.ts'
+import { splitColumn, type Columns, type ReadModelTable } from '../table.ts'
 
 /** How a column of the history is read from the read models. */
 export interface HistoryColumn {
@@ -37,19 +40,64 @@ export type HistoryOwner =
   | { readonly kind: 'self' }
   | { readonly kind: 'person'; readonly user: string; readonly originalUser?: string }
 
-type Type = HistoryColumn['type']
-
 const column =
-  (type: Type) =>
+  (type: HistoryColumn['type']) =>
   (sql: string, more: Partial<HistoryColumn> = {}): HistoryColumn => ({ sql, type, nullable: true, ...more })
 const text = column('text')
 const bigint = column('bigint')
-const double = column('double precision')
 const bool = column('boolean')
 const time = column('timestamptz')
 const list = column('jsonb')
 
 const NEVER_NULL = { nullable: false } as const
+
+type HistoryColumns = Readonly<Record<string, HistoryColumn>>
+
+/** How the history shows the columns of a table; all that are not omitted. */
+interface Showing<C extends Columns> {
+  readonly omit: readonly (keyof C & string)[]
+  /** Names in the history, where they differ. */
+  readonly names?: Partial<Readonly<Record<keyof C, string>>>
+  readonly indexed?: Partial<Readonly<Record<keyof C, number>>>
+}
+
+/** @param alias of the table in the view's `from` */
+function columnsOf<C extends Columns>(table: ReadModelTable<C>, alias: string, showing: Showing<C>): HistoryColumns {
+  const names = Object.keys(table.columns) as (keyof C & string)[]
+  const shown = names.filter((name) => !showing.omit.includes(name))
+  return Object.fromEntries(
+    shown.map((name) => {
+      const { type, nullable } = splitColumn(table.columns[name]!)
+      const characters = showing.indexed?.[name]
+      const made: HistoryColumn = {
+        // A name that is also a type.
+        sql: name === 'time' ? `${alias}."time"` : `${alias}.${name}`,
+        type: type === 'integer' ? 'bigint' : type,
+        nullable,
+        ...(characters !== undefined && { indexed: characters }),
+      }
+      return [showing.names?.[name] ?? name, made]
+    }),
+  )
+}
+
+/** @param moved columns that do not stand where their table has them: each with the column that it follows */
+function inOrder(columns: HistoryColumns, moved: Readonly<Record<string, string>>): HistoryColumns {
+  const names = Object.keys(columns).filter((name) => moved[name] === undefined)
+  for (const [name, before] of Object.entries(moved)) names.splice(names.indexOf(before) + 1, 0, name)
+  return Object.fromEntries(names.map((name) => [name, columns[name]!]))
+}
+
+const TIMES = { created_at: 'created', started_at: 'started', ended_at: 'ended' } as const
+
+const accessColumns = inOrder(
+  columnsOf(tableAccessTable, 't', {
+    omit: ['ordinal', 'mode'],
+    names: { user_name: 'user', at: 'time' },
+    indexed: { catalog_name: 100, schema_name: 100, table_name: 200 },
+  }),
+  { user: 'query_id', time: 'user', columns: 'table_name' },
+)
 
 function access(mode: 'READ' | 'WRITE'): HistoryView {
   return {
@@ -57,140 +105,89 @@ function access(mode: 'READ' | 'WRITE'): HistoryView {
     archived: ['table_access'],
     where: `t.mode = '${mode}'`,
     owner: { kind: 'query', id: 't.query_id' },
-    columns: {
-      query_id: text('t.query_id', NEVER_NULL),
-      user: text('t.user_name', NEVER_NULL),
-      time: time('t.at', NEVER_NULL),
-      catalog_name: text('t.catalog_name', { nullable: false, indexed: 100 }),
-      schema_name: text('t.schema_name', { nullable: false, indexed: 100 }),
-      table_name: text('t.table_name', { nullable: false, indexed: 200 }),
-      columns: list('t.columns', NEVER_NULL),
-    },
+    columns: accessColumns,
   }
 }
+
+const { columns: _lists, ...accessedTable } = accessColumns
 
 export const historyViews = {
   queries: {
     from: 'queries q',
     archived: ['queries'],
     owner: { kind: 'self' },
-    columns: {
-      query_id: text('q.query_id', NEVER_NULL),
-      state: text('q.state', NEVER_NULL),
-      user: text('q.user_name', { nullable: false, indexed: 200 }),
-      original_user: text(`(q.details->'session'->>'originalUser')`, { indexed: 200, archived: 'q.original_user' }),
-      source: text('q.source'),
-      catalog_name: text('q.catalog_name'),
-      schema_name: text('q.schema_name'),
-      resource_group: text('q.resource_group', NEVER_NULL),
-      query_type: text('q.query_type'),
-      update_type: text('q.update_type'),
-      query: text('q.sql_text', NEVER_NULL),
-      created: time('q.created_at', NEVER_NULL),
-      started: time('q.execution_started_at'),
-      ended: time('q.ended_at'),
-      elapsed_ms: double('q.elapsed_ms'),
-      queued_ms: double('q.queued_ms'),
-      analysis_ms: double('q.analysis_ms'),
-      planning_ms: double('q.planning_ms'),
-      cpu_ms: double('q.cpu_ms'),
-      scheduled_ms: double('q.scheduled_ms'),
-      blocked_ms: double('q.blocked_ms'),
-      peak_memory_bytes: bigint('q.peak_memory_bytes'),
-      spilled_bytes: bigint('q.spilled_bytes'),
-      raw_input_rows: bigint('q.raw_input_rows'),
-      raw_input_bytes: bigint('q.raw_input_bytes'),
-      processed_input_rows: bigint('q.processed_input_rows'),
-      processed_input_bytes: bigint('q.processed_input_bytes'),
-      output_rows: bigint('q.output_rows'),
-      output_bytes: bigint('q.output_bytes'),
-      update_count: bigint('q.update_count'),
-      tasks: bigint('q.total_tasks'),
-      splits: bigint('q.total_splits'),
-      retries: bigint('q.retries', NEVER_NULL),
-      recoveries: bigint('q.recoveries', NEVER_NULL),
-      error_code: bigint('q.error_code'),
-      error_name: text('q.error_name'),
-      error_type: text('q.error_type'),
-      error_message: text('q.error_message'),
-      trace_id: text('q.trace_id'),
-      partial: bool('q.partial', NEVER_NULL),
-      result_lost: bool('q.result_lost', NEVER_NULL),
-      incomplete: bool('q.incomplete', NEVER_NULL),
-    },
+    columns: inOrder(
+      {
+        ...columnsOf(queriesTable, 'q', {
+          omit: [
+            'header_family',
+            'route',
+            'planned_at',
+            'last_event_at',
+            'wall_ms',
+            'total_drivers',
+            'completed_drivers',
+            'completed_splits',
+            'last_sequence',
+            'epoch',
+            'details',
+          ],
+          names: {
+            user_name: 'user',
+            sql_text: 'query',
+            created_at: 'created',
+            execution_started_at: 'started',
+            ended_at: 'ended',
+            total_tasks: 'tasks',
+            total_splits: 'splits',
+          },
+          indexed: { user_name: 200 },
+        }),
+        original_user: text(`(q.details->'session'->>'originalUser')`, { indexed: 200, archived: 'q.original_user' }),
+      },
+      { original_user: 'user' },
+    ),
   },
   tasks: {
     from: 'tasks t',
     archived: ['tasks'],
     owner: { kind: 'query', id: 't.query_id' },
-    columns: {
-      task_id: text('t.task_id', NEVER_NULL),
-      query_id: text('t.query_id', NEVER_NULL),
-      stage_id: bigint('t.stage_id', NEVER_NULL),
-      attempt: bigint('t.attempt', NEVER_NULL),
-      retry_of: text('t.retry_of'),
-      retry_reason: text('t.retry_reason'),
-      node_id: text('t.node_id', NEVER_NULL),
-      state: text('t.state', NEVER_NULL),
-      created: time('t.created_at', NEVER_NULL),
-      started: time('t.started_at'),
-      ended: time('t.ended_at'),
-      elapsed_ms: double('t.elapsed_ms'),
-      queued_ms: double('t.queued_ms'),
-      cpu_ms: double('t.cpu_ms'),
-      scheduled_ms: double('t.scheduled_ms'),
-      blocked_ms: double('t.blocked_ms'),
-      splits: bigint('t.splits', NEVER_NULL),
-      completed_splits: bigint('t.completed_splits', NEVER_NULL),
-      peak_memory_bytes: bigint('t.peak_memory_bytes'),
-      spilled_bytes: bigint('t.spilled_bytes'),
-      raw_input_rows: bigint('t.raw_input_rows'),
-      raw_input_bytes: bigint('t.raw_input_bytes'),
-      processed_input_rows: bigint('t.processed_input_rows'),
-      processed_input_bytes: bigint('t.processed_input_bytes'),
-      output_rows: bigint('t.output_rows'),
-      output_bytes: bigint('t.output_bytes'),
-      error_name: text('t.error_name'),
-      error_message: text('t.error_message'),
-    },
+    columns: inOrder(
+      columnsOf(tasksTable, 't', {
+        omit: [
+          'task_number',
+          'node_url',
+          'last_heartbeat_at',
+          'queued_splits',
+          'running_splits',
+          'wall_ms',
+          'memory_bytes',
+          'details',
+        ],
+        names: TIMES,
+      }),
+      { cpu_ms: 'queued_ms', splits: 'blocked_ms', completed_splits: 'splits' },
+    ),
   },
   operators: {
     from: 'operators o',
     archived: ['operators'],
     owner: { kind: 'query', id: 'o.query_id' },
-    columns: {
-      query_id: text('o.query_id', NEVER_NULL),
-      stage_id: bigint('o.stage_id', NEVER_NULL),
-      task_id: text('o.task_id', NEVER_NULL),
-      pipeline_id: bigint('o.pipeline_id', NEVER_NULL),
-      operator_id: bigint('o.operator_id', NEVER_NULL),
-      operator_type: text('o.operator_type', NEVER_NULL),
-      engine_operator: text('o.engine_operator', NEVER_NULL),
-      input_rows: bigint('o.input_rows', NEVER_NULL),
-      output_rows: bigint('o.output_rows', NEVER_NULL),
-      estimated_rows: double('o.estimated_rows'),
-      input_bytes: bigint('o.input_bytes', NEVER_NULL),
-      output_bytes: bigint('o.output_bytes', NEVER_NULL),
-      time_ms: double('o.time_ms', NEVER_NULL),
-      blocked_ms: double('o.blocked_ms', NEVER_NULL),
-      ended: time('o.ended_at'),
-    },
+    columns: inOrder(columnsOf(operatorsTable, 'o', { omit: [], names: { ended_at: 'ended' } }), {
+      task_id: 'stage_id',
+      pipeline_id: 'task_id',
+      operator_id: 'pipeline_id',
+    }),
   },
   events: {
     from: 'query_events e',
     archived: ['query_events'],
     // Streams of the system and of nodes belong to no query: only users who see everything see their events.
     owner: { kind: 'query', id: 'e.stream' },
-    columns: {
-      stream: text('e.stream', NEVER_NULL),
-      sequence: bigint('e.sequence', NEVER_NULL),
-      epoch: bigint('e.epoch', NEVER_NULL),
-      type: text('e.type', NEVER_NULL),
-      version: bigint('e.v', NEVER_NULL),
-      time: time('e."time"', NEVER_NULL),
-      hash: text('e.hash', NEVER_NULL),
-      forgotten: bool('e.forgotten', NEVER_NULL),
-    },
+    columns: columnsOf(queryEventsTable, 'e', {
+      omit: ['position', 'partition', 'traceparent', 'prevhash', 'digest', 'enc', 'data'],
+      names: { v: 'version' },
+    }),
   },
   tables_read: access('READ'),
   tables_written: access('WRITE'),
@@ -199,17 +196,11 @@ export const historyViews = {
     archived: ['columns_read', 'table_access'],
     owner: { kind: 'query', id: 'c.query_id' },
     columns: {
-      query_id: text('c.query_id', NEVER_NULL),
-      user: text('t.user_name', NEVER_NULL),
-      time: time('t.at', NEVER_NULL),
-      catalog_name: text('t.catalog_name', { nullable: false, indexed: 100 }),
-      schema_name: text('t.schema_name', { nullable: false, indexed: 100 }),
-      table_name: text('t.table_name', { nullable: false, indexed: 200 }),
-      column_name: text('c.column_name', NEVER_NULL),
-      output_name: text('c.output_name'),
-      transformation: text('c.direct'),
-      effects: list('c.indirect', NEVER_NULL),
-      masked: bool('c.masked', NEVER_NULL),
+      ...accessedTable,
+      ...columnsOf(columnsReadTable, 'c', {
+        omit: ['ordinal', 'table_ordinal'],
+        names: { direct: 'transformation', indirect: 'effects' },
+      }),
     },
   },
   log_ins: {
@@ -274,3 +265,41 @@ export const historyViews = {
 } as const satisfies Readonly<Record<string, HistoryView>>
 
 export type HistoryViewName = keyof typeof historyViews
+
+export function isHistoryView(table: string): table is HistoryViewName {
+  return Object.hasOwn(historyViews, table)
+}
+
+/** A table of the schema `history` of the catalog `system`. */
+interface SystemTable {
+  /** Types by name, in order; as Trino writes them. */
+  readonly columns: Readonly<Record<string, string>>
+  /** Columns that questions may be about: all except lists, and except an event's data, which depends on the user. */
+  readonly answers: readonly string[]
+}
+
+const trinoTypes = {
+  text: 'varchar',
+  bigint: 'bigint',
+  'double precision': 'double',
+  boolean: 'boolean',
+  timestamptz: 'timestamp(3) with time zone',
+  jsonb: 'array(varchar)',
+} as const satisfies Record<HistoryColumn['type'], string>
+
+/** Columns that are made from whole rows instead of being read by a statement. */
+const madeColumns: Partial<Record<HistoryViewName, Readonly<Record<string, string>>>> = { events: { data: 'varchar' } }
+
+function historyTable(name: HistoryViewName): SystemTable {
+  const columns = Object.entries<HistoryColumn>(historyViews[name].columns)
+  const typed = Object.fromEntries(columns.map(([column, { type }]) => [column, trinoTypes[type]]))
+  return {
+    columns: { ...typed, ...madeColumns[name] },
+    answers: columns.flatMap(([column, { type }]) => (type === 'jsonb' ? [] : [column])),
+  }
+}
+
+/** The history as the catalog `system` shows it: everything in the record, of any age. Times are UTC. */
+export const historyTables: ReadonlyMap<string, SystemTable> = new Map(
+  Object.keys(historyViews).map((name) => [name, historyTable(name as HistoryViewName)]),
+)

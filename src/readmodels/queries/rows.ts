@@ -1,4 +1,4 @@
-import { isTaskTerminal } from '../../execution/api/task.ts'
+import { isTaskTerminal, type TaskStats } from '../../execution/api/task.ts'
 import { groupOfQuery, type KnownQuery, type TaskRecord } from '../../coordinator/query/stream/state.ts'
 import { queryTotals, stageTimes, type QueryTotals } from '../../coordinator/query/statistics/totals.ts'
 import { storableJson, storableText } from '../../events/storable-text.ts'
@@ -32,6 +32,28 @@ function recordedTotals(query: KnownQuery): QueryTotals {
   return queryTotals(query, new Map(), Date.parse(query.updatedAt))
 }
 
+type Work = Pick<QueryTotals, keyof QueryTotals & keyof TaskStats>
+
+/** The columns that queries and tasks have in common; without figures all of them are null. */
+function workCells(work: Work | undefined) {
+  return {
+    elapsed_ms: millis(work?.elapsedNanos),
+    queued_ms: millis(work?.queuedNanos),
+    cpu_ms: millis(work?.cpuNanos),
+    scheduled_ms: millis(work?.scheduledNanos),
+    blocked_ms: millis(work?.blockedNanos),
+    wall_ms: millis(work?.wallNanos),
+    peak_memory_bytes: whole(work?.peakMemoryBytes),
+    spilled_bytes: whole(work?.spilledBytes),
+    raw_input_rows: whole(work?.rawInputPositions),
+    raw_input_bytes: whole(work?.rawInputBytes),
+    processed_input_rows: whole(work?.processedInputPositions),
+    processed_input_bytes: whole(work?.processedInputBytes),
+    output_rows: whole(work?.outputPositions),
+    output_bytes: whole(work?.outputBytes),
+  }
+}
+
 export function executionStartedAt(query: KnownQuery): string | undefined {
   if (query.kind === 'FINISHED') return query.finished.executionStartedAt ?? query.planned.executionStartedAt
   if (query.kind === 'FAILED') return query.failed.executionStartedAt ?? query.planned?.executionStartedAt
@@ -62,20 +84,9 @@ export function queryRow(query: KnownQuery, position: StreamPosition): QueryRow 
     execution_started_at: executionStartedAt(query) ?? null,
     last_event_at: query.updatedAt,
     ended_at: query.kind === 'FINISHED' || query.kind === 'FAILED' ? query.endedAt : null,
-    elapsed_ms: millis(totals.elapsedNanos),
-    queued_ms: millis(totals.queuedNanos),
+    ...workCells(totals),
     analysis_ms: millis(totals.analysisNanos),
     planning_ms: millis(totals.planningNanos),
-    cpu_ms: millis(totals.cpuNanos),
-    scheduled_ms: millis(totals.scheduledNanos),
-    blocked_ms: millis(totals.blockedNanos),
-    wall_ms: millis(totals.wallNanos),
-    peak_memory_bytes: whole(totals.peakMemoryBytes),
-    spilled_bytes: whole(totals.spilledBytes),
-    raw_input_rows: whole(totals.rawInputPositions),
-    raw_input_bytes: whole(totals.rawInputBytes),
-    processed_input_rows: whole(totals.processedInputPositions),
-    processed_input_bytes: whole(totals.processedInputBytes),
     output_rows: whole(finished?.rows ?? totals.outputPositions),
     output_bytes: whole(finished?.bytes ?? totals.outputBytes),
     update_count: whole(finished?.updateCount),
@@ -168,25 +179,12 @@ export function taskRow(queryId: QueryId, task: TaskRecord): TaskRow {
     started_at: stats?.startTime ?? null,
     ended_at: stats?.endTime ?? task.endedAt ?? null,
     last_heartbeat_at: task.endedAt ?? stats?.startTime ?? task.createdAt,
-    elapsed_ms: millis(stats?.elapsedNanos),
-    queued_ms: millis(stats?.queuedNanos),
+    ...workCells(stats),
     splits: whole(stats?.totalSplits ?? 0),
     queued_splits: whole(stats?.queuedSplits ?? 0),
     running_splits: whole(stats?.runningSplits ?? 0),
     completed_splits: whole(stats?.completedSplits ?? 0),
-    scheduled_ms: millis(stats?.scheduledNanos),
-    cpu_ms: millis(stats?.cpuNanos),
-    blocked_ms: millis(stats?.blockedNanos),
-    wall_ms: millis(stats?.wallNanos),
     memory_bytes: whole(stats?.memoryBytes),
-    peak_memory_bytes: whole(stats?.peakMemoryBytes),
-    spilled_bytes: whole(stats?.spilledBytes),
-    raw_input_rows: whole(stats?.rawInputPositions),
-    raw_input_bytes: whole(stats?.rawInputBytes),
-    processed_input_rows: whole(stats?.processedInputPositions),
-    processed_input_bytes: whole(stats?.processedInputBytes),
-    output_rows: whole(stats?.outputPositions),
-    output_bytes: whole(stats?.outputBytes),
     error_name: task.failure?.errorName ?? null,
     error_message: text(task.failure?.message),
     details: storableJson({ cpuExact: stats?.cpuExact, profiled: stats?.profiled, failure: task.failure }),

@@ -1,5 +1,17 @@
 import { defineTable } from '../table.ts'
 
+/** The sizes of a query's or a task's work. */
+const volumeColumns = {
+  peak_memory_bytes: 'bigint null',
+  spilled_bytes: 'bigint null',
+  raw_input_rows: 'bigint null',
+  raw_input_bytes: 'bigint null',
+  processed_input_rows: 'bigint null',
+  processed_input_bytes: 'bigint null',
+  output_rows: 'bigint null',
+  output_bytes: 'bigint null',
+} as const
+
 export const queriesTable = defineTable('queries', ['query_id'], {
   query_id: 'text',
   state: 'text',
@@ -26,14 +38,7 @@ export const queriesTable = defineTable('queries', ['query_id'], {
   scheduled_ms: 'double precision null',
   blocked_ms: 'double precision null',
   wall_ms: 'double precision null',
-  peak_memory_bytes: 'bigint null',
-  spilled_bytes: 'bigint null',
-  raw_input_rows: 'bigint null',
-  raw_input_bytes: 'bigint null',
-  processed_input_rows: 'bigint null',
-  processed_input_bytes: 'bigint null',
-  output_rows: 'bigint null',
-  output_bytes: 'bigint null',
+  ...volumeColumns,
   update_count: 'bigint null',
   total_tasks: 'bigint null',
   total_drivers: 'bigint null',
@@ -101,14 +106,7 @@ export const tasksTable = defineTable('tasks', ['task_id'], {
   blocked_ms: 'double precision null',
   wall_ms: 'double precision null',
   memory_bytes: 'bigint null',
-  peak_memory_bytes: 'bigint null',
-  spilled_bytes: 'bigint null',
-  raw_input_rows: 'bigint null',
-  raw_input_bytes: 'bigint null',
-  processed_input_rows: 'bigint null',
-  processed_input_bytes: 'bigint null',
-  output_rows: 'bigint null',
-  output_bytes: 'bigint null',
+  ...volumeColumns,
   error_name: 'text null',
   error_message: 'text null',
   details: 'jsonb',

@@ -5,6 +5,7 @@ import type { Connector, ConnectorTable } from '../../../src/connectors/spi/conn
 import { Wanted, type ScanConditions } from '../../../src/connectors/spi/scan-conditions.ts'
 import { seenConnector } from '../../../src/connectors/system/seen-catalogs.ts'
 import { withSystemCatalog } from '../../../src/connectors/system/system-connector.ts'
+import { historyTables } from '../../../src/readmodels/history/tables.ts'
 import { askerNamed } from '../../support/asker.ts'
 
 const asked = { schemas: 0, lists: [] as (string | undefined)[], tables: [] as string[] }
@@ -72,9 +73,11 @@ function describing(connector: Connector): Connector {
 
 async function rowsOf(connectors: readonly Connector[], name: string, where?: ScanConditions): Promise<Row[]> {
   const [catalog, schema, table] = name.split('.') as [string, string, string]
-  const catalogs = withSystemCatalog(createCatalogs(new Map(connectors.map((one) => [one.catalog, one]))), () => {
+  const sources = () => {
     throw new Error('nothing of the runtime is asked for')
-  })
+  }
+  const named = createCatalogs(new Map(connectors.map((one) => [one.catalog, one])))
+  const catalogs = withSystemCatalog(named, sources, historyTables)
   const connector = catalogs.get(catalog)!
   const described = (await connector.getTable(schema, table))!
   const names = described.columns.map((column) => column.name)

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { historyTables } from '../../../src/connectors/system/history-tables.ts'
 import { createCatalogs } from '../../../src/connectors/spi/catalog-files.ts'
 import type { Catalogs } from '../../../src/connectors/spi/catalogs.ts'
 import type { Connector, ConnectorTable } from '../../../src/connectors/spi/connector.ts'
@@ -12,6 +11,7 @@ import {
 import { connectorContract } from '../../contract/connector.contract.ts'
 import { openDuckDb, type Rows } from '../../support/duckdb.ts'
 import { scanText } from '../../../src/execution/engine/scan-text.ts'
+import { historyTables } from '../../../src/readmodels/history/tables.ts'
 import { askerNamed } from '../../support/asker.ts'
 
 const ada = askerNamed('ada')
@@ -95,7 +95,7 @@ let catalogs: Catalogs
 let duckdb: Awaited<ReturnType<typeof openDuckDb>>
 
 beforeAll(async () => {
-  catalogs = withSystemCatalog(createCatalogs(new Map([['shop', shop]])), () => all)
+  catalogs = withSystemCatalog(createCatalogs(new Map([['shop', shop]])), () => all, historyTables)
   duckdb = await openDuckDb()
 })
 
@@ -111,7 +111,7 @@ async function rows(catalog: string, schema: string, table: string, columns?: st
 }
 
 connectorContract('system', async () => ({
-  connector: withSystemCatalog(createCatalogs(new Map([['shop', shop]])), () => all).get('system')!,
+  connector: withSystemCatalog(createCatalogs(new Map([['shop', shop]])), () => all, historyTables).get('system')!,
   schema: 'metadata',
   table: 'catalogs',
   truth: `SELECT * FROM (VALUES ('shop', 'shop', 'lake'), ('system', 'system', 'system')) AS t(catalog_name, connector_id, connector_name)`,
@@ -142,7 +142,7 @@ describe('The system tables', () => {
 
   it('are documented in docs/history.md with every column if they belong to the history', () => {
     const page = readFileSync(new URL('../../../docs/history.md', import.meta.url), 'utf8')
-    for (const [table, columns] of Object.entries(historyTables)) {
+    for (const [table, { columns }] of historyTables) {
       const row = page
         .split('\n')
         .find((line) => line.startsWith('| `') && line.split('|')[1]!.includes(`\`${table}\``))
@@ -168,6 +168,7 @@ describe('The system tables', () => {
         runtime: { ...sources, queries: async () => fail() },
         history: { read: () => fail() },
       }),
+      historyTables,
     )
     function fail(): never {
       asked++

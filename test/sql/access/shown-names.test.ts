@@ -4,6 +4,7 @@ import { createCatalogs } from '../../../src/connectors/spi/catalog-files.ts'
 import type { Catalogs } from '../../../src/connectors/spi/catalogs.ts'
 import type { Connector, ConnectorTable } from '../../../src/connectors/spi/connector.ts'
 import { withSystemCatalog } from '../../../src/connectors/system/system-connector.ts'
+import { historyTables } from '../../../src/readmodels/history/tables.ts'
 import { createMetadataPort } from '../../../src/coordinator/dispatch/catalog-metadata.ts'
 import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
 import { readRules } from '../../../src/security/rules/read-rules.ts'
@@ -154,6 +155,7 @@ describe('Lists of names', { timeout: 600_000 }, () => {
       () => {
         throw new Error('nothing of the runtime is asked for')
       },
+      historyTables,
     )
   const rightsOf = (given: Rules) => {
     // If rules for catalogs exist, every user still may use `system`.
